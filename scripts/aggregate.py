@@ -1,4 +1,4 @@
-"""All cells of an experiment in results.csv, with their guarantees."""
+"""Writes all cells of an experiment into results.csv, with their guarantees."""
 
 from dp import metrics
 from study import canonical

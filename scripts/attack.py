@@ -1,4 +1,4 @@
-"""One attack: what a mechanism claims, what is proven, and what its releases on one pair show."""
+"""Runs one attack: what a mechanism claims, what is proven, and what its releases on one pair show."""
 
 import json
 import math
@@ -19,10 +19,11 @@ COLUMNS = (
     *("adjacency", "reason", "pair_reason", "no_epsilon_pair", "seed", "low_bits"),
     *("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon"),
 )
-# Deltas of further lower bounds if a profile is proven. Smaller ones would need more releases.
+# If a whole profile is proven, attacks also give lower bounds at these deltas. Smaller deltas would need
+# more releases.
 DELTAS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.4)
-POINTS = 25  # of the proven curve
-RELEASES = 300  # of either data set, whose low-order bits are attacked
+POINTS = 25  # points of the proven curve
+RELEASES = 300  # releases on each data set, for the attack on low-order bits
 
 
 def main():
@@ -83,9 +84,9 @@ def main():
 
 
 def profiles(guarantee, audited):
-    """The proven curve delta(epsilon) and the audited points, as lists of numbers; empty without a profile.
+    """The proven curve delta(epsilon) and the audited points, as lists of numbers; {} without a profile.
 
-    The audited points of a row hold together with the confidence of its own bound.
+    The audited points of a row hold together, with the confidence of the row's own bound.
     """
     if guarantee.profile is None:
         return dict.fromkeys(COLUMNS[-4:], "")
@@ -110,8 +111,8 @@ def exact(mechanism, pair, settings):
 
 
 def bits(mechanism, settings, rng):
-    """What low-order bits of the program's releases tell, in words."""
-    # the attack has its own neighbours, with their lam and bound
+    """What the attack on low-order bits of the program's releases finds, in words."""
+    # The attack has its own neighbours, and sets lam and bound for them.
     names = {"epsilon", "delta", *mechanism.options}
     settings = {name: value for name, value in settings.items() if name in names}
     if math.isinf(settings["epsilon"]):
@@ -130,7 +131,7 @@ def bits(mechanism, settings, rng):
 
 
 def verdict(audited, guarantee):
-    """The attack's verdict on the claim and on the proof."""
+    """What the attack says of the claim and of the proof."""
     if audited > guarantee.epsilon:
         return "exceeds what is proven: a fault of the proof, the code or the auditor"
     if math.isinf(guarantee.claimed_epsilon):

@@ -1,4 +1,4 @@
-"""Every cell of every results.csv: what is claimed, what is proven, and what attacks refute."""
+"""Lists every cell of every results.csv: what is claimed, what is proven, and what attacks refute."""
 
 import json
 
@@ -33,9 +33,9 @@ def main():
 
 
 def variant_of(mechanism, options):
-    """The options whose values are words, such as loss or calibration, with defaults filled in."""
+    """The options whose values are words, such as loss or calibration. Missing ones have their defaults."""
     if mechanism not in MECHANISMS:
-        return frozenset()  # a control of the auditor
+        return frozenset()  # the auditor's own control is no mechanism
     options = {
         key: options.get(key, default) for key, default in MECHANISMS[mechanism].defaults().items()
     }
@@ -45,9 +45,10 @@ def variant_of(mechanism, options):
 def audited(cell, attacks):
     """(lower bound, the attack that found it): the largest bound among attacks that apply to this cell.
 
-    An attack applies if it is on the same variant of the mechanism, with no larger claimed and proven
-    epsilons than this cell's. It has its own n, d and lambda, but tests a statement that is made about
-    both. All bounds on a mechanism hold together, so the largest one holds with the same confidence.
+    An attack applies if it is on the same variant of the mechanism, at the same delta. Its claimed and
+    proven epsilons must be no larger than this cell's. It has its own n, d and lambda, but it tests a
+    statement about all of these. All bounds on a mechanism hold together, so the largest has the same
+    confidence.
     """
     stated = ("epsilon_claimed", "epsilon_proven")
     usable = [
@@ -65,7 +66,7 @@ def audited(cell, attacks):
 
 
 def low_bits(attacks):
-    """The worst finding on low-order bits of the same program."""
+    """The worst finding on low-order bits of the same mechanism and variant."""
     told = sorted(attack.get("low_bits", "") for attack in attacks)  # "broken" comes first
     return told[0] if told else ""
 

@@ -1,4 +1,4 @@
-"""Verdicts on the printed values, claims or defects of a source, with the numbers that decide them."""
+"""Decides the printed values, claims or defects of a source, and writes the numbers that decide them."""
 
 import json
 

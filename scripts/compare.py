@@ -1,4 +1,4 @@
-"""Every printed number of a source beside ours, as stated and under each reading."""
+"""Writes every printed number of a source beside ours, as stated and under each reading."""
 
 import json
 from pathlib import Path

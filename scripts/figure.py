@@ -1,4 +1,4 @@
-"""One figure of an experiment."""
+"""Draws one figure of an experiment."""
 
 from plots import style
 from study.jobs import script

@@ -1,4 +1,4 @@
-"""Guarantees of all cells of an experiment, with preparation and tuning. They need no run."""
+"""Writes the guarantees of all cells of an experiment, with preparation and tuning. They need no run."""
 
 import json
 import math
@@ -50,7 +50,7 @@ def main():
 
 
 class Guarantees:
-    """Guarantees of cells, including the preparation of the data and the choice of lambda."""
+    """Guarantees of cells, which take into account how data were prepared and how lambda was chosen."""
 
     def __init__(self, experiment):
         self.experiment = experiment
@@ -76,7 +76,7 @@ class Guarantees:
 
 
 def group(meta, stated):
-    """What a record is, the group of records that belong together, and the group's (epsilon, delta)."""
+    """What a record is, which records belong together, and the (epsilon, delta) of such a group."""
     if not meta.get("unit"):
         return "row", "", "", ""
     unit = meta["unit"]
@@ -85,7 +85,7 @@ def group(meta, stated):
 
 
 def _unit(meta, stated):
-    """The end of a reason if a record is less than what one would protect."""
+    """The end of a reason, which says what a record is if that is less than what one would protect."""
     row, words, epsilon, delta = group(meta, stated)
     if not words:
         return ""

@@ -1,4 +1,4 @@
-"""Simulate or read one data set, prepare its rows, and record what the steps looked at."""
+"""Simulates or reads one data set, prepares its rows, and records what the steps looked at."""
 
 import inspect
 import json
@@ -70,14 +70,14 @@ def main():
             "labels": {} if table.target else label_names(table),
             **target(table),
             "class_counts": counts[""],
-            # data sets from the same distribution, each of which is divided into folds
+            # the number of data sets from the same distribution, each of which is divided into folds
             "data_replicates": source.get("data_replicates", 1),
             "public_rows": len(public),
             "holdout_rows": source.get("holdout", 0),
             "test_rows": len(parts["_test"][1]) if "_test" in parts else 0,
             "test_class_counts": counts.get("_test", {}),
             "bound": table.bound,
-            # none if the bound on the norm implies it
+            # None if the bound on the norm implies it
             "coordinate_bound": (
                 table.coordinate_bound if table.coordinate_bound < table.bound else None
             ),
@@ -103,8 +103,8 @@ def main():
 def prepared(dataset, entry, seed, missing, replicate=0):
     """(`dp.data.preparation.Table`, separator or None, the record of the steps) of the data set.
 
-    missing: counts of missing cells, which this increases. replicate: the number of a further data set that
-    is drawn in the same way, without a holdout.
+    missing: counts of missing cells, which this function increases. replicate: the number of a further data
+    set, which is drawn in the same way but has no holdout.
     """
     source, separator = entry["source"], None
     again = (replicate,) if replicate else ()  # an axis of the seed
@@ -129,7 +129,8 @@ def prepared(dataset, entry, seed, missing, replicate=0):
 
 
 def public_rows(dataset, entry, rows, train_rows, seed):
-    """Numbers of the public training rows: the first simulated ones, or a random share of the real ones."""
+    """The row numbers of the public training rows: the first simulated rows, or a random share of real
+    rows."""
     if "public_share" not in entry:
         return np.arange(entry["source"].get("public_rows", 0))
     cut = rows if train_rows is None else train_rows
@@ -138,7 +139,7 @@ def public_rows(dataset, entry, rows, train_rows, seed):
 
 
 def split(table, holdout, public):
-    """(X, y) of the training rows "", and of "_holdout", "_test" and "_public" if there are any."""
+    """(X, y) of the training rows "", and of "_holdout", "_test" and "_public" where these exist."""
     cut = len(table.y) if table.train_rows is None else table.train_rows
     rows = {"": slice(holdout, cut), "_holdout": slice(0, holdout), "_test": slice(cut, None)}
     if len(public):
@@ -151,11 +152,15 @@ def split(table, holdout, public):
 
 
 def check(table, parts):
-    """The largest norm of a training row. Raises for rows or labels that no mechanism takes."""
+    """Check all rows, and return the largest norm of a training row.
+
+    Raises an error for rows or labels that no mechanism takes.
+    """
     classes = examples.NUMBERS if table.target else len(table.classes) or None
     largest = 0.0
     for part, (X, y) in parts.items():
-        # Test rows are not protected, and a step that is fitted on training rows can make them longer.
+        # Test rows are not protected. A step that is fitted on training rows may make them longer than the
+        # bound.
         bound = np.finfo(float).max if part == "_test" else table.bound
         for rows in examples.slices(max(1, len(y)), BLOCK_ROWS):
             floats = table.later.apply(X[rows])
@@ -182,13 +187,14 @@ def target(table):
 
 
 def class_counts(y):
-    """Label -> number of rows."""
+    """Label -> the number of its rows."""
     labels, counts = np.unique(y, return_counts=True)
     return dict(zip(map(str, labels), map(int, counts), strict=True))
 
 
 def simulate(dataset, source, seed, *again):
-    """Simulated rows, those of the holdout or the public ones first, and their separator or weights."""
+    """(rows, separator or weights) of a simulation. The rows of the holdout, or the public ones, come
+    first."""
     rng = generator(seed, "data", dataset, "simulate", *again)
     if source["simulate"] == "mixture":
         return simulate_mixture(source, rng), None
@@ -202,15 +208,18 @@ def simulate(dataset, source, seed, *again):
 
 
 def first_shuffled(table, source, seed):
-    """The first shuffled rows. Data sets from one source have the same, since the seed does not depend on
-    the data set."""
+    """The first rows in a random order.
+
+    The seed of that order does not depend on the data set, so all data sets from one source have the same
+    rows.
+    """
     order = generator(seed, "data", source["sklearn"], "shuffle").permutation(len(table.X))
     rows = order[: source["first"]]
     return table._replace(X=table.X[rows], y=table.y[rows])
 
 
 def simulate_mixture(source, rng):
-    """Gaussian classes; the public rows' means are shifted."""
+    """Simulates Gaussian classes. The means of the public rows are shifted."""
     means, deviations = (
         np.array([component[key] for component in source["components"]])
         for key in ("mean", "deviation")

@@ -57,7 +57,7 @@ def main():
 
 
 def commit(folder):
-    """A folder's commit, and whether files differ from it; None outside a checkout."""
+    """A folder's commit, and whether files differ from it; None outside of a checkout."""
 
     def git(*words):
         words = ["git", "-C", folder, *words]

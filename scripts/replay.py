@@ -1,4 +1,4 @@
-"""Replays of every private mechanism: how far one record moves what gets noise, and what gets none."""
+"""Replays every private mechanism: how far one record moves what gets noise, and what gets no noise."""
 
 import json
 

@@ -30,7 +30,7 @@ def main():
     parser.add_argument(
         "--partial",
         action="store_true",
-        help="of what there is: beside a page that shows more; prints the path",
+        help="show the existing results, beside a page that shows more; print the path",
     )
     parser.add_argument("--out-html", required=True)
     parser.add_argument("--out-costs", required=True, help=f".csv: {', '.join(costs.COLUMNS)}")

@@ -1,4 +1,4 @@
-"""One cell: one method at one epsilon and training size, on every fold, `restarts` draws each."""
+"""Runs one cell: one method at one epsilon and training size, on every fold, with `restarts` draws each."""
 
 import math
 from functools import partial

@@ -40,7 +40,8 @@ def main():
             raise ValueError(
                 f"{arguments.dataset} has neither public nor holdout rows to search on"
             )
-        # Nothing is released of them, so epsilon only sets the noise: that of a run on the private rows.
+        # The rows are public, so this epsilon protects nothing. It sets the noise of a run on the private
+        # rows.
         cell["epsilon"] *= arguments.train_size / (len(rows[1]) * (1 - 1 / entry["folds"]))
         simulations, all_rows = [(rows, None)], iter([rows[0]])
     else:
@@ -56,11 +57,12 @@ def main():
     axes = (arguments.experiment, arguments.dataset, arguments.search)
 
     def divided():
-        """(training rows of a part, those of its simulation, part), for all parts of all simulations."""
+        """(training rows of a part, all rows of its simulation, part), for all parts of all simulations."""
         for simulation, (train, _) in enumerate(simulations):
             shuffle = generator(arguments.seed, *axes, simulation, "search folds")
             parts = split_folds(len(train[0]), entry["folds"], shuffle)
-            # Equal sizes: what is one row longer is cut, so that the folds can be computed together.
+            # A training part may be one row longer than others. It is cut, so that the folds can be
+            # computed together.
             size = min(len(fit) for fit, _ in parts)
             for fit, part in parts:
                 yield (train[0][fit[:size]], train[1][fit[:size]]), train, part
@@ -74,7 +76,7 @@ def main():
     )
     if mechanism.uses_all_rows:
         shared["all_rows"] = (rows for rows in all_rows for _ in range(entry["folds"]))
-    # Simulations of one size are released together. Tasks are made when the mechanism asks for them.
+    # Releases with equally many rows run together. Each task is made when the mechanism asks for it.
     for (size, d), tasks in itertools.groupby(divided(), key=lambda task: task[0][0].shape):
         releases = mechanism.release_many(
             tasks,
@@ -116,7 +118,7 @@ def main():
 
 
 def _errors(release, train, part, measure):
-    """Validation error of each candidate, NaN if it failed."""
+    """The validation error of each candidate; NaN if it failed."""
     X, y = train[0][part], train[1][part]
     error = measure(release.weights, X, y, release.info.get("intercept", 0.0))
     return np.where(release.status == "ok", error, np.nan)

@@ -1,4 +1,4 @@
-"""What methods spend of privacy, including tuning and preparation."""
+"""Writes what methods spend of privacy, including tuning and preparation."""
 
 import math
 from itertools import groupby
@@ -52,7 +52,7 @@ def excess(cell):
 
 
 def together(cells):
-    """What holds if all of a method's cells are released together. Nothing is composed here."""
+    """What holds if all cells of a method are released together. Nothing is composed here."""
     if math.isinf(float(cells[0]["epsilon"])):  # without privacy
         return ""
     if len(cells) == 1:

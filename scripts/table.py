@@ -1,4 +1,4 @@
-"""One table of an experiment."""
+"""Writes one table of an experiment."""
 
 from study.jobs import script
 from study.jobs.entries import Entry

@@ -1,4 +1,4 @@
-"""Cross-validation error of non-private fits along a logarithmic grid of lambdas."""
+"""Computes the cross-validation error of non-private fits along a logarithmic grid of lambdas."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def main():
     holdout = "X_holdout" in prepared
     X, y = prepared.floats(part="holdout" if holdout else "")
     low, high, values = arguments.grid
-    # Rounding makes a value such as 0.01 exactly that number.
+    # Rounding turns a value that should be 0.01 into exactly that number.
     grid = np.array([float(f"{lam:.9g}") for lam in np.geomspace(low, high, int(values))])
     rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "tuning folds")
     errors, status = cross_validate(
@@ -40,7 +40,8 @@ def main():
         lasso=arguments.lasso,
         measure=folds.measure(read_json(arguments.meta)),
     )
-    # Rounding makes equal counts of errors a tie, whatever the order of summation.
+    # Means of equal error counts may differ in their last bits, by the order of summation. Rounding makes
+    # them ties.
     mean = errors.mean(axis=1).round(12)
     if np.isnan(mean).all():
         raise ValueError(
@@ -62,7 +63,7 @@ def main():
     write_json(
         arguments.out_json,
         {
-            # the tie that needs the least noise
+            # of the tied lambdas, the largest needs the least noise
             "lambda": grid[best].max(),
             "ties": grid[best].tolist(),
             "error": np.nanmin(mean),

@@ -1,4 +1,4 @@
-"""The noise that the same releases need under different accounting."""
+"""Computes the noise that the same releases need under different accounting."""
 
 import math
 
@@ -14,8 +14,10 @@ COLUMNS = ("case", "accounting", "epsilon", "delta", "noise", "ratio")
 
 
 def zero_concentrated(epsilon, delta):
-    """The rho for which zero-concentrated DP is (epsilon, delta)-DP: epsilon = rho + 2 sqrt(rho
-    log(1/delta)) (Bun, Steinke, TCC 2016, proposition 1.3)."""
+    """The rho for which rho-zCDP implies (epsilon, delta)-DP.
+
+    It solves epsilon = rho + 2 sqrt(rho log(1/delta)) (Bun, Steinke, TCC 2016, proposition 1.3).
+    """
     logarithm = math.log(1 / delta)
     return (math.sqrt(logarithm + epsilon) - math.sqrt(logarithm)) ** 2
 
@@ -23,8 +25,9 @@ def zero_concentrated(epsilon, delta):
 def gaussians(sizes, epsilon, delta, exact=None):
     """Accounting -> the common standard deviation of Gaussian releases with these sensitivities.
 
-    split: epsilon and delta in equal parts; the largest sensitivity decides. zcdp: the sum of rho.
-    gdp: Gaussian DP with all worst cases at once. exact: with the joint sensitivity `exact`.
+    split: every release gets an equal part of epsilon and delta, and the largest sensitivity decides. zcdp:
+    values of rho add up. gdp: Gaussian DP, as if all worst cases came at once. exact: with the joint
+    sensitivity `exact`.
     """
     count, together = len(sizes), math.hypot(*sizes)
     return {
@@ -45,10 +48,11 @@ class Accounting(Options):
 def accounting(experiment, spec, inputs, seed, out):
     """One row per case, accounting and epsilon: the noise, and its ratio to that of exact accounting.
 
-    adassp: the smallest eigenvalue, X'X and X'y, under replace-one with bounds 1; exact uses that X'X and
-    X'y do not both move as far as they can. boosted: the eigenvalue, X'X and ten sums of residuals clipped
-    at 1/4, replace-one. sketch: gamma of three sketches of options["rows"] rows, add-remove; renyi is its
-    authors' bound, and gdp an approximation with too little noise.
+    Case "adassp": the smallest eigenvalue, X'X and X'y, under replace-one with bounds 1. Its exact
+    accounting uses that X'X and X'y cannot both move as far as possible. Case "boosted": the eigenvalue,
+    X'X and ten sums of residuals clipped at 1/4, under replace-one. Case "sketch": gamma of three sketches
+    of options["rows"] rows, under add-remove. There, renyi is its authors' bound, and gdp is an
+    approximation with too little noise.
     """
     delta, rows = spec["options"]["delta"], spec["options"]["rows"]
     eigenvalue, gram = sensitivities.smallest_eigenvalue(), sensitivities.gram()

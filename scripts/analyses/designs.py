@@ -1,7 +1,7 @@
-"""Simulated tables on which intervals are judged, with their true coefficients.
+"""Simulates tables with known coefficients, on which intervals are judged.
 
-Columns are as in practice: clipped to public bounds, mapped to [-1, 1], with a constant, and divided by the
-root of their number. A category is zeros and ones without its reference level.
+Columns are made as in practice: clipped to public bounds, mapped to [-1, 1], joined by a constant, and
+divided by the root of their number. A category becomes zeros and ones, without its reference level.
 """
 
 import math
@@ -17,7 +17,10 @@ COEFFICIENTS = np.array([2.0, -1.5, 1.0, 0.5, 0.0, 0.0])
 
 
 class Table(NamedTuple):
-    """rows: (n, rng) -> (n, d) of norm at most 1. theta (d,): their coefficients."""
+    """A function and its coefficients.
+
+    rows: (n, rng) -> (n, d) of norm at most 1. theta (d,): the coefficients.
+    """
 
     rows: Callable
     theta: np.ndarray
@@ -31,7 +34,7 @@ BALLS = Table(_balls, COEFFICIENTS)
 
 
 def table(columns: Callable, effects: list, intercept: float) -> Table:
-    """A table of columns in [-1, 1]. effects: of one unit of each column on the log-odds."""
+    """A table of columns in [-1, 1]. effects: of one unit of each column, on the log-odds."""
     d = len(effects) + 1
 
     def rows(n, rng):
@@ -41,7 +44,7 @@ def table(columns: Callable, effects: list, intercept: float) -> Table:
 
 
 def normals(deviations: list, effects: list, intercept: float, correlation: float = 0.0) -> Table:
-    """Normal columns, clipped. correlation: of the first two."""
+    """Normal columns, clipped. correlation: between the first two."""
 
     def columns(n, rng):
         Z = rng.standard_normal((n, len(effects)))
@@ -52,14 +55,15 @@ def normals(deviations: list, effects: list, intercept: float, correlation: floa
 
 
 def _levels(n, rng, shares):
-    """Zeros and ones of a category's levels except the first."""
+    """Zeros and ones for every level of a category except the first."""
     return (rng.choice(len(shares), n, p=shares)[:, None] == np.arange(1, len(shares))).astype(
         float
     )
 
 
 def hospital(rare: float, shares: list, strong: float, intercept: float, more: int = 0) -> Table:
-    """Age, a strong score, a rare condition, a category with these shares of levels, further columns."""
+    """Age, a strong score, a rare condition, a category whose levels have these shares, and further
+    columns."""
 
     def columns(n, rng):
         age = np.clip(rng.normal(0, 0.4, n), -1, 1)
@@ -111,7 +115,7 @@ def sums(deviation: float, effects: list, intercept: float) -> Table:
     return table(columns, effects, intercept)
 
 
-# On these the rule of `dp.inference.answered` was chosen.
+# The rule of `dp.inference.answered` was chosen on these.
 CHOSEN = {
     "balls": BALLS,
     "rare_level": hospital(0.03, [0.55, 0.3, 0.15], 2.0, -0.5),
@@ -129,7 +133,7 @@ CHOSEN = {
     "rare_class": normals([0.6] * 3, [0.8, -0.5, 0.3], -4),
     "weak": normals([0.35] * 9, [1, 1, -1, 0.5, 0.5, 0, 0, -0.3, 0.2], -0.8),
 }
-# On these it was tested afterwards.
+# The rule was then tested on these.
 HELD_OUT = {
     "hospital": hospital(0.02, [0.6, 0.25, 0.1, 0.05], 1.5, -0.8, 1),
     "clinic": hospital(0.3, [0.5, 0.5], 1.0, 0.5),
@@ -150,8 +154,11 @@ HELD_OUT = {
 
 
 class Design(NamedTuple):
-    """A simulated model. ways: name -> options of the mechanism's intervals. loss: of fits without privacy.
-    right: whether that is the model's loss. truth: None if it is not known."""
+    """A simulated model.
+
+    ways: name -> options of the mechanism's intervals. loss: of fits without privacy. right: whether that
+    is the model's loss. truth: the true coefficients, or None if they are not known.
+    """
 
     mechanism: str
     ways: dict
@@ -173,7 +180,8 @@ DESIGNS = {
     "logistic": Design("noise_aware_logistic", ROBUST, LOGISTIC, True, BALLS, COEFFICIENTS),
     "other": Design("noise_aware_logistic", ROBUST, LOGISTIC, False, BALLS),
     "linear": Design("noise_aware_log_cosh", WIDTHS, losses.get(LOG_COSH), False, BALLS),
-    # errors are symmetric, and so are clipped ones: the cut to [-1, 1] leaves more than TAU of each
+    # Errors are symmetric. They stay so when clipped at TAU, because the cut of targets to [-1, 1] shortens
+    # no error to less than TAU.
     "boosted": Design("noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4),
     "boosted_uneven": Design(
         "noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4
@@ -185,10 +193,10 @@ DESIGNS = {
 
 
 def draw(name: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, d) of norm at most 1 and labels or numbers of a design.
+    """Rows (n, d) of norm at most 1, and labels or numbers, of a design.
 
-    Labels are of a logistic model or, for "other", of one with heavier tails and a kink. Numbers are linear
-    in the rows with errors of three degrees of freedom, cut to [-1, 1]. In "boosted_uneven", errors grow
+    Labels follow a logistic model. For "other", the model has heavier tails and a kink. Numbers are linear
+    in the rows, with errors of three degrees of freedom, cut to [-1, 1]. In "boosted_uneven", errors grow
     with the distance of the first column from 0.
     """
     design = DESIGNS[name]

@@ -1,4 +1,4 @@
-"""Coverage of private intervals in simulations, and a private regression table."""
+"""Measures how often private intervals cover, and makes a private regression table."""
 
 import itertools
 import math
@@ -23,7 +23,7 @@ from study.data.prepared import Prepared
 from study.data.units import Units
 from study.jobs.files import read_json, write_csv
 
-RIDGE = 1e-8  # of fits without privacy; too small to matter
+RIDGE = 1e-8  # of fits without privacy; it is too small to matter
 COVERAGE = (
     *("design", "half", "train_size", "epsilon", "method", "coefficient", "printed", "intervals"),
     *("share", "coverage", "coverage_error", "width", "width_ratio"),
@@ -36,7 +36,7 @@ SILENT = "no interval: at this epsilon and size, the noise says more about it th
 
 
 def _truth(name, axes):
-    """The design's coefficients (d,), or the best fit of a million rows if they are not known."""
+    """The design's coefficients (d,). If they are not known, those of the best fit to a million rows."""
     design = DESIGNS[name]
     if design.truth is not None:
         return design.truth
@@ -46,7 +46,7 @@ def _truth(name, axes):
 
 
 def _sandwich(X, y, weights, design):
-    """Estimates (1, d) and covariances (1, d, d) without privacy."""
+    """Estimates (1, d) and covariances (1, d, d), without privacy."""
     n = len(y)
     matrices = second_moments(X, y, weights, not design.right, design.loss)
     hessian, *scores = (matrix / n for matrix in matrices)
@@ -55,8 +55,11 @@ def _sandwich(X, y, weights, design):
 
 
 def _ways(X, y, design, settings, rng, draws):
-    """Name -> (estimates, covariances, the coefficients that get an interval or None) on one data set, of
-    noise-aware intervals and simpler ones."""
+    """Name -> (estimates, covariances, which coefficients get an interval) on one data set.
+
+    The names are those of noise-aware intervals and of simpler ones. The third part is None for ways
+    without the rule that prints intervals.
+    """
     mechanism, ways = MECHANISMS[design.mechanism], {}
     n, d = X.shape
     for name, own in design.ways.items():
@@ -77,13 +80,14 @@ def _ways(X, y, design, settings, rng, draws):
 
 
 def half(name: str) -> str:
-    """Whether the rule was "chosen" or "tested" on a design, else ""."""
+    """Whether the rule was "chosen" or "tested" on a design; "" if neither."""
     return "chosen" if name in CHOSEN else "tested" if name in HELD_OUT else ""
 
 
 def _judged(low, high, truth, printed, plain):
-    """(coefficient, printed, intervals, share, coverage, coverage_error, width, width_ratio) per
-    coefficient and flag.
+    """One row per coefficient and flag.
+
+    The columns are coefficient, printed, intervals, share, coverage, coverage_error, width and width_ratio.
 
     low, high: (data sets, draws, d). printed: of the same shape, or None. plain (d,): widths without
     privacy. Draws on one data set share its rows, so standard errors are over the data sets.
@@ -115,20 +119,21 @@ class Coverage(Options):
 def coverage(experiment, spec, inputs, seed, out):
     """Coverage and width of intervals, for each coefficient, over data sets and draws.
 
-    designs: of `analyses.designs.DESIGNS`; "chosen" and "tested" are all those on which the rule was chosen
-    or tested. "logistic", "other", "linear", "boosted" and "boosted_uneven" have normal columns, the others
-    are logistic on tables as in practice. In "other" and "linear" the truth is the best fit of a million
-    rows, logistic or log-cosh. In "boosted_uneven" errors depend on the rows, although boosting's intervals
-    take them as independent.
+    designs: names of `analyses.designs.DESIGNS`. "chosen" and "tested" stand for all designs on which the
+    rule was chosen or tested. "logistic", "other", "linear", "boosted" and "boosted_uneven" have normal
+    columns. The others are logistic models on tables as in practice. In "other" and "linear" the truth is
+    the best fit to a million rows, logistic or log-cosh. In "boosted_uneven" errors depend on the rows,
+    although boosting's intervals assume that they are independent.
 
-    method: "without_privacy". "noise_aware": the Hessian stands for the slopes' second moments (of numbers,
-    times a released number); of boosting, from the second half of the steps. "noise_aware_robust": these
-    moments are released. "noise_aware_last": from boosting's last step. "biased": from the first one's
-    release, without undoing the pull of ridge or start. "naive": from it as if it had no noise.
+    The column method has these values. "without_privacy". "noise_aware": the Hessian replaces the slopes'
+    second moments (for numbers, times a released number); for boosting, the second half of the steps gives
+    the interval. "noise_aware_robust": the second moments are released. "noise_aware_last": boosting's last
+    step gives the interval. "biased": from the first one's release, without correcting the bias from the
+    ridge or the start. "naive": from that release, as if it had no noise.
 
-    printed: 1 for intervals that the rule prints, 0 for others, none for methods without the rule. share:
-    of all. coverage_error: standard error over the data sets. width: the median. width_ratio: over the mean
-    without privacy.
+    Further columns: printed is 1 for intervals that the rule prints, 0 for others, and empty for methods
+    without the rule. share: of all intervals. coverage_error: standard error over the data sets. width: the
+    median. width_ratio: width over the mean width without privacy.
     """
     options, rows = spec["options"], []
     sets = {"chosen": CHOSEN, "tested": HELD_OUT}
@@ -149,7 +154,7 @@ def coverage(experiment, spec, inputs, seed, out):
                 for key, (estimates, covariances, printed) in ways.items():
                     ends = inference.wald(estimates, covariances)
                     if printed is None:
-                        printed = np.ones(ends.low.shape, bool)  # of a method without the rule
+                        printed = np.ones(ends.low.shape, bool)  # if the method has no rule
                     intervals.setdefault(key, []).append((ends.low, ends.high, printed))
             low, high, _ = np.moveaxis(np.array(intervals["without_privacy", math.inf]), 1, 0)
             plain = (high - low).mean(axis=(0, 1))
@@ -175,10 +180,10 @@ class Bootstrap(Options):
 def bootstrap(experiment, spec, inputs, seed, out):
     """Parametric bootstraps beside noise-aware intervals, on the same releases.
 
-    design: one of `DESIGNS`; a data set has one release, of the design's first kind. "bootstrap": basic
-    intervals. "bootstrap_debiased": the simulated model is moved in `rounds` steps until its mean release
-    is the actual one. Rows are simulated from the released Hessian, and numbers have normal errors with the
-    released spread, so both cost no privacy. width_ratio: over the median of the noise-aware intervals.
+    design: one of `DESIGNS`. Each data set has one release, of the design's first kind. "bootstrap": basic
+    intervals. "bootstrap_debiased": `rounds` steps move the simulated model until its mean release is the
+    actual one. Neither costs privacy: rows are simulated from the released Hessian, and numbers have normal
+    errors with the released spread. width_ratio: width over the median width of the noise-aware intervals.
     """
     options, rows, name = spec["options"], [], spec["options"]["design"]
     design = DESIGNS[name]
@@ -222,7 +227,7 @@ def bootstrap(experiment, spec, inputs, seed, out):
 
 
 def _simulated(info, loss, n, rng):
-    """Rows (n, d) simulated from a release, and a function that draws their labels or numbers."""
+    """(rows (n, d), a function that draws their labels or numbers), simulated from a release."""
     (hessian,), (minimiser,) = info["hessian"], info["minimiser"]
     if not loss.residual:
         return inference.logistic_rows(hessian, minimiser, n, 1.0, rng), inference.logistic_labels
@@ -247,10 +252,9 @@ def regression(experiment, spec, inputs, seed, out):
     """Coefficients of a logistic regression in the columns' own units, with and without privacy.
 
     Without privacy it is statsmodels' Logit, which uses only the bounds of columns from the preparation.
-    With privacy it is one release per epsilon and adjacency, with lambda by rule. All rows are used. A
-    category has a coefficient for each level except its reference: the first level, or that which
-    `reference` names. A coefficient without an interval, by the rule of `dp.inference.answered`, has a
-    sentence instead.
+    With privacy it is one release per epsilon and adjacency, and a rule sets lambda. All rows are used. A
+    category has a coefficient for each level except its reference: the level that `reference` names, or
+    else the first. Where the rule of `dp.inference.answered` prints no interval, a sentence replaces it.
     """
     import statsmodels.api as sm
 

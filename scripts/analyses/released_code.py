@@ -1,4 +1,4 @@
-"""Released programs: claimed, proven and audited epsilons."""
+"""Audits released programs: claimed, proven and audited epsilons."""
 
 from dp import audit
 from dp.mechanisms import MECHANISMS
@@ -25,11 +25,11 @@ class ReleasedCode(Options):
 def released_code(experiment, spec, inputs, seed, out):
     """One row per program, attack and claimed epsilon of options["programs"].
 
-    A program has the mechanism that describes it, repository, commit, the dates of the commit and of
-    reading it, delta, trials, how it differs from the proof, and the repair. `repaired` names a mechanism
-    with the repair, which is attacked in the same way, with `repaired_options` and those of the case's
-    options that it takes. `attacks` have options, a pair, claimed epsilons, and values that replace the
-    program's. All bounds of the table hold together with options["confidence"].
+    A program's entry names its mechanism, repository, commit, the dates of the commit and of reading it,
+    delta and trials. It says how the program differs from the proof, and what repairs it. `repaired` names
+    a mechanism with the repair. It is attacked in the same way, with `repaired_options` and those of the
+    case's options that it takes. An entry of `attacks` has options, a pair, claimed epsilons, and values
+    that replace the program's. All bounds of the table hold together with options["confidence"].
     """
     cases = {
         f"{name}: {label}".replace("_", " "): program | attack

@@ -1,4 +1,4 @@
-"""Seconds of every method's release on one thread, one draw at a time and batched."""
+"""Measures the seconds of every method's release on one thread, one draw at a time and batched."""
 
 import time
 import warnings
@@ -32,10 +32,10 @@ class Timing(Options):
 def timing(experiment, spec, paths, seed, out):
     """Write the seconds of every repeat. The whole release is timed, including its shared fit.
 
-    procedure: "plain" is this project's certified L2 fit, "scikit_learn" that library's LogisticRegression
-    with its defaults. "general_purpose" is objective perturbation as it is often written: a tilted
-    objective for SciPy's BFGS without a gradient. The others are the experiment's private methods, with one
-    draw and with options["restarts"] draws.
+    procedure: "plain" is this project's certified L2 fit. "scikit_learn" is that library's
+    LogisticRegression with its defaults. "general_purpose" is objective perturbation as it is often
+    written: SciPy's BFGS minimises a tilted objective without its gradient. The others are the experiment's
+    private methods, with one draw and with options["restarts"] draws.
     """
     options = spec["options"]
     rows = []
@@ -45,7 +45,7 @@ def timing(experiment, spec, paths, seed, out):
             meta = read_json(path.removesuffix(".npz") + ".json")
             calls = _procedures(experiment, spec, dataset, X, y, meta, seed)
             for run in calls.values():
-                run()  # imports and caches are not what is measured
+                run()  # a first run, since imports and caches are not what is measured
             for repeat in range(options["repeats"]):
                 for (procedure, draws), run in calls.items():
                     start = time.perf_counter()
@@ -56,7 +56,7 @@ def timing(experiment, spec, paths, seed, out):
 
 
 def one_thread():
-    """Context in which BLAS and OpenMP use one thread, whatever the job was given."""
+    """A context in which BLAS and OpenMP use one thread, however many the job has."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(1)
@@ -70,7 +70,7 @@ def _rows(experiment, dataset, path, size, seed):
 
 
 def _procedures(experiment, spec, dataset, X, y, meta, seed):
-    """(procedure, draws) -> a function without arguments that runs it."""
+    """(procedure, draws) -> a function without arguments that runs the procedure."""
     options = spec["options"]
     lam = next(iter(experiment.methods.values()))["lambda"]
     if isinstance(lam, str):

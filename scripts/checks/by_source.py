@@ -1,17 +1,19 @@
-"""All claims, defects and printed numbers of a source in one table, with verdicts and what decides them."""
+"""Lists all claims, defects and printed numbers of a source in one table, with verdicts and their
+reasons."""
 
 from checks.statements import NOT_TESTED, SECTIONS
 
-# Identifies a row in every run.
+# These columns identify a row in every run.
 KEY = ("experiment", "section", "id", "dataset", "method", "train_size", "epsilon", "quantity")
-# stated: what is printed, or a check's threshold. low, high: where another run of the source would be.
+# stated: what is printed, or a check's threshold. low, high: the range of another run of the source.
 NUMBERS = ("stated", "ours", "low", "high", "verdict")
-STAMPS = ("settings", "code", "judge", "data")  # of a recorded row, see `checks.stamps`
+STAMPS = ("settings", "code", "judge", "data")  # stamps of a recorded row, see `checks.stamps`
 COLUMNS = (*KEY, "where", "says", *NUMBERS, "because")
 
 
 def rows(source, decided):
-    """Dictionaries of COLUMNS: claims and defects in the order of source.yaml, then the printed numbers.
+    """Dictionaries of COLUMNS: first claims and defects, in the order of source.yaml, then the printed
+    numbers.
 
     decided: experiment -> section -> rows of published.csv, claims.csv and defects.csv.
     """

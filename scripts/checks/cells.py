@@ -37,7 +37,7 @@ def _spell(value):
 
 
 def _place(row):
-    """In words, the cell that a number is from."""
+    """Where a number is from: its cell, in words."""
     epsilon = row["epsilon"]
     place = f"{row['dataset']}, n = {row['train_size']:.0f}"
     return place if math.isinf(epsilon) else f"{place}, epsilon = {canonical.epsilon(epsilon)}"
@@ -85,13 +85,13 @@ def lower_than(
     column,
 ):
     """Method `lower` has a mean error below `factor` times that of `higher`, in at least a `share` of
-    the points that both have (of every data set or, if per_dataset is false, of all together). A
-    method without privacy is compared at every epsilon of the other. column: what is compared in place
-    of the mean error, such as error_sd_folds.
+    points. The points are those that both methods have, on every data set or, if per_dataset is false, on
+    all data together. A method without privacy is compared at every epsilon of the other. column: what is
+    compared in place of the mean error, such as error_sd_folds.
 
-    A point counts for the claim if the 95 % interval of the difference, fold by fold, lies below zero, and
-    against it if the interval lies above. Otherwise the point is open. The claim is undecided if open
-    points could turn it either way.
+    A point counts for the claim if the 95 % interval of the difference, paired by fold, lies below zero. It
+    counts against the claim if the interval lies above zero, and is open otherwise. The claim is undecided
+    if the open points could turn it either way.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
     pairs = _pairs(results, lower, higher, column, where)
@@ -124,8 +124,10 @@ def lower_than(
 
 
 def _pairs(results, first, second, column, where):
-    """Rows of two methods at every point that both have, as dictionaries. A method without privacy counts
-    at every epsilon of the other."""
+    """Pairs of rows, as dictionaries, of two methods at every point that both have.
+
+    A method without privacy is compared at every epsilon of the other.
+    """
     frames = [_ok(results.cells(methods=method, **where), column) for method in (first, second)]
     private = [not frame["epsilon"].map(math.isinf).any() for frame in frames]
     keys = ["dataset", "train_size", *(["epsilon"] if all(private) else [])]
@@ -155,12 +157,12 @@ class Similar(Point):
 
 @check(RESULTS, Similar)
 def similar(results, *, method, other, within, relative, column, **where):
-    """The mean errors of two methods differ by at most `within` plus `relative` times the larger, at
-    every point that both have. A method without privacy is compared at every epsilon of the other.
-    column: what is compared in place of the mean error.
+    """The mean errors of two methods differ by at most `within` plus `relative` times the larger, at every
+    point. The points are those that both methods have. A method without privacy is compared at every
+    epsilon of the other. column: what is compared in place of the mean error.
 
-    This is a test of equivalence: it holds if the 95 % interval of every difference, fold by fold, lies
-    within these bounds, fails if one lies outside, and is undecided otherwise.
+    This is a test of equivalence. It holds if the 95 % interval of every difference, paired by fold, lies
+    within these bounds. It fails if one interval lies outside of them, and is undecided otherwise.
     """
     outside, inside, gaps = [], [], []
     for first, second in _pairs(results, method, other, column, where):
@@ -195,8 +197,8 @@ class Level(Cells):
 def level(results, *, at_least, at_most, share, column, **where):
     """The mean error, or another column, lies in [at_least, at_most] at a `share` of the cells.
 
-    A cell is inside if its 95 % interval is, outside if that is, and open otherwise. The claim is undecided
-    if open cells could turn it.
+    A cell is inside if its 95 % interval is inside, outside if the interval is outside, and open otherwise.
+    The claim is undecided if the open cells could turn it.
     """
     frame = _ok(results.cells(**where), column)
     inside, possible = (each.mean() for each in _in_range(frame, column, at_least, at_most))
@@ -213,7 +215,7 @@ def level(results, *, at_least, at_most, share, column, **where):
     limits = f"between {at_least:g} and {at_most:g}"
     what = column.removesuffix("_mean").replace("_", " ")
     number, threshold = float(inside), share
-    if share == 1:  # the cell nearest to a limit, or farthest beyond it, decides
+    if share == 1:  # the cell decides that is nearest to a limit, or farthest beyond it
         _, number, threshold = min(
             (sign * (value - limit), float(value), limit)
             for value in frame[column]
@@ -224,13 +226,15 @@ def level(results, *, at_least, at_most, share, column, **where):
 
 
 def _all(holds):
-    """Whether all hold: False if one fails, else None if one is undecided."""
+    """Whether all verdicts hold: False if one fails, else None if one is undecided."""
     return False if False in holds else None if None in holds else True
 
 
 def _in_range(frame, column, least, most):
-    """Which cells' means are surely in [least, most], and which may be: by their 95 % intervals, if there
-    are any."""
+    """Which cells' means are surely in [least, most], and which may be.
+
+    Both follow from the 95 % intervals, or from the means alone if there are none.
+    """
     name = column.removesuffix("_mean")
     low, high = (
         frame[name + end].fillna(frame[column]) if name + end in frame else frame[column]
@@ -250,9 +254,9 @@ class LowerAcross(Options):
 
 @check(RESULTS, LowerAcross)
 def lower_across(results, *, method, epsilon, experiment, other_method, other_epsilon, as_prepared):
-    """On every data set that both have, a method at one epsilon has a lower mean error than another
-    experiment's method at another epsilon, each at its largest training size. It is undecided if zero is
-    within the 95 % interval of a difference, as of two independent means. as_prepared: the other
+    """On every common data set, a method at one epsilon has a lower mean error than another experiment's
+    method at another epsilon. Each is at its largest training size. It is undecided if zero is within the
+    95 % interval of a difference, as of two independent means. as_prepared: the other
     experiment's data sets -> those with the same rows here, if they are prepared differently."""
     own = _ok(results.cells(methods=method, epsilon=epsilon, train_size="largest"))
     other = results.other(experiment)
@@ -285,12 +289,12 @@ class OptionFalls(Options):
 
 @check(RESULTS, OptionFalls)
 def option_falls(results, *, method, option, sweep, share):
-    """An option that a search chose is smaller at the largest epsilon than at the smallest one, at a
-    `share` of the training sizes (a tie does not count)."""
+    """An option that a search chose is smaller at the largest epsilon than at the smallest, at a `share` of
+    the training sizes. A tie does not count."""
     import json
 
     frame = results.cells(methods=method, sweep=sweep)
-    if "options" not in frame:  # a partial run's cells have no row of results.csv yet
+    if "options" not in frame:  # the cells of a partial run have no row of results.csv yet
         raise Missing(f"the search of {option} has not run to its end")
     chosen = frame["options"].map(lambda text: json.loads(text).get(option))
     if chosen.isna().any() or frame["epsilon"].nunique() < 2:
@@ -314,8 +318,8 @@ class SimilarEpsilons(Place):
 
 @check(RESULTS, SimilarEpsilons)
 def similar_epsilons(results, *, method, first, second, within, **where):
-    """A method's mean errors at two epsilons differ by at most `within`, at every point of `where`. It is a
-    test of equivalence, as `similar` is."""
+    """A method's mean errors at two epsilons differ by at most `within`, at every point of `where`. This is
+    a test of equivalence, as `similar` is."""
     pair = [
         _ok(results.cells(methods=method, epsilon=e, **where)).to_dict("records")
         for e in (first, second)
@@ -352,9 +356,9 @@ class Slower(Options):
 
 @check(ANALYSIS, Slower)
 def slower(results, *, analysis, slow, fast, factor, fits):
-    """The median time of procedure `slow` is at least `factor` times that of `fast`, one fit at a time
-    and on every data set (an analysis of the kind timing). fits: how many runs of `slow` replace one run
-    of `fast` in a protocol of many draws."""
+    """The median time of procedure `slow` is at least `factor` times that of `fast`, on every data set. The
+    times are of one fit at a time, from an analysis of the kind timing. fits: how many runs of `slow`
+    replace one run of `fast` in a protocol of many draws."""
     ratios = fits * _time_ratios(results, analysis, slow, fast)
     runs = f"{fits} runs of {slow} take" if fits > 1 else f"{slow} takes"
     text = "; ".join(f"{runs} {r:.2g} times {fast} on {d}" for d, r in ratios.items())
@@ -370,8 +374,8 @@ class AsFast(Options):
 
 @check(ANALYSIS, AsFast)
 def as_fast(results, *, analysis, first, second, factor):
-    """The median times of two procedures differ by at most the `factor`, one fit at a time and on every
-    data set (an analysis of the kind timing)."""
+    """The median times of two procedures differ by at most the `factor`, on every data set. The times are
+    of one fit at a time, from an analysis of the kind timing."""
     ratios = _time_ratios(results, analysis, first, second)
     text = "; ".join(f"{first} takes {r:.2g} times {second} on {d}" for d, r in ratios.items())
     worst = max(ratios, key=lambda ratio: max(ratio, 1 / ratio))
@@ -379,7 +383,7 @@ def as_fast(results, *, analysis, first, second, factor):
 
 
 def _time_ratios(results, analysis, first, second):
-    """Median seconds of one procedure over another's, per data set."""
+    """Data set -> median seconds of one procedure over those of another."""
     frame = results.analysis(analysis)
     frame = frame[frame["draws"] == 1]
     median = frame.groupby(["dataset", "procedure"])["seconds"].median().unstack()
@@ -402,11 +406,10 @@ class Monotone(Options):
 
 @check(RESULTS, Monotone)
 def monotone(results, *, along, sweep, datasets, methods, epsilon, train_size, share, metric):
-    """Errors fall along "train_size" or "epsilon": the slope of a curve against the logarithm, fold by
-    fold, lies below zero with its 95 % interval, in at least a `share` of the curves. A claim about a trend
-    says nothing about single steps. metric: what is compared in place of the error; auc and r2 must rise.
-    The claim is undecided if curves without a clear slope could turn it.
-    """
+    """Errors fall along "train_size" or "epsilon", in at least a `share` of the curves. A curve falls if
+    its slope against the logarithm, paired by fold, lies below zero with its 95 % interval. A claim about a
+    trend says nothing about single steps. metric: what is compared in place of the error; auc and r2 must
+    rise. The claim is undecided if curves without a clear slope could turn it."""
     other = {"train_size": "epsilon", "epsilon": "train_size"}[along]
     column = f"{metric}_mean"
     frame = _ok(
@@ -451,12 +454,12 @@ class WidthAlongSize(Options):
 
 @check(RESULTS, WidthAlongSize)
 def width_along_size(results, *, method, widens, narrows, sweep):
-    """The interval of the mean error widens with the training size at the epsilons `widens`, and narrows
-    at those of `narrows`, on every data set.
+    """The interval of the mean error widens with the training size at the epsilons `widens`, and narrows at
+    those of `narrows`, on every data set.
 
-    It uses the rank correlation of width with size, which is beyond chance if it is more than
-    1.96/sqrt(sizes - 1) (without any relation it is nearly normal). It is undecided if one correlation is
-    not beyond chance, and none is beyond chance in the other direction.
+    It uses the rank correlation of width with size. Without any relation this is nearly normal, so more
+    than 1.96/sqrt(sizes - 1) is beyond chance. The claim fails if a correlation is beyond chance in the
+    other direction. It is undecided if none is, but one is not beyond chance.
     """
     frame = _ok(results.cells(methods=method, sweep=sweep, epsilon=[*widens, *narrows]))
     found = []
@@ -489,7 +492,7 @@ class Coincide(Point):
 @check(RESULTS, Coincide)
 def coincide(results, *, method, other, share, **where):
     """Two methods that ran separately have the same error in every draw, at a `share` of the points that
-    both have. Where one fails, the other must fail too."""
+    both have. Where one method fails, the other must fail too."""
     same, worst = [], 0.0
     pairs = _pairs(results, method, other, "error_mean", where)
     for pair in pairs:
@@ -517,8 +520,8 @@ class TunedLambda(Options):
 
 @check(TUNING, TunedLambda)
 def tuned_lambda(results, *, value, datasets):
-    """The tuned lambda is `value`: it is among the best of the grid, ties included, on each data set. Where
-    all lambdas tie, none is excluded, and nothing decided."""
+    """The tuned lambda is `value`: on each data set it is among the best of the grid, ties included. Where
+    all lambdas tie, none is excluded, and nothing is decided."""
     texts, found = [], []
     for dataset in datasets or results.experiment.datasets:
         tuned, grid = results.tuned(dataset)
@@ -550,11 +553,9 @@ class Table(Options):
 
 @check(ANALYSIS, Table)
 def table(results, *, column, analysis, table, where, at_least, at_most, share, ratio_to, what):
-    """A column of an analysis' table (divided by the column `ratio_to`, if given) lies in
-    [at_least, at_most] in at least a `share` of the rows that have the values of `where`.
-
-    what: the quantity in words, for the text.
-    """
+    """A column of an analysis' table lies in [at_least, at_most] in at least a `share` of the rows. The
+    rows are those that have the values of `where`. ratio_to: a column by which the column is divided, if
+    given. what: the quantity in words, for the text."""
     frame = results.named({"analysis": analysis, "table": table})
     source = f"the table {analysis or table}"
     for key, value in (where or {}).items():
@@ -595,8 +596,8 @@ class TableBelow(Options):
 
 @check(ANALYSIS, TableBelow)
 def table_below(results, *, column, lower, higher, analysis, table):
-    """Every value of a column in the rows `lower` is below every value in the rows `higher`. Both are given
-    as columns with the values that they must have."""
+    """Every value of a column in the rows `lower` is below every value in the rows `higher`. Each of the
+    two is given as columns with the values that they must have."""
     frame = results.named({"analysis": analysis, "table": table})
     ends = []
     for where, end in ((lower, "max"), (higher, "min")):
@@ -624,8 +625,8 @@ class BoundHolds(Options):
 
 @check(ANALYSIS, BoundHolds)
 def bound_holds(results, *, analysis, bound, looseness):
-    """A bound that must hold with probability 1 - delta holds in that share of the draws of every cell.
-    `excess_risk_bounds` says how loose it is."""
+    """In every cell, a bound that must hold with probability 1 - delta holds in at least that share of the
+    draws. `excess_risk_bounds` says how loose the bound is."""
     frame = results.analysis(analysis)
     frame = frame[frame["bound"] == bound]
     if frame.empty:

@@ -1,4 +1,4 @@
-"""How much of the source's search is repeated. A failure after a smaller search is not decidable."""
+"""Counts how much of the source's search is repeated. A failure after a smaller search is not decidable."""
 
 from study.configuration import kinds, needs, options
 
@@ -6,8 +6,10 @@ METHODS = (options.Method, options.Procedure, options.Rows)  # types of options 
 
 
 def shares(search, source):
-    """lambda or option -> (number of the source's values that the search tries, of its other values, of the
-    source's values)."""
+    """lambda or option -> three counts of values.
+
+    They are the source's values that the search tries, other values that it tries, and all of the source's.
+    """
     counts = {}
     for name, path in search["published"].items():
         if name == "simulations":
@@ -19,7 +21,8 @@ def shares(search, source):
 
 
 def thinned(experiment, source, methods):
-    """The searches of these methods with fewer values or simulations than the source's, in words, or ""."""
+    """The searches of these methods that have fewer values or simulations than the source's, in words, or
+    ""."""
     searches = {}
     for method in methods:
         name = experiment.methods.get(method, {}).get("search")
@@ -37,7 +40,7 @@ def thinned(experiment, source, methods):
 
 
 def methods_of(experiment, checks):
-    """Labels of the methods whose results decide these checks."""
+    """The labels of the methods whose results decide these checks."""
     methods = {cell.method for cell in needs.of_checks(experiment, checks)}
     for check in checks:
         taken = kinds.CHECKS[check["kind"]].options

@@ -1,4 +1,4 @@
-"""The epsilon at which a measured curve has a given error."""
+"""Finds the epsilon at which a measured curve has a given error."""
 
 import math
 from typing import NamedTuple
@@ -7,7 +7,8 @@ import numpy as np
 
 
 class Implied(NamedTuple):
-    """epsilon and its interval [low, high]. 0 and inf mean beyond the ends of the measured curve."""
+    """epsilon and its interval [low, high]. 0 and inf mean that it is beyond an end of the measured
+    curve."""
 
     epsilon: float
     low: float
@@ -17,8 +18,8 @@ class Implied(NamedTuple):
 def crossing(epsilons, errors, target):
     """(first, last) epsilon at which a falling curve is at `target`, interpolated in log epsilon.
 
-    epsilons: increasing and positive. errors: non-increasing. The two differ if the curve is level at the
-    target. They are (0, 0) if the whole curve lies below the target, (inf, inf) if it lies above.
+    epsilons: increasing and positive. errors: non-increasing. first and last differ if the curve is level
+    at the target. Both are 0 if the whole curve lies below the target, and inf if it lies above.
     """
     x, y = np.log(epsilons), np.asarray(errors, dtype=float)
     if target > y[0]:
@@ -35,10 +36,10 @@ def crossing(epsilons, errors, target):
 
 
 def implied_epsilon(epsilons, errors, low, high, target):
-    """`Implied` epsilon at which the curve of mean errors has the error `target`.
+    """The `Implied` epsilon at which the curve of mean errors has the error `target`.
 
-    The curve is made non-increasing first, by isotonic regression. The interval ends where the lower and
-    upper ends (low, high) of the errors' 95 % intervals cross the target. None for fewer than two points.
+    Isotonic regression first makes the curve non-increasing. The interval ends where the lower and upper
+    ends (low, high) of the errors' 95 % intervals cross the target. None for fewer than two points.
     """
     from scipy.optimize import isotonic_regression  # slow to import
 

@@ -1,4 +1,4 @@
-"""Differences and slopes with their uncertainty, over the folds or data sets that methods share."""
+"""Computes differences and slopes with their uncertainty, over folds or data sets that methods share."""
 
 import math
 
@@ -9,13 +9,13 @@ from study.configuration.experiment import Cell
 
 
 def interval(values):
-    """(mean, low, high): Student's t over the folds' values, NaN ends with fewer than two."""
+    """(mean, low, high): Student's t over the folds' values. The ends are NaN with fewer than two."""
     mean, _, low, high = intervals.of_mean(np.asarray(values, dtype=float))
     return mean, low, high
 
 
 def fold_means(results, row, column):
-    """Means of a cell for each data set or, if it has one, for each fold; None if draws are missing.
+    """Means of a cell for each data set or, if there is one, for each fold; None if draws are missing.
 
     row: has the cell's coordinates. column: of results.csv, such as error_mean, or error_sd for standard
     deviations of the draws.
@@ -35,10 +35,11 @@ def fold_means(results, row, column):
 
 
 def difference(results, first, second, column, factor=1.0):
-    """(mean, low, high) of first - factor x second, two rows of the results on one data set.
+    """(mean, low, high) of first - factor x second, for two rows of the results on one data set.
 
-    Differences are taken fold by fold, or data set by data set. If single draws are missing, the two
-    intervals are added as if independent. If these are missing too, the ends are NaN.
+    Differences are paired by fold or by data set. If single draws are missing, the two intervals are added
+    as if independent, and without intervals the ends are NaN. A column that has no interval, such as
+    error_sd_folds, is taken as exact.
     """
     pair = [fold_means(results, row, column) for row in (first, second)]
     if all(each is not None for each in pair) and len(pair[0]) == len(pair[1]):
@@ -54,7 +55,8 @@ def difference(results, first, second, column, factor=1.0):
 
 
 def slope(results, rows, along, column):
-    """(slope, low, high) of a column per tenfold of `along`: least squares on its logarithm, fold by fold.
+    """(slope, low, high) of a column per tenfold of `along`: least squares on the logarithm, for every
+    fold.
 
     rows: of one curve. If single draws are missing, the points' intervals are taken as independent.
     """

@@ -27,10 +27,13 @@ class Protocol(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """mean: ours. interval: (low, high) that contains another run's mean with 95 % probability. error: the
-    standard error of either end, which another seed would move. sd: the median of that run's standard
+    """What another run by the source's protocol would print.
+
+    mean: ours. interval: (low, high), which contains that run's mean with 95 % probability. error: the
+    standard error of either end, since another seed would move it. sd: the median of that run's standard
     deviations. sd_interval: contains 95 % of these. sd_error: the standard error of sd, as a share of it.
-    The last three are None with one value."""
+    The last three are None if the run has one value.
+    """
 
     mean: float
     interval: tuple
@@ -43,24 +46,25 @@ class Prediction(NamedTuple):
 def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False):
     """The `Prediction` for a run by `protocol`, None with fewer than two folds of a single data set.
 
-    draws: our values (folds, draws) or (data sets, folds, draws); a column in which a fold failed is left
-    out. paired: whether draws of one number are the same on all folds, as they are if a run shares its
-    draws.
+    draws: our values (folds, draws) or (data sets, folds, draws). A column in which a fold failed is left
+    out. paired: whether draws of one number are the same on all folds, as in a run that shares its draws.
 
-    A run's mean is resampled from `protocol.folds` of our folds' means and `protocol.draws` residuals of
-    draws for each, those of a fold in any of our data sets. If we have several data sets, the run has
-    another one: its mean is normal with their variance (choosing one of few would give extreme values too
-    rarely), and its folds differ from that as the folds of one of our data sets do. Means of our own draws
-    contain the chance of these draws too, which is removed from their spread. Resampled means of k
-    replicates spread too little, by the factor (k - 1)/k in their variance, and because their quantile is
-    the normal one and not Student's. Both are
-    corrected, so that normal means without draws give the interval of Student's t. Our mean is itself a
-    mean of such parts, and its own chance is added. If all folds of the run share draws and ours do not,
-    draws are taken to have the same rank in each fold, which gives the widest interval that sharing can.
-    Folds of a single data set are taken as independent: each row is tested once, so the mean over another
-    division of the data moves less, while a drawn data set adds a chance that its folds do not show. If we
-    have divided rows several times, which the source has too, the divisions are in place of data sets: the
-    run is another division.
+    A run's mean is resampled from `protocol.folds` of our folds' means. Each of these gets `protocol.draws`
+    residuals of draws, from any of our data sets. If we have several data sets, the run has a further one.
+    Its mean is normal with the variance of ours, because a choice among few would rarely give extreme
+    values. Its folds differ from that mean as the folds of one of our data sets do.
+
+    There are four corrections. Means of our own draws contain the chance of these draws, which is removed
+    from their spread. Resampled means of k replicates spread too little, by the factor (k - 1)/k in their
+    variance. Their quantile is the normal one and not Student's. After both corrections, normal means
+    without draws give the interval of Student's t. Last, our mean is itself a mean of such parts, and its
+    own chance is added.
+
+    If all folds of the run share draws and ours do not, draws are taken to have the same rank in each fold.
+    This gives the widest interval that sharing can give. Folds of a single data set are taken as
+    independent. Each row is tested once, so the mean over another division of the data would move less. A
+    drawn data set adds a chance that its folds do not show. If both we and the source have divided rows
+    several times, the divisions take the place of data sets, and the run is another division.
     """
     draws = np.asarray(draws, dtype=float)
     draws = draws[None] if draws.ndim == 2 else draws
@@ -69,14 +73,14 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     replicates = data_sets if data_sets > 1 else folds
     if replicates < 2 or count < 1:
         return None
-    from scipy.special import ndtri  # 0.4 s to import: only where something is compared
+    from scipy.special import ndtri  # takes 0.4 s, so only comparisons import it
 
     z = float(ndtri(UPPER))
     means = draws.mean(axis=2)
     stretch = float(student(replicates)) / z
     rest = draws - means[:, :, None]
     rest *= math.sqrt(count / (count - 1)) if count > 1 else 0.0
-    noise = rest.var() / count  # chance in a fold's mean
+    noise = rest.var() / count  # the chance of draws in a fold's mean
     rest = rest.transpose(1, 0, 2).reshape(folds, -1)  # (folds, draws of all data sets)
     rest = rest if paired else np.sort(rest, axis=1)
 
@@ -115,7 +119,7 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
         sd = float(np.median(found))
         sd_interval = tuple(map(float, np.quantile(found, [1 - UPPER, UPPER])))
         shares = [part.reshape(SIZE, -1).var(axis=1, ddof=1).mean() for part in parts]
-        # of a median over data sets, which varies by pi/2 times as much as a mean
+        # The mean is a median over data sets, which varies by pi/2 times as much as a mean.
         counts = data_sets * (folds - 1) / (math.pi / 2 if data_sets > 1 else 1), rest.size
         shares = (sum(shares), 0) if protocol.shared else shares
         sd_error = _error_of_sd(shares, counts, removed=noise)
@@ -129,15 +133,15 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
 
 
 def _error_of_sd(shares, counts, z=None, removed=0.0):
-    """Standard error of s, as a share of it.
+    """The standard error of s, as a share of s.
 
-    s^2 is a sum of mean squares v, of which one with k degrees of freedom varies by 2 v^2/k, so that s
-    varies by the root of their sum over 2 s (Satterthwaite).
+    s^2 is a sum of mean squares v. One with k degrees of freedom has the variance 2 v^2/k. So the standard
+    deviation of s is the root of their sum, over 2 s (Satterthwaite).
 
-    shares: v of folds or data sets, and of draws. counts: k of each. z: for a quantile of the draws in
-    place of a multiple of s. Few draws show little of their tails, so that it varies by p (1 - p)/(k f^2),
-    more than z^2/(2 k); f is the density of normal draws there. removed: the chance of draws that was taken
-    out of the first v, which varies as it did with this.
+    shares: v of folds or data sets, and of draws. counts: k of each. z: for a quantile of the draws instead
+    of a multiple of s. Few draws show little of their tails, so the quantile has the variance p (1 - p)/(k
+    f^2), more than z^2/(2 k); f is the density of normal draws there. removed: the chance of draws that was
+    taken out of the first v, which had varied with it.
     """
     total = sum(shares)
     if not total > 0:
@@ -151,8 +155,10 @@ def _error_of_sd(shares, counts, z=None, removed=0.0):
 
 
 def _spread(means, noise):
-    """Residuals of means (.., k), shrunk to the spread that they would have without chance of this
-    variance."""
+    """Residuals of means (.., k), shrunk to the spread that they would have without chance.
+
+    noise: the variance of that chance.
+    """
     k = means.shape[-1]
     if k == 1:
         return np.zeros_like(means)

@@ -52,7 +52,7 @@ class PrintedClose(Options):
 
 @check(NOTHING, PrintedClose)
 def printed_close(results, *, path, value, within, what):
-    """The number printed at `path` lies within `within` of a known one. what: that one in words."""
+    """The number printed at `path` lies within `within` of a known one. what: the known one, in words."""
     (printed,) = _values(results, path)
     gap = abs(printed - value)
     text = f"{path} prints {printed:g}; {what} gives {value:g}, {gap:.4g} away"
@@ -68,7 +68,7 @@ class PrintedDifference(Options):
 
 @check(NOTHING, PrintedDifference)
 def printed_difference(results, *, first, second, printed, tolerance):
-    """The difference of the numbers printed at `first` and `second` is not the one that is printed."""
+    """The difference of the numbers printed at `first` and `second` is not the printed difference."""
     values = _values(results, first, second)
     difference = values[0] - values[1]
     text = f"{first} - {second} = {values[0]:g} - {values[1]:g} = {difference:g}; {printed:g} is printed"
@@ -85,7 +85,7 @@ class PrintedColumn(Options):
 
 @check(NOTHING, PrintedColumn)
 def printed_column(results, *, column, first, second, tolerance):
-    """Not every number of a printed column is the difference of the two numbers printed beside it.
+    """A printed column is not in every row the difference of the two numbers printed beside it.
 
     column: path of {key: number}. first, second: paths of the two numbers, with {} in place of the key.
     """
@@ -112,10 +112,8 @@ class PrintedSpread(Options):
 @check(NOTHING, PrintedSpread)
 def printed_spread(results, *, mean, sd, half, count):
     """The standard deviation printed for `count` numbers, none of them negative, is larger than their mean
-    allows. half: half a unit of the mean's last printed digit.
-
-    Numbers with mean m spread most if all but one are 0: then their deviation is sqrt(count) m.
-    """
+    allows. half: half a unit of the mean's last printed digit. Numbers with mean m spread most if all but
+    one are 0. Then their standard deviation is sqrt(count) m."""
     values = _values(results, mean, sd)
     most = math.sqrt(count) * (values[0] + half)
     text = (

@@ -1,4 +1,4 @@
-"""published.csv: every printed value that an experiment names, beside ours."""
+"""Makes published.csv: every printed value that an experiment names, beside ours."""
 
 import math
 from decimal import Decimal
@@ -26,13 +26,15 @@ COLUMNS = (
 
 
 def compare(results, source, comparisons, stand_ins):
-    """Every printed number of some comparisons beside ours, without a verdict unless its agreement would
-    decide nothing. `judged` makes rows of published.csv of these.
+    """Every printed number of some comparisons beside ours.
+
+    A row has a verdict only if agreement would decide nothing. `judged` makes rows of published.csv of
+    these.
 
     results: `Results`, whose cells, tables and analyses are read. comparisons: entries of an experiment's
-    `published` section. stand_ins: data set -> why numbers on it decide nothing. Keys for those who judge
-    are id, distance, half (half a unit of the last printed digit) and holds: "yes", "no", or "" if neither
-    agreement nor failure decides anything.
+    `published` section. stand_ins: data set -> why numbers on it decide nothing. Further keys are for
+    `judged`: id, distance, half (half a unit of the last printed digit) and holds. holds is "yes", "no", or
+    "" if neither agreement nor failure decides anything.
     """
     found = {}
     for row, value, spread in listed(results.experiment, source, comparisons):
@@ -65,8 +67,12 @@ def listed(experiment, source, comparisons):
 
 
 def _baseline(own, number, experiment):
-    """Number of the printed value of the same data without privacy, for a value of a private method: the
-    last above it, or else the first below. own: the `Printed` of a comparison."""
+    """The number of the printed value without privacy that belongs to a private method's value; None if
+    there is none.
+
+    It is for the same data and size: the last one above the value, or else the first one below. own: the
+    `Printed` of a comparison.
+    """
 
     def private(value):
         return experiment.methods.get(value.item["method"], {"private": None})["private"]
@@ -83,8 +89,10 @@ def _baseline(own, number, experiment):
 
 
 def judged(experiment, source, rows, readings=()):
-    """Rows of published.csv. rows: of `compare`. readings: rows of readings.csv; a row's verdict uses those
-    with its id that tell something of it."""
+    """Rows of published.csv. rows: of `compare`.
+
+    readings: rows of readings.csv. A verdict uses those of its id that concern the value.
+    """
     rows = [dict(row) for row in rows]
     for row in rows:
         alike = [r for r in rows if r["comparison"] == row["comparison"] and _alike(r, row)]
@@ -101,8 +109,10 @@ def _alike(row, other):
 
 
 class Printed:
-    """One printed value in our units, its standard deviation (None if none is printed), and half a unit of
-    the last digit of each."""
+    """One printed value in our units, its standard deviation, and half a unit of the last digit of each.
+
+    The standard deviation is None if none is printed.
+    """
 
     def __init__(self, spec, item, value, sd):
         self.spec, self.item = spec, item
@@ -110,12 +120,15 @@ class Printed:
         self.decimals = [_decimals(value), _decimals(sd)]
         self.value, self.sd = self.to_ours(value), self.to_ours(sd) if sd is not None else None
         self.bounded = spec["quantity"] not in ("value", "setting")
-        # a column of a table is printed to the same digit
+        # All numbers of a column are printed to the same digit.
         self.column = item["path"].rpartition("/")[2]
 
     def round_like(self, others):
-        """Take as many decimals as printed as the longest number of the column has, because zeros at the
-        end are lost when a file is read; unless the comparison states the least number of decimals."""
+        """Take the column's longest number as the number of printed decimals.
+
+        Zeros at the end are lost when a file is read. The comparison may state the least number of decimals
+        instead.
+        """
         column = [other.decimals for other in others if other.column == self.column]
         digits = list(map(max, zip(*column, strict=True)))
         if "decimals" in self.spec:
@@ -126,14 +139,14 @@ class Printed:
 
     @property
     def protocol(self):
-        """The `Protocol` as far as the configuration states it; the rest is None."""
+        """The `Protocol`, as far as the configuration states it. What it does not state is None."""
         stated = dict(self.spec.get("protocol", {}))
         if self.item["data_drawn"] is not None:
             stated["data_drawn"] = self.item["data_drawn"]
         return {key: stated.get(key) for key in Protocol._fields}
 
     def describe(self, experiment, spread=False):
-        """Which cell the value is of, and what it is. spread: of its standard deviation."""
+        """Which cell the value is of, and what it is. spread: whether it is a standard deviation."""
         item = self.item
         method = experiment.methods.get(item["method"], {})
         private = item["epsilon"] is not None and method.get("private", True)
@@ -158,7 +171,7 @@ def _decimals(value):
 
 
 def _in_words(protocol):
-    """In words, what a source says about how its numbers were computed."""
+    """What a source says about how its numbers were computed, in words."""
     if protocol["folds"] is None:
         return ""
     words = [f"{protocol['folds']} folds"]
@@ -181,7 +194,7 @@ def _undecided(results, value, stand_ins, missing):
 
 
 def _compare(results, value, stand_ins):
-    """What a row of a printed value has beside its description."""
+    """The columns of a printed value that compare it with ours."""
     spec, item = value.spec, value.item
     try:
         ours = _ours(results, spec, item)
@@ -194,7 +207,7 @@ def _compare(results, value, stand_ins):
     if predicted is not None:
         interval, error = predicted.interval, predicted.error
     else:
-        # of the source's: folds, or its data set if we have several
+        # the number of the source's replicates: folds, or one data set if we have several
         replicates = value.protocol["folds"] or ours["replicates"]
         replicates = 1 if ours["data_sets"] > 1 else replicates
         interval, error = prediction_interval(
@@ -230,7 +243,7 @@ def _compare(results, value, stand_ins):
 
 
 def _compare_spread(results, value, stand_ins):
-    """The same for a printed standard deviation, beside the one that our draws give by its protocol."""
+    """As `_compare`, for a printed standard deviation. Ours is computed by the source's protocol."""
     try:
         _ours(results, value.spec, value.item)
         predicted = _predict(results, value, (-math.inf, math.inf))
@@ -254,8 +267,11 @@ def _compare_spread(results, value, stand_ins):
 
 
 def _judgement(published, ours, interval, half, absolute, margin, errors, limits=None):
-    """{distance, reason, half, holds, near} of a printed number. near: whether ours, or another run's
-    interval, comes within the margin: a model without noise that is so near is taken for the source's."""
+    """{distance, reason, half, holds, near} of a printed number.
+
+    near: whether ours, or another run's interval, comes within the margin. If a model without noise is so
+    near, it is taken for the source's.
+    """
     found, reason = verdicts.distance(
         *(published, ours, interval), half=half, absolute=absolute, errors=errors, limits=limits
     )
@@ -268,7 +284,7 @@ def _judgement(published, ours, interval, half, absolute, margin, errors, limits
 
 
 def _not_judged(row, value, stand_ins):
-    """The verdict for values whose agreement decides nothing."""
+    """Replace the verdict of a value whose agreement decides nothing."""
     stand_in, calibrated = stand_ins.get(value.item["dataset"]), value.spec.get("calibrated")
     if stand_in:
         row |= {"verdict": verdicts.NOT_TESTED, "distance": "", "reason": stand_in, "holds": ""}
@@ -278,7 +294,7 @@ def _not_judged(row, value, stand_ins):
 
 
 def _cell(results, value):
-    """The `Cell` of a printed value, None if it is compared with an analysis or a table."""
+    """The `Cell` of a printed value; None if it is compared with an analysis or a table."""
     spec, item = value.spec, value.item
     if spec.get("analysis") or spec.get("table") or item["where"]:
         return None
@@ -288,7 +304,8 @@ def _cell(results, value):
 
 
 def _counted_rows(results, value):
-    """How many test rows a run by the source's protocol counts for a printed share, None if not known."""
+    """How many test rows a run by the source's protocol counts for a printed share; None if that is not
+    known."""
     cell = _cell(results, value)
     rows = results.test_rows(cell) if cell else None
     draws = 1 if cell is None or math.isinf(cell.epsilon) else value.protocol["draws"] or 1
@@ -296,7 +313,7 @@ def _counted_rows(results, value):
 
 
 def _predict(results, value, limits):
-    """The `checks.prediction.Prediction` for the cell of a printed value, None without its draws."""
+    """The `checks.prediction.Prediction` for the cell of a printed value; None without the cell's draws."""
     item, cell = value.item, _cell(results, value)
     draws = _draws(results, cell, item["column"]) if cell else None
     if draws is None:
@@ -316,9 +333,11 @@ def _predict(results, value, limits):
 
 
 def _judge(row, readings, alike, why):
-    """Add the verdict, the number of readings tried and luck to a row at a distance. readings: those that
-    concern it. alike: the rows of its comparison that are standard deviations as it is, or as it is not.
-    why: why that it fails decides nothing."""
+    """Add the verdict, the number of readings tried, and luck to a row.
+
+    readings: those that concern it. alike: rows of its comparison that are standard deviations, if it is
+    one, or else means. why: why its failure decides nothing.
+    """
     if "verdict" in row:
         return
     if why:
@@ -343,14 +362,14 @@ def _judge(row, readings, alike, why):
 
 
 def _reach(row, half):
-    """The range in which a printed number would be equal or inside."""
+    """The range of printed numbers that would be equal or inside."""
     low, high = row.get("prediction_low"), row.get("prediction_high")
     low, high = (float(row["ours"]) if end in (None, "") else float(end) for end in (low, high))
     return min(low, float(row["ours"])) - half, max(high, float(row["ours"])) + half
 
 
 def _ours(results, spec, item):
-    """{mean, low, high, sd, replicates, status}: the one row of the results that an item names."""
+    """{mean, low, high, sd, replicates, status} of the one row of the results that an item names."""
     column = item["column"]
     frame = results.named(spec) if "analysis" in spec or "table" in spec else results.frame
     keys = ("dataset", "method", "train_size", *(["epsilon"] if item["by_epsilon"] else []))
@@ -401,13 +420,13 @@ def _ours(results, spec, item):
 
 
 def _draws(results, cell, column):
-    """A cell's draws of a column that the mechanism reports, or of the metric whose mean is shown."""
+    """A cell's draws of a column that the mechanism reports, or else of the metric whose mean is shown."""
     found = results.draws(cell, column)
     return results.draws(cell, column.removesuffix("_mean")) if found is None else found
 
 
 def _own_report(results, row, column):
-    """`_ours` for what a mechanism reports of every draw beside errors, such as the noise's variance."""
+    """As `_ours`, for what a mechanism reports of every draw, such as the variance of its noise."""
     draws = None
     if set(Cell._fields) <= set(row.index):
         draws = _draws(results, Cell(*(row[key] for key in Cell._fields)), column)
@@ -434,7 +453,7 @@ def _implied(results, item, value):
         datasets=item["dataset"], methods=item["method"], train_size=item["train_size"]
     )
     metric = item["column"].removesuffix("_mean")
-    sign = -1 if metric in metrics.RISING else 1  # its curve is then that of an error
+    sign = -1 if metric in metrics.RISING else 1  # then the curve falls, as that of an error does
     ends = ("_mean", "_low", "_high") if sign == 1 else ("_mean", "_high", "_low")
     found = implied_epsilon(
         curve["epsilon"], *(sign * curve[metric + end] for end in ends), sign * value

@@ -1,4 +1,4 @@
-"""readings.csv: every printed value and claim of an experiment as stated, and under each reading."""
+"""Makes readings.csv: every printed value and claim of an experiment, as stated and under each reading."""
 
 from collections import Counter
 
@@ -29,8 +29,11 @@ def confront(experiment, readings, source):
 
 
 def most_telling_first(rows):
-    """Rows of readings.csv (text) of the readings alone, first those that explain the most printed values
-    and claims. A verdict names the first reading that agrees."""
+    """Rows of readings.csv (text) without those as stated. First come readings that explain the most.
+
+    They are counted by the printed values and claims that they explain. A verdict names the first reading
+    that agrees.
+    """
     rows = [row for row in rows if row["reading"] != AS_STATED]
     explained = Counter(
         row["reading"] for row in rows if row["concerned"] == "yes" and row["holds"] == "yes"
@@ -39,13 +42,16 @@ def most_telling_first(rows):
 
 
 def _rows(results, decided, source, label, left_open, main):
-    """Rows of one reading. decided: names of comparisons, and of claims. main: the experiment as stated,
-    None if that is the reading."""
+    """Rows of one reading.
+
+    decided: names of comparisons, and of claims. main: the experiment as stated, None if that is the
+    reading.
+    """
     experiment = results.experiment
     shown = {"reading": label, "open": left_open}
     rows = [row for row in results.printed if row["comparison"] in decided[0]]
     for row in judged(experiment, source, rows):
-        # a reading of its model without noise concerns it too
+        # A reading that concerns the printed value without noise concerns the private value, too.
         about = [row["id"], *([row["given"]] if row["given"] else [])]
         concerned = main is None or any(_concerns_value(results, main, each) for each in about)
         yield row | shown | {"section": "published", "concerned": _yes(concerned)}
@@ -80,8 +86,11 @@ def _yes(truth):
 
 
 def _concerns_value(results, main, value):
-    """Whether a reading compares a printed value, <comparison>/<number>, with another cell, table or
-    analysis than the main experiment."""
+    """Whether a reading compares a printed value with another cell, table or analysis than the main
+    experiment.
+
+    The value is called <comparison>/<number>.
+    """
     name, number = value.split("/")[:2]
     if name not in needs.comparisons(main):
         return True
@@ -92,7 +101,9 @@ def _concerns_value(results, main, value):
 
 def _concerns_claim(results, main, name):
     """Whether a reading decides a claim from other cells, tables or analyses than the main experiment.
-    Fewer cells are not different."""
+
+    Fewer of the same cells do not count as others.
+    """
     if name not in needs.claims(main):
         return True
     ours, theirs = (

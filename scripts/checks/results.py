@@ -1,5 +1,5 @@
-"""Reads what an experiment computed, for comparisons and claims. What is missing is reported, not
-guessed."""
+"""Reads what an experiment computed, for comparisons and claims. It reports what is missing, and guesses
+nothing."""
 
 import re
 from functools import cached_property
@@ -11,25 +11,25 @@ from study.configuration.experiment import Cell, data_path
 from study.jobs.files import read_json
 
 
-LOST = 0.05  # more failed draws than this share, and the mean over the others stands for another process
+LOST = 0.05  # If a larger share of draws failed, the mean over the others is of another process.
 
 
 class Missing(Exception):
-    """This run lacks a result that a comparison or claim needs. The message says why in a sentence."""
+    """This run lacks a result that a comparison or claim needs. The message says why, in a sentence."""
 
 
 class Lost(Missing):
-    """Too many draws failed, for instance since a solver did not converge."""
+    """Too many draws failed, for instance because a solver did not converge."""
 
 
 def lost(status):
-    """The entry of the column `status` if too many draws failed, "" if not."""
+    """The entry of the column `status` if too many draws failed; otherwise ""."""
     failed = sum(int(k) / int(n) for k, n in re.findall(r"(\d+) of (\d+) ", str(status)))
     return str(status) if failed > LOST else ""
 
 
 class Results:
-    """Results of one experiment, read when first used. frame: used in place of results.csv."""
+    """Results of one experiment, read on first use. frame: used in place of results.csv."""
 
     def __init__(self, experiment, frame=None):
         self.experiment = experiment
@@ -38,19 +38,18 @@ class Results:
 
     @cached_property
     def frame(self):
-        """results.csv, epsilon as a float."""
+        """results.csv, with epsilon as a float."""
         return self._csv(paths.CELLS(experiment=self.experiment.folder))
 
     @cached_property
     def printed(self):
-        """Printed numbers beside ours, as `checks.published.compare` gives them: of the job that
-        compares."""
+        """Printed numbers beside ours, from the job that compares them: see `checks.published.compare`."""
         main = self.experiment.folder.partition("/")[0]
         found = read_json(self._present(paths.COMPARED(experiment=main)))
         return found[self.experiment.name]
 
     def analysis(self, name):
-        """The table that an analysis wrote (for an .npz, its arrays)."""
+        """The table that an analysis wrote; for an .npz, its arrays."""
         if name not in self.experiment.analyses:
             raise Missing(f"this run has no analysis {name!r}")
         path = self.experiment.analysis_path(name)
@@ -62,7 +61,8 @@ class Results:
             return dict(arrays)
 
     def draws(self, cell, column):
-        """Values (data sets, folds, restarts) of a cell's draws, NaN if one failed; None without draws."""
+        """Values (data sets, folds, restarts) of a cell's draws. A failed draw is NaN. None without
+        draws."""
         import pandas as pd
 
         path = Path(self.run_path(cell))
@@ -79,11 +79,11 @@ class Results:
         return self.experiment.run_path(cell)
 
     def other(self, name):
-        """`frame` of another experiment."""
+        """The `frame` of another experiment."""
         return self._csv(paths.CELLS(experiment=name))
 
     def named(self, spec):
-        """The table that a comparison or check names by its key `analysis` or `table`."""
+        """The table that a comparison or check names under its key `analysis` or `table`."""
         if spec.get("analysis"):
             return self.analysis(spec["analysis"])
         if spec["table"] not in self.experiment.tables:
@@ -100,8 +100,10 @@ class Results:
         return read_json(self._present(data_path(dataset, "json")))
 
     def test_rows(self, cell):
-        """How many test rows one division of a cell's data counts: each row once, None if rows are not
-        divided into folds, or their number is not known."""
+        """How many test rows one division of a cell's data counts, each row once.
+
+        None if rows are not divided into folds, or if their number is not known.
+        """
         if not self.experiment.values.get("folds"):
             return None
         if self.experiment.values.get("subsets") == "whole":
@@ -112,7 +114,7 @@ class Results:
             return None
 
     def _csv(self, path):
-        import pandas as pd  # 0.6 s to import: this module is also imported to check the configuration
+        import pandas as pd  # takes 0.6 s, and checking the configuration imports this module, too
 
         return pd.read_csv(self._present(path))
 
@@ -123,10 +125,10 @@ class Results:
         return path
 
     def cells(self, *, sweep=None, datasets=None, methods=None, train_size=None, epsilon=None):
-        """The rows of `frame` of a sweep, of these data sets and methods, at these coordinates.
+        """The rows of `frame` of a sweep, for these data sets and methods, at these coordinates.
 
-        train_size, epsilon: a number, a list of numbers, or "smallest" or "largest" for each data set
-        (among finite epsilons; methods without privacy are kept at any epsilon).
+        train_size, epsilon: a number, a list of numbers, or "smallest" or "largest" for each data set.
+        These two are among finite epsilons. Methods without privacy are kept at any epsilon.
         """
         frame = self.frame
         if sweep is not None:
@@ -148,7 +150,8 @@ class Results:
 
 
 class Read(Results):
-    """Results of a reading: its own cells, and the main experiment's if the reading changes nothing."""
+    """Results of a reading: its own cells, and the main experiment's cells that the reading does not
+    change."""
 
     def __init__(self, reading, main):
         import pandas as pd  # 0.6 s to import

@@ -1,5 +1,7 @@
-"""Stamps of recorded lines: digests of the settings, of the cells' code, of the verdicts' code, and of the
-data. A line is stale when one of them has changed."""
+"""Stamps of recorded lines are digests of the settings, the cells' code, the verdicts' code, and the data.
+
+A line is stale when one of them has changed.
+"""
 
 import hashlib
 import json
@@ -20,8 +22,11 @@ SCRIPTS = {"analysis": ("analyses", "analyse.py"), "table": ("tables", "table.py
 
 
 class About(NamedTuple):
-    """What decides a line. methods: labels. entries: comparisons or checks, which may name an analysis or a
-    table. judges: scripts of verdicts. modules: those that they load by name."""
+    """What decides a line.
+
+    methods: labels. entries: comparisons or checks, which may name an analysis or a table. judges: scripts
+    of verdicts. modules: those that these scripts load by name.
+    """
 
     methods: tuple
     datasets: tuple
@@ -33,7 +38,7 @@ class About(NamedTuple):
 class Stamper:
     """The stamps of one experiment's lines under one configuration.
 
-    experiments: all, by name, with readings. datasets, files: of `study.configuration.config.load`.
+    experiments: all by name, readings included. datasets, files: of `study.configuration.config.load`.
     """
 
     def __init__(self, experiments, name, datasets, files, seed):
@@ -42,12 +47,13 @@ class Stamper:
 
     @cached_property
     def all(self):
-        """The experiment, and the readings of its source."""
+        """The experiment and its readings."""
         name = self.experiment.name
         return [each for each in self.experiments.values() if each.axis() == name]
 
     def stamps(self, row):
-        """{settings, code, judge, data} of a recorded row, "" for all if a name of it does not exist."""
+        """{settings, code, judge, data} of a recorded row. All are "" if the row names what does not
+        exist."""
         try:
             about = self._about(row)
         except KeyError:
@@ -97,7 +103,7 @@ class Stamper:
         return About(methods, datasets, ())
 
     def _others(self, entries):
-        """Other experiments that checks name, whose results decide too."""
+        """The other experiments that checks name, since their results decide, too."""
         named = [
             name
             for entry in entries

@@ -1,9 +1,9 @@
-"""claims.csv and defects.csv: statements that registered checks decide.
+"""Makes claims.csv and defects.csv: statements that registered checks decide.
 
 A check is a function (results, **options) -> `Outcome`, one of `study.configuration.kinds.CHECKS`. A
 statement holds if all its checks hold, and fails if one fails. Otherwise it is not tested if this run lacks
 what a check needs, and else undecided. A claim that fails as stated is tried under the readings of its
-source. A defect is shown or not shown.
+source. A defect is either shown or not shown.
 """
 
 from typing import NamedTuple
@@ -23,8 +23,11 @@ COLUMNS = (
 
 
 class Outcome(NamedTuple):
-    """holds: True, False, or None if it is not decidable. decided_by: the numbers, in words. number,
-    threshold: the number that decides, and its limit. tested: False if this run lacks what it needs."""
+    """What a check found.
+
+    holds: True, False, or None if it is not decidable. decided_by: the numbers, in words. number,
+    threshold: the number that decides, and its limit. tested: False if this run lacks what the check needs.
+    """
 
     holds: bool | None
     decided_by: str
@@ -34,7 +37,7 @@ class Outcome(NamedTuple):
 
 
 def run(results, check):
-    """The `Outcome` of one configured check. A missing result leaves it undecided."""
+    """The `Outcome` of one configured check. It is undecided if a result is missing."""
     kind = kinds.CHECKS[check["kind"]]
     options = dict(check["options"])
     options |= {key: check[key] for key in ("analysis", "table") if key in check}
@@ -45,8 +48,11 @@ def run(results, check):
 
 
 def join(outcomes):
-    """The `Outcome` of checks that must all hold. number and threshold are of the first check that fails
-    or, if none fails, of the first that has them."""
+    """The `Outcome` of checks that must all hold.
+
+    number and threshold are those of the first check that fails or, if none fails, of the first that has
+    them.
+    """
     if any(outcome.holds is False for outcome in outcomes):
         holds = False
     else:
@@ -60,7 +66,10 @@ def join(outcomes):
 
 
 def another_model(results, entry):
-    """Whether the printed value that a statement is `given`, <comparison>/<number>, is of another model."""
+    """Whether the printed value without noise, on which a statement depends, is of another model than ours.
+
+    The statement names the value, <comparison>/<number>, under its key `given`.
+    """
     return any(not row["near"] for row in _given(results, entry))
 
 
@@ -70,7 +79,7 @@ def _given(results, entry):
 
 
 def outcome(results, entry):
-    """The `Outcome` of a statement's checks, which another model leaves undecided."""
+    """The `Outcome` of a statement's checks. It is undecided if the printed model is not ours."""
     found = join([run(results, check) for check in entry["checks"]])
     if another_model(results, entry):
         known = all(row["distance"] for row in _given(results, entry))
@@ -95,9 +104,9 @@ def listed(experiment, source, section):
 def decide(results, source, section, stand_ins, readings=()):
     """Rows of claims.csv or defects.csv, in the configuration's order.
 
-    stand_ins: data set -> why it decides nothing about the source's data. A claim or defect that only such
-    data would decide is not tested, and its row says what they show. A claim that fails after searches
-    among fewer values than the source's is not tested either. readings: rows of readings.csv.
+    stand_ins: data set -> why it decides nothing about the source's data. If only such data would decide a
+    claim or defect, it is not tested, and its row says what they show. A claim is not tested either if it
+    fails after searches that tried fewer values than the source's. readings: rows of readings.csv.
     """
     for row in listed(results.experiment, source, section):
         name = row["id"]
@@ -134,9 +143,12 @@ def decide(results, source, section, stand_ins, readings=()):
 
 
 def _judged(found, section, readings, another):
-    """The verdict, what decides it and, for a claim, how many readings do, the stated one among them.
-    readings: rows of readings.csv of those and of readings that leave it open, under which no claim fails.
-    another: whether it is about another model as stated."""
+    """The verdict, what decides it and, for a claim, the number of readings that decide it.
+
+    That number counts the experiment as stated, too. readings: rows of readings.csv of the readings that
+    decide the claim or leave it open. If one leaves it open, the claim does not fail. another: whether the
+    claim as stated is about another model.
+    """
     if not found.tested and found.holds is None:
         return {"verdict": NOT_TESTED}
     if section == "defects":
@@ -165,7 +177,7 @@ def _judged(found, section, readings, another):
 
 
 def _standing_in(experiment, checks, stand_ins):
-    """Why all data that the checks read are stand-ins, None if some are not."""
+    """Why all data that the checks read are stand-ins; None if some are not."""
     used = set()
     for check in checks:
         if kinds.CHECKS[check["kind"]].inputs.needs:

@@ -1,4 +1,4 @@
-"""The rule that decides whether a published number agrees with ours."""
+"""The rule by which a published number agrees with ours or not."""
 
 import math
 from typing import NamedTuple
@@ -6,15 +6,15 @@ from typing import NamedTuple
 from dp.intervals import student
 
 RELATIVE, ABSOLUTE = 0.10, 0.01
-SURE = 1.645  # standard errors: a normal value is below with 95 % probability
+SURE = 1.645  # standard errors; a normal value is below that with 95 % probability
 
-# How far a printed number is from ours, nearest first.
+# The distances of a printed number from ours, the nearest first.
 EQUAL = "equal to the printed precision"
 INSIDE = "inside"
 EDGE = "at an end"
 CLOSE = "close"
 OFF = "off"
-# The verdict that follows.
+# The verdicts that follow from distances.
 REPRODUCED = "reproduced"
 NOT_REPRODUCED = "not reproduced"
 TOO_WIDE = "too wide to decide"
@@ -23,11 +23,11 @@ NOT_EXCLUDED = "not excluded"
 CALIBRATED = "calibrated"
 NOT_TESTED = "not tested"
 NOT_RUN = "not run"
-# On the page alone.
+# The page alone uses these.
 NOT_JUDGED = "not judged"
 NOT_DECIDED = "not decided yet"
 
-# What each word says, for readers.
+# What each word means, for readers.
 RULE = (
     ("equal to the printed precision", "our number rounds to the printed one"),
     (
@@ -80,7 +80,7 @@ RULE = (
 
 
 class Sample(NamedTuple):
-    """A mean over independent replicates: mean, their standard deviation, and how many they are."""
+    """The mean over independent replicates, their standard deviation, and their number."""
 
     mean: float
     sd: float
@@ -88,22 +88,24 @@ class Sample(NamedTuple):
 
 
 def sd_of(half, replicates):
-    """The standard deviation of replicates for which the mean's 95 % interval has this half width."""
+    """The standard deviation of replicates whose mean has a 95 % interval of this half width."""
     if replicates < 2 or math.isnan(half):
         return math.nan
     return half * math.sqrt(replicates) / student(replicates)
 
 
 def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
-    """((low, high), standard error of an end): an interval that contains the mean of a new run of the same
-    process with 95 % probability, for use if there are no single draws to resample (`checks.prediction`).
+    """((low, high), standard error of an end) of the mean of a new run of the same process.
 
-    The new run's mean of k' replicates differs from our mean of k by an error of variance
-    s^2/k + s^2/k', so half the width is t_{k-1} s sqrt(1/k + 1/k'). An end varies with our mean, and with
-    s, whose variance is about s^2/(2 (k - 1)).
+    The interval contains that mean with 95 % probability. It is used if there are no single draws to
+    resample (`checks.prediction`).
 
-    ours: `Sample` with at least two replicates; (None, 0) is returned if it has fewer, or if no spread is
-    known. replicates: k', at least 1. limits: the range of the quantity.
+    The new run's mean of k' replicates differs from our mean of k by an error of variance s^2/k + s^2/k'.
+    So half the width is t_{k-1} s sqrt(1/k + 1/k'). An end varies with our mean, and with s, whose variance
+    is about s^2/(2 (k - 1)).
+
+    ours: a `Sample`. If it has fewer than two replicates, or its spread is not known, the result is (None,
+    0). replicates: k', at least 1. limits: the range of the quantity.
     """
     if ours.replicates < 2 or math.isnan(ours.sd) or replicates < 1:
         return None, 0.0
@@ -118,10 +120,11 @@ def distance(
 ):
     """(distance, reason) of a printed value from a computed one.
 
-    interval: the range of another run's value, or None. half: half a unit of the last printed digit; a
-    number that rounds into the interval is inside. absolute: the difference that counts as "close", besides
-    10 %. errors: standard errors of the interval's ends; within `SURE` of them a number is neither inside
-    nor outside. limits: the range of the quantity, at which an interval has no end.
+    interval: the range of another run's value, or None. half: half a unit of the last printed digit. A
+    number that rounds into the interval is inside. absolute: a difference that counts as "close", as one of
+    10 % does. errors: standard errors of the interval's ends. Within `SURE` of them, a number is neither
+    inside nor outside. limits: the range of the quantity. An interval that reaches a limit has no end
+    there.
     """
     rounding = 1e-12
     gap = abs(ours - published)
@@ -151,8 +154,10 @@ def distance(
 
 
 def counted(interval, rows, limits=(-math.inf, math.inf)):
-    """The interval of a share of so many rows, with the continuity correction: a share is a count, to which
-    half a row on either side belongs. rows: how many all draws of a run count together, or None."""
+    """The interval of a share, with the continuity correction: half a row on either side belongs to it.
+
+    rows: how many rows all draws of a run count together, or None. interval: may be None.
+    """
     if interval is None or not rows:
         return interval
     return max(limits[0], interval[0] - 0.5 / rows), min(limits[1], interval[1] + 0.5 / rows)
@@ -164,7 +169,7 @@ def matches(found):
 
 
 def margin(published, sd=None, *, share=False, spread=False):
-    """How far from ours a value must fail, if that ours agrees is to say something.
+    """How far from ours a number must be to disagree, so that agreement means something.
 
     sd: printed with it. share: whether it is an error or an accuracy, for which 0.05 and 0.95 are the same.
     spread: whether it is itself a standard deviation.
@@ -178,15 +183,18 @@ def margin(published, sd=None, *, share=False, spread=False):
 
 
 def too_wide(interval, margin):
-    """Whether a value that is `margin` from the middle of an interval would still be inside."""
+    """Whether a value that is `margin` away from the middle of an interval would still be inside."""
     return interval is not None and interval[1] - interval[0] > 2 * margin * (1 + 1e-9)
 
 
 def with_readings(tried, still_open):
-    """The verdict. tried: (reading, "yes", "no" or "" if it is open) for each that is about the source's
-    model, the stated one first if it is, called "". still_open: the verdict of what is open.
+    """The verdict under all readings that are about the source's model.
 
-    What is open as stated is not asked of readings. Of those that agree the first is named.
+    tried: (reading, holds) of each. holds is "yes", "no", or "" if it is open. The stated one comes first
+    if it is about that model, and is called "". still_open: the verdict if it stays open.
+
+    If it is open as stated, readings are not asked. Of the readings that agree, the verdict names the
+    first.
     """
     if not tried:
         return UNDECIDED

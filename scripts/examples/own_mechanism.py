@@ -26,12 +26,12 @@ EPSILONS, DELTA = (0.1, 0.3, 1.0, 3.0), 1e-5
 
 
 class MeanDirection(Mechanism):
-    """w = mean of y x + noise: the direction between two classes, for rows of norm at most R."""
+    """w = mean of y x + noise, the direction between two classes, for rows of norm at most R."""
 
     name = "mean_direction"
     delta = "needed"
     needs_lambda = False
-    moves = 2.0  # how far one record that is replaced moves the sum, over R
+    moves = 2.0  # how far one record that is replaced moves the sum, in units of R
 
     def _sigma(self, n, p):
         return self.moves * p.bound / (n * p.mu)
@@ -46,7 +46,7 @@ class MeanDirection(Mechanism):
 
 
 class Halved(MeanDirection):
-    """Wrong on purpose: the record is thought to be removed, and not replaced."""
+    """Wrong on purpose: this takes a record as removed, although it is replaced."""
 
     name = "mean_direction_halved"
     moves = 1.0
@@ -59,7 +59,7 @@ print(f"epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}: {guarantee.rea
 
 # %% Replay: how far one record moves what gets noise, without any chance, in milliseconds
 def replayed(mechanism):
-    """The finding that says most against a mechanism, and the epsilon that its noise gives."""
+    """The replay that says most against a mechanism, and the epsilon that its noise gives."""
     found = [run for _, _, run, _ in replay.on_general_pairs(mechanism, 1.0, DELTA)]
     worst = min(found, key=lambda run: replay.FINDINGS.index(run.finding))
     return worst.finding, max(run.epsilon for run in found)

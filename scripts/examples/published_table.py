@@ -39,14 +39,14 @@ RANGES = {
 model = PrivateClassifier(
     "affair",
     book=OUT / "survey.book",
-    budget={"epsilon": 2, "delta": 2e-6},  # what all releases about these women may spend
+    budget={"epsilon": 2, "delta": 2e-6},  # all releases about these women together may spend this
     n_rows=6366,
     columns=RANGES,
     target=["no", "yes"],
     unit="one row is one respondent",
     epsilon=1.0,
     delta=1e-6,
-    premise=PUBLIC_EXAMPLE,  # of rows of your own: how their settings were chosen
+    premise=PUBLIC_EXAMPLE,  # for rows of your own, say how their settings were chosen
     spend=True,  # without this, `fit` says what it would cost
 ).fit(survey[[*RANGES]], affair)
 print("epsilon {epsilon:g}, delta {delta:g}, {adjacency}: {reason}".format(**model.guarantee_))

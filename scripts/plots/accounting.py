@@ -1,4 +1,5 @@
-"""The cost of ways to account for privacy, and what released programs guarantee of what they claim."""
+"""Figures of what ways to account for privacy cost, and of what released programs guarantee of their
+claims."""
 
 import math
 

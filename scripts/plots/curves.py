@@ -16,10 +16,10 @@ from study.configuration.inputs import CELLS, TUNING
 from study.configuration.kinds import figure
 from study.configuration.options import Comparison, Options, PrintedAxis
 
-# Axis: the options that make it logarithmic.
+# Axis -> the options that make it logarithmic.
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
-FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss are far from it even if nothing is learnt
-LEAST = {"r2": -1.0}  # of a metric's axis: R^2 may be arbitrarily far below 0
+FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss stay far from 0 even if nothing is learnt
+LEAST = {"r2": -1.0}  # the least value on a metric's axis, since R^2 may be arbitrarily far below 0
 
 
 class Curve(Options):
@@ -39,11 +39,11 @@ class LearningCurve(Curve):
 def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows.
 
-    options["beside"]: the legend stands beside the axes, if curves and bands leave no room for it.
-    options["metric"]: another of `dp.metrics` than the error (r2 of targets that are numbers).
-    options["published"]: the values that the source printed are crosses at their sizes, with their
-    standard deviations. options["printed_axis"]: the path in source.yaml of the range of the source's
-    own axis. options["from_zero"]: the axis of errors starts at 0, otherwise where the curves need it.
+    options["beside"]: the legend stands beside the axes. It is for curves and bands that leave no room.
+    options["metric"]: another metric of `dp.metrics` than the error, such as r2 for targets that are
+    numbers. options["published"]: the values that the source printed. They are crosses at their sizes, with
+    their standard deviations. options["printed_axis"]: the path in source.yaml of the range of the source's
+    own axis. options["from_zero"]: the axis of errors starts at 0, and otherwise where the curves begin.
     """
     return _curves(experiment, spec, frame, "train_size", "training rows")
 
@@ -58,11 +58,11 @@ class EpsilonCurve(Curve):
 def epsilon_curve(experiment, spec, frame):
     """Mean error with 95 % bands against epsilon; methods without privacy as a level line.
 
-    options["published"]: the values that the source printed, as dotted lines in their methods' colours,
-    with their standard deviations at the right end. A curve crosses its line at the epsilon that the value
-    implies. Several values of one curve are crosses. "beside", "metric", "printed_axis", "from_zero": as
-    for `learning_curve`. "own_axes": every panel has its own y axis, which starts at "least" if values
-    are below it.
+    options["published"]: the values that the source printed. They are dotted lines in their methods'
+    colours, with their standard deviations at the right end. A curve crosses its line at the epsilon that
+    the value implies. If one curve has several values, they are crosses. "beside", "metric",
+    "printed_axis", "from_zero": as for `learning_curve`. "own_axes": every panel has its own y axis, which
+    starts at "least" if values are below it.
     """
     label = r"privacy parameter $\varepsilon$ (smaller is more private)"
     return _curves(experiment, spec, level(frame), "epsilon", label)
@@ -70,8 +70,10 @@ def epsilon_curve(experiment, spec, frame):
 
 @figure(TUNING, describes_data=True)
 def tuning_curve(experiment, spec, paths):
-    """Non-private cross-validation error against lambda, with the ties and the published value: a panel
-    with its own axis per data set."""
+    """Non-private cross-validation error against lambda, with ties and the published value, per data set.
+
+    Each data set has a panel with its own axis.
+    """
     frames = {name: pd.read_csv(path) for name, path in paths.items()}
     titles = {
         name: f"{data_name(name)}: {int(frame['best'].sum())} of {len(frame)} are best"

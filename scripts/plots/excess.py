@@ -9,7 +9,8 @@ from study.configuration.options import Method, Options
 from study.jobs import paired
 from study.jobs.files import read_json
 
-# Values beyond these limits are drawn at them. More than MOST is worse than a model that knows nothing.
+# Values beyond these limits are drawn at the limits. A model with more than MOST is worse than one that
+# knows nothing.
 LEAST, MOST = 1e-4, 1.0
 LABELS = {
     "epsilon": r"privacy parameter $\varepsilon$",
@@ -28,9 +29,9 @@ class Excess(Options):
 def excess(experiment, spec, draws):
     """Mean excess over the baseline with 95 % bands, a panel per data set, on logarithmic axes.
 
-    Bands are over folds, or over data sets simulated alike. options["along"]: epsilon, train_size, or
-    columns, along which the data sets are points of one curve.
-    metric: one of `dp.metrics` that is better if smaller. baseline: the method without privacy.
+    Bands are over folds, or over simulated data sets from one distribution. options["along"]: epsilon,
+    train_size, or columns. With columns, the data sets are the points of one curve. metric: one of
+    `dp.metrics` that is better if smaller. baseline: the method without privacy.
     """
     options = spec["options"]
     along, metric = options["along"], options["metric"]

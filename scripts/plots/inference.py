@@ -1,4 +1,4 @@
-"""Coverage and width of private intervals."""
+"""Figures of the coverage and width of private intervals."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from study.configuration.inputs import ANALYSIS
 from study.configuration.kinds import figure
 from study.configuration.options import Options
 
-FEW = 40  # intervals whose coverage a simulation can measure
+FEW = 40  # intervals; a simulation cannot measure the coverage of fewer
 NAMES = {
     "without_privacy": "without privacy",
     "noise_aware": "noise-aware",
@@ -28,14 +28,14 @@ class Coverage(Options):
 def coverage(experiment, spec, path):
     """Coverage, or width over that without privacy, against training rows, a panel per epsilon.
 
-    Lines are of the median coefficient, bands from the least to the largest, and of intervals that the
-    rule lets be printed. The dotted line is what 95 % intervals say.
+    Lines are of the median coefficient, and bands go from the least to the largest. Only intervals that the
+    rule prints count. The dotted line is what 95 % intervals promise.
     """
     frame = pd.read_csv(path)
     frame = frame[frame["printed"] != 0]
     wide = spec["options"]["show"] == "width"
     y = "width_ratio" if wide else "coverage"
-    # of the coefficients, those with the least, the median and the largest value
+    # of all coefficients: those with the least, the median and the largest value
     values = frame.groupby(["epsilon", "method", "train_size"])[y]
     ends = {"low": values.min(), y: values.median(), "high": values.max()}
     frame = pd.DataFrame(ends).reset_index()
@@ -73,10 +73,10 @@ def coverage(experiment, spec, path):
 def coverage_designs(experiment, spec, path):
     """Coverage of every coefficient of every design, a panel per epsilon and a row per design.
 
-    A full point is of intervals that the rule lets be printed, as large as their share; a hollow one of
-    those that it does not. Points of fewer than 40 intervals are left out. The designs on which the rule
-    was chosen are above the line, and those on which it was tested below. The dotted line is what 95 %
-    intervals say.
+    A full point stands for intervals that the rule prints, and its size for their share. A hollow point
+    stands for the others. Points of fewer than 40 intervals are left out. Designs on which the rule was
+    chosen are above the line, and those on which it was tested below. The dotted line is what 95 %
+    intervals promise.
     """
     frame = pd.read_csv(path)
     frame = frame[frame["method"] == "noise_aware"]

@@ -1,4 +1,4 @@
-"""Claimed, proven and audited epsilon, one line per attack on a logarithmic axis."""
+"""Draws claimed, proven and audited epsilon on a logarithmic axis, one line per attack."""
 
 import numpy as np
 
@@ -10,8 +10,8 @@ COLOURS = {"claimed": "#000000", "proven": "#0072B2", "audited": "#D55E00", "pai
 def ledger(frame):
     """One row per attack, the worst mechanism at the top; what has no finite epsilon points to the right.
 
-    One of an attack's epsilons is shown: the one at which it refutes the claim by the largest factor; if
-    there is none, the one whose proven epsilon exceeds the claim the most; if there is none, the one
+    One of an attack's epsilons is shown. It is the one at which the attack refutes the claim by the largest
+    factor. If there is none, it is the one whose proven epsilon exceeds the claim the most, or else the one
     nearest to 1.
     """
     frame = frame.loc[
@@ -80,7 +80,7 @@ def _shown(rows):
     """Index of the row that stands for an attack."""
     for kind in ("audited", "proven"):
         factor = rows[f"epsilon_{kind}"] / rows["epsilon_claimed"]
-        if (factor > 1 + 1e-3).any():  # more than the certified gradient's share
+        if (factor > 1 + 1e-3).any():  # a smaller excess only pays for the solver's error
             return factor.idxmax()
     return np.abs(np.log(rows["epsilon"])).idxmin()
 

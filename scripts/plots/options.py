@@ -1,4 +1,4 @@
-"""A column of results.csv against an option that an experiment varies."""
+"""Draws a column of results.csv against an option that an experiment varies."""
 
 import itertools
 import json
@@ -34,10 +34,10 @@ class OptionCurve(Options):
 def option_curve(experiment, spec, frame):
     """A column of results.csv against an option, a curve per remaining combination, with 95 % intervals.
 
-    options["along"]: the option; with train_size, the options are a family of curves. columns: each has a
-    panel; x_mean has the interval from x_low to x_high. rows: a column; each of its values has a row of
-    panels. log_along: a logarithmic axis. none: the name for null. A method without the option is a level
-    line.
+    options["along"]: the option. If it is train_size, the varied options make a family of curves. columns:
+    each has a panel; x_mean has the interval from x_low to x_high. rows: a column, each of whose values has
+    a row of panels. log_along: whether the axis is logarithmic. none: the name for null. A method without
+    the option is a level line.
     """
     options = spec["options"]
     along, rows, columns = options["along"], options["rows"], options["columns"]
@@ -180,7 +180,7 @@ def _looks(frame, keys):
         number = kinds.index(curve[:-1]) if len(kinds) > 1 else last.index(curve[-1])
         named = dict(zip(keys, curve, strict=True))
         if named.get("epsilon") == np.inf and "method" in named:
-            del named["epsilon"]  # the method's name says so
+            del named["epsilon"]  # the method's name says this already
         looks[tuple(zip(keys, curve, strict=True))] = {
             "label": ", ".join(_named(key, value) for key, value in named.items() if value != ""),
             "color": colours[curve[-1]],

@@ -1,19 +1,19 @@
-"""Proven profiles delta(epsilon), with the point that is claimed and those that attacks have found."""
+"""Draws proven profiles delta(epsilon), with the claimed point and the points that attacks have found."""
 
 import numpy as np
 
 from plots import style
 from plots.ledger import COLOURS
 
-LEAST = 1e-8  # delta at which the axis ends
+LEAST = 1e-8  # the delta at which the axis ends
 COLUMNS = ("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon")
 
 
 def profiles(frame):
     """A panel per mechanism whose guarantee carries its profile, of the attack that comes nearest to it.
 
-    frame: ledger.csv. An audited point is below the curve, except with the probability that its row's
-    bounds allow. A point at epsilon 0, which means that nothing was found, is not drawn.
+    frame: ledger.csv. An audited point lies below the curve, except with the probability that its row's
+    bounds allow. A point at epsilon 0 means that nothing was found, and is not drawn.
     """
     shown = [_nearest(rows) for _, rows in _with_profile(frame).groupby("mechanism", sort=False)]
     count = max(len(shown), 1)

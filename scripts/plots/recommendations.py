@@ -1,4 +1,4 @@
-"""How much each method loses against the best one, over all questions."""
+"""Draws how much each method loses against the best one, over all questions."""
 
 import math
 

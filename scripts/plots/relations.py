@@ -1,4 +1,4 @@
-"""Curves with bands from the columns of a frame: a few on common axes, or many with a panel each."""
+"""Draws curves with bands from the columns of a frame: a few on common axes, or many with a panel each."""
 
 import math
 import textwrap
@@ -11,13 +11,13 @@ from matplotlib.lines import Line2D
 
 from plots import style
 
-TOGETHER = 4  # curves, without baselines, that are told apart on common axes
+TOGETHER = 4  # so many curves, without baselines, can be told apart on common axes
 WIDTH = 40  # characters of a panel's title on a line
-NAMED = 5  # curves that are named at their right ends, and entries of a legend that find room among curves
-APART = 0.058  # of such names, as a share of the axes
-NARROW = 0.35  # of the common axis: a panel whose curves fill less of it gets its own
-TRIED = 8  # values along a logarithmic axis that are its ticks
-PARTS = ("color", "marker", "linestyle")  # of a look, for seaborn
+NAMED = 5  # curves named at their right ends, and entries of a legend among curves
+APART = 0.058  # distance of such names, as a share of the axes
+NARROW = 0.35  # share of the common axis; a panel whose curves fill less gets its own
+TRIED = 8  # at most so many values along a logarithmic axis are its ticks
+PARTS = ("color", "marker", "linestyle")  # what seaborn takes of a look
 BAND = ("error_low", "error_high")
 OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
 PRINTED = {"linestyle": (0, (1, 1.5)), "linewidth": 1.2}
@@ -27,8 +27,11 @@ AXIS = {"color": "#999999", "linestyle": (0, (6, 2)), "linewidth": 0.9}
 
 
 class Mark(NamedTuple):
-    """A printed value beside a curve, with its standard deviation (None if none is printed) and its place
-    along the axis (None if that is not known)."""
+    """A printed value beside a curve.
+
+    It has a standard deviation (None if none is printed) and a place along the axis (None if that is not
+    known).
+    """
 
     curve: str
     dataset: str
@@ -38,10 +41,10 @@ class Mark(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """The column that is drawn for each curve, and the two that its band is between (None for no band).
+    """The column that is drawn for each curve, and the two columns that bound its band (None for no band).
 
-    If there are more than `together` curves, each gets a panel, in which those of `behind` are drawn again
-    and all others are grey.
+    If there are more than `together` curves, each gets a panel. In it, the curves of `behind` are drawn
+    again, and all others are grey.
     """
 
     y: str = "error_mean"
@@ -51,9 +54,12 @@ class Curves(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """labels: of both axes. log: "x", "y" or both. bottom: the start of a linear y axis, None for an
-    automatic one. own: every panel has its own y axis. within: ends of the y axis. A linear axis has
-    exactly these, and a logarithmic one fits the curves between them."""
+    """How the axes are labelled and scaled.
+
+    labels: of both axes. log: "x", "y" or both. bottom: the start of a linear y axis, None for an automatic
+    one. own: every panel has its own y axis. within: the ends of the y axis. A linear axis has exactly
+    these ends, and a logarithmic one fits the curves between them.
+    """
 
     labels: tuple = ("training rows", "test error")
     log: str = ""
@@ -75,8 +81,11 @@ class Scales(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """marks: drawn as a cross, or as a dotted line at the value if its place is not known.
-    axis: (low, high) of the source's own axis, drawn as level lines."""
+    """What the source printed.
+
+    marks: each is drawn as a cross, or as a dotted line at the value if its place is not known. axis: (low,
+    high) of the source's own axis, drawn as level lines.
+    """
 
     marks: tuple = ()
     axis: tuple = ()
@@ -86,8 +95,11 @@ NOTHING = Printed()
 
 
 class _Panels(NamedTuple):
-    """names: of the panels, [""] for one. headings: above each. each: whether each curve has its own.
-    parted: the axes that panels do not share."""
+    """How panels are laid out.
+
+    names: of the panels, [""] for one. headings: above each. each: whether every curve has its own panel.
+    parted: the axes that panels do not share.
+    """
 
     names: list
     headings: list
@@ -106,9 +118,9 @@ class _Panels(NamedTuple):
 def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
     """Figure of one curve per value of frame["curve"] along the column x, drawn as looks[value] says.
 
-    A column "panel" says where each row is drawn; rows without a panel are in all of them.
-    note: the legend's title. spec["options"]["beside"]: the legend stands beside the axes, if curves
-    leave it no room.
+    A column "panel" says where each row is drawn. Rows without a panel are in all of them. note: the
+    legend's title. spec["options"]["beside"]: the legend stands beside the axes, where curves leave it no
+    room.
     """
     front = [name for name in looks if name not in curves.behind]
     each = "panel" not in frame and len(front) > curves.together
@@ -143,7 +155,7 @@ def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
 
 def _plot(shown, looks, x, curves, scales, panels):
     """The curves over their bands, with other panels' curves in grey."""
-    import seaborn.objects as so  # its import takes as long as all others of this job
+    import seaborn.objects as so  # this import takes as long as all others of the job
 
     many, band = panels.many, curves.band
     plot = so.Plot(shown, x=x, y=curves.y, **dict.fromkeys(PARTS, "curve"))
@@ -180,7 +192,7 @@ def _limit(axes, frame, placed, curves, scales, panels):
         axes.set_ylim(scales.within)
     elif bottom is not None:
         axes.set_ylim(bottom=bottom)
-        if bottom:  # values below it would leave room above, too
+        if bottom:  # space below the axis would otherwise add space above it
             axes.set_ylim(top=frame[band[1] if band else y].max() + 0.05)
     fixed = scales.within or "y" in scales.log
     if (scales.own or "y" in panels.parted) and not fixed:
@@ -199,7 +211,7 @@ def _label(axes, values, x, scales, panels):
     if x == "train_size":
         style.sizes(axes, values, narrow=panels.many)
     elif "x" in scales.log and (finite.nunique() <= TRIED or finite.max() < 10 * finite.min()):
-        style.plain_ticks(axes, finite)  # a decade's ticks would be too few, or not what was tried
+        style.plain_ticks(axes, finite)  # decades would be too few ticks, or values not tried
     else:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
@@ -222,7 +234,7 @@ def _explain(fig, spec, looks, panels, note, printed):
         fig.set_size_inches(0.6 + 3.1 * columns, 1.4 + (2 + 0.2 * lines) * rows)
         fig.suptitle(spec["title"], x=0.01, ha="left")
         beside = {"loc": "outside lower left", "ncols": columns}
-        if len(panels.names) % columns:  # the legend takes a missing panel's place
+        if len(panels.names) % columns:  # the legend takes the place of the missing panel
             beside = {"loc": "lower right"}
         fig.legend(**look, **beside)
         return
@@ -231,7 +243,7 @@ def _explain(fig, spec, looks, panels, note, printed):
         fig.set_size_inches(9.2, 4.2)
         fig.legend(loc="outside right upper", **look)
     elif explained or note:
-        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # no line strikes its text out
+        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # keeps lines off its text
 
 
 def _name(axes, frame, looks, x, y):

@@ -1,18 +1,18 @@
-"""The coefficients of a release with their intervals."""
+"""Draws the coefficients of a release with their intervals."""
 
 import textwrap
 
 from plots import style
 
-WIDTH = 60  # letters of a title's line
-SHARE = 10  # a column of numbers is shown for this part of the width of its bounds
+WIDTH = 60  # letters in a line of a title
+SHARE = 10  # a coefficient is shown for one part in SHARE of the width of its column's bounds
 
 
 def coefficients(document):
     """A line per coefficient without the intercept: estimate and 95 % interval, or its sentence.
 
-    A number's coefficient is for a tenth of the width of its public bounds, so that columns compare.
-    document: of model.json.
+    A number's coefficient is for a tenth of the width of its public bounds, so that columns can be
+    compared. document: the content of model.json.
     """
     steps = {
         c["name"]: (float(c["high"]) - float(c["low"])) / SHARE

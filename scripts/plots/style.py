@@ -61,13 +61,13 @@ LOOKS = {
     "private_selection": ("private selection", "#332288", "D", "-"),
     "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),
 }
-# For mechanisms and variants without an entry above, in their order.
+# Mechanisms and variants without an entry above get these looks in turn.
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 SPARE_MARKERS = ("D", "v", "P", "X", "*")
-# For further methods without privacy: level lines that differ in their dashes.
+# Further methods without privacy are level lines with these dashes.
 BASELINES = (("#777777", "-."), ("#777777", ":"))
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves, in order
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves, in its order
 # Ten classes: colours that colour-blind readers can distinguish (Petroff 2021).
 TEN = (
     *("#3F90DA", "#FFA90E", "#BD1F01", "#94A4A2", "#832DB6"),
@@ -119,9 +119,9 @@ def look(label, colour, marker="", line="-"):
 def looks(methods):
     """Label -> `look` for an experiment's methods.
 
-    methods: label -> {mechanism, title, ...}. A mechanism's first method has the mechanism's own look.
-    Further variants of it have spare looks, and so has a mechanism whose colour and line another one has
-    here already.
+    methods: label -> {mechanism, title, ...}. A mechanism's first method has the mechanism's own look. Its
+    further variants have spare looks. So has a mechanism whose colour and line another one here already
+    has.
     """
     chosen, used = {}, set()
     taken = {LOOKS[m["mechanism"]][1] for m in methods.values() if m["mechanism"] in LOOKS}
@@ -200,7 +200,7 @@ def replicates(experiment, frame, interval=True):
 def sizes(axes, values, narrow=False):
     """Label an axis with training sizes. A logarithmic axis gets some of the sizes themselves.
 
-    narrow: the axes are a third as wide as a figure of their own.
+    narrow: whether the axes are a third as wide as those of a single figure.
     """
     if axes.get_xscale() == "log":
         plain_ticks(axes, values, 0.3 if narrow else 0.12)
@@ -214,7 +214,7 @@ def sizes(axes, values, narrow=False):
 def plain_ticks(axes, sizes, share=0.12):
     """Label a logarithmic axis with some of the training sizes or other values, written out."""
     sizes = sorted(set(sizes), reverse=True)
-    # least distance of labels, about this share of the axis
+    # the least distance between labels, as a share of the axis
     apart = max(1.6, (sizes[0] / sizes[-1]) ** share)
     chosen = [sizes[0]]
     for size in sizes[1:]:
@@ -269,9 +269,9 @@ def small(png):
     from PIL import Image
 
     picture = Image.open(io.BytesIO(png)).convert("RGB")
-    # no dithering: its dots do not compress, and do not belong in a chart
+    # no dithering, because its dots do not compress and do not belong in a chart
     few = picture.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    # white remains white; the octree would replace it by the mean of its leaf
+    # White stays white. The octree would replace it by the mean of its leaf.
     few.putpalette([255 if value >= 253 else value for value in few.getpalette()])
     written = io.BytesIO()
     few.save(written, "png", optimize=True)

@@ -1,4 +1,4 @@
-"""What each way of tuning costs, at one total epsilon."""
+"""Draws what each way of tuning costs, at one total epsilon."""
 
 import numpy as np
 
@@ -8,8 +8,8 @@ from study.configuration.kinds import figure
 from study.jobs import paired
 from tables.tuning import Price
 
-LEAST = 1e-4  # a smaller excess, or none, is drawn here
-# Looks of the ways of tuning, in their order.
+LEAST = 1e-4  # a smaller excess is drawn here
+# The looks of the ways of tuning, in their order.
 LOOKS = (("#0072B2", "o", "-"), ("#D55E00", "D", "-"), ("#009E73", "^", "-"), ("#777777", "X", ":"))
 
 
@@ -36,7 +36,7 @@ def price_of_tuning(experiment, spec, draws):
             rows = frame[frame["method"] == method].sort_values("epsilon")
             y, low, high = (rows[name].clip(lower=LEAST) for name in ("mean", "low", "high"))
             look = style.look(options["ways"][place], *LOOKS[place])
-            # points are moved a little sideways, so that bars do not hide one another
+            # Bars would hide one another, so points are moved a little sideways.
             x = rows["epsilon"] * 1.06 ** (place - 1.5)
             axes.errorbar(x, y, yerr=(y - low, high - y), capsize=2, elinewidth=1, **look)
         axes.set_title(title, loc="left", fontsize="medium")

@@ -1,1 +1,1 @@
-"""Gathers what was computed, and writes it as one self-contained page: the report."""
+"""Gathers what was computed, and writes it as the report, one self-contained page."""

@@ -1,4 +1,4 @@
-"""The first part of the page (which method to use), from recommendations.csv and regret.csv."""
+"""Makes the first part of the page (which method to use) from recommendations.csv and regret.csv."""
 
 from pathlib import Path
 
@@ -11,15 +11,18 @@ from study.configuration.experiment import data_name
 from study.jobs.files import read_csv, read_json
 
 NOUNS = {"classes": "To learn two classes", "numbers": "To learn a number"}
-TABLE = ("regime", "task", "adjacency", "experiment")  # whose methods stand in one table
-FEW = 2  # data sets, whose interval says hardly anything
+TABLE = ("regime", "task", "adjacency", "experiment")  # a table has methods that share these
+FEW = 2  # so few data sets give an interval that says hardly anything
 # What the form knows of a method at a question, in this order.
 KNOWN = ("title", "mechanism", "standing", "kept", "kept_low", "kept_high")
 
 
 def answers(smaller=()):
-    """What the section shows, None if nothing was recommended. smaller: names of experiments that ran at
-    smaller sizes than the default run's, from which no method is recommended."""
+    """What the section shows; None if nothing was recommended.
+
+    smaller: names of experiments that ran at smaller sizes than the default run. No method is recommended
+    from these.
+    """
     path, across = Path(paths.RECOMMENDATIONS()), Path(paths.ACROSS())
     if not (path.exists() and across.exists()):
         return None
@@ -45,7 +48,7 @@ def answers(smaller=()):
 
 
 def _stale(path, experiments):
-    """Whether cells are newer than the recommendations from them, as after a run of one experiment."""
+    """Whether cells are newer than their recommendations, as after a run of one experiment."""
     cells = (Path(paths.CELLS(experiment=name)) for name in experiments)
     made = path.stat().st_mtime
     return any(cell.exists() and cell.stat().st_mtime > made for cell in cells)
@@ -57,8 +60,10 @@ def percent(text):
 
 
 def shipped():
-    """`questions` of the data sets that come with the workflow, if it has run in its own folder. A study
-    chooses by these: a choice by its own rows is not paid for."""
+    """`questions` of the data sets that come with the workflow, if it has run in its own folder.
+
+    A study's form chooses by these, since a choice by the study's own rows would not be paid for.
+    """
     path = paths.HOME / "results/recommendations.csv"
     return questions(read_csv(path), path.parent / "data") if path.exists() else []
 
@@ -66,7 +71,7 @@ def shipped():
 def questions(rows, folder):
     """What the form chooses from: every question of competing methods with nothing tuned.
 
-    The choice itself is made in the page alone (workflow/report/report.form.js). folder: of prepared data.
+    Only the page makes the choice itself (workflow/report/report.form.js). folder: of prepared data.
     """
     found = {}
     for row in rows:
@@ -93,7 +98,10 @@ def _plain(text):
 
 
 def _groups(methods):
-    """Methods that answer the same questions of several data sets, on the most data sets first."""
+    """Groups of methods that answer the same questions about several data sets.
+
+    The groups with most data sets come first.
+    """
     found = {}
     for row in methods:
         if row["shared_questions"] and int(row["shared_data_sets"]) > 1:
@@ -103,12 +111,13 @@ def _groups(methods):
 
 
 def _first(row):
-    """Sort key of a row's table: untuned methods come first, and replace-one before add-remove."""
+    """Sort key of a row's table. Untuned methods come first, and replace-one comes before add-remove."""
     return row["regime"] != UNTUNED, row["adjacency"] != REPLACE_ONE, row["task"]
 
 
 def sentence(group):
-    """The method that is beaten least often in the questions that all of a group answer."""
+    """What the page says of the method that is beaten least often, in the questions that a whole group
+    answers."""
 
     def strength(row):
         return -int(row["shared_not_beaten"]), float(row["shared_regret"])
@@ -134,7 +143,7 @@ def sentence(group):
 
 
 def picture(group):
-    """What every method of a group loses, the least first, and how often it is not beaten."""
+    """What every method of a group loses, the least loss first, and how often it is not beaten."""
     rows = []
     for row in sorted(group, key=lambda row: float(row["shared_regret"])):
         mean, low, high = (row[f"shared_regret{end}"] for end in ("", "_low", "_high"))
@@ -163,8 +172,11 @@ def _tables(rows):
 
 
 def _matrix(at, rows, names):
-    """A table per regime, task, adjacency and experiment, of data sets against epsilons. Each cell has the
-    methods that are not beaten and, in grey, the void ones that would have been ahead of them."""
+    """One table of data sets against epsilons per regime, task, adjacency and experiment.
+
+    Each cell has the methods that are not beaten. In grey it has void methods that would have been ahead of
+    them.
+    """
     regime, task, adjacency, experiment = at
     epsilons = sorted({float(row["epsilon"]) for row in rows})
     lines = {}
@@ -201,7 +213,7 @@ def _cell(rows):
 
 
 def _needed(rows, names):
-    """How many rows each competing method needs, once per data set, epsilon and adjacency."""
+    """How many rows each competing method needs, for every data set, epsilon and adjacency."""
     found = {}
     for row in rows:
         if row["rows_are"] and not row["why"] and row["regime"] == UNTUNED:

@@ -1,4 +1,5 @@
-"""Collects everything that the report shows of one experiment. What is missing is a gap with a reason."""
+"""Collects everything that the report shows of one experiment. A gap with a reason marks what is
+missing."""
 
 import csv
 import math
@@ -27,18 +28,21 @@ SHOWN = (
     *("error_high", "error_sd", *METRICS),
     *("epsilon_claimed", "epsilon_proven", "delta_proven", "status"),
 )
-# What every row of results.csv has, and rows of missing cells lack.
+# Every row of results.csv has these, but rows of missing cells lack them.
 SUMMARISED = (
     *("folds", "error_sd", "error_sd_folds", "status"),
     *(name + end for name in metrics.ALL for end in metrics.ENDS),
 )
 NOT_PROVEN = "claimed, not proven"
-LARGEST_DOWNLOAD = 2_000_000  # bytes of one CSV that the page carries
+LARGEST_DOWNLOAD = 2_000_000  # the most bytes of a CSV that the page carries
 
 
 class Gathered:
-    """One experiment's part of the report. experiment: `study.configuration.experiment.Experiment`.
-    stand_ins: data set -> why numbers on it decide nothing."""
+    """One experiment's part of the report.
+
+    experiment: `study.configuration.experiment.Experiment`. stand_ins: data set -> why numbers on it decide
+    nothing.
+    """
 
     def __init__(self, experiment, stand_ins):
         self.experiment = experiment
@@ -49,7 +53,7 @@ class Gathered:
 
     @cached_property
     def gaps(self):
-        """[(cell, reason)] for the cells without a run file."""
+        """(cell, reason) of every cell without a run file."""
         return [
             (cell, _why(self.experiment.run_log(cell)))
             for cell in self.experiment.cells()
@@ -74,13 +78,13 @@ class Gathered:
 
     @property
     def there(self):
-        """How many of its cells have a result; for an experiment without cells, how many files exist."""
+        """How many cells have a result; for an experiment without cells, how many files exist."""
         if self.cells:
             return len(self.cells) - len(self.gaps)
         return sum(Path(path).exists() for path in self._files())
 
     def _status_without_cells(self):
-        """Whether the tables and figures exist, for an experiment that only describes data."""
+        """The status of an experiment that only describes data: whether its tables and figures exist."""
         of = len(self._files())
         if self.there < of:
             missing = of - self.there
@@ -99,7 +103,7 @@ class Gathered:
 
     @cached_property
     def frame(self):
-        """results.csv; for a partial run, the existing cells, and the others with their status."""
+        """results.csv. For a partial run, the existing cells, and the status of the others."""
         import pandas as pd
 
         if not self.gaps and self._at(paths.CELLS).exists():
@@ -111,7 +115,7 @@ class Gathered:
         return frame.reindex(columns=[*dict.fromkeys([*frame.columns, *SUMMARISED])])
 
     def some(self, cells):
-        """One row per cell that has a run file, as tables and figures get them."""
+        """One row per cell that has a run file. Tables and figures get these rows."""
         from study.jobs.summary import cells_frame
 
         return cells_frame(
@@ -124,7 +128,7 @@ class Gathered:
         return pd.DataFrame([cell._asdict() | {"status": why} for cell, why in self.gaps])
 
     def cell_table(self):
-        """(columns, rows) of the cells, for display."""
+        """(columns, rows) of the cells, as they are shown."""
         if not self.cells:
             return [], []
         frame = self.frame
@@ -145,13 +149,15 @@ class Gathered:
 
     @property
     def smaller(self):
-        """In words, what is smaller than in the experiment's own file: see `study.configuration.sizes`."""
+        """What is smaller than in the experiment's own file, in words: see `study.configuration.sizes`."""
         return self.experiment.values.get("smaller", [])
 
     def verdicts(self, section):
         """Rows (dictionaries of text) of published.csv, claims.csv or defects.csv, as the run wrote them.
-        Without the file, or if cells have changed since, nothing is decided yet: the page judges nothing
-        itself."""
+
+        The page judges nothing itself. So nothing is decided yet if the file is missing, or if cells have
+        changed since it was written.
+        """
         if not self.experiment.values.get(section):
             return []
         path = self._at(paths.VERDICTS, section=section)
@@ -172,7 +178,7 @@ class Gathered:
         return all(run.stat().st_mtime <= path.stat().st_mtime for run in runs)
 
     def shown(self, section):
-        """`verdicts` for the page. What smaller sizes than the default run's computed has no verdict."""
+        """`verdicts` for the page. Results of smaller sizes than the default run's have no verdict."""
         rows = self.verdicts(section)
         return [self._unjudged(section, row) for row in rows] if self.smaller else rows
 
@@ -215,7 +221,7 @@ class Gathered:
         return [cell for cell, _ in self.gaps if cell in cells]
 
     def _redraw(self, spec, kind):
-        """A figure from the existing cells: (base64 PNG or None, what is missing)."""
+        """(base64 PNG or None, what is missing) of a figure that is drawn from the existing cells."""
         cells, missing = self.experiment.entry_cells(spec), self._gaps_of(spec)
         why = f"{len(missing)} of {len(cells)} cells are missing" if missing else "not made yet"
         if len(missing) == len(cells):
@@ -227,11 +233,11 @@ class Gathered:
                 picture = Path(folder, "figure.png")
                 style.save(figure, picture)
                 return packing.picture(picture), why
-        except Exception as error:  # something that the kind needs is missing: the gap says so
+        except Exception as error:  # the kind needs something that is missing, and the gap says so
             return None, f"{why}; it cannot be drawn from the others ({error})"
 
     def _alt(self, spec, kind):
-        """The figure in words: what its kind shows, and the ends of its curves."""
+        """The figure in words: what its kind shows, and the values at the ends of its curves."""
         function = kind.load()
         what = (function.__doc__ or "Figure.").partition("\n")[0].rstrip(".")
         text = f"{spec['title']}. {what}."
@@ -297,7 +303,7 @@ class Gathered:
         ]
 
     def changes(self):
-        """In words, settings of this run that differ from the experiment's own file."""
+        """Settings of this run that differ from the experiment's own file, in words."""
         file = experiment_files().get(self.experiment.name)
         if not file:
             return ""
@@ -364,7 +370,7 @@ def _kind_of_data(source):
 
 
 def _why(log):
-    """Why a file is missing: the end of its job's log, or that the job did not run."""
+    """Why a file is missing: the end of its job's log, or a note that the job did not run."""
     log = Path(log)
     if not log.exists():
         return "not run"

@@ -1,4 +1,4 @@
-"""Seconds and memory of the jobs that ran, from their logs."""
+"""Reads seconds and memory of the jobs that ran from their logs."""
 
 from statistics import median
 from typing import NamedTuple
@@ -13,8 +13,11 @@ COLUMNS = (
 
 
 class Measured(NamedTuple):
-    """One job: its script, which mostly has its rule's name, experiment ("" for what experiments share),
-    its path below the rule's folder, wall-clock and CPU seconds, peak memory in MB."""
+    """What one job took.
+
+    It has the script, which mostly has its rule's name; the experiment ("" for what experiments share); the
+    path below the rule's folder; wall-clock and CPU seconds; and peak memory in MB.
+    """
 
     rule: str
     experiment: str
@@ -25,7 +28,7 @@ class Measured(NamedTuple):
 
 
 def measured():
-    """`Measured` for every job whose log says what it took."""
+    """`Measured` for every job whose log states what the job took."""
     found = []
     for log, experiment, path in paths.logs():
         took = cost.read(log)
@@ -38,7 +41,7 @@ def measured():
 
 
 def per_rule(jobs):
-    """Rows of COLUMNS: jobs, CPU seconds and peak memory of every rule of every experiment."""
+    """Rows of COLUMNS: jobs, CPU seconds and peak memory, for every rule of every experiment."""
     groups = {}
     for job in jobs:
         groups.setdefault((job.rule, job.experiment), []).append(job)

@@ -1,13 +1,13 @@
-"""Points on a common axis as places in per cent, which the page draws as lines of text with marks."""
+"""Places points on a common axis, in per cent. The page draws them as lines of text with marks."""
 
 import math
 
-MOST = 1000.0  # on a logarithmic axis; what is beyond stands at its end
+MOST = 1000.0  # end of a logarithmic axis; larger values stand there
 STEPS = (0.5, 1, 2, 5, 10, 20, 25, 50)  # of a linear axis
 
 
 def brief(text):
-    """A number in words: with three significant digits, or all before the point; "" for none."""
+    """A number in words, with three significant digits or all digits before the point; "" for none."""
     if text in (None, ""):
         return ""
     value = float(text)
@@ -19,7 +19,7 @@ def brief(text):
 def scaled(rows, unit="", log=False):
     """{ticks, rows} from [{marks: {kind: value}, bar: (low, high) or None, ...}].
 
-    On a logarithmic axis 0 and infinity are its ends. Otherwise it begins at 0.
+    A logarithmic axis ends in 0 and infinity. A linear axis begins at 0.
     """
     values = [v for row in rows for v in (*row["marks"].values(), *(row["bar"] or ()))]
     finite = [v for v in values if math.isfinite(v) and (v > 0 or not log)]

@@ -1,8 +1,8 @@
-"""What jobs will cost, from records of such jobs: medians, and means for jobs that train.
+"""Forecasts what jobs will cost, by medians of records of such jobs; for jobs that train, by means.
 
-A job's CPU seconds are START plus a part proportional to its work. The work is training rows x folds (or
-simulations) x draws for jobs that train, times their own folds and candidates for searches, and 1 for
-other jobs.
+A job's CPU seconds are START plus a part proportional to its work. For jobs that train, the work is
+training rows x folds (or simulations) x draws, and for a search times its own folds and candidates. For
+other jobs the work is 1.
 """
 
 import math
@@ -14,12 +14,15 @@ from study import paths
 
 RECORD = paths.HOME / "workflow/costs.csv"
 COLUMNS = ("rule", "experiment", "name", "jobs", "work", "cpu_seconds", "peak_mb")
-START = 0.05  # CPU seconds of a job that does nothing: of a fork, and of what asks for it
+START = 0.05  # CPU seconds of a job that does nothing: those of a fork, and of the process that asks for it
 TRAIN = ("run", "fit", "search")
 
 
 class Job(NamedTuple):
-    """rule; experiment ("" if all share it); name (a run's method, the search, or else the rule); work."""
+    """A job's rule, its experiment ("" if all share it), its name, and its work.
+
+    name: a run's method, the search, or else the rule.
+    """
 
     rule: str
     experiment: str
@@ -28,7 +31,10 @@ class Job(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """jobs, CPU seconds, peak MB of the largest, and how many are of rules that were never measured."""
+    """The number of jobs, CPU seconds, peak MB of the largest job, and the number of unmeasured jobs.
+
+    No job of an unmeasured job's rule was measured.
+    """
 
     jobs: int
     cpu_seconds: float
@@ -37,7 +43,7 @@ class Forecast(NamedTuple):
 
 
 def job(rule, experiment, path, experiments):
-    """The `Job` for a rule's path below its folder: <dataset>/<method>/n=<size>/eps=<epsilon> for a run.
+    """The `Job` for a path below its rule's folder: <dataset>/<method>/n=<size>/eps=<epsilon> for a run.
 
     experiments: name -> resolved configuration (a mapping).
     """
@@ -67,8 +73,8 @@ def job(rule, experiment, path, experiments):
 def record(measured, experiments):
     """Rows of COLUMNS from `reporting.costs.measured`, per rule, experiment and method.
 
-    Means are used for jobs that train. There the largest jobs, of which a larger protocol has more, set the
-    time per work.
+    Jobs that train have means. Their largest jobs set the time per work, and a larger protocol has more of
+    these.
     """
     groups = {}
     for one in measured:
@@ -83,7 +89,7 @@ def record(measured, experiments):
 
 
 class Costs:
-    """What was recorded. It is looked up from the most to the least specific entry."""
+    """What was recorded. A job's cost is looked up in the most specific entry that exists."""
 
     def __init__(self, rows):
         self.rows = {}
@@ -109,7 +115,7 @@ class Costs:
 
 
 def forecast(jobs, costs):
-    """Experiment -> the `Forecast` of its jobs."""
+    """Experiment -> the `Forecast` for its jobs."""
     totals = {}
     for one in jobs:
         count, seconds, peak, unknown = totals.get(one.experiment, Forecast(0, 0.0, 0.0, 0))

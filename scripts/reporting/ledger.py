@@ -1,4 +1,4 @@
-"""The privacy ledger for the page: per family a picture with one line per mechanism, its worst."""
+"""Makes the privacy ledger for the page: a picture per family, with one line per mechanism, its worst."""
 
 import json
 import math
@@ -12,7 +12,8 @@ from reporting import dots, packing
 from study import paths
 from study.jobs.files import read_csv
 
-# Family: the files in dp/mechanisms that it is made of. Any other is of the last but one.
+# Family -> the files in dp/mechanisms of its mechanisms. Mechanisms in other files are of the last family
+# but one.
 FAMILIES = {
     "Forms as their authors printed or ran them": ("published",),
     "Noise on the solution": (
@@ -30,13 +31,13 @@ FAMILIES = {
     "Selection, sampling and others": (),
     "Without privacy": ("nonprivate",),
 }
-# Downloads beside the ledger's own: what each has.
+# Further downloads beside the ledger, and what each has.
 OTHERS = {
     paths.EXACT: "losses from densities, which no number of releases resolves",
     paths.AUDITED_CELLS: "every cell of every results table: claimed, proven, and what attacks found",
     paths.SPENDING: "what methods spend, tuning and preparation included",
 }
-# Verdicts by their first words, the worst first. Other verdicts come in between.
+# Verdicts by their first words, from worst to best. All other verdicts rank at "".
 VERDICTS = ("exceeds", "refutes", "more than claimed", "", "consistent")
 NUMBERS = {
     "claimed": "epsilon_claimed",
@@ -45,7 +46,7 @@ NUMBERS = {
     "attacked": "epsilon_audited",
     "exact": "epsilon_pair",
 }
-# What the verdicts of a replay with frozen noise say in a sentence's end.
+# What a replay with frozen noise found, as the end of a sentence.
 REPLAY = {
     "holds": "the replay agrees",
     "refutes the claim": "the replay refutes the claim",
@@ -56,7 +57,7 @@ COLUMNS = ("mechanism", "verdict", "replay", "attack", "epsilon", *NUMBERS)
 
 
 def ledger():
-    """What the page's section shows; `families` are empty if nothing was audited."""
+    """What the page's section shows. `families` is empty if nothing was audited."""
     path, profiles = Path(paths.LEDGER()), Path(paths.PROFILES())
     attacks = read_csv(path) if path.exists() else []
     by_mechanism = {}
@@ -80,14 +81,14 @@ def ledger():
 
 
 def family(mechanism):
-    """Which of FAMILIES a mechanism is of, by the file that it is in."""
+    """Which of FAMILIES a mechanism belongs to, by its file."""
     parts = MECHANISMS.module(mechanism).split(".") if mechanism in MECHANISMS else ()
     found = (name for name, files in FAMILIES.items() if {*files} & {*parts})
     return next(found, [*FAMILIES][-2])
 
 
 def entry(group):
-    """A mechanism's line in the picture: the attack that has its worst verdict."""
+    """A mechanism's line in the picture, which shows the attack with the worst verdict."""
     worst = min(group, key=_order)
     known = {kind: worst[column] for kind, column in NUMBERS.items() if worst.get(column)}
     marks = {kind: float(text) for kind, text in known.items()}
@@ -112,15 +113,15 @@ def _brief(attack):
 
 
 def summary(by_mechanism):
-    """How many mechanisms have which verdict, by the worst of each."""
+    """How many mechanisms have which verdict. A mechanism counts with its worst one."""
     counted = Counter(_brief(min(group, key=_order)) for group in by_mechanism.values())
     return ", ".join(f"{verdict} ({count})" for verdict, count in counted.most_common())
 
 
 def variant(attacks):
-    """The options that all attacks with a mechanism's worst verdict have, and none of the others.
+    """The options of all attacks that have a mechanism's worst verdict, and of no other attack.
 
-    "" if there are none: then the mechanism itself has the verdict, and not only a variant of it.
+    "" if there are none. Then the mechanism itself has the verdict, not only a variant of it.
     """
     worst = min(attacks, key=_order)["verdict"]
     alike, others = [], []
@@ -139,7 +140,7 @@ def _name(attack, options):
 
 
 def line(attack):
-    """One attack in the order of COLUMNS."""
+    """One attack, in the order of COLUMNS."""
     return [
         *(style.name(attack["mechanism"]), _brief(attack), attack["replay"].partition(":")[0]),
         *(attack["attack"].replace("_", " "), attack["epsilon"]),
@@ -148,7 +149,7 @@ def line(attack):
 
 
 def why(attack, count):
-    """The attack in words. count: how many attacks of its mechanism there are."""
+    """An attack in words. count: the number of attacks on its mechanism."""
     low = attack.get("low_bits")
     return (
         f"The worst of {count} attacks, {attack['attack'].replace('_', ' ')} at epsilon "
@@ -158,8 +159,11 @@ def why(attack, count):
 
 
 def _order(attack):
-    """Sort key: the worst verdict first; then the largest factor by which an attack, or else a proof,
-    exceeds the claim; then the epsilon nearest to 1, as in the figure."""
+    """Sort key: the worst verdict comes first.
+
+    Of equal verdicts, the largest factor comes first by which an attack, or else a proof, exceeds the
+    claim. Then comes the epsilon nearest to 1, as in the figure.
+    """
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]
     claimed = _number(attack["epsilon_claimed"])
@@ -170,5 +174,5 @@ def _order(attack):
 
 
 def _number(text):
-    """A positive number. A cell without one counts as a tiny number, and so does 0."""
+    """A positive number. A cell without a number counts as a tiny one, and so does 0."""
     return float(text or 0) or 1e-9

@@ -1,4 +1,4 @@
-"""Files of results/ as the page contains them."""
+"""Packs files of results/ as the page contains them."""
 
 import base64
 import gzip
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def picture(path):
-    """base64 of a picture as WebP without loss, three quarters of the PNG's size."""
+    """A picture as lossless WebP in base64, which has three quarters of the PNG's size."""
     from PIL import Image
 
     packed = io.BytesIO()
@@ -16,5 +16,6 @@ def picture(path):
 
 
 def table(path):
-    """base64 of a CSV file's gzip, a tenth of its size. The page's script unpacks it when it is saved."""
+    """A CSV file as gzip in base64, which has a tenth of its size. The page's script unpacks it to save
+    it."""
     return base64.b64encode(gzip.compress(Path(path).read_bytes(), 9, mtime=0)).decode()

@@ -1,4 +1,4 @@
-"""Lays out what `Gathered` found as one page, by workflow/report/report.html.j2."""
+"""Lays out what `Gathered` found as one page, with workflow/report/report.html.j2."""
 
 import functools
 import itertools
@@ -17,7 +17,7 @@ from study.canonical import epsilon
 from study.configuration.experiment import data_name
 
 TEMPLATES = paths.HOME / "workflow/report"
-MOST = 8_000_000  # bytes of a page, so that it opens on a telephone
+MOST = 8_000_000  # bytes of a page, so that a telephone can open it
 TITLE = "Differentially private linear models: published results, regenerated and checked"
 GOOD = (
     *("inside", "equal to the printed precision", "reproduced"),
@@ -50,16 +50,17 @@ HEADINGS = {
     "cpu_seconds_max": "most CPU seconds",
     "peak_mb": "peak memory, MB",
 }
-KEY = "[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # of several words
-UNMISTAKABLE = ("nonprivate", "adassp")  # keys of one word that is no other
-KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns that hold keys
+KEY = "[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # keys that have several words
+UNMISTAKABLE = ("nonprivate", "adassp")  # keys of one word, which are no ordinary words
+KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # these columns hold keys
 
 
 def render(gathered, seed, shows, stale=None):
-    """The whole page as text. gathered: a list of `reporting.collect.Gathered`. shows: what the page says
-    about itself, see `study.jobs.records.page`. stale: as for `sources.cards`.
+    """The whole page as text.
 
-    If it has more than MOST bytes, it is without the experiments' largest downloads.
+    gathered: a list of `reporting.collect.Gathered`. shows: what the page says about itself, see
+    `study.jobs.records.page`. stale: as for `sources.cards`. If the page has more than MOST bytes, it
+    leaves out the experiments' largest downloads.
     """
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
@@ -108,8 +109,10 @@ def render(gathered, seed, shows, stale=None):
 
 
 def _leave_out(experiments, beyond):
-    """Take the largest downloads of the experiments away, until they are so many bytes less. Returns
-    whether there were any."""
+    """Remove the largest downloads of the experiments, until the page is smaller by so many bytes.
+
+    Returns whether anything was removed.
+    """
     each = [(len(data), e, name) for e in experiments for name, data in e["downloads"]]
     for size, e, name in sorted(each, key=lambda found: -found[0]):
         if beyond <= 0:
@@ -121,7 +124,7 @@ def _leave_out(experiments, beyond):
 
 
 def command(configuration):
-    """How a run of this configuration is started, without cores and targets."""
+    """The command that starts a run of this configuration, without cores and targets."""
     study = f'-s "${paths.HOME_VARIABLE}"/Snakefile' if paths.in_study() else ""
     return " ".join(filter(None, ("snakemake", study, configuration)))
 
@@ -161,9 +164,9 @@ def heading(column):
 
 
 def named(text, names):
-    """A sentence in which keys are replaced by names, except keys of one word, which may be plain words.
+    """A sentence in which names replace keys. Keys of one word stay, since they may be plain words.
 
-    names: of keys that are not data sets' own, or that differ from these.
+    names: of keys that are not data sets, or whose names differ from the data sets' own.
     """
 
     def name(found):
@@ -175,7 +178,7 @@ def named(text, names):
 
 
 def _named_table(columns, rows, names):
-    """Rows with names in place of keys, in columns that hold keys."""
+    """Rows in which names replace keys, in columns that hold keys."""
     at = [k for k, column in enumerate(columns) if column in KEYS]
     for row in rows:
         row = list(row)
@@ -185,7 +188,7 @@ def _named_table(columns, rows, names):
 
 
 def _number_figures(cards, audited, experiments):
-    """Give every figure its number, in the order in which the page shows them."""
+    """Number all figures, in the order in which the page shows them."""
     numbers = itertools.count(1)
     for card in cards:
         if card["figure"]:
@@ -265,7 +268,7 @@ def _replicates(experiment):
 
 
 def _settings(method):
-    """In words, the options, delta and lambda of a method."""
+    """The options, delta and lambda of a method, in words."""
     said = [f"{words(key)} {words(value)}" for key, value in method["options"].items()]
     said += [f"delta {method['delta']}"] if method["delta"] else []
     said += [] if method["lambda"] is None else [f"lambda {method['lambda']}"]
@@ -273,13 +276,13 @@ def _settings(method):
 
 
 def because(row, names):
-    """Why a statement has its verdict, as sentences with names in place of keys."""
+    """Why a statement has its verdict, in sentences with names in place of keys."""
     text = named(row["decided_by"], names).strip().rstrip(".")
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _facts(gathered):
-    """What the experiments ran with. What differs between them is listed per experiment."""
+    """What the experiments ran with. Where it differs between experiments, it is listed for each."""
     records = {part.experiment.name: part.provenance() for part in gathered}
     facts = []
     for key in ("commit", "python", "system", "host", "written"):

@@ -1,4 +1,4 @@
-"""Finds the jobs that Snakemake plans, from its own summary of the files that they make."""
+"""Finds the jobs that Snakemake plans, from its summary of the files that jobs make."""
 
 import csv
 import io
@@ -10,14 +10,17 @@ from typing import NamedTuple
 from study import paths
 from study.configuration.config import ConfigError, read_yaml
 
-# Rules whose files in a folder are all made by one job.
+# One job of such a rule makes all of the rule's files in a folder.
 ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending", "recommendations")
 
 
 class Planned(NamedTuple):
-    """One job: its rule, the folder of results that it writes to (an experiment's, data or audit; "" for
-    other places), path below the rule's folder, its first file, whether it is still to run, and whether
-    the file is missing."""
+    """One planned job.
+
+    experiment: the folder of results that it writes to (an experiment's, data or audit; "" for other
+    places). path: below the rule's folder. file: its first file. pending: whether it is still to run.
+    missing: whether that file is missing.
+    """
 
     rule: str
     experiment: str
@@ -28,15 +31,17 @@ class Planned(NamedTuple):
 
 
 def configuration(configfiles=()):
-    """The configuration with its overlays, as Snakemake merges them, and the files that it is from. This
-    process then uses its folder of results."""
+    """(configuration, its files). Overlays are merged as Snakemake merges them.
+
+    This process then uses the configuration's folder of results.
+    """
     config, files = merged(configfiles)
     paths.use(str(config.get("results", paths.results())))
     return config, files
 
 
 def merged(configfiles=()):
-    """The same, without an effect on this process."""
+    """As `configuration`, without an effect on this process."""
     from snakemake.utils import update_config
 
     own = [path for path in [Path("config/config.yaml")] if path.exists()]
@@ -47,9 +52,9 @@ def merged(configfiles=()):
 
 
 def planned(configfiles=(), targets=(), start="."):
-    """`Planned` for every job that the targets need, done or still to be done. Raises ValueError.
+    """`Planned` for every job that the targets need, done or not. Raises ValueError.
 
-    start: the folder in which Snakemake is started for a run in this one.
+    start: the folder in which Snakemake is started, for a run in this one.
     """
     try:
         configuration(configfiles)
@@ -64,8 +69,8 @@ def planned(configfiles=(), targets=(), start="."):
         raise ValueError(done.stderr.strip().splitlines()[-1] if done.stderr else "no plan")
     seen = set()
     for row in csv.DictReader(io.StringIO(done.stdout), delimiter="\t"):
-        # The summary has one line per file, and does not say which job makes it. Files of one job
-        # differ in their suffix, or are all that their rule makes in a folder.
+        # The summary has one line per file, and does not say which job makes the file. The files of one job
+        # have one name with several suffixes, or are all files that their rule makes in a folder.
         path = Path(row["output_file"])
         name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")
         if (row["rule"], name) not in seen:

@@ -1,17 +1,17 @@
-"""What the report says about readings of a source: how much holds under each of them."""
+"""Summarises what the report says about readings of a source: how much holds under each of them."""
 
 from pathlib import Path
 
 from study import paths
 from study.jobs.files import read_csv
 
-# What a source printed and claimed, counted apart.
+# What a source printed and what it claimed are counted separately.
 MEANS, SPREADS, SETTINGS, CLAIMS = "means", "standard deviations", "settings", "claims"
 KINDS = (MEANS, SPREADS, SETTINGS, CLAIMS)
 
 
 def kind_of(row):
-    """Which of KINDS a row of published.csv, claims.csv or readings.csv is counted among."""
+    """Under which of KINDS a row of published.csv, claims.csv or readings.csv is counted."""
     if "published_at" not in row or row.get("section") == "claims":
         return CLAIMS
     if row["quantity"] == "setting":
@@ -20,8 +20,11 @@ def kind_of(row):
 
 
 def once(rows, again=()):
-    """The rows without those of a number that an earlier row has: a source prints it once, but it may stand
-    beside several methods. again: comparisons with what the source prints elsewhere too."""
+    """The rows, in which each printed number occurs once.
+
+    A source prints a number once, but several methods may be compared with it. again: comparisons with
+    numbers that the source also prints elsewhere; these are left out.
+    """
     found = {}
     for row in rows:
         kind = kind_of(row)
@@ -35,15 +38,17 @@ def once(rows, again=()):
 
 
 def again(experiment):
-    """Comparisons of an experiment with what its source prints elsewhere too."""
+    """Comparisons of an experiment with numbers that its source also prints elsewhere."""
     return [
         name for name, spec in experiment.values.get("published", {}).items() if spec.get("again")
     ]
 
 
 def shown(experiment):
-    """{open, kinds, joint}: what an experiment's source leaves open, and how much holds under each reading
-    at once. None without readings.csv."""
+    """{open, kinds, joint}: what a source leaves open, and how much holds under one reading at a time.
+
+    None without readings.csv.
+    """
     path = Path(paths.READINGS(experiment=experiment.folder))
     if not path.exists():
         return None
@@ -59,7 +64,7 @@ def shown(experiment):
 
 
 def joint(rows, again=()):
-    """[(reading, {one of KINDS: "k of n"})]: how much holds under one reading at once, of what it decides.
+    """(reading, {one of KINDS: "k of n"}): how much holds under one reading, of what it decides.
 
     rows: of readings.csv. What a reading does not concern is as stated.
     """

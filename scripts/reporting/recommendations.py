@@ -1,11 +1,12 @@
-"""Which method to use: per question those that are not beaten, what they cost, and how many rows they need.
+"""Recommends methods: which are not beaten at a question, what they cost, and how many rows they need.
 
-A question is a task, a data set, a training size, an epsilon and an adjacency, within one experiment, whose
-methods share their folds. Only methods whose proven epsilon is at most the question's compete, with
-settings that no private row has chosen without payment. The others stand beside them as void, and so do
-settings that were chosen on public rows. A method with a failed draw does not compete, either.
+A question is a task, a data set, a training size, an epsilon and an adjacency, within one experiment. The
+experiment's methods share folds. A method competes only if its proven epsilon is at most the question's. No
+private row may have chosen its settings, unless this is paid for. Otherwise it stands beside the others as
+void. So do settings that were chosen on public rows, changed after results were seen, or tried as one of
+several. A method with a failed draw does not compete, either.
 
-The score of a draw is its loss (log loss, or 1 - R^2 if the target is a number), but at most that of a
+The score of a draw is its loss: log loss, or 1 - R^2 if the target is a number. It is at most the loss of a
 model that knows nothing, since nobody needs to use a worse model. `kept` is the share that is left of what
 the model without privacy gains over knowing nothing.
 """
@@ -26,12 +27,12 @@ from study.jobs.files import read_json
 from study.jobs.summary import draws_frame, over_folds
 
 LEVEL = 0.05
-SHARE = 0.95  # of the gain without privacy, for which the rows are counted
+SHARE = 0.95  # rows are counted that keep this share of the gain without privacy
 UNTUNED, SELECTED = "nothing tuned", "selected and paid for"
 NOT_BEATEN, BEATEN, FAILED, VOID = "not beaten", "beaten", "failed", "void"
-# task: (metric, its sign as a loss)
+# task -> (metric, its sign as a loss)
 TASKS = {"classes": ("log_loss", 1.0), "numbers": ("r2", -1.0)}
-# What a question is, and beside it who answers.
+# The columns that make a question, and the one that names who answers.
 QUESTION = ("regime", "task", "experiment", "dataset", "train_size", "epsilon", "adjacency")
 COLUMNS = (
     *QUESTION,
@@ -53,14 +54,14 @@ ACROSS = (
 
 
 def recommend(experiments):
-    """Rows (dictionaries of COLUMNS) of all questions that these experiments answer."""
+    """Rows (dictionaries of COLUMNS) for all questions that these experiments answer."""
     return [row for experiment in experiments for row in _of_experiment(experiment)]
 
 
 def _of_experiment(experiment):
     cells = experiment.recommended_cells()
     frame = pd.read_csv(paths.CELLS(experiment=experiment.folder))
-    frame = frame.merge(pd.DataFrame(cells, columns=Cell._fields))  # in the order of the first
+    frame = frame.merge(pd.DataFrame(cells, columns=Cell._fields))  # the order is that of the first
     draws = draws_frame(experiment, cells)
     names = {label: look["label"] for label, look in style.looks(experiment.methods).items()}
     costs = _costs(experiment, cells)
@@ -73,7 +74,7 @@ def _of_experiment(experiment):
         task = "numbers" if there["error_mean"].isna().all() else "classes"
         labels = read_json(data_path(dataset, "json")).get("labels", (-1, 1))
         scores = _Scores(task, own, plain, len(labels))
-        if scores.gain <= 0:  # nothing is learnt even without privacy: there is nothing to keep
+        if scores.gain <= 0:  # without privacy nothing is learnt, so there is nothing to keep
             continue
         private = there[~there["method"].isin(plain)]
         for (e, _), rows in private.groupby(["epsilon", "adjacency"], sort=False):
@@ -88,12 +89,13 @@ def _of_experiment(experiment):
 
 
 class _Scores:
-    """The draws of all methods on one data set and training size. classes: how many there are."""
+    """The draws of all methods on one data set and training size. classes: their number."""
 
     def __init__(self, task, draws, plain, classes):
         self.task = task
         self.metric, sign = TASKS[task]
-        # the loss of the model that knows nothing: log K, or 1 - R2 of the mean
+        # The loss of a model that knows nothing: log K for classes, and 1 - R^2 = 1 for the mean of
+        # numbers.
         self.nothing = math.log(classes) if task == "classes" else 1.0
         raw = draws.assign(value=draws[self.metric] * sign)
         self.raw = paired.fold_means(raw, "value")
@@ -111,7 +113,7 @@ class _Scores:
         ).set_index(["method", "epsilon"])
 
     def entry(self, row):
-        """What a row of results.csv says in terms of the score."""
+        """What a row of results.csv says, in terms of the score."""
         key = row["method"], row["epsilon"]
         losses = self.means[key].to_numpy() if key in self.means.index else np.array([])
         excess = self.excess.loc[key] if key in self.excess.index else dict.fromkeys(
@@ -137,7 +139,8 @@ class _Scores:
         return {"kept": mean, "kept_low": low, "kept_high": high}
 
     def behind(self, losses, best):
-        """By how much of that gain the method is behind another, less than 0 where it is ahead."""
+        """How far the method is behind another, as a share of the gain. It is below 0 if the method is
+        ahead."""
         mean, _, low, high = over_folds((losses - best) / self.gain, np.arange(len(losses)))
         return {"behind": mean, "behind_low": low, "behind_high": high}
 
@@ -146,7 +149,7 @@ _ENDS = (("", "mean"), ("_low", "low"), ("_high", "high"))
 
 
 def _standing(experiment, row):
-    """{setting, why, standing}: whether it competes, and if not why."""
+    """{setting, why, standing}: whether the method competes and, if not, why."""
     method = experiment.methods[row["method"]]
     cell = Cell(row["dataset"], row["method"], int(row["train_size"]), row["epsilon"])
     lam = experiment.lambda_of(cell)
@@ -172,7 +175,7 @@ def _standing(experiment, row):
 
 
 def _answers(entries, scores):
-    """The entries of one question with their standings, once per regime."""
+    """The entries of one question with their standings, once for each regime."""
     found = []
     selected = any(e["setting"] == "selected" and not e["why"] for e in entries)
     for regime in (UNTUNED, SELECTED) if selected else (UNTUNED,):
@@ -181,7 +184,7 @@ def _answers(entries, scores):
             rows = [row for row in rows if row["setting"] != "selected"]
         competing = [row for row in rows if not row["why"]]
         if regime == UNTUNED and selected and len(competing) < 2:
-            continue  # it competes with what was selected alone
+            continue  # the others were selected, so it has nobody to compete with
         if competing:
             p, by = comparison.beaten([row["losses"] for row in competing])
             best = min(competing, key=lambda row: row["losses"].mean())
@@ -201,7 +204,7 @@ def _or(value, otherwise):
 
 
 def _with_rows_needed(rows):
-    """Beside each row how many rows its method needs for SHARE of the gain at the largest size."""
+    """The rows, and how many training rows each method needs for SHARE of the gain at the largest size."""
     rows = pd.DataFrame(rows)
     if rows.empty:
         return []
@@ -209,7 +212,7 @@ def _with_rows_needed(rows):
     for _, curve in rows.groupby(curves, sort=False):
         curve = curve[curve["kept"].notna()].sort_values("train_size")
         if len(curve) > 1:
-            # every size's share of the same gain, that at the largest size
+            # Each size's share of one gain, that at the largest size.
             gains = curve["kept"] * curve["gain"] / curve["gain"].iloc[-1]
             count, what = comparison.rows_for(curve["train_size"].to_numpy(), gains, SHARE)
             rows.loc[curve.index, ["rows_for_95_percent", "rows_are"]] = round(count), what
@@ -219,9 +222,9 @@ def _with_rows_needed(rows):
 def _costs(experiment, cells):
     """(method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
 
-    Seconds of the cell's job, its start included, over its draws, and of the fit without privacy that
-    it starts from, if any, over the folds. Memory is the most that any of the method's jobs on the data
-    set took.
+    The seconds of the cell's job, its start included, are divided by its draws. If it starts from a fit
+    without privacy, the fit's seconds, divided by the folds, are added. The memory is the most that any job
+    of the method took on the data set.
     """
     seconds, memory = {}, {}
     for cell in cells:
@@ -243,17 +246,16 @@ def _costs(experiment, cells):
 
 
 def _took(file):
-    """(seconds of a processor, MB) of the job that made a file; not-a-numbers where it was not measured."""
+    """(seconds of a processor, MB) of the job that made a file; NaN where these were not measured."""
     took = cost.read(paths.log_of(file))
     return (took.cpu, took.peak_mb) if took else (math.nan, math.nan)
 
 
 def shared(answered):
-    """The questions on which methods are ranked: those that several answer, so that questions times methods
-    are as many as possible.
+    """The questions on which methods are ranked, which several methods answer.
 
-    answered: method -> set of questions. No ranking compares a method's share of four questions with
-    another's of twenty.
+    The product of questions and methods is as large as possible. No ranking then compares a method's share
+    of four questions with another's share of twenty. answered: method -> set of questions.
     """
     sets = [frozenset(questions) for questions in answered.values()]
     pairs = (one & other for one, other in itertools.combinations(sets, 2))
@@ -262,7 +264,7 @@ def shared(answered):
 
 
 def _over_data(rows):
-    """How often a method is not beaten in these questions, its regret and rank over their data sets."""
+    """How often a method is not beaten in these questions, and its regret and rank over their data sets."""
     per_data = rows.groupby("dataset", sort=False)[["regret", "rank"]].mean()
     found = {"data_sets": len(per_data), "questions": len(rows)}
     found["not_beaten"] = int((rows["standing"] == NOT_BEATEN).sum())
@@ -275,14 +277,14 @@ def _over_data(rows):
 
 
 def across(rows):
-    """Rows of ACROSS: each competing method's regret and rank over the data sets of an experiment, the
-    median of its seconds and the most memory.
+    """Rows of ACROSS: each competing method's regret and rank over the data sets of an experiment.
 
-    Regret is what share of the gain it keeps less than the best competitor's at the same question; the
-    rank among the competitors is 0 for the best, 1 for the last. The data set is the replicate of the 95 %
-    intervals (Student's t over data sets' means), since questions on one data set share rows. The columns
+    They also have the median of its seconds, and the most memory. Regret is the difference of two shares of
+    the gain: what the best competitor keeps at the same question, minus what the method keeps. The rank
+    among the competitors is 0 for the best and 1 for the last. The replicate of the 95 % intervals is the
+    data set (Student's t over data sets' means), since questions on one data set share rows. The columns
     `shared_` say the same of the questions that a ranking shares (`shared`). They are empty for a method
-    that does not answer all of them.
+    that does not answer all of these.
     """
     frame = pd.DataFrame([row for row in rows if not row["why"]], columns=COLUMNS)
     if frame.empty:

@@ -1,8 +1,9 @@
-"""The record: verdicts of runs that are too long to repeat, in config/record/, made from finished results.
+"""The record has the verdicts of finished runs that are too long to repeat, in config/record/.
 
-A file is a source's or, for recommendations, an experiment's. Its lines are those of the table by source,
-with what decided them (`checks.stamps`), where and when; cells, chosen by their paths' digests, with those
-of their bytes; and one line per run, with all of its processor seconds.
+A file is a source's or, for recommendations, an experiment's. It has the lines of the table by source, with
+when and where they were made, and with the digests of what decided them (`checks.stamps`). It has a sample
+of cells, chosen by digests of their paths, with digests of their bytes. And it has one line per run, with
+all of the run's processor seconds.
 """
 
 import hashlib
@@ -34,17 +35,18 @@ WHY = {
 
 
 def files():
-    """Its files. A study shows none, since its settings are its own."""
+    """The record's files. A study shows none, since its settings are its own."""
     return [] if paths.in_study() else sorted(FOLDER.glob("*.csv"))
 
 
 def read(name=None):
-    """Lines of the record, as dictionaries of text: all, or those of one file, which need not be there."""
+    """Lines of the record, as dictionaries of text: all lines, or those of one file, which may be
+    missing."""
     return [row for path in files() if name in (None, path.stem) for row in read_csv(path)]
 
 
 def write(name, rows):
-    """Write the lines of one file, which is sorted so that a renewed one differs where a result does."""
+    """Write the lines of one file. They are sorted, so a renewed file differs only where a result does."""
     rows = sorted(rows, key=lambda row: (row["experiment"], row["section"]))
     write_csv(FOLDER / f"{name}.csv", COLUMNS, ([row[key] for key in COLUMNS] for row in rows))
 
@@ -56,7 +58,10 @@ def file_of(experiment):
 
 
 def made_by(experiment, own, configfile):
-    """Lines without stamps, from one experiment's finished results. own: itself and its readings."""
+    """The lines of one experiment's finished results, without stamps.
+
+    own: the experiment and its readings.
+    """
     name = experiment.name
     made = read_json(paths.PROVENANCE(experiment=name))
     common = {
@@ -80,7 +85,7 @@ def _at(row):
 
 
 def _run(own):
-    """What everything that was computed for an experiment took, its readings included."""
+    """What everything that was computed for an experiment took, readings included."""
     found = [
         cost.read(log)
         for each in own
@@ -104,7 +109,7 @@ def _decided(experiment):
 
 
 def _sample(own):
-    """A cell of each method on each data set, the one whose path has the smallest digest."""
+    """One cell of each method on each data set: the one whose path has the smallest digest."""
     chosen = {}
     for each in own:
         for cell in each.cells():
@@ -132,8 +137,8 @@ def run_path(row):
 
 
 def _recommended(name):
-    """Which methods to use: those that are not beaten at each question, and every method's regret."""
-    # It loads pandas, and the workflow, which imports this module, starts without.
+    """Recommendations: the methods that are not beaten at each question, and every method's regret."""
+    # This import loads pandas. The workflow imports the present module, and starts without pandas.
     from reporting.recommendations import NOT_BEATEN
 
     for row in read_csv(paths.RECOMMENDATIONS()):
@@ -156,22 +161,21 @@ def _recommended(name):
             }
 
 
-# What readers see.
+# What readers see of the record.
 
 
 def recommended(stale):
-    """The sentences of `answers` of the whole record."""
+    """The sentences of `answers`, for the whole record."""
     return answers(read(), stale)
 
 
 def why_stale(row, stale):
-    """Why a line is stale, "" if it is not. stale: digests that are not those of today."""
+    """Why a line is stale; "" if it is not. stale: recorded digests that have changed."""
     return " and ".join(text for stamp, text in WHY.items() if row[stamp] in stale)
 
 
 def beside(source, decided, stale):
-    """What was recorded of a source's values and statements that this run does not decide; None if nothing
-    was.
+    """What was recorded of a source's values and statements that this run does not decide; None if nothing.
 
     decided: experiment -> section -> rows of its verdicts. stale: as for `why_stale`.
     """
@@ -198,7 +202,7 @@ def beside(source, decided, stale):
 
 
 def sentence(rows, stale=()):
-    """In words, what was recorded, with what, when, and how much of it is stale."""
+    """What was recorded, with what, when, and how much of it is stale, in words."""
     data = sorted({row["dataset"].replace("_", " ") for row in rows if row["dataset"]})
     at = sorted({f"{row['commit']} on {row['date']}" for row in rows})
     counted = Counter(map(outcome, once(rows)))
@@ -212,7 +216,7 @@ def sentence(rows, stale=()):
 
 
 def answers(rows, stale=()):
-    """A sentence for each experiment and regime among these lines: which method loses least."""
+    """One sentence per experiment and regime in these lines, on the method that loses least."""
     groups = {}
     for row in rows:
         if row["section"] == "regret" and row["ours"]:
@@ -232,7 +236,7 @@ def answers(rows, stale=()):
 
 
 def in_document(text):
-    """A document whose lines between two marks say what is recorded, one for each of its files."""
+    """A document in which the lines between two marks say what is recorded, one line per file."""
     before, _, rest = text.partition(MARKS[0])
     _, _, after = rest.partition(MARKS[1])
     said = []
@@ -247,7 +251,7 @@ def in_document(text):
 
 
 def once(rows):
-    """Recorded statements and printed numbers, each once."""
+    """Recorded statements and printed numbers, each of them once."""
     found = {}
     for row in rows:
         if row["section"] in SECTIONS:
@@ -257,7 +261,7 @@ def once(rows):
 
 
 def outcome(row):
-    """A verdict's place among those that are counted together."""
+    """The place of a verdict among those that are counted together."""
     verdict = row["verdict"]
     if verdict in (verdicts.REPRODUCED, "shown"):
         return "as stated" if verdict == verdicts.REPRODUCED else "shown"

@@ -1,4 +1,4 @@
-"""What the page of a study begins with: what a release of its own rows would give. No row is opened."""
+"""Makes the first part of a study's page: what a release of its own rows would give. It opens no row."""
 
 from pathlib import Path
 
@@ -8,11 +8,11 @@ from study import paths
 from study.configuration import releases
 from study.configuration.validation import ConfigError
 
-DRAWS = 20  # simulated releases of each forecast
+DRAWS = 20  # simulated releases for each forecast
 
 
 def road():
-    """[{name, title, method, cost, says}] of the releases that a study asks for; None outside of one."""
+    """{name, title, method, cost, says} of each release that a study asks for; None outside of a study."""
     if not paths.in_study():
         return None
     return [_release(path.stem) for path in sorted(Path("config/releases").glob("*.yaml"))]

@@ -1,4 +1,4 @@
-"""The frontier as one versioned file (workflow/schemas/frontier.schema.yaml): cells and recommendations."""
+"""Writes cells and recommendations as one versioned file (workflow/schemas/frontier.schema.yaml)."""
 
 import json
 import math
@@ -11,12 +11,13 @@ from study import paths
 from study.configuration.experiment import data_path
 from study.jobs.files import read_json
 
-VERSION = 1  # raised whenever a reader of an older file would misread a new one
+VERSION = 1  # to be raised when a reader of an older file would misread a newer one
 MADE_WITH = ("commit", "uncommitted_changes", "python", "system", "packages")
 
 
 def of(experiments, rows, across, seed):
-    """The file's content. rows, across: from `recommendations.recommend` and `recommendations.across`."""
+    """The content of the file. rows, across: from `recommendations.recommend` and
+    `recommendations.across`."""
     return plain(
         {
             "format": "frontier of differentially private linear models",
@@ -34,7 +35,7 @@ def of(experiments, rows, across, seed):
 
 
 def plain(value):
-    """A value for JSON, which has neither infinity (here "inf") nor NaN (here null)."""
+    """A value for JSON, which has neither infinity (written as "inf") nor NaN (written as null)."""
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -105,7 +106,7 @@ def _cells(experiment, rows):
 
 
 def _questions(rows):
-    """One entry per question, with its methods in their order."""
+    """One entry per question, with its methods in order."""
     found = {}
     for row in rows:
         at = tuple(row[key] for key in recommendations.QUESTION)

@@ -1,4 +1,5 @@
-"""One card per source: what it printed and claimed, what of that holds, and how private its methods are."""
+"""Makes one card per source: what it printed and claimed, what of that holds, and how private its methods
+are."""
 
 import math
 
@@ -7,12 +8,12 @@ from plots import style
 from reporting import dots, readings, record
 from study import facts as source_file
 
-SCALED = ("published", "ours", "prediction_low", "prediction_high")  # of published.csv
+SCALED = ("published", "ours", "prediction_low", "prediction_high")  # columns of published.csv
 LOOKED = " looked at the private rows"  # in reasons, after the names of such steps
 SECTIONS = ("claims", "defects")
 UNREASONED = (verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)  # verdicts that say why themselves
 ELSEWHERE = "No experiment of this report decides it."
-# Outcome: (its mark in a table, its look, what it says).
+# Outcome -> (its mark in a table, its look, what it says).
 OUTCOMES = {
     "as stated": ("✓", "good", "our number agrees with the printed one"),
     "under a reading": (
@@ -32,10 +33,10 @@ STATED, READ, FAILED, OPEN, NOT_TESTED = OUTCOMES
 
 
 def cards(gathered, experiments, stale=None):
-    """A card for every source, first those that these experiments regenerate.
+    """A card for every source. Sources that these experiments regenerate come first.
 
     gathered: a list of `reporting.collect.Gathered`. experiments: what the page shows of each, in the same
-    order. stale: digests of the record that are not those of today; None shows nothing recorded.
+    order. stale: recorded digests that have changed; None shows nothing recorded.
     """
     found = []
     for key in source_file.files():
@@ -82,7 +83,7 @@ def cards(gathered, experiments, stale=None):
 
 
 def _headline(source, shown):
-    """The figure that the source names, or else the first of the experiment with the most cells."""
+    """The figure that the source names, or else the first one of the experiment with most cells."""
     drawn = {figure["id"]: figure for e in shown for figure in e["figures"] if figure["data"]}
     most = max(shown, key=lambda e: e["cells"], default={"figures": ()})
     first = next((figure["id"] for figure in most["figures"] if figure["data"]), None)
@@ -90,7 +91,7 @@ def _headline(source, shown):
 
 
 def data(parts):
-    """With which data: a sentence that names what stands in, if anything does."""
+    """A sentence about the data, which names what stands in for the source's own."""
     names, reasons = {}, {}
     for part in parts:
         for each in part.data():
@@ -115,7 +116,7 @@ def outcome(verdict):
 
 
 def _bar(rows):
-    """[(outcome, count, per cent, look)] of those that occur."""
+    """(outcome, count, per cent, look) of each outcome that occurs."""
     counted = dict.fromkeys(OUTCOMES, 0)
     for row in rows:
         counted[outcome(row["verdict"])] += 1
@@ -129,9 +130,9 @@ def _bar(rows):
 def privacy(parts):
     """Sentences about what the source's own private methods claim, and what is proven.
 
-    Its own are the methods beside which its numbers stand; others in its experiments say nothing about it,
-    and neither do cells at another lambda than the published one. A cell whose rows were prepared or tuned
-    without privacy has no epsilon, whatever its method is: that is said of the preparation.
+    A method is the source's own if its numbers stand beside it. Other methods say nothing about the source.
+    Nor do cells at another lambda than the published one. A cell whose rows were prepared or tuned without
+    privacy has no epsilon, whatever its method is. The sentences then name the preparation.
     """
     worst, unproven, spoilt = {}, {}, {}
     for part in parts:
@@ -179,13 +180,13 @@ def privacy(parts):
 
 
 def _of_another_lambda(experiment, row):
-    """Whether a cell's lambda is not the one number that the source published."""
+    """Whether a cell's lambda differs from the one number that the source published."""
     published, own = experiment.values.get("lambda_published"), row.get("lambda", math.nan)
     return isinstance(published, float) and abs(own - published) > 1e-9 * published
 
 
 def _tables(part, shown, source):
-    """The printed tables as the source lays them out, with ours in every cell."""
+    """The source's printed tables in its own layout, with ours in every cell."""
     found = []
     for name, spec in part.experiment.values.get("published", {}).items():
         cells = {}
@@ -226,10 +227,10 @@ def _columns(source, path):
 
 
 def cell(rows, names, scale=1):
-    """One printed number beside ours: what is seen, its outcome, and all that is known of it.
+    """One printed number beside ours: what the page shows, its outcome, and everything known about it.
 
-    rows: those of published.csv for it, the first that it counts for, with the spread beside it.
-    scale: 100 if per cent are printed, of which published.csv has shares.
+    rows: those of published.csv for the number. The first one counts, and the spread stands beside it.
+    scale: 100 if the source prints per cent, since published.csv has shares.
     """
     rows = [
         row | {key: float(row[key]) * scale for key in SCALED if row.get(key) not in (None, "")}
@@ -239,7 +240,7 @@ def cell(rows, names, scale=1):
     values = [row for row in rows if row not in spreads] or spreads
     printed, ours = (_spread(values[0], spreads, key) for key in ("published", "ours"))
     known = outcome(values[0]["verdict"])
-    said = {}  # what is known: of which numbers
+    said = {}  # what is known -> of which numbers
     for row in (*values, *spreads):
         found = dots.brief(row.get("ours"))
         ends = [dots.brief(row.get(f"prediction_{end}")) for end in ("low", "high")]

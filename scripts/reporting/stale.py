@@ -1,4 +1,4 @@
-"""Which digests of the record are not those of today's settings, code and data."""
+"""Finds digests in the record that today's settings, code and data no longer have."""
 
 from functools import cache
 
@@ -11,7 +11,7 @@ from study.configuration.config import ConfigError, load
 
 
 def stampers(configfile, names):
-    """Experiment -> `Stamper` under a configuration. configfile: its overlays, as words."""
+    """Experiment -> `Stamper` under a configuration. configfile: its overlays, in one text."""
     config, experiments, datasets = loaded(configfile, {*names})
     return {
         name: Stamper(experiments, name, datasets, config["files"], config["seed"])
@@ -21,14 +21,14 @@ def stampers(configfile, names):
 
 
 def loaded(configfile, names=None):
-    """(configuration, experiments, data sets) of these overlays. names: of experiments, None for all."""
+    """(configuration, experiments, data sets) under these overlays. names: of experiments; None for all."""
     only = names and sources.concerned(names & sources.experiment_files().keys())
     return load(*merged(configfile.split()), only=only)
 
 
 @cache
 def digests():
-    """The digests of recorded lines that are other ones now: all, if the configuration cannot be read."""
+    """Recorded digests that have changed. If the configuration cannot be read, they are all digests."""
     rows, found = record.read(), set()
     for configfile in {row["configfile"] for row in rows}:
         own = [row for row in rows if row["configfile"] == configfile and row["section"] != "run"]

@@ -1,4 +1,5 @@
-"""The arguments of a mechanism's `guarantee` and `release`, made in one place so that both get the same."""
+"""Makes the arguments of a mechanism's `guarantee` and `release` in one place, so that both get the
+same."""
 
 from dp import losses
 from dp.errors import Refused
@@ -9,8 +10,8 @@ from study.jobs import folds
 def of_mechanism(mechanism, meta, options, **cell):
     """Keyword arguments of both `guarantee` and `release`.
 
-    meta: the record of the data's preparation, with every public fact that the mechanism uses.
-    options: the mechanism's. cell: epsilon, delta, and lam if it is known.
+    meta: the record of the data's preparation, with every public fact that the mechanism uses. options: of
+    the mechanism. cell: epsilon, delta, and lam if it is known.
     """
     if "target" in meta and not mechanism.takes_numbers(options):
         raise Refused(
@@ -21,7 +22,7 @@ def of_mechanism(mechanism, meta, options, **cell):
 
 
 def _for_numbers(mechanism, options):
-    """How to learn numbers instead, in words: with another loss, or by another mechanism."""
+    """How to learn numbers instead, in words: with another loss, or with another mechanism."""
     cell = {"lam": 1.0, "epsilon": 1.0, "delta": 1e-6 if mechanism.delta == "needed" else 0.0}
 
     def takes(loss):
@@ -42,7 +43,10 @@ def _for_numbers(mechanism, options):
 
 
 def of_release(mechanism, meta, options, data, **cell):
-    """The same, with the data set's public rows if the mechanism uses them. data: the .npz."""
+    """The arguments of `release`: those of `of_mechanism`, and public rows if the mechanism uses them.
+
+    data: path of the .npz.
+    """
     given = of_mechanism(mechanism, meta, options, **cell)
     if mechanism.uses_public_rows and meta.get("public_rows"):
         given["public"] = folds.public_rows(data)
@@ -52,7 +56,8 @@ def of_release(mechanism, meta, options, data, **cell):
 def chosen(lam, mechanism, meta, size, options, **cell):
     """(lambda, options), including the options that were chosen together with lambda.
 
-    lam: a kind of `study.lambdas`. size: number of training rows. cell: epsilon and delta."""
+    lam: a kind of `study.lambdas`. size: the number of training rows. cell: epsilon and delta.
+    """
 
     def rule(found):
         given = of_mechanism(mechanism, meta, options | found, **cell)

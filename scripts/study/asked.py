@@ -12,23 +12,23 @@ PROFILES = "workflow/profiles"
 
 
 def arguments():
-    """The arguments of this Snakemake, read by its own parser; None if another program runs it."""
+    """The arguments of this Snakemake, parsed by its own parser; None if another program runs it."""
     from snakemake.cli import get_argument_parser
 
     if "snakemake" not in {part.removesuffix(".py") for part in Path(sys.argv[0]).parts[-2:]}:
         return None
     try:
         return get_argument_parser().parse_args(sys.argv[1:])
-    except (Exception, SystemExit):  # Snakemake has accepted them, so they are right
+    except (Exception, SystemExit):  # Snakemake has accepted them, so the parser is at fault
         return None
 
 
 def experiments(given, available, root):
-    """Names of the targets' experiments: an empty set without targets, None if others may be needed.
+    """The names of the targets' experiments: empty without targets, None if others may be needed.
 
     given: see `arguments`. available: every experiment. root: the folder of all results.
     """
-    # options that name rules, or list all of them
+    # These options name rules, or list all rules.
     others = ("forcerun", "until", "omit_from", "prioritize", "batch", "list_rules")
     if given is None or any(getattr(given, option, None) for option in others):
         return None
@@ -41,10 +41,10 @@ def experiments(given, available, root):
 
 
 def no_profile(given, directory=None):
-    """A message if there is no workflow profile of this name, which Snakemake would ignore; else "".
+    """An error message if no workflow profile has this name, which Snakemake would ignore; else "".
 
-    directory: the argument --directory. With it, a relative path is not judged, because the folder in which
-    Snakemake was started is not known any more.
+    directory: the argument --directory. With it, a relative path is accepted, because nobody knows any more
+    in which folder Snakemake was started.
     """
     if given in (None, "none") or any(Path(place, given).exists() for place in ("", "profiles")):
         return ""
@@ -55,14 +55,14 @@ def no_profile(given, directory=None):
     folder = str(paths.HOME / PROFILES) if paths.in_study() else PROFILES
     if near:
         return f"no profile {given!r}; did you mean {f'{folder}/{near[0]}'!r}?"
-    return f"no profile {given!r} (there are, in {folder}: {', '.join(shipped)})"
+    return f"no profile {given!r} ({folder} has {', '.join(shipped)})"
 
 
 def no_target(target, rules, files, made):
-    """A message if this is no target, "" if it is one.
+    """An error message if this is no target; "" if it is one.
 
-    rules: names of rules that are targets. files: folder -> result files, for folders whose files are all
-    known; "" has some others. made: whether a rule makes a file of this name.
+    rules: names of targets. files: folder -> result files, for each folder whose files are all known. The
+    folder "" holds some others. made: whether a rule makes a file of this name.
     """
     path = os.path.normpath(target)
     if target in rules or Path(target).exists():
@@ -73,7 +73,7 @@ def no_target(target, rules, files, made):
         return ""
     if folder:
         return f"no target {target!r}{nearest(path, files[folder])}"
-    # a figure or table by its name alone
+    # The target may be the name of a figure or table, without its folder.
     alike = [file for file in known if Path(file).stem == Path(path).stem]
     if "/" in path and not alike:
         alike = get_close_matches(path, known, n=1)

@@ -1,11 +1,11 @@
-"""One spelling of every number in a path or a table."""
+"""Writes every number in a path or a table in one way."""
 
 import math
 from functools import cache
 
 import numpy as np
 
-LONGEST = 100_000  # values of a range
+LONGEST = 100_000  # a range of more values must be a mistake
 EPSILON_PATTERN = r"\d+(\.\d*[1-9])?|inf"
 
 
@@ -19,14 +19,15 @@ def epsilon(value):
 
 
 def number(value):
-    """A table's cell: integers as integers, floats with 9 significant digits, "" for NaN and None."""
+    """A number as text in a table: integers as integers, floats with 9 significant digits, "" for NaN and
+    None."""
     if value is None:
         return ""
     if isinstance(value, (float, np.floating)):
         if math.isnan(value):
             return ""
         if value == 0:
-            return "0"  # no sign
+            return "0"  # without the sign of -0.0
         return f"{value:.9g}"
     if isinstance(value, np.integer):
         return str(int(value))

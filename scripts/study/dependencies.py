@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]  # scripts/, which is on the path of 
 
 
 def roots():
-    """ROOT, a study's own scripts, and the folder around its mechanisms."""
+    """The folders of code: ROOT, a study's own scripts, and the folder around its mechanisms."""
     added = added_folder()
     return [*kinds.roots(), *([] if added is None else [added.parent])]
 
@@ -32,15 +32,15 @@ SHOWN = ("dp/data/preparation.py", "plots/", "sources/")
 # Fields that do not change what runs. Annotations of a class's fields may change it.
 UNUSED = ("kind", "type_comment", "returns")
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-# What was found in files, by digests of their texts, of this file and of Python's version. It stands where
-# Python keeps what it compiles, and may be removed.
+# What `_found` returned for a file, by the digest of its text, of this file and of Python's version. The
+# cache is where Python keeps what it compiles, and may be removed.
 KEPT = Path(__file__).parent / "__pycache__/digests.json"
-MOST = 5000  # texts
+MOST = 5000  # entries of the cache
 
 
 @cache
 def _kept():
-    """The texts that earlier processes have met. At its end, this process adds its own."""
+    """The entries of the cache. When this process ends, it adds its own."""
     try:
         known = json.loads(KEPT.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -53,7 +53,7 @@ def _keep(known, before):
     if len(known) == before:
         return
     draft = KEPT.with_suffix(f".{os.getpid()}")
-    with contextlib.suppress(OSError):  # of a checkout that only others may write
+    with contextlib.suppress(OSError):  # only others may write here
         KEPT.parent.mkdir(exist_ok=True)
         draft.write_text(json.dumps(dict([*known.items()][-MOST:])), encoding="utf-8")
         draft.replace(KEPT)
@@ -61,7 +61,7 @@ def _keep(known, before):
 
 @cache
 def _found(path):
-    """[digest of a file's name and code, names that it imports]."""
+    """[digest of a file's name and code, names that it imports], from the cache if it is there."""
     root = next(root for root in roots() if path.is_relative_to(root))
     name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
     key = hashlib.sha256(f"{_version()}\0{name}\0{text}".encode()).hexdigest()
@@ -93,12 +93,13 @@ def _imported(tree, path):
 
 @cache
 def imports(path):
-    """Project files that a file imports, at its top or in functions, and the files of their packages."""
+    """The project files that a file imports, at its top or in functions, and the files of their
+    packages."""
     return frozenset(file for name in _found(path)[1] for file in module_files(name))
 
 
 def _statements(node):
-    """All statements below a node. Expressions are most of a tree, and import nothing."""
+    """All statements below a node. Most nodes of a tree are expressions, which import nothing."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
         below = getattr(node, field, ())
         for each in below if isinstance(below, list) else ():  # a lambda's is an expression
@@ -107,7 +108,7 @@ def _statements(node):
 
 
 def module_files(name):
-    """The file of a project module and the __init__.py of the packages around it; [] for other modules."""
+    """The file of a project module, and the __init__.py of the packages around it; [] for other modules."""
     parts = name.split(".")
     for root in roots():
         files = []
@@ -122,7 +123,7 @@ def module_files(name):
 
 
 def files_of_job(script, *modules):
-    """All project files that `scripts/<script>` executes. modules: loaded by name."""
+    """All project files that `scripts/<script>` executes. modules: those that it loads by name."""
     waiting = [ROOT / script, *(file for name in modules for file in module_files(name))]
     files = set()
     while waiting:
@@ -140,7 +141,7 @@ def looks_up_mechanisms(script, *modules):
 
 
 def canonical_code(tree, summaries=False):
-    """A syntax tree as text that changes if what runs does.
+    """A syntax tree as text. The text changes if what runs changes.
 
     Layout, comments, docstrings, functions' annotations and `__all__` do not change it. Empty fields are
     left out, because versions of Python differ in which of them exist. (`ast.dump` takes twice as long.)
@@ -188,7 +189,7 @@ def _has_docstring(node):
 
 @cache
 def digest(script, *modules):
-    """Twelve hexadecimal digits that change with the code of any file in `files_of_job`."""
+    """Twelve hexadecimal digits, which change with the code of any file in `files_of_job`."""
     total = hashlib.sha256()
     for path in files_of_job(script, *modules):
         total.update(bytes.fromhex(_found(path)[0]))

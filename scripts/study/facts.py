@@ -1,6 +1,7 @@
-"""Facts of published documents, looked up by path.
+"""Reads the facts of published documents, and looks them up by path.
 
-A document's are in config/sources/<key>/source.yaml. A study may have config/published/<key>.yaml instead.
+A document's facts are in config/sources/<key>/source.yaml. A study may have config/published/<key>.yaml
+instead.
 """
 
 import csv
@@ -9,12 +10,12 @@ from typing import NamedTuple
 
 from study import canonical, paths
 
-# Sections that a file may leave out.
+# A file may leave out these sections.
 EMPTY = {
     **{"settings": {}, "tables": {}, "claims": [], "defects": []},
     **{"readings": {}, "together": []},
 }
-# Keys of a claim or defect that say how it is decided. They are no facts of the source.
+# These keys of a claim or defect say how it is decided. They are not facts of the source.
 DECIDES = ("not_tested", "given", "checks")
 
 
@@ -39,7 +40,7 @@ class Source(NamedTuple):
         return here
 
     def facts(self):
-        """Its values without readings and without the checks of its statements."""
+        """The document's values, without readings, and without the checks of claims and defects."""
         facts = {k: v for k, v in self.values.items() if k not in ("readings", "together")}
         for section in ("claims", "defects"):
             facts[section] = [
@@ -54,7 +55,7 @@ class Source(NamedTuple):
 
 
 def _spelling(key):
-    """A key as paths spell it: numbers in canonical form."""
+    """A key as it stands in paths: numbers have canonical form."""
     is_number = isinstance(key, (int, float)) and not isinstance(key, bool)
     return canonical.epsilon(key) if is_number else str(key)
 
@@ -89,7 +90,7 @@ def read_table(path):
 def files():
     """Key -> file of every source. A study's file replaces a shipped one with the same key.
 
-    Names that begin with a dot or _ are templates', which are left out.
+    Names of templates begin with a dot or _, and are left out.
     """
     by_key = {}
     for path in paths.configuration("published/*.yaml", "sources/*/source.yaml"):
@@ -98,7 +99,7 @@ def files():
 
 
 def with_tables(values, folder):
-    """`values` with every table that names a CSV file replaced by its content."""
+    """A copy of `values` in which every CSV file that a table names is replaced by its content."""
     tables = {
         name: read_table(folder / table)
         if isinstance(table, str) and table.endswith(".csv")
@@ -109,7 +110,7 @@ def with_tables(values, folder):
 
 
 def read(key):
-    """The `Source` of a file that was validated by `study.configuration.sources`."""
+    """The `Source` of a file that `study.configuration.sources` has validated."""
     import yaml
 
     path = files()[key]

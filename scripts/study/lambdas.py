@@ -1,14 +1,15 @@
-"""Where a method's lambda comes from: it is stated, chosen by a job of the run, or computed by a rule.
+"""Where a method's lambda comes from: the configuration states it, a job chooses it, or a rule computes it.
 
-`Experiment.regularisation` makes one of these kinds for a cell, and `parse` from a job's argument. `text`
-is that argument. `file` is an input of the job, or None. Jobs call `settings`.
+`Experiment.regularisation` makes one of these kinds for a cell, and `parse` makes one from a job's
+argument. `text` is that argument. `file` is an input of the job, or None. Jobs call `settings`.
 """
 
 from typing import NamedTuple
 
 from study.jobs.files import read_json
 
-# Words that a configuration may write in place of a number -> the section that decides what they mean.
+# A configuration may write these words in place of a number. The value is the section that decides what
+# they mean.
 WORDS = {
     "published": "lambda_published",
     "tuned": "tune",
@@ -19,7 +20,7 @@ WORDS = {
 
 
 class Stated(NamedTuple):
-    """A number, the configuration's own or the source's."""
+    """A number that the configuration or the source states."""
 
     value: float
     file = None
@@ -29,20 +30,20 @@ class Stated(NamedTuple):
         return str(self.value)
 
     def settings(self, rule=None):
-        """(lambda, options that were chosen with it). rule: a function from these options to lambda."""
+        """(lambda, options chosen with it). rule: a function from these options to lambda."""
         return self.value, {}
 
     def facts(self):
-        """What the choice recorded beside lambda: the rows that it used, and its premises."""
+        """What the choice recorded besides lambda: the rows that it used, and its premises."""
         return {}
 
     def origin(self):
-        """Where lambda comes from, and what that spends, in words."""
+        """Where lambda comes from, and what privacy that costs, in words."""
         return "stated in the configuration"
 
 
 class Chosen(NamedTuple):
-    """Tuning or a search chooses it, and writes this .json."""
+    """A tuning or a search chooses lambda, and writes this .json."""
 
     file: str
 
@@ -66,7 +67,7 @@ class Chosen(NamedTuple):
 
 
 class ByRule(NamedTuple):
-    """The mechanism computes it from n, d, epsilon, delta and the public bounds, not from rows."""
+    """The mechanism computes lambda from n, d, epsilon, delta and the public bounds, not from rows."""
 
     file = None
     text = "rule"
@@ -82,7 +83,7 @@ class ByRule(NamedTuple):
 
 
 class Selected(NamedTuple):
-    """Private selection draws it anew in every release, together with other settings."""
+    """Private selection draws lambda anew in every release, together with other settings."""
 
     file = None
     text = "selected"
@@ -98,7 +99,7 @@ class Selected(NamedTuple):
 
 
 def parse(text):
-    """The kind that has this `text`."""
+    """The kind whose `text` this is."""
     for kind in (ByRule, Selected):
         if text == kind.text:
             return kind()
@@ -106,8 +107,11 @@ def parse(text):
 
 
 def setting(lam):
-    """How it was chosen: `fixed`, by `rule`, on `public` rows, on private rows and paid for (`selected`),
-    or on private rows and not paid for (`void`)."""
+    """How lambda was chosen, in one word.
+
+    `fixed`; by `rule`; on `public` rows; on private rows and paid for (`selected`); or on private rows and
+    not paid for (`void`).
+    """
     if isinstance(lam, Stated):
         return "fixed"
     if not isinstance(lam, Chosen):

@@ -1,7 +1,7 @@
-"""Every path that rules and their jobs share, each spelled once.
+"""Every path that rules and their jobs share. Each is spelled once.
 
-What the workflow ships (code, schemas, configuration) is below HOME. A study's own files, and its results
-below `results()`, have paths relative to the folder that Snakemake works in.
+What the workflow ships (code, schemas, configuration) is below HOME. Paths of a study's own files, and of
+results, are relative to the folder that Snakemake works in.
 """
 
 import os
@@ -11,24 +11,26 @@ from typing import NamedTuple
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path() if Path.cwd() == _CHECKOUT else _CHECKOUT
-# The environment tells jobs where the workflow and results are. Parameters would rerun all after a move.
+# Jobs find the workflow and the results through the environment. A parameter would rerun all jobs after a
+# move.
 HOME_VARIABLE = "DP_HOME"
 VARIABLE = "DP_RESULTS"
-RAW = "data/raw"  # downloads, which all folders of results share
+RAW = "data/raw"  # all folders of results share these downloads
 
 
 def in_study():
-    """Whether this is a study's folder, and not the workflow's own."""
+    """Whether this is a study's folder, not the workflow's own."""
     return Path() != HOME
 
 
 def source_of(path):
-    """The source in whose folder a file of config/ is, None for others."""
+    """The source in whose folder below config/ a file is; None for other files."""
     return path.parent.name if path.parent.parent.name == "sources" else None
 
 
 def configuration(*patterns):
-    """Files of config/ that match: the shipped ones, then the study's, which add to or override them."""
+    """Files of config/ that match: first the shipped ones, then the study's, which add to or replace
+    them."""
     folders = [HOME / "config", *([Path("config")] if in_study() else [])]
     return [
         path for folder in folders for pattern in patterns for path in sorted(folder.glob(pattern))
@@ -36,7 +38,7 @@ def configuration(*patterns):
 
 
 def snakefile(start="."):
-    """Snakemake's argument for its Snakefile: the one in `start`, else the workflow's own."""
+    """Snakemake's argument that names its Snakefile: the one in `start`, or else the workflow's own."""
     here = filter(Path.exists, (Path(start, "Snakefile"), Path(start, "workflow/Snakefile")))
     return ["--snakefile", str(next(here, HOME / "Snakefile"))]
 
@@ -46,7 +48,7 @@ if in_study() and Path("mechanisms").is_dir():
 
 
 def use(folder):
-    """Make `folder` the root of all results, for this process and for those that it starts."""
+    """Make `folder` the root of all results, for this process and for the processes that it starts."""
     os.environ[VARIABLE] = folder
 
 
@@ -56,17 +58,17 @@ def results(*parts):
 
 
 class _Wildcards(dict):
-    """Values by name. A name without a value stays a wildcard."""
+    """Values by name. A wildcard without a value stays a wildcard."""
 
     def __missing__(self, name):
         return f"{{{name}}}"
 
 
 class Place(NamedTuple):
-    """Where files of one sort are. Values that are not given stay wildcards, for rules.
+    """Where files of one sort are. For rules, values that are not given stay wildcards.
 
-    folder: of an experiment or a reading, or one that experiments share (data, audit). part: a folder
-    below it. name: the file's, without the suffix. A call may give another suffix.
+    folder: of an experiment or a reading, or one that experiments share (data, audit). part: a folder below
+    it. name: the file's name without the suffix. A call may choose another suffix.
     """
 
     folder: str
@@ -79,7 +81,8 @@ class Place(NamedTuple):
         return results(self.folder, self.part, name).format_map(_Wildcards(values))
 
     def log(self, suffix=None, /, **values):
-        """The log of the job that makes the file. suffix: distinguishes two jobs that share its name."""
+        """The log of the job that makes the file. suffix: tells two jobs apart that share the file's
+        name."""
         name = f"{self._stem(suffix)}.log"
         return results(self.folder, "logs", self.part, name).format_map(_Wildcards(values))
 
@@ -88,13 +91,13 @@ class Place(NamedTuple):
         return f"{self.name}.{suffix}" if suffix else self.name
 
 
-# Rows that mechanisms see (npz), and what was done to them (json).
+# The rows that mechanisms get (npz), and the record of their preparation (json).
 DATA = Place("data", "", "{dataset}", "npz")
 
-# Of one experiment.
+# Files of one experiment.
 FIT = Place("{experiment}", "fits", "{dataset}/{fit}/n={size}", "npz")
 RUN = Place("{experiment}", "runs", "{dataset}/{method}/n={size}/eps={epsilon}")
-# What was chosen (json), and the error of every candidate (csv).
+# A search's choice (json), and the error of every candidate (csv).
 TUNED = Place("{experiment}", "tuned", "{dataset}")
 SEARCH = Place("{experiment}", "searches", "{search}/{dataset}/n={size}/eps={epsilon}", "json")
 ANALYSIS = Place("{experiment}", "analyses", "{name}", "{suffix}")
@@ -116,21 +119,21 @@ ATTACK = Place("audit", "runs", "{mechanism}/{label}/eps={epsilon}")
 ATTACKS = Place("audit", "", "{mechanism}")
 LEDGER = Place("audit", "", "ledger")  # its figure: png, pdf
 PROFILES = Place("audit", "", "profiles", "png")
-HELD = Place("audit", "claims", "held")  # of a study's own mechanisms
+HELD = Place("audit", "claims", "held")  # about a study's own mechanisms
 EXACT = Place("audit", "", "exact")
 REPLAY = Place("audit", "", "replay")
 SPENDING = Place("audit", "", "spending")
 AUDITED_CELLS = Place("audit", "", "cells")
 
-# What a source says, with verdicts.
+# What a source says, with our verdicts.
 BY_SOURCE = Place("verdicts", "", "{source}")
 
-# Of all experiments together.
+# Files about all experiments together.
 REPORT = Place("", "", "report", "html")
-PARTIAL_REPORT = Place("", "", "report-partial", "html")  # where REPORT shows more
+PARTIAL_REPORT = Place("", "", "report-partial", "html")  # made where REPORT shows more
 COSTS = Place("", "", "costs")
 RECOMMENDATIONS = Place("", "", "recommendations")
-ACROSS = Place("", "", "regret")  # recommended methods across data sets; its figure: png
+ACROSS = Place("", "", "regret")  # recommended methods across data sets; the figure is .png
 SNAPSHOT = Place("", "", "frontier", "json")
 
 
@@ -140,14 +143,14 @@ def reading(experiment, label):
 
 
 def split(path):
-    """(folder, rest) of a file's path below the root. The folder may be a reading's."""
+    """(folder, rest) of a file's path below the root. The folder may belong to a reading."""
     parts = Path(path).relative_to(results()).parts
     depth = 3 if parts[1:2] == ("readings",) else 1
     return "/".join(parts[:depth]), parts[depth:]
 
 
 def logs():
-    """(log, folder, path below the folder's logs without .log) of every job that has one."""
+    """(log, folder, path below the folder's logs without .log) for every job that has a log."""
     root = Path(results())
     below = (root.glob(f"{folder}/logs/**/*.log") for folder in ("*", reading("*", "*")))
     for path in sorted(chain(*below)):
@@ -156,6 +159,6 @@ def logs():
 
 
 def log_of(file):
-    """The log of the job that made a file of an experiment's part, such as a run or a fit."""
+    """The log of the job that made a file in a part of an experiment's folder, such as a run or a fit."""
     folder, rest = split(Path(file).with_suffix(".log"))
     return results(folder, "logs", *rest)

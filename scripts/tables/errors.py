@@ -1,4 +1,4 @@
-"""Test error of every cell, or metrics of numbers, with spreads and intervals."""
+"""Test error of every cell, or metrics of targets that are numbers, with spreads and intervals."""
 
 from dp import metrics
 from study.canonical import epsilon
@@ -11,9 +11,9 @@ SPREADS = ("error_mean", "error_sd_folds", "error_sd", "error_low", "error_high"
 
 @table(CELLS)
 def errors(experiment, spec, frame):
-    """One row per cell: mean, standard deviation over folds and over all draws, 95 % interval.
+    """One row per cell: mean, standard deviation over folds and over all draws, and 95 % interval.
 
-    For targets that are numbers: r2, mse and mae with their intervals.
+    If targets are numbers, the metrics are r2, mse and mae, with their intervals.
     """
     frame = frame.assign(epsilon=frame["epsilon"].map(epsilon))
     numbers = [name + end for name in ("r2", "mse", "mae") for end in metrics.ENDS]

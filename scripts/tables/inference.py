@@ -1,4 +1,4 @@
-"""Regressions with standard errors, and how often intervals cover."""
+"""Tables of regressions with standard errors, and of how often intervals cover."""
 
 import pandas as pd
 
@@ -10,10 +10,10 @@ LEAST = 0.93  # coverage that 95 % intervals should have at least
 
 @table(ANALYSIS)
 def regression(experiment, spec, path):
-    """A regression table as statsmodels prints it, with and without privacy: coefficient, standard error,
-    z, p-value, interval.
+    """A regression table as statsmodels prints it, with and without privacy.
 
-    A coefficient of which a release tells too little has a sentence instead.
+    It has coefficient, standard error, z, p-value and interval. If a release tells too little about a
+    coefficient, a sentence replaces these.
     """
     frame = pd.read_csv(path, dtype={"epsilon": str})
     frame["z"] = frame["estimate"] / frame["standard_error"]
@@ -34,9 +34,9 @@ def _read(path):
 
 @table(ANALYSIS)
 def coverage(experiment, spec, path):
-    """Coverage of 95 % intervals, a row per coefficient and flag (printed: 1, or not: 0).
+    """Coverage of 95 % intervals, one row per coefficient and flag (printed: 1, or not: 0).
 
-    covers: 1 if coverage is at least 93 %, or less by at most two standard errors.
+    covers: 1 if coverage is at least 93 %, or below that by at most two standard errors.
     """
     frame = _read(path)
     enough = frame["coverage"] + 2 * frame["coverage_error"] >= LEAST
@@ -46,10 +46,10 @@ def coverage(experiment, spec, path):
 
 @table(ANALYSIS)
 def coverage_rule(experiment, spec, path):
-    """The rule's effect, a row per design: the share of coefficients whose interval is printed, and the
-    coverage of these and of the others.
+    """What the rule for printing intervals does, one row per design.
 
-    least: the least coverage of a coefficient with at least 40 printed intervals. width_ratio: the median.
+    It has the share of coefficients whose interval is printed, and the coverage of these and of the others.
+    least: the lowest coverage of a coefficient with at least 40 printed intervals. width_ratio: the median.
     """
     frame, rows = _read(path), []
     keys = ["half", "design", "train_size", "epsilon", "method"]

@@ -1,4 +1,4 @@
-"""Tuned values beside published ones, and the cost of each way of tuning."""
+"""Tuned values beside published ones, and what each way of tuning costs."""
 
 import math
 from pathlib import Path
@@ -23,9 +23,9 @@ PRICE = (
 
 @table(TUNING)
 def tuning(experiment, spec, paths):
-    """One row per data set: the best lambda (the largest of its ties), all ties, and their error.
+    """One row per data set: the best lambda (the largest of those that tie), all ties, and their error.
 
-    For the published lambda it has the error, empty if the grid lacks it, and the nearest tie.
+    For the published lambda it has the error, empty if the grid lacks that lambda, and the nearest tie.
     """
     published = experiment.values.get("lambda_published")
     rows = []
@@ -47,7 +47,7 @@ def tuning(experiment, spec, paths):
 
 
 def _nearest(lambdas, value):
-    """The nearest by ratio."""
+    """The lambda whose ratio to `value` is nearest to 1."""
     return min(lambdas, key=lambda lam: abs(math.log(lam / value)))
 
 
@@ -60,10 +60,10 @@ class Price(Options):
 
 @table(DRAWS, Price)
 def price_of_tuning(experiment, spec, draws):
-    """One row per mechanism, cell and way of tuning: the metric, and its excess over that with the rule.
+    """One row per mechanism, cell and way of tuning: the metric, and how much it exceeds the rule's.
 
-    options["panels"], options["ways"]: as for the figure of this kind; the first method of each panel is
-    the one with the rule. over_rule: paired by fold, with a 95 % interval.
+    options["panels"], options["ways"]: as for the figure of this kind. The first method of each panel is
+    the one with the rule. over_rule: the excess, paired by fold, with a 95 % interval.
     """
     options = spec["options"]
     means = paired.fold_means(draws, options["metric"])
@@ -76,7 +76,7 @@ def price_of_tuning(experiment, spec, draws):
         over = paired.differences(means, next(iter(ways))).set_index([*paired.AT, "method"])
         for at, cell in own.groupby(paired.AT, sort=False):
             values = cell.groupby("method")["value"].mean()
-            if len(values) < 2:  # nothing to compare
+            if len(values) < 2:  # one method alone has no comparison
                 continue
             for method in [method for method in ways if method in values]:
                 key = (*at, method)

@@ -1,4 +1,4 @@
-"""Compares a method with each of the others, cell by cell, and counts the cells where it is not worse."""
+"""Compares a method with each other one, cell by cell, and counts the cells where it is not worse."""
 
 from dp.intervals import largest_share, least_share
 from study.canonical import epsilon
@@ -19,8 +19,8 @@ class UntunedCells(Options):
 def untuned_cells(experiment, spec, draws):
     """One row per cell and other method: the method's metric minus the other's, paired over replicates.
 
-    options: method; metric, which is better if smaller. verdict: "better" or "worse" if the 95 % interval
-    excludes 0, else "within noise".
+    options["method"]: the method. options["metric"]: smaller values are better. verdict: "better" or
+    "worse" if the 95 % interval excludes 0, else "within noise".
     """
     comparisons = _against(spec, draws)
     columns = ("dataset", "train_size", "epsilon", "other")
@@ -35,12 +35,12 @@ class UntunedCount(Options):
 
 @table(DRAWS, UntunedCount)
 def untuned_count(experiment, spec, draws):
-    """One row per other method, and one for all: in how many cells the method is not worse.
+    """One row per other method, and one for all of them: in how many cells the method is not worse.
 
-    Against all others together, it is "worse" in a cell if one of them is better, and "better" if it is
-    better than all. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of cells in which
-    it is not worse, as if cells were independent. Cells of a data set share rows, so the true interval can
-    only be wider.
+    In the row for all, the method is "worse" in a cell if one of them is better. It is "better" if it is
+    better than every one. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of cells in
+    which it is not worse, as if cells were independent. Cells of a data set share rows, so the true
+    interval is at least as wide.
     """
     verdicts = {}
     for *at, e, (other, *_, verdict) in _against(spec, draws):
@@ -64,7 +64,7 @@ _VERDICTS = ("better", "within noise", "worse")
 
 
 def _against(spec, draws):
-    """(dataset, train_size, epsilon, (other, difference, low, high, folds, verdict)) in order."""
+    """Rows (dataset, train_size, epsilon, (other, difference, low, high, folds, verdict)), in order."""
     method, metric = spec["options"]["method"], spec["options"]["metric"]
     if method not in set(draws["method"]):
         raise ValueError(f"options.method must name a method of the sweep, not {method!r}")

@@ -1,7 +1,7 @@
-"""Explains every key of the configuration from the schemas: > config/README.md
+"""Writes config/README.md to standard output, which explains every key of the configuration.
 
-Keys, values and meanings are from the schemas. Mechanisms, steps, and kinds of tables, figures, analyses
-and checks are from the code, with the first lines of their docstrings.
+Keys, values and meanings come from the schemas. Mechanisms, steps, and kinds of tables, figures, analyses
+and checks come from the code, with the first paragraphs of their docstrings.
 """
 
 import argparse
@@ -52,10 +52,10 @@ add to the entries here, or take the places of those with the same names.
 
     snakemake --cores 2 --configfile config/smoke.yaml my_changes.yaml -- cm08
 
-Mappings are merged, and lists and values are replaced. A later overlay wins, and `null` takes an entry of
-an experiment away. What an overlay changes of an experiment stands under `settings`, and the experiment's
-own file stays as it is. The three overlays above name a size, such as `sizes: {smoke: true}`, of which each
-experiment's file says what it is:
+Mappings are merged, and lists and values are replaced. A later overlay wins, and `null` removes an entry of
+an experiment. An overlay changes experiments under `settings`, and their own files stay as they are. The
+three overlays above name a size, such as `sizes: {smoke: true}`. Each experiment's file says what its sizes
+are.
 
 ```yaml
 experiments: [cm08]
@@ -70,18 +70,19 @@ With the same overlays, `configuration.json` has what an experiment then runs wi
 
     snakemake --cores 1 --configfile my_changes.yaml -- results/cm08/configuration.json
 
-Everything that needs no rows is checked before a job starts. An unknown key or name, a value of the wrong
-type or out of range, or a data file of your own that is missing or lacks a column ends the run with one
-sentence. It names file, key and the nearest valid name. What the rows hold, such as labels, is checked by
-the job `prepare`. YAML reads `1e-3` as text, so write `1.0e-3` or `0.001`; and
-`yes`, `no`, `on` and `off` as true and false, so write `"yes"`.
+Everything that needs no rows is checked before a job starts. Some errors end the run: an unknown key or
+name, a value of the wrong type or out of range, and a data file of your own that is missing or lacks a
+column. One sentence then names file, key and the nearest valid name. The job `prepare` checks what the
+rows hold, such as labels. YAML reads `1e-3` as text, so write `1.0e-3` or `0.001`. It reads `yes`, `no`,
+`on` and `off` as true and false, so write `"yes"`.
+
 In the tables below, `<...>` stands for a name of your choice, and a *required* key must be given.
 """
 
 CHECKS = """\
-Entries of `claims` and `defects` name them: `{kind: lower_than, options: {lower: a, higher: b}}`. An option
-without a value here must be given. `sweep`, `datasets`, `methods`, `train_size` and `epsilon` choose the
-cells. Each is one value or a list, and if it is not given, all cells are meant. The last two may be
+Entries of `claims` and `defects` name them: `{kind: lower_than, options: {lower: a, higher: b}}`. An
+option without a value here is required. `sweep`, `datasets`, `methods`, `train_size` and `epsilon` choose
+the cells. Each is one value or a list, and without it all cells are chosen. The last two may be
 `smallest` or `largest`. A check that needs an analysis names it, or a table, beside its `kind`.
 """
 
@@ -95,7 +96,7 @@ beside the axes, `metric` shows another metric than the error, and `from_zero` s
 RELEASES = """\
 One model of a study's own rows that may be published: `snakemake --cores 1 -- releases/<name>/model.json`.
 [An example, and what it protects against](../workflow/guides/release_a_model.md).
-Columns are those of the data set: numbers with `bounds`, and `categories`; other columns are not looked at.
+Columns are those of the data set: numbers with `bounds`, and `categories`. Other columns are ignored.
 Of its `steps`, a release takes `constant_feature` and `clip`, or none.
 """
 
@@ -117,8 +118,8 @@ TYPES = {
     "boolean": "true or false",
     "null": "null",
 }
-NEEDS = ("sweep", "analysis")  # keys that an entry cannot leave out, as it can `datasets`
-# The content of each place of `study.paths`, in the order of a run.
+NEEDS = ("sweep", "analysis")  # an entry must have these keys, but may leave out `datasets`
+# What is in each place of `study.paths`, in the order of a run.
 PLACES = {
     "DATA": "rows that mechanisms see; beside them, as `.json`, what was done to them",
     "TUNED": "error of every lambda; as `.json`, the chosen one",
@@ -163,11 +164,11 @@ LIMITS = {
 
 
 class Schema:
-    """One schema file, as rows of a table."""
+    """One schema file as rows of a table."""
 
     def __init__(self, name):
         self.root = read_yaml(SCHEMAS / f"{name}.schema.yaml")
-        # definition -> keys that refer to it; it is explained once
+        # definition -> the keys that refer to it. It is explained once.
         self.shared = defaultdict(list)
 
     def table(self):
@@ -268,7 +269,7 @@ def _kind_options(kind):
 
 
 def _examples():
-    """(section, kind) -> an entry of that kind, if possible in an experiment of the default run."""
+    """(section, kind) -> an entry of that kind, from an experiment of the default run where possible."""
     files = sources.experiments()
     listed = read_yaml(paths.HOME / "config/config.yaml")["experiments"]
     examples = {}

@@ -1,6 +1,7 @@
-"""Changes to the folder that a tool works on: that of `--directory`, as for snakemake, or the current one.
+"""Changes to the folder that a tool works on: the one after `--directory`, as for snakemake, or this one.
 
-It must be imported first, because other modules look at the working folder when they are imported.
+A tool must import this module first, because other modules look at the working folder when they are
+imported.
 """
 
 import argparse
@@ -19,8 +20,10 @@ ARGUMENTS.add_argument(
 
 
 def run_arguments(description):
-    """A parser of the arguments of a run, as for snakemake: its folder, targets and overlays. Overlays
-    become relative to the run's folder."""
+    """A parser of a run's arguments, as for snakemake: its folder, targets and overlays.
+
+    Paths of overlays become relative to the run's folder.
+    """
     parser = argparse.ArgumentParser(
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,

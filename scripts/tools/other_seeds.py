@@ -2,15 +2,15 @@
 
     python scripts/tools/other_seeds.py cm08 veldhuizen [--configfile config/real.yaml] [--seeds 1 2]
 
-It runs the experiments once per seed, each in a folder of its own, results-seed-<seed>, and compares the
-verdicts of published.csv, claims.csv and defects.csv there with the existing ones: those that count,
-after all readings. It prints each that has another word, with the numbers of both runs. Snakemake tells
-how far a run is, and one that was stopped goes on where it was. With --compare, existing folders are
-compared, and nothing runs.
+It runs the experiments once per seed, each in a folder of its own, results-seed-<seed>. It compares the
+verdicts of published.csv, claims.csv and defects.csv there with the existing ones. These are the final
+verdicts, after all readings. It prints each verdict that has another word, with the numbers of both runs.
+Snakemake shows how far a run is, and a stopped run resumes. With --compare, existing folders are compared,
+and nothing runs.
 
-A word may become open, or be decided: "too wide to decide", "undecided" and "not excluded" lie between
-agreement and failure. Agreement may also be named after another reading that agrees. The exit status is 1
-if anything else changes: if what agreed with one seed fails with another, or is no longer tested.
+Chance may leave a verdict open, or decide it: "too wide to decide", "undecided" and "not excluded" lie
+between agreement and failure. It may also name another reading that agrees. The exit status is 1 if
+anything else changes: if what agreed with one seed fails with another, or is no longer tested.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def main():
             first, second = (verdicts(Path(root, name)) for root in (arguments.results, folder))
             found = list(changes(first, second))
             unexplained += sum(not explained for *_, explained in found)
-            print(f"seed {seed}: {name}: {len(found)} of {len(first)} verdicts have other words")
+            print(f"seed {seed}: {name}: {len(found)} of {len(first)} verdicts differ")
             for where, before, after, explained in found:
                 mark = "  " if explained else "! "
                 print(f"{mark}{where}: {said(before)} -> {said(after)}", flush=True)
@@ -70,7 +70,7 @@ def main():
 def run(seed, folder, files, arguments):
     """Make these files with a seed, below `folder`."""
     command = [sys.executable, "-m", "snakemake", "--cores", arguments.cores]
-    command += ["--quiet", "rules", "reason", "host"]  # what is left is the progress
+    command += ["--quiet", "rules", "reason", "host"]  # only the progress remains
     command += ["--configfile", *arguments.configfile] if arguments.configfile else []
     command += ["--config", f"seed={seed}", f"results={folder}", "--"]
     if subprocess.run([*command, *(f"{folder}/{file}" for file in files)], check=False).returncode:
@@ -78,7 +78,7 @@ def run(seed, folder, files, arguments):
 
 
 def verdicts(folder):
-    """What identifies a verdict of an experiment -> its row."""
+    """(experiment and identity of a verdict) -> its row."""
     found = {}
     for file in FILES:
         path = folder / f"{file}.csv"
@@ -88,12 +88,13 @@ def verdicts(folder):
 
 
 def word(verdict):
-    """A verdict without the number of readings that were tried, as one that turns open is not counted."""
+    """A verdict without the number of readings that were tried. A reading that turns open is not
+    counted."""
     return NOT_REPRODUCED if verdict.startswith(NOT_REPRODUCED) else verdict
 
 
 def changes(first, second):
-    """(which, row before, row after, whether chance explains it) for verdicts whose words differ."""
+    """(which, row before, row after, whether chance explains it) for each verdict whose word differs."""
     for key, before in first.items():
         after = second.get(key, {"verdict": "missing"})
         words = word(before["verdict"]), word(after["verdict"])
@@ -104,7 +105,7 @@ def changes(first, second):
 
 
 def said(row):
-    """A verdict with what decided it."""
+    """A verdict, and what decided it."""
     why = row.get("reason") or row.get("decided_by") or ""
     return f"{row['verdict']}{f' ({why})' if why else ''}"
 

@@ -1,9 +1,9 @@
-"""Predictions of a published model for new rows.
+"""Writes predictions of a published model for new rows.
 
 python scripts/tools/predict.py --model model.json --rows new.csv --out p.csv
 
-The file of rows has a header line, and at least the columns that the model was learnt from. The output has
-one line per row, which is empty if a cell is no number or in no category. For classes, `probability` is
+The file of rows has a header line, and at least the columns from which the model was learnt. The output has
+one line per row. The line is empty if a cell is no number or in no category. For classes, `probability` is
 that of the second class in the model's card.
 """
 
@@ -12,7 +12,7 @@ import csv
 import zlib
 from pathlib import Path
 
-import home  # first: what follows is in scripts/
+import home  # first: it makes scripts/ importable
 
 from dp.errors import Refused
 from dp.releasing import files, making, using

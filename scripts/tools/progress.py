@@ -1,4 +1,4 @@
-"""Shows a run's progress, the jobs done and to do per experiment, while it runs or after it stopped.
+"""Shows how many jobs of a run are done and how many are left, while it runs or after it has stopped.
 
 python scripts/tools/progress.py                                   # once
 python scripts/tools/progress.py --watch 60                        # again after changes, every minute
@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-import home  # first: what follows is in scripts/
+import home  # first: it makes scripts/ importable
 
 from reporting.plan import planned
 from study.jobs import script
@@ -59,7 +59,7 @@ class Watched:
 
 
 def table(plan):
-    """One line per experiment, "(shared)" for jobs of several, and the sum."""
+    """One line per experiment, one for jobs of several experiments ("(shared)"), and the sum."""
     totals = {}
     for job in plan:
         for name in (job.experiment or "(shared)", "all"):

@@ -2,12 +2,12 @@
 
     python scripts/tools/record.py veldhuizen hoseinpour [--configfile config/real.yaml]
 
-It refuses outdated results. After edits of code that should change no number,
+It refuses outdated results. After edits of code that should not change any number, use
 
     python scripts/tools/record.py --confirm [veldhuizen]
 
-runs a recorded sample of cells again, in another folder. If all bytes agree, it renews the stamps of the
-cells' code and data. New settings, or new code of verdicts, need a new run.
+This runs a recorded sample of cells again, in another folder. If all bytes agree, it renews the stamps of
+the cells' code and data. New settings, or new code of verdicts, need a new run.
 """
 
 import shlex
@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import home  # first: what follows is in scripts/
+import home  # first: it makes scripts/ importable
 
 from reporting import record, stale
 from reporting.plan import configuration, planned
@@ -45,7 +45,7 @@ def write(arguments):
         raise ValueError("name the experiments that have run")
     configfile = " ".join(arguments.configfile)
     known = stale.stampers(configfile, arguments.targets)
-    configuration(arguments.configfile)  # sets the folder of results
+    configuration(arguments.configfile)  # this sets the folder of results
     targets = [*arguments.targets]
     if any(each.experiment.values.get("recommends") for each in known.values()):
         targets.append(paths.RECOMMENDATIONS())
@@ -66,7 +66,7 @@ def write(arguments):
 
 
 def confirm(arguments):
-    """Renew stamps of code and data where a sample of cells has the bytes of the record."""
+    """Renew stamps of code and data, if a sample of cells has the recorded bytes."""
     old = set(stale.digests())
     rows = [
         row
@@ -95,7 +95,7 @@ def confirm(arguments):
 
 
 def rerun(configfile, sample, cores):
-    """The number of these recorded cells that have the same bytes again."""
+    """How many of these recorded cells have the same bytes again."""
     paths.use(CONFIRMED)
     files = [record.run_path(row) for row in sample]
     command = [sys.executable, "-m", "snakemake", *paths.snakefile(home.START), "--quiet"]
@@ -110,7 +110,7 @@ def rerun(configfile, sample, cores):
 
 
 def readme():
-    """Update README.md's summary of the record."""
+    """Write README.md's summary of the record again."""
     path = paths.HOME / "README.md"
     text = path.read_text(encoding="utf-8")
     path.write_text(record.in_document(text), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""After a killed run: cancel the cluster jobs it left behind, unlock the folder, and resume.
+"""After a killed run, cancels the cluster jobs that it left behind, unlocks the folder, and resumes.
 
     python scripts/tools/recover.py --workflow-profile workflow/profiles/slurm [any Snakemake arguments]
 
@@ -15,17 +15,17 @@ import sys
 import time
 from pathlib import Path
 
-import home  # first: what follows is in scripts/
+import home  # first: it makes scripts/ importable
 
 from study import paths
 from study.jobs import alive
 
-NAMES = re.compile("dp[-_]")  # how the Slurm profiles begin the name of every job
+NAMES = re.compile("dp[-_]")  # the names of all jobs begin so in the Slurm profiles
 PATIENCE = 300  # seconds that cancelled jobs may take to end
 
 
 def output(*command):
-    """Standard output of a scheduler's command. If it fails, exit with its message."""
+    """The standard output of a scheduler's command. If the command fails, this exits with its message."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(
@@ -35,23 +35,25 @@ def output(*command):
 
 
 def slurm_jobs(folder):
-    """Ids of unfinished Slurm jobs of a folder's runs. Their names matter, because the job that runs
-    Snakemake may have been submitted from there too."""
+    """The ids of unfinished Slurm jobs of a folder's runs.
+
+    Names matter, because the job that runs Snakemake may have been submitted from that folder, too.
+    """
     lines = output("squeue", "--noheader", "--me", "--format=%A|%j|%Z").splitlines()
     jobs = (line.split("|", 2) for line in lines)
     return sorted({job for job, name, cwd in jobs if NAMES.match(name) and cwd == str(folder)})
 
 
 def lsf_jobs(folder):
-    """Ids of unfinished LSF jobs that were submitted from a folder."""
+    """The ids of unfinished LSF jobs that were submitted from a folder."""
     lines = output("bjobs", "-noheader", "-o", "jobid sub_cwd delimiter='|'").splitlines()
     return sorted({job for job, cwd in (x.split("|", 1) for x in lines) if cwd == str(folder)})
 
 
 def in_use(command, *traces):
-    """Whether a scheduler must be asked: its command works, or jobs of this folder left a trace.
+    """Whether to ask a scheduler: its command works, or this folder's jobs left a trace.
 
-    A scheduler may be installed on a machine without a cluster.
+    A machine without a cluster may have a scheduler installed.
     """
     if not shutil.which(command[0]):
         return False
@@ -61,7 +63,7 @@ def in_use(command, *traces):
 
 
 def cancel(find, command):
-    """Cancel the jobs that `find` finds, and wait for their end."""
+    """Cancel the jobs that `find` returns, and wait until they have ended."""
     jobs = find()
     if not jobs:
         return
@@ -79,7 +81,7 @@ def cancel(find, command):
 
 
 def refuse_beside_a_live_run(folder):
-    """Exit if a run is alive, whose jobs would be cancelled."""
+    """Exit if a run is alive, since its jobs would be cancelled."""
     runs = [f"process {number} of this machine" for number in alive.here(folder)]
     runs = runs or alive.elsewhere(lambda text: print(f"recover: {text}", flush=True))
     if runs:
@@ -102,7 +104,7 @@ def main():
     if in_use(("bjobs", "-noheader"), "lsf_logs"):
         cancel(lambda: lsf_jobs(folder), "bkill")
     snakemake = [sys.executable, "-m", "snakemake", *paths.snakefile(home.START)]
-    os.chdir(home.START)  # the arguments are those of the run, from its folder
+    os.chdir(home.START)  # the run's arguments are relative to this folder
     print("recover: unlocking and resuming ...", flush=True)
     if subprocess.run([*snakemake, "--unlock", *arguments], check=False).returncode:
         sys.exit("recover: the folder could not be unlocked; see the lines above")

@@ -13,7 +13,7 @@ import argparse
 import json
 from pathlib import Path
 
-import home  # first: what follows is in scripts/
+import home  # first: it makes scripts/ importable
 
 from dp.errors import Refused
 from dp.releasing import book, card, making, rows
@@ -52,7 +52,7 @@ def main():
 
 
 def make(arguments):
-    """Makes the release with its card, table and figure, or copies it if it exists."""
+    """Make the release with its card, table and figure, or copy it if it exists."""
     release = releases.load(arguments.name)
     releases.check_place(release, arguments.out)
     content = making.make(release.request, release.book, release.path, release.header, alone=True)
@@ -70,7 +70,7 @@ def make(arguments):
 
 
 def show(arguments):
-    """Prints what the book of a release has spent, and on what."""
+    """Print what the book of a release has spent, and on what."""
     _, values = releases.read(arguments.name)
     account = book.Book(values["book"])
     with account.locked():
@@ -87,7 +87,7 @@ def show(arguments):
 
 
 def preview(arguments):
-    """Shows what a release would make of the rows, for their owner alone. The book records this."""
+    """Show, to the rows' owner alone, what a release would make of the rows. The book records this."""
     release = releases.load(arguments.name)
     request = release.request
     with release.book.locked():
@@ -106,7 +106,7 @@ def preview(arguments):
 
 
 def forecast_arguments(command):
-    """Adds the arguments of `forecast`."""
+    """Add the arguments of `forecast`."""
     add = command.add_argument
     add("--epsilon", type=float, nargs="+", help="other epsilons than the release's")
     add("--width", metavar="COLUMN=W", help="find the epsilon for a 95 %% interval so wide")
@@ -131,7 +131,8 @@ def forecast_arguments(command):
 
 
 def forecast(arguments):
-    """Shows what to expect of a release, from releases of simulated rows. Opens no rows, costs nothing."""
+    """Show what to expect of a release, from releases of simulated rows. This opens no rows and costs
+    nothing."""
     request = releases.load(arguments.name).request
     schema = rows.from_facts(request.schema)
     expected = outlooks.Expected(
@@ -178,7 +179,7 @@ def _expected(pair):
 
 
 def change(arguments):
-    """Changes the budget of a book, which records the reason. Change it in the releases' files too."""
+    """Change the budget of a book, which records the reason. The releases' files need the same change."""
     _, values = releases.read(arguments.name)
     account = book.Book(values["book"])
     with account.locked():

@@ -139,5 +139,5 @@ def test_what_has_no_epsilon_is_attacked_once():
     resolved = audits.load({})
     epsilons = [attack.epsilon for attack in resolved.attacks("distributed_lasso")]
     assert epsilons == [float("inf")]
-    with pytest.raises(ConfigError, match="nothing that nonprivate has"):
+    with pytest.raises(ConfigError, match="and nonprivate is not one"):
         audits.load({"audit": {"mechanisms": {"nonprivate": {"flipped_label": {"epsilons": [1]}}}}})

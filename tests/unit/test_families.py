@@ -241,7 +241,7 @@ def test_published_rows_of_a_family_are_of_its_members(loaded):
         ({"vary": {"lambda": [1]}, "lambda": 2}, "the method has 'lambda' in 'lambda' too"),
         (
             {"lambda": "searched", "search": "rate"},
-            "the method has 'batch' in 'searches.rate' too: it can stand in one only",
+            "the method has 'batch' in 'searches.rate' too: leave it out of one of them",
         ),
         ({"mechanism": "dp_sdg"}, r"methods.sgd: no mechanism 'dp_sdg'; did you mean 'dp_sgd'\?"),
     ],

@@ -83,7 +83,7 @@ def test_a_whole_report_is_not_replaced_by_one_of_fewer_experiments(tmp_path):
 def test_a_failed_run_does_not_replace_a_report_that_shows_more(edited):
     edited.replace(MECHANISM, SOUND, BROKEN)
     output = edited.snakemake("--keep-going", *TINY, "--", "cm08", ok=False)
-    assert f"{PARTIAL}: what there is, with its gaps; {REPORT} shows more, and stays" in output
+    assert f"{PARTIAL}: the existing results, with gaps; {REPORT} shows more, and is kept" in output
     assert records.page(edited / REPORT)["experiments"] == {"cm08": 5} and STALE in page(edited)
     assert FAILED in (edited / PARTIAL).read_text(encoding="utf-8")
     edited.replace(MECHANISM, BROKEN, SOUND)
@@ -99,7 +99,7 @@ def test_what_an_interrupted_run_left_out_is_shown_once_it_is_made(fresh):
     project.wait_for(lambda: (project / "results/cm08/logs/runs").exists(), 120)
     os.killpg(run.pid, signal.SIGINT)
     output = project.finish(run, ok=False)
-    assert "Interrupted: the same command goes on where this stops" in output
+    assert "Interrupted: the same command resumes this run" in output
     assert "Traceback" not in output and "Error in rule" not in output
     assert re.search(r"partial: \d of 5 cells are missing|not run", page(project))
     project.snakemake(*TINY, "--", "cm08")

@@ -19,7 +19,7 @@ def test_a_failed_cell_is_a_gap_and_the_report_is_made_anyway(fresh):
     project = fresh()
     project.replace(MECHANISM, SOUND, BROKEN)
     output = project.snakemake("--keep-going", *TINY, ok=False, timeout=300)
-    assert "results/report.html: what there is, with its gaps" in output
+    assert "results/report.html: the existing results, with gaps" in output
     page = (project / "results/report.html").read_text(encoding="utf-8")
     assert "This is a partial report." in page and FAILED in page
     assert "partial: 2 of 5 cells are missing" in page

@@ -1,7 +1,7 @@
-# All cells of an experiment in one file, what they guarantee, and what differs from run to run.
+# Writes all cells of an experiment into one file, with what they guarantee and what differs between runs.
 
 
-# It needs no run, so it is made at the same time.
+# This needs no run, so it runs at the same time.
 rule guarantees:
     input:
         meta=lambda wildcards: expand(paths.DATA("json"), dataset=experiment_of(wildcards).datasets),

@@ -6,7 +6,7 @@ wildcard_constraints:
     label=r"[A-Za-z0-9][A-Za-z0-9_]*",
 
 
-# A target: `snakemake --cores 4 -- audit`.
+# This rule is a target: `snakemake --cores 4 -- audit`.
 rule audit:
     input:
         ledger_files(),
@@ -82,7 +82,7 @@ rule ledger:
         'python "$DP_HOME/scripts/concatenate.py" {input} --out {output} 2> {log}'
 
 
-# Fails if an attack refutes a claim, so that authors of mechanisms can test them.
+# This fails if an attack refutes a claim, so that authors of mechanisms can test them.
 rule claims_held:
     input:
         paths.LEDGER(),
@@ -103,7 +103,8 @@ rule claims_held:
         'python "$DP_HOME/scripts/concatenate.py" {input.own} --strict --out {output} 2> {log}'
 
 
-# Every private mechanism in seconds: how far a record moves what gets noise. `snakemake --cores 1 -- replay`
+# Replays every private mechanism in seconds: how far a record moves what gets noise. This rule is a target:
+# `snakemake --cores 1 -- replay`.
 rule replay:
     output:
         paths.REPLAY(),

@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-# The workflow's own folder, whatever the working folder and the Snakefile.
+# The workflow's own folder, for any working folder and Snakefile.
 HERE = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 if not (HERE.parents[1] / "scripts").is_dir():
     sys.exit(
@@ -39,7 +39,7 @@ from study.jobs import records
 
 from dp.mechanisms import MECHANISMS
 
-# Jobs call `python`: the one that runs Snakemake, unless a conda environment puts its own first.
+# Jobs call the `python` that runs Snakemake, unless a conda environment puts its own first.
 os.environ.update(
     {
         "PATH": os.pathsep.join(
@@ -49,7 +49,7 @@ os.environ.update(
     }
 )
 
-# A module gets only `config` from Snakemake. Overlays and config/config.yaml are the other workflow's.
+# Snakemake gives a module only `config`. Overlays and config/config.yaml are those of the other workflow.
 MODULE = not workflow.modifier.is_main_snakefile()
 modifier = workflow.modifier.path_modifier
 while modifier is not None:
@@ -74,13 +74,14 @@ def configuration(only=None):
 
 
 try:
-    # To validate all experiments takes seconds, so only those of the targets, or the listed ones, are read.
+    # To validate all experiments takes seconds. So this reads only those of the targets, or the listed
+    # ones.
     available = source_files.experiment_files()
     ONLY = asked.experiments(GIVEN, available, str(config.get("results", paths.results())))
     READ = listed(config, available) if ONLY == set() else ONLY
     CONFIG, EXPERIMENTS, DATASETS, sources = configuration(READ and source_files.concerned(READ))
     LISTED = [name for name in CONFIG["experiments"] if name in EXPERIMENTS]
-    # A study audits its own mechanisms, the checkout audits all.
+    # A study audits its own mechanisms, and the checkout audits all mechanisms.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
     AUDITS = audits.load(CONFIG, [] if ONLY else own)
     # If the file is missing, Snakemake would take data prepared from another file as up to date. But a
@@ -92,7 +93,7 @@ except ConfigError as error:
     sys.exit(f"error: {error}")  # one sentence, without the traceback of an exception
 
 
-# Snakemake's arguments that name this configuration.
+# The arguments of Snakemake that name this configuration.
 CONFIGURATION = records.words(workflow.overwrite_configfiles, workflow.config_settings.config)
 if MODULE and getattr(workflow, "dp_results", CONFIG["results"]) != CONFIG["results"]:
     sys.exit(
@@ -103,13 +104,13 @@ workflow.dp_results = CONFIG["results"]
 paths.use(CONFIG["results"])
 
 
-# The environment tells the processes of downloads about mirrors.
+# Downloading processes find mirrors in the environment.
 os.environ[downloads.MIRRORS] = ",".join(
     [*downloads.environment_mirrors(), *CONFIG["data"]["mirrors"]]
 )
 
 
-# In paths, the wildcard `experiment` is a folder. A reading's is below its experiment's.
+# In paths, the wildcard `experiment` is a folder. A reading's folder is below its experiment's.
 FOLDERS = {each.folder: each for each in EXPERIMENTS.values()}
 
 
@@ -135,11 +136,11 @@ def experiment_of(wildcards):
 
 @cache
 def cells_of(experiment):
-    """Its cells, for which several rules ask again and again."""
+    """The cells of an experiment, which several rules ask for again and again."""
     return experiment.cells()
 
 
-# For several rules.
+# Functions for several rules.
 
 
 def of_listed(place):
@@ -153,13 +154,13 @@ def is_reading(wildcards):
 
 @cache
 def facts(experiment):
-    """A digest of the facts of an experiment's source. They may move to another file."""
+    """A digest of the facts of an experiment's source. It stays the same if they move to another file."""
     content = json.dumps(sources[experiment.source].facts())
     return hashlib.sha256(content.encode()).hexdigest()
 
 
 def stand_ins(experiment):
-    """Data set -> why it decides nothing about the source's data."""
+    """Data set -> why numbers on it decide nothing about the source's data."""
     return {
         name: DATASETS[name]["stand_in"]
         for name in experiment.datasets
@@ -168,7 +169,7 @@ def stand_ins(experiment):
 
 
 def all_stand_ins():
-    """The same for all experiments, since a report may show one that is not listed."""
+    """`stand_ins` of all experiments, since a report may show one that is not listed."""
     found = {}
     for experiment in EXPERIMENTS.values():
         found |= stand_ins(experiment)
@@ -176,9 +177,11 @@ def all_stand_ins():
 
 
 def stale_words(names):
-    """The words that have the report of these experiments show what is recorded, and what of it is stale:
-    none if all of them ran at smaller sizes."""
-    from reporting import stale  # which imports what judges, and which few starts need
+    """The arguments with which the report shows what is recorded, and which part of that is stale.
+
+    There are none if all of these experiments ran at smaller sizes.
+    """
+    from reporting import stale  # it imports the code of verdicts, which few starts need
 
     return [] if sizes.toy(EXPERIMENTS[name] for name in names) else ["--stale", *stale.digests()]
 
@@ -212,7 +215,7 @@ def fit_of(wildcards):
 
 
 def regularisation_of(wildcards, settings):
-    """How lambda of a method or fit is chosen: a kind of `study.lambdas`."""
+    """How a method or fit chooses lambda: a kind of `study.lambdas`."""
     epsilon = float(wildcards.get("epsilon", "inf"))
     return experiment_of(wildcards).regularisation(
         settings, wildcards.dataset, int(wildcards.size), epsilon
@@ -220,19 +223,22 @@ def regularisation_of(wildcards, settings):
 
 
 def lambda_file(wildcards, settings):
-    """The tuning or search file that is an input, [] if lambda is stated or by a rule."""
+    """The tuning or search file that is an input; [] if lambda is stated or set by a rule."""
     return regularisation_of(wildcards, settings).file or []
 
 
 def chosen_settings(wildcards):
-    """The same file for a cell. There are many cells, so those without one do not have the input."""
+    """The tuning or search file of a cell. There are many cells, so those without a file do not have the
+    input."""
     file = regularisation_of(wildcards, method_of(wildcards)).file
     return {"chosen": file} if file else {}
 
 
 def cell_settings(wildcards):
-    """Arguments of a run beside its wildcards, as one parameter, because each takes a kilobyte in each of
-    tens of thousands of jobs."""
+    """The arguments of a run besides its wildcards.
+
+    They are one parameter, because each parameter takes a kilobyte in each of tens of thousands of jobs.
+    """
     experiment, method = experiment_of(wildcards), method_of(wildcards)
     words = {
         "meta": data_path(wildcards.dataset, "json"),
@@ -248,7 +254,7 @@ def cell_settings(wildcards):
 
 
 def cell_fit(wildcards):
-    """The shared fits of a cell's method, [] for a method without one."""
+    """The shared fits of a cell's method; [] for a method without one."""
     label = experiment_of(wildcards).fit_label(wildcards.method)
     if label is None:
         return []
@@ -290,13 +296,13 @@ def cells_configuration(wildcards):
 
 
 def lambda_files(experiment):
-    """The files with lambdas of an experiment's cells that the run chooses."""
+    """The files in which jobs of this run choose lambdas of an experiment's cells."""
     found = map(experiment.lambda_of, cells_of(experiment))
     return sorted({lam.file for lam in found if lam.file})
 
 
 def what_was_computed(experiment):
-    """results.csv or, for an experiment without cells, its data and analyses."""
+    """results.csv. For an experiment without cells, its data and analyses."""
     if experiment.sweeps:
         return [paths.CELLS(experiment=experiment.folder)]
     return [
@@ -305,7 +311,7 @@ def what_was_computed(experiment):
     ]
 
 
-# figures.smk: analyses, tables and figures, which are the entries of three sections.
+# figures.smk: analyses, tables and figures are the entries of three sections.
 
 
 def entry_of(wildcards, section):
@@ -328,7 +334,7 @@ def entry_inputs(wildcards, section):
 
 
 def entry_facts(wildcards, section):
-    """The digest of the source's facts for a table, figure or analysis with printed values, else ""."""
+    """The digest of the source's facts, for an entry that shows printed values; otherwise ""."""
     entry, kind = entry_of(wildcards, section)
     shown = kind.shows_printed(entry["options"])
     return facts(experiment_of(wildcards)) if shown else ""
@@ -340,7 +346,7 @@ def entry_library(wildcards, section, script):
 
 # verdicts.smk
 
-# Keys that decide an experiment's cells, and whether they repeat the source's protocol.
+# These keys decide an experiment's cells, and whether they repeat the source's protocol.
 COMPARED_BY = (
     *("source", "datasets", "methods", "searches", "sweeps", "analyses", "tables"),
     *("tune", "folds", "subsets", "draws"),
@@ -354,7 +360,7 @@ def check_inputs(wildcards):
 
 
 def of_source(source):
-    """The listed experiments of a source, or all of them if none is listed."""
+    """The listed experiments of a source. If none is listed, all of its experiments."""
     own = [
         each
         for each in EXPERIMENTS.values()
@@ -364,7 +370,7 @@ def of_source(source):
 
 
 def by_source():
-    """The tables of sources with a listed experiment that has verdicts."""
+    """The tables of sources that have a listed experiment with verdicts."""
     listed = [EXPERIMENTS[name] for name in LISTED]
     found = {e.values["source"] for e in listed if "source" in e.values and verdict_paths(e)}
     return [paths.BY_SOURCE(source=key) for key in sorted(found)]
@@ -374,7 +380,7 @@ def by_source():
 
 
 def own_mechanisms():
-    """The study's own mechanisms that are attacked."""
+    """The study's own mechanisms, as far as they are attacked."""
     return [name for name in MECHANISMS.added() if name in AUDITS.mechanisms]
 
 
@@ -394,7 +400,7 @@ def ledger_files():
 
 
 def replayed():
-    """The mechanism, first epsilon and settings of each attack, for the job that replays all."""
+    """The mechanism, first epsilon and settings of each attack, for the job that replays all of them."""
     return [
         [attack.mechanism, attack.epsilon, AUDITS.attack(attack.mechanism, attack.label)]
         for attack in AUDITS.first_attacks()
@@ -406,7 +412,7 @@ def replayed_modules():
 
 
 def attack_modules(mechanism, label):
-    """Modules of the mechanism, and of another one that it runs."""
+    """The modules of the mechanism, and of another mechanism that it runs."""
     options = AUDITS.attack(mechanism, label)["options"]
     return (
         modules_of({"mechanism": mechanism, "options": options}) if mechanism in MECHANISMS else []
@@ -417,7 +423,7 @@ def attack_modules(mechanism, label):
 
 
 def recommending():
-    """Listed experiments that recommend methods."""
+    """The listed experiments that recommend methods."""
     listed = [EXPERIMENTS[name] for name in LISTED]
     return [each for each in listed if each.values.get("recommends") and each.sweeps]
 
@@ -443,7 +449,7 @@ def results_of(name):
     """All final files of an experiment."""
     experiment = EXPERIMENTS[name]
     if "reading" in experiment.values:
-        # The main experiment has its verdicts.
+        # Verdicts belong to the main experiment.
         return [paths.CELLS(experiment=experiment.folder)] if cells_of(experiment) else []
     return [
         *([paths.CELLS(experiment=name)] if experiment.sweeps else []),
@@ -475,7 +481,7 @@ def readings_of(experiment):
 
 
 def readings_path(experiment):
-    """readings.csv, [] without readings."""
+    """readings.csv; [] without readings."""
     return paths.READINGS(experiment=experiment.name) if readings_of(experiment) else []
 
 

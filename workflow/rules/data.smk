@@ -1,4 +1,4 @@
-# Data are downloaded, read or simulated, and then prepared: rows of bounded norm. `--cache` shares downloads
+# Downloads, reads or simulates data, and prepares them as rows of bounded norm. `--cache` shares downloads
 # and prepared data between checkouts.
 
 if workflow.enable_cache and not os.environ.get("SNAKEMAKE_OUTPUT_CACHE"):
@@ -9,7 +9,7 @@ if workflow.enable_cache and not os.environ.get("SNAKEMAKE_OUTPUT_CACHE"):
 
 rule download:
     output:
-        # A good file is kept until its successor is complete.
+        # A good file is kept until the new one is complete.
         update(f"{paths.RAW}/{{file}}"),
     log:
         f"{paths.RAW}/logs/{{file}}.log",
@@ -24,7 +24,8 @@ rule download:
         mem_mb=memory(60),
         runtime=minutes(30),
     params:
-        # Mirrors and addresses in config/files.yaml are no parameters: the checksum fixes the content.
+        # Mirrors and addresses in config/files.yaml are not parameters, since the checksum fixes the
+        # content.
         source=lambda wildcards: download_arguments(wildcards.file),
     shell:
         'python "$DP_HOME/scripts/download.py" --name {wildcards.file:q} {params.source} --out {output} 2> {log}'
@@ -43,14 +44,14 @@ rule prepare:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        # measured: 1.3 copies, 2.3 if some rows are public, 4.5 for an expanded band
+        # Measured: 1.3 copies, 2.3 if some rows are public, 4.5 for an expanded band.
         mem_mb=memory(540, copies=3),
         runtime=minutes(),
     params:
         # The name is an axis of the seed, and a cache distinguishes jobs only by their parameters.
         name=lambda wildcards: wildcards.dataset,
         entry=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]),
-        # Dates of files are not used, because new rows may be older than prepared data.
+        # Modification times are not used, because new rows may be older than prepared data.
         content=own_content,
         seed=CONFIG["seed"],
         library=lambda wildcards: digest("prepare.py"),

@@ -1,4 +1,4 @@
-# Analyses, tables and figures. Each has its own inputs, so that one figure runs only the jobs that it needs.
+# Analyses, tables and figures. Each has its own inputs, so one figure runs only its own jobs.
 
 
 rule analyse:

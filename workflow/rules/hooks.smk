@@ -1,4 +1,4 @@
-# Hooks before the first job and after the last one: refusals, records, and the report.
+# Hooks that run before the first job and after the last one: refusals, records, and the report.
 
 import logging
 import signal
@@ -14,7 +14,7 @@ from study.jobs import alive, fork
 
 
 def check_asked():
-    """Refuse unknown profiles, which Snakemake would ignore, and unknown targets, with the nearest name."""
+    """Refuse unknown profiles, which Snakemake would ignore, and unknown targets. Name the nearest one."""
     given = GIVEN
     if given is None:
         return
@@ -39,7 +39,7 @@ def check_asked():
 
 
 def final_files():
-    """Folder -> all files that can be in it, for folders whose files the configuration names."""
+    """Folder -> all files that it may have, for folders whose files the configuration names."""
     places = {paths.FIGURE: ("png", "pdf"), paths.TABLE: ("csv",), paths.ANALYSIS: ("csv", "npz")}
     files = {}
     for experiment in EXPERIMENTS.values():
@@ -60,7 +60,7 @@ def final_files():
 
 
 def live_runs():
-    """Other Snakemake processes on this machine that work in this folder, in words."""
+    """Other Snakemake processes that work in this folder on this machine, in words."""
     found = (number for number in alive.here(Path.cwd()) if number != os.getpid())
     return [f"process {number} of this machine" for number in found]
 
@@ -112,13 +112,13 @@ def begin(dag):
 
 
 def only_releases(jobs):
-    """Whether a run makes releases alone."""
+    """Whether a run only makes releases."""
     rules = {job.rule.name for job in jobs}
     return "release" in rules and rules <= {"release", "download"}
 
 
 def refused_release(job):
-    """Why a release cannot be made, None if it can. Errors before the first job are easily seen."""
+    """Why a release cannot be made; None if it can. An error before the first job is easily seen."""
     from study.configuration import releases  # imports the mathematics
 
     try:
@@ -128,10 +128,10 @@ def refused_release(job):
 
 
 def schedule_quickly():
-    """On this machine, do not limit the number of jobs per second.
+    """On this machine, remove the limit on jobs per second.
 
-    With Snakemake's limit of 100, which is for clusters, every look at the jobs that are ready makes it
-    look again a second later, and so on: after a thousand jobs, it does little else.
+    Snakemake's limit of 100 is for clusters. Here, every look at the jobs that are ready makes Snakemake
+    look again a second later. After a thousand jobs it does little else.
     """
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
@@ -147,7 +147,7 @@ def start_quickly():
         workflow.dp_forks = fork.begin(folder)
     except OSError:  # no folder for temporary files, or its path is too long for a socket
         return
-    # A job of several threads needs its own process, whose libraries start with them.
+    # A job with several threads needs its own process, because its libraries start with their threads.
     shell.prefix(
         'set -euo pipefail; python() {{ case "$OMP_NUM_THREADS $1" in "1 $DP_HOME/scripts/"*.py) '
         f'command python -IS "$DP_HOME/scripts/study/jobs/ask.py" {shlex.quote(folder)} "$@";; '
@@ -159,13 +159,15 @@ def interrupt(number, frame):
     """After Ctrl-C, hide the errors of the jobs that it stops."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     logger.addFilter(lambda record: record.levelno < logging.ERROR)
-    print("Interrupted: the same command goes on where this stops", file=sys.stderr)
+    print("Interrupted: the same command resumes this run", file=sys.stderr)
     signal.default_int_handler(number, frame)
 
 
 def folder_of(job):
-    """The folder of results that a job writes to: an experiment's or the audit's. None for other jobs, such as
-    those of a workflow that uses this as a module."""
+    """The folder of results that a job writes to: an experiment's or the audit's.
+
+    None for other jobs, such as those of a workflow that uses this one as a module.
+    """
     for path in map(Path, job.output):
         if path.is_relative_to(paths.results()):
             folder, _ = paths.split(path)
@@ -180,7 +182,7 @@ def made_of(folder):
 
 
 def check_folders():
-    """Refuse folders that are not writable, in which every job would fail with a traceback."""
+    """Refuse folders that are not writable. In these, every job would fail with a traceback."""
     for folder in map(Path, (paths.results(), "data")):
         if folder.exists() and not os.access(folder, os.W_OK):
             sys.exit(
@@ -189,7 +191,7 @@ def check_folders():
 
 
 def end(dag, success, logs):
-    """After the last job, say what was made and why jobs died, and update the report."""
+    """After the last job, say what was made and why jobs were killed, and update the report."""
     alive.end()
     if success:
         announce(dag)
@@ -214,7 +216,7 @@ def announce(dag):
 
 
 def explain_kills(logs):
-    """Explain killed jobs, whose own logs are empty. logs: paths of Snakemake's logs."""
+    """Explain killed jobs, since their own logs are empty. logs: paths of Snakemake's logs."""
     there = filter(Path.is_file, map(Path, logs))
     said = "".join(path.read_text(errors="replace") for path in there)
     if re.search(r"exit status 137|Signals\.SIGKILL", said):
@@ -228,17 +230,17 @@ def explain_kills(logs):
 def refresh_report(dag, success):
     """Make the report show this run, or say that it does not.
 
-    After a success, an existing report of this configuration is made again. After a failure, a report of the
-    existing results is made in any case.
+    After a success, this makes an existing report of this configuration again. After a failure, it makes a
+    report of the existing results in any case.
     """
     jobs = set(dag.needrun_jobs(exclude_finished=False))
     if only_releases(jobs):
-        return  # no report shows them
+        return  # no report shows releases
     made = {str(path) for job in jobs for path in (*job.output, *job.log)}
     if success and made & {paths.REPORT(), paths.REPORT.log("partial")}:
         return
     page = records.page(paths.REPORT()) or {"configuration": None, "experiments": {}}
-    if ONLY and (page["experiments"] or not success):  # the report may show others
+    if ONLY and (page["experiments"] or not success):  # the report may show other experiments
         EXPERIMENTS.update(configuration()[1])
     own = page["configuration"] == CONFIGURATION
     outdated = bool({*page["experiments"], "audit"}.intersection(map(folder_of, jobs)))
@@ -258,12 +260,12 @@ def has_results(name):
 
 
 def report_what_there_is(names):
-    """Make a report of the existing results of these experiments, or of all listed ones if there are none.
+    """Make a report of the existing results of these experiments, or of all listed ones if none is given.
 
     Returns its path, or None if it could not be made.
     """
     words = []
-    # the main experiment shows the results of its readings
+    # The main experiment shows the results of its readings.
     names = {EXPERIMENTS[name].axis() for name in EXPERIMENTS.keys() & set(names)}
     names = names or CONFIG["experiments"]
     for name in sorted(names, key=list_order):
@@ -279,12 +281,12 @@ def report_what_there_is(names):
     if done.returncode:
         return None
     written = done.stdout.strip()
-    more = f"; {paths.REPORT()} shows more, and stays" if written != paths.REPORT() else ""
-    print(f"{written}: what there is, with its gaps{more}", file=sys.stderr)
+    more = f"; {paths.REPORT()} shows more, and is kept" if written != paths.REPORT() else ""
+    print(f"{written}: the existing results, with gaps{more}", file=sys.stderr)
     return written
 
 
 def list_order(name):
-    """Listed experiments come first, in the configuration's order, and others after them."""
+    """Sort key: listed experiments come first, in the configuration's order, and others after them."""
     listed = CONFIG["experiments"]
     return (listed.index(name) if name in listed else len(listed), name)

@@ -1,4 +1,5 @@
-# Compares printed values with the cells of each reading of what a source leaves open, and with the main ones.
+# Compares printed values with the cells of each reading of what a source leaves open, and with the main
+# cells.
 
 
 rule readings:

@@ -1,5 +1,5 @@
-# One model of own rows that may be published: `snakemake --cores 1 -- releases/<name>/model.json`. It is not
-# part of the default run.
+# Makes one model of a study's own rows that may be published, but not in the default run:
+# `snakemake --cores 1 -- releases/<name>/model.json`.
 
 
 wildcard_constraints:
@@ -9,17 +9,17 @@ wildcard_constraints:
 rule release:
     input:
         "config/releases/{release}.yaml",
-        # Only downloaded rows, because Snakemake records times, sizes and digests of inputs.
+        # Only downloaded rows are an input, because Snakemake records times, sizes and digests of inputs.
         rows=lambda wildcards: list(map(ancient, release_files.download(wildcards.release))),
     output:
         model="releases/{release}/model.json",
         card="releases/{release}/card.md",
         table="releases/{release}/table.csv",
         figure="releases/{release}/coefficients.png",
-    # It is beside what may be published, so it has one sentence if the job fails, and never its cost.
+    # The log is beside what may be published. If the job fails, it has one sentence, and never the cost.
     log:
         "releases/logs/{release}.log",
-    # The rows, and the book's lock, are on this machine.
+    # This machine has the rows, and the book's lock.
     localrule: True
     conda:
         "../../envs/environment.yaml"
@@ -27,7 +27,7 @@ rule release:
     resources:
         mem_mb=memory(140),
         runtime=minutes(60),
-    # `command` bypasses the shell function that forks jobs (`hooks.smk`): no process that lives on has rows or
-    # key.
+    # `command` bypasses the shell function that forks jobs (`hooks.smk`). So no process that stays alive
+    # has the rows or the key.
     shell:
         'command python "$DP_HOME/scripts/tools/release.py" make {wildcards.release} --out releases/{wildcards.release} 2> {log}'

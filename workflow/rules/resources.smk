@@ -1,18 +1,19 @@
-# The memory and time that jobs request: those measured for a rule's largest job, with headroom. They double
-# with every retry. A change of these numbers reruns nothing.
+# The memory and time that jobs request: what was measured for a rule's largest job, with headroom. Requests
+# double with every retry. A change of these numbers reruns nothing.
 
 import math
 
 from study.data.origins import data_bytes
 
-SNAKEMAKE_MB = 300  # on a computing node Snakemake itself runs beside the job
+SNAKEMAKE_MB = 300  # on a computing node, Snakemake itself runs beside the job
 SHORTEST = 5  # minutes
-FEW_CORES = 4  # of a machine on which no other job runs beside a measurement of time
+FEW_CORES = 4  # on a machine with so few cores, no other job runs beside a measurement of time
 
 
 def memory(peak_mb, copies=0):
-    """mem_mb of a rule: 1.5 times `peak_mb`, that of its largest measured job. On larger data it is 1.5 times
-    so many copies of the rows, where a mapped file counts as one.
+    """mem_mb of a rule: 1.5 times `peak_mb`, the memory of its largest measured job.
+
+    copies: on larger data, the memory is 1.5 times so many copies of the rows. A mapped file counts as one.
     """
 
     def asked(wildcards, attempt):
@@ -28,7 +29,7 @@ def minutes(longest=1):
 
 
 def alone(wildcards):
-    """threads of an analysis: all cores of a small machine if it measures time, else one."""
+    """threads of an analysis: all cores of a small machine if it measures time, otherwise one."""
     exclusive = entry_of(wildcards, "analyses")[1].exclusive
     small = workflow.local_exec and workflow.cores <= FEW_CORES
     return workflow.cores if exclusive and small else 1

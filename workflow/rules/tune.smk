@@ -1,4 +1,4 @@
-# Regularisation by cross-validation. It is always computed and shown, and used for `lambda: tuned`.
+# Tunes lambda by cross-validation. This is always computed and shown, and used for `lambda: tuned`.
 
 
 rule tune:

@@ -1,4 +1,4 @@
-"""Excess risk of every draw against the papers' bounds."""
+"""Compares the excess risk of every draw with the papers' bounds."""
 
 import numpy as np
 

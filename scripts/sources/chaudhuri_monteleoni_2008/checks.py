@@ -1,5 +1,4 @@
-"""Checks of claims of Chaudhuri and Monteleoni (2008): on bounds, and on the cost of privacy along
-lambda."""
+"""Checks of claims of Chaudhuri and Monteleoni (2008), about bounds and what privacy costs along lambda."""
 
 import itertools
 import math
@@ -73,10 +72,10 @@ class DegradesLess(Point):
 def degrades_less(results, *, first, second, without, **where):
     """As lambda falls, the methods `first` lose less to privacy than the methods `second`.
 
-    Each list has one method per lambda, the largest first. The cost of privacy is the error minus that of
-    the method of `without` at the same lambda. Its rise is counted from the first lambda. The claim holds
-    if the 95 % interval of the difference of the two rises, fold by fold, is below zero at every later
-    lambda on every data set. It fails if one is above.
+    Each list has one method per lambda, the largest lambda first. The cost of privacy is the error minus
+    that of the method of `without` at the same lambda. Its rise is counted from the first lambda. The
+    difference of the two rises is paired by fold. The claim holds if its 95 % interval is below zero at
+    every later lambda on every data set. It fails if one interval is above zero.
     """
     frame = results.cells(methods=[*first, *second, *without], **where)
     verdicts, texts, worst = [], [], -math.inf

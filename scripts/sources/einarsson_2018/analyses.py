@@ -22,7 +22,7 @@ from study.jobs import folds
 from study.jobs.files import atomic, read_json, write_csv
 from study.jobs.folds import noise_axes
 
-# How far stochastic gradient descent has come after every few steps.
+# How far stochastic gradient descent has come, at checkpoints.
 
 
 TRACE = ("dataset", "epsilon", "epoch", "step", "objective", "gradient_norm", "error")
@@ -112,7 +112,7 @@ def _progress(Z, y, weights, lam, loss):
     return np.column_stack([objective, np.linalg.norm(gradient, axis=1), wrong.mean(axis=0)])
 
 
-# The classes of a data set: how many rows each has, and how far they are from its mean.
+# The classes of a data set: how many rows each has, and how far these are from its mean.
 
 
 COUNTS = ("dataset", "part", "class", "rows")
@@ -193,9 +193,9 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
     """Weights (methods, d) of the first simulation at the sweep's largest size, and two examples.
 
     For methods that standardise pixels, these are weights of standardised pixels, as the lasso finds them.
-    Weights of original pixels would be larger the less a pixel varies, and largest at the border, where
-    almost no image has ink. Saved with the weights are the methods' labels, which columns are constant in
-    the training rows, and the first training row of each class.
+    For original pixels, a weight would be larger if the pixel varies less. Pixels at the border, where
+    almost no image has ink, would have the largest weights. The file also has the methods' labels, which
+    columns are constant in the training rows, and the first training row of each class.
     """
     cells = experiment.entry_cells(spec)
     largest = max(cell.train_size for cell in cells)
@@ -236,7 +236,7 @@ def standardised(options):
     return options.get("preparation", "standardise") == "standardise"
 
 
-# Weights before the noise, and the noise, at a few training sizes.
+# The weights before the noise, and the noise, at a few training sizes.
 
 
 class WeightsAndNoise(Options):
@@ -274,7 +274,7 @@ def weights_and_noise(experiment, spec, fits, seed, out):
             options, settings = arguments.of_cell(experiment, cell, meta)
             axes = experiment.name, cell.dataset, cell.method
             release = MECHANISMS[name].release(
-                np.zeros((size, d)),  # the fit is given, so only the number of rows matters
+                np.zeros((size, d)),  # the fit exists, so only the number of rows matters
                 np.ones(size),
                 rng=generator(seed, *axes, *noise_axes(fresh, size, cell.epsilon), 0, "noise"),
                 fit=fit,

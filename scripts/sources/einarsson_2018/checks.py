@@ -1,4 +1,4 @@
-"""What only the claims of Einarsson (2018) need: what steps cost against what noise costs."""
+"""Checks of claims of Einarsson (2018): what steps cost against what noise costs."""
 
 import math
 
@@ -23,9 +23,10 @@ class StepsCostMore(Options):
 def steps_cost_more(results, *, solved, noiseless, private, epsilons, sweep):
     """At the largest training size, the steps of a descent cost more than its noise at these `epsilons`.
 
-    The steps cost what the descent without noise (`noiseless`) loses against the minimiser (`solved`), the
-    noise what it adds to that (`private`). It holds if the 95 % interval of the difference, simulation by
-    simulation, lies above zero on every data set, and fails if one lies below. The text has every epsilon.
+    The steps cost what the descent without noise (`noiseless`) loses against the minimiser (`solved`). The
+    noise costs what the private descent (`private`) loses in addition. The claim holds if the 95 % interval
+    of the difference, paired by simulation, lies above zero on every data set. It fails if one interval
+    lies below zero. The text has every epsilon.
     """
     frame = results.cells(
         methods=[solved, noiseless, private], sweep=sweep, train_size="largest"

@@ -23,14 +23,14 @@ from study.configuration.options import Options
 from study.data.prepared import Prepared
 from study.jobs.files import read_json
 
-# What image data look like: examples, values of pixels, distances to the mean of a class.
+# What image data look like: examples, values of pixels, and distances to the mean of a class.
 
 
 LOOKS = (("#0072B2", "-"), ("#D55E00", "--"), ("#000000", ":"))
 
 
 class Images:
-    """The training rows of a prepared data set as stored, one image each, with their classes.
+    """The training rows of a prepared data set of images, as stored, with their classes.
 
     X: (n, d). y: (n,). names: label -> the class' name. title: of the data set. side: of an image.
     """
@@ -88,7 +88,7 @@ def farthest_images(experiment, spec, paths):
     images = Images(path)
     count = spec["options"]["count"]
     distances = distances_to_class_mean(images.X, images.y)
-    # Classes are in two blocks side by side, since ten lines do not fit on a page well.
+    # Ten lines do not fit on a page well, so classes are in two blocks side by side.
     lines = math.ceil(len(images.names) / 2)
     fig, grid = style.figure(
         0.62 * (2 * count + 1), 0.78 * lines + 0.5, nrows=lines, ncols=2 * count + 1, squeeze=False
@@ -148,7 +148,7 @@ def pixel_density(experiment, spec, paths):
 @figure(DATA)
 def distance_violins(experiment, spec, paths):
     """Distribution, per class, of the images' Euclidean distance to the mean of their class."""
-    import seaborn  # its import takes as long as all others of this job
+    import seaborn  # this import takes as long as all others of the job
 
     (path,) = paths.values()
     images = Images(path)
@@ -209,14 +209,14 @@ def component_scatter(experiment, spec, path):
 
 
 def _scatter(axes, panel):
-    import seaborn  # its import takes as long as all others of this job
+    import seaborn  # this import takes as long as all others of the job
 
     names = dict(zip(panel["labels"], map(str, panel["names"]), strict=True))
     colours = dict(zip(names.values(), style.TEN, strict=False))
     frame = pd.DataFrame(panel["scores"][:, :2], columns=["first", "second"])
     frame["class"] = [names[label] for label in panel["y"]]
     seaborn.scatterplot(
-        frame.sample(frac=1, random_state=0),  # no class lies on top of all others
+        frame.sample(frac=1, random_state=0),  # shuffled: no class covers all others
         **{"x": "first", "y": "second", "hue": "class", "style": "class", "ax": axes},
         hue_order=list(names.values()),
         style_order=list(names.values()),
@@ -395,7 +395,7 @@ def search_grid(experiment, spec, paths):
     least cross-validation error; or "error_mean", that error over all training sizes. options["x"], ["y"]:
     the two options. If the grid has more options, their best values count.
     """
-    import seaborn  # its import takes as long as all others of this job
+    import seaborn  # this import takes as long as all others of the job
 
     options = spec["options"]
     x, y, show = options["x"], options["y"], options["show"]
@@ -448,7 +448,8 @@ def _option(option):
     return r"$\lambda$" if option == "lambda" else option.replace("_", " ")
 
 
-# Figures of the distributed lasso: what it discards, which pixels weigh most, how many centres.
+# Figures of the distributed lasso: what it discards, which pixels have the largest weights, how many
+# centres.
 
 
 @figure(DRAWS)
@@ -593,7 +594,7 @@ def _curve(value):
     return rf"$\varepsilon$ = {canonical(value)}" if np.isfinite(value) else "without noise"
 
 
-# Weights before the noise and the noise on them (E18 figure 4.17, table A.1).
+# The weights before the noise, and the noise on them (E18 figure 4.17, table A.1).
 
 
 @figure(ANALYSIS)
@@ -602,7 +603,7 @@ def weights_and_noise(experiment, spec, path):
 
     Whiskers extend 1.5 times the box on the scale of the figure.
     """
-    import seaborn  # its import takes as long as all others of this job
+    import seaborn  # this import takes as long as all others of the job
 
     with np.load(path) as arrays:
         sizes, epsilons, weights, noise = (
@@ -612,7 +613,7 @@ def weights_and_noise(experiment, spec, path):
         *(3.2 * len(sizes) + 0.4, 6.4),
         **{"nrows": 2, "ncols": len(sizes), "sharex": True, "sharey": "row", "squeeze": False},
     )
-    grid[0, 0].set_yscale("asinh")  # before the boxes, which seaborn measures on it
+    grid[0, 0].set_yscale("asinh")  # first, because seaborn measures the boxes on this scale
     grid[1, 0].set_yscale("log")
     names = [*(canonical(e) for e in epsilons), "weights"]
     look = {"palette": [*style.shades(len(epsilons)), "#999999"], "saturation": 1, "fliersize": 2}
@@ -635,8 +636,10 @@ def weights_and_noise(experiment, spec, path):
 
 @figure(DRAWS, printed=True)
 def table_a_1(experiment, spec, draws):
-    """Table A.1 as curves: mean and variance of the weights, and variance of the noise per epsilon, against
-    training rows; crosses are what is printed, at the sizes that ran."""
+    """Table A.1 as curves: mean and variance of the weights, and variance of the noise for each epsilon.
+
+    They are drawn against training rows. Crosses are what is printed, at the sizes that ran.
+    """
     printed = facts.read(experiment.source).values["tables"]["table_a_1"]
     draws = draws[draws["noise_variance"].notna()]
     sizes, epsilons = (sorted(draws[name].unique()) for name in ("train_size", "epsilon"))

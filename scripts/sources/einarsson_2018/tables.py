@@ -19,8 +19,8 @@ from study.configuration.options import Options
 def table_a_1(experiment, spec, draws):
     """Table A.1: variance of the noise per epsilon, mean and variance of the weights, per size.
 
-    Ours are averages over simulations; published values stand beside them at the published sizes. The
-    noise variance of a single simulation, over d weights, has a relative error of about sqrt(5/d).
+    Ours are averages over simulations. Published values stand beside them at the published sizes. The noise
+    variance of a single simulation, over d weights, has a relative error of about sqrt(5/d).
     """
     published = facts.read(experiment.source).values["tables"]["table_a_1"]
     private = draws[draws["noise_variance"].notna()]
@@ -35,7 +35,7 @@ def table_a_1(experiment, spec, draws):
     rows = []
     for (dataset, size), group in private.groupby(["dataset", "train_size"], sort=True):
         known = published.get(size, {})
-        # One epsilon's cell: every epsilon's draws perturb the same fits.
+        # The cell of one epsilon is enough, since draws at every epsilon perturb the same fits.
         cell = group[group["epsilon"] == epsilons[0]]
         lam = read_lambda(experiment, cell.iloc[0])
         row = [dataset, size, lam, cell["fold"].nunique()]
@@ -121,7 +121,7 @@ def stopping_rules(experiment, spec, draws):
     return STOPPING, rows
 
 
-# Where the regularisation and options of every method come from: published, fixed, or a search's grid.
+# Where lambda and options of every method come from: published, fixed, or the grid of a search.
 
 
 SETTINGS = (

@@ -21,7 +21,7 @@ def pretraining(experiment, spec, draws):
     """Training accuracy against epsilon, with and without pre-training; published values hollow.
 
     The source prints a single draw, so bands contain 95 % of single draws. Level lines are descent without
-    privacy: from either start, on public rows alone, and until it converges.
+    privacy: from either start, on public rows alone, and to convergence.
     """
     printed = by_column(experiment, spec["options"]["published"], draws)
     accuracy = 100 * (1 - draws["train_error"])

@@ -40,9 +40,9 @@ def pretraining(experiment, spec, frame):
     """One row per epsilon (infinite: without privacy), in percent of the training rows.
 
     options["plain"], options["pretrained"]: the methods of the two columns. options["public_only"],
-    options["converged"]: methods without privacy, the same in all rows. comparison: "calibrated" if there
-    are published values, because data and steps were fitted to that table, including its private
-    accuracies. So nothing here counts as a reproduction.
+    options["converged"]: methods without privacy, which are the same in all rows. comparison: "calibrated"
+    if there are published values. Data and steps were fitted to that table, including its private
+    accuracies, so nothing here counts as a reproduction.
     """
     options = spec["options"]
     printed = by_column(experiment, options["published"], frame)

@@ -12,7 +12,7 @@ from study.configuration.options import Comparison, Method, Options
 from study.jobs.files import read_json
 
 MAJORITY = "#777777"
-SHORT = 27  # characters of names of which two stand side by side below a panel
+SHORT = 27  # characters; two names of this length fit side by side below a panel
 
 
 class AccuracyPanels(Options):
@@ -28,10 +28,10 @@ def accuracy_panels(experiment, spec, frame):
     """Mean accuracy with 95 % intervals against epsilon, one panel per group of methods.
 
     Every panel has the accuracy of the larger class, and the baseline without privacy. Printed values are
-    hollow markers with their sd as bars, beside the method that regenerates them. options["printed_of"]:
-    the data set of printed values, if it is another one (the same rows, prepared differently).
-    options["panels"]: title -> methods. options["printed_by"]: method -> another method whose printed
-    values it has too.
+    hollow markers beside the method that regenerates them, with their sd as bars. options["printed_of"]:
+    the data set of printed values, if it differs (the same rows, prepared in another way).
+    options["panels"]: title -> methods. options["printed_by"]: method -> another method, whose printed
+    values it also has.
     """
     (dataset,) = frame["dataset"].unique()
     counts = read_json(data_path(dataset, "json"))["class_counts"].values()
@@ -109,7 +109,7 @@ def _panel(axes, experiment, frame, methods, baseline, majority):
         if not experiment.methods[method]["private"]:
             axes.plot(ends, np.repeat(y[:1], 2), **look | {"marker": ""})
             continue
-        # Points are moved a little sideways, so that error bars do not hide one another.
+        # Error bars would hide one another, so points are moved a little sideways.
         x = rows["epsilon"].to_numpy() * 1.07 ** (position - (len(looks) - 1) / 2)
         axes.errorbar(x, y, yerr=(y - low, high - y), capsize=2, elinewidth=1, **look)
     axes.set_xscale("log")
@@ -121,7 +121,7 @@ def _panel(axes, experiment, frame, methods, baseline, majority):
 
 
 def _printed(axes, experiment, method, values):
-    # The method's colour in this panel, in which variants of a mechanism have spare colours.
+    # The method's colour in this panel, where variants of a mechanism have spare colours.
     look = style.looks({method: experiment.methods[method]})[method]
     drawn = {container.get_label(): container for container in axes.containers}
     colour = drawn[look["label"]].lines[0].get_color() if look["label"] in drawn else look["color"]

@@ -21,7 +21,7 @@ def printed_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of rows, and printed errors as crosses.
 
     options["printed"]: method -> {number of rows: path in source.yaml}. These errors may be of methods
-    without privacy, and are not compared.
+    without privacy. They are not compared with ours.
     """
     source, dataset = facts.read(experiment.source), data_name(frame["dataset"].iloc[0])
     marks = [
@@ -96,7 +96,7 @@ def _draw(axes, X, y, separator, source):
         linestyle="-",
         label="separator estimated by a linear SVM" if estimated else "separator",
     )
-    # The simulation's margin is of its own separator. An estimated separator has the largest margin.
+    # The simulation's margin belongs to its own separator. An estimated separator has the largest margin.
     margin = np.abs(X @ separator).min() if estimated else source.get("margin")
     if margin:
         name = f"its margin, {margin:.3f}" if estimated else f"margin of {margin:g}"
@@ -124,14 +124,14 @@ TRAIN, TEST = "#56B4E9", "#E69F00"
 @figure(DATA)
 def folds(experiment, spec, paths):
     """One line per fold: the part it is tested on, and the parts it is trained on."""
-    import seaborn  # its import takes as long as all others of this job
+    import seaborn  # this import takes as long as all others of the job
 
     if len(paths) != 1:
         raise ValueError("a figure of the folds shows exactly one data set: name it in 'datasets'")
     ((_, path),) = paths.items()
     rows = read_json(path.removesuffix(".npz") + ".json")["rows"]
     count = experiment.folds
-    # as dp.data.examples.split_folds cuts: sizes differ by at most one, the larger parts first
+    # dp.data.examples.split_folds cuts so: sizes differ by at most one, and larger parts come first
     sizes = np.full(count, rows // count) + (np.arange(count) < rows % count)
     tested = np.eye(count, dtype=bool)
     words = np.char.add(np.where(tested, "test\n", "train\n"), [f"{size:,}" for size in sizes])

@@ -46,7 +46,7 @@ def published_errors(experiment, spec, frame):
     return COLUMNS, rows
 
 
-# Seconds per fit, and how they compare with plain logistic regression.
+# Seconds per fit, compared with plain logistic regression.
 
 
 SECONDS = (
@@ -59,9 +59,9 @@ SECONDS = (
 def timing(experiment, spec, path):
     """One row per data set, procedure and mode: median, least and largest seconds per fit, and multiples.
 
-    The least seconds are multiples of those of `plain`, this project's certified fit without privacy, and
-    of `scikit_learn`, that library's LogisticRegression, because other work on the machine adds to the
-    others.
+    Multiples are ratios of least seconds, because other work on the machine adds to all others. They are of
+    `plain`, this project's certified fit without privacy, and of `scikit_learn`, that library's
+    LogisticRegression.
     """
     raw = pd.read_csv(path)
     rows = []

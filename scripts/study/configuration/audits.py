@@ -1,4 +1,4 @@
-"""The audit's configuration: attacks and their paths. It is checked before anything runs."""
+"""Reads the audit's configuration, which lists attacks, and checks it before anything runs."""
 
 import math
 from typing import NamedTuple
@@ -14,7 +14,7 @@ EXACT = ("objective_perturbation_cm08", "objective_perturbation", "output_pertur
 
 
 class Attack(NamedTuple):
-    """One job: a mechanism on a pair at one epsilon."""
+    """One job: an attack on a mechanism, with one neighbouring pair and one epsilon."""
 
     mechanism: str
     label: str
@@ -34,7 +34,7 @@ class Audits:
         self.mechanisms = values["mechanisms"]
 
     def attacks(self, mechanism=None):
-        """All attacks, or one mechanism's, in the configuration's order."""
+        """All attacks, or those on one mechanism, in the configuration's order."""
         return [
             Attack(name, label, epsilon)
             for name, attacks in self.mechanisms.items()
@@ -44,7 +44,7 @@ class Audits:
         ]
 
     def first_attacks(self):
-        """One attack of each label: at its first epsilon."""
+        """One attack for each label, at the label's first epsilon."""
         first = {(each.mechanism, each.label): each for each in reversed(self.attacks())}
         return [each for each in self.attacks() if first[each[:2]] == each]
 
@@ -64,17 +64,17 @@ class Audits:
 
 
 def load(config, experiments=None):
-    """`Audits` of config/audit.yaml with the changes of the `audit` section of `config`.
+    """`Audits` of config/audit.yaml, changed by the `audit` section of `config`.
 
-    experiments: if given, only mechanisms that these experiments run, a study's own, and those that the
-    study's config/audit.yaml names are attacked. Raises ConfigError.
+    experiments: attack only the mechanisms that these run, a study's own mechanisms, and those in the
+    study's config/audit.yaml. None attacks all. Raises ConfigError.
     """
     changes, files = config.get("audit") or {}, paths.configuration("audit.yaml")
     where = " and ".join(map(str, files))
     where += ", with the changes of `audit` in the configuration" if changes else ""
     shipped, *own = (*map(read_yaml, files), changes)
     attacks = shipped.get("mechanisms")
-    attacks = attacks if isinstance(attacks, dict) else {}  # the schema will say what is wrong
+    attacks = attacks if isinstance(attacks, dict) else {}  # the schema reports this
     listed, concerned = set(attacks), {*MECHANISMS, *CONTROLS}
     if experiments is not None:
         methods = [method for each in experiments for method in each.methods.values()]
@@ -99,13 +99,15 @@ def load(config, experiments=None):
             attack.setdefault("pair", label)
             private = find(name).private
             if ("epsilons" in attack) != private:
-                problem = "is missing" if private else f"is nothing that {name} has"
+                problem = (
+                    "is missing" if private else f"needs a private mechanism, and {name} is not one"
+                )
                 raise ConfigError(f"{key}: the key 'epsilons' {problem}")
             attack["epsilons"] = canonical.grid(attack["epsilons"]) if private else [math.inf]
             if attack["pair"] not in pairs.PAIRS:
                 near = nearest(attack["pair"], list(pairs.PAIRS))
                 raise ConfigError(f"{key}: no pair {attack['pair']!r}{near}")
-            # The attacks of a disabled audit are checked by their jobs.
+            # If the audit is disabled, its jobs check the attacks.
             for epsilon in attack["epsilons"] if values["enabled"] else ():
                 try:
                     check(
@@ -118,10 +120,10 @@ def load(config, experiments=None):
 
 
 def _without(change, left_out):
-    """A change without its values for attacks that are left out, such as an overlay's fewer trials."""
+    """Remove from a change, such as an overlay's fewer trials, what concerns attacks that are left out."""
     mechanisms = change.get("mechanisms")
     if not isinstance(mechanisms, dict):
-        return change  # the schema will say what is wrong
+        return change  # the schema reports this
 
     def whole(name, label, attack):
         return label not in left_out[name] or "epsilons" in (attack or ())
@@ -135,7 +137,7 @@ def _without(change, left_out):
 
 
 def _default(name, values):
-    """{name: its attacks} for a mechanism without an entry: on the default pairs that it takes."""
+    """name -> attacks on the default pairs that the mechanism takes, if it has no entry."""
     delta = values["exact"]["delta"] if find(name).delta == "needed" else 0.0
     attacks = {}
     for pair, epsilons in values["default"].items():

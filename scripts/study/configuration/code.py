@@ -1,4 +1,4 @@
-"""Modules that a job loads by name, and digests of the code of tables, figures and analyses."""
+"""Finds modules that a job loads by name, and digests the code of tables, figures and analyses."""
 
 from dp.mechanisms import MECHANISMS
 from study.configuration import kinds
@@ -6,7 +6,7 @@ from study.dependencies import digest, looks_up_mechanisms
 
 
 def modules_of(method):
-    """Modules of a method's mechanism, and of another mechanism that it runs."""
+    """The modules of a method's mechanism, and of another mechanism that it runs."""
     name = method["mechanism"]
     taken = MECHANISMS[name].defaults() | method["options"]
     return [MECHANISMS.module(each) for each in (name, taken.get("of")) if each]
@@ -19,7 +19,7 @@ def mechanism_modules(experiment):
 
 
 def of_entry(experiment, section, name, script):
-    """The digest of the job that makes one entry of the analyses, tables or figures."""
+    """The digest of the code of the job that makes one analysis, table or figure."""
     entry = experiment.values[section][name]
     loaded = [kinds.SECTIONS[section][entry["kind"]].module]
     if looks_up_mechanisms(script, *loaded):

@@ -31,14 +31,14 @@ __all__ = ["ConfigError", "check_own_files", "load", "merge", "nearest", "read_y
 SHIPPED = paths.HOME / "config"
 RULES = paths.HOME / "workflow/rules"
 
-# Keys that each kind of simulation needs.
+# Each kind of simulation requires these keys.
 SIMULATIONS = {
     "separable": ("rows", "columns", "margin"),
     "unseparable": ("rows", "columns", "band", "flip_probability"),
     "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
     "linear": ("rows", "columns", "condition", "noise"),
 }
-# Keys that each kind may have too, beside "holdout". Others are refused.
+# Each kind may also have these keys, and "holdout". All others are refused.
 OPTIONAL = dict.fromkeys(SIMULATIONS, ("data_replicates",))
 OPTIONAL["linear"] += ("outliers", "degrees")
 
@@ -46,12 +46,14 @@ OPTIONAL["linear"] += ("outliers", "degrees")
 def load(config, files=(), other="--config", only=None):
     """(config, experiments by name, data sets by name) from Snakemake's merged config.
 
-    Missing keys are those of the shipped configuration, but a study with experiments of its own runs those
-    unless it lists others. files, other: for messages, the configuration files that were merged
-    (`workflow.configfiles`), and the place of keys that are in none of them. only: the experiments to read,
-    as `sources.experiments` gives them, None for all. Raises ConfigError.
+    Missing keys take the shipped configuration's values. But a study that lists no experiments runs its
+    own, if it has any. only: the experiments to read, as `sources.experiments` returns them; None for all.
+    Raises ConfigError.
+
+    Messages use `files`, the merged configuration files (`workflow.configfiles`), and `other`, which names
+    the place of keys that are in none of these files.
     """
-    # The files are read again because Snakemake's merge hides a duplicate key.
+    # This reads the files again, because Snakemake's merge hides a duplicate key.
     files = {file: read_yaml(file) for file in files}
 
     def where(path=()):
@@ -113,15 +115,15 @@ def load(config, files=(), other="--config", only=None):
 
 
 def _own(available):
-    """The experiments of a study: those that are not shipped."""
+    """The names of a study's own experiments."""
     return [name for name, path in available.items() if not path.is_relative_to(SHIPPED)]
 
 
 def listed(config, available):
-    """Names of the experiments that a run without targets reads, None if the lists need validation.
+    """The names of the experiments that a run without targets reads; None if the lists need validation.
 
-    It reads those that it makes and those with settings. config: Snakemake's merged config. available: the
-    file of every experiment.
+    Such a run reads the experiments that it makes, and those with settings. config: Snakemake's merged
+    config. available: the file of every experiment.
     """
     names = config.get("experiments", _own(available))
     settings = config.get("settings", {})
@@ -132,8 +134,10 @@ def listed(config, available):
 
 
 def _last(layers):
-    """Where a key comes from: the layer (where, changes) with the most of its parts, the last of
-    several."""
+    """Where a key comes from: the layer that has most parts of its path, and of several the last.
+
+    layers: pairs (where, changes).
+    """
 
     def where(path=()):
         depths = [(follow(changes, path)[1], k) for k, (_, changes) in enumerate(layers)]
@@ -143,7 +147,7 @@ def _last(layers):
 
 
 def _check_together(files, where):
-    """Refuse overlays that do not combine, since errors after merging would name some sweep."""
+    """Refuse overlays that do not combine. After merging, the error would name some sweep instead."""
     for values in files.values():
         excluded = values.get("not_with")
         for other in files:
@@ -153,7 +157,7 @@ def _check_together(files, where):
 
 
 def _over(defaults, values):
-    """Merge as Snakemake does: mappings are merged, other values are replaced, and null is a value."""
+    """Merge as Snakemake does: it merges mappings, replaces other values, and takes null as a value."""
     both = {**defaults, **values}
     for key in defaults.keys() & values.keys():
         if isinstance(defaults[key], dict) and isinstance(values[key], dict):
@@ -231,7 +235,7 @@ def _datasets():
 
 
 def _in_entry(name, error):
-    """The ConfigError for an error in a data set's entry, whose text may begin with the key."""
+    """A ConfigError for a problem in a data set's entry. `text` may begin with the key."""
     file = next(f for f in reversed(paths.configuration("datasets.yaml")) if name in read_yaml(f))
     key, colon, text = str(error).partition(": ")
     if colon and " " not in key:
@@ -240,7 +244,8 @@ def _in_entry(name, error):
 
 
 def check_own_files(experiments, datasets, files):
-    """Raise ConfigError unless all of the experiments' data files that are not downloaded exist."""
+    """Raise ConfigError unless every data file that the experiments read, and that is not downloaded,
+    exists."""
     used = {name for experiment in experiments.values() for name in experiment.all_datasets()}
     for name in sorted(used):
         try:

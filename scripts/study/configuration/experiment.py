@@ -1,4 +1,4 @@
-"""One experiment's cells, and the path of everything that is computed for them."""
+"""Finds one experiment's cells, and the path of every file that is computed for them."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from study.jobs.files import read_json
 
 
 def data_path(dataset, suffix="npz"):
-    """Prepared rows (npz), or what was done to them (json)."""
+    """The file of prepared rows (npz), or the record of their preparation (json)."""
     return paths.DATA(suffix, dataset=dataset)
 
 
@@ -23,7 +23,7 @@ def data_name(dataset):
     return title or dataset.replace("_", " ")
 
 
-# Keys on which every table, figure and analysis depends.
+# Every table, figure and analysis depends on these keys.
 SHARED = (
     *("source", "datasets", "methods", "families", "folds", "simulations", "restarts"),
     *("divisions", "searches", "lambda_published", "tune"),
@@ -42,7 +42,8 @@ class Cell(NamedTuple):
 class Experiment:
     """A resolved experiment. The keys of its configuration are read-only attributes.
 
-    folder: of its results, below the root of all results. It is the name, unless it is a reading.
+    folder: of its results, below the root of all results. Its name is the experiment's, except for a
+    reading.
     """
 
     def __init__(self, name, values, folder=None):
@@ -62,12 +63,12 @@ class Experiment:
         return cls(values.pop("name"), values, values.pop("folder", None))
 
     def to_json(self, *keys):
-        """These keys, as far as it has them, or all keys, as JSON on one line."""
+        """These keys, where they exist, as JSON on one line; all keys if none are given."""
         keys = [key for key in keys if key in self.values] or self.values
         return json.dumps(self.named() | {key: self.values[key] for key in keys})
 
     def entry_json(self, section, name):
-        """The part of it that one table, figure or analysis depends on, as one line."""
+        """What one table, figure or analysis depends on, as JSON on one line."""
         entry = self.values[section][name]
         part = {key: self.values[key] for key in SHARED if key in self.values}
         part[section] = {name: entry}
@@ -78,12 +79,14 @@ class Experiment:
         return json.dumps(self.named() | part)
 
     def named(self):
-        """Its name, and its folder if that is another."""
+        """The name, and the folder if it differs from the name."""
         return {"name": self.name} | ({"folder": self.folder} if self.folder != self.name else {})
 
     def cells(self, sweep=None, datasets=None, methods=None):
-        """Distinct cells of one sweep, of a list of sweeps, or of all sweeps, in the configuration's order.
-        A reading has only those that it runs itself."""
+        """The distinct cells of some sweeps, in the configuration's order.
+
+        sweep: one name, or several; None for all. A reading has only the cells that it runs itself.
+        """
         cells = {}
         names = [sweep] if isinstance(sweep, str) else sweep or self.sweeps
         for each in (self.sweeps[name] for name in names):
@@ -107,7 +110,8 @@ class Experiment:
         return sorted(cells, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
 
     def _own(self, cells):
-        """The cells that a reading runs itself: they are needed, and differ from its experiment's."""
+        """The cells that a reading runs itself: those that are needed, and differ from the main
+        experiment's."""
         changed, needed = self.reading["changed"], needs.cells(self.plain())
         single = {Cell(*cell) for cell in changed["cells"]}
         return [
@@ -122,11 +126,11 @@ class Experiment:
         ]
 
     def axis(self):
-        """The experiment whose draws and searches it uses: itself, or the main one of a reading."""
+        """The experiment whose draws and searches this one uses: itself, or a reading's main experiment."""
         return self.values.get("reading", {}).get("of", self.name)
 
     def repeated(self, count):
-        """The name of the replicates if there are `count` of them: divisions or data sets."""
+        """What `count` replicates are called: divisions or data sets."""
         return "divisions" if count == self.values.get("divisions") else "data sets"
 
     def trained_rows(self, cell):
@@ -136,17 +140,17 @@ class Experiment:
         return cell.train_size - -(-cell.train_size // self.folds)
 
     def plain(self):
-        """The same experiment with all cells of a reading, including those that the main one runs."""
+        """A reading as an ordinary experiment, with the cells that its main experiment runs."""
         values = {key: value for key, value in self.values.items() if key != "reading"}
         return Experiment(self.name, values, self.folder)
 
     def varied(self):
-        """Names of the options that its families of methods vary, perhaps with lambda."""
+        """The names of the options that families of methods vary. `lambda` may be among them."""
         families = self.values.get("families", {}).values()
         return list(dict.fromkeys(name for family in families for name in family["vary"]))
 
     def all_datasets(self):
-        """Names of its data sets, including those that only a figure or an analysis has."""
+        """The names of all data sets, including those that only a figure or an analysis uses."""
         entries = [e for section in kinds.SECTIONS for e in self.values[section].values()]
         return {name for each in (self.values, *entries) for name in each.get("datasets", ())}
 
@@ -156,11 +160,12 @@ class Experiment:
         return self.cells(sweeps if isinstance(sweeps, list) else None) if sweeps else []
 
     def entry_cells(self, spec):
-        """Cells that a table or figure shows, also those of a reading that the main experiment runs."""
+        """The cells that a table or figure shows. For a reading, these include cells of the main
+        experiment."""
         return self.plain().cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))
 
     def trained_paths(self, cells):
-        """The files that training these cells needs: see `study.configuration.inputs`."""
+        """The files that are needed to train these cells: see `study.configuration.inputs`."""
         files = {}
         for cell in cells:
             files["data", cell.dataset] = data_path(cell.dataset)
@@ -188,16 +193,16 @@ class Experiment:
         return paths.TUNED(suffix, experiment=folder, dataset=dataset)
 
     def _chosen_in(self):
-        """The folder of tuning and searches, which a reading shares with its experiment."""
+        """The folder of tuning and searches. A reading shares it with its main experiment."""
         return self.values.get("reading", {}).get("of", self.folder)
 
     def delta(self, label, size):
-        """delta of a method at one training size: a number, the rule's, or 1/n^2."""
+        """A method's delta at one training size: a number, the value of a rule, or 1/n^2."""
         delta = self.methods[label]["delta"]
         return {"rule": rule_delta(size), "squared": size**-2.0}.get(delta, delta)
 
     def regularisation(self, settings, dataset, size, epsilon=math.inf):
-        """How lambda of a method or fit is chosen at one training size: a kind of `study.lambdas`."""
+        """How a method or fit chooses lambda at one training size: a kind of `study.lambdas`."""
         lam = settings["lambda"]
         if lam == "rule":
             return lambdas.ByRule()
@@ -217,30 +222,32 @@ class Experiment:
         return lambdas.Stated(lam)
 
     def lambda_of(self, cell):
-        """The same for a cell."""
+        """How a cell chooses lambda: see `regularisation`."""
         dataset, method, size, epsilon = cell
         return self.regularisation(self.methods[method], dataset, size, epsilon)
 
     def search_path(self, name, dataset, size, epsilon=math.inf, suffix="json"):
-        """A search's choice (json), or the error of every candidate (csv)."""
+        """The file of a search's choice (json), or of every candidate's error (csv)."""
         private = self.methods[self.searches[name]["method"]]["private"]
         epsilon = canonical.epsilon(epsilon if private else math.inf)
         where = {"search": name, "dataset": dataset, "size": size, "epsilon": epsilon}
         return paths.SEARCH(suffix, experiment=self._chosen_in(), **where)
 
     def cell_search_path(self, cell, suffix="csv"):
-        """The search that chose a cell's settings."""
+        """The file of the search that chose a cell's settings."""
         search = self.methods[cell.method]["search"]
         return self.search_path(search, cell.dataset, cell.train_size, cell.epsilon, suffix)
 
     @property
     def repetitions(self):
-        """The key of the number of folds or simulations."""
+        """The key that has the number of repetitions: "folds" or "simulations"."""
         return "folds" if "folds" in self.values else "simulations"
 
     def split(self, method=None):
-        """A job's arguments for the division of rows (--folds F or --simulations S), the labels in the
-        loss, and the experiment whose draws it uses."""
+        """A job's arguments that divide the rows (--folds F or --simulations S), and further ones.
+
+        The further ones say how labels enter the loss, and whose draws a reading uses.
+        """
         key = self.repetitions
         words = [f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"]
         if "divisions" in self.values:
@@ -250,7 +257,7 @@ class Experiment:
         words += [f"--zero={zero}"] if zero else []
         draws = self.values.get("draws", "own")
         words += [f"--{draws}"] * (draws != "own")
-        if "reading" in self.values:  # a reading uses the draws of the experiment that it reads
+        if "reading" in self.values:  # a reading uses its main experiment's draws
             words.append(f"--experiment {self.axis()}")
         return " ".join(words)
 
@@ -259,7 +266,7 @@ class Experiment:
         return paths.ANALYSIS(suffix, experiment=self.folder, name=name)
 
     def fit_label(self, label):
-        """The folder of a method's fit, which methods may share; None if it has no fit."""
+        """The name of a method's fit, which other methods may share; None if it has no fit."""
         fit = self.methods[label]["fit"]
         if fit is None:
             return None
@@ -272,7 +279,7 @@ class Experiment:
         return "-".join([fit["name"], *options, f"lambda={lam}"])
 
     def fits(self):
-        """Fit label -> {name, options, lambda, search} of all methods that have a fit."""
+        """Name -> {name, options, lambda, search} of every fit that methods use."""
         return {
             self.fit_label(label): {
                 **method["fit"],

@@ -10,9 +10,7 @@ from study import arguments, lambdas
 from study.configuration import kinds
 from study.data import origins, units
 
-_ACCEPTED = (
-    set()
-)  # settings that mechanisms accepted, since readings share most cells of their experiment
+_ACCEPTED = set()  # readings share most cells, so `_check_mechanisms` tries settings once
 
 
 def check(experiment, fail, datasets):
@@ -24,7 +22,7 @@ def check(experiment, fail, datasets):
         raise fail("divisions", "is for folds: simulations divide the rows anew already")
     for name in experiment.datasets:
         if divisions and datasets[name]["source"].get("data_replicates") == divisions:
-            text = f"{name} is {divisions} data sets alike: take another number, to tell them apart"
+            text = f"{name} is {divisions} data sets from one distribution: choose another number"
             raise fail("divisions", text)
     _check_classes(experiment, fail, datasets)
     _check_targets(experiment, fail, datasets)
@@ -47,7 +45,7 @@ def _check_classes(experiment, fail, datasets):
 
 
 def _check_targets(experiment, fail, datasets):
-    """If a target is a number, lambda must be tuned by a loss of residuals."""
+    """For a target that is a number, refuse tuning by a loss that is not of residuals."""
     numbers = [name for name in experiment.datasets if "target" in datasets[name]]
     tune = experiment.values.get("tune")
     if not numbers or not tune:
@@ -62,7 +60,7 @@ def _check_targets(experiment, fail, datasets):
 
 
 def _check_public(experiment, fail, datasets):
-    """A method that starts from public rows, or that is searched on them, needs such rows."""
+    """Refuse a method that starts from public rows, or is searched on them, on data without such rows."""
     for cell in experiment.cells():
         has = origins.has_public_rows(datasets[cell.dataset])
         search = experiment.methods[cell.method].get("search")
@@ -125,7 +123,7 @@ def _check_entries(experiment, fail):
 
 
 def _check_units(experiment, fail, datasets):
-    """Refuse a regression table whose coefficients would have no units."""
+    """Refuse a regression table whose coefficients would lose their units."""
     for name, entry in experiment.analyses.items():
         if entry["kind"] != "regression":
             continue
@@ -154,7 +152,7 @@ def _check_mechanisms(experiment, fail, datasets):
             key = (mechanism, repr(options), size, *settings.values(), lam, known[cell.dataset])
             if key in _ACCEPTED:
                 continue
-            lam = lambdas.Stated(1.0) if lam.file else lam  # a job will choose it
+            lam = lambdas.Stated(1.0) if lam.file else lam  # a job will choose lambda
             lam, options = arguments.chosen(lam, mechanism, meta, size, options, **settings)
             arguments.check(mechanism, meta, size, options, **settings, lam=lam)
             _ACCEPTED.add(key)

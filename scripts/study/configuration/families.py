@@ -1,7 +1,7 @@
-"""Combinations of lists of values: the candidates of a search, and the methods that `vary` stands for.
+"""Combines lists of values, for the candidates of a search and for the methods that `vary` stands for.
 
-A method with `vary` is a family. Its members are ordinary methods, and its name stands for all of them
-wherever the name of a method does.
+A method with `vary` is a family. Its members are ordinary methods, and its name may stand for all of them
+wherever a method is named.
 """
 
 import itertools
@@ -12,7 +12,7 @@ from study import canonical
 
 
 def expand(grid):
-    """[(lambda, options)] of all combinations, preferred values first."""
+    """(lambda, options) of every combination, preferred values first."""
     names = list(grid)
     combinations = (
         dict(zip(names, values, strict=True)) for values in itertools.product(*grid.values())
@@ -21,13 +21,14 @@ def expand(grid):
 
 
 def shown(value):
-    """An option's value in tables and titles: null, true and false as in YAML."""
+    """An option's value in tables and titles. null, true and false are spelled as in YAML."""
     as_json = value is None or isinstance(value, (bool, list, dict))
     return json.dumps(value) if as_json else canonical.number(value)
 
 
 def spelled(value):
-    """An option's value in a label: `p` for a number's point, `m` for a minus, as in 0p5 and 1em05."""
+    """An option's value in a label: `p` replaces a decimal point, and `m` a minus sign, as in 0p5 and
+    1em05."""
     text = shown(value)
     return text if isinstance(value, str) else text.replace(".", "p").replace("-", "m")
 
@@ -50,10 +51,10 @@ def _filled(template, values, write):
 
 
 def resolve(value, without, fail):
-    """Replace the names of families in an experiment's configuration by their members.
+    """Replace the names of families in an experiment's configuration by the names of their members.
 
-    value: the validated configuration, with every `vary` checked. without: labels of members that an
-    overlay removes. value["families"] then has the families, for `study.configuration.publications`.
+    value: the validated configuration; every `vary` has been checked. without: labels of members that an
+    overlay removes. The result's "families" is for `study.configuration.publications`.
     """
     methods, members, families = value["methods"], {}, {}
     for name, method in methods.items():
@@ -93,7 +94,7 @@ def resolve(value, without, fail):
 
 
 def named(methods, families):
-    """A list of methods with families replaced by their members, without duplicates."""
+    """The names of methods, in which a family is replaced by its members. No name occurs twice."""
     if not isinstance(methods, list) or not all(isinstance(each, str) for each in methods):
         return methods
     return list(dict.fromkeys(one for each in methods for one in families.get(each, [each])))
@@ -128,7 +129,7 @@ def _member(method, name, given):
 
 
 def _searches(value, families):
-    """Give each member of a family that a search names its own search."""
+    """Give each member of a family its own search, if the search names the family."""
     searches = {}
     for name, search in value["searches"].items():
         for label in families.get(search["method"], [None]):

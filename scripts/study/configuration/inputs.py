@@ -1,5 +1,4 @@
-"""Inputs of tables, figures, analyses and checks: what an entry must name, which files are read, and
-how."""
+"""What tables, figures, analyses and checks read: the keys that an entry must have, the files, and how."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +8,16 @@ from study import paths
 
 
 class Inputs(NamedTuple):
-    """needs: the key by which an entry names its input: sweep, analysis (a check may name a table instead),
+    """One kind of input.
+
+    needs: the key by which an entry names its input: sweep, analysis (a check may name a table instead),
     datasets (by default the experiment's), or None.
 
     paths(experiment, entry): name -> path of each file; the name is "" if there is only one file.
-    frame: the function of `study.jobs.summary` that reads the entry's cells. Without one, the kind's
-    function gets the paths, or the one path of an analysis. choice: whether the .json beside each file,
-    with what its job chose, is read too.
+
+    frame: the function of `study.jobs.summary` that reads the entry's cells. Without it, the kind's
+    function gets the paths; an analysis' function gets its one path. choice: whether to read the .json
+    beside each file, too, in which a job wrote what it chose.
     """
 
     needs: str | None
@@ -24,7 +26,7 @@ class Inputs(NamedTuple):
     choice: bool = False
 
     def files(self, experiment, entry):
-        """Paths of all files that are read."""
+        """The paths of all files that are read."""
         paths = [*self.paths(experiment, entry).values()]
         return [*paths, *(str(Path(path).with_suffix(".json")) for path in paths if self.choice)]
 
@@ -38,7 +40,7 @@ def _results(experiment, entry):
 
 
 def _analysis(experiment, entry):
-    """The file of an analysis or table, none if the run does not have it."""
+    """The file of an analysis or table; {} if this run does not make it."""
     if entry.get("analysis") in experiment.analyses:
         return {"": experiment.analysis_path(entry["analysis"])}
     if entry.get("table") in experiment.tables:
@@ -75,9 +77,9 @@ def _nothing(experiment, entry):
 CELLS = Inputs("sweep", _runs, "cells_frame")
 # A data frame, one row per draw of the sweep's cells, with the columns of the run files.
 DRAWS = Inputs("sweep", _runs, "draws_frame")
-# A data frame, the rows of results.csv for the sweep's cells.
+# A data frame: the rows of results.csv for the sweep's cells.
 RESULTS = Inputs("sweep", _results, "results_frame")
-# Data set -> its prepared .npz (its .json stands beside it).
+# Data set -> its prepared .npz. The .json stands beside it.
 DATA = Inputs("datasets", _data)
 # Data set -> the .csv of its tuning.
 TUNING = Inputs("datasets", _tuning, choice=True)
@@ -87,8 +89,8 @@ ANALYSIS = Inputs("analysis", _analysis)
 FITS = Inputs("sweep", _fits)
 # Cell -> the .csv of its search.
 SEARCHES = Inputs("sweep", _searches, choice=True)
-# What training the sweep's cells needs: ("data", data set) -> .npz, ("meta", data set) -> .json,
-# ("settings", cell) -> the .json of the cell's tuning or search, if it has one.
+# Files that are needed to train the sweep's cells: ("data", data set) -> .npz, ("meta", data set) -> .json,
+# and ("settings", cell) -> the .json of the cell's tuning or search, if it has one.
 TRAINED = Inputs("sweep", _trained)
-# For kinds that need no data.
+# These kinds read no data.
 NOTHING = Inputs(None, _nothing)

@@ -5,8 +5,8 @@ A function declares its kind, which has the function's name:
     @figure(CELLS, EpsilonCurve, describes_data=True)
     def epsilon_curve(experiment, spec, frame): ...
 
-Declarations are read from syntax trees, without importing the modules, which need matplotlib. So a job
-imports only its own kind's module, and depends on no other kind's code. A study may have a folder
+This module reads declarations from syntax trees and does not import their modules, which need matplotlib.
+So a job imports only its own kind's module, and depends on no other kind's code. A study may have a folder
 `scripts/sources`, too.
 """
 
@@ -33,12 +33,13 @@ FOLDERS = ("plots", "tables", "analyses", "checks", "sources/*")
 class Kind(NamedTuple):
     """What a function declares.
 
-    A table or figure is called as function(experiment, spec, inputs), an analysis as function(experiment,
-    spec, inputs, seed, out), which writes the file `out`, and a check as function(results, **options).
+    A table or figure is called as function(experiment, spec, inputs). An analysis is called as
+    function(experiment, spec, inputs, seed, out), and writes the file `out`. A check is called as
+    function(results, **options).
 
-    suffix: of an analysis' file. exclusive: the job has a small machine to itself, because it measures
+    suffix: of an analysis' file. exclusive: the job runs alone on a small machine, because it measures
     time. describes_data: it also reads the .json of its data sets, for names or sizes. printed: it reads
-    the source's facts whatever its options are. module, function: where it is.
+    the source's facts, whatever its options are. module, function: where the function is.
     """
 
     inputs: Inputs = CELLS
@@ -51,11 +52,11 @@ class Kind(NamedTuple):
     function: str = ""
 
     def load(self):
-        """The function."""
+        """Import the function."""
         return getattr(importlib.import_module(self.module), self.function)
 
     def shows_printed(self, given):
-        """Whether it reads the source's facts if it has these options."""
+        """Whether it reads the source's facts when it has these options."""
         return self.printed or bool(named(self.options, given, Comparison, PrintedAxis))
 
 
@@ -84,28 +85,28 @@ def figure(*what, **flags):
 
 
 def table(*what, **flags):
-    """The same for a kind of table."""
+    """Decorator: the function makes a kind of table. Arguments: those of `Kind`."""
     return _Declared("tables", Kind(*what, **flags))
 
 
 def analysis(*what, **flags):
-    """The same for a kind of analysis."""
+    """Decorator: the function computes a kind of analysis. Arguments: those of `Kind`."""
     return _Declared("analyses", Kind(*what, **flags))
 
 
 def check(*what, **flags):
-    """The same for a kind of check. The function is called with defaults for missing options."""
+    """Decorator: the function decides a kind of check. It is called with defaults for missing options."""
     return _Check("checks", Kind(*what, **flags))
 
 
 DECORATORS = {each.__name__: each for each in (figure, table, analysis, check)}
-# Names that a declaration may use.
+# A declaration may use these names.
 WORDS = {name: each for name, each in (vars(options) | vars(inputs)).items() if name[0] != "_"}
 WORDS |= {**DECORATORS, "math": math, "__name__": __name__}
 
 
 def roots():
-    """scripts/, and that of a study."""
+    """scripts/, and a study's own scripts/."""
     return _roots(Path.cwd(), paths.in_study())
 
 
@@ -117,7 +118,7 @@ def _roots(folder, in_study):
 
 @cache
 def _index(folders):
-    """(decorator, function) -> file of every kind, without parsing the files."""
+    """(decorator, function) -> file of every kind. This does not parse the files."""
     files = {}
     for root in folders:
         for file in sorted(file for name in FOLDERS for file in root.glob(f"{name}/*.py")):
@@ -151,7 +152,7 @@ def _declared(file):
 
 @cache
 def _words(file):
-    """WORDS, and the classes of options that a file defines or imports from another file of kinds."""
+    """WORDS, and the classes of options that a file defines, or imports from another file of kinds."""
     words = dict(WORDS)
     for node in _tree(file).body:
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -177,7 +178,7 @@ def _tree(file):
 
 
 class _Kinds(Mapping):
-    """Name -> `Kind` of one section, read when it is first used."""
+    """Name -> `Kind` of one section, which is read on first use."""
 
     def __init__(self, section):
         self.section = section

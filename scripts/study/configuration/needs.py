@@ -1,4 +1,4 @@
-"""Which cells, tables and analyses decide printed values and claims."""
+"""Finds the cells, tables and analyses that decide printed values and claims."""
 
 import math
 
@@ -7,7 +7,7 @@ from study.configuration.printed_values import expand
 
 
 def comparisons(experiment):
-    """Names of the experiment's comparisons with cells, in contrast to analyses and tables."""
+    """The names of the experiment's comparisons that are with cells, not with analyses or tables."""
     return [
         name
         for name, spec in experiment.published.items()
@@ -16,7 +16,7 @@ def comparisons(experiment):
 
 
 def claims(experiment):
-    """Ids of the experiment's claims that cells alone decide."""
+    """The ids of the experiment's claims that cells alone decide."""
     return [
         name
         for name, entry in experiment.claims.items()
@@ -30,9 +30,9 @@ def claims(experiment):
 
 
 def decided(experiment, readings):
-    """Names of the comparisons and of the claims that are decided under readings too.
+    """The names of the comparisons, and of the claims, that readings decide too.
 
-    Cells decide them, or a table or analysis that a reading makes.
+    They are decided by cells, or by a table or analysis that a reading makes.
     """
     names = []
     for section, by_cells in (("published", comparisons), ("claims", claims)):
@@ -69,7 +69,7 @@ def of_comparison(experiment, name):
 
 def items(experiment, name):
     """The `Cell` that each printed value is compared with, even if it is not run."""
-    from study.configuration.experiment import Cell  # which needs this module
+    from study.configuration.experiment import Cell  # that module imports this one
 
     compared = []
     for item in expand(experiment.published[name]):
@@ -80,7 +80,7 @@ def items(experiment, name):
 
 
 def of_checks(experiment, checks):
-    """The cells that decide those checks that read results."""
+    """The cells that decide these checks, as far as checks read results."""
     cells = set()
     for check in checks:
         if kinds.CHECKS[check["kind"]].inputs is inputs.RESULTS:
@@ -89,7 +89,8 @@ def of_checks(experiment, checks):
 
 
 def _of_check(experiment, check):
-    """The cells in the check's sweeps, data sets, sizes and epsilons, of the methods its options name."""
+    """The cells of one check, of the methods that its options name. It may restrict sweeps, data sets,
+    sizes and epsilons."""
     given = check["options"]
     chosen = {}
     for section, what in (
@@ -113,8 +114,10 @@ def _listed(value):
 
 
 def _at(field, wanted, cells):
-    """Cells at one of these numbers, or at the smallest or largest one of each data set. Cells without
-    privacy are at every epsilon."""
+    """The cells at one of these numbers, or at the smallest or largest number of each data set.
+
+    Cells without privacy are at every epsilon.
+    """
 
     def place(cell):
         return getattr(cell, field)

@@ -1,4 +1,4 @@
-"""Options of kinds: classes whose fields have defaults, and types that say what an option names.
+"""Options of kinds are classes: fields may have defaults, and types say what an option names.
 
     class LowerThan(Options):
         lower: Method          # must be given, and names a method of the experiment
@@ -11,19 +11,19 @@ from functools import cache
 from types import UnionType
 from typing import NamedTuple, NewType, Union, get_args, get_origin, get_type_hints
 
-Method = NewType("Method", str)  # of the experiment
+Method = NewType("Method", str)  # a method of the experiment
 Sweep = NewType("Sweep", str)
 DataSet = NewType("DataSet", str)
 Comparison = NewType("Comparison", str)  # an entry of its `published` section
 Other = NewType("Other", str)  # another experiment
-OtherMethod = NewType("OtherMethod", str)  # of that one
+OtherMethod = NewType("OtherMethod", str)  # a method of that other experiment
 Mechanism = NewType("Mechanism", str)
 Printed = NewType("Printed", str)  # a number's path in the source
 PrintedAxis = NewType("PrintedAxis", str)  # the path of an axis' two ends
 End = NewType("End", str)  # "smallest" or "largest"
 Axis = NewType("Axis", str)  # "epsilon" or "train_size"
-Procedure = NewType("Procedure", str)  # that an analysis timed: a method, or another name
-Rows = NewType("Rows", dict)  # column of a table -> values; those of "method" are methods
+Procedure = NewType("Procedure", str)  # what an analysis timed: a method, or another name
+Rows = NewType("Rows", dict)  # column of a table -> values; under "method" these are methods
 
 Methods = Method | list[Method]
 Sweeps = Sweep | list[Sweep]
@@ -38,7 +38,7 @@ class Options:
 
 
 class Place(Options):
-    """Options for `Results.cells`, of a check that chooses the others itself."""
+    """Options that `Results.cells` takes, for a check that chooses the other ones itself."""
 
     sweep: Sweeps | None = None
     datasets: DataSets | None = None
@@ -62,7 +62,7 @@ class Field(NamedTuple):
 
 @cache
 def fields(options):
-    """Name -> `Field` of a class of options, those of its bases first."""
+    """Name -> `Field` of each option in a class. Those of base classes come first."""
     types = get_type_hints(options)
     return {
         name.removesuffix("_"): Field(each, getattr(options, name, REQUIRED))
@@ -71,12 +71,12 @@ def fields(options):
 
 
 def defaults(options):
-    """Name -> default of the options that need not be given."""
+    """Name -> default of the options that may be left out."""
     return {k: each.default for k, each in fields(options).items() if each.default is not REQUIRED}
 
 
 def named(options, given, *what):
-    """The distinct names that `given` has in fields of these types, at any depth."""
+    """The distinct names in `given`, at any depth, that stand in fields of these types."""
     names = {}
     for option, each in fields(options).items():
         names |= dict.fromkeys(_names(given.get(option), each.type, what))

@@ -1,7 +1,7 @@
-"""Values that a source printed, and the cells that regenerate them.
+"""Maps values that a source printed to the cells that regenerate them.
 
-Entries of an experiment's section `published` map printed values to data sets, methods, training sizes and
-epsilons. Tables and figures name such an entry:
+An entry of an experiment's section `published` gives each printed value a data set, method, training size
+and epsilon. Tables and figures name the entry:
 
     published:
       table_2:
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from study import canonical
 from study import facts as source_file
 
-# quantity: (as printed -> as ours, how our error becomes it)
+# quantity -> (from the printed unit to ours, from our error to the quantity)
 QUANTITIES = {
     "error": (lambda value: value, lambda error: error),
     "accuracy": (lambda value: value, lambda error: 1 - error),
@@ -29,8 +29,11 @@ QUANTITIES = {
 
 
 class Printed(NamedTuple):
-    """One value as printed. sd: its printed standard deviation, or None. path: in the source.
-    dataset, method, train_size, epsilon: of the cell that it is compared with, or None."""
+    """One value as printed.
+
+    sd: its printed standard deviation, or None. path: its place in the source. dataset, method, train_size,
+    epsilon: of the cell that it is compared with, or None.
+    """
 
     value: float
     sd: float | None
@@ -43,9 +46,10 @@ class Printed(NamedTuple):
 
 
 def expand(spec):
-    """The values of one comparison: dictionaries with path, dataset, method, train_size and epsilon.
+    """The values of one comparison, as dictionaries with path, dataset, method, train_size and epsilon.
 
-    A list of sizes or epsilons gives a value for each, with the number filled into the path."""
+    If sizes or epsilons are a list, there is a value for each, and its path contains the number.
+    """
     for row in spec["rows"]:
         at = {key: row.get(key, spec.get(key)) for key in ("train_size", "epsilon")}
         sizes, epsilons = (v if isinstance(v, list) else [v] for v in at.values())
@@ -82,9 +86,9 @@ def look_up(source, path, layout):
 
 
 def values(experiment, name, ran=None):
-    """The `Printed` values of one entry of the experiment's `published` section, [] if `name` is None.
+    """The `Printed` values of one entry of the experiment's section `published`; [] if `name` is None.
 
-    ran: a frame of cells. Values of a method at a training size that it does not have are left out.
+    ran: a frame of cells. A value is left out if its method did not run at its training size.
     """
     if name is None:
         return []

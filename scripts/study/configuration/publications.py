@@ -1,4 +1,4 @@
-"""Validates what experiments say about published documents, before anything runs."""
+"""Checks, before anything runs, what experiments say about published documents."""
 
 import itertools
 
@@ -17,12 +17,12 @@ from study.configuration.validation import (
 
 
 def check(experiments, sources, datasets):
-    """Raise ConfigError unless all names in `published`, `claims` and `defects` exist: printed values, data
-    sets, methods, analyses, kinds of checks and their options.
+    """Raise ConfigError unless every name in `published`, `claims` and `defects` exists.
 
-    An overlay may add or remove a method or a sweep. What a run lacks is reported as not run or not tested.
-    So all data sets, and all names in the experiment's file and in overlays in config/, are valid. A check
-    that names a family of methods becomes one check per member.
+    These are names of printed values, data sets, methods, analyses, kinds of checks, and options. An
+    overlay may add or remove a method or a sweep, and what a run lacks is reported as not run or not
+    tested. So this accepts all data sets, and all names in the experiment's file and in the overlays in
+    config/. A check that names a family of methods becomes one check per member.
     """
     files = source_files.experiments(experiments)
     names = _names(experiments, files)
@@ -43,7 +43,7 @@ def check(experiments, sources, datasets):
         valid = names[name] | {"datasets": datasets}
         read = experiments[experiment.axis()].published if "reading" in experiment.values else {}
         for key, spec in experiment.published.items():
-            if read.get(key) != spec:  # otherwise it is checked with the main experiment
+            if read.get(key) != spec:  # otherwise the main experiment's check covers it
                 _comparison(spec, f"{where()}: published.{key}", sources[source], valid)
         for key, entry in experiment.figures.items():
             taken = kinds.FIGURES[entry["kind"]].options
@@ -64,8 +64,9 @@ def check(experiments, sources, datasets):
 
 
 def _names(experiments, files):
-    """Experiment -> section -> valid names: its own, those in its file and in the overlays in config/."""
-    # Most of these files change no experiment, and some are long.
+    """Experiment -> section -> valid names: its own, those in its file, and those in overlays in
+    config/."""
+    # Most files change no experiment, and parsing the long ones takes time.
     overlays = paths.configuration("*.yaml")
     overlays = [read_yaml(path) for path in overlays if b"settings" in path.read_bytes()]
     names = {}
@@ -88,7 +89,7 @@ def _names(experiments, files):
 
 
 def _members(methods):
-    """Labels of the members of all families in a file that is not validated yet."""
+    """Labels of the members of all families, from values that are not validated yet."""
     labels = []
     for name, method in methods.items():
         vary = _below(method, "vary")
@@ -99,10 +100,11 @@ def _members(methods):
 
 
 def _of_members(check, name, members):
-    """The checks of a check that names families. members: experiment -> family -> its members.
+    """Replace a check that names families by checks that name their members.
 
-    In a list of methods, a family means all its members. In place of a single method, it means a check for
-    each member."""
+    members: experiment -> family -> its members. In a list of methods, a family means all its members. In
+    place of a single method, it means one check per member.
+    """
     fields, given, single = options.fields(kinds.CHECKS[check["kind"]].options), {}, {}
     for option, value in check["options"].items():
         what = fields[option].type
@@ -122,7 +124,7 @@ def _of_members(check, name, members):
 
 
 def _below(value, *keys):
-    """The mapping below these keys in a file that is not validated yet, {} if there is none."""
+    """The mapping below these keys, in values that are not validated yet; {} if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
@@ -200,7 +202,7 @@ def _options(given, kind, where, valid, names, source):
 
 
 def _printed(source, path, layout, where):
-    """Raise ConfigError unless a source prints a number at a path."""
+    """Raise ConfigError unless the source prints a number at this path."""
     try:
         look_up(source, path, layout)
     except (KeyError, ValueError) as error:

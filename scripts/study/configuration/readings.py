@@ -1,9 +1,9 @@
-"""Readings: an experiment beside the main one for every way to read what a source leaves open.
+"""Readings are experiments beside the main one, one for every way to read what a source leaves open.
 
-An experiment's section `readings` names choices that its source does not state. Every value except the
-main one is an overlay, merged as `settings` are. The resulting experiment runs only cells that decide
-printed values and claims and differ from the main experiment's. Both use the same draws, so that they are
-compared pair by pair. `checks.readings` compares both with the printed values.
+An experiment's section `readings` names choices that its source does not state. Every value except the main
+one is an overlay, merged as `settings` are. The resulting experiment runs only cells that differ from the
+main experiment's, and decide printed values or claims. Both use the same draws, so differences between them
+are paired. `checks.readings` compares both with the printed values.
 """
 
 import re
@@ -13,7 +13,7 @@ from study.configuration import needs
 from study.configuration.resolve import experiment as resolve
 from study.configuration.validation import merge, nearest, problem
 
-# Sections of the main experiment alone, but a reading has the tables and analyses that decide its entries.
+# A reading does not inherit these sections. It gets only the tables and analyses that decide its entries.
 WITHOUT = ("figures", "tables", "analyses", "defects", "readings", "together", "title")
 INSTEAD = ("datasets", "sweeps", "published", "claims")
 
@@ -21,8 +21,8 @@ INSTEAD = ("datasets", "sweeps", "published", "claims")
 def derived(base, value, where, datasets):
     """Name -> `Experiment` for every reading of an experiment, in the configuration's order.
 
-    base: the resolved experiment. value: its configuration before that, with overlays merged. where: as for
-    `study.configuration.resolve.experiment`. Raises ConfigError.
+    base: the resolved experiment. value: its configuration with overlays merged, before it was resolved.
+    where: as for `study.configuration.resolve.experiment`. Raises ConfigError.
     """
 
     def fail(key, text):
@@ -108,26 +108,26 @@ def _reading(name, base, value, labels, overlays, where, datasets):
 
 
 def _spelled(label):
-    """A reading's label for readers: 0p05 becomes 0.05."""
+    """A reading's label as readers see it: 0p05 becomes 0.05."""
     words = label.replace("_", " ").replace(".", ": ")
     return re.sub(r"(\d)p(\d)", r"\1.\2", words)
 
 
 def _replaced(value, instead):
-    """A copy of `value` with names and numbers, but not keys, replaced by those of `instead`."""
+    """A copy of `value`, in which `instead` replaces names and numbers, but not keys."""
     if isinstance(value, dict):
         return {key: _replaced(item, instead) for key, item in value.items()}
     if isinstance(value, list):
         items = []
         for item in (_replaced(item, instead) for item in value):
-            if item not in items or item in value:  # two names may have become one
+            if item not in items or item in value:  # two names may become the same name
                 items.append(item)
         return items
     return instead.get(str(value), value)
 
 
 def changed(base, reading):
-    """Differences from the main experiment: {datasets, methods, cells, tune}."""
+    """What differs from the main experiment: {datasets, methods, cells, tune}."""
 
     def settings(experiment, method):
         return experiment.methods[method], experiment.split(method), experiment.restarts

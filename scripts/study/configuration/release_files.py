@@ -1,4 +1,4 @@
-"""Files of releases, config/releases/<name>.yaml, and the data sets that they name."""
+"""Reads files of releases, config/releases/<name>.yaml, and finds the data sets that they name."""
 
 from study import paths
 from study.configuration.validation import ConfigError, nearest, problem, read_yaml, validate
@@ -10,7 +10,7 @@ def files():
 
 
 def read(name):
-    """(file, its values with defaults). Raises ConfigError."""
+    """(file, its values, defaults included). Raises ConfigError."""
     known = files()
     if name not in known:
         text = f"no release {name!r}{nearest(name, known)}"
@@ -19,7 +19,10 @@ def read(name):
 
 
 def entry(name, where):
-    """(file, a data set's entry), with `steps` only if the file has them. where: the file that names it."""
+    """(file, a data set's entry). The entry has `steps` only if the file states them.
+
+    where: the file that names the data set.
+    """
     entries = {}
     for path in paths.configuration("datasets.yaml"):
         raw = read_yaml(path)
@@ -33,15 +36,15 @@ def entry(name, where):
 
 
 def downloads():
-    """Names of files that are downloaded."""
+    """The names of files that are downloaded."""
     return {key for path in paths.configuration("files.yaml") for key in read_yaml(path)}
 
 
 def download(name):
-    """[the path of a release's rows] if a job must download them, else []."""
+    """The path of a release's rows in a list, if a job must download them; else []."""
     try:
         file, values = read(name)
         rows = entry(values["data"], file)[1]["source"].get("csv")
-    except ConfigError:  # the release's job reports it
+    except ConfigError:  # the release's job reports this
         return []
     return [f"{paths.RAW}/{rows}"] if isinstance(rows, str) and rows in downloads() else []

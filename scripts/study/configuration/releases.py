@@ -1,7 +1,7 @@
-"""Releases, config/releases/<name>.yaml: reads and checks a request before a row is read.
+"""Reads and checks a request for a release, config/releases/<name>.yaml, before any row is read.
 
-The columns are those of the data set in datasets.yaml, in the order of the file's header line. The rest of
-the file is not read.
+Of the data file, only the header line is read. The columns are those of the data set in datasets.yaml, in
+the header's order.
 """
 
 import gzip
@@ -26,7 +26,7 @@ SUFFIXES = (".parquet", ".pkl", ".pickle", ".zip", ".xz", ".bz2", ".tgz", ".tar.
 
 
 class Asked(NamedTuple):
-    """A request, its book, the file of rows, and whether the file has a header line."""
+    """A request, its book, the file of rows, and whether that file has a header line."""
 
     request: Request
     book: Book
@@ -35,7 +35,7 @@ class Asked(NamedTuple):
 
 
 def load(name):
-    """The `Asked` of a release. Raises ConfigError, or `Refused`, in one sentence."""
+    """Read an `Asked`. Raises ConfigError or `Refused`, each with one sentence."""
     file, values = read(name)
     place, entry = data_set(values["data"], file)
     try:
@@ -61,9 +61,9 @@ def load(name):
 
 
 def check(name):
-    """Raises `load`'s errors and `Refused` if a release cannot be made, but not for missing downloads.
+    """Raise `load`'s errors, and `Refused` if the release cannot be made. A missing download is no error.
 
-    The job checks its arithmetic itself, since the number of threads is not known here.
+    The job itself checks its arithmetic, since this process does not know the job's number of threads.
     """
     if any(not Path(path).exists() for path in download(name)):
         return
@@ -76,7 +76,7 @@ def check(name):
 
 
 def check_place(asked, folder):
-    """Raises `Refused` if a folder has a model that is not in the book: two draws would be published."""
+    """Raise `Refused` if a folder has a model that is not in the book: two draws would be published."""
     there = Path(folder) / MODEL
     own = asked.book.path / asked.request.name / MODEL
     if there.exists() and not (own.exists() and there.read_bytes() == own.read_bytes()):
@@ -88,7 +88,7 @@ def check_place(asked, folder):
 
 
 def _path(entry):
-    """The file of rows. Raises `Refused` unless it is one text file."""
+    """The file of rows. Raises `Refused` unless the entry names one text file."""
     source = entry["source"]
     if not isinstance(source.get("csv"), str):
         raise Refused("a release takes rows from one file: `source: {csv: ..}`")
@@ -112,7 +112,7 @@ def _local(file):
 
 
 def _header(path, separator):
-    """Names of a file's columns. Reads its first line alone."""
+    """The names of a file's columns, from its first line, which alone is read."""
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as handle:
             line = handle.readline(1 << 20)
@@ -122,7 +122,10 @@ def _header(path, separator):
 
 
 def _schema(entry, names, separator, values):
-    """`rows.Schema` of an entry. names: of the file's columns, in order; None for unused ones."""
+    """The `rows.Schema` of an entry.
+
+    names: of the file's columns, in order; None for unused ones.
+    """
     _check_entry(entry)
     if entry["source"].get("rows", values["rows"]) != values["rows"]:
         raise Refused(f"source.rows: is not the {values['rows']} of the release")
@@ -165,7 +168,9 @@ def _target(entry, values, missing):
     positive, negative = entry["positive"], values.get("negative", [])
     if isinstance(positive, dict):
         if negative:
-            raise Refused("`negative` is for labels, and here they are numbers above another one")
+            raise Refused(
+                "`negative` is for labels that are listed; leave it out beside `positive: {above: ..}`"
+            )
         return rows.Label(entry["label"], above=positive["above"], missing=missing)
     positive, negative = (
         tuple(each) if isinstance(each, list) else (each,) for each in (positive, negative)
@@ -174,9 +179,11 @@ def _target(entry, values, missing):
 
 
 def _check_entry(entry):
-    """Refuses entries that are not for releases, such as those with steps that look at private rows."""
+    """Refuse entries that do not fit a release, such as those with steps that look at private rows."""
     if "target" in entry and entry["target"].get("log"):
-        raise Refused("target.log: a release takes numbers as they are: write the logarithms first")
+        raise Refused(
+            "target.log: a release takes no logarithms: write them into the file and leave `log` out"
+        )
     if "target" not in entry and "positive" not in entry:
         raise Refused("a release is of two classes, `positive` and others, or of a `target`")
     if not entry.get("bounds") and not entry.get("categories"):
@@ -199,7 +206,10 @@ def _check_entry(entry):
 
 
 def _radius(entry, count):
-    """The share of the longest row's norm to which rows are clipped. count: of columns."""
+    """The radius to which rows are clipped, as a share of the longest row's norm.
+
+    count: the number of columns.
+    """
     longest = math.sqrt(count)
     taken = [
         (name, options or {}) for step in entry.get("steps", ()) for name, options in step.items()
@@ -217,13 +227,13 @@ def _radius(entry, count):
 
 
 def _group(entry):
-    """The data set's words for its unit, if a row is less than what one would protect."""
+    """What the data set's `unit` says, in words, if a row is less than what one would protect."""
     unit = entry.get("unit")
     return f" ({unit['row']}; {unit['group']} has at most {unit['rows']} rows)" if unit else ""
 
 
 def _check_benchmarks(values, path):
-    """Refuses settings that results on the same rows may have chosen, which no budget would pay for."""
+    """Refuse settings that results on the same rows may have chosen. No budget would pay for that."""
     if values["premise"] != CHOSEN_WITHOUT:
         return
     known = {}
@@ -239,22 +249,23 @@ def _check_benchmarks(values, path):
 
 
 def _reads(entry, path):
-    """Whether an entry of datasets.yaml reads this file, under whatever name or link."""
+    """Whether an entry of datasets.yaml reads this file, under any name or through a link."""
     files = entry.get("source", {}).get("csv", [])
     for file in [files] if isinstance(files, str) else files:
-        with suppress(OSError):  # it is not there
+        with suppress(OSError):  # the entry's file does not exist
             if _local(file).samefile(path):
                 return True
     return False
 
 
 def _benchmarked():
-    """Files <results>/data/<name>.json, wherever results are in this folder, and in `paths.results()`."""
+    """Records <results>/data/<name>.json, in every folder of results below this folder, and in
+    `paths.results()`."""
     seen = set()
     for top in (".", paths.results()):
         for folder, inside, files in os.walk(top, followlinks=True):
             here = Path(folder).stat()
-            if (here.st_dev, here.st_ino) in seen:  # a link that leads back
+            if (here.st_dev, here.st_ino) in seen:  # a link leads back to a folder above
                 inside.clear()
                 continue
             seen.add((here.st_dev, here.st_ino))

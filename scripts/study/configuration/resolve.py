@@ -1,4 +1,5 @@
-"""Resolves an experiment's configuration: fills in every default, and gives numbers canonical form."""
+"""Resolves an experiment's configuration: it fills in every default, and writes numbers in canonical
+form."""
 
 import re
 
@@ -63,18 +64,18 @@ def experiment(name, value, where, datasets, without=()):
 
 
 class _Scope:
-    """The experiment's values, and the file of each."""
+    """The experiment's values, and the file that each comes from."""
 
     def __init__(self, value, where):
         self.value, self.where = value, where
 
     def fail(self, key, text):
-        """The error about a key, to be raised."""
+        """The error about a key. The caller raises it."""
         parts = re.sub(r"\[.*", "", key).split(".") if key else []
         return problem(self.where(parts), key, text)
 
     def known(self, key, given, valid, what):
-        """Raise unless every given name is valid."""
+        """Raise unless all of these names are valid."""
         for item in given:
             if not isinstance(item, str) or item not in valid:
                 raise self.fail(key, f"no {what} {item!r}{nearest(item, list(valid))}")
@@ -90,7 +91,7 @@ def _published_lambdas(scope):
 
 
 def _method(scope, label, method):
-    """Resolve a method: its mechanism, whether that is private, its shared fit, and its lambda."""
+    """Resolve a method's mechanism, whether that is private, its shared fit, and its lambda."""
     value, key = scope.value, f"methods.{label}"
     method.setdefault("mechanism", label)
     scope.known(key, [method["mechanism"]], MECHANISMS, "mechanism")
@@ -103,9 +104,9 @@ def _method(scope, label, method):
     except ValueError as error:
         raise scope.fail(key, f"{error}") from None
     lam, lambdas = method.setdefault("lambda", value["lambda"]), value.get("lambda_published")
-    if lam == "rule":  # lambda differs between epsilons
+    if lam == "rule":  # lambda depends on epsilon, so epsilons cannot share a fit
         fit = None
-    # The shared non-private fit, and the options that concern it.
+    # This is the fit without privacy, which methods may share, and the options that concern it.
     method["fit"] = fit and {"name": fit, "options": fit_options(fit, method["options"])}
     if "simulations" in method and ("folds" in value or fit):
         reason = "the experiment has folds" if "folds" in value else "it shares its fit"
@@ -128,7 +129,7 @@ def _method(scope, label, method):
 
 
 def _selected(scope, key, method):
-    """Replace a mechanism by private selection among its runs with the settings of the search's grid."""
+    """Replace a mechanism by private selection among its runs with the settings of a search's grid."""
     if not method["private"]:
         text = f"{method['mechanism']} has no privacy to pay with: give it 'lambda: searched'"
         raise scope.fail(f"{key}.lambda", text)
@@ -147,7 +148,7 @@ def _selected(scope, key, method):
 
 
 def _family(scope, label, method):
-    """Check a family's values against the kinds of their options."""
+    """Check that the values a family varies have the types of their options."""
     key, mechanism = f"methods.{label}", method.get("mechanism", label)
     scope.known(key, [mechanism], MECHANISMS, "mechanism")
     _values(scope, f"{key}.vary", method["vary"], MECHANISMS[mechanism])
@@ -159,7 +160,7 @@ def _family(scope, label, method):
     ):
         for option in method["vary"]:
             if option in names:
-                text = f"the method has {option!r} in {other!r} too: it can stand in one only"
+                text = f"the method has {option!r} in {other!r} too: leave it out of one of them"
                 raise scope.fail(f"{key}.vary", text)
 
 
@@ -179,7 +180,7 @@ def _values(scope, key, grid, mechanism):
 
 
 def _published_grids(scope):
-    """Check the source's grids of searches, and fill in those that a search takes."""
+    """Check each search's grid in the source, and fill in the grids that searches take from it."""
     searches, name = scope.value["searches"], scope.value.get("source")
     stated = {label for label, search in searches.items() if search["published"]}
     if stated and name not in facts.files():
@@ -217,7 +218,7 @@ def _search(scope, label, search, datasets):
         scope, f"{key}.grid", search["grid"], MECHANISMS[methods[search["method"]]["mechanism"]]
     )
     for user in methods.values():
-        # These settings are chosen anew at every epsilon, so epsilons cannot share a fit.
+        # Every epsilon chooses these settings anew, so epsilons cannot share a fit.
         if user.get("search") == label and methods[search["method"]]["private"]:
             user["fit"] = None
 
@@ -236,11 +237,11 @@ def _sweep(scope, label, sweep):
 
 
 def _entry(scope, key, entry, available, datasets):
-    """Resolve one table, figure or analysis. available: the kinds of its section."""
+    """Resolve one table, figure or analysis. available: the kinds in its section."""
     value = scope.value
     scope.known(f"{key}.kind", [entry["kind"]], available, "kind")
     kind = available[entry["kind"]]
-    # an illustration's data need no cells
+    # an illustration has data, but no cells
     valid = datasets if kind.inputs is inputs.DATA else value["datasets"]
     scope.known(f"{key}.datasets", entry.get("datasets", ()), valid, "data set")
     scope.known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
@@ -274,7 +275,7 @@ def _entry(scope, key, entry, available, datasets):
 
 
 def _titles(scope, resolved, datasets):
-    """Fill numbers of the cells into titles, so that they follow an overlay's sizes."""
+    """Fill the cells' numbers into titles, so that these follow an overlay's sizes."""
     for section in kinds.SECTIONS:
         for label, entry in scope.value[section].items():
             try:

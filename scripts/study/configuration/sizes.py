@@ -1,9 +1,8 @@
-"""Finds whether an experiment runs at smaller sizes than its file states. Its results are then no
-findings."""
+"""Finds whether an experiment runs at smaller sizes than its file states. Such results are no findings."""
 
 import math
 
-# Options of analyses that are sizes: a smaller number or a shorter list computes less.
+# These options of analyses are sizes: with a smaller number or a shorter list, less is computed.
 OPTIONS = (
     *("train_size", "train_sizes", "epsilons", "restarts", "replicates", "draws", "resamples"),
     *("simulations", "trials", "repeats", "points", "epochs", "iterations"),
@@ -12,8 +11,10 @@ REPEATED = ("folds", "simulations")
 
 
 def toy(experiments):
-    """Whether all of these experiments, of which there must be one, run at smaller sizes. Nothing recorded
-    stands beside such results."""
+    """Whether there are experiments, and all of them run at smaller sizes.
+
+    The report then shows nothing that is recorded.
+    """
     found = [bool(experiment.values.get("smaller")) for experiment in experiments]
     return bool(found) and all(found)
 
@@ -21,9 +22,9 @@ def toy(experiments):
 def smaller(ours, file):
     """What is smaller in an experiment than in its file, in words; [] if nothing is.
 
-    ours, file: resolved `study.configuration.experiment.Experiment`s, with and without overlays. Other data
-    sets and methods are not smaller, nor are more simulations of fewer draws, since intervals are over
-    simulations.
+    ours, file: the resolved `study.configuration.experiment.Experiment`, with and without overlays. Other
+    data sets and methods do not count as smaller. Nor do more simulations with fewer draws each, because
+    intervals are over simulations.
     """
     (count, what), (of, _) = map(_repeated, (ours, file))
     reductions = _less(what, count, of)

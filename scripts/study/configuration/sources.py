@@ -1,4 +1,4 @@
-"""Files of sources and experiments, and what a source's file adds to its experiments.
+"""Reads files of sources and experiments, and adds a source's claims and readings to its experiments.
 
 config/sources/<key>/ has source.yaml, printed.yaml and experiments. Experiments of no source are in
 config/experiments/. A study has the same folders.
@@ -16,13 +16,14 @@ from study.configuration.validation import (
     wrong_type,
 )
 
-OTHERS = ("source", "printed")  # files in a source's folder that are no experiments
+OTHERS = ("source", "printed")  # files in a source's folder that are not experiments
 
 
 def experiment_files():
-    """Name -> file of every experiment, except templates, whose names begin with a dot or _.
+    """Name -> file of every experiment. Names of templates begin with a dot or _, and are left out.
 
-    A study's file replaces a shipped one. Raises ConfigError if two others have the same name.
+    A study's file replaces a shipped one of the same name. Any other two files of one name raise
+    ConfigError.
     """
     files = {}
     for path in paths.configuration("experiments/*.yaml", "sources/*/*.yaml"):
@@ -43,8 +44,10 @@ def _root(path):
 
 
 def load(experiments=None):
-    """Key -> `study.facts.Source` of every source, or of those that the result of `experiments` names.
-    Raises ConfigError."""
+    """Key -> `study.facts.Source` of the sources that experiments name.
+
+    experiments: a result of `experiments`; None for all sources. Raises ConfigError.
+    """
     sources, files = {}, facts.files()
     if experiments is not None:
         named = [value.get("source") for value, *_ in experiments.values()]
@@ -73,10 +76,10 @@ def load(experiments=None):
 
 
 def experiments(names=None):
-    """Name -> (configuration, sizes, where) of every experiment, or of these, with its source's additions.
+    """Name -> (configuration, sizes, where) of these experiments, with what their sources' files add.
 
-    sizes: name -> changes of the configuration, merged as `settings` are. where: a function from a key's
-    parts to the name of its file. Raises ConfigError.
+    names: None for all. sizes: name -> changes of the configuration, merged as `settings` are. where: a
+    function from a key's parts to the name of its file. Raises ConfigError.
     """
     available, found = experiment_files(), {}
     names = [name for name in available if names is None or name in names]
@@ -94,7 +97,7 @@ def experiments(names=None):
         for size, changes in sizes.items():
             if not isinstance(changes, dict):
                 raise problem(path, f"sizes.{size}", wrong_type("a mapping", changes))
-        source = value.get("source")  # the schema refuses what is no text
+        source = value.get("source")  # the schema refuses values that are not text
         known = (source, name) if isinstance(source, str) else None
         file, sections = given.get(known, (path, {}))
         found[name] = (_with(value, sections), sizes, _where(path, file, sections))
@@ -105,7 +108,7 @@ def experiments(names=None):
 
 
 def concerned(names):
-    """`experiments` of these names, and of those whose results decide their claims and defects."""
+    """`experiments` of these names, and of others whose results decide their claims and defects."""
     read, waiting = {}, {*names}
     available = experiment_files()
     while waiting:
@@ -128,17 +131,17 @@ def _words(value):
 
 
 def _with(value, sections):
-    """An experiment's configuration with the additions of its source's file."""
+    """An experiment's configuration, with what its source's file adds."""
     value = dict(value)
     for section, entries in sections.items():
         own = value.get(section, type(entries)())
-        if isinstance(own, type(entries)):  # the schema refuses others
+        if isinstance(own, type(entries)):  # the schema refuses other types
             value[section] = entries | own if isinstance(own, dict) else entries + own
     return value
 
 
 def _where(path, file, sections):
-    """A function from a key's parts to its file: the experiment's, or that of its source."""
+    """A function from a key's parts to the file that has the key: the experiment's, or its source's."""
 
     def where(parts=()):
         below = sections.get(parts[0]) if parts else None
@@ -151,7 +154,7 @@ def _where(path, file, sections):
 def _given(available, files):
     """(source, experiment) -> (the source's file, section -> what it adds to the experiment).
 
-    available: every experiment's file. files: the file of every source that is read.
+    available: the file of every experiment. files: the file of every source that is read.
     """
     additions = {}
     for key, path in files.items():

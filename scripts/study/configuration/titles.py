@@ -1,8 +1,8 @@
-"""Fills numbers into the titles of tables, figures and analyses, so that they follow overlays.
+"""Fills numbers into the titles of tables, figures and analyses, so that titles follow overlays.
 
 In a title, `{train_size}` and `{epsilon}` stand for the training sizes and finite epsilons of the entry's
-cells, and `{data}` for the names of its data sets up to their first comma. Any other name is an option of
-the entry, or of the analysis that it shows.
+cells. `{data}` stands for the names of its data sets, each up to its first comma. Any other name is an
+option of the entry, or of the analysis that it shows.
 """
 
 import re
@@ -10,12 +10,12 @@ import re
 from study import canonical
 from study.configuration.validation import nearest
 
-# Braces of TeX follow a command, an index or an exponent: $\hat{y}$, $R^{2}$.
+# Braces of TeX, as in $\hat{y}$ and $R^{2}$, follow a command, an index or an exponent.
 FIELD = re.compile(r"(?<![\w\\^}])\{(\w+)\}")
 
 
 def filled(experiment, entry, datasets):
-    """The entry's title with its fields filled in. Raises ValueError for an unknown field.
+    """The entry's title, in which every field is filled in. Raises ValueError for an unknown field.
 
     experiment: `study.configuration.experiment.Experiment`. entry: one of its tables, figures, analyses.
     datasets: name -> configuration of every data set.
@@ -32,7 +32,7 @@ def filled(experiment, entry, datasets):
 
 
 def _values(experiment, entry):
-    """Name -> text of the fields that a title may have."""
+    """Name -> text of every field that a title may have."""
     shown = experiment.analyses.get(entry.get("analysis"), {}).get("options", {}) | entry["options"]
     values = {}
     for name, value in shown.items():
@@ -58,7 +58,7 @@ def _data(experiment, entry, datasets):
 
 
 def _spelled(numbers):
-    """One number, two numbers, or the ends of several: "14,000", "0.1 and 1", "100 to 4,000"."""
+    """One number, two numbers, or the range of several: "14,000", "0.1 and 1", "100 to 4,000"."""
     distinct = sorted(set(numbers))
     texts = [f"{n:,}" if isinstance(n, int) else canonical.epsilon(n) for n in distinct]
     if len(texts) < 3:

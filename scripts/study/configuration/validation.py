@@ -19,20 +19,20 @@ import yaml
 from study import canonical, paths
 
 SCHEMAS = paths.HOME / "workflow/schemas"
-LISTED = 700  # characters of valid names that a message has at most
-LARGEST = 10**300  # beyond it, integers become no floats
+LISTED = 700  # the most characters of valid names in a message
+LARGEST = 10**300  # larger integers do not become floats
 NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
 
 
 class ConfigError(Exception):
-    """One sentence on one line that says why a configuration cannot run."""
+    """One sentence, on one line, that says why a configuration cannot run."""
 
     def __str__(self):
         return "\\n".join(super().__str__().splitlines())
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """Refuses duplicate keys, of which PyYAML would use the last."""
+    """Refuses duplicate keys, where PyYAML would silently use the last one."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -47,7 +47,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
 
 
 def read_yaml(path):
-    """A YAML mapping, {} for an empty file."""
+    """Read a YAML mapping; {} for an empty file."""
     path = Path(path)
     try:
         value = yaml.load(path.read_text(encoding="utf-8"), _Loader)
@@ -68,15 +68,15 @@ def read_yaml(path):
 
 
 def in_file(path):
-    """The argument `where` of `validate` for keys that all come from one file."""
+    """The argument `where` of `validate`, if all keys come from one file."""
     return lambda key=(): str(path)
 
 
 def origin(path, files, config, other="--config"):
-    """The file that a key of Snakemake's merged configuration comes from, `other` if it is from none.
+    """The file that a key of Snakemake's merged configuration comes from; `other` if it is in no file.
 
-    path: the key's parts; the last may exist in no file. files: name -> content of
-    `workflow.configfiles`: overlays, of which a later one wins, and then the default.
+    path: the key's parts; the last part may be in no file. files: name -> content of
+    `workflow.configfiles`. Overlays come first, of which a later one wins, and then the default.
     """
     names = list(files)
     merged = follow(config, path)[0]
@@ -93,7 +93,7 @@ def origin(path, files, config, other="--config"):
 
 
 def follow(value, path):
-    """The value at `path`, or at the deepest part of it that exists, and the depth of that part."""
+    """(value, depth) of the deepest part of `path` that exists."""
     for depth, part in enumerate(path):
         try:
             value = value[part]
@@ -108,7 +108,7 @@ def _relative(file):
 
 
 def nearest(name, valid):
-    """ "; did you mean 'x'?", or the valid names if none is similar."""
+    """The end of a message: "; did you mean 'x'?", or the valid names if none is similar."""
     near = get_close_matches(str(name), [str(v) for v in valid], n=1)
     if near:
         return f"; did you mean {near[0]!r}?"
@@ -117,7 +117,8 @@ def nearest(name, valid):
 
 
 def merge(base, changes):
-    """A copy of `base` with `changes`: mappings are merged, other values replaced, and null removes."""
+    """A copy of `base` with `changes`. Mappings are merged, other values are replaced, and null removes a
+    key."""
     merged = copy.deepcopy(base)
     for key, value in changes.items():
         if value is None:
@@ -131,16 +132,16 @@ def merge(base, changes):
 
 
 def validate(value, schema_name, where):
-    """Return `value` with defaults filled in. Raises ConfigError for its first problem.
+    """Fill in defaults, and return `value`. Raises ConfigError for the first problem.
 
     where: the file's name, or a function from a key's parts to the name of its file.
     """
     where = where if callable(where) else in_file(where)
-    if schema_name != "source":  # its tables may have numbers as keys
+    if schema_name != "source":  # sources may have numbers as keys of their tables
         _check_plain(value, (), where)
     validator = _validator(schema_name)
     errors = validator.iter_errors(value)
-    # A misspelt key comes before the key that is missing because of it.
+    # A misspelt key is reported before the required key that is missing because of it.
     order = [
         ([str(part) for part in e.absolute_path], e.validator != "additionalProperties", k, e)
         for k, e in enumerate(errors)
@@ -160,14 +161,15 @@ def _validator(schema_name):
 
 
 def problem(source, key, text):
-    """The ConfigError that names file and key. key: "" if the problem is the whole file."""
+    """A ConfigError that names file and key. key: "" if the problem is the whole file."""
     return ConfigError(f"{source}: {key + ': ' if key else ''}{text}")
 
 
 def _check_plain(value, path, where):
-    """Refuse values that YAML makes of unquoted text, and numbers that are not finite.
+    """Refuse values that YAML makes of unquoted text, such as true for yes, and numbers that are not
+    finite.
 
-    An option may be infinite, such as an epsilon without privacy or a check's threshold.
+    An option may be infinite, for instance an epsilon without privacy, or a check's threshold.
     """
 
     def refuse(text):
@@ -192,7 +194,7 @@ def _check_plain(value, path, where):
 
 
 def check_text_numbers(options, source, key):
-    """Refuse text that was meant as a number: YAML reads 1e-6 as text, 1.0e-6 as a number."""
+    """Refuse text that was meant as a number. YAML reads 1e-6 as text, and 1.0e-6 as a number."""
     items = options.items() if isinstance(options, dict) else enumerate(options)
     for name, value in items:
         inner = f"{key}.{name}" if isinstance(name, str) else f"{key}[{name}]"
@@ -233,13 +235,13 @@ def _show(value):
 
 
 def wrong_type(expected, value):
-    """A message for a value of another type than expected."""
+    """An error message for a value of a wrong type."""
     shown = "" if value is None or isinstance(value, (dict, list)) else f" ({_show(value)})"
     return f"must be {expected}, not {kind_of(value)}{shown}"
 
 
 def in_yaml(value):
-    """A value as YAML can read it: a number with an exponent has a decimal point."""
+    """A value in a spelling that YAML reads back. A number with an exponent gets a decimal point."""
     if isinstance(value, float) and math.isfinite(value):
         mantissa, e, exponent = canonical.number(value).partition("e")
         return f"{mantissa}{'.0' if e and '.' not in mantissa else ''}{e}{exponent}"
@@ -267,7 +269,7 @@ _NAMES = {
 
 
 def _problem(error):
-    while error.context:  # of alternatives, the one that matches the most
+    while error.context:  # of several alternatives, report the one that fits best
         error = max(error.context, key=lambda e: len(e.absolute_path))
     value, limit = error.instance, error.validator_value
     if error.validator == "additionalProperties":

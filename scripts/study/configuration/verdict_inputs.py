@@ -1,4 +1,4 @@
-"""Files that decide an experiment's published values, claims and defects."""
+"""Finds the files that decide an experiment's published values, claims and defects."""
 
 from dp.mechanisms import MECHANISMS
 from study import paths
@@ -7,7 +7,7 @@ from study.configuration.experiment import data_path
 
 
 def of_comparisons(experiment):
-    """Files with the values of this run that published values are compared with."""
+    """Results of this run that published values are compared with."""
     specs = experiment.published.values()
     cells = [spec for spec in specs if not spec.get("analysis") and not spec.get("table")]
     analyses = {spec.get("analysis") for spec in specs}
@@ -24,7 +24,7 @@ def of_comparisons(experiment):
 
 
 def prepared(experiments):
-    """Records of the data sets on which values are compared, which have their numbers of rows."""
+    """Records of the data sets on which values are compared. They have the numbers of rows."""
     return sorted(
         {
             data_path(cell.dataset, "json")
@@ -36,7 +36,7 @@ def prepared(experiments):
 
 
 def of_readings(experiment, readings):
-    """Tables, analyses and tuning that decide entries of the main experiment and of each reading."""
+    """The tables, analyses and tunings that decide entries, of the main experiment and of each reading."""
     wanted = [(experiment, needs.decided(experiment, readings))]
     wanted += [(reading, (reading.published, reading.claims)) for reading in readings]
     files = []
@@ -51,8 +51,10 @@ def of_readings(experiment, readings):
 
 
 def checks(experiment, section):
-    """Every check that decides the claims, or the defects, unless it names an analysis or a table which
-    this run does not have. Printed values are decided without one."""
+    """The checks that decide the claims or the defects.
+
+    A check is left out if it names an analysis or a table that this run does not have.
+    """
     return [
         check
         for entry in experiment.values[section].values()
@@ -63,8 +65,8 @@ def checks(experiment, section):
 
 
 def of_checks(experiment, section, listed):
-    """Files that these checks read. listed: the experiments of this run, which a check may name."""
-    decided_from = needs.of_checks(experiment, checks(experiment, section))  # draw by draw
+    """The files that these checks read. listed: this run's experiments, which a check may name."""
+    decided_from = needs.of_checks(experiment, checks(experiment, section))  # paired draws
     files = {experiment.run_path(c): None for c in experiment.cells() if c in decided_from}
     if reads_compared(experiment, section):
         files[paths.COMPARED(experiment=experiment.folder)] = None
@@ -77,7 +79,7 @@ def of_checks(experiment, section, listed):
 
 
 def reads_compared(experiment, section):
-    """Whether entries of a section are decided by printed numbers beside ours."""
+    """Whether the entries of a section depend on printed numbers beside ours."""
     if section == "published" or any("given" in e for e in experiment.values[section].values()):
         return True
     return any(
@@ -87,7 +89,7 @@ def reads_compared(experiment, section):
 
 
 def modules_of_checks(experiment, section):
-    """Modules that these checks load by name: their own, and those of mechanisms."""
+    """The modules that these checks load by name: their own, and those of mechanisms."""
     modules = set()
     for check in checks(experiment, section):
         kind = kinds.CHECKS[check["kind"]]

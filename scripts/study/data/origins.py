@@ -1,4 +1,4 @@
-"""What the configuration says of data sets: files, addresses, labels, numbers of rows."""
+"""Checks what the configuration says of data sets: files, addresses, labels and numbers of rows."""
 
 import contextlib
 import glob
@@ -18,7 +18,7 @@ from study.data.readers_table import is_parquet, is_pickle
 
 FILES = paths.HOME / "config/files.yaml"
 KINDS = ("simulate", "sklearn", "csv", "idx", "sparse")
-# Keys of the files that a source of this kind names.
+# A source of this kind names its files by these keys.
 NAMED_FILES = {
     "idx": ("images", "labels", "test_images", "test_labels"),
     "sparse": ("vectors", "topics"),
@@ -26,9 +26,9 @@ NAMED_FILES = {
 
 
 def resolve(name, entry, files):
-    """Replace names of files and addresses in a data set's source by paths, and add addresses to `files`.
+    """Replace names of files and addresses in a source by paths, and add the addresses to `files`.
 
-    files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError, which begins with the key.
+    files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError; its text begins with the key.
     """
     source = entry["source"]
     _check_kind(source)
@@ -53,7 +53,7 @@ def resolve(name, entry, files):
 
 
 def _named_files(source):
-    """(kind, key, file) of each file that a source with several files names."""
+    """(kind, key, file) of each file, for a source that names several files."""
     return [
         (kind, key, source[kind][key])
         for kind, keys in NAMED_FILES.items()
@@ -71,7 +71,7 @@ def _resolve_csv(name, source, files):
     source["csv"] = tables[0] if len(tables) == 1 else tables
     _check_format(source, files)
     if "rows" not in source and not downloads:
-        # An error is reported when the file is read.
+        # The job that reads the file reports this error.
         with contextlib.suppress(ValueError):
             rows = readers.count_rows(source)
             if rows:
@@ -79,7 +79,7 @@ def _resolve_csv(name, source, files):
 
 
 def _places(name, file, source, files):
-    """The paths that a file's name, address or pattern stands for; a download is added to `files`."""
+    """The paths that a file's name, address or pattern stands for. A download is added to `files`."""
     if file in files:
         return [f"{paths.RAW}/{file}"]
     if "://" in file:
@@ -88,12 +88,12 @@ def _places(name, file, source, files):
         if "sha256" in source:
             files[own]["sha256"] = source["sha256"]
         return [f"{paths.RAW}/{own}"]
-    # pathlib takes no absolute pattern. A pattern without matches stays, for messages.
+    # pathlib takes no absolute pattern. A pattern without matches stays, so that messages can name it.
     return [file] if Path(file).exists() else sorted(glob.glob(file)) or [file]  # noqa: PTH207
 
 
 def _check_format(source, files):
-    """Add a pickle's checksum to the source, and refuse options for text if the file is no text."""
+    """Add a pickle's checksum to the source, and refuse options for text if the file is not text."""
     tables = readers.table_files(source)
     for path in tables:
         if is_pickle(path):
@@ -110,7 +110,7 @@ def _check_format(source, files):
 
 
 def source_files(source):
-    """The files that a data set is read from, by their keys."""
+    """Key -> file that a data set is read from."""
     if "csv" in source:
         tables = readers.table_files(source)
         return {f"csv[{k}]" if len(tables) > 1 else "csv": path for k, path in enumerate(tables)}
@@ -118,13 +118,13 @@ def source_files(source):
 
 
 def own_files(source, files):
-    """The files that are not downloaded: they must be where the configuration says."""
+    """Key -> file that is not downloaded. It must be where the configuration says."""
     downloads = {f"{paths.RAW}/{name}" for name in files}
     return {key: path for key, path in source_files(source).items() if path not in downloads}
 
 
 def check_own_files(entry, files):
-    """Raise ValueError, as `resolve` does, unless own files exist, and a CSV has the columns."""
+    """Raise ValueError, as `resolve` does, unless a source's own files exist, and a CSV has the columns."""
     for key, path in own_files(entry["source"], files).items():
         try:
             Path(path).open("rb").close()
@@ -163,7 +163,8 @@ def _check_kind(source):
 
 
 def _check_labels(entry):
-    """Check that there are two classes (`positive`), or more with known names, or a target (a number)."""
+    """Check that there are two classes (`positive`), several named classes, or a target that is a
+    number."""
     if "target" in entry:
         for key in ("label", "positive", "classes"):
             if key in entry:
@@ -220,7 +221,7 @@ def _check_columns(entry):
 
 
 def _missing_problem(entry, column, value):
-    """The problem with the value for a column's missing cells, None if there is none."""
+    """What is wrong with the value for a column's missing cells; None if nothing is."""
     bounds, categories = entry.get("bounds"), entry.get("categories", {})
     if column in categories:
         known = list(map(str, categories[column]))
@@ -239,7 +240,7 @@ def _missing_problem(entry, column, value):
 
 
 def _check_mixture(source):
-    """Check that means, deviations and shift of a mixture have the same number of columns."""
+    """Check that means, deviations and shift of a mixture have equally many columns."""
     if source.get("simulate") != "mixture":
         for key in ("components", "public_rows", "public_shift"):
             if key in source:
@@ -261,12 +262,12 @@ def _check_mixture(source):
 
 
 def step_problem(name, options):
-    """The problem with a preparation step or its options, None if there is none."""
+    """What is wrong with a preparation step or its options; None if nothing is."""
     if name not in STEPS:
         return f"no step {name!r}{nearest(name, STEPS)}"
     parameters = inspect.signature(STEPS[name].apply).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return None  # options are column names, checked where the columns are known
+        return None  # its options name columns, which are not known yet
     valid = [key for key in parameters if key not in ("table", "rng")]
     for key in options:
         if key not in valid:
@@ -278,7 +279,7 @@ def step_problem(name, options):
 
 
 def prepared_rows(entry):
-    """Number of private training rows after the preparation, None if the configuration does not say."""
+    """The number of private training rows after the preparation; None if the configuration does not say."""
     selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
     selects = selects or "drop" in entry.get("missing", {}).values()
     source = entry["source"]
@@ -287,9 +288,9 @@ def prepared_rows(entry):
 
 
 def public_facts(entry):
-    """The bounds, columns and classes that the preparation will record, as far as they are known before.
+    """The bounds, columns and classes that the preparation will record, as far as they are known before it.
 
-    They come from a row of ones that goes through the steps. If only the file knows its columns, or a step
+    They come from a row of ones that goes through the steps. If only the file names the columns, or a step
     is fitted on rows, they are those of ten columns and a bound of 1.
     """
     source = entry["source"]
@@ -315,7 +316,7 @@ def public_facts(entry):
 
 
 def _stand_in(entry):
-    """A row of ones after all steps that do not select rows, None if columns are not named."""
+    """A row of ones after all steps that do not select rows; None if columns have no names."""
     source, steps = entry["source"], [*entry["steps"]]
     constants = next((step[key] for step in steps for key in step if "constants" in key), ())
     named = tuple(source.get("features") or entry.get("bounds") or constants)
@@ -339,10 +340,10 @@ def _stand_in(entry):
 
 
 def data_bytes(entry):
-    """Bytes of all rows as floats, 0 if the configuration does not say enough.
+    """The size of all rows as floats, in bytes; 0 if the configuration does not say enough.
 
-    For a table, they are those of its listed numbers and categories. If none is listed, they are the size
-    of the file: a number and its delimiter take two characters or more, and mostly eight.
+    A table's columns are its listed numbers and categories. If none are listed, the result is the size of
+    the file. A number and its delimiter take two characters or more, and mostly eight.
     """
     source = entry["source"]
     rows = source.get("rows", 0) + source.get("holdout", 0) + source.get("public_rows", 0)
@@ -362,7 +363,7 @@ def data_bytes(entry):
 
 
 def has_public_rows(entry):
-    """Whether some of a data set's rows are public."""
+    """Whether some rows of a data set are public."""
     return "public_share" in entry or entry["source"].get("public_rows", 0) > 0
 
 

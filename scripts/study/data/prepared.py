@@ -1,4 +1,4 @@
-"""Prepared rows for jobs. Integers stay integers until a job reads them as floats."""
+"""Reads prepared rows for jobs. Integers stay integers until a job reads them as floats."""
 
 import json
 import zipfile
@@ -9,12 +9,12 @@ import numpy as np
 from dp.data.examples import Rows
 from dp.data.preparation import PutOff
 
-# bytes; larger arrays are mapped into memory, and larger parts are read in blocks if possible
+# bytes; larger arrays are mapped into memory, and larger parts are read in blocks where possible
 LARGE = 1 << 28
 
 
 def read_arrays(path):
-    """The arrays of an .npz by name. Large ones are mapped into memory, read-only."""
+    """Name -> array of an .npz. Large arrays are mapped into memory, read-only."""
     content = {}
     with np.load(path) as arrays, path.open("rb") as file:
         for entry in arrays.zip.infolist():
@@ -27,8 +27,8 @@ def read_arrays(path):
 
 
 def _map(path, file, offset):
-    """The array of an uncompressed .npy in a zip file. offset: of its header there."""
-    file.seek(offset + 26)  # lengths of the name and of the extra field, which end the header
+    """Map the array of an uncompressed .npy in a zip file. offset: where its header begins."""
+    file.seek(offset + 26)  # the header ends with these two lengths, the name and the extra field
     file.seek(sum(np.frombuffer(file.read(4), "<u2").tolist()), 1)
     version = np.lib.format.read_magic(file)
     read_header = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
@@ -40,8 +40,8 @@ def _map(path, file, offset):
 class Prepared:
     """The content of a prepared data set's .npz.
 
-    X, y: training rows as they are stored; labels are -1 and 1, or class numbers. `floats` gives rows after
-    the deferred steps. Further data sets drawn from the same distribution are the parts "replicate1" and so
+    X, y: training rows as they are stored; labels are -1 and 1, or class numbers. `floats` returns rows
+    after the deferred steps. Further data sets from the same distribution are the parts "replicate1" and so
     on.
     """
 
@@ -65,26 +65,27 @@ class Prepared:
 
     @property
     def replicates(self):
-        """Names of the parts that are data sets drawn from one distribution, [""] if there is one."""
+        """The parts that are data sets drawn from one distribution; [""] if there is one."""
         count = sum(name.startswith("X_replicate") for name in self.arrays)
         return ["", *(f"replicate{k + 1}" for k in range(count))]
 
     def large(self, rows=None, part=""):
-        """Whether the floats of these rows (a sequence; None for all) of a part are LARGE."""
+        """Whether some rows of a part take more than LARGE bytes as floats. rows: a sequence; None for
+        all."""
         X = self.arrays[f"X_{part}" if part else "X"]
         return 8 * X.shape[1] * len(X if rows is None else rows) > LARGE
 
     def floats(self, rows=None, part="", in_blocks=False):
-        """X (n, d) floats and y (n,) of the rows (None for all) of a part: "", "test", "holdout".
+        """X (n, d) and y (n,) as floats, for some rows of a part. part: "", "test" or "holdout".
 
-        in_blocks: whether the caller only slices X. If so, a large X is `dp.data.examples.Rows`, and `rows`
-        is sorted into the file's order.
+        rows: a sequence; None for all. in_blocks: whether the caller only slices X. If so, a large X is
+        `dp.data.examples.Rows`, and this function sorts `rows` into the file's order.
         """
         suffix = f"_{part}" if part else ""
         X, y = self.arrays[f"X{suffix}"], self.arrays[f"y{suffix}"]
         if in_blocks and self.large(rows, part):
             rows = np.arange(len(X)) if rows is None else rows
-            rows.sort()  # in place, because a copy of very many numbers takes much memory
+            rows.sort()  # in place, because a copy of many row numbers would take much memory
             return Rows(X, rows, self.later.apply), y[rows]
         if rows is not None:
             X, y = X[rows], y[rows]

@@ -1,4 +1,4 @@
-"""Reads data sets from files and from scikit-learn. Messages name file, column and row."""
+"""Reads data sets from files and from scikit-learn. Error messages name file, column and row."""
 
 import json
 import math
@@ -15,23 +15,23 @@ from study.data.readers_sparse import read_documents
 from study.data.readers_table import read_blocks
 from study.data.readers_text import brief, listed
 
-# Classes of the data sets that come with scikit-learn and have more than two.
+# The classes of data sets in scikit-learn that have more than two.
 BUNDLED_CLASSES = {
     "digits": tuple("0123456789"),
     "iris": ("setosa", "versicolor", "virginica"),
     "wine": ("class_0", "class_1", "class_2"),
 }
-# Options of scikit-learn's loaders, for unscaled measurements.
+# Options with which scikit-learn's loaders return unscaled measurements.
 BUNDLED_OPTIONS = {"diabetes": {"scaled": False}}
 
 FORMAT = ("member", "delimiter", "names", "comment", "sha256")  # keys of a table's source
 
-MISSING = ("", "nan", "na", "n/a", "null")  # texts that are not labels
+MISSING = ("", "nan", "na", "n/a", "null")  # these texts are not labels
 DROPPED = "rows dropped"
 # Premises of guarantees.
 BOTH = "that rows of both labels occur (data with one label are refused)"
 COMPLETE = "how many rows have no missing cell (a record that comes to lack one can change it)"
-EMPTY = (*MISSING, "?")  # missing cells, if the configuration says what replaces them
+EMPTY = (*MISSING, "?")  # cells that count as missing, if the configuration says what replaces them
 
 
 def read(entry, dataset, counts=None):
@@ -80,14 +80,15 @@ def read(entry, dataset, counts=None):
 
 
 def label_column(entry):
-    """The column of the label or of the target, None if no key names one."""
+    """The column of the label or of the target; None if the entry names neither."""
     return entry["target"]["column"] if "target" in entry else entry.get("label")
 
 
 def target(values, spec):
-    """y and target of a `Table`: numbers or their logarithms, clipped to public bounds, mapped to [-1, 1].
+    """(y, target) of a `Table`. Numbers, or their logarithms, are clipped to public bounds and mapped to
+    [-1, 1].
 
-    It costs no privacy, because every number is treated by itself.
+    This costs no privacy, because every number is transformed by itself.
     """
     low, high = spec["bounds"]
     values = np.asarray(values, dtype=float)
@@ -100,7 +101,7 @@ def target(values, spec):
 
 
 def one_hot_columns(entry):
-    """Names of the columns of each categorical feature."""
+    """The names of the columns that each categorical feature becomes."""
     return tuple(
         tuple(f"{name}={category}" for category in categories)
         for name, categories in entry.get("categories", {}).items()
@@ -108,7 +109,7 @@ def one_hot_columns(entry):
 
 
 def class_numbers(labels, classes, where):
-    """Index of each label (compared as text) among the public classes. Raises ValueError for others."""
+    """The index of each label, compared as text, among the public classes. Raises ValueError for others."""
     names = [str(name) for name in classes]
     labels = list(map(str, labels))
     number = {name: k for k, name in enumerate(names)}
@@ -121,7 +122,7 @@ def class_numbers(labels, classes, where):
 
 
 def label_pair(positive):
-    """Names of the labels -1 and 1."""
+    """The names of the labels -1 and 1."""
     if isinstance(positive, dict):
         return f"at most {positive['above']}", f"above {positive['above']}"
     first = str(positive[0] if isinstance(positive, list) else positive)
@@ -129,7 +130,7 @@ def label_pair(positive):
 
 
 def two_classes(labels, positive, where):
-    """+1 for labels that are `positive`, -1 for others. Both must occur, so `BOTH` is a premise.
+    """+1 for labels that are `positive`, and -1 for others. Both must occur, so `BOTH` is a premise.
 
     Text is compared as text, true and false in any case, numbers by value: 1 is 1.0. If `positive` is a
     list, all labels in it are positive. If it is {"above": number}, all larger numbers are.
@@ -167,7 +168,7 @@ def _is_label(label, positive):
 
 
 def table_files(source):
-    """Paths of the files of a table."""
+    """The paths of a table's files."""
     return [source["csv"]] if isinstance(source["csv"], str) else source["csv"]
 
 
@@ -176,7 +177,7 @@ def _format(source):
 
 
 def check_columns(entry):
-    """Raise ValueError unless an entry's tables have rows and the columns that it names."""
+    """Raise ValueError unless an entry's tables have rows, and the columns that the entry names."""
     source = entry["source"]
     named = label_column(entry), entry.get("bounds"), entry.get("categories")
     names = source.get("names")
@@ -195,7 +196,7 @@ def _check_rows(path, rows, names):
 
 
 def count_rows(source):
-    """Rows of a table without its header."""
+    """The number of rows of a table, without its header."""
     return sum(
         len(rows)
         for path in table_files(source)
@@ -216,14 +217,15 @@ def read_csv(
 ):
     """X, labels and feature names of a table, or of several tables (a sequence of paths).
 
-    label: the label's column. numbers: whether it holds numbers. columns: the numeric features; by default
+    label: the label's column. numbers: whether it holds numbers. columns: the numeric features, by default
     all columns without another role. categories: column name -> its public list of categories, each of
-    which becomes a feature "name=category" of zeros and ones. missing: column name (or "*" for every other)
-    -> the value of its missing cells, or "drop" to leave the row out. counts: a Counter of such cells by
-    column, and of "rows dropped". format: see `study.data.readers_table`.
+    which becomes a feature "name=category" of zeros and ones. missing: column name, or "*" for all others
+    -> the value that replaces missing cells, or "drop" to leave the row out. counts: a Counter of missing
+    cells by column, and of "rows dropped". format: see `study.data.readers_table`.
 
-    Raises ValueError with file, column and row (the first line is row 1) for a missing column, a repeated
-    name, a short or long row, an empty cell, an unknown category, or a cell that is no finite number.
+    Raises ValueError for a missing column, a repeated name, a short or long row, an empty cell, an unknown
+    category, or a cell that is no finite number. The message has file, column and row; the first line is
+    row 1.
     """
     paths = [path] if isinstance(path, str | Path) else path
     categories = {name: list(map(str, known)) for name, known in (categories or {}).items()}
@@ -231,7 +233,7 @@ def read_csv(
     counts = Counter() if counts is None else counts
     first = None  # the first file's columns
     blocks, labels = [], []
-    problem, empty = "", {}  # the first problem, and columns with unexplained empty cells
+    problem, empty = "", {}  # the first problem, and the columns whose empty cells have no rule
     for path in paths:
 
         def choose(known, path=path):
@@ -267,7 +269,7 @@ def read_csv(
             labels.extend(block_labels[block.kept].tolist())
         _check_rows(path, read, format.get("names"))
     if problem:
-        # all columns, so that the entry needs one edit
+        # The message names all such columns, so that the user edits the entry once.
         rules = ", ".join(f"{name}: drop" for name in empty)
         raise ValueError(
             f"{problem}; `missing: {{{rules}}}` leaves out the rows without a value, and another value "
@@ -305,7 +307,8 @@ def _check_names(path, known, label, columns, categories, delimiter, names):
 
 
 def other_delimiter(known, delimiter, name):
-    """The character that separates a column's name from others in a header line, as YAML; None if none."""
+    """The character that separates a column's name from others in a header line, in YAML; None if there is
+    none."""
     for other in ",;\t|".replace(delimiter, ""):
         if name in [part.strip(' "') for part in delimiter.join(known).split(other)]:
             return json.dumps(other)
@@ -313,7 +316,7 @@ def other_delimiter(known, delimiter, name):
 
 
 def _joined(blocks):
-    """Blocks of rows as one array. The memory of each is freed when it is copied."""
+    """Join blocks of rows into one array. Each block's memory is freed when it has been copied."""
     if len(blocks) == 1:
         return blocks[0]
     X = np.empty((sum(map(len, blocks)), blocks[0].shape[1]))
@@ -326,14 +329,14 @@ def _joined(blocks):
 
 
 class _Block:
-    """The cells of a block, taken column by column."""
+    """The cells of a block. They are converted column by column."""
 
     def __init__(self, rows, columns, missing):
         self.rows, self.columns, self.missing = rows, columns, missing
         self.kept = np.ones(len(rows), bool)
         self.counts = Counter()  # missing cells by column
-        self.problems = []  # (row, what is wrong with its cell, whether it is empty)
-        self.empty = {}  # columns with empty cells and no rule, in order
+        self.problems = []  # (row, problem of its cell, whether the cell is empty)
+        self.empty = {}  # columns with empty cells but without a rule for them, in order
 
     def take(self, name, convert, dtype=float):
         """Convert a column's cells. `convert` is called once per distinct text, and may raise
@@ -384,7 +387,7 @@ def _number(text):
 
 
 def _category(known):
-    """The function from a category to its number."""
+    """A function from a category to its number."""
     number = {name: k for k, name in enumerate(known)}
 
     def convert(text):
@@ -404,17 +407,17 @@ def _label(text):
 
 
 def read_sklearn(name, features=None):
-    """X, class names (or a target's numbers) and feature names of scikit-learn's data.
+    """X, class names (or a target's numbers) and feature names of a data set in scikit-learn.
 
-    features: those to keep, in this order; None for all.
+    features: the ones to keep, in this order; None for all.
     """
-    from sklearn import datasets  # 1.8 s to import: only for these data sets
+    from sklearn import datasets  # takes 1.8 s, so only these data sets import it
 
     bunch = getattr(datasets, f"load_{name}")(**BUNDLED_OPTIONS.get(name, {}))
     names = bunch.target
     if "target_names" in bunch:
         names = [str(bunch.target_names[k]) for k in bunch.target]
-    # Pixels are whole numbers from 0 to 16: a byte each, as in an image file.
+    # Pixels are integers from 0 to 16, stored as bytes like those of an image file.
     X = np.asarray(bunch.data, dtype=np.uint8 if name == "digits" else float)
     columns = [str(c) for c in bunch.feature_names]
     for feature in features or ():

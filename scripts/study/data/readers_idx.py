@@ -1,4 +1,4 @@
-"""Reads IDX files, the format of MNIST: magic number, sizes, then unsigned bytes, compressed or not."""
+"""Reads IDX, the format of MNIST: a magic number, sizes, and unsigned bytes, possibly compressed."""
 
 import gzip
 import math
@@ -13,7 +13,7 @@ UNSIGNED_BYTE = 0x08  # the only type of the four MNIST files
 
 
 def read_idx(path, dimensions):
-    """An array of unsigned bytes with `dimensions` axes.
+    """Read an array of unsigned bytes with `dimensions` axes.
 
     The format is two zero bytes, the type, the number of axes, the length of each axis as four bytes with
     the most significant first, and the values. Raises ValueError for other files.

@@ -1,4 +1,5 @@
-"""Reads documents in the format of RCV1 (Lewis, Yang, Rose, Li, JMLR 5, 2004): weights of terms, topics."""
+"""Reads documents in the format of RCV1 (Lewis, Yang, Rose, Li, JMLR 5, 2004): topics and weights of
+terms."""
 
 import math
 
@@ -6,12 +7,14 @@ import numpy as np
 
 from study.data.readers_text import brief, open_text
 
-# Shifts and factors that scatter neighbouring numbers (splitmix64; Steele, Lea, Flood, OOPSLA 2014).
+# Shifts and factors of a hash that scatters neighbouring numbers (splitmix64; Steele, Lea, Flood, OOPSLA
+# 2014).
 SPLITMIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def read_documents(source):
-    """(X (n, columns), labels (n,), names of the columns), one row per line of `vectors`, in that order.
+    """(X (n, columns), labels (n,), names of the columns). There is one row per line of `vectors`, in that
+    order.
 
     Lines of `vectors` are "<document> <term>:<weight> ..", those of `topics` "<topic> <document> 1". A
     label is the topic, or "not <topic>". Raises ValueError with file and line for anything else.
@@ -39,8 +42,11 @@ def read_documents(source):
 
 
 def fold(numbers, columns):
-    """Column and sign of terms, from their numbers alone. This hash looks at no row, and keeps inner
-    products in the mean (Weinberger, Dasgupta, Langford, Smola, Attenberg, ICML 2009)."""
+    """The column and sign of each term, from the terms' numbers alone.
+
+    This hash looks at no row. On average it keeps inner products (Weinberger, Dasgupta, Langford, Smola,
+    Attenberg, ICML 2009).
+    """
     mixed = numbers.astype(np.uint64)
     for shift, factor in SPLITMIX:
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -49,7 +55,7 @@ def fold(numbers, columns):
 
 
 def _documents(path, topic):
-    """The documents that have the topic."""
+    """The documents with this topic."""
     documents = {document for _, name, document, *_ in _lines(path, least=2) if name == topic}
     if not documents:
         raise ValueError(f"{path}: no document has the topic {topic!r}")
@@ -57,7 +63,7 @@ def _documents(path, topic):
 
 
 def _lines(path, least=1):
-    """(place, words) of each line."""
+    """(place for messages, words) of each line."""
     with open_text(path) as text:
         for number, line in enumerate(text, 1):
             words = line.split()

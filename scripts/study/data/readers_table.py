@@ -1,8 +1,8 @@
 """Reads tables in blocks of rows: CSV text, Parquet, and pandas' pickles with known content.
 
-A block has the numbers of its rows (the first line of a file is row 1) and its columns by name. A column is
-an array of finite or missing (NaN) floats if all cells are numbers, and otherwise a pair (codes, texts)
-with the cells texts[codes].
+A block has the numbers of its rows, where a file's first line is row 1, and its columns by name. A column
+of numbers is an array of floats, in which NaN is a missing cell. Any other column is a pair (codes, texts),
+and its cells are texts[codes].
 """
 
 import csv
@@ -17,7 +17,7 @@ import numpy as np
 
 from study.data.readers_text import AGAIN, open_text
 
-BLOCK = 1 << 23  # characters of a CSV file at a time
+BLOCK = 1 << 23  # characters of a CSV file that are read at a time
 BLOCK_ROWS = 1 << 16
 PLAIN_DELIMITERS = (",", ";", "\t", "|", ":")
 PICKLE = re.compile(r"\.(pkl|pickle)(\.\w+)?$")
@@ -33,7 +33,7 @@ def is_parquet(path):
 
 
 def read_blocks(path, choose, *, sha256=None, **csv_options):
-    """Blocks (row numbers, columns) of a file.
+    """Read a file in blocks (row numbers, columns).
 
     choose: a function from the names of all columns to (names of numeric columns, names of text columns).
     If it names none, rows are only counted. sha256: of a pickle. csv_options: member, delimiter, names and
@@ -64,7 +64,7 @@ def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment
             for lines in blocks:
                 while comment and names and lines.startswith(comment):
                     lines, read = lines.partition("\n")[2], read + 1
-                names = None  # comments are only at the top
+                names = None  # comments may stand only at the top
                 parts = _parts(lines, delimiter)
                 if parts is None:
                     rest = map(io.StringIO, itertools.chain([lines], blocks))
@@ -86,7 +86,7 @@ def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment
 
 
 def _whole_lines(handle):
-    """A file's text in parts that end with whole lines."""
+    """Read a file's text in parts that end with whole lines."""
     rest = []
     while part := handle.read(BLOCK):
         cut = part.rfind("\n") + 1
@@ -102,8 +102,8 @@ def _whole_lines(handle):
 def _parts(lines, delimiter):
     """(bytes, ends of rows, ends of other cells, which rows are not empty) of whole rows.
 
-    Empty rows are left out, because pandas would skip lines of blanks too. Returns None if pandas and the
-    csv module may differ: if quotes are not around whole cells, or a cell continues in the next block.
+    Empty rows are left out, because pandas would skip lines of blanks too. Returns None where pandas and
+    the csv module may differ: if quotes do not enclose whole cells, or a cell continues in the next block.
     """
     if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
         return None
@@ -128,7 +128,7 @@ def _parts(lines, delimiter):
 
 
 def _check_widths(path, numbers, ends, delimiters, width):
-    """Refuse short and long rows, which pandas would fill up or cut."""
+    """Refuse short and long rows. pandas would fill up the former and cut the latter."""
     widths = 1 + np.diff(np.searchsorted(delimiters, ends), prepend=0)
     if (widths != width).any():
         bad = int(np.argmax(widths != width))
@@ -136,7 +136,7 @@ def _check_widths(path, numbers, ends, delimiters, width):
 
 
 def _parsed(content, delimiter, width, where, text):
-    import pandas as pd  # 0.6 s to import: only where a table is read
+    import pandas as pd  # takes 0.6 s, so only readers of tables import it
 
     def parse(floats, only=None):
         dtypes = dict.fromkeys((where[name] for name in only or where), object)
@@ -147,7 +147,7 @@ def _parsed(content, delimiter, width, where, text):
             names=range(width),
             usecols=list(dtypes),
             dtype=dtypes | {where[name]: float for name in floats},
-            # "NA", "null" and an empty cell are text like any other.
+            # "NA", "null" and an empty cell stay text.
             na_filter=False,
             skip_blank_lines=False,
             low_memory=False,
@@ -163,7 +163,7 @@ def _parsed(content, delimiter, width, where, text):
 
     numeric = [name for name in where if name not in text]
     columns = fits(numeric)
-    if columns is None:  # columns with a cell that is no number are read as text
+    if columns is None:  # a column with a cell that is no number is read as text
         columns = parse([name for name in numeric if fits([name], [name])])
     return {name: _values(column, name not in text) for name, column in columns.items()}
 
@@ -188,7 +188,7 @@ def _records(path, rows, read, width, where, text):
 
 
 def _floats(cells):
-    """Texts as finite numbers; None if `canonical.parse` refuses one."""
+    """Texts as finite numbers; None if `canonical.parse` refuses one of them."""
     together = "".join(cells)
     if "_" in together or not together.isascii():
         return None
@@ -200,7 +200,7 @@ def _floats(cells):
 
 
 def _values(series, numeric):
-    """A block's column from a pandas Series. Missing cells of text become empty."""
+    """A block's column from a pandas Series. Missing cells of text become empty texts."""
     import pandas as pd
 
     kind = series.dtype
@@ -208,17 +208,17 @@ def _values(series, numeric):
         return series.cat.codes.to_numpy(), [*map(_text, series.cat.categories), ""]
     if numeric and pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
         return series.to_numpy(float, na_value=np.nan)
-    codes, texts = pd.factorize(series)  # -1 for what is missing
+    codes, texts = pd.factorize(series)  # the code of a missing cell is -1
     return codes, [*map(_text, texts), ""]
 
 
 def _text(value):
-    """A cell as text, whole numbers without a decimal point."""
+    """A cell as text. Whole numbers get no decimal point."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _parquet_blocks(path, choose):
-    try:  # not among the project's packages
+    try:  # pyarrow is not among the project's packages
         broken = importlib.import_module("pyarrow").ArrowException
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError:
@@ -238,7 +238,7 @@ def _parquet_blocks(path, choose):
 
 
 def _pickle_blocks(path, choose, sha256):
-    """Blocks of a pickle, which is a program, and is run only if it has the known checksum."""
+    """Blocks of a pickle. A pickle is a program, and is run only if it has the known checksum."""
     import pandas as pd
 
     try:

@@ -18,7 +18,7 @@ AGAIN = "delete it and download it again"
 def open_text(path, member=None):
     """Open a file's UTF-8 text for `csv.reader`. member: the file's name inside an archive.
 
-    Raises ValueError if the file is a web page, damaged or cut off, or an archive without the member.
+    Raises ValueError if the file is a web page, is damaged or cut off, or is an archive without the member.
     """
     path = Path(path)
     try:
@@ -61,13 +61,13 @@ def _content(raw, start, path, member):
         return archive.extractfile(member)
     try:
         return archive.open(member or files[0])
-    except RuntimeError as error:  # encrypted, or compressed in a way that Python cannot read
+    except RuntimeError as error:  # it is encrypted, or compressed in a way that Python cannot read
         text = f"{path}: cannot be unpacked ({brief(error)}); zip it again without a password"
         raise ValueError(text) from None
 
 
 def listed(names, most):
-    """The first names from a file, on one line."""
+    """At most `most` names from a file, on one line."""
     return ", ".join(
         brief(name) if name.isprintable() else repr(brief(name)) for name in names[:most]
     )

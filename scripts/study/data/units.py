@@ -1,4 +1,4 @@
-"""Units of regression tables: converts coefficients of prepared rows to those of a table's own columns."""
+"""Converts coefficients of prepared rows to the units of a table's own columns."""
 
 import math
 from typing import NamedTuple
@@ -9,9 +9,10 @@ STEPS = ("scale_to_bounds", "constant_feature", "clip")
 
 
 class Units(NamedTuple):
-    """names of the coefficients. matrix T (k, k): they are T times those of the prepared columns `kept`.
+    """How coefficients of prepared columns become those of the table's own columns.
 
-    kept: numbers of the prepared columns except the categories' reference levels.
+    names: of the coefficients. matrix: T (k, k); the coefficients are T times those of the prepared columns
+    `kept`. kept: numbers of the prepared columns, without the categories' reference levels.
     """
 
     names: list
@@ -20,11 +21,13 @@ class Units(NamedTuple):
 
     @staticmethod
     def of(meta: dict, reference: dict) -> "Units":
-        """Units of a prepared data set. meta: its description. reference: column -> level, by default the
-        first. Raises ValueError if rows or columns lose their units, or for an unknown level.
+        """The units of a prepared data set.
 
-        A number x with bounds [low, high] became 2 (x - low)/(high - low) - 1, and a level 0 or 1. All
-        were divided by the clipping radius, which is no shorter than any row.
+        meta: its description. reference: column -> level, by default the first level. Raises ValueError for
+        an unknown level, and if rows or columns lose their units.
+
+        The preparation mapped a number x with bounds [low, high] to 2 (x - low)/(high - low) - 1. It mapped
+        a level to 0 or 1. It divided all columns by the clipping radius, which no row exceeds.
         """
         steps = {step["step"]: step.get("options", {}) for step in meta["steps"]}
         categories, bounds = meta["categories"], steps.get("scale_to_bounds", {})
@@ -45,10 +48,7 @@ class Units(NamedTuple):
 
 
 def references(categories: dict, chosen: dict) -> set:
-    """Names of the prepared columns of the reference levels. categories: column -> levels.
-
-    Raises ValueError if `chosen` names no categorical column, or none of its levels.
-    """
+    """The names of the prepared columns that are reference levels. categories: column -> levels."""
     for column, level in chosen.items():
         if column not in categories:
             raise ValueError(f"reference: {column!r} is no column with `categories`")
@@ -59,7 +59,7 @@ def references(categories: dict, chosen: dict) -> set:
 
 
 def of_entry(entry: dict) -> str | None:
-    """`lost` for a data set's entry in the configuration, before any row is read."""
+    """What `lost` says of a data set's entry in the configuration, before any row is read."""
     bounds = entry.get("bounds", {})
     steps = [(name, options or {}) for step in entry["steps"] for name, options in step.items()]
     if bounds:
@@ -75,8 +75,8 @@ def of_entry(entry: dict) -> str | None:
 def lost(steps: list, radius: float | None, numbers: int, categories: int) -> str | None:
     """Why coefficients have no units after these steps, with a remedy; None if they have units.
 
-    numbers, categories: counts of columns. The longest row has one level of each category, every number at
-    a bound, and the constant.
+    numbers, categories: how many columns there are of each. The longest row has one level of each category,
+    every number at a bound, and the constant.
     """
     longest = math.sqrt(numbers + categories + 1)
     if steps == list(STEPS) and radius >= longest * (1 - 1e-12):
@@ -92,5 +92,5 @@ def lost(steps: list, radius: float | None, numbers: int, categories: int) -> st
 
 
 def _up(radius):
-    """A radius in four decimals, not shorter."""
+    """A radius with four decimals, rounded up."""
     return f"{math.ceil(radius * 1e4) / 1e4:.4f}"

@@ -1,1 +1,1 @@
-"""What job scripts have in common: arguments, files, draws of cells, records of runs."""
+"""What job scripts share: arguments, files, draws of cells, records of runs."""

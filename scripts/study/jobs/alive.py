@@ -1,6 +1,6 @@
-"""Finds live runs of this folder, on this machine or on another that shares the folder.
+"""Finds runs that work in this folder, on this machine or on another one that shares the folder.
 
-Every run renews a heartbeat file.
+Every run has a heartbeat file, and renews it.
 """
 
 import os
@@ -26,7 +26,7 @@ def _renew():
             SIGNS.mkdir(parents=True, exist_ok=True)
             _sign().write_text(str(time.time_ns()))
         except OSError:
-            pass  # such as a full disk, which the run itself reports
+            pass  # for instance the disk is full, which the run itself reports
         _ended.wait(BEAT)
 
 
@@ -40,14 +40,15 @@ def _sign():
 
 
 def here(folder):
-    """Ids of Snakemake processes on this machine that work in a folder, without those of single jobs."""
+    """The process ids of Snakemake on this machine that work in a folder, without those that run a single
+    job."""
     processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if (process / "cwd").readlink() != Path(folder):
                 continue
             argv = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
-        except OSError:  # it has ended, or is another user's
+        except OSError:  # the process has ended, or belongs to another user
             continue
         if "snakemake" in {Path(word).name for word in argv[:4]} and "--mode" not in argv:
             processes.append(int(process.name))
@@ -55,9 +56,9 @@ def here(folder):
 
 
 def elsewhere(say=lambda text: None):
-    """Names of heartbeat files, of other machines, that are renewed while this function waits.
+    """The names of other machines' heartbeat files that change while this function waits.
 
-    It compares contents, not times: clocks differ, and file systems report times late.
+    It compares contents and not times, because clocks differ, and file systems report times late.
     """
     own = f"{socket.gethostname()}-" if Path("/proc/self").exists() else "\0"
     signs = [sign for sign in SIGNS.glob("*") if not sign.name.startswith(own)]

@@ -1,8 +1,8 @@
-"""Ask a server of `study.jobs.fork` to run a job, and exit with the job's status.
+"""Asks a server of `study.jobs.fork` to run a job, and exits with the job's status.
 
     python -IS ask.py <folder of its socket> <script> [arguments ...]
 
-It imports as little as possible, because thousands of jobs start it.
+It imports as little as possible, because every one of thousands of jobs starts it.
 """
 
 import _signal
@@ -10,13 +10,14 @@ import _socket
 import os
 import sys
 
-# A fork of much memory takes longer, so scripts that import pandas or matplotlib have their own server.
+# Scripts that import pandas or matplotlib have a server of their own, because a process with much memory
+# takes longer to fork.
 TABLES_AND_FIGURES = (
     *("aggregate", "check", "figure", "ledger_figure", "readings", "recommend", "report"),
     "table",
 )
 SOCKETS = ("jobs", "figures")
-KILLED = 137  # a shell's exit status of a killed process
+KILLED = 137  # a shell's exit status when a process was killed
 
 
 def main():

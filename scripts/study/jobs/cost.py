@@ -1,7 +1,7 @@
-"""What a job took, which is the last line of its log.
+"""Writes and reads what a job took, which is the last line of its log.
 
-Snakemake's `benchmark:` needs a thread and a file for each job. That takes a quarter of the time of short
-jobs on many cores, and misses jobs that end before the first sample.
+Snakemake's `benchmark:` needs a thread and a file for each job, which on many cores takes a quarter of the
+time of short jobs. It also misses jobs that end before the first sample.
 """
 
 import os
@@ -19,8 +19,11 @@ MAXRSS_MB = 1024**2 if sys.platform == "darwin" else 1024  # bytes there, kiloby
 
 
 class Cost(NamedTuple):
-    """script: its name without .py. cpu, wall: seconds. peak_mb: memory, which includes what a fork shares
-    (see `study.jobs.fork`)."""
+    """What a job took.
+
+    script: its name without .py. cpu, wall: seconds. peak_mb: memory, which includes what a fork shares
+    (see `study.jobs.fork`).
+    """
 
     script: str
     cpu: float
@@ -29,7 +32,7 @@ class Cost(NamedTuple):
 
 
 def line():
-    """What this process and its finished children took until now."""
+    """The line about this process and its finished children, until now."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(one.ru_utime + one.ru_stime for one in used)
     peak = max(one.ru_maxrss for one in used) / MAXRSS_MB
@@ -38,7 +41,7 @@ def line():
 
 
 def read(log):
-    """`Cost` of the job that wrote a log. None if the job did not end well, or if there is no log."""
+    """The `Cost` in a log. None if the job did not end well, or if there is no log."""
     try:
         lines = LINE.findall(Path(log).read_text(encoding="utf-8", errors="replace"))
     except OSError:
@@ -47,7 +50,7 @@ def read(log):
 
 
 def _age():
-    """Seconds since this process was started or forked. Without /proc, its processor seconds."""
+    """Seconds since this process was started or forked. Without /proc, the processor seconds instead."""
     try:
         ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
         now = time.clock_gettime(time.CLOCK_BOOTTIME)

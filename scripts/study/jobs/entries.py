@@ -1,11 +1,11 @@
-"""A table, figure or analysis of an experiment, as its job sees it."""
+"""A table, figure or analysis of an experiment, as its job gets it."""
 
 from study.configuration import kinds
 from study.configuration.experiment import Experiment
 
 
 class Entry:
-    """An entry of a section of an experiment's configuration."""
+    """One entry of an experiment's tables, figures or analyses."""
 
     def __init__(self, section, arguments):
         self.experiment = arguments.experiment
@@ -21,7 +21,7 @@ class Entry:
         """The inputs of the kind's function: see `study.configuration.inputs`."""
         made_of = self.kind.inputs
         if made_of.frame:
-            from study.jobs import summary  # imports pandas and scipy: only if cells are read
+            from study.jobs import summary  # imports pandas and scipy, which few entries need
 
             read = getattr(summary, made_of.frame)
             return read(self.experiment, self.experiment.entry_cells(self.spec))

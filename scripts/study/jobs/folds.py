@@ -1,4 +1,4 @@
-"""The training and test rows of every fold or simulation, for jobs."""
+"""Divides rows into training and test rows for every fold or simulation of a job."""
 
 import itertools
 import math
@@ -15,19 +15,18 @@ from study.data.prepared import Prepared
 
 
 def training_folds(arguments, *, first=None, in_blocks=False):
-    """(X, y) of `train_size` training rows, and of the test rows, for every fold or simulation.
+    """(X, y) of `train_size` training rows, and (X, y) of the test rows, for every fold or simulation.
 
-    If there are several data sets or divisions, they follow each other.
-
-    first: only this many of them, None for all. in_blocks: as for `Prepared.floats`.
+    Those of several data sets or divisions follow each other. first: the number of folds or simulations;
+    None for all. in_blocks: as for `Prepared.floats`.
     """
     data = Prepared(arguments.data)
     size = arguments.train_size
     whole_folds, zero = (vars(arguments).get(key) for key in ("whole", "zero"))
     has_test = _has_test(arguments, data)
     official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
-    # Deferred steps treat every row by itself. They are done once for all rows if the splits need more rows
-    # than there are, unless the rows are read in blocks.
+    # Deferred steps treat every row by itself. If the splits need more rows than there are, it is faster to
+    # do the steps once for all rows, unless rows are read in blocks.
     count = min(first or math.inf, per_data_set(arguments))
     again = size * count > len(data.y) and not (in_blocks and data.large())
 
@@ -49,20 +48,20 @@ def training_folds(arguments, *, first=None, in_blocks=False):
                 f"not the {size} asked for in train_sizes"
             )
         X, y = rows(train if whole_folds else train[:size], part)
-        if zero:  # such a row's loss is log 2 for any weights
+        if zero:  # then such a row's loss is log 2 for any weights
             X = np.where((y == zero)[:, None], 0.0, np.asarray(X))
         yield (X, y), official or rows(test, part)
 
 
 def per_data_set(arguments):
-    """How many folds or simulations each data set has."""
+    """The number of folds or simulations of each data set."""
     return arguments.simulations or arguments.folds
 
 
 def all_training_rows(arguments):
-    """X of all training rows of every fold or simulation, of which `training_folds` gives the first.
+    """X of all training rows for every fold or simulation. `training_folds` takes the first of these rows.
 
-    If all splits train on all rows, it is the same array each time.
+    If every split trains on all rows, each X is the same array.
     """
     data = Prepared(arguments.data)
     for part, splits in itertools.groupby(_splits(arguments, data), key=lambda split: split[0]):
@@ -72,12 +71,13 @@ def all_training_rows(arguments):
 
 
 def _has_test(arguments, data):
-    """Whether all splits test on the data's own test part and train on all other rows."""
+    """Whether every split tests on the data's own test part, and trains on all other rows."""
     return bool(arguments.simulations) and "X_test" in data
 
 
 def _splits(arguments, data):
-    """(part, train, test) of every fold or simulation: a part of `Prepared`, and row numbers."""
+    """(part, train, test) of every fold or simulation: a part of `Prepared`, and two arrays of row
+    numbers."""
     split = _simulations if arguments.simulations else _folds
     for part, division in _repetitions(arguments, data.replicates):
         again = [f"division {division}"] * (division > 0) + [part] * bool(part)  # axes of the seed
@@ -86,7 +86,7 @@ def _splits(arguments, data):
 
 
 def _repetitions(arguments, parts):
-    """(part, number of the division). If there are several data sets, each is divided once."""
+    """(part, number of its division). If there are several data sets, each is divided once."""
     divisions = vars(arguments).get("divisions") or 1
     return [(part, 0) for part in parts] if len(parts) > 1 else [*product(parts, range(divisions))]
 
@@ -111,22 +111,23 @@ def _simulations(arguments, data, *again):
 
 
 def noise_axes(fresh, train_size, epsilon):
-    """Axes of the seed of a cell's noise beside data set, method and fold.
+    """Axes of the seed of a cell's noise, besides data set, method and fold.
 
-    By default there are none: all points of a curve have the same unit draws. This makes it smooth, but its
-    points are no independent evidence. fresh: every point has new draws.
+    By default there are none, so all points of a curve have the same unit draws. The curve is then smooth,
+    but its points are not independent evidence. fresh: every point has new draws.
     """
     return (f"n={train_size}", f"eps={canonical.epsilon(epsilon)}") if fresh else ()
 
 
 def draws_on_each(arguments, meta):
-    """Draws of the noise on each fold: `restarts` over the number of data sets or divisions, rounded up."""
+    """The number of draws on each fold: `restarts` over the number of data sets or divisions, rounded
+    up."""
     parts = range(meta.get("data_replicates", 1))
     return -(-arguments.restarts // len(_repetitions(arguments, parts)))
 
 
 def measure(meta, by="error"):
-    """The metric of tuning and searches: the error for classes, the mean squared error for numbers.
+    """The metric of tuning and searches: the error for classes, and the mean squared error for numbers.
 
     by: "bounded_loss" for the metric of private selection.
     """
@@ -136,7 +137,7 @@ def measure(meta, by="error"):
 
 
 def public_rows(path, parts=("public",)):
-    """(X, y) of the first of `parts` that a prepared data set has, None if it has none."""
+    """(X, y) of the first of `parts` that a prepared data set has; None if it has none of them."""
     data = Prepared(path)
     there = [part for part in parts if f"X_{part}" in data]
     return data.floats(part=there[0]) if there else None

@@ -1,9 +1,9 @@
-"""Servers that start job scripts as forks of a process with all imports, for a run on one machine.
+"""Runs jobs of one machine as forks of servers, which have imported everything that job scripts import.
 
-An interpreter with numpy takes 0.13 s of a processor to start, one with seaborn 1.2 s, a fork some
-hundredths. `begin` starts the servers. `study/jobs/ask.py` asks one of them for a job: its own arguments,
-environment, folder and standard streams become the fork's. Servers end when the run does, killed or not.
-Without them, jobs start as they do by hand.
+An interpreter with numpy takes 0.13 s of a processor to start, and one with seaborn 1.2 s. A fork takes a
+few hundredths of a second. `begin` starts the servers, and `study/jobs/ask.py` asks one of them for a job.
+The fork takes over the arguments, environment, folder and standard streams of `ask.py`. The servers end
+when the run ends or is killed. Without them, each job starts an interpreter, as when run by hand.
 """
 
 import gc
@@ -27,23 +27,23 @@ if __name__ == "__main__":
 from dp.mechanisms import MECHANISMS
 from study.jobs import ask
 
-# Modules that jobs of a script import inside functions.
+# Jobs of these scripts import these modules inside functions.
 LATER = dict.fromkeys(ask.TABLES_AND_FIGURES, ("seaborn", "study.jobs.summary"))
 LATER |= {"attack": ("scipy.special",)}
 PATIENCE = 10  # seconds that a request may take to arrive
 
 
 def begin(folder):
-    """Start the servers, each with a socket in a folder, which they remove.
+    """Start the servers, and return them. Each has a socket in a folder, which the servers remove.
 
-    Returns them. They end when their standard input is closed, at the latest when this process ends.
+    They end when their standard input is closed, at the latest when this process ends.
     """
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     servers = []
     for name in ask.SOCKETS:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(Path(folder, name)))
-            listener.listen(1000)  # jobs that start before it has imported anything wait here
+            listener.listen(1000)  # jobs that start before the imports are done wait here
             servers.append(
                 subprocess.Popen(
                     [sys.executable, __file__, folder, str(listener.fileno())],
@@ -57,7 +57,7 @@ def begin(folder):
 
 
 def serve(listener):
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the jobs
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the jobs, not for the server
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # jobs report their own status
     while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
         connection, _ = listener.accept()
@@ -89,7 +89,7 @@ def _ended():
 
 
 def load(name):
-    """Import a script and what it imports, for its jobs to share. The job reports errors."""
+    """Import a script and its imports, which its jobs then share. A job reports errors itself."""
     if name in sys.modules:
         return
     for module in (name, "numpy.random", *LATER.get(name, ())):
@@ -98,7 +98,7 @@ def load(name):
     for mechanism in MECHANISMS:
         with suppress(BaseException):
             MECHANISMS[mechanism]
-    gc.freeze()  # pages that no collection touches stay shared
+    gc.freeze()  # the garbage collector leaves these pages alone, so forks go on sharing them
 
 
 def become(connection, streams, folder, environment, script, words):

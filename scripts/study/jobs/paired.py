@@ -1,4 +1,4 @@
-"""Differences between methods, paired by fold or data set, on which they have the same rows."""
+"""Computes differences between methods, paired by folds or data sets with the same rows."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ AT = ["dataset", "train_size", "epsilon"]
 
 
 def fold_means(draws, metric):
-    """The mean per cell and replicate over the draws that did not fail: columns AT, method, fold, value.
+    """The mean per cell and replicate, over draws that did not fail. Columns: AT, method, fold, value.
 
     draws: `study.jobs.summary.draws_frame`. fold: the number of the fold, or of the data set if there are
     several.
@@ -20,11 +20,11 @@ def fold_means(draws, metric):
 
 
 def differences(means, other):
-    """One row per cell: its mean minus that of the method `other` on the same rows, with a 95 % interval.
+    """One row per cell: its mean minus that of the method `other` on the same rows, and a 95 % interval.
 
-    means: `fold_means`. other: a label; without privacy, it is the same at every epsilon. Columns are AT,
-    method, mean, low, high, folds. Intervals are Student's t over folds, NaN for a single fold. Folds that
-    one of the two methods lacks are left out.
+    means: `fold_means`. other: a label. Without privacy, it is the same at every epsilon. Columns: AT,
+    method, mean, low, high, folds. Intervals are Student's t over folds, and NaN if there is one fold.
+    Folds that one of the two methods lacks are left out.
     """
     theirs = means[means["method"] == other].drop(columns="method")
     keys = [*AT, "fold"]

@@ -1,7 +1,7 @@
 """Records which configuration made the results in a folder, and what its report shows.
 
-Snakemake's arguments name a configuration, such as "--configfile config/real.yaml"; "" is
-config/config.yaml alone.
+A configuration is named by Snakemake's arguments, such as "--configfile config/real.yaml". The name ""
+means config/config.yaml alone.
 """
 
 import hashlib
@@ -15,13 +15,13 @@ from pathlib import Path
 from study import lambdas, paths
 from study.jobs.files import read_json, write_json
 
-# The head of a report says what it shows. The rest may be many megabytes.
+# The head of a report says what the report shows. The rest may be many megabytes.
 HEAD = re.compile(r'<meta name="shows" content="([^"]*)">')
 HIDDEN = b'<p class="notice" id="stale" role="status" hidden>'
 
 
 def words(files, values):
-    """The arguments that name a configuration. files: its overlays. values: of --config."""
+    """The arguments that name a configuration. files: its overlays. values: those of --config."""
     files = [_called(Path(file)) for file in files]
     given = [f"{key}={v if isinstance(v, str) else json.dumps(v)}" for key, v in values.items()]
     given = [shlex.quote(word) for word in given]
@@ -31,7 +31,7 @@ def words(files, values):
 
 
 def _called(file):
-    """A configuration file relative to this folder; the workflow's own, relative to $DP_HOME."""
+    """The name of a configuration file: relative to this folder or, for a shipped file, to $DP_HOME."""
     home = paths.HOME.resolve()
     if file.is_relative_to(Path.cwd()):
         return shlex.quote(str(file.relative_to(Path.cwd())))
@@ -41,7 +41,8 @@ def _called(file):
 
 
 def of_experiment(experiment, seed):
-    """Run file -> digest of all settings that decide its content, without code and data, for every cell."""
+    """Run file -> digest of all settings that decide its content, for every cell. Code and data do not
+    count."""
     digests = {}
     for name, method in experiment.methods.items():
         choice = experiment.values.get(lambdas.WORDS.get(method["lambda"]))
@@ -53,7 +54,7 @@ def of_experiment(experiment, seed):
 
 
 def of_audit(audits, seed):
-    """The same for every attack."""
+    """File -> digest of the settings that decide its content, for every attack."""
     return {
         attack.path: _digest(seed, audits.attack(attack.mechanism, attack.label))
         for attack in audits.attacks()
@@ -65,10 +66,10 @@ def _digest(*settings):
 
 
 def refusal(folder, configuration, made):
-    """Why a configuration may not make these files in a folder of results, None if it may.
+    """Why a configuration may not make these files in a folder of results; None if it may.
 
-    It may not replace files that another configuration made with other settings. If both made a file with
-    the same settings, an edit of these is taken to concern both.
+    It may not replace a file that another configuration made with other settings. If both configurations
+    made the file with the same settings, a later edit of the settings is taken to concern both.
     """
     known = _read(folder)
     mine = known.get(configuration, {})
@@ -107,7 +108,7 @@ def called(configuration):
 
 
 def page(path):
-    """{configuration, experiments: name -> number of shown cells} of a report, None without one."""
+    """{configuration, experiments: name -> number of cells} that a report shows; None without a report."""
     try:
         with Path(path).open(encoding="utf-8") as handle:
             head = HEAD.search(handle.read(100_000))
@@ -117,7 +118,8 @@ def page(path):
 
 
 def shows_less(new, old):
-    """Whether a page lacks what another shows: an experiment, cells, or another configuration."""
+    """Whether a page has another configuration than an older one, or lacks experiments or cells that it
+    shows."""
     counts = new["experiments"]
     return new["configuration"] != old["configuration"] or any(
         count > counts.get(name, 0) for name, count in old["experiments"].items()
@@ -125,7 +127,7 @@ def shows_less(new, old):
 
 
 def refused_page(path, configuration, names):
-    """Why a report of these experiments may not replace the existing page, None if it may."""
+    """Why a report of these experiments may not replace the existing page; None if it may."""
     old = page(path)
     if old is None or old["configuration"] == configuration:
         return None
@@ -138,13 +140,13 @@ def refused_page(path, configuration, names):
 
 
 def mark_stale(path):
-    """Show a notice in a report that results have changed since it was made."""
+    """Show in a report that results have changed since it was made."""
     path = Path(path)
     times, text = path.stat(), path.read_bytes()
     temporary = path.with_name(f".{path.name}.stale")
     try:
         temporary.write_bytes(text.replace(HIDDEN, HIDDEN.replace(b" hidden", b""), 1))
-        # Snakemake compares times, so the page keeps its time.
+        # Snakemake compares times, so the page keeps its old time.
         os.utime(temporary, ns=(times.st_atime_ns, times.st_mtime_ns))
         temporary.replace(path)
     finally:

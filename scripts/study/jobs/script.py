@@ -1,4 +1,4 @@
-"""The common parts of job scripts: arguments, errors in one sentence, and what a job took."""
+"""What job scripts share: arguments, errors in one sentence, and the record of what a job took."""
 
 import argparse
 import errno
@@ -12,7 +12,7 @@ from study.jobs import cost
 def run(main, job=True):
     """Run a main function. An error that a user can repair becomes one sentence, with exit status 1.
 
-    job: whether to write what it took to the log.
+    job: whether to write what the job took to its log.
     """
     try:
         main()
@@ -30,14 +30,14 @@ def run(main, job=True):
             f"error: the disk is full ({error}): free some space and repeat the command; "
             f"finished jobs stay"
         )
-        print(message)  # standard error is a log on the same disk
+        print(message)  # standard error is a log on the same, full disk
         sys.exit(message)
     except ValueError as error:
         sys.exit(f"error: {error}")
 
 
 def parser(description, seed=False):
-    """A parser of a job's arguments. seed: whether it has that one, as many jobs do."""
+    """A parser of a job's arguments. seed: whether the job takes a seed, as many do."""
     arguments = argparse.ArgumentParser(description=description)
     if seed:
         arguments.add_argument("--seed", type=int, required=True)
@@ -45,7 +45,8 @@ def parser(description, seed=False):
 
 
 def add_data_arguments(parser, lam=True):
-    """Arguments of every job that trains: data, folds, training size, seed. lam: also lambda."""
+    """Add the arguments of every job that trains: data, folds, training size, seed. lam: whether to add
+    lambda."""
     parser.add_argument("--data", required=True, help="prepared rows, .npz")
     parser.add_argument("--meta", required=True, help="what was done to them, .json")
     parser.add_argument("--experiment", required=True)
@@ -68,5 +69,5 @@ def add_data_arguments(parser, lam=True):
 
 
 def parse_options(text):
-    """A mechanism's options from JSON on the command line."""
+    """A mechanism's options, from JSON on the command line."""
     return json.loads(text)

@@ -1,4 +1,4 @@
-"""Turns the run files of cells into one row per cell."""
+"""Turns the run file of each cell into one row."""
 
 import math
 
@@ -10,9 +10,9 @@ from study import paths
 
 
 def read_cell(path):
-    """The draws of a run file: a frame of the columns that `scripts/run.py` writes.
+    """The draws in a run file: a frame of the columns that `scripts/run.py` writes.
 
-    Raises ValueError if it has no draws.
+    Raises ValueError if there are no draws.
     """
     draws = pd.read_csv(path)
     if draws.empty:
@@ -21,29 +21,29 @@ def read_cell(path):
 
 
 def replicate_of(draws):
-    """Each draw's number of its data set or division, or of its fold if there is only one of these."""
+    """The number of each draw's data set or division. If there is only one, the number of its fold."""
     several = "data_set" in draws and draws["data_set"].nunique() > 1
     return draws["data_set" if several else "fold"].to_numpy()
 
 
 def interval_over(experiment, data_sets):
-    """The name of an interval's replicates."""
+    """What the replicates of an interval are called."""
     if data_sets > 1:
         return experiment.repeated(data_sets)
     return experiment.repetitions
 
 
 def summarise(draws):
-    """Mean and 95 % interval of each metric of `dp.metrics.ALL` for one cell, NaN if its data have none.
+    """Mean and 95 % interval of each metric of `dp.metrics.ALL` for one cell; NaN if its data have none.
 
-    The training error is included if the mechanism reports it. The error has its spread too.
+    The training error is included if the mechanism reports it. The error also has its spread.
 
-    Replicates are the data sets if there are several, else the folds. Draws of the noise on one fold share
-    its rows, so they are not independent data; nor are folds of a data set that was itself drawn. The
-    interval is Student's t over the replicates' means, limited to values that the metric can have. Failed
-    draws are counted in `status` and enter no mean.
+    Replicates are the data sets if there are several, and otherwise the folds. Draws of the noise on one
+    fold share its rows, so they are not independent data. Nor are folds of a data set that was itself
+    drawn. The interval is Student's t over the replicates' means, limited to values that the metric can
+    have. Failed draws are counted in `status` and enter no mean.
     """
-    # Arrays are faster than pandas' own means: an experiment may have tens of thousands of cells.
+    # Arrays are faster here than pandas' own means, and an experiment may have tens of thousands of cells.
     status = draws["status"].to_numpy(dtype=str)
     ok = status == "ok"
     replicate, fold = replicate_of(draws), draws["fold"].to_numpy()
@@ -59,7 +59,7 @@ def summarise(draws):
         if name in draws:
             values = over_folds(_where(ok, draws[name]), replicate, *ends)
             values = values[0], *values[2:]
-        elif name == "train_error":  # of mechanisms that report it
+        elif name == "train_error":  # some mechanisms report it
             continue
         summary |= dict(zip((name + end for end in metrics.ENDS), values, strict=True))
     return summary | {
@@ -89,7 +89,7 @@ def _sd(values):
 
 
 def over_folds(values, fold, least=-math.inf, most=math.inf):
-    """(mean, standard deviation, low, high) of the means of folds or other replicates, without NaN."""
+    """(mean, standard deviation, low, high) of the means of folds or other replicates. NaN are left out."""
     there = ~np.isnan(values)
     counts = np.bincount(fold[there])
     sums = np.bincount(fold[there], weights=values[there])
@@ -108,13 +108,14 @@ def _status(status, ok):
 
 
 def cells_frame(experiment, cells):
-    """One row per cell: its coordinates and `summarise` of its run file."""
+    """One row per cell: its coordinates, and `summarise` of its run file."""
     rows = [cell._asdict() | summarise(read_cell(experiment.run_path(cell))) for cell in cells]
     return pd.DataFrame(rows)
 
 
 def results_frame(experiment, cells):
-    """The cells' rows of results.csv. Columns of varied options are text, NaN if a method lacks them."""
+    """The cells' rows of results.csv. Columns of varied options are text, and NaN if a method lacks
+    them."""
     text = {name: str for name in experiment.varied() if name != "lambda"}
     path = paths.CELLS(experiment=experiment.folder)
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=text)

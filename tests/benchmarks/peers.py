@@ -1,4 +1,4 @@
-"""Processor seconds of this workflow, of other libraries, and of the least arithmetic.
+"""Compares processor seconds of this workflow, of other libraries, and of the least arithmetic.
 
     python tests/benchmarks/peers.py [repetitions]        2 minutes
 
@@ -13,9 +13,9 @@ similar spectrum are simulated. To prepare them:
     snakemake --cores 1 --configfile config/real.yaml -- results/data/mnist_4_9.npz
 
 All programs have one thread and the same rows. Programs that are compared take turns in one run, and
-medians count. Prints a table and writes results/benchmarks/peers.csv. Seconds are the processor's, per
-unit. The ratio is the peer's seconds over ours (below 1 for floor, least and reading: we need more).
-Units are:
+the table has medians. Prints a table and writes results/benchmarks/peers.csv. Seconds are the
+processor's, per unit. The ratio is the peer's seconds divided by ours. For floor, least and reading it
+is below 1, since we need more. Units are:
 
     fit       one minimiser, certified: gradient norm at most 1e-9. Peers are given that as their own
               tolerance; the norm that they reach stands beside, except of private results, which hide it

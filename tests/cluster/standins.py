@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Stand-ins for the commands of LSF, Slurm and Grid Engine: they refuse what the real ones would refuse,
-write down what they are given, and run the job.
+"""Stand-ins for the commands of LSF, Slurm and Grid Engine. They refuse what the real commands refuse,
+record their arguments, and run the job.
 
 Tests link this file under the commands' names. The folder STANDINS gets `calls.jsonl`, one line per call,
 and for every job a folder `jobs/<id>` with its process id, its name, its working folder and its exit code.

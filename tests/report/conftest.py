@@ -1,4 +1,7 @@
-"""The files of a small run, made by hand. A cell and the data of a figure are missing on purpose."""
+"""Makes the files of a small run by hand.
+
+A cell and the data of a figure are missing on purpose.
+"""
 
 import os
 import shutil

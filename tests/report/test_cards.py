@@ -1,4 +1,4 @@
-"""Cards of sources: how many printed values and claims hold, and how private their methods are."""
+"""The cards of sources say how many printed values and claims hold, and how private their methods are."""
 
 import math
 import re
@@ -59,10 +59,10 @@ def test_what_holds_at_once_under_a_reading():
     rows = [
         *(row("as stated", "t/0", "yes"), row("as stated", "t/1", "no")),
         row("as stated", "c", "no", section="claims"),
-        # each number holds under some reading, but under none do both
+        # each number holds under some reading, but no reading makes both hold
         *(row("x: y", "t/0", "no"), row("x: y", "t/1", "yes")),
         row("x: y", "c", "yes", section="claims"),
-        # not concerned: as stated; nothing decided: not counted
+        # a number that no reading concerns stays as stated; one that is not decided does not count
         *(row("x: z", "t/0", "no", "no"), row("x: z", "t/1", "")),
     ]
     found = {
@@ -77,9 +77,8 @@ def test_what_holds_at_once_under_a_reading():
 
 
 def part(*cells, printed=()):
-    """What the report gathers about an experiment, from rows (method, claimed, proven).
-
-    printed: methods beside which the source's numbers stand, all if none is named.
+    """The report's facts about an experiment, from rows (method, claimed, proven). printed: methods
+    that have printed numbers; all, if none is named.
     """
     methods = {
         name: {"mechanism": name, "title": f"The {name}", "private": name != "plain"}
@@ -159,7 +158,7 @@ def test_a_printed_number_stands_above_ours_with_all_that_is_known():
     other = row | {"method": "n", "ours": "0.3", "verdict": "reproduced"}
     found = sources.cell([row, spread, other], {"m": "the method"})
     assert (found["printed"], found["ours"]) == ("0.296 ± 0.0617", "0.0654 ± 0.0035")
-    assert found["outcome"] == "under a reading"  # of the first method, for which it counts
+    assert found["outcome"] == "under a reading"  # it counts for the first method
     for said in ("the method): 0.0654", "0.06 to 0.07; reproduced if epsilon: 0.02", "(n): 0.3"):
         assert said in found["says"]
     assert sources.cell([row], {}, scale=100)["printed"] == "29.6"

@@ -17,9 +17,10 @@ from study import paths
 from study.configuration.experiment import data_path
 from study.jobs.files import write_csv, write_json
 
-# Data set: its columns. Those of one task are far apart, so that only the nearest has a word.
+# Data set -> number of columns. Those of one task are far apart, so that only the nearest counts.
 COLUMNS = {"small": 5, "middle": 100, "wide": 2000, "income": 8, "bills": 400}
-# (task, data set, rows, epsilon, adjacency): methods that are not beaten, and what they keep.
+# (task, data set, rows, epsilon, adjacency) -> methods that no other beats, and the share of the
+# gain they keep.
 RECORDED = {
     ("classes", "small", 500, "0.1", "replace-one"): {"output": 0.31},
     ("classes", "small", 500, "4", "replace-one"): {"newton": 0.93, "objective": 0.92},
@@ -43,7 +44,7 @@ def write_recommendations(recorded):
         at = {"task": task, "dataset": dataset, "train_size": size, "epsilon": epsilon}
         at |= {"adjacency": adjacency}
         rows += [answer(method, kept, **at) for method, kept in best.items()]
-        # what never is an answer: the beaten, the void, and what was selected
+        # methods that are beaten, void or selected are never an answer
         rows.append(answer("behind", 0.1, **at, standing="beaten"))
         rows.append(answer("unpaid", 0.99, **at, standing="void", why="it was not paid for"))
         rows.append(answer("selected", 0.98, **at, regime="selected and paid for"))
@@ -99,7 +100,7 @@ def test_the_form_knows_what_was_recorded(opened):
 
 
 def test_between_recorded_questions_the_nearer_has_more_to_say(opened):
-    # at 750 rows: 0.67 of a vote for 1,000, and 500 rows are of another data set, 20 times narrower
+    # at 750 rows the data set of 1,000 has 0.67 of a vote; the one of 500 rows is 20 times narrower
     found = ask(opened, task="classes", rows=750, columns=100, epsilon=1, adjacency="replace-one")
     assert [line.partition(" keeps")[0] for line in found["methods"]] == ["The objective"]
     found = ask(opened, task="classes", rows=10**7, columns=100, epsilon=1, adjacency="replace-one")
@@ -136,7 +137,7 @@ def test_a_study_chooses_by_shipped_data_alone(project, monkeypatch):
     assert len(_questions()) == len(RECORDED) and answers.shipped() == _questions()
     monkeypatch.setattr(paths, "HOME", project / "checkout")
     page = render([], seed=1, shows={"configuration": "", "experiments": {}})
-    assert 'id="choose"' not in page  # its own results are there, and those of the checkout are not
+    assert 'id="choose"' not in page  # the page has this study's results
     assert "-- results/recommendations.csv</code> makes them." in page
     (project / "results").rename(project / "checkout_results")
     (project / "checkout").mkdir()

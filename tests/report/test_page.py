@@ -62,7 +62,7 @@ def test_a_missing_cell_is_a_visible_gap_and_the_rest_is_shown(experiment):
     columns, rows = gathered.cell_table()
     (gap,) = [row for row in rows if row[columns.index("status")] != "ok"]
     assert gap[columns.index("error_mean")] != gap[columns.index("error_mean")]  # NaN, no number
-    # a figure whose cells are all there is drawn without a mark
+    # a figure without missing cells has no mark
     whys = {f["name"]: f["why"] for f in gathered.figures()}
     assert whys["figure_2a"] == "not made yet"
     assert all(f["data"] for f in gathered.figures() if f["name"].startswith("figure"))
@@ -138,7 +138,7 @@ def test_every_colour_can_be_read():
     ]
     assert (
         len(themes) == 3 and themes[1] == themes[2]
-    )  # light; dark by the system's setting; dark by the button
+    )  # light, dark by the system's setting, and dark by the button
 
     def luminance(colour):
         parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
@@ -275,7 +275,7 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
     for section in ("published", "claims"):
         judged = {row["verdict"] for row in gathered.verdicts(section)}
         shown = gathered.shown(section)
-        assert section == "published" or "reproduced" in judged  # as its file has it
+        assert section == "published" or "reproduced" in judged  # as the file states it
         # arithmetic decides two claims, which does not depend on sizes
         of_sizes = [row for row in shown if row.get("id") not in ("cm08-13", "cm08-15")]
         assert {row["verdict"] for row in of_sizes} <= {"not judged", "not run", "not tested"}
@@ -294,7 +294,7 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
     claims = dict(bars.pop("claims"))
     assert (claims.pop("as stated"), claims.pop("not reproduced")) == ("1", "1")
     assert claims.keys() == {"not tested"}
-    # of means and settings, nothing but what is not tested
+    # of means and settings, only those that are not tested are shown
     assert bars and all([name for name, _ in parts] == ["not tested"] for parts in bars.values())
     experiment.values["smaller"] = []
     page = page_of(experiment)
@@ -331,7 +331,10 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
 
 
 def test_a_partial_report_judges_nothing_itself(decided):
-    """What the run has decided is shown. If a cell is missing, or newer, nothing is decided yet."""
+    """It shows what the run has decided.
+
+    If a cell is missing, or newer than the decisions, nothing is decided yet.
+    """
 
     def found(section):
         return {row["verdict"] for row in Gathered(decided, {}).verdicts(section)}
@@ -360,7 +363,9 @@ DEFAULT = read_yaml(Path(__file__).parents[2] / "config/config.yaml")
 
 
 def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided):
-    """As many figures and cells as the default run has, each as large as on this page, and its text."""
+    """The estimate takes all figures and cells of the default run, each as large as on this page,
+    and the text.
+    """
     decided.values["smaller"] = []
     text = page_of(decided)
     pictures = [len(data) for data in re.findall(r'src="data:image/webp;base64,([^"]*)"', text)]
@@ -450,7 +455,8 @@ def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
     )
     assert sound["verdict"] == "consistent with the claim" and "at epsilon 1: " in sound["why"]
     assert own["verdict"] == "more than claimed by proof"
-    # on a logarithmic axis: what is claimed, below what attacks found, below what is proven
+    # on a logarithmic axis, the claim is left of what attacks show, and that is left of what is
+    # proven
     marks = dict(worst["marks"])
     assert marks["claimed"] < marks["attacked"] < marks["proven"]
     assert worst["bar"][0] == marks["claimed"] and worst["bar"][1] > 0
@@ -472,7 +478,9 @@ def test_places_on_an_axis():
 
 
 def test_in_a_browser(experiment, browser, tmp_path):
-    """No console error, no request, every image is there, tables sort and filter; on a phone, too."""
+    """There is no console error and no request, images load, and tables sort and filter, also on a
+    phone.
+    """
     from chromium import Chromium
 
     lost = next(c for c in experiment.cells("learning") if c.method == "objective_perturbation")
@@ -483,7 +491,8 @@ def test_in_a_browser(experiment, browser, tmp_path):
         page.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1,
                   mobile=True)  # fmt: skip
         page.open(file.as_uri())
-        # by keyboard alone: the first stop skips the contents, and everything that scrolls can be reached
+        # by keyboard alone: the first tab stop skips the contents, and everything that scrolls can
+        # be reached
         page.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
         assert page.evaluate("document.activeElement.className") == "skip"
         stops = "[...document.querySelectorAll('.scroll, summary, th button')].every(e => e.tabIndex >= 0)"
@@ -522,7 +531,7 @@ def test_in_a_browser(experiment, browser, tmp_path):
         assert len(rows) == 2 and all("without privacy" in row for row in rows)
         page.evaluate(f"(f => {{ {typing.replace('without 10000', '')} }})({field})")
 
-        # any cell is found by words in the field above; choosing it unfolds where the cell is
+        # a search finds any cell by words; a click on it unfolds its place
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = false)")
         field = "document.querySelector('.search input')"
         typing = "f.value = 'output_perturbation 10000 0.2'; f.dispatchEvent(new Event('input'))"

@@ -1,4 +1,4 @@
-"""The auditor: exact losses against other optimisers; lower bounds that hold, and that find faults."""
+"""Tests of the auditor: exact losses agree with other optimisers, and lower bounds hold and find faults."""
 
 import math
 from types import SimpleNamespace
@@ -39,7 +39,7 @@ def test_published_form_in_one_dimension(epsilon, n_lambda, expected):
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize(("epsilon", "n_lambda", "bound"), [(0.3, 0.7, 1.0), (2.0, 0.05, 2.5)])
 def test_one_dimension_against_another_optimiser(loss, epsilon, n_lambda, bound):
-    """(w, a, a') of the worst pair, by Nelder-Mead from many starts, which does not separate them."""
+    """Nelder-Mead searches (w, a, a') of the worst pair jointly, from many starts."""
     margin = get(loss)
 
     def negative(p):
@@ -86,7 +86,10 @@ def test_repaired_form_never_exceeds_epsilon(calibration, loss):
 
 
 def explicit_shift(a, b, n_lambda, pull, margin):
-    """Distance of the minimisers of `others + a` and `others + b`. The others' pull is constant."""
+    """Distance between the minimisers of `others + a` and `others + b`.
+
+    The other records' gradient sum is constant.
+    """
 
     def minimiser(record):
         return brentq(
@@ -100,7 +103,9 @@ def explicit_shift(a, b, n_lambda, pull, margin):
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("n_lambda", [0.2, 5.0, 300.0])
 def test_output_perturbation_in_one_dimension(loss, n_lambda):
-    """The largest shift of explicit minimisers, by a search over records and the others' pull."""
+    """A search over two records and the other records' gradient sum finds the largest shift of
+    explicit minimisers.
+    """
     margin = get(loss)
     shift = audit.largest_shift_1d(margin, n_lambda)
     rng = generator(42, loss, n_lambda)
@@ -191,9 +196,8 @@ def test_coverage_is_at_least_the_confidence():
 
 
 def test_the_largest_of_several_bounds_holds_as_surely_as_one():
-    """The largest of ten bounds on randomised response, 200 times: there, bounds are as tight as possible.
-
-    With bounds of 95 % each, more than one largest in twenty exceeds epsilon. With `of_each` of 95 %,
+    """Takes the largest of ten bounds on randomised response, where bounds are tightest, 200 times.
+    With single bounds at 95 %, more than one maximum in twenty exceeds epsilon. With `of_each` at 95 %,
     at most one in twenty does.
     """
     family, repeats, epsilon = 10, 200, 5.0
@@ -238,7 +242,9 @@ def test_a_release_without_noise_is_found_to_the_limit_of_the_trials():
 
 
 def test_delta_is_paid_for():
-    """A normal shift of 2 at delta = 0.05: the analytic formula's epsilon is below the one at delta 0."""
+    """For a normal shift of 2, the analytic formula's epsilon at delta = 0.05 is below that at
+    delta = 0.
+    """
     from dp.accounting import gaussian_epsilon
 
     true = gaussian_epsilon(1.0, 0.05, 2.0)
@@ -314,7 +320,10 @@ def test_private_descent_stays_below_what_is_proven():
     ],
 )
 def test_known_faults_are_found(mechanism, pair, epsilon, least):
-    """All but the last refute their claim; the last is known to have half its claimed epsilon."""
+    """All bounds but the last refute the claim.
+
+    The last mechanism is known to have half its claimed epsilon.
+    """
     found = audit.epsilon_lower_bound(
         mechanism, pair, epsilon=epsilon, trials=20_000, rng=generator(59, pair)
     )
@@ -325,7 +334,10 @@ def test_known_faults_are_found(mechanism, pair, epsilon, least):
 
 
 def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
-    """At delta = 0.1 a claimed epsilon of 8 is really 10.05. At delta = 1e-5 no attack could see that."""
+    """At delta = 0.1 the true epsilon of a claimed 8 is 10.05.
+
+    At delta = 1e-5 no attack could see the difference.
+    """
     found = audit.epsilon_lower_bound(
         "dp_gd", "opposite_corner", epsilon=8.0, delta=0.1, trials=400_000, rng=generator(60),
         iterations=1, clip=0.5, noise="published",
@@ -356,7 +368,9 @@ def test_the_missing_jacobian_is_found():
 @pytest.mark.parametrize("name", ["objective_perturbation", "objective_perturbation_cm08"])
 @pytest.mark.parametrize(("epsilon", "tolerance"), [(1.0, 1e-2), (10.0, 1e-3), (10.0, 1e-9)])
 def test_the_starting_point_of_a_solver_is_not_found(name, epsilon, tolerance):
-    """Without output noise, the attack would find 8 and more in the first two cases: the private fit."""
+    """Without output noise, the first two cases would release the private fit, and the attack would
+    find 8 and more.
+    """
     arguments = {"epsilon": epsilon, "tolerance": tolerance}
     found = audit.epsilon_lower_bound(
         name, "starting_point", trials=20_000, rng=generator(62), **arguments
@@ -392,7 +406,7 @@ def test_tight_pairs_are_nearly_reached():
 
 
 def test_the_last_bits_of_sums_are_not_what_is_found():
-    """Scores that are constant but for rounding differ between the two sides in their last bits only."""
+    """Scores that are constant up to rounding differ between the two sides in their last bits only."""
     mechanism = SimpleNamespace(
         fit=None,
         release=lambda X, y, *, restarts, rng, **_: Release(
@@ -458,7 +472,7 @@ def test_pairs_are_neighbours_within_their_bound(name):
         check_rows(X, y, pair.arguments.get("bound", 1.0), classes)
     (X, y), (other, label) = pair.sides
     assert X.shape == pair.size and len(pair.reason) > 20
-    if pair.resized:  # n itself is attacked: one side has a record more
+    if pair.resized:  # the attack is on n itself: one side has a record more
         np.testing.assert_array_equal(X[1:], other)
         np.testing.assert_array_equal(y[1:], label)
         return
@@ -469,7 +483,7 @@ def test_pairs_are_neighbours_within_their_bound(name):
 
 @pytest.mark.parametrize("name", ["saturated", "saturated_diagonal_l2", "linear_part"])
 def test_shift_loss_is_the_largest_log_ratio_of_densities(name):
-    """On the line through both minimisers, the log ratio is the shift over the scale."""
+    """On the line through both minimisers, the log ratio is the shift divided by the scale."""
     pair, mechanism = pairs.find(name), MECHANISMS["output_perturbation"]
     arguments = {"epsilon": 1.5, **pair.arguments}
     exact = pair.exact(pair, mechanism, **arguments)
@@ -482,7 +496,10 @@ def test_shift_loss_is_the_largest_log_ratio_of_densities(name):
 
 
 class OwnNoise(Perturbed):
-    """A user's own mechanism: a shared minimiser plus noise of some law; it may need a delta or not."""
+    """A user's own mechanism: the common fit plus noise of a given law.
+
+    Whether it needs a delta is an argument.
+    """
 
     name, fit = "own_noise", "l2"
     options = {"loss": Loss(), "tolerance": NonNegative(1e-9)}
@@ -520,7 +537,7 @@ def exact_on(name, mechanism, delta=0.0):
 
 @pytest.mark.parametrize("name", [name for name in pairs.PAIRS if name != "opposite_class"])
 def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
-    """Pilot releases then choose its statistic, and a reason says why it has no exact loss."""
+    """Pilot releases choose the attack's statistic, and a sentence says why there is no exact loss."""
     if pairs.find(name).size[1] > 100:
         pytest.skip("784 dimensions show nothing more")
     given = {key: pairs.find(name).arguments.get(key) for key in ("lam", "bound")}
@@ -535,7 +552,7 @@ def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
 
 
 def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mechanism():
-    """Noise for a third of the sensitivity is found, and enough noise is not."""
+    """The attack finds noise for a third of the sensitivity, but not sufficient noise."""
 
     class Less(OwnMean):
         def release(self, X, y, **arguments):
@@ -549,7 +566,10 @@ def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mecha
 
 
 def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
-    """It is distance over scale in the norm of the noise; there is none if the law's loss is not known."""
+    """The loss is the distance over the scale in the norm of the noise.
+
+    It is missing if the law's loss is not known.
+    """
     scale = 2 / (3 * 1.5)  # n lambda = 3
     pair = pairs.find("saturated")
     shift = np.subtract(*pairs.minimisers(pair, OwnNoise(), epsilon=1.5, **pair.arguments))
@@ -591,7 +611,7 @@ def test_shipped_attacks_keep_their_exact_losses():
     tilted = set()
     for (name, _), exact in known.items():
         if exact is pairs.shift_loss:
-            law = getattr(MECHANISMS[name], "law", None)  # none: no loss of this mechanism is known
+            law = getattr(MECHANISMS[name], "law", None)  # none: this mechanism's loss is not known
             assert law in (*pairs.ORDERS, noise.gaussian, None)
         # a descent may be attacked on the pair of a tilt; its own density there is not known
         elif exact is not None and hasattr(MECHANISMS[name], "tilt"):
@@ -627,7 +647,7 @@ def test_distance_statistics_are_differences_of_distances(d, seed):
 
 
 def test_tilt_log_ratio_in_several_dimensions():
-    """It agrees with densities that are written out record by record, with the repaired form's ridge."""
+    """It agrees with densities summed over records, which include the ridge of the repaired form."""
     pair = pairs.find("flipped_label")
     mechanism = MECHANISMS["objective_perturbation"]
     arguments = {"epsilon": 0.1, "lam": 0.01, "bound": 1.0}
@@ -720,9 +740,8 @@ def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_exact_curve_of_the_free_jacobian(epsilon):
-    """Exact densities in one dimension, for every strength of the others' pull.
-
-    At the threshold delta is met. At half of it, the same noise exceeds delta 1.26 to 1.37 times.
+    """Exact densities in one dimension, for any gradient sum of the other records. At the threshold,
+    delta is met. At half of it, the same noise has 1.26 to 1.37 times delta.
     """
     from dp.accounting import gaussian_sigma
     from dp.privacy import gaussian_tilt

@@ -1,4 +1,4 @@
-"""What Einarsson (2018) ran, shown on MNIST: table A.1's weights, and the lasso's 166 pixels."""
+"""MNIST shows what Einarsson (2018) ran: table A.1's weights, and the lasso's 166 pixels."""
 
 import csv
 import gzip
@@ -43,7 +43,9 @@ def table():
 
 
 def statistics(X, y, row, reshuffles):
-    """Mean and variance over the weights of `laplace_coordinates_sum`'s fit, averages of reshuffles."""
+    """Mean and variance over the weights of the fit of `laplace_coordinates_sum`, averaged over
+    reshuffles.
+    """
     n, found = int(row["n_train"]), []
     for k in range(reshuffles):
         rows = np.random.default_rng([n, k]).permutation(len(X))[:n]

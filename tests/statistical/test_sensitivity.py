@@ -51,7 +51,7 @@ def test_random_neighbours_stay_within_the_bound(loss):
 
 
 def test_the_bound_is_reached_by_a_loss_with_a_linear_part():
-    """Huber hinge: if both margins stay below 1 - h, both records have the slope -1."""
+    """For the Huber hinge, if both margins stay below 1 - h, both records have the slope -1."""
     X, y = np.array([[1.0, 0], [0, 0.1]]), np.array([1, 1])
     lam = 5.0
     moved = reference_minimiser(X, y, lam, loss="huber") - reference_minimiser(

@@ -21,7 +21,8 @@ from study.data import origins, readers
 from study.data.prepared import Prepared
 from study.jobs.files import read_json, write_json
 
-# What `reason` says about the noise if that is not info["scale"] itself, from info and arguments.
+# The number that `reason` states about the noise, from info and arguments, where it is not
+# info["scale"].
 STATES = {
     "laplace_l1": lambda info, given: info["scale"] * given["epsilon"],
     "lasso_output_perturbation": lambda info, given: info["scale"] * given["epsilon"],
@@ -44,8 +45,11 @@ def public_facts(dataset, overlay):
 
 @cache
 def cases():
-    """(overlay, experiment, data set, private method) of cells: every data set, and every mechanism with
-    each of its settings, with each sort of data set and in each experiment."""
+    """(overlay, experiment, data set, private method) of some cells.
+
+    They cover every data set, and every mechanism with each of its settings, each sort of data set
+    and each sort of experiment.
+    """
     found, met = {}, set()
     for overlay in OVERLAYS:
         _, experiments, datasets = configuration(overlay)
@@ -72,7 +76,9 @@ def cases():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the prepared data sets that need no download. Of the others it has only the facts."""
+    """A folder with the prepared data sets that need no download, and only the public facts of the
+    others.
+    """
     import prepare
 
     folder = tmp_path_factory.mktemp("project")
@@ -114,7 +120,7 @@ def rows(data, meta, size):
 
 def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    # What a group of records pays takes seconds, and is told beside the noise.
+    # The price of a group of records takes seconds to compute, and says nothing about the noise.
     monkeypatch.setattr("guarantees.of_group", lambda one, size: (one.epsilon, one.delta))
     for case in cases():
         stated_is_drawn(folder, *case)
@@ -204,7 +210,7 @@ def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
 
 
 def test_the_breast_cancer_constants_describe_their_rows():
-    """How far the centres are from the rows' own means, as the premises of these data sets say."""
+    """The premises of these data sets say how far the centres are from the rows' own means."""
     from sklearn.datasets import load_breast_cancer
 
     datasets, data = configuration("default")[2], load_breast_cancer()
@@ -234,7 +240,9 @@ def test_the_breast_cancer_constants_describe_their_rows():
 
 
 def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
-    """Two released cells are enough, even without the seed: guarantees of cells do not compose."""
+    """Two released cells determine the minimiser, even without the seed: guarantees of cells do not
+    compose.
+    """
     X, y = Prepared(folder / data_path("wdbc_row_norm")).floats()
     mechanism = MECHANISMS["output_perturbation"]
     one, two = (
@@ -257,7 +265,7 @@ def test_the_lists_above_name_used_mechanisms_only():
 
 
 def test_facts_known_before_the_preparation_are_those_it_writes(folder):
-    """They are the same if the configuration names the columns; otherwise bounds and classes are."""
+    """All facts agree if the configuration names the columns; otherwise bounds and classes do."""
     datasets = configuration("default")[2]
     seen = 0
     for name, entry in datasets.items():

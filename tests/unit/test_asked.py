@@ -1,4 +1,4 @@
-"""What there is not is refused with the nearest name of what there is."""
+"""An unknown target, profile or experiment is refused with the nearest known name."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,7 +33,7 @@ FILES = {
     ],
 )
 def test_an_unknown_target_names_the_nearest(target, meant):
-    # patterns of rules match any name of a figure: it is the configuration that knows them
+    # patterns of rules match any name of a figure; only the configuration knows the names
     made = target.startswith((FIGURES, "results/cm08/runs"))
     found = asked.no_target(target, RULES, FILES, made)
     assert found == f"no target {target!r}; did you mean {meant!r}?"
@@ -111,7 +111,7 @@ def test_targets_of_a_few_experiments_name_them(targets, found):
         ({"experiments": ["cm08"]}, {"cm08"}),
         ({"experiments": ["cm08"], "settings": {"mine": {}}}, {"cm08", "mine"}),
         ({"experiments": ["cm08"], "settings": 3}, None),
-        ({"experiments": ["cm08", "cm80"]}, None),  # refused, when all is validated
+        ({"experiments": ["cm08", "cm80"]}, None),  # refused when everything is validated
         ({"experiments": "cm08"}, None),
         ({"experiments": [["cm08"]]}, None),
         ({"experiments": []}, None),

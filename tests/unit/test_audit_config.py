@@ -1,4 +1,4 @@
-"""The audit's configuration: what it resolves to, and what it refuses with one sentence."""
+"""The audit's configuration resolves to attacks, or is refused with one sentence."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_every_private_mechanism_is_in_the_ledger():
 
 
 def test_a_familys_bounds_hold_together():
-    """Every attack on a mechanism knows how many there are: one per label and epsilon."""
+    """Every attack on a mechanism knows the number of attacks: one per label and epsilon."""
     resolved = audits.load({})
     name = "output_perturbation"
     settings = {attack: resolved.attack(name, attack.label) for attack in resolved.attacks(name)}
@@ -66,7 +66,7 @@ def test_a_mechanism_without_an_entry_is_attacked_all_the_same(monkeypatch):
     assert [attack.epsilon for attack in resolved.attacks("own")] == [0.1, 1, 10, 2]
     assert resolved.attack("own", "flipped_label")["delta"] == 0
     assert resolved.attack("gaussian", "flipped_label")["delta"] == 1e-5
-    assert "large" not in resolved.mechanisms  # no pair has enough rows for it
+    assert "large" not in resolved.mechanisms  # no pair has enough rows for the attack
 
 
 def test_changes_are_merged():

@@ -1,4 +1,4 @@
-"""The functional mechanism's polynomial in batches, and draws that all folds share."""
+"""Tests of the functional mechanism's polynomial in batches, and of draws that all folds share."""
 
 import math
 
@@ -38,7 +38,7 @@ def test_without_noise_it_is_adam_on_shuffled_batches():
         order = rng.permutation(30)
         batches += [(ROWS[o], LABELS[o]) for o in np.split(order, [8, 16, 24])]
     assert found == pytest.approx(by_hand(batches), abs=1e-12)
-    # with one batch of all rows it is the solver without batches
+    # with one batch of all rows, the result is that of the solver without batches
     whole = mechanism.release(ROWS, LABELS, rng=rng, **given | {"batch_size": 30}).weights
     all_rows = ADAM | {"epochs": 3, "batch_size": 30}
     assert whole == pytest.approx(mechanism.release(ROWS, LABELS, rng=rng, **all_rows).weights)
@@ -54,7 +54,7 @@ def test_noise_once_moves_all_steps_alike_and_noise_per_batch_averages_out():
         ).mean()
         for noise in ("once", "per_batch")
     }
-    # 100 steps of 0.001: with the same noise they add up, with new noise they are a random walk
+    # 100 steps of 0.001 add up with the same noise, and are a random walk with new noise
     assert size["once"] > 0.05 > 0.04 > size["per_batch"] > 0.001
 
 
@@ -106,5 +106,5 @@ def test_draws_that_folds_share_do_not_average_out():
     found = predict(draws, Protocol(5, 1, shared=True), rng, paired=True)
     low, high = found.interval
     assert high - low == pytest.approx(2 * 1.96 * 0.1, rel=0.15)
-    # for one draw, folds differ only in their rows
+    # folds of one draw differ only in their rows
     assert found.sd == pytest.approx(0.001, rel=1)

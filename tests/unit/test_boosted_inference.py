@@ -1,4 +1,4 @@
-"""Intervals after boosted AdaSSP: the recursion's covariance and bias, and the two numbers they need."""
+"""Intervals after boosted AdaSSP need the recursion's covariance and bias, and two more private numbers."""
 
 import math
 
@@ -23,7 +23,10 @@ def rows(n, rng):
 
 
 def simulated(draws, ridge=30.0, T=6, sigma=8.0):
-    """Recursions that are linear from the start, with one P and D, far from converged; s and xi vary."""
+    """Recursions that are linear from the start and far from converged.
+
+    All share P and D; s and xi vary.
+    """
     rng = generator(1, "recursion")
     one = rng.standard_normal((40, 3))
     D, P = one.T @ one, np.linalg.inv(one.T @ one * 1.5 + 40 * np.eye(3))
@@ -56,7 +59,7 @@ def test_covariance_and_bias_are_those_of_many_recursions(way):
 
 @pytest.mark.parametrize("way", [inference.last_iterate, inference.late_iterates])
 def test_the_noise_on_the_gram_matrix_is_counted(way):
-    """Estimates of one recursion from many noisy D vary as the unresolved part says."""
+    """Estimates of one recursion from many noisy D vary as the part for the noise on D says."""
     from dp.privacy.quadratics import coefficients, isotropic
 
     _, steps = simulated(20_000)
@@ -73,7 +76,7 @@ def test_the_noise_on_the_gram_matrix_is_counted(way):
 
 
 def test_a_first_step_that_is_clipped_counts_as_bias():
-    """Few steps with a small clip: the last weights are still on their way, and this is said."""
+    """After few steps with a small clip, the last weights have not converged, and the result says so."""
     _, steps = simulated(50)
     clipped = steps._replace(clip=1.0)
     for way in (inference.last_iterate, inference.late_iterates):
@@ -99,8 +102,8 @@ def test_the_parts_compose_to_mu(adjacency):
 
 
 def test_both_means_move_by_at_most_their_sensitivity():
-    """One record from or to nothing, and one in place of another: sqrt(2) is reached and never exceeded."""
-    y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # of weights that overflow
+    """A record is added, removed or replaced: the bound of sqrt(2) is reached and never exceeded."""
+    y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # scores of weights that overflow
     each = [
         residual_means(np.zeros((1, 1)), y[i : i + 1], np.zeros((1, 1)), 0.3) for i in range(42)
     ]

@@ -1,4 +1,6 @@
-"""No record decides for others: neighbours with degenerate rows, on which mechanisms must behave alike."""
+"""No record changes how others are treated: mechanisms must behave alike on neighbours with
+degenerate rows.
+"""
 
 import math
 
@@ -16,16 +18,19 @@ from dp.privacy import composition
 from dp.seeds import generator
 from reference import OF_CLASSES
 
-# Lines that may depend on the data: where they are, and why that is private.
+# Functions whose branches may depend on the data. The comment says why that is private.
 ALLOWED = {
-    # It answers as the noisy test decides, and `differences` tests how often. Tied fits have no volume.
+    # A noisy test decides whether it answers, and `differences` tests how often. Tied fits have no
+    # volume.
     "tukey_em": ("_release", "_draw"),
 }
 PRIVATE = sorted(name for name in MECHANISMS if MECHANISMS[name].private)
 
 
 def settings(mechanism):
-    """epsilon = 1, a large delta so that a few hundred draws resolve much, and lambda if it is needed."""
+    """epsilon = 1, a delta so large that a few hundred draws show differences, and lambda if it is
+    needed.
+    """
     found = {"epsilon": 1.0} | ({"delta": 0.01} if mechanism.delta == "needed" else {})
     found |= {"lam": 0.1} if mechanism.needs_lambda else {}
     found |= {"classes": 3} if mechanism.name in OF_CLASSES else {}
@@ -71,7 +76,9 @@ def test_neighbours_have_the_same_branches(name):
     ("n", "d"), [(2100, 3), (60, 45), pytest.param(2100, 45, marks=pytest.mark.slow)]
 )
 def test_every_way_of_a_solver_ends_with_a_certificate(name, n, d):
-    """Many rows are first sampled, in single precision, and wide ones have other methods."""
+    """The solver starts on a sample of many rows, in single precision, and has other methods for
+    wide rows.
+    """
     mechanism = MECHANISMS[name]
     given = settings(mechanism)
     assert not differences(mechanism, given, cases=neighbours(n, d), draws=6)
@@ -90,11 +97,11 @@ def test_cases_are_neighbours_within_their_bound():
         assert max(np.abs(y).max(), np.abs(y_other).max()) <= 1
 
 
-# ---- the fault that this module is for: one singular part, and all parts were fitted in another way
+# ---- the fault that led to this module: one singular part changed how all parts were fitted
 
 
 class Together(tukey_em.TukeyEM):
-    """Fits as they were before: if one matrix is singular, all get another algorithm."""
+    """The former fits: if one matrix is singular, another algorithm fits all parts."""
 
     name = "together"
 
@@ -119,7 +126,7 @@ def exact_fit(n):
 
 
 def test_a_singular_part_moves_no_other_fit():
-    """One row of zeros, and every other part has the same fit to the last bit."""
+    """Beside a row of zeros, every other part has the same fit to the last bit."""
     [(_, (X, y), (X_other, y_other))] = exact_fit(2000)
     assert np.array_equal(X[1:], X_other[1:]) and not X_other[0].any()
     given = 1000, 0.0, 3
@@ -135,7 +142,7 @@ def test_a_singular_part_moves_no_other_fit():
 
 
 def test_stacks_of_matrices_are_decomposed_one_by_one():
-    """What `_shortest_fits` relies on: no matrix of a stack changes a bit of another's result."""
+    """`_shortest_fits` relies on this: no matrix of a stack changes a bit of another's result."""
     rng = generator(6)
     for d in (1, 2, 3, 7, 20):
         A = rng.standard_normal((200, d + 2, d))
@@ -155,7 +162,7 @@ def test_stacks_of_matrices_are_decomposed_one_by_one():
 
 
 def test_the_attack_that_showed_the_fault():
-    """At a claim of 1 it finds 2 and more for the old fits, and nothing for the new ones."""
+    """At a claimed epsilon of 1, it finds more than 1.5 for the old fits, and nothing for the new ones."""
     [(_, *sides)] = exact_fit(800)
     given = {"epsilon": 1.0, "delta": 0.01, "trials": 600}
     old = audit.attack(Together(), sides, rng=generator(7), **given)["epsilon"]
@@ -231,7 +238,7 @@ def test_planted_faults_are_found(mechanism, word):
 
 
 def test_the_old_fits_are_found():
-    """By the lines that run, and without these by what the weights show."""
+    """The lines that run show the fault. If those are allowed, the weights show it."""
     given = {"epsilon": 1.0, "delta": 0.01}
     case = {"cases": exact_fit(800)}
     found = differences(Together(), given, **case)
@@ -248,7 +255,7 @@ def test_what_is_claimed_is_tested_where_nothing_is_proven():
     assert any("weights show" in what for what in differences(mechanism, {"epsilon": 1.0}))
 
 
-# ---- preparation: one extreme record must not have all others refused, nor take for ever
+# ---- preparation: one extreme record must not cause a refusal or an endless loop
 
 STEPS = [
     [("clip", {"radius": 0.5})],
@@ -290,7 +297,10 @@ def test_a_delta_is_served_or_refused_in_one_sentence(name):
 
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
 def test_the_multiplier_of_sampled_steps_follows_delta_or_is_refused(adjacency):
-    """It grows about like sqrt(log(1/delta)), where at 1e-15 it was 20 times as large."""
+    """It grows about like sqrt(log(1/delta)).
+
+    At 1e-15, which is refused, it would be 20 times as large.
+    """
     steps = 1.0, 300, 0.05
     found = [
         composition.sampled_multiplier(steps[0], delta, *steps[1:], adjacency)[0]

@@ -1,4 +1,4 @@
-"""Checks that only the source of 2008 needs, against bounds written out and made-up curves."""
+"""Tests the checks that only the source of 2008 needs, by bounds written out and by made-up curves."""
 
 import math
 
@@ -13,7 +13,9 @@ from study.configuration.experiment import Experiment
 
 
 def test_the_ratio_of_the_lemmas_is_one_at_a_third():
-    """8/lambda over 2 (1 + lambda)/lambda^2 is 4 lambda/(1 + lambda), whatever else is given."""
+    """The ratio of 8/lambda to 2 (1 + lambda)/lambda^2 is 4 lambda/(1 + lambda), whatever the other
+    arguments are.
+    """
     given = {"first": "cm08_lemma_4", "second": "cm08_lemma_3", "at_most": 1}
     below = checks.bound_ratio(None, lambdas=[0.01, 0.333], **given)
     assert below.holds and below.number == pytest.approx(4 * 0.333 / 1.333)
@@ -40,7 +42,7 @@ LAMBDAS = (1.0, 0.1, 0.01)
 
 
 class Made(Results):
-    """Errors of five folds: a curve per method along lambda, and noise between folds."""
+    """Errors of five folds: each method has a curve along lambda, and folds differ by noise."""
 
     def __init__(self, curves, noise):
         rows = [
@@ -70,7 +72,7 @@ GROUPS = {"first": "low", "second": "high", "without": "none"}
 
 def test_what_degrades_less_as_lambda_falls():
     found = degrades((0.2, 0.22, 0.25))
-    # costs 0.1, 0.12, 0.2 against 0.1, 0.2, 0.45
+    # one method costs 0.1, 0.12 and 0.2, the other 0.1, 0.2 and 0.45
     assert found.holds and found.number == pytest.approx(-0.08, abs=0.005)
     assert degrades((0.2, 0.35, 0.6)).holds is False
     assert degrades((0.2, 0.3, 0.5), noise=0.05).holds is None

@@ -1,4 +1,4 @@
-"""Checks of claims, on tables made by hand; and which cell belongs to a published value."""
+"""Tests checks of claims on tables made by hand, and which cell belongs to a published value."""
 
 import math
 from argparse import Namespace
@@ -73,7 +73,7 @@ def test_lower_than_counts_points():
     assert "0.1 against 0.08, difference 0.02 [0.005858, 0.03414] at n" in half.decided_by
     assert cells.lower_than(CURVES, lower="good", higher="bad").holds is False
     assert cells.lower_than(CURVES, lower="good", higher="bad", epsilon="smallest").holds
-    # a method without privacy is compared at every epsilon
+    # a method without privacy serves every epsilon
     assert "2 of 2" in cells.lower_than(CURVES, lower="plain", higher="bad").decided_by
     with pytest.raises(Missing):
         cells.lower_than(CURVES, lower="good", higher="bad", train_size=7)
@@ -94,7 +94,7 @@ def test_an_order_within_chance_is_open_unless_the_folds_agree(monkeypatch):
     draws = {name: folds + shift[name] + noise[name] for name in shift}
     monkeypatch.setattr(made, "draws", lambda cell, column: draws[cell.method])
     outcome = cells.lower_than(made, lower="one", higher="two")
-    assert outcome.holds  # in differences fold by fold, the folds' own spread cancels
+    assert outcome.holds  # differences within folds cancel the spread between folds
     assert cells.lower_than(made, lower="two", higher="one").holds is False
 
 
@@ -314,7 +314,10 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
 
 
 def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
-    """What a mechanism reports of each draw is no column of results.csv. Decimals are as stated."""
+    """Numbers that a mechanism reports for each draw are no column of results.csv.
+
+    Decimals are as stated.
+    """
     rng = np.random.default_rng(0)
     draws = 2 + 0.1 * rng.standard_normal((1, 48, 1))
     found = {"noise_variance": draws}
@@ -360,7 +363,7 @@ def test_published_values_beside_their_cells():
         "reproduced",
         # 0.15, from 0.145 on, against 0.10 +- 0.0176; the printed spread 0.02 does not widen it
         "not reproduced by any of 1 reading",
-        # equal, but within +- 0.0176, and what is printed +- 0.01 would be inside too
+        # they agree within +- 0.0176, and so would the printed value +- 0.01
         "too wide to decide",
         "not tested",
         "not run",
@@ -437,7 +440,7 @@ def test_what_most_draws_failed_of_decides_nothing():
 
 
 def test_half_a_row_of_those_counted_is_not_seen(monkeypatch):
-    # of 500 rows, which every division tests once, 195 were wrong
+    # 195 of 500 rows were wrong; every division tests each row once
     draws = np.full((4, 5, 1), 0.39)
     made = results([("a", "plain", 500, math.inf, 0.39, 0.0)], folds=5, subsets="whole")
     monkeypatch.setattr(made, "draws", lambda cell, column: draws, raising=False)
@@ -495,7 +498,7 @@ def test_a_protocols_draws_make_the_interval_and_judge_the_spread(monkeypatch):
     assert mean["prediction_high"] - mean["prediction_low"] < 0.06
     assert spread["quantity"] == "error, standard deviation over folds"
     assert spread["published"] == 0.02 and spread["distance"] == "equal to the printed precision"
-    # that of five numbers says little of it: half of it, or half more, would be inside too
+    # the spread of five numbers is uncertain: half of it, or half more, would be inside too
     assert spread["verdict"] == "too wide to decide"
     wide = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
     mean, spread = compare(CURVES, wide, {"t": spec}, {})
@@ -582,7 +585,10 @@ def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_given():
 
 
 def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
-    """It fails on values that we left out, which is no fault of the source. What holds, holds."""
+    """A claim that fails on such a search is no fault of the source, since we left values out.
+
+    A claim that holds, holds.
+    """
     tables = {"t": {"row": {0.1: [0.5, 0.02]}}, "grid": [1, 0.1, 0.01], "votes": 6}
     stated = [{"id": "m-1", "says": "bad is better"}, {"id": "m-2", "says": "good is better"}]
     stated.append({"id": "m-3", "says": "so is a table of it"})

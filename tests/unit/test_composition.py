@@ -38,7 +38,10 @@ def test_poisson_sampling_amplifies_and_is_continuous():
 
 
 def test_published_descent_numbers():
-    """sigma of T steps by the classical formula, delta = 1e-5: 15 and 150 are exceeded, 8 is not."""
+    """T steps have the classical formula's sigma at delta = 1e-5.
+
+    Claims of 15 and 150 are exceeded, 8 is not.
+    """
     (of_15, _), (of_150, _) = reference.values("gaussian_descent", "sigma")
     for claimed, sum_sigma in ((15, of_15), (150, of_150), (8.0, None)):
         steps, n, clip = 50, 400, 1.0
@@ -61,7 +64,10 @@ def test_gaussian_epsilon_inverts_delta():
 
 
 def test_laplace_profile():
-    """One coordinate has 1 - e^((epsilon - ratio)/2). Many have nearly the profile of normal noise."""
+    """One coordinate has delta = 1 - e^((epsilon - ratio)/2).
+
+    Many have nearly the profile of normal noise.
+    """
     found = composition.laplace_coordinates_delta(1, 1.5, [0.5, 1.0, 1.5])
     assert found == pytest.approx([-math.expm1(-0.5), -math.expm1(-0.25), 0.0], abs=1e-4)
     for epsilon, delta in zip(
@@ -74,7 +80,7 @@ def test_laplace_profile():
 
 
 def test_redrawing_until_bounded_costs_more_than_epsilon():
-    """Against two-dimensional densities of the accepted coefficients on a grid."""
+    """The loss agrees with densities of the accepted coefficients on a two-dimensional grid."""
     for epsilon in (0.1, 1.0, 3.0):
         s = 4 / epsilon
         found = exact_losses.redrawn_functional_loss(epsilon)

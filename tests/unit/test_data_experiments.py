@@ -52,10 +52,10 @@ def test_training_sizes_are_checked_against_the_rows_of_two_classes(experiment):
 
 
 def downloads(*overlays):
-    """Files that the experiments of a plain run need, by experiment."""
+    """{experiment: files that it needs} for the default run."""
     values, experiments, datasets = configured(*overlays)
     files = read_yaml("config/files.yaml")
-    carried = {  # packages that are installed with the workflow have these files
+    carried = {  # installed packages contain these files
         f"data/raw/{name}"
         for name, file in files.items()
         if file["urls"][0].startswith("installed:")

@@ -1,4 +1,4 @@
-"""Simulated data sets are draws: there may be several of one law, and intervals are over them."""
+"""Several data sets may be drawn from one law, and intervals are then over data sets."""
 
 import json
 import math
@@ -109,7 +109,7 @@ def test_captions_say_over_what_an_interval_is():
 
 
 def test_figures_name_the_divisions_of_one_data_set_what_they_are():
-    """A figure's job gets a part of its experiment's configuration, in which `divisions` must be."""
+    """A figure's job gets part of its experiment's configuration, which must include `divisions`."""
     _, experiments, _ = load(
         {"seed": 1, "experiments": ["patton"]}, only=sources.concerned({"patton"})
     )
@@ -144,7 +144,7 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
         np.testing.assert_array_equal(ours, theirs[1][0][:, 0])
     assert all(set(found[0]) != set(other) for other in found[4:])
     assert [folds.draws_on_each(each, {"data_replicates": 1}) for each in (one, divided)] == [20, 7]
-    # data sets that were drawn alike are divided once each
+    # data sets drawn from one law are divided once each
     three = Namespace(**vars(divided) | {"data": folder / "three.npz", "divisions": 2})
     assert len(list(folds.training_folds(three))) == 12
     assert folds.draws_on_each(three, {"data_replicates": 3}) == 7
@@ -152,7 +152,8 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
 
 def test_another_division_of_the_same_rows_lies_in_the_interval_of_divisions():
     rng, inside = np.random.default_rng(3), 0
-    # the rows' own chance (0.05) is the same in all divisions: folds differ by it, their means do not
+    # the chance of the rows (0.05) is common to all divisions: folds differ by it, their means do
+    # not
     for _ in range(200):
         chance = rng.permuted(np.tile(rng.normal(0, 0.05, 5), (21, 1)), axis=1)
         draws = 0.37 + chance - chance.mean(axis=1, keepdims=True)
@@ -161,7 +162,7 @@ def test_another_division_of_the_same_rows_lies_in_the_interval_of_divisions():
         inside += found.interval[0] <= draws[20].mean() <= found.interval[1]
         assert (
             found.interval[1] - found.interval[0] < 0.09
-        )  # of one division alone it is 0.18 or so
+        )  # for a single division it is about 0.18
     assert inside / 200 > 0.95 - 4 * math.sqrt(0.95 * 0.05 / 200)
 
 

@@ -97,7 +97,7 @@ def test_links_lead_somewhere(path):
 
 
 def drawn_rules():
-    """The picture of the rules in workflow/README.md, and its edges."""
+    """The drawing of the rules in workflow/README.md, and its edges."""
     text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
     (picture,) = re.findall(r"^```mermaid\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     return picture, set(re.findall(r"^    (\w+) --> (\w+)$", picture, flags=re.MULTILINE))
@@ -138,7 +138,7 @@ FOLDERS = ("config/", "envs/", "scripts/", "tests/", "workflow/", ".venv")
 
 
 def commands():
-    """(document, its command without the comment) of every indented line that calls a program."""
+    """(document, command without its comment) of every indented line that calls a program."""
     for path in DOCUMENTS:
         for line in path.read_text(encoding="utf-8").splitlines():
             found = re.match(r"    ((?:sh|bash|python|snakemake|\.venv/bin/\S+) .*)", line)

@@ -48,7 +48,7 @@ def test_full_configuration_is_the_published_protocol():
     assert sgd.sweeps["tuned"]["train_sizes"] == sizes
     grid = sgd.searches["dp_sgd"]["grid"]
     assert sorted(grid["batch"]) == sorted(facts["sgd"]["batch_grid"])
-    assert grid["batch"] == sorted(grid["batch"], reverse=True)  # ties: the larger batch
+    assert grid["batch"] == sorted(grid["batch"], reverse=True)  # ties go to the larger batch
     assert sorted(grid["lambda"]) == sorted(facts["sgd"]["lambda_grid"])
     study = facts["sgd"]["dimension_study"]
     shown = sgd.sweeps["dimensions"]["methods"]
@@ -71,7 +71,9 @@ def test_full_configuration_is_the_published_protocol():
 
 
 def test_real_configuration_has_ten_sizes_and_eight_simulations():
-    """The logistic study has all 50 sizes, the source's simulations, and new noise in every cell."""
+    """The logistic study has all 50 sizes, the source's simulations, and independent noise in every
+    cell.
+    """
     found = resolved("real")
     logistic = found["einarsson_logistic"]
     assert logistic.sweeps["as_run"]["train_sizes"] == list(range(235, 11751, 235))
@@ -82,7 +84,7 @@ def test_real_configuration_has_ten_sizes_and_eight_simulations():
         experiment = found[f"einarsson_{name}"]
         assert experiment.simulations >= 8
         for sweep, entry in experiment.sweeps.items():
-            # not along sizes, or parts of other sweeps
+            # sweeps that do not vary the size, or are parts of others
             parts = ("first_sizes", "pca_first_sizes", "two_rates", "as_run_dimensions")
             if sweep not in ("proven_epsilons", "centres", *parts):
                 assert len(entry["train_sizes"]) >= 10, (name, sweep)

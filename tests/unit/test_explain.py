@@ -1,4 +1,4 @@
-"""config/README.md says what the schemas and the code say."""
+"""config/README.md agrees with the schemas and the code."""
 
 import re
 import subprocess
@@ -35,7 +35,7 @@ def test_every_key_mechanism_and_kind_is_explained():
     text = (ROOT / "config/README.md").read_text(encoding="utf-8")
     for path in SCHEMAS:
         if path.name == "frontier.schema.yaml":
-            continue  # a result, not a setting
+            continue  # it is a result, not a setting
         for key in keys(read_yaml(path)):
             assert f"`{key}`" in text or f".{key}`" in text, f"{path.name}: {key}"
     for found in (*kinds.SECTIONS.values(), kinds.CHECKS):

@@ -37,7 +37,7 @@ def loaded():
 
 @pytest.fixture
 def study(loaded):
-    """A function that resolves an experiment with these methods, and changes of its other keys."""
+    """A function that resolves an experiment with these methods and with changes of other keys."""
 
     def make(methods, without=(), **changes):
         value = {
@@ -146,7 +146,7 @@ def test_a_familys_name_stands_for_its_members(study):
 
 
 def _of_cm08(loaded, checks=(), published=None):
-    """cm08 with output_perturbation a family of two, and these checks of one claim."""
+    """cm08 with output_perturbation as a family of two, and with these checks of one claim."""
     value = read_yaml(ROOT / "config/sources/chaudhuri_monteleoni_2008/cm08.yaml")
     value["methods"]["family"] = {
         "mechanism": "dp_sgd",
@@ -300,7 +300,10 @@ def test_the_projects_families_keep_their_labels(loaded):
 
 
 def test_no_option_has_the_name_of_a_column():
-    """results.csv has columns for varied options beside its own. `adjacency` means the same as both."""
+    """results.csv has columns for varied options beside its own.
+
+    `adjacency` may be both, since both mean the same.
+    """
     for name, mechanism in MECHANISMS.items():
         assert set(mechanism.options) & set(COLUMNS) <= {"adjacency"}, name
 
@@ -316,7 +319,7 @@ def selected(study, search=(), **method):
 
 def test_settings_of_a_search_are_selected(study):
     search = {"selection": {"runs": 7, "law": "geometric"}}
-    options = {"learning_rate": 2, "iterations": 3}  # the grid gives it another value
+    options = {"learning_rate": 2, "iterations": 3}  # the search's grid replaces this value
     experiment = selected(study, search, options=options)
     found = experiment.methods["m"]
     assert found["mechanism"] == "private_selection"

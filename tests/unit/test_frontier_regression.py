@@ -1,4 +1,4 @@
-"""Boosted AdaSSP, Iterative Hessian Mixing and TukeyEM: what they pay for, and what they compute."""
+"""Boosted AdaSSP, Iterative Hessian Mixing and TukeyEM: what they pay for and what they compute."""
 
 import math
 
@@ -31,7 +31,9 @@ def problem(n=3000, d=4, seed=1):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_boosted_parts_compose_to_mu(adjacency):
-    """Sensitivities over the noise, found with two orthogonal records that have opposite targets."""
+    """Two orthogonal records with opposite targets show the sensitivities, which are divided by the
+    noise.
+    """
     mechanism, R, clip, steps = MECHANISMS["boosted_adassp"], 2.0, 0.3, 7
     p = mechanism.parameters(
         50, 3, epsilon=1.0, delta=1e-6, bound=R, clip=clip, iterations=steps, adjacency=adjacency
@@ -95,7 +97,10 @@ def test_one_records_share_is_bounded_where_scores_overflow():
 
 
 def test_what_the_released_boosting_gives():
-    """Nothing finite. With the smallest eigenvalue, a claim of 1 with T = 100 would be one of 1,112."""
+    """Nothing finite is proven.
+
+    With the smallest eigenvalue instead, a claim of 1 at T = 100 would be worth 1,112.
+    """
     mechanism = MECHANISMS["boosted_adassp_released"]
     found = mechanism.guarantee(1000, 1, epsilon=1.0, delta=1e-6)
     assert found.claimed_epsilon == 1.0 and found.adjacency == "add-remove"
@@ -106,7 +111,10 @@ def test_what_the_released_boosting_gives():
 
 
 def test_the_released_boosting_takes_the_smallest_positive_eigenvalue():
-    """One record moves it from 20 to 1. Then a ridge of 1.96 sqrt(16) mu shrinks what else is learnt."""
+    """One record moves it from 20 to 1.
+
+    Then a ridge of 1.96 sqrt(16) mu shrinks all other weights.
+    """
     (X, y), (X_other, y_other) = pairs.find("new_axis").sides
     changed = (X_other != X).any(axis=1) | (y != y_other)
     assert changed.sum() == 1 and not X_other[changed].any()
@@ -176,7 +184,7 @@ def test_wishart_matrices_have_their_moments():
 
 @pytest.mark.parametrize("calibration", ["analytic", "published"])
 def test_the_spectral_ridge_is_about_the_noises_norm(calibration):
-    """Even without rows, most noisy matrices become definite, but only just: the ridge is no larger."""
+    """Even without rows it makes most noisy matrices definite, and it is hardly larger than needed."""
     X, y = np.zeros((50, 15)), np.zeros(50)
     given = {"epsilon": 1.0, "delta": 1e-6, "restarts": 300, "calibration": calibration}
     found = {
@@ -209,7 +217,10 @@ def test_volumes_and_weights_of_the_given_examples():
 
 
 def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
-    """For random neighbours |k^ - k^'| <= 1, and if k^ >= 1, the draws differ as little as is proved."""
+    """For random neighbours |k^ - k^'| <= 1.
+
+    If k^ >= 1, the laws of the draws differ as little as proved.
+    """
     rng, epsilon, delta, m, t = generator(10), 1.5, 0.2, 60, 15
     seen = set()
     for _ in range(300):
@@ -238,7 +249,7 @@ def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
 
 
 def test_points_of_a_shell_are_uniform_in_it():
-    """Their coordinates have the same quantiles as under rejection sampling from R_i without R_{i+1}."""
+    """Their coordinates have the quantiles of rejection sampling from R_i without R_{i+1}."""
     points, i, draws = nested(), 3, 20_000
     found = tukey.shell_point(np.repeat(points, draws, axis=0), np.full(draws, i), generator(11))
     low, high, low_in, high_in = (
@@ -272,7 +283,9 @@ def test_tukey_em_refuses_what_it_must_and_answers_near_the_fit():
 
 
 def test_the_threshold_pair_differs_in_the_probability_of_an_answer():
-    """22 against 21 at 21.64: noise of scale 2 gives a ratio of at most e^{1/2}, as released e^2."""
+    """Distances 22 and 21 at a threshold of 21.64: noise of scale 2 gives a ratio of at most
+    e^{1/2}, the released noise e^2.
+    """
     from dp.privacy.pairs import find
 
     tied = 1e-10 * np.linspace(0, 1, 320)[:, None]

@@ -58,7 +58,7 @@ def test_the_profile_meets_delta_and_noise_is_raised_below_the_threshold(adjacen
     guarantee, plan = (f(n, 3, lam=lam, **settings) for f in (MECHANISM.guarantee, MECHANISM.plan))
     assert guarantee.profile.delta(epsilon) == pytest.approx(delta, rel=1e-4)
     assert guarantee.profile.delta(epsilon) <= delta * (1 + 1e-9)
-    # the other route composes only the output noise
+    # the other calibration composes only the output noise
     tilt = gaussian_tilt.tilt_delta(epsilon, plan.scale, n_lambda, adjacency=adjacency)
     assert tilt < delta
     free = gaussian_tilt.sigma_where_free(epsilon, delta, adjacency=adjacency)
@@ -95,7 +95,7 @@ def test_the_rules_lambda_makes_the_jacobian_free(adjacency, epsilon):
     "name", ["gaussian_objective_perturbation", "amp", "objective_perturbation_redberg"]
 )
 def test_tilts_and_output_noise_have_the_laws_that_are_paid_for(name):
-    """The release gives b = -n (gradient at w), with an error from the output noise."""
+    """The release determines b = -n (gradient at w), with an error from the output noise."""
     (X, y), n, d = rows(), 200, 4
     mechanism, lam = MECHANISMS[name], 0.3
     given = {"epsilon": 1.0, "delta": 1e-5, "lam": lam}
@@ -138,7 +138,7 @@ def test_published_calibrations_are_what_the_sources_state():
 @pytest.mark.parametrize("name", ["amp", "objective_perturbation_redberg"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_published_calibrations_cost_less_than_they_claim(name, epsilon):
-    """The tilt alone, at best a Gaussian release, meets the proven epsilon, which is below the claim."""
+    """The tilt alone, taken as a Gaussian release, has the proven epsilon, which is below the claim."""
     guarantee = MECHANISMS[name].guarantee(5000, 10, epsilon=epsilon, delta=1e-5)
     plan = MECHANISMS[name].plan(5000, 10, epsilon=epsilon, delta=1e-5)
     moved = 2 if name == "amp" else 1
@@ -167,7 +167,10 @@ def test_gaussian_output_perturbation(adjacency, loss):
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_adding_a_record_moves_the_minimiser_by_half_of_what_replacing_does(loss):
-    """Lambda beside the sum is the same. The others pull to where the record's slope is largest."""
+    """n lambda is the same.
+
+    The other records move the minimiser to where the record's slope is largest.
+    """
     largest = 0.0
     for others in (1, 30, 300):
         X = np.full((others, 1), 0.05 if loss == "logistic" else 0.0)
@@ -185,7 +188,10 @@ LOG_COSH = {"log_cosh": {"tau": 0.25}}
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_log_cosh_costs_the_gaussian_noise_of_half_of_delta(adjacency, epsilon):
-    """With lambda by rule. Under replace-one, one of the records has only one tail, and costs less."""
+    """lambda is by rule.
+
+    Under replace-one, one of the two records has only one tail, and costs less.
+    """
     n, d, bound = 20_000, 10, 2.0
     given = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "adjacency": adjacency}
     lam = MECHANISM.rule_lambda(n, d, loss=LOG_COSH, **given)
@@ -218,7 +224,9 @@ def test_log_cosh_releases_the_tilt_that_is_paid_for():
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_exact_densities_in_one_dimension_of_log_cosh_stay_below_the_profile(adjacency):
-    """A record at 1 with a target far away, no record, or a target far on the other side; others pull."""
+    """The record has a target far away, none, or one far on the other side; other records add any
+    gradient sum.
+    """
     n_lambda, epsilon, tau, w = 3.0, 1.0, 0.25, np.linspace(-40, 40, 40_001)
     given = {"epsilon": epsilon, "delta": 1e-3, "lam": n_lambda / 100, "adjacency": adjacency}
     given |= {"loss": LOG_COSH, "tolerance": 1e-8}

@@ -26,10 +26,9 @@ def hockey_stick(log_p, log_q, epsilon, cell):
 
 
 def deltas_1d(pull, sigma, n_lambda, epsilon, row=1.0, points=40_001):
-    """delta of (removing, adding) a logistic record v = row, the others' gradient sum -pull.
-
-    Many others with small rows make any constant pull without curvature: w has the density of
-    b = pull - Lambda w (+ s v with the record), times its derivative in w.
+    """delta of (removing, adding) a logistic record v = row, where the other records' gradients sum to
+    -pull. Many other records with small rows can have any such sum and no curvature. So w has the
+    density of b = pull - Lambda w (+ s v with the record), times the derivative of b in w.
     """
     w = np.linspace(pull - 14 * sigma, pull + row + 14 * sigma, points) / n_lambda
     s, curvature = slopes(w * row)
@@ -51,7 +50,9 @@ def worst_1d(sigma, n_lambda, epsilon):
 
 
 def test_densities_in_one_dimension_are_those_of_the_solver():
-    """The density integrates to 1, and minimisers follow it: so it may serve as independent truth."""
+    """The density integrates to 1, and minimisers follow it, so it can serve as an independent
+    reference.
+    """
     rng = np.random.default_rng(5)
     sigma, n_lambda, row = 2.0, 1.5, 1.0
     b = rng.normal(0, sigma, 4000)
@@ -96,9 +97,8 @@ def test_no_density_in_one_dimension_exceeds_the_profile(row, share, epsilon):
 
 
 def delta_2d(angle, pull, sigma, n_lambda, epsilon, points=(1201, 161)):
-    """delta of replacing v by v', `angle` degrees apart. The others pull by `pull` along the bisector.
-
-    The common density factor cancels; w runs over a rotated grid around both means.
+    """delta of replacing v by v', `angle` degrees apart. The others' gradient sum is -pull along the
+    bisector. The common density factor cancels. w runs over a rotated grid around both means.
     """
     half = math.radians(angle / 2)
     v, other = (
@@ -121,7 +121,10 @@ def delta_2d(angle, pull, sigma, n_lambda, epsilon, points=(1201, 161)):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_replace_one_is_nearly_reached_at_179_degrees_and_never_exceeded(epsilon):
-    """A label flip (180 degrees) shows nothing. Near it, the others can pull both slopes to 1."""
+    """A flipped label (180 degrees) shows nothing.
+
+    Near 180 degrees, the other records can bring both slopes to 1.
+    """
     sigma = gaussian_tilt.sigma_where_free(epsilon, DELTA)
     least = gaussian_tilt.least_regularisation(epsilon, 2 / sigma)
     reach = np.geomspace(100, 30_000, 4) * least
@@ -197,9 +200,8 @@ def test_the_removal_integral_against_quadrature(loss):
 
 
 def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=60_001):
-    """(removing, adding) one log-cosh record x = 1, t = 1: b = pull - (Lambda + C) w (+ tanh(y - w)).
-
-    curvature: C, the others' (rows that stay on the quadratic part).
+    """delta of (removing, adding) a log-cosh record x = 1, t = 1: b = pull - (Lambda + C) w (+ tanh(y -
+    w)). curvature: C, of the other records, whose residuals stay on the quadratic part.
     """
     steep = n_lambda + curvature
     w = np.linspace(pull - 14 * sigma - 1, pull + 14 * sigma + 1, points) / steep
@@ -214,10 +216,8 @@ def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=
 
 
 def test_log_cosh_adding_has_two_tails_and_removing_one():
-    """If the others and the target make the record's slope change its sign at w = 0, adding reaches 2 G(m).
-
-    The slope changes its sign quickly if Lambda is small against the noise, so a small Lambda shows it.
-    Removing keeps one tail there.
+    """If the record's slope changes its sign at w = 0, adding reaches 2 G(m). A small Lambda shows
+    this, since the slope then changes quickly against the noise. Removing has one tail even there.
     """
     epsilon, m = 1.0, 1.0
     n_lambda = 0.02

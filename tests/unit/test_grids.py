@@ -20,7 +20,10 @@ EXPERIMENT = SimpleNamespace(
 
 @pytest.fixture
 def searches(tmp_path):
-    """Cells -> files of searches over 3 x 2 values and a third option. That of sgd has one value less."""
+    """{cell: file} of searches over 3 x 2 values and a third option.
+
+    The search of sgd has one value less.
+    """
     rng, found = np.random.default_rng(1), {}
     for method, epsilon in (("dp_sgd", 0.1), ("dp_sgd", 1.0), ("sgd", np.inf)):
         for size in (90, 180):

@@ -1,4 +1,4 @@
-"""Standard errors and intervals that count the noise, and the second release that they need."""
+"""Standard errors and intervals account for the noise, and need a second release."""
 
 import math
 from functools import partial
@@ -53,7 +53,9 @@ def test_with_little_budget_most_releases_lack_an_interval_and_none_is_too_narro
 
 
 def hospital(n, rng):
-    """A strong score, a condition that one in 30 has, and a category; and its true coefficients."""
+    """Rows with a strong score, a condition that one in 30 has, and a category; and the true
+    coefficients.
+    """
     score = np.clip(rng.normal(-0.3, 0.35, n), -1, 1)
     condition = np.where(rng.random(n) < 1 / 30, 1.0, -1.0)
     level = rng.choice(3, n, p=[0.6, 0.3, 0.1])[:, None] == [1, 2]
@@ -64,7 +66,9 @@ def hospital(n, rng):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_rare_levels_are_covered_or_say_that_they_are_not(epsilon):
-    """With the noise's norm as the least eigenvalue, coefficients here were covered far too rarely."""
+    """If the norm of the noise were the least eigenvalue, intervals would cover these coefficients
+    far too rarely.
+    """
     rng = generator(31)
     lam = MECHANISM.rule_lambda(3000, 5, epsilon, DELTA)
     settings = {"epsilon": epsilon, "delta": DELTA, "lam": lam, "restarts": 8, "rng": rng}
@@ -83,7 +87,7 @@ def test_rare_levels_are_covered_or_say_that_they_are_not(epsilon):
 
 
 def test_the_rule_uses_nothing_but_what_was_released():
-    """Flags are found again from the release and public numbers, without a row."""
+    """The release and public numbers determine the flags, without a row."""
     X, y = rows(500, generator(32))
     lam = MECHANISM.rule_lambda(500, 6, 0.2, DELTA)
     settings = {"epsilon": 0.2, "delta": DELTA, "lam": lam}
@@ -118,7 +122,7 @@ def test_symmetric_noise_has_the_covariance_that_is_stated():
 
 @pytest.mark.parametrize("mean", [0.6, 1.0, 1.7, 3.0])
 def test_selected_eigenvalues_are_lowered_to_the_mean_they_have_without_selection(mean):
-    """The mean of a normal number above the threshold, by scipy, goes back to the number's own mean."""
+    """The mean of a normal number above the threshold, by scipy, is mapped to the number's own mean."""
     from scipy.stats import truncnorm
 
     deviation, t = 0.004, inference.SELECTED
@@ -133,7 +137,7 @@ def test_selected_eigenvalues_are_lowered_to_the_mean_they_have_without_selectio
 
 
 def visits(n, rng):
-    """Age, a ward, a count from 0 to 40 with most of its values near 0, a constant, and a number."""
+    """Rows with age, a ward, a count from 0 to 40 that is mostly near 0, a constant and a number."""
     age = np.clip(rng.normal(52, 13, n), 18, 90)
     ward = rng.choice(4, n, p=[0.3, 0.35, 0.1, 0.25])
     count = np.minimum(rng.negative_binomial(1.6, 1.6 / 5.6, n), 40)
@@ -164,7 +168,9 @@ def test_a_count_is_covered_among_the_intervals_that_are_printed(epsilon):
 
 
 def test_the_hessians_noise_is_counted():
-    """Many Hessians with noise and one w near the truth: estimates vary as the covariance's part says."""
+    """With many noisy Hessians and one w near the truth, estimates vary as this part of the
+    covariance says.
+    """
     from dp.privacy.quadratics import coefficients, isotropic
 
     rng, n, lam, deviation = generator(35), 10**12, 0.03, 0.004
@@ -225,11 +231,11 @@ def test_the_debiased_bootstrap_finds_the_model_whose_mean_release_is_the_one_th
     assert (low + high) / 2 == pytest.approx(1.6, abs=0.02)
     assert high - low == pytest.approx(2 * 1.96 * 0.5 / 20, rel=0.15)
     low, high = inference.bootstrap(released, ones, fit, generator(37), 400, draw=draw)
-    assert (low + high) / 2 == pytest.approx(1.3, abs=0.02)  # one step on the way
+    assert (low + high) / 2 == pytest.approx(1.3, abs=0.02)  # one step of the search
 
 
 def test_variances_of_many_releases_of_the_same_rows_are_the_noise():
-    """Without its part for sampling, the covariance is that of the noise: 600 draws on one data set."""
+    """Without the part for sampling, the covariance is that of 600 draws on one data set."""
     rng = generator(3)
     X, y = rows(20_000, rng)
     lam = MECHANISM.rule_lambda(20_000, 6, 1.0, DELTA)
@@ -287,7 +293,7 @@ def test_shares_of_the_budget_add_up(adjacency, robust):
 
 
 def test_second_moments_move_by_at_most_their_sensitivities():
-    """A search over pairs of records comes near the bound, and never exceeds it."""
+    """A search over pairs of records comes near each bound, and never exceeds it."""
     rng = generator(6)
     largest = np.zeros(2)
     for _ in range(300):
@@ -368,7 +374,9 @@ def test_intervals_of_numbers_are_not_of_logistic_loss():
 
 @pytest.mark.parametrize("robust", [False, True])
 def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
-    """Noise is for c R^2 sqrt(2) and tau^2 R^2 sqrt(2), which orthogonal rows reach, or for tau^2."""
+    """The noise is calibrated to c R^2 sqrt(2) and tau^2 R^2 sqrt(2), which orthogonal rows reach,
+    or to tau^2.
+    """
     tau, rng = 0.5, generator(23)
     loss = get("log_cosh", tau=tau)
     p = NUMBERS.parameters(50, 2, epsilon=1.0, delta=DELTA, lam=1.0, robust=robust, **WIDTH)
@@ -395,7 +403,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
 
 
 def test_one_number_stands_for_the_slopes_if_errors_do_not_depend_on_rows():
-    """At a large epsilon it agrees with robust intervals, but not if errors grow with a column."""
+    """At a large epsilon the intervals agree with robust ones, but not if errors grow with a column."""
     rng = generator(26)
     X, y = linear_rows(40_000, rng)
     settings = {"epsilon": 50.0, "delta": DELTA, "lam": 1e-4, **WIDTH}
@@ -434,7 +442,7 @@ def test_intervals_of_numbers_cover(robust):
 
 
 def test_the_covariance_of_residuals_is_the_textbooks():
-    """statsmodels has no log-cosh among its M-estimators, so this uses numerical derivatives."""
+    """The reference uses numerical derivatives, since statsmodels has no log-cosh M-estimator."""
     X, y = linear_rows(4000, generator(25))
     loss = get("log_cosh", tau=0.25)
     (weights,), _ = minimise(X, y, 1e-9, loss=loss)

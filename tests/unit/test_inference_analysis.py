@@ -21,7 +21,7 @@ SITES = ["north", "south", "west"]
 
 @pytest.fixture
 def simulated(tmp_path):
-    """What an analysis of a simulated design finds at delta 1e-6, by method."""
+    """The results of an analysis of a simulated design at delta 1e-6, by method."""
 
     def found(analysis, design, train_sizes, epsilon, **counts):
         options = {
@@ -38,7 +38,7 @@ def simulated(tmp_path):
 
 
 def survey(tmp_path, n=4000):
-    """A prepared data set of two numbers and a category, with a true model; and its raw columns."""
+    """A prepared data set with two numbers, a category and a true model; and its raw columns."""
     rng = np.random.default_rng(3)
     low, high = np.array(list(BOUNDS.values()), dtype=float).T
     raw = rng.uniform(low, high, (n, 2))
@@ -173,7 +173,10 @@ def test_coverage_of_boosting_is_of_the_coefficients(simulated):
 
 @pytest.mark.parametrize("design", ["logistic", "other"])
 def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
-    """At epsilon 0.2, some releases give some coefficients no interval; no row averages over both."""
+    """At epsilon 0.2, some releases give some coefficients no interval.
+
+    No row averages over printed and missing intervals.
+    """
     found = simulated(inference.coverage, design, [500], 0.2, replicates=8, draws=2)
     plain = found.loc["without_privacy"]
     assert list(plain["coefficient"]) == list(range(6)) and (plain["intervals"] == 8).all()
@@ -215,7 +218,10 @@ def test_the_table_of_the_rule_keeps_flags_apart(simulated, tmp_path):
 
 
 def test_the_figure_of_designs_shows_each_coefficient_and_flag(tmp_path):
-    """A point per coefficient and flag, hollow if not printed; those of few intervals are left out."""
+    """There is a point per coefficient and flag, hollow if not printed.
+
+    Points of few intervals are left out.
+    """
     lines = [
         ("plain", "chosen", 0.5, 0, 1, 60, 0.6, 0.95),
         ("plain", "chosen", 0.5, 0, 0, 40, 0.4, 0.99),

@@ -1,4 +1,4 @@
-"""A kind is declared beside its function, and is read without importing that function's module."""
+"""A kind is declared beside its function, and can be read without importing the module."""
 
 import json
 import subprocess

@@ -1,4 +1,6 @@
-"""The distributed lasso against scikit-learn and plain loops; the private one's noise and composition."""
+"""The distributed lasso agrees with scikit-learn and plain loops, and the private one's noise with
+its composition.
+"""
 
 import math
 
@@ -87,7 +89,7 @@ def test_equal_centres_may_be_computed_as_one(data, gradients, shrinkage):
 def test_iterations_end_where_they_would_if_every_cost_was_found_at_once(
     data, threshold, looked_at, monkeypatch
 ):
-    """Weights are those of the iteration that ends, although others were computed after it."""
+    """The weights are those of the last iteration, although later ones were computed."""
     found = []
     for size in (1, looked_at):
         monkeypatch.setattr(distributed_lasso, "LOOKED_AT", size)
@@ -195,7 +197,7 @@ def test_preparation_is_scikit_learns(data, rows):
 
 
 def test_preparation_is_fitted_on_all_rows_where_they_are_given(data):
-    """By hand: prepare all rows, fit the lasso on the prepared subset, and transform back."""
+    """The reference prepares all rows, fits the lasso on the prepared subset, and transforms back."""
     X, y = data
     settings = {"lam": 0.01, "rate": 0.05, "max_iterations": 50}
     for kind in ("standardise", "pca"):
@@ -219,7 +221,7 @@ def test_preparation_is_fitted_on_all_rows_where_they_are_given(data):
 
 
 def test_private_rounds_are_those_of_the_definition(data):
-    """With negligible noise: clipped gradients, summed over centres, and soft-thresholded steps."""
+    """With negligible noise, rounds sum clipped gradients over centres and take soft-thresholded steps."""
     X, y = data
     lam, clip, rate, rounds = 0.01, 0.2, 0.8, 6
     w = np.zeros(12)
@@ -250,7 +252,7 @@ def test_private_noise_is_calibrated_to_all_rounds():
     assert (
         stats.kstest(noise.ravel(), stats.norm(scale=sigma * math.sqrt(centres)).cdf).pvalue > 1e-3
     )
-    # delta of one Gaussian mechanism, by its definition, from the normal law.
+    # delta of one Gaussian mechanism by its definition
     for rounds in (1, 30):
         sigma = DP_LASSO.release(
             X, y, epsilon=epsilon, delta=delta, lam=0.1, rng=np.random.default_rng(2), rounds=rounds,
@@ -299,7 +301,7 @@ def test_guarantees_and_bad_options():
 
 
 def test_rows_without_any_varying_column_release_zeros():
-    """A single row, or equal rows, standardise to zeros, which leaves the lasso no column."""
+    """A single row, or equal rows, become zeros by standardisation, which leaves the lasso no column."""
     for X, y in ((np.ones((1, 1)), np.array([1])), (np.ones((2, 3)) / 2, np.array([1, -1]))):
         release = MECHANISMS["distributed_lasso"].release(X, y, lam=0.1, centres=1)
         assert release.status[0] == "ok" and not release.weights.any()

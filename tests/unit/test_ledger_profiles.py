@@ -1,4 +1,4 @@
-"""Profiles in the ledger: what an attack writes about them, and the figure."""
+"""The ledger's profiles: the files that attacks write, and the figure."""
 
 import math
 
@@ -118,7 +118,7 @@ def test_what_is_not_proven_is_called_so_until_an_attack_refutes_it():
     ],
 )
 def test_what_low_order_bits_tell(name, epsilon, options, expected):
-    """In words for the ledger; the program is at fault, and not the pair that the row is about."""
+    """The ledger's sentence blames the program, and not the pair of the row."""
     delta = 1e-6 if MECHANISMS[name].delta == "needed" else 0.0
     settings = {"epsilon": epsilon, "delta": delta, "bound": 7.0, "classes": 3} | options
     assert attack.bits(MECHANISMS[name], settings, generator(9)).startswith(expected)

@@ -1,4 +1,4 @@
-"""Linear discriminants from noisy tables: what a record moves, and what the tables give without noise."""
+"""Linear discriminants from noisy tables: their sensitivity, and their limit without noise."""
 
 import math
 
@@ -46,7 +46,7 @@ def tables(levels, y):
 
 
 def test_what_a_record_moves_is_as_stated():
-    """Over all replacements of one record by another, the largest distance is mu."""
+    """The largest distance over all replacements of one record is mu."""
     p = MECHANISM.parameters(3, 10, epsilon=1.0, delta=DELTA, groups=SIZES)
     own, other = MECHANISM._scales(10, p)
     levels, y = np.zeros((1, 3), int), np.array([-1])
@@ -103,7 +103,7 @@ def test_columns_without_groups_are_rounded_to_five_values():
 
 
 def test_without_noise_it_is_the_linear_discriminant_of_the_rows():
-    """The means and the covariance within classes of the rows themselves, and normal log odds."""
+    """The reference uses the rows' own means and covariance within classes, and normal log odds."""
     levels, y = drawn(3000, generator(3))
     X = one_hot(levels)
     settings = {"epsilon": 1e7, "delta": DELTA, "groups": SIZES}
@@ -128,7 +128,7 @@ def test_where_noise_hides_everything_the_class_rate_remains():
 
 
 def test_shrinkage_beats_objective_perturbation_in_the_middle():
-    """On rows that it was not made for: many variables of which few matter, n mu near 1,000."""
+    """It does so on rows that do not suit it: many variables of which few matter, with n mu near 1,000."""
     rng, k, n = generator(7), 12, 8000
     levels = rng.integers(4, size=(n, k))
     score = 1.5 * (levels[:, 0] == 0) + 1.5 * (levels[:, 1] == 1) - 2.5
@@ -153,7 +153,7 @@ def test_shrinkage_beats_objective_perturbation_in_the_middle():
 
 
 def test_the_nearest_possible_counts():
-    """Against a search: no other counts of the same sum are nearer."""
+    """A search finds no nearer counts of the same sum."""
     rng = generator(9)
     counts = rng.normal(10, 20, (30, 4))
     found = _possible(counts, 40)

@@ -1,4 +1,4 @@
-"""A contract that every registered mechanism keeps, and the formulas of the first four."""
+"""Every registered mechanism keeps a contract, and the first four agree with their formulas."""
 
 import itertools
 import math
@@ -110,7 +110,9 @@ def test_guarantee_states_everything(name):
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_replay_finds_no_more_than_is_stated(name):
-    """Of what is proven, or else claimed: no larger distances, and nothing without noise."""
+    """It finds no distance above the proven epsilon (or the claim, if nothing is proven), and
+    nothing released without noise.
+    """
     for pair, _, found, stated in replay.on_general_pairs(name):
         if not math.isinf(stated.epsilon):
             wrong = replay.EXCEEDS, replay.LEAKS, replay.FLOW
@@ -164,7 +166,7 @@ def test_rows_beyond_the_bound_and_other_labels_are_refused(name):
         if break_label == 0 and (
             MECHANISMS[name].takes_numbers({}) or name in reference.OF_CLASSES
         ):
-            continue  # 0 is one of the numbers or classes that it takes
+            continue  # 0 is a valid number or class here
         with np.errstate(invalid="ignore"), pytest.raises(ValueError):
             # lambda such that so few rows are enough
             MECHANISMS[name].release(X, y, rng=generator(1), **common(name, lam=10.0))
@@ -224,7 +226,7 @@ def test_unknown_options_are_refused(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_release_takes_every_option_that_guarantee_takes(name):
-    """Both get a cell's options, and nothing changes if the defaults are written out."""
+    """Both take a cell's options, and writing out the defaults changes nothing."""
     mechanism = MECHANISMS[name]
     arguments = common(name)
     defaults = {key: value for key, value in mechanism.defaults().items() if key not in arguments}
@@ -326,7 +328,10 @@ EXTREMES = {
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("argument", EXTREMES)
 def test_extremes_are_refused_or_told_by_the_status(name, argument):
-    """Either one sentence refuses, or weights are finite, and zeros if the status is not "ok"."""
+    """Either one sentence refuses, or weights are finite.
+
+    They are zeros if the status is not "ok".
+    """
     if argument == "epsilon" and not MECHANISMS[name].private:
         return
     for value in EXTREMES[argument]:
@@ -564,7 +569,7 @@ def test_the_nearest_name_is_told():
         MECHANISMS["functional_laplace"].guarantee(N, D, epsilon=1.0, sensitivity="publishd")
 
 
-# ---- the first four, against formulas that were derived separately
+# ---- the first four mechanisms, against formulas that were derived separately
 
 LOGISTIC_KAPPA, LOGISTIC_C = 1.0, 0.25
 
@@ -614,8 +619,7 @@ def test_a_loss_without_a_gradient_bound_is_refused(name):
     reference.values("objective_perturbation", "epsilon_b", "n_lambda"),
 )
 def test_cm08_true_epsilon(epsilon, n_lambda, expected):
-    """The epsilon of the minimiser alone, and of the whole release, which includes the output noise's
-    share."""
+    """Tests the epsilon of the minimiser alone, and of the whole release with the output noise."""
     assert exact_epsilon(epsilon, n_lambda) == pytest.approx(expected, abs=5e-5)
     mechanism, settings = MECHANISMS["objective_perturbation_cm08"], {"lam": n_lambda / 1000}
     guarantee = mechanism.guarantee(1000, 10, epsilon=epsilon, **settings)
@@ -798,7 +802,10 @@ def test_the_whole_epsilon_is_what_both_noises_cost(
 
 @pytest.mark.parametrize("name", TILTED)
 def test_output_noise_has_the_law_that_is_paid_for(name, monkeypatch):
-    """A solver that returns zeros shows it alone. The solver is asked for half of the tolerance."""
+    """A solver that returns zeros leaves only the output noise.
+
+    It is called with half of the tolerance.
+    """
     from dp.mechanisms import objective_perturbation as module
 
     def solver(X, y, lam, linear, loss, initial, tolerance):
@@ -831,7 +838,7 @@ def test_the_share_of_the_output_noise_is_nearly_the_best(loss, tolerance):
 
 
 def test_output_noise_costs_as_little_accuracy_as_its_share_says():
-    """Excess risk, compared with the exact minimiser's with all of epsilon and the same tilts."""
+    """Compares excess risks with those of the exact minimiser with all of epsilon and the same tilts."""
     X, y = rows(1000, 5)
     mechanism, lam, epsilon, tolerance = MECHANISMS["objective_perturbation_cm08"], 0.1, 5.0, 1e-5
     settings = {"epsilon": epsilon, "lam": lam}
@@ -886,7 +893,7 @@ def test_a_lambda_that_is_not_certified_on_every_data_set_is_refused_or_raised()
 
 
 def test_a_subclass_of_the_logistic_loss_is_not_the_logistic_loss():
-    """Its bend is ten times as sharp, under its parent's name, so the parent's supremum is too low."""
+    """It has its parent's name and ten times the curvature, so the parent's supremum is too low."""
 
     class Sharp(losses.Logistic):
         kappa, c = 1.0, 2.5
@@ -905,7 +912,7 @@ def test_a_subclass_of_the_logistic_loss_is_not_the_logistic_loss():
     assert exact_epsilon(1.0, 1.0) == pytest.approx(1.0485, abs=5e-5)
     guarantee = mechanism.guarantee(10, 2, epsilon=1.0, lam=0.1, loss=Sharp())
     assert attained < 1 + math.log1p(2.5) <= guarantee.epsilon
-    assert "2 R^2" not in guarantee.reason  # a condition for the logistic loss
+    assert "2 R^2" not in guarantee.reason  # the condition for the logistic loss
     for calibration in ("cms11", "single_log", "supremum"):
         attained = audit.privacy_loss_1d(
             "objective_perturbation", 1.0, 1.0, loss=Sharp(), calibration=calibration

@@ -1,4 +1,4 @@
-"""Targets that are numbers: which mechanisms take them, and whether their sensitivities hold."""
+"""Targets that are numbers: which mechanisms take them, and their sensitivities."""
 
 import math
 import re
@@ -96,7 +96,7 @@ def test_targets_beyond_the_public_range_release_nothing(name):
 
 @pytest.mark.parametrize(
     "name",
-    # an added mechanism may take numbers without an entry above
+    # a user's mechanism may take numbers without an entry above
     sorted(
         name
         for name in set(MECHANISMS) - set(TAKERS) - set(OF_CLASSES)
@@ -224,7 +224,7 @@ def test_random_neighbours_of_a_minimiser_stay_within_its_sensitivity(loss):
 
 @pytest.mark.parametrize("reach", [0.2, 0.9, 1.0, 2.5])
 def test_range_of_what_depends_on_the_weights(reach):
-    """The range of s^2/2 - y s over scores and targets, which is a record's part in the log density."""
+    """The range of s^2/2 - y s over scores and targets: a record's term in the log density."""
     s, y = np.meshgrid(np.linspace(-reach, reach, 801), np.linspace(-1, 1, 801))
     values = s * s / 2 - y * s
     assert values.max() - values.min() <= loss_range("squared", reach) * (1 + 1e-12)
@@ -272,9 +272,8 @@ def test_the_supremum_is_that_of_slopes_and_curvatures(epsilon, n_lambda, tau):
 
 
 def log_density(w, X, y, n_lambda, loss, scale):
-    """The log density of the exact minimiser at w, written out, except for a constant.
-
-    Of many data sets at once: w (m, d), X (m, n, d), y (m, n).
+    """The log density of the exact minimiser at w, up to a constant, for many data sets at once: w (m,
+    d), X (m, n, d), y (m, n).
     """
     residual = np.einsum("mnd,md->mn", X, w) - y
     slope, curvature = loss.derivative(residual), loss.curvature(residual)
@@ -286,7 +285,7 @@ def log_density(w, X, y, n_lambda, loss, scale):
 @pytest.mark.parametrize("calibration", ["cms11", "single_log", "supremum"])
 @pytest.mark.parametrize("name", ["log_cosh", "huber_residual"])
 def test_no_neighbours_exceed_epsilon(name, calibration):
-    """A search over records, targets and released points in two dimensions finds none."""
+    """A search over records, targets and released points in two dimensions finds no such pair."""
     rng, tau = generator(10, name, calibration), 0.3
     loss = losses.get(name, tau=tau)
     for epsilon, n_lambda in ((0.5, 20.0), (2.0, 0.5)):
@@ -307,7 +306,7 @@ def test_no_neighbours_exceed_epsilon(name, calibration):
 
 
 def test_the_supremum_is_approached():
-    """x' is near -x, and w far out in a direction orthogonal to x: slopes kappa t and -kappa add up."""
+    """x' is near -x, and w is far out, orthogonally to x, so that the slopes kappa t and -kappa add up."""
     loss, epsilon, n_lambda = losses.get("log_cosh", tau=0.3), 1.0, 0.5
     t = 0.6
     r = 0.3 * math.atanh(t)
@@ -316,7 +315,7 @@ def test_the_supremum_is_approached():
     x, other = np.array([1.0, 0.0]), np.array([-math.cos(delta), math.sin(delta)])
     w = np.array([r, 1e5])
     scale = 2 * 0.3 / epsilon
-    # One more record cancels n lam w, so the tilt is near 0 except for a pull along x.
+    # One more record cancels n lam w, so the tilt is near 0 except along x.
     gaps = []
     for pull in (-1.0, 1.0):
 

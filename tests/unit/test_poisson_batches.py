@@ -1,4 +1,4 @@
-"""Poisson batches: every row by itself, whatever was drawn for other rows, draws and steps."""
+"""Poisson batches choose every row independently of other rows, draws and steps."""
 
 import math
 
@@ -49,13 +49,15 @@ def test_sizes_are_binomial_and_rows_alike(n, sampling):
         chisquare(counts[some], expected[some] * counts[some].sum() / expected[some].sum()).pvalue
         > 1e-3
     )
-    if n > 1:  # every row as often as another one: 20 groups of neighbours
+    if n > 1:  # all rows are equally frequent, tested in 20 groups of neighbours
         each = found.sum(axis=0).reshape(20, -1).sum(axis=1)
         assert chisquare(each).pvalue > 1e-3
 
 
 def test_rows_draws_and_steps_are_independent():
-    """Also where one draw's rows end and those of the next one begin, in the line that is drawn at once."""
+    """This includes the end of one draw and the start of the next, since all draws share one
+    sequence of trials.
+    """
     n, draws, sampling, rng = 5, 100_000, 0.4, generator(3)
     first, second = members(n, draws, sampling, rng), members(n, draws, sampling, rng)
     pairs = {
@@ -84,7 +86,7 @@ def test_no_rows_and_all_rows(n):
 
 
 class Short(np.random.Generator):
-    """Its exponential numbers are 0, so that every trial succeeds and what is drawn first is too little."""
+    """Its exponential numbers are 0, so every trial succeeds and the first numbers are too few."""
 
     def __init__(self):
         super().__init__(np.random.PCG64(0))
@@ -102,7 +104,7 @@ def test_more_gaps_are_drawn_until_the_last_trial_is_passed():
 
 
 def test_the_work_is_in_proportion_to_the_batch():
-    """A thousand million rows: a number for each would take gigabytes, and seconds."""
+    """With 10^9 rows, a number for each would take gigabytes and seconds."""
 
     class Counting(Short):
         def standard_exponential(self, size):
@@ -119,7 +121,7 @@ def test_the_work_is_in_proportion_to_the_batch():
 @pytest.mark.parametrize("loss", ["logistic", "huber_residual", "softmax"])
 @pytest.mark.parametrize("clip", [None, 0.3])
 def test_the_gradient_is_the_sum_over_the_batch(monkeypatch, loss, clip):
-    """In blocks so small that draws are divided among them, and in parts of the draws."""
+    """Blocks are so small that they divide draws, and only part of the draws is drawn at once."""
     monkeypatch.setattr(full_batch, "GATHERED", 1)
     monkeypatch.setattr(full_batch, "LEAST_ROWS", 7)
     monkeypatch.setattr(poisson, "INDICES", 40)

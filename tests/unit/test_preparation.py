@@ -1,4 +1,4 @@
-"""Preparation steps: their bounds hold for any rows, and their privacy status is right."""
+"""The bounds of preparation steps hold for any rows, and their privacy status is right."""
 
 import numpy as np
 import pytest
@@ -79,12 +79,12 @@ def apply(name, given, **options):
 @given(X=X_ROWS)
 @settings(max_examples=40, deadline=None)
 def test_public_steps_treat_every_row_alone(name, X):
-    """If a step claims to look at no other private row, a row's result is the same without the others."""
+    """If a step claims to read no other private row, a row's result is the same without the others."""
     assert not STEPS[name].private_rows
     assert STEPS[name].row_wise
     together = apply(name, table(X), **PUBLIC[name])
     alone = apply(name, table(X[:1]), **PUBLIC[name])
-    # For another number of rows, a matrix product may add its terms in another order.
+    # A matrix product may add its terms in another order if the number of rows changes.
     tolerance = 1e-12 if name == "random_projection" else 0
     np.testing.assert_allclose(together.X[:1], alone.X, rtol=tolerance, atol=tolerance * 1e6)
     assert together.bound == alone.bound and together.columns == alone.columns
@@ -275,7 +275,7 @@ def test_binary_refuses(options, match):
 
 
 def test_bytes_stay_bytes_until_floats_are_asked_for():
-    """Steps that are put off give the same rows as at once, whichever rows are asked for."""
+    """Deferred steps give the same rows as immediate ones, whichever rows a caller asks for."""
     rng = np.random.default_rng(4)
     X = rng.integers(0, 256, (9000, 5)).astype(np.uint8)  # more than one block
     y = rng.integers(0, 3, len(X)).astype(np.int8)
@@ -297,7 +297,7 @@ def test_bytes_stay_bytes_until_floats_are_asked_for():
     rows = rng.permutation(len(now.y))[:50]
     np.testing.assert_array_equal(later.later.apply(later.X[rows]), now.X[rows])
     np.testing.assert_array_equal(later.y, now.y)
-    # A step that looks at other rows cannot be put off.
+    # A step that reads other rows cannot be deferred.
     fitted, _ = prepare(given, [*steps, ("max_norm", {})], put_off=True)
     assert fitted.X.dtype == float and not fitted.later.steps
 
@@ -314,7 +314,7 @@ def test_a_one_hot_group_counts_once_in_the_bound():
     examples.check_rows(found.X, found.y, found.bound)
     with pytest.raises(ValueError, match="no such column: 'job=a'"):
         STEPS["scale_to_bounds"].apply(given, **{"age": [0, 100], "job=a": [0, 1]})
-    # Columns that are no longer zeros and ones each count separately.
+    # Columns that are no longer zeros and ones count separately.
     moved = STEPS["clip"].apply(found, radius=1)
     assert moved.groups == ()
 

@@ -1,4 +1,4 @@
-"""What each way of tuning costs: the table's differences, and rows without a partner."""
+"""Tests the table of what each way of tuning costs: its differences, and rows without a partner."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,6 @@
-"""The best of a random number of runs: its whole cost, what it releases, and what reveals too much."""
+"""Selection of the best of a random number of runs: its whole cost, its release, and an exact
+score, which reveals too much.
+"""
 
 import json
 import math
@@ -64,7 +66,7 @@ def test_any_mechanism_spends_nearly_all_of_epsilon(of, options):
 
 
 def test_chords_beside_a_gaussian_release():
-    """Randomised response has known losses. Chords of a smooth profile are a close upper bound."""
+    """Randomised response has known losses, and the chords of a smooth profile are a close upper bound."""
     e1, d1, mu = 0.7, 1e-4, 0.2
     epsilons = np.linspace(0, 2, 9)
     found = with_chords([approximate(e1, d1)], mu, np.array([0.3, e1, 1.5])).delta(epsilons)
@@ -126,7 +128,7 @@ def test_the_score_of_several_classes():
 
 
 def test_the_best_run_is_released_as_far_as_its_noisy_score_tells():
-    """One of two settings is hopeless. All of K runs have it with probability E 2^-K."""
+    """One of two settings is hopeless. With probability E 2^-K, all of K runs have it."""
     X, y = rows(200)
     good = {}
     for epsilon, runs in ((90.0, 8.0), (0.01, 8.0)):
@@ -147,7 +149,7 @@ def test_the_best_run_is_released_as_far_as_its_noisy_score_tells():
     none = (0.5 / 8) / (1 - (1 - 1 / 8) * 0.5)  # E 0.5^K of a geometric K of mean 8
     expected = 1 - none
     assert good[90.0] == pytest.approx(expected, abs=5 * math.sqrt(0.1 / 600))
-    assert good[0.01] < 0.75  # scores are mostly noise
+    assert good[0.01] < 0.75  # here scores are mostly noise
 
 
 def test_no_run_releases_the_default():
@@ -162,7 +164,7 @@ def test_no_run_releases_the_default():
 
 
 def test_whatever_a_mechanism_takes_is_selected():
-    """Losses for numbers, several classes, and starts on public rows."""
+    """It selects with losses for numbers, with several classes, and from starts on public rows."""
     rng = np.random.default_rng(6)
     X, y = rows(400)
     numbers = np.clip(0.8 * X[:, 1] + 0.1 * rng.standard_normal(400), -1, 1)
@@ -187,7 +189,7 @@ def test_whatever_a_mechanism_takes_is_selected():
 
 
 def test_a_mechanism_that_gives_more_away_than_it_claims_is_asked_for_less():
-    """500 times as much: an epsilon of 900 would overflow in profiles."""
+    """It gives away 500 times its claim: an epsilon of 900 would overflow in profiles."""
     found = plan(2.0, n=800, of="lasso_output_perturbation", grid={"lambda": [0.1]})
     proven = (
         MECHANISMS["lasso_output_perturbation"].guarantee(800, 3, **found.candidates[0]).epsilon
@@ -208,7 +210,10 @@ def test_numbers_and_intercepts():
 
 
 def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
-    """Both claim 0.1. For the exact score a larger cost is proven, which the attack does not exceed."""
+    """Both claim 0.1.
+
+    For the exact score the proven cost is larger, and the attack does not exceed it.
+    """
     pair = pairs.find("opposite_corner")
     for score in ("exact", "noisy"):
         options = {"law": "poisson", "score": score}
@@ -268,7 +273,7 @@ def test_runs_whose_epsilon_does_not_fall_with_the_one_asked_for_are_refused(mon
 
 
 def test_settings_searched_on_public_rows(tmp_path):
-    """Their noise is that for the number of training rows, and lambda is the rule's."""
+    """The noise is that for the number of training rows, and lambda follows the rule."""
     X, y = rows(400)
     np.savez(tmp_path / "data.npz", X=X[:100], y=y[:100], X_public=X[100:], y_public=y[100:])
     meta = {"bound": 1.0, "columns": ["a", "b", "c"]}

@@ -1,4 +1,4 @@
-"""Privacy profiles: against closed forms, each other, and dp_accounting."""
+"""Privacy profiles agree with closed forms, each other and dp_accounting."""
 
 import math
 import subprocess
@@ -87,7 +87,7 @@ def test_gaussians_compose_exactly_in_every_form():
 
 
 def test_directions_stay_apart():
-    """The directions of a pair differ: N(0, 1) against N(0, 1/2), composed with a Gaussian release."""
+    """N(0, 1) and N(0, 1/2), composed with a Gaussian release, have another profile in each direction."""
     from dp.privacy.sketches import profile
 
     one = profile(1, 2.0)
@@ -131,7 +131,7 @@ def test_approximate_dp_composes_like_dp_accounting():
 
 
 def test_renyi_conversion():
-    """For a Gaussian release it is an upper bound, and at most a tenth too large."""
+    """For a Gaussian release, the conversion is an upper bound that is at most a tenth too large."""
     for mu in (0.1, 1.0):
         exact = Gaussian(mu).epsilon(1e-6)
         found = accounting.renyi_epsilon(Gaussian(mu).renyi, 1e-6)

@@ -1,4 +1,4 @@
-"""What n is taken for under add-remove: the number of records, as a premise, or a number that is stated."""
+"""Under add-remove, n is the number of records (a premise), or a number that is stated."""
 
 import math
 
@@ -67,11 +67,9 @@ def test_reasons_say_what_n_is_taken_for(name):
 
 @pytest.mark.parametrize("name", TAKERS)
 def test_n_is_what_is_stated_in_all_that_is_released(name):
-    """Rows of zeros beside 40 records, up to 50, change no sum; n is 50 either way.
-
-    Their label is -1, since `mean_direction` counts the other.
-
-    Sampled batches are drawn by row, so that there only a probability of 1 gives the same release.
+    """40 records, and the same with 10 rows of zeros, have the same sums, and n is stated as 50. The
+    zeros' label is -1, since `mean_direction` counts the other label. Sampled batches depend on the
+    rows, so only a probability of 1 gives the same release.
     """
     X, y = rows()
     options = {"sampling": 1.0} if name == "dp_sgd_poisson" else {}
@@ -94,11 +92,11 @@ def test_where_n_is_not_used_the_reason_says_so(name):
 
 
 def spread_epsilon(d, ratio, delta):
-    """epsilon at delta of N(0, I) and N(0, ratio^2 I) in d dimensions, exactly: by the squared norm."""
+    """The exact epsilon at delta of N(0, I) and N(0, ratio^2 I) in d dimensions, by the squared norm."""
     log, slope = d * math.log(ratio), 0.5 * (1 - ratio**-2)
 
     def over(epsilon):
-        t = (epsilon + log) / slope  # where the log density ratio of wide to narrow is epsilon
+        t = (epsilon + log) / slope  # here wide/narrow is e^epsilon
         wide = chi2.sf(t / ratio**2, d) - math.exp(min(0, epsilon + chi2.logsf(t, d)))
         s = (log - epsilon) / slope
         narrow = chi2.cdf(s, d) - math.exp(min(0, epsilon + chi2.logcdf(s / ratio**2, d)))
@@ -112,10 +110,9 @@ def spread_epsilon(d, ratio, delta):
 
 
 def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
-    """128 or 129 records without a gradient: releases are noise, divided by n/2.
-
-    With 10,000 columns, the spread alone has an epsilon of 5.6 at a claim of 1. Without columns enough, it
-    has not, and with a stated n there is no difference at all.
+    """128 or 129 records have no gradient, so releases are noise divided by n/2. With 10,000 columns,
+    the spread alone has an epsilon of 5.6 at a claim of 1. With few columns it does not exceed the
+    claim, and with a stated n there is no difference.
     """
     assert spread_epsilon(10_000, 129 / 128, 1e-6) == pytest.approx(5.599, abs=1e-3)
     assert spread_epsilon(8, 129 / 128, 1e-6) < 0.2

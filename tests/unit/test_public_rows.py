@@ -1,4 +1,4 @@
-"""Public rows, mixtures and coordinate bounds, from the configuration to a mechanism's arguments."""
+"""Public rows, mixtures and coordinate bounds pass from the configuration to a mechanism's arguments."""
 
 import numpy as np
 import pytest

@@ -36,7 +36,7 @@ def test_means_with_their_spread_once_per_method(experiments):
     found = {(v.method, v.epsilon): v for v in values}
     assert found["adam", None][:2] == (0.958, 0.017)
     assert found["functional_laplace_adam", 1000][:2] == (0.857, 0.154)
-    # the value is printed once, but stands beside the source's optimiser and the exact minimiser
+    # the value is printed once, and compared with the source's optimiser and the exact minimiser
     assert found["functional_laplace", 0.001].path == found["functional_laplace_adam", 0.001].path
 
 

@@ -32,7 +32,7 @@ def zipped(text, method):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in (("in/rows.csv", text), ("in/notes.txt", "none")):
-            # A member without a time: the same faults hit the same bytes on every day.
+            # The archive's member has no time, so the same faults hit the same bytes on every day.
             archive.writestr(zipfile.ZipInfo(name), content, method)
     return buffer.getvalue()
 
@@ -92,7 +92,7 @@ def damage(content, rng):
 
 
 def outcome(name, folder):
-    """The rows that are read, or None if they are refused as they should be."""
+    """The rows that are read, or None if one sentence refuses them."""
     given = entry(name, folder)
     try:
         table = readers.read(given, "toy")

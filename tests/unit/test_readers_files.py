@@ -159,7 +159,7 @@ def test_zip_without_the_member(tmp_path):
 
 
 def test_a_member_of_a_compressed_tar(tmp_path):
-    """California housing comes like this: a table without a header line, beside a description."""
+    """California housing is packed like this: a table without a header line, and a description."""
     path, text = tmp_path / "housing.tgz", b"-122.23,37.88,452600.0\n-118.4,34.1,500001.0\n"
     with tarfile.open(path, "w:gz") as handle:
         for name, content in (

@@ -1,4 +1,4 @@
-"""Readings of what a source leaves open: the experiments that they make, and what they decide."""
+"""Readings of what a source leaves open make experiments of their own, and decide claims."""
 
 import json
 import math
@@ -190,7 +190,7 @@ def study(tmp_path, monkeypatch):
 
 
 def confront(base, read, source):
-    """Rows of readings.csv, from the file of the job that compares."""
+    """Rows of readings.csv, as the comparing job writes them."""
     main = Results(base)
     rows = {
         each.experiment.name: list(compare(each, source, each.experiment.published, {}))
@@ -233,7 +233,7 @@ def test_a_claim_about_noise_is_decided_only_if_the_model_without_it_is_the_prin
             0.4,
             ("no", ""),
             "not reproduced by any of 1 reading",
-        ),  # a is 0.4 as stated, and 0.2 under the reading
+        ),  # method a has 0.4 as stated, and 0.2 under the reading
         (0.2, ("", "yes"), "reproduced if x: y"),
         (0.7, ("", ""), "undecided"),
     ):
@@ -356,7 +356,7 @@ def test_the_reading_that_explains_most_is_named():
         row | {"reading": "first", "id": "a"},
         row | {"reading": "best", "id": "a"},
         row | {"reading": "best", "id": "b"},
-        # a reading explains nothing that it does not concern, or that it leaves open
+        # a reading does not explain what it does not concern or leaves open
         row | {"reading": "first", "id": "b", "concerned": "no"},
         row | {"reading": "first", "id": "c", "holds": ""},
     ]

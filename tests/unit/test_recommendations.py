@@ -112,7 +112,7 @@ def test_who_competes_and_who_is_not_beaten(experiment):
     assert settings["unpaid"] == settings["later"] == "void"
     assert "not paid" in found["unpaid"]["why"] and "no finite" in found["unproven"]["why"]
     assert "diverged" in found["broken"]["why"] and found["best"]["why"] == ""
-    # the void method's row shows what it would have won: 0.05 of a gain of log 2 - 0.4
+    # the void method's row shows what it would have gained: 0.05 of log 2 - 0.4
     gain = math.log(2) - 0.4
     assert found["unpaid"]["behind"] == pytest.approx(-0.05 / gain, abs=0.01)
     assert found["unpaid"]["behind_high"] < 0 and math.isnan(found["unpaid"]["p"])

@@ -1,4 +1,4 @@
-"""What readers see of the record, and what makes its lines stale."""
+"""Tests what readers see of the record, and what makes its lines stale."""
 
 import copy
 

@@ -57,7 +57,7 @@ def test_adassp_scales_by_the_rows_own_targets_and_columns():
 
 
 def test_the_sum_of_squares_has_no_noise_and_the_moment_has():
-    """In one dimension, with a local epsilon of 1/3 and the sensitivity 2 of x y."""
+    """In one dimension, the local epsilon is 1/3 and the sensitivity of x y is 2."""
     X, y = rows(50, 1)
     weights = release("functional", X, y, 4000).weights[:, 0]
     noise = weights * (X.T @ X).item() - X[:, 0] @ y
@@ -72,7 +72,8 @@ def test_centring_is_least_squares_with_an_intercept_and_spends_a_share_twice():
     expected = np.linalg.lstsq(np.column_stack([X, np.ones(300)]), y, rcond=None)[0]
     np.testing.assert_allclose(release.weights[0], expected[:2], atol=1e-5)
     assert release.info["intercept"][0] == pytest.approx(expected[2], abs=1e-5)
-    # One column, as the program's own calls: mean of x, mean of y, x y, x^2; y^2 shifts no weight.
+    # For one column the program itself computes the mean of x, the mean of y, x y and x^2; y^2
+    # shifts no weight.
     shares = []
 
     class Followed(replay.Recorder):
@@ -101,7 +102,10 @@ def test_the_noise_on_least_squares_has_the_rows_own_scale():
 
 
 def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
-    """Rows are so small that releases are noise: steps times its variance over the divisor's square."""
+    """Rows are so small that releases are noise.
+
+    Its variance is multiplied by the steps and divided by the divisor's square.
+    """
     for n, steps, sampling, divisor in ((128, 2, 1 / 2, 64), (129, 3, 1 / 3, 43), (60, 1, 1, 60)):
         found = release("poisson_sgd", np.full((n, 4), 1e-9), np.ones(n), 20_000).weights.std()
         sigma = gaussian_sigma(1.0, 1e-6)
@@ -111,7 +115,7 @@ def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
 
 
 def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
-    """That is the premise of `dp_sgd_poisson` without `public_n`, and the accounting is the same."""
+    """`dp_sgd_poisson` without `public_n` has the same premise and the same accounting."""
     program, ours = MECHANISMS["poisson_sgd_released"], MECHANISMS["dp_sgd_poisson"]
     found = program.guarantee(129, 8, epsilon=1.0, delta=1e-6)
     same = {"adjacency": "add-remove", "sampling": 1 / 3, "iterations": 3}
@@ -124,7 +128,10 @@ def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
 
 
 def test_the_length_of_newtons_step_follows_the_exact_direction():
-    """A tiny row has a long exact direction, a row of zeros none; noisy directions are alike."""
+    """A tiny row has a long exact direction, and a row of zeros has none.
+
+    Noisy directions are alike.
+    """
     y = np.ones(40, dtype=np.int8)
     spread = []
     for size in (0.0, 0.01):

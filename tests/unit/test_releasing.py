@@ -1,4 +1,4 @@
-"""Releases on lattices: lemmas, certificate, descent and exact delta, against exact arithmetic."""
+"""Releases on lattices: lemmas, certificate, descent and delta agree with exact arithmetic."""
 
 import math
 from fractions import Fraction
@@ -27,7 +27,7 @@ LOSSES = [losses.get("logistic"), losses.LogCosh(0.25), losses.LogCosh(1e-3)]
 
 @pytest.mark.parametrize("ratio", [1.0, 1.5, 2.0, 5.0, 12.0])
 def test_lemma_1_against_30_digits(ratio):
-    """The distance of the discrete Gaussian from a rounded normal; r^2 times it tends to 0.0202."""
+    """The distance between the discrete Gaussian and a rounded normal, times r^2, tends to 0.0202."""
     with mpmath.workdps(30):
         r = mpmath.mpf(ratio)
         reach = range(-int(14 * ratio) - 2, int(14 * ratio) + 3)
@@ -70,7 +70,7 @@ def masses(scale, reach):
 
 
 def check_lemma_2(moved, mu, bits):
-    """Of two values that are `moved` apart, wherever they lie beside the lattice."""
+    """Checks lemma 2 for two values that are `moved` apart, wherever they lie relative to the lattice."""
     noise = lattice.covering(Fraction(moved), Fraction(mu), 1, bits)
     p = masses(noise.scale, 40 * noise.scale)
     for start in np.linspace(0, 1, 41):
@@ -95,7 +95,7 @@ def test_lemma_2_in_one_dimension(moved, mu, bits):
 
 
 def check_rounding_ignores_noise():
-    """Rounding comes before the noise: at the edge of a cell, too, no noise changes the cell."""
+    """Rounding comes before the noise, so no noise changes the cell, even at its edge."""
     noise = lattice.covering(Fraction(1), Fraction(1, 10), 1)
     half = lattice.spacing(noise.step) / 2
     for k in range(1, 200):
@@ -176,7 +176,7 @@ def test_points_are_split_into_parts_whose_sum_is_exact(size):
 
 
 def test_the_first_parts_of_scores_and_slopes_are_exact_in_any_order():
-    """Rows with the largest numbers: sums in integers, in floats, and in floats backwards are the same."""
+    """For rows with the largest numbers, sums in integers, in floats and in reversed order agree."""
     rng = generator(103)
     V = rng.integers(-rows.ONE, rows.ONE + 1, (tilt.BLOCK, 9))
     V = rows.shortened(V)
@@ -218,7 +218,10 @@ def test_a_certificate_is_never_given_above_the_tolerance():
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("n, d, ridge", [(1, 1, 1e-3), (20, 3, 1e-3), (200, 8, 1e-2)])
 def test_descent_ends_within_its_bound_on_the_worst_data(loss, n, d, ridge):
-    """From 0, without the solver, on every data set; certified in 40 digits too."""
+    """Descent starts at 0, without the solver, on every data set.
+
+    40 digits certify the end, too.
+    """
     rng = generator(92, n, str(loss))
     for name, data in worst_data(n, d, 1.0, rng).items():
         X, y = prepared(*data, loss)
@@ -247,7 +250,7 @@ def test_the_solver_and_descent_together_always_succeed(loss):
 
 
 def test_a_solver_that_fails_is_not_believed(monkeypatch):
-    """Newton's method replaced by one that returns NaN, a far point, or the minimiser of other rows."""
+    """Newton's method is replaced by one that returns NaN, a far point, or the minimiser of other rows."""
     rng, loss = generator(94), LOSSES[0]
     X, y = prepared(rng.standard_normal((50, 3)), rng.choice([-1, 1], 50), loss)
     problem = tilt.Problem(50, 3, 1e-3, loss, 0.0)
@@ -286,7 +289,7 @@ def test_refusals_come_from_public_numbers():
 
 
 def minimisers_1d(x, y, lam, loss, tilts):
-    """Minimisers for every tilt, by bisection on the derivative, in floats."""
+    """Minimisers for every tilt, in floats, by bisection on the derivative."""
     low, high = np.full(len(tilts), -1e4), np.full(len(tilts), 1e4)
     for _ in range(120):
         w = (low + high) / 2
@@ -396,7 +399,8 @@ def law_1d_points(plan, x, y):
 
 
 def check_given_the_minimiser(bits=3):
-    """Theorem 1's step (ii) exactly: what is added to w* on the lattice hides the solver's error.
+    """Checks step (ii) of theorem 1 exactly: the noise added to w* on the lattice hides the solver's
+    error.
 
     The minimiser is known. One side's point is off by tau/lam and by the tilt's rounding in one direction,
     the other side's in the other direction.
@@ -427,7 +431,7 @@ def test_given_the_minimiser_the_output_noise_hides_every_error(bits):
 
 
 def check_scales_are_rounded_up(bits=3):
-    """The noise is at least what was calibrated, and delta from the plan's own numbers is kept."""
+    """The noise is at least as calibrated, and the plan's own numbers keep delta."""
     for deviation in (1.01, 1.99, 3.3, 1e-5):
         noise = tilt.tilt(deviation, 1.0, 4, bits).noise
         assert noise.deviation >= Fraction(deviation)
@@ -448,7 +452,7 @@ def test_scales_are_rounded_up():
 @pytest.mark.parametrize("robust", [False, True])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0])
 def test_plans_keep_delta_and_cost_next_to_nothing(make, robust, epsilon):
-    """delta is nearly exhausted, and the tilt is the float mechanism's up to 1e-5."""
+    """Plans use nearly all of delta, and the tilt agrees with the float mechanism's up to 1e-5."""
     from dp.mechanisms import MECHANISMS
 
     n, d, delta = 5000, 7, 1e-6
@@ -530,7 +534,7 @@ def test_statistics_against_40_digits(loss, kind):
 
 
 def check_sensitivities():
-    """No replacement moves a sum by more than its sensitivity, and some replacements by as much."""
+    """No replacement moves a sum by more than its sensitivity, and some reach it."""
     rng = generator(98)
     for loss in LOSSES[:2]:
         problem = tilt.Problem(2, 2, 1e-3, loss)
@@ -643,7 +647,7 @@ def test_releases_are_integers_that_a_key_determines(make, numbers):
 
 
 def test_degenerate_tables_are_released_like_others():
-    """One class only, rows of zeros only, equal rows, one record: what exists must not depend on it."""
+    """One class, rows of zeros, equal rows or one record must not change which numbers a release has."""
     for n, d in ((1, 1), (1, 5), (3, 2), (40, 3)):
         plan = models.noise_aware_logistic(n, d, 1.0, 1e-6, robust=True)
         for V in (np.zeros((n, d), int), np.full((n, d), rows.ONE), np.eye(n, d, dtype=int) << 31):

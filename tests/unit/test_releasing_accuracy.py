@@ -71,7 +71,7 @@ def test_accuracy_is_the_float_mechanisms(data, name, epsilon):
     found = compared(name, *data[name], epsilon)
     for what, (ours, lattice) in found.items():
         ours, lattice = (np.asarray(x, dtype=float) for x in (ours, lattice))
-        if what in ("weight", "error"):  # where the Hessian is mostly noise, these have heavy tails
+        if what in ("weight", "error"):  # a noisy Hessian causes heavy tails
             ours, lattice = np.log(np.abs(ours)), np.log(np.abs(lattice))
         difference = ours.mean() - lattice.mean()
         error = np.sqrt((ours.var(ddof=1) + lattice.var(ddof=1)) / DRAWS)

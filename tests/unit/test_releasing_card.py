@@ -1,4 +1,4 @@
-"""model.json, and what follows from it: coefficients in own units, table, card and figure."""
+"""Tests model.json and its derivatives: coefficients in the columns' units, table, card and figure."""
 
 import csv
 import io
@@ -67,7 +67,7 @@ def made():
             found = models.release(request.plan(), V, y, bytes(draws.KEY_BYTES))
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(files, "PROFILE", (1.0,))
-                if not previews:  # what the best attack can do takes seconds
+                if not previews:  # the best attack takes seconds to compute
                     patch.setattr(files.meaning, "meaning", lambda profile: MEANING)
                 content = files.content(request, found, SPENT | {"previews": previews}, MADE_BY)
             kept[key] = json.loads(content), files.parse(content)
@@ -78,7 +78,7 @@ def made():
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_coefficients_are_in_own_units(made, kind):
-    """From raw cells they give the scores that weights give from integer rows."""
+    """Applied to raw cells, they give the scores that the weights give for integer rows."""
     document, model = made(kind, "gaussian_objective_perturbation")
     V, _ = model.schema.rows(lines(kind == "numbers"), N)
     scores = V / rows.ONE @ model.weights
@@ -112,7 +112,7 @@ def test_the_table_has_estimates_or_a_sentence(made, kind, method):
     if kind == "classes":
         assert {(row["estimate"], row["says"]) for row in found} == {("", files.SILENT)}
         assert files.SILENT in card.card(silent)
-    else:  # the tilt's own noise, which is known, makes intervals as wide as they must be
+    else:  # intervals include the known noise of the tilt
         wide = np.sqrt(np.diag(silent["covariance"]))
         assert (wide > 20 * deviations).all()
 
@@ -150,7 +150,9 @@ def test_the_card_says_what_is_promised(made):
 
 
 def test_the_card_promises_no_more_than_holds(made):
-    """Words follow the best attack's success, numbers are not rounded, and groups get their own."""
+    """Words follow the best attack's success, numbers are not rounded in favour, and groups have
+    their own numbers.
+    """
     document, _ = made("classes", "noise_aware_logistic", previews=2)
     guarantee = document["guarantee"]
 

@@ -1,4 +1,4 @@
-"""Exact discrete Gaussian draws: their law, and what determines them."""
+"""Exact discrete Gaussian draws have the right law, and the key determines them."""
 
 import math
 from fractions import Fraction
@@ -14,7 +14,7 @@ KEY = bytes(range(32))
 
 
 def p_value(values, probabilities):
-    """Chi-square of integers against {integer: probability}; rare values count together."""
+    """The chi-square p-value of integers for {integer: probability}. Rare values form one class."""
     common = {k: p for k, p in probabilities.items() if p * len(values) >= 10}
     counts = np.array([np.sum(np.array(values) == k) for k in common])
     expected = np.array(list(common.values())) * len(values)

@@ -1,4 +1,7 @@
-"""Forecasts from simulated rows, against releases of independent copies of a study; previews of files."""
+"""Forecasts from simulated rows agree with releases of independent copies of a study.
+
+Also tests previews of files.
+"""
 
 import math
 import subprocess
@@ -52,7 +55,7 @@ def request(n=3000, epsilon=4.0, schema=SCHEMA, method="noise_aware_logistic", *
 
 
 def copy(rng, n):
-    """Lines of a simulated copy of the study: a text column, a count, and whole years."""
+    """Lines of a simulated copy of the study, with a text column, a count and whole years."""
     age = np.clip(rng.normal(52, 13, n), 18, 90).round()
     ward = rng.choice(list(WARDS), n, p=list(WARDS.values()))
     visits = np.minimum(rng.negative_binomial(1.6, 1.6 / 5.6, n), 40)
@@ -134,7 +137,7 @@ def test_simulated_rows_have_the_expected_moments():
 
 
 def test_simulated_rows_have_the_expected_correlations():
-    """And the same moments; intervals of columns that are nearly the same are wider."""
+    """Their moments agree as well. Intervals of nearly equal columns are wider."""
     together = KNOWN._replace(correlations={("age", "visits"): -0.9})
     V, _ = Study(SCHEMA, together).rows(40_000, 3)
     age, visits = (V[:, SCHEMA.names.index(name)] / SCHEMA.each for name in ("age", "visits"))
@@ -281,7 +284,7 @@ def test_a_preview_by_hand():
 
 
 def test_a_preview_counts_what_a_release_does():
-    """Any bytes: a line that counts nothing is one whose row is zeros."""
+    """For any bytes, a line that the preview does not count has a row of zeros."""
     rng = np.random.default_rng(1)
     pieces = [
         b"50",
@@ -359,7 +362,7 @@ def test_a_preview_is_private_and_the_book_keeps_that_it_was_run(folder):
 
 
 def test_a_forecast_opens_no_rows(folder):
-    """The file has 8 lines of nonsense, and the forecast is for the 600 that are stated."""
+    """The file has 8 lines of nonsense, and the forecast is for the stated 600 rows."""
     options = ["--expect", "age=50,10", "smoker=0:0.8,1:0.2", "--effect", "age=0.1", "smoker=1=0.5"]
     done = command(
         folder,

@@ -1,4 +1,6 @@
-"""Holdouts paid in rows: who is held out, exact sums, sensitivity, and the maximum, not the sum."""
+"""Holdouts cost rows: who is held out, exact sums, their sensitivity, and a cost that is the
+maximum, not the sum.
+"""
 
 import itertools
 import math
@@ -146,7 +148,7 @@ def test_any_bytes_as_rows_stay_within_the_sensitivity():
 
 
 def answers(records, epsilon):
-    """The law of a toy release: randomised response of whether most records are 1."""
+    """The law of a toy release: randomised response on whether most records are 1."""
     most = 2 * sum(records) > len(records)
     right = math.exp(epsilon) / (1 + math.exp(epsilon))
     return {True: right if most else 1 - right, False: 1 - right if most else right}
@@ -176,11 +178,13 @@ def divergence(p, q, epsilon):
 
 
 def test_exact_neighbours_pay_the_maximum():
-    """All data sets of 5 records, all replacements, all orders of the neighbour; noise on the integers."""
+    """Tests all data sets of 5 records, all replacements and all orders of the neighbour, with
+    noise on the integers.
+    """
     n, held, rr, scale = 5, 2, 0.8, 2
     sets = list(itertools.combinations(range(n), held))
     reach = range(-12 * scale, 12 * scale + 2)
-    # of the count alone, neighbours are one apart: exactly by its own law
+    # for the count alone, neighbours are one apart, and its own law is exact
     p, q = (np.array([math.exp(-((k - c) ** 2) / (2 * scale**2)) for k in reach]) for c in (0, 1))
     p, q = p / p.sum(), q / q.sum()
     for epsilon in (0.0, 0.8, 1.2):
@@ -231,7 +235,7 @@ def test_a_package_costs_no_more_than_its_model(plan):
 
 
 def check_scale():
-    """A Gaussian's standard deviation for sqrt(8) at (1, 1e-6), and a little more for rounding."""
+    """The deviation is that of a Gaussian for sqrt(8) at (1, 1e-6), and a little more for rounding."""
     found = float(holdout.package(model(), 100).noise.deviation) / (math.sqrt(8) / 0.2367044)
     assert 1 <= found * (1 + 1e-7) <= 1 + 1e-5
 
@@ -241,7 +245,7 @@ def test_a_replaced_record_changes_one_part():
 
 
 def check_one_part():
-    """Under one key: the weights or the sums stay the same, to the last bit, also in another order."""
+    """Under one key, the weights or the sums stay the same to the last bit, also in another order."""
     plan = holdout.package(model(), 100)
     rng = np.random.default_rng(6)
     V, y = data(rng)
@@ -264,7 +268,7 @@ def check_one_part():
 
 
 def test_releases_have_the_noise_that_is_paid_for(plan):
-    """Over keys, the sums minus their truth have the planned deviation, and no bias."""
+    """Over keys, the errors of the sums have the planned deviation and no bias."""
     rng = np.random.default_rng(7)
     V, y = data(rng)
     errors = []
@@ -281,7 +285,7 @@ def test_releases_have_the_noise_that_is_paid_for(plan):
 
 
 def check_measured(noise, contributions, truth, keys, count):
-    """The mean of what is said is the truth, and intervals contain it: at least 91 of 100 times."""
+    """Estimates are unbiased, and intervals contain the truth at least 91 of 100 times."""
     rng, inside, said = np.random.default_rng(8), 0, []
     for _ in range(keys):
         total = np.zeros(len(contributions(rng, 1)[0]))
@@ -337,7 +341,9 @@ LAWS = {
 @pytest.mark.parametrize("count", [100, 2000])
 @pytest.mark.parametrize("deviation", [0.0, 12.0])
 def test_intervals_hold_for_errors_of_any_law(law, count, deviation):
-    """At least 95 % less what 500 draws may miss, and less 1 % where few are at the cap."""
+    """They cover at least 95 % less the Monte Carlo error of 500 draws, and less 1 % where few
+    errors are at the cap.
+    """
     rng = np.random.default_rng(12)
     errors, least = LAWS[law]
     truth = np.minimum(errors(rng, 1 << 20) ** 2, 0.25).mean()
@@ -376,7 +382,7 @@ def test_a_fresh_key_gives_another_partition_and_other_noise(plan):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """One key; and what an epsilon means is not looked at here."""
+    """There is one key, and the meaning of an epsilon is not computed."""
     meant = meaning.meaning(Gaussian(1.0))
     monkeypatch.setattr(books, "new_key", lambda: KEY)
     monkeypatch.setattr(meaning, "meaning", lambda profile: meant)

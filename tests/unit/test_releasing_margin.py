@@ -1,8 +1,9 @@
-"""How far the floats of `composed_delta` are from the profile that is proven: the margin of `models.SLACK`.
+"""The error of `composed_delta` in floats must stay within the margin of `models.SLACK`.
 
-The reference is written anew from the inequalities in `dp.privacy.gaussian_tilt`: Gaussian profiles in 40
-digits, and the expectation over a Gaussian release's loss and each removal by quadrature with many more
-nodes. Every choice of e1 gives a proven bound, so the reference may search for e1 as it likes.
+The reference follows the inequalities in `dp.privacy.gaussian_tilt` anew. It computes Gaussian
+profiles in 40 digits. The expectation over a Gaussian release's loss and each removal are
+quadratures with many more nodes. Every e1 gives a proven bound, so the reference may search for e1
+in its own way.
 """
 
 import math
@@ -91,7 +92,7 @@ class Reference:
         return found
 
     def replace(self, e):
-        """One e >= 0: the least of both intermediates over e1."""
+        """For one e >= 0: the smaller of both intermediate bounds, minimised over e1."""
 
         def at(e1):
             found = np.ones_like(e1)
@@ -184,7 +185,10 @@ def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_free(case):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", PAID, ids=str)
 def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_paid(case):
-    """Here `composed_delta` tries few e1, which gives up to 40 times the reference, but never less."""
+    """Here `composed_delta` tries few e1.
+
+    The result is up to 40 times the reference, but never less.
+    """
     more, excess = check(*case)
     assert -1e-7 < more < 40 and (excess > 1 or more < 1e-6)
 
@@ -192,7 +196,7 @@ def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_paid(case):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0, 20.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-12])
 def test_gaussian_profiles_are_right_to_much_less_than_the_slack(epsilon, delta):
-    """The closed form that is all of delta for plain releases by rule, in 40 digits."""
+    """For plain releases by rule, delta is this closed form. It is compared in 40 digits."""
     for make in (models.objective_perturbation, models.output_perturbation_gaussian):
         lam = {"lam": 0.01} if make is models.output_perturbation_gaussian else {}
         plan = make(10_000, 5, epsilon, delta, **lam)

@@ -1,4 +1,4 @@
-"""What a guarantee means, against trade-off functions in closed form and attacks that reach them."""
+"""What a guarantee means agrees with trade-off functions in closed form, and attacks reach them."""
 
 import math
 
@@ -30,7 +30,10 @@ def test_randomised_response(epsilon, false):
 
 
 def test_a_failure_that_tells_all():
-    """With probability 0.02 the row is told, and otherwise nothing, on which one may accuse by chance."""
+    """The row is revealed with probability 0.02.
+
+    Otherwise nothing is, and an attacker may still accuse at random.
+    """
     nothing = Curve(lambda e: np.maximum(0.02, 1 - 0.98 * np.exp(e)))
     assert meaning.power(nothing, 0.01) == pytest.approx(0.02 + 0.01, rel=1e-4)
     assert meaning.power(Gaussian(0.0), 0.05) == pytest.approx(0.05, rel=1e-4)
@@ -64,7 +67,9 @@ def test_the_profile_says_less_than_its_epsilon_alone():
 
 
 def test_a_plan_for_a_model():
-    """Between its statistics' Gaussian release alone and its (epsilon, delta) alone."""
+    """The power is between that of the statistics' Gaussian release alone and that of (epsilon,
+    delta) alone.
+    """
     plan = models.noise_aware_logistic(2000, 4, 1.0, 1e-6)
     beside = math.hypot(*(float(noise.mu) for noise in plan.noises.values()))
     tilt = float(plan.tilt.noise.mu)
@@ -82,7 +87,7 @@ def test_sentences_say_the_numbers():
 
 
 def test_what_is_said_is_a_bound():
-    """Rounded up, and not to the nearest: 1.834 % is not at most 1.8 %."""
+    """Numbers are rounded up, and not to the nearest: 1.834 % is not at most 1.8 %."""
     found = meaning.Meaning(0.5, (0.01, 0.05), (0.01834, 0.25), (0.6472, 0.8333), 0.50001)
     first, second, third = found.sentences()
     assert "at most 1.9% of" in first and "raises it to 64.8% at most" in first

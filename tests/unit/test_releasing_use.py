@@ -1,4 +1,6 @@
-"""A published model in use: predictions for new rows, and estimators with scikit-learn's conventions."""
+"""Tests the use of a published model: predictions for new rows, and estimators with scikit-learn's
+conventions.
+"""
 
 import csv
 import io
@@ -36,7 +38,7 @@ REQUEST = {"unit": "one row is one patient", "delta": 1e-5, "premise": CHOSEN_WI
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
-    """A plan is public, and is made once; what it means is not looked at here."""
+    """A plan is public, so it is made once. What it means is not computed here."""
     made, whole = {}, Request.plan
     meant = meaning.meaning(Gaussian(1.0))
 
@@ -342,7 +344,9 @@ def test_a_name_is_spent_once(tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 @pytest.mark.parametrize("n", [N, N // 2])
 def test_what_fits_again_and_again_spends_nothing(tmp_path, n):
-    """Nor where a fold has the stated number of rows, or a name of its own, or a bootstrap has all."""
+    """This holds for folds with the stated number of rows or with their own names, and for
+    bootstraps of all rows.
+    """
     X, y = frame()
     one = estimator(tmp_path, n_rows=n)
     for search in (
@@ -522,7 +526,10 @@ FAILS = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", FAILS)
 def test_checks_of_scikit_learn(kind, monkeypatch):
-    """With one key for all: otherwise two fits never agree, because each is a release of its own."""
+    """All fits share one key.
+
+    Otherwise two fits never agree, because each is a separate release.
+    """
     monkeypatch.setattr(books, "new_key", lambda: bytes(32))
     found = check_estimator(kind(), expected_failed_checks=FAILS[kind], on_fail=None)
     failed = {each["check_name"]: each["exception"] for each in found if each["status"] == "failed"}

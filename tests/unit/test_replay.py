@@ -1,4 +1,4 @@
-"""Deterministic replay: what it measures is what is known, and it finds faults that nobody points to."""
+"""Deterministic replay measures known distances, and finds faults without being told where they are."""
 
 import math
 
@@ -46,7 +46,7 @@ def settings(name):
 
 
 def findings(run, delta=DELTA, names=replay.GENERAL):
-    """The worst finding on the pairs for any mechanism."""
+    """The worst finding on the general pairs."""
     found = [
         replay.replay(run, *pairs.find(name).sides, epsilon=EPSILON, delta=delta) for name in names
     ]
@@ -87,7 +87,10 @@ def test_numpy_s_own_draws_are_followed(draw):
 
 
 def test_an_adaptive_descent_is_measured_at_the_first_run_s_transcript():
-    """Two steps on quadratics: the second gradient is that at the first run's noisy point."""
+    """Both runs take two steps on quadratics.
+
+    The second gradient is taken at the first run's noisy point.
+    """
     seen = []
 
     def run(X, y, rng):
@@ -106,7 +109,7 @@ def test_an_adaptive_descent_is_measured_at_the_first_run_s_transcript():
 
 
 def test_a_symmetric_matrix_s_noise_counts_once():
-    """One draw stands on both sides of the diagonal: isotropic noise protects the Frobenius norm."""
+    """One draw is used on both sides of the diagonal: isotropic noise protects the Frobenius norm."""
     found, stated = replay.of_mechanism(
         "sufficient_statistics", "turned_row", EPSILON, DELTA, lam=0.0
     )
@@ -134,7 +137,7 @@ def test_the_same_bits_as_without_a_replay():
 
 @pytest.mark.parametrize("name", sorted(ADDITIVE | OTHER))
 def test_which_mechanisms_are_additive(name):
-    """What is not additive noise never passes for a statement that holds."""
+    """A mechanism without additive noise never has a finding that its statement holds."""
     found = {each.finding for _, _, each, _ in replay.on_general_pairs(name, EPSILON, DELTA)}
     if name in ADDITIVE:
         assert replay.HOLDS in found and replay.CHOICE not in found
@@ -165,7 +168,7 @@ def clipped(X, radius=1.0):
     return X * np.minimum(1.0, radius / np.maximum(norms, 1e-300))
 
 
-SIGMA = gaussian_sigma(EPSILON, DELTA, 2.0)  # for a sum of rows of norm 1 at most, one replaced
+SIGMA = gaussian_sigma(EPSILON, DELTA, 2.0)  # a sum of rows of norm at most 1
 
 
 def right(X, y, rng):
@@ -204,7 +207,7 @@ def budget_twice(X, y, rng):
 
 
 def root_two_missing(X, y, rng):
-    """X'X with noise for a sensitivity of 1, which holds if a row is removed and not if it turns."""
+    """X'X with noise for a sensitivity of 1, which is enough if a row is removed, but not if it turns."""
     d = X.shape[1]
     sigma = gaussian_sigma(EPSILON, DELTA, 1.0)
     noisy = rng.normal(0, 1, (d, d)) * sigma
@@ -253,7 +256,7 @@ def test_planted_faults(fault, expected):
 
 
 def test_the_last_bits_of_a_sum_are_not_seen():
-    """Addition in floating point gives rows away, and here nothing is wrong with the distance."""
+    """Rounding in floating-point sums depends on the rows, but the replay measures the distance alone."""
     found = findings(right)
     assert found.finding == replay.HOLDS and found.epsilon <= EPSILON
 
@@ -309,7 +312,7 @@ def test_only_the_last_iterate_is_stated():
 
 
 class Claims(Mechanism):
-    """A mechanism that states what it is told, and adds noise of scale 1 to a sum."""
+    """A mechanism that states its arguments, and adds noise of scale 1 to a sum."""
 
     name = "claims"
     needs_lambda = False
@@ -346,7 +349,7 @@ def test_verdicts(claimed, proven, word):
 
 
 def sides(numbers=False):
-    """One of 40 records is on the bound, and turns by a right angle."""
+    """Two neighbours with 40 records: one record, on the bound, turns by a right angle."""
     rng = generator(8, "lattice")
     X = rng.uniform(-0.1, 0.1, (40, 3))
     y = rng.choice([-1.0, 1.0], 40)

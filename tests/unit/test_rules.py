@@ -1,4 +1,4 @@
-"""lambda, steps and delta by rule: what a configuration says, and what jobs and results make of it."""
+"""lambda, steps and delta by rule: tests the configuration, and what jobs and results do with it."""
 
 import math
 
@@ -76,7 +76,7 @@ def test_a_rule_takes_public_numbers_and_reaches_the_guarantee(tmp_path, monkeyp
 
 
 def test_rules_look_at_no_row():
-    """A rule gets the numbers of rows and columns and the public facts, but nothing else of the data."""
+    """A rule gets the numbers of rows and columns and public facts, and nothing else of the data."""
     seen = {}
 
     class Rule:
@@ -112,7 +112,7 @@ def test_mechanisms_without_a_rule_say_so():
 
 
 def test_steps_by_rule_are_those_that_are_stated():
-    """They have the same noise and number of steps, at the loss' own smoothness."""
+    """Both have the same noise and number of steps, at the loss's own smoothness."""
     dp_gd = MECHANISMS["dp_gd"]
     settings = {"epsilon": EPSILON, "delta": 1e-6, "bound": 1.5}
     p = dp_gd.parameters(N, D, steps="rule", **settings)

@@ -1,4 +1,4 @@
-"""The job that searches settings: simulations that are computed together are those computed one by one."""
+"""The job that searches settings computes simulations together as it would one by one."""
 
 import csv
 import json

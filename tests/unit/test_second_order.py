@@ -1,4 +1,4 @@
-"""Preconditioned gradient descent and private Newton: what they pay for, and where they lead."""
+"""Preconditioned gradient descent and private Newton: what they pay for, and to what they converge."""
 
 import math
 
@@ -26,7 +26,7 @@ def rows(n=400, d=3, classes=None):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 3)])
 def test_preconditioned_parts_compose_to_mu(adjacency, loss, classes):
-    """Each part's sensitivity over its noise, from the largest movement found among many records."""
+    """Each part's sensitivity is the largest movement among many records, and is divided by its noise."""
     n, bound, mechanism = 50, 2.0, MECHANISMS["preconditioned_gd"]
     given = {"epsilon": 1.0, "delta": 1e-6, "bound": bound, "adjacency": adjacency, "loss": loss}
     given |= {"classes": classes, "share": 0.4, "iterations": 7}
@@ -73,7 +73,7 @@ def test_newtons_ridge_is_the_sources_and_bounds_the_noise_on_a_direction():
         p = mechanism.parameters(n, 5, epsilon=0.5, delta=1e-6, bound=bound)
         _, deviation, mu = mechanism._scales(n, p)
         traces = np.array([-5.0, 0.0, 0.5, 1.0]) * deviation
-        # The published floor is 0: then noise on a direction may be five times as long as the direction.
+        # With the published floor of 0, noise may be five times as long as the direction.
         for least, most in ((deviation, 0.28), (0.0, math.inf)):
             ridge = mechanism._ridge(n, p, traces, least, mu)
             taken = np.maximum(traces, least) / bound**2
@@ -84,7 +84,7 @@ def test_newtons_ridge_is_the_sources_and_bounds_the_noise_on_a_direction():
 
 
 def test_neighbours_directions_differ_by_what_their_noise_covers():
-    """Random neighbours at random weights, from the definitions."""
+    """The reference is computed from the definitions, for random neighbours at random weights."""
     from dp.privacy.sensitivities import newton_direction
 
     rng, n, ridge, largest = generator(7), 5, 0.05, 0.0
@@ -141,7 +141,7 @@ def test_preconditioned_softmax_of_two_classes_is_logistic():
 
 @pytest.mark.parametrize(("n", "steps"), [(1000, 5), (10_000, 10)])
 def test_steps_by_rule(n, steps):
-    """n mu/sqrt(d) is 118 in one case and 1184 in the other."""
+    """The cases have n mu/sqrt(d) = 118 and 1184."""
     mechanism = MECHANISMS["preconditioned_gd"]
     p = mechanism.parameters(n, 4, epsilon=1.0, delta=1e-6)
     assert mechanism._scales(n, 4, p)[0] == steps
@@ -163,7 +163,10 @@ def test_noisy_inverses_are_definite_and_isotropic():
 
 @pytest.mark.parametrize("name", ["preconditioned_gd", "dp_newton"])
 def test_overflow_of_one_records_margin_moves_no_more_than_its_share(name):
-    """Infinite products of both signs sum to no number. Without a bound, every weight would be that."""
+    """Infinite products of both signs add up to NaN.
+
+    Without a bound, every weight would become NaN.
+    """
     from dp.descents import full_batch
     from dp.mechanisms.second_order import gradient_norm
 

@@ -1,4 +1,4 @@
-"""Private selection against brute force on small discrete mechanisms, computed exactly."""
+"""Private selection agrees with exact brute force on small discrete mechanisms."""
 
 import math
 
@@ -38,7 +38,7 @@ def generating(law, mean, z):
 
 
 def best_of(p, law, mean):
-    """The distribution of the best of K draws (points in increasing order), and of no draw."""
+    """The law of the best of K draws, over points in increasing order, and of no draw."""
     F = generating(law, mean, np.concatenate([[0.0], np.minimum(np.cumsum(p), 1.0)]))
     return np.append(np.diff(F), F[0])
 
@@ -64,7 +64,7 @@ def selection_delta(profile, law, mean, epsilon):
 
 @pytest.mark.parametrize(("law", "mean"), CASES)
 def test_brute_force(law, mean):
-    """delta of the selected release, summed exactly, is within the profile bound in both directions."""
+    """The exact delta of the selected release is within the profile bound in both directions."""
     closest = 0.0
     for p, q in pairs():
         profile = profile_of(p, q)
@@ -109,13 +109,13 @@ def test_best_of_k_by_simulation():
 
 
 def test_an_exact_score_on_private_rows_is_not_covered():
-    """A base that ignores the data is 0-DP. If an exact private score orders it, it gives a point away."""
+    """A base that ignores the data is 0-DP, but an exact private score reveals a point."""
     points, law, mean = 50, "logarithmic", 500.0
     p = np.full(points, 1 / points)
     base = profile_of(p, p)
     assert selection_delta(base, law, mean, 0.01) == 0
     last_best = best_of(p, law, mean)
-    first_best = np.append(last_best[:points][::-1], last_best[-1])  # the other data set's
+    first_best = np.append(last_best[:points][::-1], last_best[-1])  # the other data's
     assert hockey_stick(last_best, first_best, 1.0) > 0.2
 
 
@@ -170,7 +170,7 @@ def test_refusals():
 
 @pytest.mark.parametrize(("law", "mean"), CASES)
 def test_what_an_exact_score_costs(law, mean):
-    """Each data set has its own order, here random and reversed, and the bound still holds."""
+    """The bound holds although each data set has its own order, here random and reversed."""
     rng = np.random.default_rng(4)
     cost, closest = selection.cost_of_exact_score(law, mean), 0.0
     for p, q in pairs():
@@ -188,7 +188,9 @@ def test_what_an_exact_score_costs(law, mean):
 
 @pytest.mark.parametrize(("mu", "mean"), [(0.3, 3), (5, 1e6), (14, 1e9), (8, 1e18), (0.5, 1e20)])
 def test_the_largest_ratio_is_found_at_any_probability(mu, mean):
-    """Against a grid of 400,000 points down to 1e-299: it may lie far below 1e-15."""
+    """It agrees with a grid of 400,000 points down to 1e-299, since the probability may be far
+    below 1e-15.
+    """
     from scipy.special import ndtr, ndtri
 
     g = selection.parameter("logarithmic", mean)

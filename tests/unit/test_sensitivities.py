@@ -1,4 +1,4 @@
-"""Sensitivities: no pair of neighbours exceeds them, and a search comes near them."""
+"""No pair of neighbours exceeds a sensitivity, and a search comes near it."""
 
 import math
 
@@ -138,7 +138,7 @@ def test_trace_and_vectors():
 
 
 def test_spectral_ridges():
-    """The noise's edge is at the stated place, and half of the eigenvalue keeps the iteration stable."""
+    """The noise's largest eigenvalue is as stated, and half of it keeps the iteration stable."""
     rng = np.random.default_rng(0)
     d, sigma = 40, 3.0
     draws = rng.normal(0, sigma, (200, quadratics.coefficients(d)))

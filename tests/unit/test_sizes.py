@@ -1,4 +1,4 @@
-"""Toy sizes are told from a default run's; titles and printed values follow the sizes that were run."""
+"""Toy sizes are recognised, and titles and printed values follow the sizes that were run."""
 
 import re
 from pathlib import Path

@@ -57,7 +57,10 @@ def test_minimisers_are_those_of_scipy_and_are_certified(n, d, lam):
 
 
 def test_descent_ends_where_quasi_newton_steps_stall(monkeypatch):
-    """Separable rows with hardly any penalty; then only one quasi-Newton step."""
+    """Rows are separable, with a tiny penalty.
+
+    The second fit may take only one quasi-Newton step.
+    """
     X = np.repeat(np.eye(4)[:, :3], 25, axis=0)
     y = np.repeat(np.arange(4), 25)
     for lam in (1e-5, 1e-3):
@@ -126,7 +129,7 @@ def test_what_is_refused():
 
 
 def test_rounding_of_softmax_gradients_is_within_its_bound():
-    """Against 40 digits, at weights as long as a minimiser may be."""
+    """The reference has 40 digits, and weights are as long as a minimiser may be."""
     X, y = rows(200, 6)
     lam, constants = 0.01, softmax.Constants(4)
     W = generator(5).standard_normal((6, 4))

@@ -32,7 +32,7 @@ def log_density(w, records, pull, sigma, n_lambda):
 
 
 def exact(one, other, pull, sigma, n_lambda, epsilons, points=281):
-    """delta at epsilons, (2, len): of (one, other) and of (other, one), by a sum over the plane."""
+    """delta of (one, other) and of (other, one) at each epsilon, (2, len), by a sum over the plane."""
     centre = -(PLANE @ pull) / n_lambda
     reach = (9 * sigma + 2 * (len(one) + len(other))) / n_lambda
     u = np.linspace(-reach, reach, points)
@@ -68,7 +68,10 @@ def bounds(epsilons, sigma, n_lambda, adjacency):
 
 @pytest.mark.parametrize("sigma", [1.5, 5.0])
 def test_exact_densities_of_one_record_more_are_within_a_factor_of_two_of_the_bound(sigma):
-    """At Lambda = 2 sigma^2 delta reaches that of Gaussian noise, of which the bound is K - 1 = 2 times."""
+    """At Lambda = 2 sigma^2, delta reaches that of Gaussian noise.
+
+    The bound is K - 1 = 2 times as large.
+    """
     m, n_lambda = math.sqrt(2) / sigma, softmax_tilt.free_regularisation(sigma)
     epsilons = [0.5 * m, 2 * m]
     found, bound = (
@@ -89,7 +92,7 @@ def test_exact_densities_with_less_regularisation_are_within_the_bound_that_pays
     free = 2 * gaussian_profile(m, np.array(epsilons))
     assert (removing <= np.multiply(bounds(epsilons, sigma, n_lambda, ADD_REMOVE), 1.002)).all()
     assert (adding <= free * 1.002).all()
-    if share == 0.05:  # without the payment it would be false, and adding attains the factor K - 1
+    if share == 0.05:  # the Jacobian's cost is needed; adding reaches K - 1
         assert removing[2] > 5 * free[2] and adding[2] > 0.9 * free[2]
 
 

@@ -1,4 +1,4 @@
-"""The solver against independent formulas, other solvers and closed forms."""
+"""The solver agrees with independent formulas, other solvers and closed forms."""
 
 import tracemalloc
 
@@ -125,7 +125,9 @@ def test_duplicate_rows_and_columns_of_zeros(rng):
 @pytest.mark.parametrize("loss", SLOPES)
 @pytest.mark.parametrize("n, d", [(14000, 10), (30000, 3), (5000, 50)])
 def test_levels_end_in_a_certificate(loss, n, d, rng):
-    """The data are large enough for a sample and single precision, which must not show in the result."""
+    """The data are so large that the solver uses a sample and single precision, which must not
+    change the result.
+    """
     X, y = problem(n, d, rng)
     linear = np.concatenate([np.zeros((1, d)), 0.1 * n * directions(6, d, rng)])
     W, info = minimise(X, y, 0.01, linear, loss=loss)
@@ -145,10 +147,9 @@ def test_levels_end_in_a_certificate(loss, n, d, rng):
 )
 @settings(max_examples=150, deadline=None)
 def test_the_certificate_is_the_gradient_at_the_weights(n, d, lam, norm, loss, seed):
-    """From tiny to huge lambda and linear term: never a silent value.
-
-    The reported gradient norm is that of plain formulas, but for their rounding. It is within the tolerance
-    unless the rounding of the weights alone can exceed that.
+    """For tiny to huge lambda and linear terms, no failure is silent. The reported gradient norm is
+    that of plain formulas, up to their rounding. It is within the tolerance unless the rounding of the
+    weights alone can exceed it.
     """
     rng = np.random.default_rng(seed)
     X, y = problem(n, d, rng)
@@ -166,7 +167,9 @@ def test_the_certificate_is_the_gradient_at_the_weights(n, d, lam, norm, loss, s
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("d", [10, 80])
 def test_separable_rows_and_a_tiny_lambda(loss, d, rng):
-    """The objective is nearly flat far out, and steep near small margins: it needs the line search."""
+    """The objective is nearly flat far out and steep near small margins, so the solver needs its
+    line search.
+    """
     X, y = problem(400, d, rng, noise=0.0)
     for norm in (0.0, 10.0):
         linear = norm * directions(3, d, rng)
@@ -341,9 +344,8 @@ def worst_data(n, d, bound, rng):
     "n, d, bound", [(1, 1, 1.0), (20, 3, 0.1), (300, 8, 1.0), (40, 41, 1.0), (3000, 3, 30.0)]
 )
 def test_what_is_not_refused_is_certified_on_the_worst_data(n, d, bound, loss, rng):
-    """At a small lambda, without a tilt, with a small and a large one; checked in extended precision.
-
-    The number of passes stays far below its limit.
+    """lambda is small, and the tilt is zero, small or large. Extended precision checks the result. The
+    number of passes stays far below its limit.
     """
     loss = losses.get(loss) if loss == "logistic" else losses.get("huber", h=loss)
     lam = loss.c * bound**2 / 1e6
@@ -450,7 +452,7 @@ def test_nested_sizes_start_near_the_one_before(d, restarts, rng):
 
 @pytest.mark.parametrize("n, d", [(300, 6), (3000, 50)])
 def test_a_start_from_another_problem_costs_only_time(n, d, rng):
-    """Another lambda, another loss, or a restart that failed only cost time."""
+    """A start from another lambda, another loss or a failed restart costs only time."""
     X, y = problem(n, d, rng)
     linear = 0.5 * n * directions(5, d, rng)
     other = linear.copy()
@@ -622,7 +624,7 @@ def test_memory_of_wide_problems_is_bounded(rng, monkeypatch):
 
 @pytest.mark.parametrize("lam", [1e-3, 0.05])
 def test_a_copy_in_single_precision_changes_nothing_but_time(lam, rng, monkeypatch):
-    """Products with the copy, and with rows converted block by block, are the same."""
+    """Products with the copy equal those with rows converted block by block."""
     X, y = problem(3000, 60, rng)
     linear = 20 * directions(3, 60, rng)
     copied, info = minimise(X, y, lam, linear)
@@ -635,7 +637,7 @@ def test_a_copy_in_single_precision_changes_nothing_but_time(lam, rng, monkeypat
 @pytest.mark.parametrize("n, d", [(20000, 6), (5000, 50)])
 @pytest.mark.parametrize("restarts", [4, 12])
 def test_the_way_of_double_precision_alone_ends_at_the_same_point(n, d, restarts, rng, monkeypatch):
-    """With a sample, prediction, single precision or a start: each is certified, and results agree."""
+    """Fits with a sample, prediction, single precision or a start are certified and agree."""
     X, y = problem(n, d, rng)
     lam = 0.01
     linear = n * np.geomspace(1e-4, 1, restarts)[:, None] * directions(restarts, d, rng)

@@ -106,7 +106,10 @@ def test_the_certificate_bounds_the_distance_to_the_elastic_net_minimiser():
 @pytest.mark.parametrize("fit", ["l1", "elastic_net"])
 @pytest.mark.parametrize("label", [1, -1])
 def test_one_class_alone_is_fitted(fit, label):
-    """The library refuses it. All margins have the same sign, and the fit is certified all the same."""
+    """The library refuses one class.
+
+    All margins then have the same sign, and the fit is still certified.
+    """
     X = np.abs(rows(30, 3)[0])
     weights, info = FITS[fit](X, np.full(30, label), 0.05)
     assert info["status"][0] == "ok" and (np.sign(weights[weights != 0]) == label).all()
@@ -201,7 +204,7 @@ def test_lasso_guarantee_is_n_log_2_times_the_claim():
     for n, lam, epsilon, bound in ((1000, 0.1, 1.0, 1.0), (8000, 0.01, 0.1, 1.0), (50, 0.3, 2, 2)):
         guarantee = MECHANISMS[LASSO].guarantee(n, 7, epsilon=epsilon, lam=lam, bound=bound)
         assert guarantee.claimed_epsilon == epsilon
-        # sensitivity over the scale that is drawn
+        # sensitivity divided by the scale of the noise
         scale = 2 * bound / (n * lam * epsilon)
         assert guarantee.epsilon == pytest.approx(2 * math.log(2) / lam / scale)
         assert "n log 2" in guarantee.reason and guarantee.adjacency == "replace-one"

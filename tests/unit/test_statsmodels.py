@@ -1,4 +1,6 @@
-"""Regression, robust fits, intervals and multiple comparisons against statsmodels, which shares no code."""
+"""Regression, robust fits, intervals and multiple comparisons agree with statsmodels, which shares
+no code.
+"""
 
 import numpy as np
 import pandas as pd

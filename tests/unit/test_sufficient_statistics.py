@@ -1,4 +1,4 @@
-"""SSP, AdaSSP, subsample and aggregate: sensitivities, calibrations, limits."""
+"""Tests sensitivities, calibrations and limits of SSP, AdaSSP, and subsample and aggregate."""
 
 import math
 
@@ -100,7 +100,7 @@ def test_adassp_states_the_composition(calibration, epsilon):
     ("claimed", "proven"), reference.values("guarantees", "epsilon", function="adassp")
 )
 def test_adassp_as_printed_under_replace_one(claimed, proven):
-    """Its constants are for adding or removing a record, so claims from about 7 on are exceeded."""
+    """Its constants are for adding or removing a record, so claims from about 7 on are false."""
     guarantee = MECHANISMS["adassp"].guarantee(
         300, 4, epsilon=claimed, delta=1e-5, calibration="published"
     )

@@ -1,4 +1,4 @@
-"""Run files become one row per cell: against scipy.stats, and by hand."""
+"""Run files become one row per cell, as by scipy.stats and by hand."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What a row is, what a guarantee means for a person with several rows, and what is assumed public."""
+"""Tests what a row is, the guarantee for a person with several rows, and what is assumed public."""
 
 import json
 import math
@@ -25,7 +25,7 @@ DELTA = 1e-6
 
 
 def as_curve(mu):
-    """A Gaussian profile whose form does not tell that it is one."""
+    """A Gaussian profile as a generic curve, which does not reveal its form."""
     return Curve(symmetric(Gaussian(mu).delta))
 
 
@@ -36,10 +36,10 @@ def test_a_group_of_a_gaussian_has_the_parameter_times_its_size(epsilon, size):
     exact = gaussian_epsilon(1 / (size * mu), DELTA)
     assert group_epsilon(Gaussian(mu), DELTA, size) == exact
     assert group_epsilon(as_curve(mu), DELTA, size) == pytest.approx(exact, rel=1e-6)
-    # another share of the chain is a bound too, and a worse one
+    # another split of the chain is also a bound, but a worse one
     assert group_delta(Gaussian(mu), exact, size, mu) == pytest.approx(DELTA, rel=1e-6)
     assert group_delta(Gaussian(mu), exact, size, 0.5 * mu) > DELTA
-    # size epsilon at the same delta is not what holds
+    # size times epsilon at the same delta does not hold
     assert exact > size * epsilon
 
 
@@ -87,7 +87,10 @@ def test_a_group_of_other_guarantees():
 
 
 def test_a_person_with_five_years():
-    """At a claim of 1: 5.93 at the same delta, where 5 epsilon would need a delta 86 times as large."""
+    """At a claim of 1, epsilon is 5.93 at the same delta.
+
+    An epsilon of 5 would need a delta 86 times as large.
+    """
     mechanism = MECHANISMS["gaussian_objective_perturbation"]
     lam = mechanism.rule_lambda(16152, 10, 1.0, DELTA)
     stated = mechanism.guarantee(16152, 10, epsilon=1.0, delta=DELTA, lam=lam)
@@ -140,7 +143,10 @@ def prepared(tmp_path, name, entry):
 
 
 def test_refusals_by_private_labels_are_premises(tmp_path):
-    """Data with one label are refused, so that both occur is taken as public, and reasons say so."""
+    """Data with one label are refused.
+
+    So it is taken as public that both occur, and reasons say so.
+    """
     meta = prepared(tmp_path, "wdbc", DATASETS["wdbc_clip"])
     assert readers.BOTH in meta["premises"] and meta["unit"] == {}
     digits = prepared(tmp_path, "digits_4_9", DATASETS["digits_4_9"])

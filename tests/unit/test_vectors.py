@@ -1,4 +1,4 @@
-"""Every reference value of tests/vectors, all from other sources than the tested code.
+"""Tests every reference value of tests/vectors; none comes from the tested code.
 
 tests/vectors/README.md has the format. Other libraries can read the same files.
 """

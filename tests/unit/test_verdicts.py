@@ -97,7 +97,7 @@ def test_what_little_is_left_of_a_spread_is_known_badly():
 
 
 def test_a_count_has_no_narrower_interval_than_a_row():
-    # of 500 rows 195 were wrong, whichever way they were divided; 0.391 is half a row more
+    # 195 of 500 rows were wrong, however they were divided; 0.391 is half a row more
     interval = counted((0.39, 0.39), 500, (0, 1))
     assert interval == pytest.approx((0.389, 0.391))
     assert distance(0.391, 0.39, interval, half=0.0005)[0] == INSIDE
@@ -116,9 +116,9 @@ def test_a_count_has_no_narrower_interval_than_a_row():
         (0.342, 0.001, {"absolute": 0.1}, CLOSE),
         (0.342, 0.001, {"half": 0.0005}, EDGE),  # a number that may have been 0.3415
         (0.342, 0.0, {"half": 0.002}, INSIDE),
-        (0.305, 0.04, {}, EDGE),  # all is near an end where the ends are hardly known
+        (0.305, 0.04, {}, EDGE),  # every value is near an end if the ends are hardly known
         (0.3, 0.04, {"half": 0.0005}, EQUAL),
-        (0.262, 0.01, {"limits": (0.26, 1)}, INSIDE),  # where nothing can be, there is no end
+        (0.262, 0.01, {"limits": (0.26, 1)}, INSIDE),  # there is no end beyond the possible values
     ],
 )
 def test_what_is_near_an_end_is_neither_inside_nor_outside(published, error, options, expected):
@@ -155,7 +155,7 @@ def test_distances_by_hand(published, ours, interval, options, expected):
         ([("a", "yes")], "reproduced if a"),
         ([("a", "no")], "not reproduced by any of 1 reading"),
         ([], "undecided"),
-        # what is open as stated stays open, and nothing fails that a reading leaves open
+        # a claim that is open as stated stays open, and no claim fails that a reading leaves open
         ([("", ""), ("a", "yes")], "open"),
         ([("", "no"), ("a", "")], "open"),
         ([("", "no"), ("a", ""), ("b", "yes")], "reproduced if b"),

@@ -33,7 +33,7 @@ def value(module: str, case: dict) -> float:
 
 def agrees(found: float, case: dict) -> bool:
     """Whether a value is the expected one, within the case's relative tolerance."""
-    expected = case["expected"]  # which may be infinite
+    expected = case["expected"]  # it may be infinite
     return found == expected or abs(found - expected) <= case["tolerance"] * abs(expected)
 
 

@@ -90,7 +90,7 @@ def modules_by_name(job):
 
 
 def used_by(experiment):
-    """The mechanisms of its methods, and the mechanisms that those run."""
+    """The mechanisms of an experiment's methods, and the mechanisms that those run."""
     methods = experiment["methods"].values()
     run = {method["options"].get("of") for method in methods} - {None}
     return {method["mechanism"] for method in methods} | run
@@ -144,8 +144,9 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 
 
 def without_repetitions():
-    """What is changed so that no second job executes what a first one did: an experiment's other readings,
-    figures of the same code, and attacks of one pair at other epsilons."""
+    """Configuration changes that remove jobs which execute the same code as another: other readings
+    of an experiment, figures of the same kind, and attacks on one pair at other epsilons.
+    """
     settings, drawn = {}, set()
     listed, smoke, _ = configured("smoke")
     for name, (experiment, _, _) in sources.experiments().items():
@@ -176,7 +177,7 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
     project.write("fewer.yaml", yaml.safe_dump(without_repetitions()))
     overlays = ("--configfile", "config/smoke.yaml", "fewer.yaml")
     project.captured = tmp_path
-    project.environment["DP_FORK"] = "1"  # packages are imported once, the project by each job
+    project.environment["DP_FORK"] = "1"  # only packages are imported once
     project.snakemake(*overlays, capture=tmp_path, timeout=3000)
     assert check(project) == {path.name for path in SCRIPTS.glob("*.py")} - {"download.py"}
     # this is the only run of everything, so its snapshot is checked here, too

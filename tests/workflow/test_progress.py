@@ -1,4 +1,4 @@
-"""Jobs done and to do per experiment, before, during and after a run."""
+"""Progress shows jobs done and to do per experiment, before, during and after a run."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The record: written from finished results, read back, stale after an edit, and confirmed."""
+"""The record is written from finished results, read back, stale after an edit, and confirmed."""
 
 import csv
 import hashlib

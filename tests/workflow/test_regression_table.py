@@ -1,4 +1,4 @@
-"""The printed regression table with text columns, and what is said before its jobs start."""
+"""Makes the printed regression table with text columns, and tests the messages before its jobs start."""
 
 import csv
 import re

@@ -1,4 +1,6 @@
-"""A release in a study: the printed example, one draw whatever happens, nothing that was not paid for."""
+"""A release in a study: the printed example, one draw whatever happens, and no private number that
+was not paid for.
+"""
 
 import hashlib
 import json
@@ -71,7 +73,7 @@ def content(folder):
 
 
 def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
-    """The four lines of the documents; then reruns that are forced, a touched file, and deleted results."""
+    """Runs the four lines of the documents, then forced reruns, a touched file and deleted results."""
     text = (ROOT / "workflow/guides/release_a_model.md").read_text(encoding="utf-8")
     blocks = re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
     (lines,) = (each for each in blocks if "export DP_HOME" in each)
@@ -105,7 +107,7 @@ def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
 
 
 def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tmp_path):
-    """The guides' data set, request and commands, but for the folder of the rows."""
+    """Uses the guides' data set, request and commands, except for the folder of the rows."""
     guides = ROOT / "workflow/guides"
     text = (guides / "release_a_model.md").read_text(encoding="utf-8")
     data, request = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
@@ -214,7 +216,10 @@ def recorded(folder):
 
 
 def test_nothing_that_was_not_paid_for_is_left(tmp_path):
-    """Of two studies that differ in rows alone: what is published and recorded holds nothing of them."""
+    """Two studies differ in rows alone.
+
+    What they publish and record shows no difference that was not paid for.
+    """
     records = []
     for seed in (1, 2):
         folder = study(tmp_path / f"{seed}/my_study")

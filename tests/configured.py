@@ -20,5 +20,5 @@ def configured(*overlays):
 
 def changed(name, **settings):
     """{name: experiment} for one experiment and its readings, with changed settings."""
-    given = {"seed": 1, "experiments": [name], "settings": {name: settings} if settings else {}}
-    return config.load(given, only=sources.concerned({name}))[1]
+    arguments = {"seed": 1, "experiments": [name], "settings": {name: settings} if settings else {}}
+    return config.load(arguments, only=sources.concerned({name}))[1]

@@ -234,8 +234,8 @@ def passes(info):
 
 def processor(call):
     start = time.process_time()
-    found = call()
-    return time.process_time() - start, found
+    result = call()
+    return time.process_time() - start, result
 
 
 def main():
@@ -249,9 +249,9 @@ def main():
         ours, peers, floors = [], [], []
         for turn in range(TURNS + 1):  # the first call fills caches
             rng = np.random.default_rng(turn)
-            given = {"epsilon": EPSILON, "delta": DELTA, **settings}
+            arguments = {"epsilon": EPSILON, "delta": DELTA, **settings}
             used, release = processor(
-                lambda: MECHANISMS[name].release(X, y, restarts=DRAWS, rng=rng, **given)  # noqa: B023
+                lambda: MECHANISMS[name].release(X, y, restarts=DRAWS, rng=rng, **arguments)  # noqa: B023
             )
             ours.append(used / DRAWS)
             peers.append(processor(lambda: textbook(X, y.astype(float), its, rng))[0])  # noqa: B023

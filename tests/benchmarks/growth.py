@@ -84,9 +84,9 @@ def jobs(folder, n, columns, simulations, runs):
     common += ["--method", "objective_perturbation", "--mechanism", "objective_perturbation"]
     common += ["--epsilon", EPSILON, "--restarts", RESTARTS, "--fit", fit]
     ran = least([job("run.py", *common, "--out", folder / f"{n}.csv") for _ in range(runs)])
-    found = npz.stat().st_size, passes(npz, fit, n, columns)
+    result = npz.stat().st_size, passes(npz, fit, n, columns)
     npz.unlink()
-    return fitted, ran, *found
+    return fitted, ran, *result
 
 
 def passes(npz, fit, n, columns):

@@ -44,8 +44,8 @@ def simulated(n, d):
 
 def timed(function, *arguments, **named):
     start = time.process_time()
-    found = function(*arguments, **named)
-    return time.process_time() - start, found
+    result = function(*arguments, **named)
+    return time.process_time() - start, result
 
 
 def floats(X, y, plan, robust):

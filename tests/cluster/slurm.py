@@ -165,7 +165,7 @@ class Slurm:
         Their environment tells which they are: without cgroups, a job's grandchildren can outlive it.
         """
         marker = f"SLURMD_NODENAME={node}" if node else f"SLURM_CONF={self.conf}"
-        found = []
+        numbers = []
         for process in Path("/proc").iterdir():
             if process.name.isdigit() and int(process.name) != os.getpid():
                 try:
@@ -175,8 +175,8 @@ class Slurm:
                 if marker.encode() in variables and any(
                     v.startswith(b"SLURM_JOB_ID=") for v in variables
                 ):
-                    found.append(int(process.name))
-        return found
+                    numbers.append(int(process.name))
+        return numbers
 
     @staticmethod
     def _kill(processes):

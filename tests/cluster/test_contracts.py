@@ -70,14 +70,17 @@ def test_lsf(project, unit, per_mb):
     assert (project / RESULTS).read_bytes() == project.expected
     submitted = calls(project, "bsub")
     assert len(submitted) == (1 if unit == "KB" else 2)  # the cells, and the aggregate
-    asked = [int(mb) for mb in re.findall(r"resources: .*\bmem_mb=(\d+)", output)]
+    megabytes = [int(mb) for mb in re.findall(r"resources: .*\bmem_mb=(\d+)", output)]
     for words in submitted:
         assert after(words, "-q") == "short"
         assert after(words, "-P") == "privacy"
         assert 0 < int(after(words, "-W")) < 24 * 60
         (memory,) = re.findall(r"rusage\[mem=([\d.]+)\]", " ".join(words))
         total = float(memory) * int(after(words, "-n")) / per_mb
-        assert any(total == pytest.approx(n * mb) for mb in asked for n in (1, 2)), (total, asked)
+        assert any(total == pytest.approx(n * mb) for mb in megabytes for n in (1, 2)), (
+            total,
+            megabytes,
+        )
 
 
 def test_recovery_on_lsf(project):

@@ -143,8 +143,10 @@ def test_job_over_its_memory_gets_more(project, cluster):
     project.replace("workflow/rules/data.smk", "mem_mb=memory(540,", "mem_mb=memory(40,")
     output = project.snakemake(*SBATCH, *OVERLAY, "--", DATA, timeout=300)
     assert (project / DATA).exists(), output
-    asked = list(map(int, re.findall(r"\bmem_mb=(\d+)", output)))
-    assert asked == [100 * 2**k for k in range(len(asked))] and len(asked) > 1, "not resubmitted"
+    megabytes = list(map(int, re.findall(r"\bmem_mb=(\d+)", output)))
+    assert megabytes == [100 * 2**k for k in range(len(megabytes))] and len(megabytes) > 1, (
+        "not resubmitted"
+    )
     assert jobs(cluster, project, "FAILED", "OUT_OF_MEMORY")
 
 

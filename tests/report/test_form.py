@@ -84,33 +84,35 @@ def ask(page, **asked):
 
 def test_the_form_knows_what_was_recorded(opened):
     for (task, dataset, size, epsilon, adjacency), best in RECORDED.items():
-        asked = {"task": task, "rows": size, "columns": COLUMNS[dataset], "epsilon": epsilon}
-        found = ask(opened, **asked, adjacency=adjacency)
-        assert [line.partition(" keeps")[0] for line in found["methods"]] == [
+        arguments = {"task": task, "rows": size, "columns": COLUMNS[dataset], "epsilon": epsilon}
+        answer = ask(opened, **arguments, adjacency=adjacency)
+        assert [line.partition(" keeps")[0] for line in answer["methods"]] == [
             f"The {method}" for method in best
         ]
-        for line, kept in zip(found["methods"], best.values(), strict=True):
+        for line, kept in zip(answer["methods"], best.values(), strict=True):
             ends = [f"{100 * (kept + by):.0f}" for by in (-0.02, 0.02)]
             assert f"about {100 * kept:.0f}\u00a0% of" in line
             assert f"({ends[0]}\u00a0% to {ends[1]}\u00a0%)" in line
-        assert found["rows"][0].startswith(f"Data {dataset}{size:,}{COLUMNS[dataset]}{epsilon}")
-        assert "Far from" not in found["text"] and "unpaid" not in found["text"]
-        assert f"rows: {size}\n" in found["lines"] and f"epsilon: {epsilon}\n" in found["lines"]
+        assert answer["rows"][0].startswith(f"Data {dataset}{size:,}{COLUMNS[dataset]}{epsilon}")
+        assert "Far from" not in answer["text"] and "unpaid" not in answer["text"]
+        assert f"rows: {size}\n" in answer["lines"] and f"epsilon: {epsilon}\n" in answer["lines"]
     assert opened.evaluate("document.documentElement.scrollWidth") <= SIZE
 
 
 def test_between_recorded_questions_the_nearer_has_more_to_say(opened):
     # at 750 rows the data set of 1,000 has 0.67 of a vote; the one of 500 rows is 20 times narrower
-    found = ask(opened, task="classes", rows=750, columns=100, epsilon=1, adjacency="replace-one")
-    assert [line.partition(" keeps")[0] for line in found["methods"]] == ["The objective"]
-    found = ask(opened, task="classes", rows=10**7, columns=100, epsilon=1, adjacency="replace-one")
-    assert "Far from every recorded comparison." in found["text"]
-    assert "The nearest has 330 times fewer rows. What follows is a guess." in found["text"]
-    assert len(found["rows"]) == 1
-    found = ask(opened, task="numbers", rows=5000, columns=400, epsilon=1, adjacency="add-remove")
-    assert found["text"] == "No comparison was recorded for this task and these neighbours."
-    found = ask(opened, rows=-3)
-    assert found["text"] == "Rows, columns and epsilon are numbers above 0."
+    answer = ask(opened, task="classes", rows=750, columns=100, epsilon=1, adjacency="replace-one")
+    assert [line.partition(" keeps")[0] for line in answer["methods"]] == ["The objective"]
+    answer = ask(
+        opened, task="classes", rows=10**7, columns=100, epsilon=1, adjacency="replace-one"
+    )
+    assert "Far from every recorded comparison." in answer["text"]
+    assert "The nearest has 330 times fewer rows. What follows is a guess." in answer["text"]
+    assert len(answer["rows"]) == 1
+    answer = ask(opened, task="numbers", rows=5000, columns=400, epsilon=1, adjacency="add-remove")
+    assert answer["text"] == "No comparison was recorded for this task and these neighbours."
+    answer = ask(opened, rows=-3)
+    assert answer["text"] == "Rows, columns and epsilon are numbers above 0."
 
 
 def test_several_data_sets_vote(opened):
@@ -119,15 +121,15 @@ def test_several_data_sets_vote(opened):
     write_recommendations({(at[0], name, *at[2:]): own for name, own in best.items()})
     opened.evaluate(f"""(text => {{ document.getElementById("questions").textContent = text }})(
         {json.dumps(json.dumps(_questions()))})""")
-    found = opened.evaluate(
+    actual = opened.evaluate(
         "choose(JSON.parse(document.getElementById('questions').textContent), "
         "{task: 'classes', adjacency: 'replace-one', rows: 1000, columns: 5, epsilon: 1})"
     )
     # 8 columns are 1.6 times 5, so its vote is 1 / 1.6; 100 columns are too many to be near
-    assert [near["data"] for near in found["near"]] == ["Data small", "Data income"]
-    names = [(m["title"], m["wins"]) for m in found["methods"]]
+    assert [near["data"] for near in actual["near"]] == ["Data small", "Data income"]
+    names = [(m["title"], m["wins"]) for m in actual["methods"]]
     assert names == [("The b", 2), ("The a", 1), ("The c", 1)]
-    b = found["methods"][0]
+    b = actual["methods"][0]
     assert abs(b["kept"] - (0.4 + 0.8 / 1.6) / (1 + 1 / 1.6)) < 1e-6
     assert (round(b["low"], 6), round(b["high"], 6)) == (0.38, 0.82)
 
@@ -178,8 +180,8 @@ def test_axe_finds_no_serious_fault(theme, decided, browser, tmp_path):
             "document.querySelectorAll('details:not(.cells)').forEach(d => d.open = true)"
         )
         page.evaluate(f"{axe}; 0")
-        found = page.evaluate(
+        actual = page.evaluate(
             "axe.run().then(found => found.violations.map("
             "v => [v.impact, v.id, v.nodes.map(node => node.html.slice(0, 200))]))"
         )
-    assert not [fault for fault in found if fault[0] in ("serious", "critical")]
+    assert not [fault for fault in actual if fault[0] in ("serious", "critical")]

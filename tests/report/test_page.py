@@ -93,14 +93,14 @@ def test_every_link_image_and_id_holds(experiment):
 
 
 def test_the_verdicts_are_those_of_the_files_that_jobs_write(decided):
-    found = {row["id"]: row for row in Gathered(decided, {}).verdicts("claims")}
-    assert found["cm08-5"]["verdict"] == "reproduced"
-    lemma = found["cm08-6"]
+    results = {row["id"]: row for row in Gathered(decided, {}).verdicts("claims")}
+    assert results["cm08-5"]["verdict"] == "reproduced"
+    lemma = results["cm08-6"]
     assert lemma["verdict"] == "not tested" and "excess_risk" in lemma["decided_by"]
     path = Path(paths.VERDICTS(experiment="cm08", section="claims"))
     path.write_text(path.read_text().replace("reproduced", "as the file has it"))
-    found = {row["id"]: row for row in Gathered(decided, {}).verdicts("claims")}
-    assert found["cm08-5"]["verdict"] == "as the file has it"
+    results = {row["id"]: row for row in Gathered(decided, {}).verdicts("claims")}
+    assert results["cm08-5"]["verdict"] == "as the file has it"
 
 
 def test_text_from_results_cannot_become_markup(experiment):
@@ -262,8 +262,13 @@ def test_a_ranking_compares_only_questions_of_several_data_sets_that_methods_sha
 
 
 def known(questions, sets, not_beaten, regret):
-    found = {"questions": questions, "data_sets": sets, "not_beaten": not_beaten, "regret": regret}
-    return {f"shared_{key}": str(value) for key, value in found.items()}
+    answers_by_name = {
+        "questions": questions,
+        "data_sets": sets,
+        "not_beaten": not_beaten,
+        "regret": regret,
+    }
+    return {f"shared_{key}": str(value) for key, value in answers_by_name.items()}
 
 
 def test_toy_sizes_have_a_banner_and_no_verdict(decided):
@@ -319,10 +324,10 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
     )
     Path("config/releases/back.yaml").write_text(asked)
     Path("config/releases/lost.yaml").write_text(asked.replace("clinic\n", "nowhere\n", 1))
-    found, lost = road.road()
-    assert found["title"] == "Who comes back", found["says"]
-    assert "3,000 rows, epsilon 1" in found["cost"]
-    (kept,) = re.findall(r"that is left: (\d+)%", " ".join(found["says"]))
+    actual, lost = road.road()
+    assert actual["title"] == "Who comes back", actual["says"]
+    assert "3,000 rows, epsilon 1" in actual["cost"]
+    (kept,) = re.findall(r"that is left: (\d+)%", " ".join(actual["says"]))
     assert 50 < int(kept) < 101
     assert lost["says"][0].startswith("No forecast: ") and not Path("clinic.book").exists()
     page = whole([])
@@ -439,8 +444,8 @@ def ledger(project):
 
 
 def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
-    found = ledgers.ledger()
-    families = {name: picture["rows"] for name, picture in found["families"]}
+    actual = ledgers.ledger()
+    families = {name: picture["rows"] for name, picture in actual["families"]}
     assert {name: [row["name"] for row in rows] for name, rows in families.items()} == {
         "Forms as their authors printed or ran them": ["Laplace per weight, as written"],
         "Noise on gradients": ["SGD, norm-Laplace noise"],
@@ -460,21 +465,21 @@ def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
     marks = dict(worst["marks"])
     assert marks["claimed"] < marks["attacked"] < marks["proven"]
     assert worst["bar"][0] == marks["claimed"] and worst["bar"][1] > 0
-    assert len(found["attacks"]) == 7
-    classes = [badge_class(row[1]) for row in found["attacks"]]
+    assert len(actual["attacks"]) == 7
+    classes = [badge_class(row[1]) for row in actual["attacks"]]
     assert classes == ["good", "good", "bad", "bad", "mild", "mild", "plain"]
-    assert found["summary"] == (
+    assert actual["summary"] == (
         "consistent with the claim (1), refutes the claim (1), more than claimed by proof (1)"
     )
 
 
 def test_places_on_an_axis():
     row = {"bar": None, "marks": {"a": 0.0, "b": 10.0, "c": math.inf}}
-    found = dots.scaled([row, {"bar": (0.1, 10.0), "marks": {}}], log=True)
-    assert dict(found["rows"][0]["marks"]) == {"a": 0.0, "b": 75.0, "c": 100.0}
-    assert [text for _, text in found["ticks"]] == ["0.1", "1", "10"]
-    found = dots.scaled([{"bar": (0, 40), "marks": {"a": 20}}], unit=" %")
-    assert found["ticks"][1] == (47.62, "20 %") and found["rows"][0]["bar"] == (0.0, 95.24)
+    actual = dots.scaled([row, {"bar": (0.1, 10.0), "marks": {}}], log=True)
+    assert dict(actual["rows"][0]["marks"]) == {"a": 0.0, "b": 75.0, "c": 100.0}
+    assert [text for _, text in actual["ticks"]] == ["0.1", "1", "10"]
+    actual = dots.scaled([{"bar": (0, 40), "marks": {"a": 20}}], unit=" %")
+    assert actual["ticks"][1] == (47.62, "20 %") and actual["rows"][0]["bar"] == (0.0, 95.24)
 
 
 def test_in_a_browser(experiment, browser, tmp_path):
@@ -536,9 +541,9 @@ def test_in_a_browser(experiment, browser, tmp_path):
         field = "document.querySelector('.search input')"
         typing = "f.value = 'output_perturbation 10000 0.2'; f.dispatchEvent(new Event('input'))"
         page.evaluate(f"(f => {{ {typing} }})({field})")
-        found = "[...document.querySelectorAll('.found button')]"
-        assert page.evaluate(f"{found}.length") == 2  # of two data sets
-        page.evaluate(f"{found}[0].click()")
+        buttons = "[...document.querySelectorAll('.found button')]"
+        assert page.evaluate(f"{buttons}.length") == 2  # of two data sets
+        page.evaluate(f"{buttons}[0].click()")
         chosen = page.evaluate("document.querySelector('.chosen').textContent")
         assert "output perturbation" in chosen and "10000" in chosen
         top = page.evaluate("document.querySelector('.chosen').getBoundingClientRect().top")
@@ -559,9 +564,9 @@ def test_in_a_browser(experiment, browser, tmp_path):
         assert page.named("Runtime.exceptionThrown") == []
         assert [e for e in page.named("Runtime.consoleAPICalled") if e["type"] == "error"] == []
         assert [e for e in page.named("Log.entryAdded") if e["entry"]["level"] == "error"] == []
-        asked = [e["request"]["url"] for e in page.named("Network.requestWillBeSent")]
-        assert asked and not [url for url in asked if not re.match("file:|data:", url)]
-        assert sum(url.startswith("file:") for url in asked) == 1
+        urls = [e["request"]["url"] for e in page.named("Network.requestWillBeSent")]
+        assert urls and not [url for url in urls if not re.match("file:|data:", url)]
+        assert sum(url.startswith("file:") for url in urls) == 1
 
 
 def test_without_scripts_the_page_reads_whole(experiment, browser, tmp_path):
@@ -593,5 +598,5 @@ def test_the_browser_test_sees_what_it_must_refuse(browser, tmp_path):
         page.evaluate("1")
         assert page.named("Runtime.exceptionThrown")
         assert [e for e in page.named("Runtime.consoleAPICalled") if e["type"] == "error"]
-        asked = json.dumps([e["request"]["url"] for e in page.named("Network.requestWillBeSent")])
-        assert "192.0.2.1" in asked
+        urls = json.dumps([e["request"]["url"] for e in page.named("Network.requestWillBeSent")])
+        assert "192.0.2.1" in urls

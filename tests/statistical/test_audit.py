@@ -31,9 +31,9 @@ from study.configuration import audits
     reference.values("objective_perturbation_1d", "epsilon", "n_lambda"),
 )
 def test_published_form_in_one_dimension(epsilon, n_lambda, expected):
-    found = audit.privacy_loss_1d("objective_perturbation_cm08", epsilon, n_lambda)
-    assert found == pytest.approx(expected, abs=5e-5)
-    assert found <= exact_epsilon(epsilon, n_lambda)
+    actual = audit.privacy_loss_1d("objective_perturbation_cm08", epsilon, n_lambda)
+    assert actual == pytest.approx(expected, abs=5e-5)
+    assert actual <= exact_epsilon(epsilon, n_lambda)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
@@ -55,9 +55,9 @@ def test_one_dimension_against_another_optimiser(loss, epsilon, n_lambda, bound)
                  options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 3000}).fun
         for _ in range(30)
     )  # fmt: skip
-    found = audit.privacy_loss_1d("objective_perturbation_cm08", epsilon, n_lambda, bound, loss)
-    assert found >= -best - 1e-9
-    assert found == pytest.approx(-best, abs=1e-4)
+    actual = audit.privacy_loss_1d("objective_perturbation_cm08", epsilon, n_lambda, bound, loss)
+    assert actual >= -best - 1e-9
+    assert actual == pytest.approx(-best, abs=1e-4)
 
 
 def test_half_the_grid_gives_the_same_values():
@@ -74,7 +74,7 @@ def test_repaired_form_never_exceeds_epsilon(calibration, loss):
     for epsilon in (0.05, 1.0, 8.0):
         for n_lambda in (0.01, 1.0, 100.0):
             for bound in (0.3, 1.0, 3.0):
-                found = audit.privacy_loss_1d(
+                actual = audit.privacy_loss_1d(
                     "objective_perturbation",
                     epsilon,
                     n_lambda,
@@ -82,7 +82,7 @@ def test_repaired_form_never_exceeds_epsilon(calibration, loss):
                     loss,
                     calibration=calibration,
                 )
-                assert 0 < found <= epsilon * (1 + 1e-9)
+                assert 0 < actual <= epsilon * (1 + 1e-9)
 
 
 def explicit_shift(a, b, n_lambda, pull, margin):
@@ -189,9 +189,9 @@ def bounds(mechanism, repeats, trials, seed, pair="flipped_label", **arguments):
 
 def test_coverage_is_at_least_the_confidence():
     """Randomised response has a known epsilon. The bound exceeds it at most one time in twenty."""
-    found = bounds(Response(), 150, 1000, 43, epsilon=1.0, lam=1.0)
-    assert binomtest(int((found > 1.0).sum()), 150, 0.05, alternative="greater").pvalue > 0.01
-    assert np.median(found) > 0.6
+    lower = bounds(Response(), 150, 1000, 43, epsilon=1.0, lam=1.0)
+    assert binomtest(int((lower > 1.0).sum()), 150, 0.05, alternative="greater").pvalue > 0.01
+    assert np.median(lower) > 0.6
     assert bounds(Response(), 1, 200_000, 44, epsilon=1.0)[0] > 0.97
 
 
@@ -231,14 +231,14 @@ def test_the_largest_of_several_bounds_holds_as_surely_as_one():
 
 
 def test_null_control_reports_nothing():
-    found = bounds("ignores_data", 40, 2000, 45, epsilon=1.0)
-    assert (found == 0).mean() >= 0.95
+    lower = bounds("ignores_data", 40, 2000, 45, epsilon=1.0)
+    assert (lower == 0).mean() >= 0.95
     assert bounds("ignores_data", 1, 50_000, 46, epsilon=1.0)[0] == 0
 
 
 def test_a_release_without_noise_is_found_to_the_limit_of_the_trials():
-    found = bounds(Exact(), 1, 20_000, 47, epsilon=0.1)[0]
-    assert found == pytest.approx(math.log(10_000 / 3.69), abs=0.01)
+    actual = bounds(Exact(), 1, 20_000, 47, epsilon=0.1)[0]
+    assert actual == pytest.approx(math.log(10_000 / 3.69), abs=0.01)
 
 
 def test_delta_is_paid_for():
@@ -248,9 +248,9 @@ def test_delta_is_paid_for():
     from dp.accounting import gaussian_epsilon
 
     true = gaussian_epsilon(1.0, 0.05, 2.0)
-    found = bounds(Gauss(), 1, 200_000, 48, epsilon=1.0, delta=0.05)[0]
-    assert 0.85 * true < found <= true
-    assert bounds(Gauss(), 1, 200_000, 48, epsilon=1.0)[0] > found
+    actual = bounds(Gauss(), 1, 200_000, 48, epsilon=1.0, delta=0.05)[0]
+    assert 0.85 * true < actual <= true
+    assert bounds(Gauss(), 1, 200_000, 48, epsilon=1.0)[0] > actual
 
 
 def test_confidence_limits_are_clopper_pearson():
@@ -284,8 +284,8 @@ def test_confidence_limits_are_clopper_pearson():
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
 def test_correct_mechanisms_stay_below_what_is_proven(mechanism, pair, epsilon):
     rng = generator(49, mechanism, pair, epsilon)
-    found = audit.epsilon_lower_bound(mechanism, pair, epsilon=epsilon, trials=10_000, rng=rng)
-    assert found <= epsilon
+    bound = audit.epsilon_lower_bound(mechanism, pair, epsilon=epsilon, trials=10_000, rng=rng)
+    assert bound <= epsilon
 
 
 @pytest.mark.parametrize(
@@ -295,19 +295,19 @@ def test_correct_mechanisms_stay_below_what_is_proven(mechanism, pair, epsilon):
 @pytest.mark.parametrize("epsilon", [1.0, 5.0])
 def test_correct_gaussian_mechanisms_stay_below_what_is_proven(name, epsilon):
     options = {"centres": 1} if name == "dp_distributed_lasso" else {}
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         name, "opposite_corner", epsilon=epsilon, delta=1e-5, trials=5000,
         rng=generator(57, name), **options,
     )  # fmt: skip
-    assert found <= epsilon
+    assert bound <= epsilon
 
 
 def test_private_descent_stays_below_what_is_proven():
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         "dp_sgd", "opposite_corner", epsilon=1.0, trials=1000, rng=generator(58), batch=1,
         bias=False, clip=0.5,
     )  # fmt: skip
-    assert 0.3 < found <= 1
+    assert 0.3 < bound <= 1
 
 
 @pytest.mark.parametrize(
@@ -324,13 +324,13 @@ def test_known_faults_are_found(mechanism, pair, epsilon, least):
 
     The last mechanism is known to have half its claimed epsilon.
     """
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         mechanism, pair, epsilon=epsilon, trials=20_000, rng=generator(59, pair)
     )
-    assert least < found
+    assert least < bound
     known = pairs.find(pair)
     proven = MECHANISMS[mechanism].guarantee(*known.size, epsilon=epsilon, **known.arguments)
-    assert found <= proven.epsilon
+    assert bound <= proven.epsilon
 
 
 def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
@@ -338,31 +338,31 @@ def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
 
     At delta = 1e-5 no attack could see the difference.
     """
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         "dp_gd", "opposite_corner", epsilon=8.0, delta=0.1, trials=400_000, rng=generator(60),
         iterations=1, clip=0.5, noise="published",
     )  # fmt: skip
-    assert 8 < found <= 10.06
+    assert 8 < bound <= 10.06
 
 
 @pytest.mark.slow
 def test_laplace_noise_per_weight_is_found_in_784_dimensions():
     """An attack with a million releases on each side finds more than twice the claimed epsilon."""
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         "laplace_coordinates", "saturated_diagonal", epsilon=1.0, trials=1_000_000,
         rng=generator(61),
     )  # fmt: skip
-    assert 2 < found <= 28
+    assert 2 < bound <= 28
 
 
 def test_the_missing_jacobian_is_found():
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         "objective_perturbation_cm08", "curvature", epsilon=1.0, trials=20_000, rng=generator(50)
     )
     exact = pairs.find("curvature").exact
     pair = pairs.find("curvature")
     limit = exact(pair, MECHANISMS["objective_perturbation_cm08"], epsilon=1.0, **pair.arguments)
-    assert 2 < found <= limit <= exact_epsilon(1.0, 0.01)
+    assert 2 < bound <= limit <= exact_epsilon(1.0, 0.01)
 
 
 @pytest.mark.parametrize("name", ["objective_perturbation", "objective_perturbation_cm08"])
@@ -372,11 +372,11 @@ def test_the_starting_point_of_a_solver_is_not_found(name, epsilon, tolerance):
     find 8 and more.
     """
     arguments = {"epsilon": epsilon, "tolerance": tolerance}
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         name, "starting_point", trials=20_000, rng=generator(62), **arguments
     )
-    assert found <= audit.guarantee(name, "starting_point", **arguments).epsilon
-    assert found < 5
+    assert bound <= audit.guarantee(name, "starting_point", **arguments).epsilon
+    assert bound < 5
 
 
 def test_without_output_noise_the_starting_point_is_found(monkeypatch):
@@ -391,18 +391,18 @@ def test_without_output_noise_the_starting_point_is_found(monkeypatch):
     # the epsilon to which the tilt alone would be calibrated
     monkeypatch.setattr(module.Tilted, "share", staticmethod(lambda *_: 1e-9))
     monkeypatch.setattr(module.Tilted, "law", staticmethod(tilt_alone))
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         "objective_perturbation", "starting_point", epsilon=1.0, trials=20_000, rng=generator(62),
         tolerance=1e-2,
     )  # fmt: skip
-    assert found > 7
+    assert bound > 7
 
 
 def test_tight_pairs_are_nearly_reached():
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         "output_perturbation", "linear_part", epsilon=1.0, trials=100_000, rng=generator(51)
     )
-    assert 0.95 < found <= 1
+    assert 0.95 < bound <= 1
 
 
 def test_the_last_bits_of_sums_are_not_what_is_found():
@@ -426,10 +426,10 @@ def test_the_last_bits_of_sums_are_not_what_is_found():
 def test_bounds_are_reproducible_and_pairs_may_be_given():
     pair = pairs.find("flipped_label")
     for given_pair in ("flipped_label", pair, pair.sides):
-        found = audit.epsilon_lower_bound(
+        bound = audit.epsilon_lower_bound(
             "output_perturbation", given_pair, epsilon=1.0, trials=2000, rng=generator(53), lam=1.0
         )
-        assert found == audit.epsilon_lower_bound(
+        assert bound == audit.epsilon_lower_bound(
             "output_perturbation", "flipped_label", epsilon=1.0, trials=2000, rng=generator(53)
         )
 
@@ -542,10 +542,10 @@ def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
         pytest.skip("784 dimensions show nothing more")
     given = {key: pairs.find(name).arguments.get(key) for key in ("lam", "bound")}
     sides = pairs.find(name)._replace(arguments=given)  # without the options of other mechanisms
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         OwnMean(), sides, epsilon=1.5, delta=1e-5, trials=4000, rng=generator(62)
     )
-    assert found <= 1.5
+    assert bound <= 1.5
     value, why = exact_on(name, OwnMean(), 1e-5)
     assert math.isnan(value)
     assert "of this pair no density" in why or "own_mean" in why
@@ -559,10 +559,10 @@ def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mecha
             return super().release(X, y, **arguments | {"bound": 0.3})
 
     pair = pairs.find("linear_part")._replace(arguments={"lam": 1.0})
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         Less(), pair, epsilon=1.5, delta=1e-5, trials=40_000, rng=generator(63)
     )
-    assert found > 1.5
+    assert bound > 1.5
 
 
 def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
@@ -638,12 +638,12 @@ def test_distance_statistics_are_differences_of_distances(d, seed):
     rng = np.random.default_rng(seed)
     first, second = rng.standard_normal((2, d)) * [[1], [rng.integers(0, 2)]]
     weights = rng.standard_normal((20, d)) * 10 ** rng.uniform(-3, 3)
-    found = pairs._distances(first, second)(weights.copy())
+    actual = pairs._distances(first, second)(weights.copy())
     for order in (1, 2):
         expected = np.linalg.norm(weights - second, order, axis=1) - np.linalg.norm(
             weights - first, order, axis=1
         )
-        np.testing.assert_allclose(found[f"L{order} distances"], expected, atol=1e-9)
+        np.testing.assert_allclose(actual[f"L{order} distances"], expected, atol=1e-9)
 
 
 def test_tilt_log_ratio_in_several_dimensions():
@@ -673,11 +673,11 @@ def test_tilt_log_ratio_in_several_dimensions():
 
 def gaussian_attack(name, pair, epsilon, trials, delta=1e-5, **options):
     proven = audit.guarantee(MECHANISMS[name], pairs.find(pair), epsilon, delta, **options).epsilon
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         name, pair, epsilon, delta, trials=trials, confidence=0.999, rng=generator(81, name, pair),
         **options,
     )  # fmt: skip
-    return found, proven
+    return bound, proven
 
 
 ADD = {"adjacency": "add-remove"}
@@ -703,9 +703,9 @@ GAUSSIAN_ATTACKS = [
 
 @pytest.mark.parametrize(("name", "pair", "epsilon", "trials", "options"), GAUSSIAN_ATTACKS)
 def test_gaussian_mechanisms_keep_what_is_proven(name, pair, epsilon, trials, options):
-    found, proven = gaussian_attack(name, pair, epsilon, trials, **options)
+    actual, proven = gaussian_attack(name, pair, epsilon, trials, **options)
     assert proven <= epsilon
-    assert 0 < found <= proven
+    assert 0 < actual <= proven
 
 
 def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
@@ -734,8 +734,8 @@ def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
             continue
         with monkeypatch.context() as patch:
             patch.setattr(*less[name])
-            found, _ = gaussian_attack(name, pair, 1.0, max(trials, 20_000), **options)
-        assert found > 1.0, name
+            actual, _ = gaussian_attack(name, pair, 1.0, max(trials, 20_000), **options)
+        assert actual > 1.0, name
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
@@ -756,7 +756,7 @@ def test_exact_curve_of_the_free_jacobian(epsilon):
 
     def worst(n_lambda):
         s = 1 / (1 + np.exp(w))
-        found = 0.0
+        largest = 0.0
         for pull in np.linspace(0, 12 * sigma, 241):
             without = np.exp(-((n_lambda * w + pull) ** 2) / (2 * sigma**2)) * n_lambda
             with_record = np.exp(-((n_lambda * w + pull - s) ** 2) / (2 * sigma**2)) * (
@@ -764,8 +764,8 @@ def test_exact_curve_of_the_free_jacobian(epsilon):
             )
             p, q = without / without.sum(), with_record / with_record.sum()
             for a, b in ((p, q), (q, p)):
-                found = max(found, np.maximum(a - math.exp(epsilon) * b, 0).sum())
-        return found / delta
+                largest = max(largest, np.maximum(a - math.exp(epsilon) * b, 0).sum())
+        return largest / delta
 
     assert worst(threshold) == pytest.approx(1.0, abs=5e-3)
     assert 1.2 < worst(threshold / 2) < 1.4
@@ -777,5 +777,5 @@ def test_a_guarantee_for_removal_is_attacked_where_a_record_is_removed():
             audit.guarantee(
                 MECHANISMS["dp_gd"], name, 1.0, 1e-5, adjacency="add-remove", iterations=1
             )
-    found = audit.guarantee(MECHANISMS["dp_gd"], "curvature", 1.0, 1e-5, adjacency="add-remove")
-    assert found.adjacency == "add-remove"
+    guarantee = audit.guarantee(MECHANISMS["dp_gd"], "curvature", 1.0, 1e-5, adjacency="add-remove")
+    assert guarantee.adjacency == "add-remove"

@@ -46,7 +46,7 @@ def statistics(X, y, row, reshuffles):
     """Mean and variance over the weights of the fit of `laplace_coordinates_sum`, averaged over
     reshuffles.
     """
-    n, found = int(row["n_train"]), []
+    n, result = int(row["n_train"]), []
     for k in range(reshuffles):
         rows = np.random.default_rng([n, k]).permutation(len(X))[:n]
         fit = sum_intercept(X[rows], y[rows], row["lambda"])
@@ -60,8 +60,8 @@ def statistics(X, y, row, reshuffles):
         )
         assert release.status[0] == "ok"
         info = release.info
-        found.append([info[f][0] for f in ("weights_mean", "weights_variance", "noise_variance")])
-    return np.mean(found, axis=0)
+        result.append([info[f][0] for f in ("weights_mean", "weights_variance", "noise_variance")])
+    return np.mean(result, axis=0)
 
 
 def test_weights_of_table_a_1_are_those_of_the_summed_loss(fours_and_nines, table):

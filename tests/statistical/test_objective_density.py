@@ -133,10 +133,10 @@ def test_jacobian_by_finite_differences():
     ]
     jacobian = np.array(columns)
     expected = np.linalg.slogdet(jacobian)[1]
-    found = log_density(w, X, y, counts, 0.3, 1.0, 1.0, loss) + np.linalg.norm(
+    actual = log_density(w, X, y, counts, 0.3, 1.0, 1.0, loss) + np.linalg.norm(
         tilt(w, X, y, counts, 0.3, loss)
     ) / (2 * loss.kappa)
-    assert found == pytest.approx(expected, rel=1e-6)
+    assert actual == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["objective_perturbation", "objective_perturbation_cm08"])

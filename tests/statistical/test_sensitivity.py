@@ -25,12 +25,12 @@ def reference_minimiser(X, y, lam, counts=None, loss="logistic"):
     def hessian(w):
         return (A * (counts * loss.curvature(A @ w))[:, None]).T @ A / n + lam * np.eye(len(w))
 
-    found = minimize(
+    solution = minimize(
         value, np.zeros(X.shape[1]), jac=gradient, hess=hessian, method="trust-exact",
         options={"gtol": 1e-10, "maxiter": 500},
     )  # fmt: skip
-    assert np.linalg.norm(gradient(found.x)) < 1e-7
-    return found.x
+    assert np.linalg.norm(gradient(solution.x)) < 1e-7
+    return solution.x
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])

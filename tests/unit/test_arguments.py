@@ -50,7 +50,7 @@ def cases():
     They cover every data set, and every mechanism with each of its settings, each sort of data set
     and each sort of experiment.
     """
-    found, met = {}, set()
+    overlays, met = {}, set()
     for overlay in OVERLAYS:
         _, experiments, datasets = configuration(overlay)
         for name, experiment in experiments.items():
@@ -69,9 +69,9 @@ def cases():
                     (cell.dataset,),
                 }
                 if not new <= met:
-                    found.setdefault((name, cell.dataset, cell.method), overlay)
+                    overlays.setdefault((name, cell.dataset, cell.method), overlay)
                 met |= new
-    return [(overlay, *case) for case, overlay in found.items()]
+    return [(overlay, *case) for case, overlay in overlays.items()]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("project")
     for overlay in OVERLAYS:
         _, experiments, datasets = configuration(overlay)
-        for name in {name for each in experiments.values() for name in each.datasets}:
+        for name in {name for experiment in experiments.values() for name in experiment.datasets}:
             data, meta = (folder / data_path(name, end) for end in ("npz", "json"))
             source = datasets[name]["source"]
             if meta.exists():
@@ -202,11 +202,11 @@ def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
         monkeypatch.setattr(sys, "argv", [job.__name__, *words])
         job.main()
     with (tmp_path / "spending.csv").open(newline="") as handle:
-        found = {(row["dataset"], row["method"]): row for row in csv.DictReader(handle)}
-    private = found["wdbc_bounds", "functional_laplace"]
+        rows = {(row["dataset"], row["method"]): row for row in csv.DictReader(handle)}
+    private = rows["wdbc_bounds", "functional_laplace"]
     assert private["cells"] == "7"
     assert private["cells_together"].startswith("no guarantee")
-    assert found["wdbc_bounds", "linear_regression"]["cells_together"] == ""
+    assert rows["wdbc_bounds", "linear_regression"]["cells_together"] == ""
 
 
 def test_the_breast_cancer_constants_describe_their_rows():
@@ -227,14 +227,14 @@ def test_the_breast_cancer_constants_describe_their_rows():
             ]
         )
 
-    found = distances("wdbc_row_norm")
-    assert len(found) == 30
-    assert (found <= 0.03).sum() == 15
-    assert 0.3 < found.max() <= 0.4
-    found = distances("v20_real_standardised")
-    assert len(found) == 5
-    assert (found <= 0.03).sum() == 2
-    assert found.max() <= 0.3
+    actual = distances("wdbc_row_norm")
+    assert len(actual) == 30
+    assert (actual <= 0.03).sum() == 15
+    assert 0.3 < actual.max() <= 0.4
+    actual = distances("v20_real_standardised")
+    assert len(actual) == 5
+    assert (actual <= 0.03).sum() == 2
+    assert actual.max() <= 0.3
     for name, (low, high) in datasets["wdbc_bounds"]["bounds"].items():
         assert low <= column(name).min() <= column(name).max() <= high
 

@@ -32,7 +32,7 @@ def test_a_familys_bounds_hold_together():
     resolved = audits.load({})
     name = "output_perturbation"
     settings = {attack: resolved.attack(name, attack.label) for attack in resolved.attacks(name)}
-    assert {each["family"] for each in settings.values()} == {len(settings)} == {10}
+    assert {setting["family"] for setting in settings.values()} == {len(settings)} == {10}
     more = {"mechanisms": {name: {"saturated": {"epsilons": [0.1, 1, 5, 10]}}}}
     assert audits.load({"audit": more}).attack(name, "linear_part")["family"] == 11
     assert of_each(0.95, 1) == pytest.approx(0.95)

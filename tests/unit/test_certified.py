@@ -119,13 +119,13 @@ def test_descent_alone_keeps_its_promise(kappa, l1):
     def proximal(w):
         return np.sign(w) * np.maximum(np.abs(w) - l1 / kappa, 0)
 
-    found = []
+    results = []
     start = np.full(7, 3.0)
     norm = np.linalg.norm(gradient(start) + l1)
     limit = accelerated.steps(kappa, 1.0, norm, 1e-8)
     assert limit <= 100 * math.sqrt(kappa)
-    accelerated.proximal_descent(gradient, kappa, 1.0, start, limit, found.append, proximal)
-    w = proximal(found[-1] - gradient(found[-1]) / kappa)
+    accelerated.proximal_descent(gradient, kappa, 1.0, start, limit, results.append, proximal)
+    w = proximal(results[-1] - gradient(results[-1]) / kappa)
     g = gradient(w)
     rest = np.where(w != 0, g + l1 * np.sign(w), np.maximum(np.abs(g) - l1, 0))
     assert np.linalg.norm(rest) <= 1e-8

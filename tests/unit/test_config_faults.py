@@ -43,8 +43,8 @@ class Twice(dict):
     """A mapping that is written with a duplicate key."""
 
     def items(self):
-        found = list(super().items())
-        return [*found, found[-1]]
+        results = list(super().items())
+        return [*results, results[-1]]
 
 
 def change(values, rng):

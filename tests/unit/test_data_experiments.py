@@ -28,8 +28,8 @@ CELLS = {"folds": 5, "restarts": 2, "lambda": 0.1, "methods": {"nonprivate": {}}
 
 
 def test_an_experiment_without_cells(experiment):
-    found = experiment(datasets=["digits"])
-    assert found.cells() == [] and found.methods == {} and found.sweeps == {}
+    actual = experiment(datasets=["digits"])
+    assert actual.cells() == [] and actual.methods == {} and actual.sweeps == {}
 
 
 @pytest.mark.parametrize("missing", ["folds", "restarts", "lambda", "methods", "sweeps"])
@@ -64,7 +64,7 @@ def downloads(*overlays):
     for name in values["experiments"]:
         sources = [datasets[dataset]["source"] for dataset in experiments[name].datasets]
         needed[name] = {
-            p for each in sources for p in origins.source_files(each).values()
+            p for source in sources for p in origins.source_files(source).values()
         } - carried
     return needed
 

@@ -97,8 +97,8 @@ def test_wrong_content_replaces_nothing_and_leaves_nothing(server, out, folder):
     with pytest.raises(ValueError, match="wrong checksum") as problem:
         fetch(wanted(f"{server.url}/{folder}/file.bin"), out)
     message = str(problem.value)
-    found = hashlib.sha256(PAGE if folder == "page" else b"something else").hexdigest()
-    for part in ("file.bin", SHA, found, "https://example.org/data", "DP_DATA_MIRROR"):
+    digest = hashlib.sha256(PAGE if folder == "page" else b"something else").hexdigest()
+    for part in ("file.bin", SHA, digest, "https://example.org/data", "DP_DATA_MIRROR"):
         assert part in message
     assert ("web page" in message) == (folder == "page")
     assert out.read_bytes() == b"an older good version" and files(out) == ["file.bin"]

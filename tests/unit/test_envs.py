@@ -77,13 +77,13 @@ def conda():
 
 def closure(names, python):
     """The named packages and all that they depend on, as installed."""
-    found, waiting = set(), set(names)
+    result, waiting = set(), set(names)
     while waiting:
         name = waiting.pop()
-        found.add(name)
+        result.add(name)
         needed = applicable(map(Requirement, requires(name) or []), python)
-        waiting |= needed.keys() - found
-    return found
+        waiting |= needed.keys() - result
+    return result
 
 
 def imported(*folders):
@@ -163,8 +163,8 @@ def test_imports_are_direct_requirements(folders):
 
 def test_jobs_find_their_imports_in_the_conda_environment():
     # Only programs that a person starts import Snakemake; jobs do not.
-    found = {name: path for name, path in imported("scripts").items() if name != "snakemake"}
-    missing = {name: path for name, path in found.items() if name not in conda()[1]}
+    results = {name: path for name, path in imported("scripts").items() if name != "snakemake"}
+    missing = {name: path for name, path in results.items() if name not in conda()[1]}
     assert not missing, f"add to envs/environment.yaml: {missing}"
 
 

@@ -24,11 +24,11 @@ def test_the_configurations_readme_is_what_is_generated():
         check=True,
     ).stdout
     remedy = "run: python scripts/tools/explain_config.py > config/README.md"
-    found = (ROOT / "config/README.md").read_text(encoding="utf-8")
+    actual = (ROOT / "config/README.md").read_text(encoding="utf-8")
     for name in MECHANISMS:  # a user's own mechanism needs no entry
-        if f"| `{name}` |" not in found:
+        if f"| `{name}` |" not in actual:
             made = re.sub(rf"^\| `{name}` \|.*\n", "", made, flags=re.MULTILINE)
-    assert found == made, remedy
+    assert actual == made, remedy
 
 
 def test_every_key_mechanism_and_kind_is_explained():

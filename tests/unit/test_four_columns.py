@@ -36,15 +36,15 @@ def columns(experiment, sweep):
     """(mechanism, grid as text) -> ways of tuning of a sweep's private methods; a rule counts for
     every grid.
     """
-    found, rules = {}, set()
+    result, rules = {}, set()
     for label in sorted({cell.method for cell in experiment.cells(sweep)}):
         if experiment.methods[label]["private"]:
             chosen, mechanism, grid = way(experiment, label)
             if grid is None:
                 rules.add(mechanism)
             else:
-                found.setdefault((mechanism, str(grid)), set()).add(chosen)
-    return {key: ways | ({"rule"} if key[0] in rules else set()) for key, ways in found.items()}
+                result.setdefault((mechanism, str(grid)), set()).add(chosen)
+    return {key: ways | ({"rule"} if key[0] in rules else set()) for key, ways in result.items()}
 
 
 def own(experiments):
@@ -76,7 +76,7 @@ def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
             first = {name: values[0] for name, values in options["grid"].items()}
             numbers = mechanism(options["of"]).takes_numbers(options["settings"] | first)
             tuned.add((options["of"], numbers))
-    found = set()
+    results = set()
     for experiment in own(experiments):
         members = {
             label
@@ -86,5 +86,5 @@ def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
         for label, method in experiment.methods.items():
             if method["private"] and (label in members or method.get("after_results")):
                 numbers = mechanism(method["mechanism"]).takes_numbers(method["options"])
-                found.add((method["mechanism"], numbers))
-    assert found and found <= tuned
+                results.add((method["mechanism"], numbers))
+    assert results and results <= tuned

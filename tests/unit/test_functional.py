@@ -275,10 +275,10 @@ def test_guarantees_state_what_is_proven():
 def test_noise_on_the_mean_is_that_of_an_epsilon_as_many_times_smaller(batches):
     """Noise of scale s on the mean of n polynomials is noise of scale n s on their sum."""
     X, y = rows()
-    given = {"solver": "adam", "batches": batches, "batch_size": len(y), "restarts": 3, **KNOWN}
+    arguments = {"solver": "adam", "batches": batches, "batch_size": len(y), "restarts": 3, **KNOWN}
     release = MECHANISMS["functional_laplace"].release
-    on_mean = release(X, y, epsilon=1.0, rng=generator(6), objective="mean", **given)
-    on_sum = release(X, y, epsilon=1.0 / len(y), rng=generator(6), **given)
+    on_mean = release(X, y, epsilon=1.0, rng=generator(6), objective="mean", **arguments)
+    on_sum = release(X, y, epsilon=1.0 / len(y), rng=generator(6), **arguments)
     np.testing.assert_allclose(on_mean.weights, on_sum.weights, rtol=1e-9)
 
 
@@ -287,13 +287,13 @@ def test_gaussian_noise_for_a_sensitivity_of_one_is_smaller_and_says_what_it_giv
     ln(1.25/delta))/epsilon.
     """
     d, epsilon, delta = 3, 0.5, 1e-5
-    given = {"bound": math.sqrt(d), "coordinate_bound": 1.0, "calibration": "classical"}
-    found = MECHANISMS["functional_gaussian"].guarantee(
-        100, d, epsilon=epsilon, delta=delta, sensitivity="one", **given
+    arguments = {"bound": math.sqrt(d), "coordinate_bound": 1.0, "calibration": "classical"}
+    guarantee = MECHANISMS["functional_gaussian"].guarantee(
+        100, d, epsilon=epsilon, delta=delta, sensitivity="one", **arguments
     )
     sigma = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-    assert found.epsilon == pytest.approx(gaussian_epsilon(sigma, delta, 2.0 * (d + 1)))
-    assert found.epsilon > 7 * epsilon and found.claimed_epsilon == epsilon
+    assert guarantee.epsilon == pytest.approx(gaussian_epsilon(sigma, delta, 2.0 * (d + 1)))
+    assert guarantee.epsilon > 7 * epsilon and guarantee.claimed_epsilon == epsilon
 
 
 @pytest.mark.parametrize("name", ["functional_laplace", "functional_gaussian"])

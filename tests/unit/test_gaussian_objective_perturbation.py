@@ -82,8 +82,8 @@ def test_where_no_noise_helps_it_is_refused():
 def test_the_rules_lambda_makes_the_jacobian_free(adjacency, epsilon):
     for n, d, bound in ((1000, 3, 1.0), (36_177, 104, 1.0), (500, 30, 3.0)):
         lam = MECHANISM.rule_lambda(n, d, epsilon, 1e-6, bound, adjacency=adjacency)
-        given = {"epsilon": epsilon, "delta": 1e-6, "lam": lam, "bound": bound}
-        plan = MECHANISM.plan(n, d, **given, adjacency=adjacency, tolerance=1e-8)
+        arguments = {"epsilon": epsilon, "delta": 1e-6, "lam": lam, "bound": bound}
+        plan = MECHANISM.plan(n, d, **arguments, adjacency=adjacency, tolerance=1e-8)
         parts = 2 if adjacency == "replace-one" else 1
         mu = gaussian_mu(epsilon, 1e-6)
         assert plan.scale == pytest.approx(parts * bound / mu / math.sqrt(1 - 0.03**2), rel=1e-4)
@@ -129,10 +129,10 @@ def test_published_calibrations_are_what_the_sources_state():
     factors = [1 + math.sqrt(2 * math.log(1 / part)) for part in (0.99 * delta, 0.01 * delta)]
     assert plan.scale == pytest.approx(2 * factors[0] / (share * 0.99))
     assert plan.output_scale == pytest.approx(factors[1] / (n * n_lambda * 0.01))
-    found = MECHANISMS["objective_perturbation_redberg"].plan(n, 10, epsilon=epsilon, delta=delta)
-    assert found.output_scale == 0.15 and found.tolerance == pytest.approx(5e-4 / n)
-    assert found.scale <= 1.3 * gaussian_sigma(epsilon, delta)
-    assert found.adjacency == "add-remove"
+    actual = MECHANISMS["objective_perturbation_redberg"].plan(n, 10, epsilon=epsilon, delta=delta)
+    assert actual.output_scale == 0.15 and actual.tolerance == pytest.approx(5e-4 / n)
+    assert actual.scale <= 1.3 * gaussian_sigma(epsilon, delta)
+    assert actual.adjacency == "add-remove"
 
 
 @pytest.mark.parametrize("name", ["amp", "objective_perturbation_redberg"])
@@ -196,7 +196,7 @@ def test_log_cosh_costs_the_gaussian_noise_of_half_of_delta(adjacency, epsilon):
     given = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "adjacency": adjacency}
     lam = MECHANISM.rule_lambda(n, d, loss=LOG_COSH, **given)
     given |= {"lam": lam, "loss": LOG_COSH, "tolerance": 1e-8}
-    plan, found = MECHANISM.plan(n, d, **given), MECHANISM.guarantee(n, d, **given)
+    plan, actual = MECHANISM.plan(n, d, **given), MECHANISM.guarantee(n, d, **given)
     parts = 2 if adjacency == "replace-one" else 1
     scale = [parts * 0.25 * bound * gaussian_sigma(epsilon, 1e-6 / k) for k in (1, 2)]
     rise = 1 / math.sqrt(1 - 0.03**2)
@@ -204,17 +204,17 @@ def test_log_cosh_costs_the_gaussian_noise_of_half_of_delta(adjacency, epsilon):
         assert plan.scale == pytest.approx(scale[1] * rise, rel=1e-4)
     else:
         assert scale[0] * rise < plan.scale < scale[1] * rise * (1 + 1e-4)
-    assert found.profile.delta(epsilon) == pytest.approx(1e-6, rel=1e-4)
-    assert found.profile.delta(epsilon) <= 1e-6 * (1 + 1e-9)
-    assert "Jacobian is free" in found.reason
+    assert actual.profile.delta(epsilon) == pytest.approx(1e-6, rel=1e-4)
+    assert actual.profile.delta(epsilon) <= 1e-6 * (1 + 1e-9)
+    assert "Jacobian is free" in actual.reason
 
 
 def test_log_cosh_releases_the_tilt_that_is_paid_for():
     X, _ = rows()
     y = np.clip(X @ [0.5, -0.3, 0.2, 0.0] + 0.1 * generator(6).standard_normal(200), -1, 1)
-    given = {"epsilon": 1.0, "delta": 1e-5, "lam": 0.3, "loss": LOG_COSH}
-    release = MECHANISM.release(X, y, restarts=3000, rng=generator(7), **given)
-    plan = MECHANISM.plan(200, 4, **given)
+    arguments = {"epsilon": 1.0, "delta": 1e-5, "lam": 0.3, "loss": LOG_COSH}
+    release = MECHANISM.release(X, y, restarts=3000, rng=generator(7), **arguments)
+    plan = MECHANISM.plan(200, 4, **arguments)
     assert (release.status == "ok").all()
     slopes = 0.25 * np.tanh((release.weights @ X.T - y) / 0.25)
     b = -(slopes @ X) - 200 * 0.3 * release.weights

@@ -147,8 +147,8 @@ def test_no_density_in_two_dimensions_exceeds_the_replace_one_profile(angle, sha
     profile = gaussian_tilt.profile(1 / sigma, 1 / n_lambda)
     for e in (0.0, epsilon, 1.2):
         for pull in (0.0, 5.0, 100.0, 2000.0):
-            found = delta_2d(angle, pull, sigma, n_lambda, e, points=(601, 201))
-            assert found <= profile.delta(e) * (1 + 1e-4) + 1e-12
+            actual = delta_2d(angle, pull, sigma, n_lambda, e, points=(601, 201))
+            assert actual <= profile.delta(e) * (1 + 1e-4) + 1e-12
 
 
 def test_split_of_two_normals_is_exact():
@@ -183,8 +183,8 @@ def test_the_largest_loss_is_found(loss, r):
         for u in (-3.0, -0.5, 0.0, 1.0, 6.0):
             g = s * (1 - s) if loss == "logistic" else 1 - s * s
             expected = (m * s * u + m * m * s * s / 2 + np.log1p(g * r)).max()
-            found = float(gaussian_tilt.largest_loss(np.array(u), m, r, loss))
-            assert found == pytest.approx(expected, abs=1e-8)
+            actual = float(gaussian_tilt.largest_loss(np.array(u), m, r, loss))
+            assert actual == pytest.approx(expected, abs=1e-8)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "log_cosh"])
@@ -194,9 +194,9 @@ def test_the_removal_integral_against_quadrature(loss):
         gain = -np.expm1(np.minimum(epsilon - gaussian_tilt.largest_loss(u, m, r, loss), 0.0))
         gain[[0, -1]] /= 2  # trapezoids
         expected = (gain * np.exp(-u * u / 2)).sum() * (u[1] - u[0]) / math.sqrt(2 * math.pi)
-        found = gaussian_tilt.removal(np.array(epsilon), m, r, loss, tails=1)
-        assert found == pytest.approx(expected, rel=1e-5)
-        assert found >= expected * (1 - 1e-7), "interpolated from above"
+        actual = gaussian_tilt.removal(np.array(epsilon), m, r, loss, tails=1)
+        assert actual == pytest.approx(expected, rel=1e-5)
+        assert actual >= expected * (1 - 1e-7), "interpolated from above"
 
 
 def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=60_001):
@@ -246,8 +246,8 @@ def test_output_noise_is_free_at_twice_the_threshold_and_costs_at_it():
         least = gaussian_tilt.least_regularisation(epsilon, m * parts, adjacency=adjacency)
         for share, low, high in ((2, 1 - 1e-9, 1 + 1e-6), (1, 1.02, 1.09)):
             r = 1 / (share * least)
-            found = gaussian_tilt.composed_delta(epsilon, m, out, r, adjacency)
-            assert low < found / delta < high
+            actual = gaussian_tilt.composed_delta(epsilon, m, out, r, adjacency)
+            assert low < actual / delta < high
         sigma, out = gaussian_tilt.with_output_noise(
             epsilon, delta, 2 * least, adjacency=adjacency, output=0.03
         )

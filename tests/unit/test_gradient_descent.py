@@ -400,9 +400,9 @@ def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
         (500, 4, 0.5, 2.0),
         (30, 10, 0.1, 1.0),
     ):
-        given = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "loss": "softmax"}
-        rule = MECHANISM.rule_steps(n, 7, classes=classes, **given)
-        p = MECHANISM.parameters(n, 7, classes=classes, steps="rule", **given)
+        arguments = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "loss": "softmax"}
+        rule = MECHANISM.rule_steps(n, 7, classes=classes, **arguments)
+        p = MECHANISM.parameters(n, 7, classes=classes, steps="rule", **arguments)
         assert (p.iterations, p.learning_rate, p.clip) == tuple(rule.values())
         noise = p.learning_rate * math.sqrt(p.iterations) * MECHANISM.sigma(n, p) * bound
         assert p.learning_rate <= classes / bound**2 and noise == pytest.approx(1, rel=0.1)
@@ -460,9 +460,9 @@ def test_poisson_batches_are_divided_by_their_expected_size(loss):
     W = generator(1).standard_normal((1, 3, 3 if loss == "softmax" else 1))
     _, full = full_batch.mean_gradient(X, y, W, loss, 0.5)
     many = np.repeat(W, 4000, axis=0)
-    found = full_batch.sampled_gradient(X, y, many, loss, 0.5, 0.2, generator(2))
-    error = found.std(axis=0) / math.sqrt(4000)
-    assert (np.abs(found.mean(axis=0) - full[0]) < 5 * error).all()
+    actual = full_batch.sampled_gradient(X, y, many, loss, 0.5, 0.2, generator(2))
+    error = actual.std(axis=0) / math.sqrt(4000)
+    assert (np.abs(actual.mean(axis=0) - full[0]) < 5 * error).all()
     whole = full_batch.sampled_gradient(X, y, W, loss, 0.5, 1.0, generator(2))
     np.testing.assert_allclose(whole, full, atol=1e-15)
     none = full_batch.sampled_gradient(X, y, W, loss, 0.5, 1e-12, generator(2))

@@ -46,13 +46,13 @@ def test_the_cyclic_proof_holds_step_by_step(c, batches, epochs):
     visits[batches - 1 :: batches] = 1
     a, z = shifts(c, visits)
     assert z.min() >= -1e-9 and abs(z[-1]) < 1e-9 and a.min() >= 0
-    found = last_iterate_mu_cyclic(batches, epochs, 1.0, c)
-    assert found == pytest.approx(math.sqrt((a**2).sum()), rel=1e-9)
-    assert found <= composition_mu(epochs, 1.0) * (1 + 1e-12)
+    actual = last_iterate_mu_cyclic(batches, epochs, 1.0, c)
+    assert actual == pytest.approx(math.sqrt((a**2).sum()), rel=1e-9)
+    assert actual <= composition_mu(epochs, 1.0) * (1 + 1e-12)
     # the exact value of a quadratic is a lower bound
     reach = c ** np.arange(batches * epochs)
     exact = (reach[::batches]).sum() / math.sqrt((reach**2).sum())
-    assert exact <= found * (1 + 1e-12)
+    assert exact <= actual * (1 + 1e-12)
 
 
 def test_conditions():

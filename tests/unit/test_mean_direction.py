@@ -97,10 +97,10 @@ def test_the_guard_takes_one_or_the_other_by_public_numbers_alone():
         settings = {"epsilon": epsilon, "delta": DELTA, "restarts": 3}
         settings["lam"] = GUARDED.rule_lambda(500, 10, epsilon, DELTA)
         assert settings["lam"] == USUAL.rule_lambda(500, 10, epsilon, DELTA)
-        found, expected = (
+        actual, expected = (
             mechanism.release(X, y, rng=generator(7), **settings) for mechanism in (GUARDED, chosen)
         )
-        np.testing.assert_array_equal(found.weights, expected.weights)
+        np.testing.assert_array_equal(actual.weights, expected.weights)
         asked = {key: settings[key] for key in ("epsilon", "delta", "lam")}
         given, own = (m.guarantee(500, 10, **asked) for m in (GUARDED, chosen))
         assert own.reason in given.reason and given.delta == own.delta

@@ -336,12 +336,12 @@ def test_extremes_are_refused_or_told_by_the_status(name, argument):
         return
     for value in EXTREMES[argument]:
         try:
-            found = release(name, restarts=3, **{argument: value})
+            actual = release(name, restarts=3, **{argument: value})
         except ValueError as error:
             assert "\n" not in str(error) and not isinstance(error, Failed), (value, error)
             continue
-        assert np.isfinite(found.weights).all(), value
-        assert not found.weights[found.status != "ok"].any(), value
+        assert np.isfinite(actual.weights).all(), value
+        assert not actual.weights[actual.status != "ok"].any(), value
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -429,15 +429,15 @@ def test_draws_that_are_not_finite_have_diverged():
     weights[0, 1], weights[2, 0] = math.nan, math.inf
     status = ["ok", "ok", "not_sampled"]
     info = {"steps": np.arange(3), "intercept": np.array([1.0, math.inf, 1.0])}
-    found = faulty(Faulty(weights, status, info))
-    assert list(found.status) == ["diverged", "diverged", "not_sampled"]
-    assert not found.weights.any() and not found.info["intercept"].any()
+    actual = faulty(Faulty(weights, status, info))
+    assert list(actual.status) == ["diverged", "diverged", "not_sampled"]
+    assert not actual.weights.any() and not actual.info["intercept"].any()
     assert (weights[1] == 1).all()  # the mechanism's own array is not changed
     classes = np.ones((3, D, 2))
     classes[1, 0, 1] = math.nan
-    found = faulty(Faulty(classes))
-    assert list(found.status) == ["ok", "diverged", "ok"]
-    assert found.weights[0].all() and not found.weights[1].any()
+    actual = faulty(Faulty(classes))
+    assert list(actual.status) == ["ok", "diverged", "ok"]
+    assert actual.weights[0].all() and not actual.weights[1].any()
 
 
 def test_weights_alone_and_weights_with_info_are_ok():
@@ -445,9 +445,9 @@ def test_weights_alone_and_weights_with_info_are_ok():
     for made in (np.ones((3, D)), (np.ones((3, D)), steps), ((1.0,) * D,) * 3):
         mechanism = Faulty(made, None)
         mechanism.reports = ("steps",) if isinstance(made[-1], dict) else ()
-        found = faulty(mechanism)
-        assert (found.weights == 1).all() and list(found.status) == ["ok"] * 3
-        assert found.info.keys() == set(mechanism.reports)
+        actual = faulty(mechanism)
+        assert (actual.weights == 1).all() and list(actual.status) == ["ok"] * 3
+        assert actual.info.keys() == set(mechanism.reports)
 
 
 def test_a_sentence_is_the_guarantee_that_was_asked_for():
@@ -458,8 +458,8 @@ def test_a_sentence_is_the_guarantee_that_was_asked_for():
         def _guarantee(self, n, d, p):
             return p.proven("nearly", 3.0) if p.epsilon == 2 else "because"
 
-    asked = Stating().guarantee(N, D, epsilon=1.0, delta=1e-6, lam=1.0)
-    assert asked == Guarantee(1.0, 1.0, 1e-6, "add-remove", "because")
+    guarantee = Stating().guarantee(N, D, epsilon=1.0, delta=1e-6, lam=1.0)
+    assert guarantee == Guarantee(1.0, 1.0, 1e-6, "add-remove", "because")
     assert Stating().guarantee(N, D, epsilon=2.0, lam=1.0) == (
         2,
         3,
@@ -636,13 +636,13 @@ def test_cm08_true_epsilon(epsilon, n_lambda, expected):
 def test_cm08_supremum_against_a_grid(epsilon, n_lambda, bound):
     s = np.linspace(0, 1, 20_001)
     on_grid = epsilon / 2 * (1 + s) + np.log1p(s * (1 - s) * bound**2 / n_lambda)
-    found = exact_epsilon(epsilon, n_lambda, bound)
-    assert found >= on_grid.max() * (1 - 1e-12)
-    assert found == pytest.approx(on_grid.max(), rel=1e-5)
+    actual = exact_epsilon(epsilon, n_lambda, bound)
+    assert actual >= on_grid.max() * (1 - 1e-12)
+    assert actual == pytest.approx(on_grid.max(), rel=1e-5)
     if n_lambda * epsilon >= 2 * bound**2:
-        assert found == pytest.approx(epsilon, rel=1e-12)
+        assert actual == pytest.approx(epsilon, rel=1e-12)
     elif n_lambda * epsilon < 1.99 * bound**2:
-        assert found > epsilon
+        assert actual > epsilon
 
 
 SETTINGS = (

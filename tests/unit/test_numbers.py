@@ -144,11 +144,11 @@ def ascend(gap, d, bound, rng):
     best = 0.0
     for _ in range(6):
         start = np.concatenate([np.append(*_angles(record(rng, d, bound))) for _ in range(2)])
-        found = search(
+        actual = search(
             lambda theta: -gap(*records(theta)), start, method="Nelder-Mead",
             options={"maxiter": 1200, "xatol": 1e-6, "fatol": 1e-9, "adaptive": True},
         )  # fmt: skip
-        best = max(best, -found.fun)
+        best = max(best, -actual.fun)
     return best
 
 
@@ -164,9 +164,9 @@ def statistics_gap(first, second):
 
 @pytest.mark.parametrize("bound", [0.4, 0.7, 1.0, 2.0])
 def test_joint_sensitivity_of_sufficient_statistics(bound):
-    found = ascend(statistics_gap, 2, bound, generator(6, bound))
-    assert found <= gram_and_moment(bound) * (1 + 1e-9)
-    assert found >= 0.999 * gram_and_moment(bound)
+    actual = ascend(statistics_gap, 2, bound, generator(6, bound))
+    assert actual <= gram_and_moment(bound) * (1 + 1e-9)
+    assert actual >= 0.999 * gram_and_moment(bound)
     formula = math.sqrt(2 * bound**4 + 2 * bound**2 + 0.5) if 2 * bound**2 >= 1 else 2 * bound
     assert gram_and_moment(bound) == pytest.approx(formula)
 
@@ -183,8 +183,8 @@ def test_sensitivities_of_the_functional_mechanism(bound):
         return lambda a, b: np.linalg.norm(coefficients(*a) - coefficients(*b), order)
 
     rng = generator(7, bound)
-    found = ascend(gap(2), 2, bound, rng)
-    assert 0.999 * gaussian_sensitivity(bound) <= found <= gaussian_sensitivity(bound) * (1 + 1e-9)
+    actual = ascend(gap(2), 2, bound, rng)
+    assert 0.999 * gaussian_sensitivity(bound) <= actual <= gaussian_sensitivity(bound) * (1 + 1e-9)
     assert ascend(gap(1), 2, bound, rng) <= l2_sensitivity(2, bound) * (1 + 1e-9)
     worst = 0.0
     for _ in range(4000):  # a cube of coordinates, especially its corners
@@ -264,11 +264,11 @@ def test_the_supremum_is_that_of_slopes_and_curvatures(epsilon, n_lambda, tau):
         loss = losses.get(name, tau=tau)
         slope, curvature = loss.derivative(z), loss.curvature(z)
         table = epsilon / 2 * (1 + slope / tau) + np.log1p(curvature * bound**2 / n_lambda)
-        found = exact_epsilon(epsilon, n_lambda, bound, loss)
-        assert table.max() <= found * (1 + 1e-12)
-        assert found == pytest.approx(table.max(), rel=1e-6)
+        actual = exact_epsilon(epsilon, n_lambda, bound, loss)
+        assert table.max() <= actual * (1 + 1e-12)
+        assert actual == pytest.approx(table.max(), rel=1e-6)
         free = name == "log_cosh" and n_lambda * epsilon >= 4 * bound**2
-        assert (found <= epsilon * (1 + 1e-12)) == free
+        assert (actual <= epsilon * (1 + 1e-12)) == free
 
 
 def log_density(w, X, y, n_lambda, loss, scale):

@@ -74,8 +74,8 @@ def test_it_learns():
     X = rng.standard_normal((2000, 3)) / 4
     X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
     y = np.where(X[:, 0] + 0.05 * rng.standard_normal(2000) > 0, 1, -1)
-    found = OUTPUT_SGD.release(X, y, epsilon=4.0, delta=DELTA, restarts=5, rng=generator(5))
-    assert (np.sign(X @ found.weights.T) == y[:, None]).mean() > 0.9
+    release = OUTPUT_SGD.release(X, y, epsilon=4.0, delta=DELTA, restarts=5, rng=generator(5))
+    assert (np.sign(X @ release.weights.T) == y[:, None]).mean() > 0.9
 
 
 def test_a_step_that_drives_points_apart_is_refused():

@@ -45,8 +45,8 @@ def test_the_top_level_is_what_tools_look_for_there():
 
 def test_every_package_is_in_the_wheel():
     folders = {path.parent for path in (ROOT / "scripts/dp").rglob("*.py")}
-    found = {".".join(folder.relative_to(ROOT / "scripts").parts) for folder in folders}
-    assert {*PROJECT["tool"]["setuptools"]["packages"]} == found | {"dp.vectors"}
+    results = {".".join(folder.relative_to(ROOT / "scripts").parts) for folder in folders}
+    assert {*PROJECT["tool"]["setuptools"]["packages"]} == results | {"dp.vectors"}
     assert (ROOT / "scripts/dp/py.typed").exists()
 
 

@@ -78,9 +78,9 @@ def test_the_draw_in_two_dimensions(name):
     release = MECHANISM.release(
         X, y, epsilon=epsilon, restarts=size, rng=generator(2), loss=name, radius=radius
     )
-    found = np.cov(release.weights.T)
+    actual = np.cov(release.weights.T)
     np.testing.assert_allclose(release.weights.mean(axis=0), mean, atol=5 * radius / size**0.5)
-    np.testing.assert_allclose(found, covariance, atol=0.03 * np.trace(covariance))
+    np.testing.assert_allclose(actual, covariance, atol=0.03 * np.trace(covariance))
 
 
 def test_the_densities_of_neighbours_differ_by_at_most_epsilon():

@@ -40,20 +40,20 @@ def test_mapped_arrays_are_the_arrays(kind, order, save, tmp_path, monkeypatch):
     arrays = {"y": np.resize([1, -1], 50), "X": X, "a_longer_name": X[:3] * 2}
     save(tmp_path / "rows.npz", **arrays)
     monkeypatch.setattr(prepared, "LARGE", 0)
-    found = prepared.read_arrays(tmp_path / "rows.npz")
-    assert found.keys() == arrays.keys()
+    actual = prepared.read_arrays(tmp_path / "rows.npz")
+    assert actual.keys() == arrays.keys()
     for name, array in arrays.items():
-        assert isinstance(found[name], np.memmap) == (save is np.savez)
-        assert found[name].dtype == array.dtype
-        np.testing.assert_array_equal(found[name], array)
+        assert isinstance(actual[name], np.memmap) == (save is np.savez)
+        assert actual[name].dtype == array.dtype
+        np.testing.assert_array_equal(actual[name], array)
 
 
 def test_small_arrays_are_read(tmp_path):
     X, y = problem(20, 3)
     np.savez(tmp_path / "rows.npz", X=X, y=y)
-    found = Prepared(tmp_path / "rows.npz")
-    assert not isinstance(found.X, np.memmap)
-    assert isinstance(found.floats(in_blocks=True)[0], np.ndarray)
+    actual = Prepared(tmp_path / "rows.npz")
+    assert not isinstance(actual.X, np.memmap)
+    assert isinstance(actual.floats(in_blocks=True)[0], np.ndarray)
 
 
 def test_large_parts_are_the_same_rows_in_the_files_order(tmp_path, monkeypatch):
@@ -68,12 +68,12 @@ def test_large_parts_are_the_same_rows_in_the_files_order(tmp_path, monkeypatch)
     whole, y = Prepared(tmp_path / "rows.npz").floats(np.sort(rows))
     monkeypatch.setattr(prepared, "LARGE", 100)
     data = Prepared(tmp_path / "rows.npz")
-    found, labels = data.floats(rows, in_blocks=True)
-    assert isinstance(found, Rows) and found.shape == (40, 5) and found.dtype == float
+    actual, labels = data.floats(rows, in_blocks=True)
+    assert isinstance(actual, Rows) and actual.shape == (40, 5) and actual.dtype == float
     np.testing.assert_array_equal(labels, y)
-    np.testing.assert_array_equal(found[7:30], whole[7:30])
-    np.testing.assert_array_equal(found[::7], whole[::7])
-    np.testing.assert_array_equal(np.asarray(found), whole)
+    np.testing.assert_array_equal(actual[7:30], whole[7:30])
+    np.testing.assert_array_equal(actual[::7], whole[::7])
+    np.testing.assert_array_equal(np.asarray(actual), whole)
     test, _ = data.floats(part="test", in_blocks=True)
     np.testing.assert_array_equal(test[2:5], data.later.apply(X[2:5]))
     # without blocks, rows have the requested order

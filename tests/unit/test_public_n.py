@@ -37,9 +37,9 @@ def rows(n=40, d=3):
 
 
 def release(name, X, y, **options):
-    given = ASKED | TAKERS[name] | options
-    y = np.where(y > 0, 1, 0) if "classes" in given else y
-    return MECHANISMS[name].release(X, y, restarts=4, rng=generator(2), **given).weights
+    arguments = ASKED | TAKERS[name] | options
+    y = np.where(y > 0, 1, 0) if "classes" in arguments else y
+    return MECHANISMS[name].release(X, y, restarts=4, rng=generator(2), **arguments).weights
 
 
 def test_every_mechanism_with_an_adjacency_takes_it_or_says_why_not():
@@ -75,8 +75,8 @@ def test_n_is_what_is_stated_in_all_that_is_released(name):
     options = {"sampling": 1.0} if name == "dp_sgd_poisson" else {}
     padded = np.vstack([X, np.zeros((10, 3))]), np.append(y, -np.ones(10))
     expected = release(name, *padded, **options)
-    found = release(name, X, y, public_n=50, **options)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    actual = release(name, X, y, public_n=50, **options)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-9)
     assert not np.allclose(release(name, X, y, **options), expected, rtol=1e-6)
 
 
@@ -126,8 +126,8 @@ def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
     settings |= {"adjacency": ADD_REMOVE}
 
     def found(**options):
-        given = settings | options
-        return audit.attack("dp_sgd_poisson", pair, 1.0, rng=generator(3), **given)["epsilon"]
+        arguments = settings | options
+        return audit.attack("dp_sgd_poisson", pair, 1.0, rng=generator(3), **arguments)["epsilon"]
 
     assert found() > 1.0
     assert found(public_n=129) < 0.6

@@ -54,8 +54,8 @@ def test_redberg_delta_is_its_expectation():
 
         kink = max(0.0, (epsilon - j - m * m / 2) / m)
         expected = quad(over, kink, kink + 12)[0]
-        found = published_tilt.redberg_delta(epsilon, 1 / m, n_lambda)
-        assert found == pytest.approx(expected, rel=1e-6)
+        actual = published_tilt.redberg_delta(epsilon, 1 / m, n_lambda)
+        assert actual == pytest.approx(expected, rel=1e-6)
     assert published_tilt.redberg_delta(1.0, 1.0, 0.2) == 1.0
     assert published_tilt.redberg_sigma(0.1, DELTA, 2.4) == math.inf
 

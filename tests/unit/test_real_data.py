@@ -125,14 +125,14 @@ def test_explained_variance_of_the_published_components(mnist, published):
 
     data, _, _ = mnist
     first_two = published["explained_variance_first_two_components"]
-    found = {
+    results = {
         name: principal_components(data.X[np.isin(data.y, digits)], standardise=True).explained
         for name, digits in (("4 and 9", [4, 9]), ("0 and 1", [0, 1]))
     }
-    assert round(found["4 and 9"][:2].sum(), 3) == first_two["4 and 9"]
-    assert round(found["4 and 9"][:100].sum(), 3) == 0.784
-    assert round(found["0 and 1"][:2].sum(), 3) == 0.227 != first_two["0 and 1"]
-    assert round(found["0 and 1"][0], 3) == first_two["0 and 1"]
+    assert round(results["4 and 9"][:2].sum(), 3) == first_two["4 and 9"]
+    assert round(results["4 and 9"][:100].sum(), 3) == 0.784
+    assert round(results["0 and 1"][:2].sum(), 3) == 0.227 != first_two["0 and 1"]
+    assert round(results["0 and 1"][0], 3) == first_two["0 and 1"]
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,8 @@ def test_lemma_1_needs_a_lattice_that_is_not_too_coarse():
 
 @pytest.mark.parametrize("value", [Fraction(2), Fraction(1, 3), Fraction(10**40, 7), Fraction(9)])
 def test_roots_and_floats_are_rounded_up(value):
-    found = lattice.root(value)
-    assert value <= found**2 <= value * (1 + Fraction(1, 2**70))
+    actual = lattice.root(value)
+    assert value <= actual**2 <= value * (1 + Fraction(1, 2**70))
     assert lattice.above(value) >= value > math.nextafter(lattice.above(value), 0)
 
 
@@ -101,9 +101,9 @@ def check_rounding_ignores_noise():
     for k in range(1, 200):
         value = float((2 * k * 10**6 + 1) * half - half / 2**20)
         z = noise.draw(Stream(KEY, str(k)))
-        found = lattice.released([value], noise, Stream(KEY, str(k)))
-        assert found[0] - z[0] == lattice.nearest([value], noise.step)[0] == k * 10**6
-        assert isinstance(found[0], int)
+        actual = lattice.released([value], noise, Stream(KEY, str(k)))
+        assert actual[0] - z[0] == lattice.nearest([value], noise.step)[0] == k * 10**6
+        assert isinstance(actual[0], int)
 
 
 def test_rounding_does_not_depend_on_the_noise():
@@ -190,8 +190,8 @@ def test_the_first_parts_of_scores_and_slopes_are_exact_in_any_order():
     slopes[::3] = 2.0**21
     sums = [sum(int(v) * int(s) for v, s in zip(column, slopes, strict=True)) for column in V.T]
     for order in (slice(None), slice(None, None, -1)):
-        found = (X[:, order] @ hi[order]) / unit * rows.ONE
-        assert [int(each) for each in found] == scores
+        actual = (X[:, order] @ hi[order]) / unit * rows.ONE
+        assert [int(each) for each in actual] == scores
         total = X[order].T @ (slopes[order] * 2.0**-21) * 2.0**41
         assert [int(each) for each in total] == sums
     assert max(map(abs, sums)) > 2**49
@@ -245,8 +245,8 @@ def test_the_solver_and_descent_together_always_succeed(loss):
             least = tilt.effort(problem).least
             point = tilt.minimiser(problem, X, y, B, least)
             if n < 100:
-                found = norm(exact_gradient(problem, X, y, point, B / n))
-                assert found <= least, name
+                actual = norm(exact_gradient(problem, X, y, point, B / n))
+                assert actual <= least, name
 
 
 def test_a_solver_that_fails_is_not_believed(monkeypatch):
@@ -392,10 +392,10 @@ def law_1d_points(plan, x, y):
     k = np.arange(-12 * scale, 12 * scale + 1)
     w = minimisers_1d(x, y, plan.problem.lam, plan.problem.loss, float(plan.tilt.noise.spacing) * k)
     centre = np.rint(w / float(plan.noises["weights"].spacing)).astype(np.int64)
-    found = {}
+    probabilities = {}
     for c, p in zip(centre.tolist(), masses(scale, 12 * scale), strict=True):
-        found[c] = found.get(c, 0.0) + p
-    return found
+        probabilities[c] = probabilities.get(c, 0.0) + p
+    return probabilities
 
 
 def check_given_the_minimiser(bits=3):
@@ -440,8 +440,8 @@ def check_scales_are_rounded_up(bits=3):
         plan = models.objective_perturbation(50, 2, epsilon, 0.2, lam=0.5, bits=bits + 3)
         sigma, r = float(plan.tilt.noise.deviation), 1 / (50 * 0.5)
         mu = math.sqrt(sum(float(noise.mu) ** 2 for noise in plan.noises.values()))
-        found = gaussian_tilt.composed_delta(epsilon, 1 / sigma, mu, r)
-        assert found + float(plan.variation) * (1 + math.exp(epsilon)) <= 0.2
+        actual = gaussian_tilt.composed_delta(epsilon, 1 / sigma, mu, r)
+        assert actual + float(plan.variation) * (1 + math.exp(epsilon)) <= 0.2
 
 
 def test_scales_are_rounded_up():
@@ -483,11 +483,11 @@ def test_plain_output_perturbation_is_a_gaussian_mechanism():
 
 def test_probability_of_a_tilt_beyond_its_reach():
     for d in (1, 5, 100):
-        found = tilt.tilt(3.7, 1.0, d)
-        t = float(found.reach / found.noise.deviation) - math.sqrt(d)
+        actual = tilt.tilt(3.7, 1.0, d)
+        t = float(actual.reach / actual.noise.deviation) - math.sqrt(d)
         assert math.exp(-t * t / 2) <= 1.0001 * math.exp(-60)
         assert math.exp(-60) <= lattice.UNLIKELY
-        assert 2 * ndtr(-float(found.reach / found.noise.deviation)) <= math.exp(-60)
+        assert 2 * ndtr(-float(actual.reach / actual.noise.deviation)) <= math.exp(-60)
 
 
 # ---- statistics
@@ -527,9 +527,9 @@ def test_statistics_against_40_digits(loss, kind):
         X, y = prepared(*data, loss)
         problem = tilt.Problem(n, d, 1e-3, loss)
         point = 10.0 ** rng.uniform(-2, 3) * rng.standard_normal(d)
-        found = statistics.sums([kind], problem, X, y, point)[kind]
+        actual = statistics.sums([kind], problem, X, y, point)[kind]
         exact = exact_sum(kind, problem, X, y, point.tolist())
-        wrong = norm([a - b for a, b in zip(exact, found.tolist(), strict=True)])
+        wrong = norm([a - b for a, b in zip(exact, actual.tolist(), strict=True)])
         assert wrong <= statistics.rounding(kind, problem, np.linalg.norm(point)), name
 
 
@@ -580,14 +580,14 @@ def check_statistics_belong_to_the_released_point():
     """The released sums without their noise are those at the *released* weights, rounded."""
     V, y = data(500, 3, 99)
     plan = models.noise_aware_logistic(500, 3, 1.0, 1e-6, robust=True)
-    found = models.release(plan, V, y, KEY)
-    point = found.floats("weights")
+    release = models.release(plan, V, y, KEY)
+    point = release.floats("weights")
     assert np.linalg.norm(point) < plan.longest
     X, labels = rows.bounded(V, y, False)
     for kind in ("hessian", "scores"):
         noise = plan.noises[kind]
         z = noise.draw(Stream(KEY, kind))
-        centre = [a - b for a, b in zip(found.parts[kind], z, strict=True)]
+        centre = [a - b for a, b in zip(release.parts[kind], z, strict=True)]
         exact = exact_sum(kind, plan.problem, X, labels, point.tolist())
         for c, value in zip(centre, exact, strict=True):
             assert abs(c * float(noise.spacing) - value) <= float(noise.spacing) / 2 + 1e-10
@@ -608,7 +608,7 @@ def check_parts_have_their_own_noise():
     firsts = [each[0] / noise.scale for each, noise in
               zip(drawn, [plan.tilt.noise, *plan.noises.values()], strict=True)]  # fmt: skip
     assert len(set(firsts)) == len(firsts)
-    found = models.release(plan, V, y, KEY)
+    actual = models.release(plan, V, y, KEY)
     X, labels = rows.bounded(V, y, False)
     B = np.array([float(b * plan.tilt.noise.spacing) for b in drawn[0]])
     centre = tilt.minimiser(plan.problem, X, labels, B, plan.tolerance)
@@ -617,7 +617,7 @@ def check_parts_have_their_own_noise():
     assert np.allclose(
         [
             float((a - b) * noise.spacing)
-            for a, b in zip(found.parts["weights"], expected, strict=True)
+            for a, b in zip(actual.parts["weights"], expected, strict=True)
         ],
         0.0,
         atol=2 * plan.tolerance / plan.problem.lam,
@@ -639,10 +639,10 @@ def test_the_release_is_the_minimiser_of_its_tilt_plus_its_noise():
 def test_releases_are_integers_that_a_key_determines(make, numbers):
     V, y = data(400, 3, 101, numbers)
     plan = make(400, 3, 1.0, 1e-6)
-    found = [models.release(plan, V, y, key) for key in (KEY, KEY, bytes(32))]
-    assert found[0].parts == found[1].parts != found[2].parts
-    for part, values in found[0].parts.items():
-        assert all(type(each) is int for each in values)
+    results = [models.release(plan, V, y, key) for key in (KEY, KEY, bytes(32))]
+    assert results[0].parts == results[1].parts != results[2].parts
+    for part, values in results[0].parts.items():
+        assert all(type(value) is int for value in values)
         assert len(values) == plan.noises[part].count
 
 
@@ -652,13 +652,13 @@ def test_degenerate_tables_are_released_like_others():
         plan = models.noise_aware_logistic(n, d, 1.0, 1e-6, robust=True)
         for V in (np.zeros((n, d), int), np.full((n, d), rows.ONE), np.eye(n, d, dtype=int) << 31):
             for y in (np.zeros(n, int), np.ones(n, int), -np.ones(n, int)):
-                found = models.release(plan, V, y, KEY)
-                assert np.isfinite(found.floats("weights")).all()
-                models.described(found)
+                release = models.release(plan, V, y, KEY)
+                assert np.isfinite(release.floats("weights")).all()
+                models.described(release)
     plan = models.noise_aware_log_cosh(30, 2, 1.0, 1e-6, robust=False)
     for y in (0, 1 << 20, 1 << 40, -(1 << 40)):
-        found = models.release(plan, np.zeros((30, 2), int), np.full(30, y), KEY)
-        assert np.isfinite(models.described(found).weights).all()
+        release = models.release(plan, np.zeros((30, 2), int), np.full(30, y), KEY)
+        assert np.isfinite(models.described(release).weights).all()
 
 
 def test_rows_of_another_number_are_refused():
@@ -674,11 +674,11 @@ def test_the_covariance_is_the_mechanisms_own():
     n = 200_000
     V, y = data(n, 3, 102)
     plan = models.noise_aware_logistic(n, 3, 8.0, 1e-6)
-    found = models.described(models.release(plan, V, y, KEY))
+    actual = models.described(models.release(plan, V, y, KEY))
     X = V / rows.ONE
-    p = 1 / (1 + np.exp(-X @ found.weights))
+    p = 1 / (1 + np.exp(-X @ actual.weights))
     information = (X.T * (p * (1 - p))) @ X
     sampling = np.linalg.inv(information)
     tilt_part = sampling @ sampling * float(plan.tilt.noise.deviation) ** 2
-    assert found.answered.all()
-    assert np.allclose(np.diag(found.covariance), np.diag(sampling + tilt_part), rtol=0.03)
+    assert actual.answered.all()
+    assert np.allclose(np.diag(actual.covariance), np.diag(sampling + tilt_part), rtol=0.03)

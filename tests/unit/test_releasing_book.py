@@ -139,9 +139,9 @@ def test_killed_anywhere_it_ends_in_one_draw_and_one_entry(table, half):
         key = key if key.exists() else disk.prepared(key)
         key = key.read_bytes() if key.exists() else None
         content = make(table)
-        found = files.parse(content).document["parts"]["weights"]["integers"]
+        actual = files.parse(content).document["parts"]["weights"]["integers"]
         if begun and key is not None and any(key):  # otherwise nothing is drawn, or all is stored
-            assert found == of_key(key)
+            assert actual == of_key(key)
             seen.add("resumed")
         assert make(table) == content == (folder / "first/model.json").read_bytes()
         assert counted(table, "begin") == counted(table, "done") == 1
@@ -266,8 +266,8 @@ def test_a_release_that_was_begun_goes_on_with_the_same_only(table, monkeypatch)
     with pytest.raises(Refused, match="key of 'first' is lost"):
         make(table)
     key.write_bytes(kept)
-    found = files.parse(make(table)).document["parts"]["weights"]["integers"]
-    assert found == of_key(kept) and not key.exists()
+    actual = files.parse(make(table)).document["parts"]["weights"]["integers"]
+    assert actual == of_key(kept) and not key.exists()
     assert counted(table, "begin") == counted(table, "done") == 1
 
 
@@ -279,7 +279,7 @@ def test_arithmetic_is_of_kernels_threads_and_environment():
         "PYTHONPATH": str(ROOT / "scripts"),
         "PATH": os.environ["PATH"],
     }
-    found = [
+    results = [
         subprocess.run(
             [sys.executable, "-c", script], env=plain | more, stdout=-1, check=True
         ).stdout
@@ -291,7 +291,7 @@ def test_arithmetic_is_of_kernels_threads_and_environment():
             {"NPY_DISABLE_CPU_FEATURES": "X86_V3"},
         )
     ]
-    assert found[0] == found[1] and len(set(found)) == 4
+    assert results[0] == results[1] and len(set(results)) == 4
 
 
 @pytest.mark.parametrize(
@@ -322,8 +322,8 @@ def test_a_key_that_was_put_there_beforehand_is_not_used(table):
     with pytest.raises(Refused, match=r"first/key is there, and no line .* 'first'"):
         make(table)
     path.rename(disk.prepared(path))  # as after a run that is killed before it writes its line
-    found = files.parse(make(table)).document["parts"]["weights"]["integers"]
-    assert found != of_key(bytes(32))
+    actual = files.parse(make(table)).document["parts"]["weights"]["integers"]
+    assert actual != of_key(bytes(32))
 
 
 def test_lines_that_were_taken_out_at_the_end_are_noticed(table):

@@ -96,8 +96,8 @@ def test_the_stream_is_hmac_sha512_of_the_part_and_a_counter():
         return hmac.new(KEY, message, hashlib.sha512).digest()
 
     stream = Stream(KEY, "tilt")
-    found = b"".join(stream.bits(8 * k).to_bytes(k, "big") for k in (1, 63, 100, 20, 8))
-    assert found == (block(b"tilt", 0) + block(b"tilt", 1) + block(b"tilt", 2))[: len(found)]
+    actual = b"".join(stream.bits(8 * k).to_bytes(k, "big") for k in (1, 63, 100, 20, 8))
+    assert actual == (block(b"tilt", 0) + block(b"tilt", 1) + block(b"tilt", 2))[: len(actual)]
 
 
 def test_keys():

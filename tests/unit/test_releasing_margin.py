@@ -86,16 +86,16 @@ class Reference:
     def either(self, e, of):
         """On all reals."""
         other = self.remove if of == self.add else self.add
-        found = np.empty_like(e)
-        found[e >= 0] = of(e[e >= 0])
-        found[e < 0] = -np.expm1(e[e < 0]) + np.exp(e[e < 0]) * other(-e[e < 0])
-        return found
+        result = np.empty_like(e)
+        result[e >= 0] = of(e[e >= 0])
+        result[e < 0] = -np.expm1(e[e < 0]) + np.exp(e[e < 0]) * other(-e[e < 0])
+        return result
 
     def replace(self, e):
         """For one e >= 0: the smaller of both intermediate bounds, minimised over e1."""
 
         def at(e1):
-            found = np.ones_like(e1)
+            result = np.ones_like(e1)
             for of, then, allowed in (
                 (self.add, self.remove, e1 >= 0),
                 (self.remove, self.add, e1 <= 0),
@@ -103,18 +103,18 @@ class Reference:
                 if allowed.any():
                     a = e1[allowed]
                     b = self.either(a, of) + np.exp(a) * self.either(e - a, then)
-                    found[allowed] = np.minimum(found[allowed], b)
-            return found
+                    result[allowed] = np.minimum(result[allowed], b)
+            return result
 
         split = max(e / 2 - self.m**2 / 2, 0.0 if self.two else -math.inf)
         e1 = np.concatenate([[split, 0.0, e / 2], max(split, 0.0) + np.linspace(-0.5, 0.5, 31) * e])
         width = e / 30 if e else 1e-3
         for _ in range(3):
-            found = at(e1)
-            best = e1[found.argmin()]
+            result = at(e1)
+            best = e1[result.argmin()]
             e1 = np.concatenate([[best], best + np.linspace(-width, width, 9)])
             width /= 4
-        return min(found.min(), at(e1).min())
+        return min(result.min(), at(e1).min())
 
     def gaussian(self, e):
         m = 2 * self.m
@@ -165,14 +165,14 @@ PAID = [
 
 
 def check(loss, epsilon, m, r, mu):
-    found = gaussian_tilt.composed_delta(epsilon, m, mu, r, loss=loss)
+    result = gaussian_tilt.composed_delta(epsilon, m, mu, r, loss=loss)
     reference, joint, excess = Reference(m, r, loss).composed(epsilon, mu)
     # a tenth of the slack for what floats may lack
-    assert reference <= found * (1 + float(models.SLACK) / 10), (
-        found / reference - 1,
+    assert reference <= result * (1 + float(models.SLACK) / 10), (
+        result / reference - 1,
         excess / joint,
     )
-    return found / reference - 1, excess / joint
+    return result / reference - 1, excess / joint
 
 
 @pytest.mark.slow

@@ -25,8 +25,8 @@ def test_a_gaussian_release(mu, false):
 def test_randomised_response(epsilon, false):
     """The best attack accuses on the answer "x", and on the other one as often as it may."""
     truth = min(math.exp(epsilon) * false, 1 - math.exp(-epsilon) * (1 - false))
-    found = meaning.power(approximate(epsilon), false)
-    assert truth - 1e-12 <= found <= truth * (1 + 1e-4) + 1e-12
+    actual = meaning.power(approximate(epsilon), false)
+    assert truth - 1e-12 <= actual <= truth * (1 + 1e-4) + 1e-12
 
 
 def test_a_failure_that_tells_all():
@@ -52,10 +52,10 @@ def test_a_posterior_is_the_share_of_accused_that_are_x():
     mu, prior, count = 1.5, 0.2, 400_000
     is_x = rng.random(count) < prior
     accused = rng.standard_normal(count) + mu * is_x > norm.isf(0.05)
-    found = meaning.meaning(Gaussian(mu), prior)
-    assert is_x[accused].mean() == pytest.approx(found.posterior[1], abs=0.01)
-    assert found.posterior[0] > found.posterior[1] > prior
-    assert found.right >= 1 - prior
+    actual = meaning.meaning(Gaussian(mu), prior)
+    assert is_x[accused].mean() == pytest.approx(actual.posterior[1], abs=0.01)
+    assert actual.posterior[0] > actual.posterior[1] > prior
+    assert actual.right >= 1 - prior
 
 
 def test_the_profile_says_less_than_its_epsilon_alone():
@@ -74,9 +74,9 @@ def test_a_plan_for_a_model():
     beside = math.hypot(*(float(noise.mu) for noise in plan.noises.values()))
     tilt = float(plan.tilt.noise.mu)
     profile = plan.guarantee().profile
-    found = meaning.power(profile, 0.05)
+    actual = meaning.power(profile, 0.05)
     least = max(meaning.power(Gaussian(mu), 0.05) for mu in (beside, tilt))
-    assert least < found < meaning.power(approximate(1.0, 1e-6), 0.05)
+    assert least < actual < meaning.power(approximate(1.0, 1e-6), 0.05)
 
 
 def test_sentences_say_the_numbers():
@@ -88,8 +88,8 @@ def test_sentences_say_the_numbers():
 
 def test_what_is_said_is_a_bound():
     """Numbers are rounded up, and not to the nearest: 1.834 % is not at most 1.8 %."""
-    found = meaning.Meaning(0.5, (0.01, 0.05), (0.01834, 0.25), (0.6472, 0.8333), 0.50001)
-    first, second, third = found.sentences()
+    actual = meaning.Meaning(0.5, (0.01, 0.05), (0.01834, 0.25), (0.6472, 0.8333), 0.50001)
+    first, second, third = actual.sentences()
     assert "at most 1.9% of" in first and "raises it to 64.8% at most" in first
     assert "at most 25.0% of" in second and "raises it to 83.4% at most" in second
     assert "at most 50.1% of" in third

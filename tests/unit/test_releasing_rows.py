@@ -240,10 +240,10 @@ def check_norms():
             V[1] = -size
             V[2, 1:] = 0
             V[3] = [ONE, 1, *[0] * d][:d]  # longer than allowed by a relative 5e-13
-            found = rows.shortened(V)
-            squares = norms(found)
+            actual = rows.shortened(V)
+            squares = norms(actual)
             assert max(squares) <= 4**20
-            for before, row, after in zip(V, found, squares, strict=True):
+            for before, row, after in zip(V, actual, squares, strict=True):
                 exact = sum(int(v) ** 2 for v in before)
                 if exact <= 4**20:
                     assert (row == before).all()

@@ -38,9 +38,9 @@ def test_errors_are_those_of_single_releases(mechanism, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", argv)
     search.main()
     with (tmp_path / "out.csv").open(newline="") as handle:
-        found = list(csv.DictReader(handle))
-    assert len(found) == 4
-    for row in found:
+        results = list(csv.DictReader(handle))
+    assert len(results) == 4
+    for row in results:
         option = "rate" if lasso else "batch"
         options = {option: float(row[option]) if lasso else int(row[option])}
         errors = []

@@ -46,8 +46,8 @@ def test_preconditioned_parts_compose_to_mu(adjacency, loss, classes):
 def test_newtons_parts_compose_to_mu(adjacency):
     n, bound, steps = 50, 2.0, 6
     mechanism = MECHANISMS["dp_newton"]
-    given = {"epsilon": 1.0, "delta": 1e-6, "bound": bound, "adjacency": adjacency}
-    p = mechanism.parameters(n, 3, **given, iterations=steps)
+    arguments = {"epsilon": 1.0, "delta": 1e-6, "bound": bound, "adjacency": adjacency}
+    p = mechanism.parameters(n, 3, **arguments, iterations=steps)
     gradient, trace, direction = mechanism._scales(n, p)
     parts = 2 if adjacency == "replace-one" else 1
     each = (parts * bound / n / gradient) ** 2 + (bound**2 / 4 / n / trace) ** 2 + direction**2
@@ -57,12 +57,14 @@ def test_newtons_parts_compose_to_mu(adjacency):
 def test_newton_does_not_depend_on_the_unit_of_rows():
     """With rows of twice the norm and twice the bound, the same draws give half the weights."""
     X, y = rows()
-    given = {"epsilon": 1.0, "delta": 1e-6, "restarts": 3}
-    found = [
-        MECHANISMS["dp_newton"].release(unit * X, y, bound=unit, rng=generator(5), **given).weights
+    arguments = {"epsilon": 1.0, "delta": 1e-6, "restarts": 3}
+    results = [
+        MECHANISMS["dp_newton"]
+        .release(unit * X, y, bound=unit, rng=generator(5), **arguments)
+        .weights
         for unit in (1.0, 2.0)
     ]
-    np.testing.assert_allclose(found[0], 2 * found[1], rtol=1e-6)
+    np.testing.assert_allclose(results[0], 2 * results[1], rtol=1e-6)
 
 
 def test_newtons_ridge_is_the_sources_and_bounds_the_noise_on_a_direction():
@@ -125,17 +127,19 @@ def test_the_upper_bound_is_above_the_loss_and_touches_it():
 def test_without_much_noise_they_find_the_minimiser(name, options):
     X, y = rows()
     expected = minimise(X, y, 0.05)[0]
-    given = {"epsilon": 1e9, "delta": 1e-5, "lam": 0.05} | options
-    release = MECHANISMS[name].release(X, y, restarts=3, rng=generator(1), **given)
+    arguments = {"epsilon": 1e9, "delta": 1e-5, "lam": 0.05} | options
+    release = MECHANISMS[name].release(X, y, restarts=3, rng=generator(1), **arguments)
     np.testing.assert_allclose(release.weights, np.repeat(expected, 3, axis=0), atol=2e-3)
 
 
 def test_preconditioned_softmax_of_two_classes_is_logistic():
     X, y = rows()
-    given = {"epsilon": 1e9, "delta": 1e-5, "iterations": 300}
+    arguments = {"epsilon": 1e9, "delta": 1e-5, "iterations": 300}
     release = MECHANISMS["preconditioned_gd"].release
-    softmax = release(X, (y + 1) // 2, loss="softmax", classes=2, rng=generator(1), **given).weights
-    logistic = release(X, y, rng=generator(1), **given).weights
+    softmax = release(
+        X, (y + 1) // 2, loss="softmax", classes=2, rng=generator(1), **arguments
+    ).weights
+    logistic = release(X, y, rng=generator(1), **arguments).weights
     np.testing.assert_allclose(softmax[0, :, 1] - softmax[0, :, 0], logistic[0], atol=5e-3)
 
 
@@ -152,8 +156,8 @@ def test_noisy_inverses_are_definite_and_isotropic():
     np.testing.assert_allclose(
         inverse(noisy(A, 0.0, 2, generator(1)), 0.5)[1], np.diag([1 / 3.5, 1 / 1.5, 2.0])
     )
-    found = np.linalg.inv(inverse(noisy(A + 9 * np.eye(3), 0.1, 20_000, generator(1)), 0.5))
-    noise = found - A - 9.5 * np.eye(3)
+    actual = np.linalg.inv(inverse(noisy(A + 9 * np.eye(3), 0.1, 20_000, generator(1)), 0.5))
+    noise = actual - A - 9.5 * np.eye(3)
     assert noise[:, 0, 0].std() == pytest.approx(0.1, rel=0.03)
     assert noise[:, 0, 1].std() == pytest.approx(0.1 / math.sqrt(2), rel=0.03)
     wild = inverse(noisy(A, 5.0, 500, generator(1)), 0.5)

@@ -54,7 +54,7 @@ def test_descend_is_the_loop_of_the_definition(loss, schedule):
             w = w - eta * (lam * w + total / 5)
     passes = [(o[None], z[None]) for o, z in zip(orders, noises, strict=True)]
     residual = loss == "squared"
-    found, kept = stochastic.descend(
+    actual, kept = stochastic.descend(
         (X if residual else X * y[:, None])[None],
         [0],
         [lam, 0.1],
@@ -67,8 +67,8 @@ def test_descend_is_the_loop_of_the_definition(loss, schedule):
         rate=rate,
         checkpoints=[step],
     )
-    np.testing.assert_allclose(found[0, 0], w, rtol=1e-12)
-    np.testing.assert_array_equal(kept[-1], found)
+    np.testing.assert_allclose(actual[0, 0], w, rtol=1e-12)
+    np.testing.assert_array_equal(kept[-1], actual)
 
 
 def test_batches_are_disjoint_and_cover_the_rows_once():
@@ -248,11 +248,11 @@ def test_as_run_is_the_loop_of_the_sources_program():
             gradient = -(X[i] * y[i]) / (np.exp(y[i] * w * X[i]) + 1)
             total += gradient / max(1.0, np.linalg.norm(gradient) / clip)
         w = w - (lam * sum(w) + total / 5) / math.sqrt(k + 1)
-    found, _ = stochastic.descend(
+    actual, _ = stochastic.descend(
         (X * y[:, None])[None], [0], [lam, 0.1], [(order[None], noise[None])], plan, clip=clip,
         as_run=True,
     )  # fmt: skip
-    np.testing.assert_allclose(found[0, 0], w, rtol=1e-12)
+    np.testing.assert_allclose(actual[0, 0], w, rtol=1e-12)
 
 
 @pytest.mark.parametrize("cached", [1, 40, 1 << 15])
@@ -266,8 +266,8 @@ def test_gradients_as_run_are_those_of_scipys_logistic_function(cached, monkeypa
     lengths = np.linalg.norm(slopes, axis=3, keepdims=True)
     expected = (slopes * np.minimum(1, clip / lengths)).sum(axis=2)
     with np.errstate(over="ignore"):
-        found = stochastic.program_gradient(w, x, clip)
-    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
+        actual = stochastic.program_gradient(w, x, clip)
+    np.testing.assert_allclose(actual, expected, rtol=1e-13, atol=1e-15)
 
 
 def test_noise_as_run_has_a_radius_per_coordinate():

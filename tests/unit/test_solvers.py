@@ -511,8 +511,8 @@ def test_a_loss_derived_from_a_quadratic_one(n, rng):
     assert (info.status == "ok").all() and info.iterations.max() <= 12
     for w, tilt in zip(W, linear, strict=True):
         z = y * (X @ w) - 1
-        found = X.T @ ((z**3 + z) * y) / n + 0.01 * w + tilt / n
-        assert np.linalg.norm(found) <= TOLERANCE + 1e-13
+        actual = X.T @ ((z**3 + z) * y) / n + 0.01 * w + tilt / n
+        assert np.linalg.norm(actual) <= TOLERANCE + 1e-13
 
 
 @pytest.mark.parametrize(
@@ -558,10 +558,10 @@ def test_restarts_at_one_point_share_a_pass(loss, rng):
     rows = passes.Direct(X, y, losses.get(loss), 1.0, np.float64, np.float64)
     apart, together = np.stack([w, -w, w], axis=1), np.repeat(w[:, None], 3, axis=1)
     hessians = [rows.hessians(3), rows.hessians(3)]
-    found = [rows.gradient(W, H) for W, H in zip((apart, together), hessians, strict=True)]
-    assert found[1] == pytest.approx(found[0][:, [0, 0, 2]], rel=1e-12)
+    actual = [rows.gradient(W, H) for W, H in zip((apart, together), hessians, strict=True)]
+    assert actual[1] == pytest.approx(actual[0][:, [0, 0, 2]], rel=1e-12)
     assert hessians[1] == pytest.approx(hessians[0][:, [0, 0, 2]], rel=1e-12)
-    assert found[1][:, 1] == pytest.approx(gradient(X, y, 0.0, w, loss=loss), rel=1e-9)
+    assert actual[1][:, 1] == pytest.approx(gradient(X, y, 0.0, w, loss=loss), rel=1e-9)
     curvature = losses.get(loss).curvature(losses.get(loss).arguments(X @ w, y))
     expected = (X.T * curvature) @ X
     assert hessians[1][:, 1] == pytest.approx(expected[np.triu_indices(6)], rel=1e-9)

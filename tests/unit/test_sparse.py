@@ -39,19 +39,19 @@ def reference(X, y, l1, l2):
         smooth = np.mean(np.log1p(np.exp(-y * (X @ w)))) + l2 / 2 * w @ w
         return smooth + l1 * pq.sum(), np.concatenate([gradient + l1, l1 - gradient])
 
-    found = minimize(
+    solution = minimize(
         value, np.zeros(2 * d), jac=True, bounds=[(0, None)] * (2 * d), method="L-BFGS-B",
         options={"ftol": 0, "gtol": 1e-10, "maxiter": 5000},
     )  # fmt: skip
-    return found.x[:d] - found.x[d:]
+    return solution.x[:d] - solution.x[d:]
 
 
 @pytest.mark.parametrize("name", FITS)
 def test_fits_one_after_the_other_are_those_of_each_alone(name):
     trains = [rows(n, 50) for n in (90, 2500, 3000)]
-    found = list(fit_each(name, trains, 0.5, tolerance=1e-10))
-    assert len(found) == 3
-    for (X, y), (weights, info) in zip(trains, found, strict=True):
+    results = list(fit_each(name, trains, 0.5, tolerance=1e-10))
+    assert len(results) == 3
+    for (X, y), (weights, info) in zip(trains, results, strict=True):
         alone, _ = FITS[name](X, y, 0.5, tolerance=1e-10)
         assert info["status"].tolist() == ["ok"]
         np.testing.assert_allclose(weights, alone, atol=2e-6)
@@ -124,8 +124,8 @@ def test_penalties_and_risk_follow_the_fit():
     assert penalties("elastic_net", 0.3, 0.7) == (0.7, 0.3)
     X, y = rows()
     w = np.array([[0.5, -1.0, 0.0, 2.0], [0, 0, 0, 0]])
-    found = regularised_risk(w, X, y, 0.3, "logistic", 0.7)
-    np.testing.assert_allclose(found, [objective(v, X, y, 0.7, 0.3) for v in w], rtol=1e-12)
+    actual = regularised_risk(w, X, y, 0.3, "logistic", 0.7)
+    np.testing.assert_allclose(actual, [objective(v, X, y, 0.7, 0.3) for v in w], rtol=1e-12)
     for fit, lambda1 in (("l2", None), ("l1", None), ("elastic_net", 0.02)):
         options = {} if lambda1 is None else {"lambda1": lambda1}
         best = FITS[fit](X, y, 0.05, **options)[0]

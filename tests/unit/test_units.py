@@ -60,8 +60,8 @@ def test_a_group_on_exact_distributions():
 
     def one(epsilon):
         at = np.atleast_1d(np.asarray(epsilon, dtype=float))
-        found = np.max([step(at) for step in steps], axis=0)
-        return found.reshape(np.shape(epsilon))[()]
+        result = np.max([step(at) for step in steps], axis=0)
+        return result.reshape(np.shape(epsilon))[()]
 
     profile = Curve(one)
     ends = delta(chain[0], chain[-1]), delta(chain[-1], chain[0])
@@ -69,8 +69,8 @@ def test_a_group_on_exact_distributions():
         truth = max(float(each(np.array([epsilon]))[0]) for each in ends)
         for mu in (0.0, 0.3, 0.6):
             assert group_delta(profile, epsilon, 3, mu) >= truth - 1e-12
-    found = group_epsilon(profile, 0.05, 3)
-    assert max(float(each(np.array([found]))[0]) for each in ends) <= 0.05
+    result = group_epsilon(profile, 0.05, 3)
+    assert max(float(each(np.array([result]))[0]) for each in ends) <= 0.05
 
 
 def test_a_group_of_other_guarantees():
@@ -170,6 +170,6 @@ def test_refusals_by_private_labels_are_premises(tmp_path):
 )
 def test_gaussian_guarantees_have_the_profile_of_which_they_state_a_point(name, options):
     for epsilon in (0.1, 1.0, 10.0):
-        found = MECHANISMS[name].guarantee(100, 3, epsilon=epsilon, delta=DELTA, **options)
-        assert found.profile.epsilon(DELTA) == pytest.approx(found.epsilon, rel=1e-9)
-        assert composition.of_group(found, 5)[1] == DELTA
+        guarantee = MECHANISMS[name].guarantee(100, 3, epsilon=epsilon, delta=DELTA, **options)
+        assert guarantee.profile.epsilon(DELTA) == pytest.approx(guarantee.epsilon, rel=1e-9)
+        assert composition.of_group(guarantee, 5)[1] == DELTA

@@ -189,13 +189,13 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
 
 def test_modules_are_loaded_by_name_only_in_known_places():
     """`study.dependencies` would not see an import by name anywhere else."""
-    found = set()
+    results = set()
     for path in SCRIPTS.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             name = getattr(node, "attr", getattr(node, "id", None))
             if name in ("import_module", "__import__", "runpy", "exec_module"):
-                found.add(path.relative_to(SCRIPTS).as_posix())
-    assert found == {
+                results.add(path.relative_to(SCRIPTS).as_posix())
+    assert results == {
         "dp/mechanisms/__init__.py",
         "study/configuration/kinds.py",  # a kind's file is digested with its job
         "study/data/readers_table.py",  # pyarrow, if it is installed
@@ -239,9 +239,9 @@ def test_importing_the_mechanisms_imports_numpy_and_no_mechanism():
 
 
 def test_attacks_do_not_depend_on_how_experiments_are_configured():
-    found = {str(path.relative_to(SCRIPTS)) for path in files_of_job("attack.py")}
-    assert "dp/audit.py" in found
-    assert not found & {
+    results = {str(path.relative_to(SCRIPTS)) for path in files_of_job("attack.py")}
+    assert "dp/audit.py" in results
+    assert not results & {
         "study/configuration/config.py",
         "study/configuration/resolve.py",
         "study/configuration/kinds.py",

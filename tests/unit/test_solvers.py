@@ -339,7 +339,7 @@ def worst_data(n, d, bound, rng):
     }
 
 
-@pytest.mark.parametrize("loss", ["logistic", 1.0, 1e-2, 1e-4])  # if a number: h of the Huber hinge
+@pytest.mark.parametrize("loss", ["logistic", 1.0, 1e-4])  # if a number: h of the Huber hinge
 @pytest.mark.parametrize(
     "n, d, bound", [(1, 1, 1.0), (20, 3, 0.1), (300, 8, 1.0), (40, 41, 1.0), (3000, 3, 30.0)]
 )
@@ -349,16 +349,20 @@ def test_what_is_not_refused_is_certified_on_the_worst_data(n, d, bound, loss, r
     """
     loss = losses.get(loss) if loss == "logistic" else losses.get("huber", h=loss)
     lam = loss.c * bound**2 / 1e6
-    for tilt in (0.0, 1e3 * bound):
-        tolerance = 4 * newton.rounding(n, d, lam, bound, loss, tilt)
-        newton.check_certifiable(n, d, lam, bound, loss, tolerance, tilt)
-        linear = tilt * np.geomspace(1, 1e-4, 3)[:, None] * directions(3, d, rng)
-        for name, (X, y) in worst_data(n, d, bound, rng).items():
-            fit, info = minimise(X, y, lam, loss=loss, tolerance=tolerance)
-            assert info.status[0] == "ok", name
-            for start in (None, fit[0]):
+    tilts = (
+        np.zeros((1, d)),
+        1e3 * bound * np.geomspace(1, 1e-4, 3)[:, None] * directions(3, d, rng),
+    )
+    for name, (X, y) in worst_data(n, d, bound, rng).items():
+        fit = None
+        for linear, tilt in zip(tilts, (0.0, 1e3 * bound), strict=True):
+            tolerance = 4 * newton.rounding(n, d, lam, bound, loss, tilt)
+            newton.check_certifiable(n, d, lam, bound, loss, tolerance, tilt)
+            for warm in (False, True):
+                start = fit if warm else None
                 W, info = minimise(X, y, lam, linear, loss, start, tolerance / 2)
                 assert (info.status == "ok").all() and info.iterations.max() < 5000, name
+                fit = W[0] if fit is None else fit  # the minimiser without a tilt
             exact = [extended_norm(X, y, lam, w, b, loss) for w, b in zip(W, linear, strict=True)]
             assert max(exact) <= tolerance
             assert np.abs(exact - info.gradient_norm).max() <= tolerance / 4

@@ -17,28 +17,6 @@ from reference import OF_CLASSES
 
 EPSILON, DELTA = 1.0, 1e-5
 PRIVATE = [name for name in MECHANISMS if MECHANISMS[name].private]
-OTHER = {
-    *("amp", "dp_sgd_poisson", "gaussian_objective_perturbation", "iterative_hessian_mixing"),
-    *("noise_aware_log_cosh", "noise_aware_logistic", "objective_perturbation"),
-    *("objective_perturbation_cm08", "objective_perturbation_redberg", "posterior_sampling"),
-    *("private_selection", "tukey_em"),
-}
-ADDITIVE = {
-    *(
-        "adassp",
-        "boosted_adassp",
-        "boosted_adassp_released",
-        "dp_distributed_lasso",
-        "dp_gd",
-        "dp_gd_mean_clip",
-        "dp_newton",
-    ),
-    *("dp_sgd", "elastic_net_output_perturbation", "functional_gaussian", "functional_laplace"),
-    *("functional_logistic", "laplace_coordinates", "laplace_l1", "lasso_output_perturbation"),
-    *("noise_aware_boosted", "output_perturbation", "output_perturbation_gaussian", "output_sgd"),
-    *("guarded_objective_perturbation", "mean_direction", "private_marginals"),
-    *("preconditioned_gd", "subsample_aggregate", "sufficient_statistics"),
-}
 
 
 def settings(name):
@@ -135,16 +113,6 @@ def test_the_same_bits_as_without_a_replay():
         np.testing.assert_allclose(
             np.asarray(followed.weights), plain.weights, rtol=1e-9, atol=1e-12, err_msg=name
         )
-
-
-@pytest.mark.parametrize("name", sorted(ADDITIVE | OTHER))
-def test_which_mechanisms_are_additive(name):
-    """A mechanism without additive noise never has a finding that its statement holds."""
-    outcomes = {each.finding for _, _, each, _ in replay.on_general_pairs(name, EPSILON, DELTA)}
-    if name in ADDITIVE:
-        assert replay.HOLDS in outcomes and replay.CHOICE not in outcomes
-    else:
-        assert replay.HOLDS not in outcomes
 
 
 @pytest.mark.parametrize(

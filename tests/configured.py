@@ -1,4 +1,4 @@
-"""The project's configuration as tests ask for it, loaded once in a process. They change none of it."""
+"""The project's configuration, loaded once per process. Tests must not change it."""
 
 from functools import cache
 
@@ -19,6 +19,6 @@ def configured(*overlays):
 
 
 def changed(name, **settings):
-    """One experiment's (and its readings'), by name, with settings of its own."""
-    given = {"seed": 1, "experiments": [name], "settings": {name: settings} if settings else {}}
-    return config.load(given, only=sources.concerned({name}))[1]
+    """{name: experiment} for one experiment and its readings, with changed settings."""
+    arguments = {"seed": 1, "experiments": [name], "settings": {name: settings} if settings else {}}
+    return config.load(arguments, only=sources.concerned({name}))[1]

@@ -18,7 +18,7 @@ resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 def pytest_configure(config):
     """Tests use paths relative to the project's folder, wherever pytest is started."""
-    if "DP_MECHANISMS" in os.environ:  # a study's, which tests its mechanisms from its own folder
+    if "DP_MECHANISMS" in os.environ:  # set by a study for its own mechanisms
         os.environ["DP_MECHANISMS"] = str(Path(os.environ["DP_MECHANISMS"]).resolve())
     os.chdir(config.rootpath)
 
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_make_parametrize_id(val, argname):
-    """A test's id names bytes instead of holding them: compressed ones hold the time."""
+    """A test's id has the argument's name in place of bytes: compressed bytes depend on the time."""
     return argname if isinstance(val, bytes) else None
 
 

@@ -1,4 +1,4 @@
-"""Copies of the project, and Snakemake run in them as a user would."""
+"""Makes copies of the project, and runs Snakemake in them as a user would."""
 
 import base64
 import os
@@ -47,7 +47,7 @@ class Project:
         return cls(folder)
 
     def duplicate(self, folder):
-        """A second copy, with everything that runs of this one have made, Snakemake's records included."""
+        """A second copy, with everything that runs have made here, Snakemake's records included."""
         shutil.copytree(self.folder, folder, symlinks=True)
         return Project(folder)
 
@@ -65,15 +65,14 @@ class Project:
         self.write(path, text.replace(old, new))
 
     def start(self, *arguments, capture=None, program=("-m", "snakemake")):
-        """Start Snakemake, or another Python program, in a process group of its own.
-
-        capture: a folder in which its jobs write down what they import.
+        """Start Snakemake, or another Python program, in its own process group. capture: a folder in
+        which its jobs record what they import.
         """
         environment = os.environ | ENVIRONMENT
         if capture:
             environment |= {"CAPTURE": str(capture), "PYTHONPATH": str(CAPTURE), "DP_FORK": "0"}
         environment |= self.environment
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # to compile everything takes seconds
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling everything takes seconds
         process = subprocess.Popen(
             [sys.executable, *program, *map(str, arguments)],
             cwd=self.folder,
@@ -93,7 +92,10 @@ class Project:
                 self.kill(process)
 
     def finish(self, process, ok=True, timeout=600):
-        """What a process prints. Fails the test unless it ends as expected (None: in either way)."""
+        """The output of a process.
+
+        Fails the test unless it ends as expected (None: any exit status).
+        """
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -135,7 +137,7 @@ class Project:
             time.sleep(0.02)
 
     def incomplete(self):
-        """Paths of the files that Snakemake takes for incomplete: their jobs still run, or were killed."""
+        """Paths of the files that Snakemake considers incomplete: their jobs still run, or were killed."""
         marks = [p for p in (self / ".snakemake/incomplete").glob("*") if p.is_file()]
         return [base64.b64decode(mark.name).decode() for mark in marks]
 

@@ -1,11 +1,11 @@
-"""How fast Snakemake hands out jobs, if the default run had more cores than this machine.
+"""How fast Snakemake would start the default run's jobs on more cores than this machine has.
 
     python tests/benchmarks/dispatch.py [cores [target ...]]         # 24 and everything if not given
 
 A finished run must have left its logs in results/. In a copy of the checkout in a temporary folder, every
 job sleeps for the processor seconds that it took in that run, and writes empty files. Prints the wall-clock
-time, and two times that no scheduler can beat: the longest chain of jobs, and the seconds of all jobs over
-the cores. The ratio to the larger of them should be at most 1.5.
+time, and two lower bounds for any scheduler: the longest chain of jobs, and the seconds of all jobs
+divided by the cores. The ratio to the larger bound should be at most 1.5.
 """
 
 import inspect
@@ -30,7 +30,10 @@ run_shell = shell.__new__
 
 
 class StandIns:
-    """Sleeping jobs. ends: file -> seconds of the longest chain that ends with it."""
+    """Replaces every job by a sleep.
+
+    `ends` maps a file to the seconds of the longest chain of jobs that ends with it.
+    """
 
     def __init__(self):
         self.ends, self.work, self.unknown, self.lock = {}, 0.0, 0, threading.Lock()

@@ -2,11 +2,12 @@
 
     python tests/benchmarks/estimators.py [fits]                2 minutes
 
-Rows are simulated, with public bounds of -1 and 1. Classes have five columns and stand beside diffprivlib's
-LogisticRegression, with its own strength of regularisation. Numbers have one column, since OpenDP's
-LinearRegression takes no more. Each fit is on rows of its own; errors are on 50,000 others. Ours is a
-release: its noise is drawn on a lattice, it is written to a book, and it has intervals. Theirs is a fit in
-floating point. Every guarantee is for neighbours that replace a record; ours has delta = 1e-6, theirs 0.
+Rows are simulated, with public bounds of -1 and 1. Classification uses five columns and is compared
+with diffprivlib's LogisticRegression at its default regularisation. Regression uses one column, since
+OpenDP's LinearRegression takes no more. Each fit has its own rows, and errors are measured on 50,000
+others. Ours is a release: its noise is drawn on a lattice, it is written to a budget book, and it has
+intervals. Theirs is a fit in floating point. Every guarantee is for neighbours that replace a record;
+ours has delta = 1e-6, theirs 0.
 
 The others need the environment of `peers.py` (envs/peers.txt). Without it, ours stands alone.
 """
@@ -53,7 +54,10 @@ def error(task, weights, intercept, d):
 
 
 def ours(task, X, y, epsilon):
-    """(weights, intercept) of a release, in a book that is thrown away. No epsilon: least loss."""
+    """(weights, intercept) of a release, in a temporary budget book.
+
+    Without an epsilon: of the minimiser.
+    """
     sys.path.insert(0, str(ROOT / "scripts"))
     from sklearn.linear_model import LinearRegression, LogisticRegression
 

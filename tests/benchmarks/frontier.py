@@ -1,13 +1,12 @@
-"""The frontier's mechanisms beside textbook programs and beside the least arithmetic, 24 releases at once.
+"""Times 24 releases of each frontier mechanism, of textbook programs, and of the least arithmetic.
 
     python tests/benchmarks/frontier.py [mechanism ...]         3 minutes
 
-All have the same rows (20,000 x 10, norms at most 1), epsilon 1, delta 1e-6 and one thread, and take turns
-in one run. Seconds are the processor's, per release, as medians. The textbook makes one release after
-the other from the source's formulas, in numpy and scipy, since no library has most of these mechanisms
-(Opacus, diffprivlib and jax-privacy are in peers.py). The floor is the arithmetic that 24 releases need at
-least: matrix products, exponentials if there are any, and the solution of linear systems. Prints a
-table.
+All have the same rows (20,000 x 10, norms at most 1), epsilon 1, delta 1e-6 and one thread, and take
+turns in one run. The table gives median processor seconds per release. The textbook makes one release
+after the other from the source's formulas, in numpy and scipy, since no library has most of these
+mechanisms (Opacus, diffprivlib and jax-privacy are in peers.py). The floor is the arithmetic that 24
+releases need at least: matrix products, exponentials, and the solution of linear systems. Prints a table.
 """
 
 import os
@@ -138,7 +137,10 @@ def sufficient(X, y, p, rng):
 
 
 def deep(X, y, p, rng):
-    """One least-squares fit after the other. The depths are computed as in the source."""
+    """Fits the parts one after the other by least squares.
+
+    The depths are computed as in the source.
+    """
     m = p["models"]
     parts = np.array_split(rng.permutation(N)[: m * (N // m)], m)
     points = np.array([np.linalg.lstsq(X[part], y[part], rcond=None)[0] for part in parts])
@@ -172,7 +174,7 @@ def floor_of_models(X, y, models):
 
 
 def floor_of_batches(X, y, steps, sampling):
-    """Every draw has its own batches, drawn by their gaps and read row by row."""
+    """Every draw has its own batches: it draws the gaps between rows, and reads row by row."""
     rng = np.random.default_rng(0)
     for _ in range(steps):
         for _, rows, _ in poisson.batches(N, DRAWS, sampling, rng):
@@ -232,8 +234,8 @@ def passes(info):
 
 def processor(call):
     start = time.process_time()
-    found = call()
-    return time.process_time() - start, found
+    result = call()
+    return time.process_time() - start, result
 
 
 def main():
@@ -245,11 +247,11 @@ def main():
             continue
         y = targets if numbers else labels
         ours, peers, floors = [], [], []
-        for turn in range(TURNS + 1):  # the first fills caches
+        for turn in range(TURNS + 1):  # the first call fills caches
             rng = np.random.default_rng(turn)
-            given = {"epsilon": EPSILON, "delta": DELTA, **settings}
+            arguments = {"epsilon": EPSILON, "delta": DELTA, **settings}
             used, release = processor(
-                lambda: MECHANISMS[name].release(X, y, restarts=DRAWS, rng=rng, **given)  # noqa: B023
+                lambda: MECHANISMS[name].release(X, y, restarts=DRAWS, rng=rng, **arguments)  # noqa: B023
             )
             ours.append(used / DRAWS)
             peers.append(processor(lambda: textbook(X, y.astype(float), its, rng))[0])  # noqa: B023

@@ -7,10 +7,10 @@ rows take ten times as much, and 13 GB of memory to simulate them.
 
 Prepares simulated data. Then fits and runs objective perturbation (epsilon 0.1, lambda
 0.01, 50 restarts) with the jobs' own scripts and the arguments that their rules give, each in its own
-process with one thread. A size n counts training rows; the file has a third more, as test rows. Jobs
-on few rows make many simulations. Every job thus works on a million rows or more, and the start of its
-process matters little. Of a few runs the least time counts, less that of runs on 100 rows, which measure
-the start. Prints a table and writes results/benchmarks/growth.csv:
+process with one thread. A size n counts training rows; the file has a third more, as test rows. Jobs on
+few rows make many simulations. So every job works on a million rows or more, and the start of its
+process matters little. The time is the shortest of a few runs, less that of runs on 100 rows, which
+measure the start. Prints a table and writes results/benchmarks/growth.csv:
 
     seconds            processor seconds of the run job per simulation
     passes             passes over the training rows that the solver takes, averaged over the restarts
@@ -58,13 +58,18 @@ def job(script, *arguments):
 
 
 def least(costs):
-    """The least seconds (which other work disturbs least) and the most memory of several runs of a job."""
+    """The shortest time, which other work disturbs least, and the largest memory of several runs of
+    a job.
+    """
     seconds, memory = zip(*costs, strict=True)
     return min(seconds), max(memory)
 
 
 def jobs(folder, n, columns, simulations, runs):
-    """Prepare data for n training rows, fit and run. Costs of fit and run, the file's size, passes."""
+    """Prepares data for n training rows, fits and runs.
+
+    Returns the costs of both, the file's size and the passes.
+    """
     rows = next(rows for rows in range(4 * n // 3, 2 * n) if rows - rows // 4 == n)
     npz, meta, fit = (folder / f"{n}{suffix}" for suffix in (".npz", ".json", ".fit.npz"))
     entry = {
@@ -79,9 +84,9 @@ def jobs(folder, n, columns, simulations, runs):
     common += ["--method", "objective_perturbation", "--mechanism", "objective_perturbation"]
     common += ["--epsilon", EPSILON, "--restarts", RESTARTS, "--fit", fit]
     ran = least([job("run.py", *common, "--out", folder / f"{n}.csv") for _ in range(runs)])
-    found = npz.stat().st_size, passes(npz, fit, n, columns)
+    result = npz.stat().st_size, passes(npz, fit, n, columns)
     npz.unlink()
-    return fitted, ran, *found
+    return fitted, ran, *result
 
 
 def passes(npz, fit, n, columns):

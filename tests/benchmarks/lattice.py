@@ -1,12 +1,13 @@
-"""Releases whose guarantee holds in floating point, beside the float mechanism's; and parsing.
+"""Times releases on a lattice, whose guarantee holds on a real machine, the float mechanisms, and
+parsing.
 
     python tests/benchmarks/lattice.py                      1 minute
 
-The releases are those of `noise_aware_logistic` by rule, with a Hessian and scores, and of plain objective
-perturbation, at epsilon 1 and delta 1e-6, one thread, in processor seconds. Rows are simulated. The
-float mechanism has the same settings, and its default tolerance. Parsing is that of lines of text with ten
-and with twenty numbers. Prints a table. The exit status is 1 beyond a limit: 2 s for 20,000 x 20, 90 s for
-1,000,000 x 50.
+The releases are those of `noise_aware_logistic` by rule, with a Hessian and scores, and of plain
+objective perturbation. They have epsilon 1, delta 1e-6 and one thread, and times are processor seconds.
+Rows are simulated. The float mechanism has the same settings, and its default tolerance. Parsing reads
+lines of text with ten and with twenty numbers. Prints a table. The exit status is 1 if a release
+exceeds its limit: 2 s for 20,000 x 20, 90 s for 1,000,000 x 50.
 """
 
 import os
@@ -43,8 +44,8 @@ def simulated(n, d):
 
 def timed(function, *arguments, **named):
     start = time.process_time()
-    found = function(*arguments, **named)
-    return time.process_time() - start, found
+    result = function(*arguments, **named)
+    return time.process_time() - start, result
 
 
 def floats(X, y, plan, robust):
@@ -73,7 +74,7 @@ def draw_all(plan):
 
 
 def main():
-    models.noise_aware_logistic(10, 2, 1.0, 1e-6)  # what is imported on first use is not counted
+    models.noise_aware_logistic(10, 2, 1.0, 1e-6)  # imports on first use are not counted
     print("rows       columns  release       tau      s on a lattice  of that draws  s in floats")
     late = False
     for (n, d), limit in SIZES.items():

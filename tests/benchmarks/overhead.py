@@ -38,8 +38,8 @@ def main():
         wall = time.perf_counter() - start
         if code:
             sys.exit((project / "log").read_text()[-2000:])
-        found = [cost.read(log) for log in (project / "results").rglob("*.log")]
-    jobs = [one.cpu for one in found if one]
+        results = [cost.read(log) for log in (project / "results").rglob("*.log")]
+    jobs = [one.cpu for one in results if one]
     used = resource.getrusage(resource.RUSAGE_CHILDREN)  # without forks
     snakemake = used.ru_utime + used.ru_stime
     rows = {

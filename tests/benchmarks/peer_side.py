@@ -160,15 +160,15 @@ NEEDS = {
 
 def about():
     """Task -> versions of what it needs, or the reason why it cannot run."""
-    found = {}
+    results = {}
     for task, names in NEEDS.items():
         try:
             modules = [importlib.import_module(name) for name in names]
         except ImportError as error:
-            found[task] = {"missing": str(error)}
+            results[task] = {"missing": str(error)}
         else:
-            found[task] = {"versions": {m.__name__: m.__version__ for m in modules}}
-    return found
+            results[task] = {"versions": {m.__name__: m.__version__ for m in modules}}
+    return results
 
 
 def main():

@@ -1,4 +1,4 @@
-"""Processor seconds of this workflow, of other libraries, and of the least arithmetic.
+"""Compares processor seconds of this workflow, of other libraries, and of the least arithmetic.
 
     python tests/benchmarks/peers.py [repetitions]        2 minutes
 
@@ -13,9 +13,9 @@ similar spectrum are simulated. To prepare them:
     snakemake --cores 1 --configfile config/real.yaml -- results/data/mnist_4_9.npz
 
 All programs have one thread and the same rows. Programs that are compared take turns in one run, and
-medians count. Prints a table and writes results/benchmarks/peers.csv. Seconds are the processor's, per
-unit. The ratio is the peer's seconds over ours (below 1 for floor, least and reading: we need more).
-Units are:
+the table has medians. Prints a table and writes results/benchmarks/peers.csv. Seconds are the
+processor's, per unit. The ratio is the peer's seconds divided by ours. For floor, least and reading it
+is below 1, since we need more. Units are:
 
     fit       one minimiser, certified: gradient norm at most 1e-9. Peers are given that as their own
               tolerance; the norm that they reach stands beside, except of private results, which hide it
@@ -150,8 +150,8 @@ def timed(function, units, repeat=1):
     def call():
         start = time.process_time()
         for _ in range(repeat):
-            found = function()
-        return {"seconds": time.process_time() - start, "units": units * repeat} | (found or {})
+            result = function()
+        return {"seconds": time.process_time() - start, "units": units * repeat} | (result or {})
 
     return call
 
@@ -161,9 +161,9 @@ def measure(calls, repetitions):
     seconds, returned = {name: [] for name in calls}, {}
     for turn in range(repetitions + 1):
         for name, call in calls.items():
-            found = returned[name] = call()
+            result = returned[name] = call()
             if turn:
-                seconds[name].append(found["seconds"] / found["units"])
+                seconds[name].append(result["seconds"] / result["units"])
     return {name: returned[name] | {"seconds": statistics.median(seconds[name])} for name in calls}
 
 
@@ -225,10 +225,10 @@ def private_fits(X, y, peers, repetitions):
 
         def release(epsilon=epsilon):
             rng = np.random.default_rng(1)
-            found = mechanism.release(
+            measured = mechanism.release(
                 X, y, epsilon=epsilon, lam=LAMBDA, restarts=restarts, rng=rng, tolerance=TOLERANCE
             )
-            return certified({"status": found.status, **found.info})
+            return certified({"status": measured.status, **measured.info})
 
         # the same problems as in `release`, to count the passes that they take
         plan = mechanism.plan(n, d, epsilon=epsilon, lam=LAMBDA, tolerance=TOLERANCE)
@@ -243,20 +243,20 @@ def private_fits(X, y, peers, repetitions):
             "diffprivlib", "diffprivlib",
             problem="narrow", epsilon=epsilon, lam=LAMBDA, repetitions=10, seed=1,
         )  # fmt: skip
-        found = measure(calls, repetitions)
+        measured = measure(calls, repetitions)
         line = {
             "task": f"private fit, epsilon {epsilon}",
             "size": f"{n} x {d}",
             "unit": "fit",
             "ours": f"{restarts} restarts",
-            **ours(found["ours"]),
+            **ours(measured["ours"]),
         }
-        if "diffprivlib" in found:
+        if "diffprivlib" in measured:
             peer = {"versions": peers.versions("diffprivlib")}
-            yield line | versus("diffprivlib", found["diffprivlib"] | peer)
-        name = min(solvers, key=lambda name: found[name]["seconds"])
-        yield line | versus(f"scikit-learn, {name}", found[name] | {"versions": SKLEARN})
-        least = found["floor"]["seconds"] * passes
+            yield line | versus("diffprivlib", measured["diffprivlib"] | peer)
+        name = min(solvers, key=lambda name: measured[name]["seconds"])
+        yield line | versus(f"scikit-learn, {name}", measured[name] | {"versions": SKLEARN})
+        least = measured["floor"]["seconds"] * passes
         yield line | versus(f"floor, {passes:.2f} passes", {"seconds": least, "versions": ""})
 
 
@@ -282,10 +282,10 @@ def wide_fits(what, X, y, repetitions):
         norms = []
         for size in sizes:
             rng = np.random.default_rng(1)
-            found = mechanism.release(
+            measured = mechanism.release(
                 X[:size], y[:size], epsilon=1.0, lam=LAMBDA, restarts=restarts, rng=rng
             )
-            norms.append(certified({"status": found.status, **found.info})["gradient_norm"])
+            norms.append(certified({"status": measured.status, **measured.info})["gradient_norm"])
         return {"gradient_norm": max(norms)}
 
     calls = {
@@ -293,7 +293,7 @@ def wide_fits(what, X, y, repetitions):
         "alone": timed(alone, len(sizes)),
         "together": timed(together, len(sizes) * restarts),
     } | {name: timed(scikit_learn(X, y, name, sizes), len(sizes)) for name in solvers}
-    found = measure(calls, repetitions)
+    measured = measure(calls, repetitions)
     names = {"nested": "each near last", "alone": "each alone", "together": f"{restarts} restarts"}
     for key, how in names.items():
         line = {
@@ -301,10 +301,10 @@ def wide_fits(what, X, y, repetitions):
             "size": f"{sizes[0]}..{len(X)} x {X.shape[1]}",
             "unit": "fit",
             "ours": how,
-            **ours(found[key]),
+            **ours(measured[key]),
         }
         for name in solvers:
-            yield line | versus(f"scikit-learn, {name}", found[name] | {"versions": SKLEARN})
+            yield line | versus(f"scikit-learn, {name}", measured[name] | {"versions": SKLEARN})
 
 
 # ---- descents
@@ -412,26 +412,28 @@ def descents(problems, peers, repetitions):
                 for call, more in ("reading", False), ("least", True):
                     each = poisson_reading(X, options["sampling"], simulations, more)
                     calls[call] = timed(each, simulations, 20)
-            found = measure(calls, repetitions)
+            measured = measure(calls, repetitions)
             line = {
                 "task": task,
                 "size": f"{n} x {d}",
                 "unit": "step",
                 "ours": f"{simulations} simulations",
-                **ours(found["ours"]),
+                **ours(measured["ours"]),
                 "error": float(np.mean(error_rate(once.weights, X, y))),
             }
-            if "jax-privacy" in found:
+            if "jax-privacy" in measured:
                 peer = {"versions": peers.versions("jax-privacy")}
-                yield line | versus("jax-privacy", found["jax-privacy"] | peer)
-            if "loop" in found:
-                yield line | versus("loop", found["loop"] | {"versions": f"numpy {np.__version__}"})
+                yield line | versus("jax-privacy", measured["jax-privacy"] | peer)
+            if "loop" in measured:
+                yield line | versus(
+                    "loop", measured["loop"] | {"versions": f"numpy {np.__version__}"}
+                )
             for call, what in LIMITS.items():
-                if call in found:
-                    yield line | versus(what, found[call] | {"versions": ""})
-            if "Opacus" in found:
+                if call in measured:
+                    yield line | versus(what, measured[call] | {"versions": ""})
+            if "Opacus" in measured:
                 peer = {"versions": peers.versions("opacus")}
-                yield line | versus("Opacus", found["Opacus"] | peer)
+                yield line | versus("Opacus", measured["Opacus"] | peer)
 
 
 # ---- audits

@@ -1,4 +1,4 @@
-"""How the workflow grows: an experiment of 20,000 cells, planned and aggregated.
+"""Measures how the workflow scales: it plans and aggregates an experiment of 20,000 cells.
 
     python tests/benchmarks/scale.py [cells]
 
@@ -33,7 +33,7 @@ DRAWS = (5, 50)  # folds and restarts of a run file
 
 
 def experiment(cells):
-    """cm08 with two methods at ten sizes, and enough epsilons for so many cells."""
+    """cm08 with two methods at ten sizes, and as many epsilons as so many cells need."""
     epsilons = [round(0.001 * (k + 1), 3) for k in range(cells // 20)]
     sizes = [1000 * (k + 1) for k in range(10)]
     return {

@@ -1,4 +1,7 @@
-"""A throw-away Slurm for the tests of this folder. If none can be started, they are skipped and say why."""
+"""Starts a temporary Slurm for the tests of this folder.
+
+If that fails, they are skipped and say why.
+"""
 
 import shutil
 

@@ -1,6 +1,5 @@
-"""A throw-away Slurm of one machine, on loopback only, without systemd, cgroups or a database.
-
-Jobs go to the node n1, but those of the partition `pair` go to n1 and n2.
+"""A temporary Slurm on one machine, on loopback only, without systemd, cgroups or a database. Jobs go
+to the node n1; those of the partition `pair` go to n1 and n2.
 """
 
 import os
@@ -31,7 +30,7 @@ def missing():
     conf = ETC / "slurm.conf"
     if conf.exists() and not conf.is_symlink():
         return f"{conf} belongs to a real Slurm"
-    if conf.exists():  # of another test, which is running or was killed
+    if conf.exists():  # a Slurm of another test, which is running or was killed
         ping = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, check=False)
         if "is UP" in ping.stdout:
             return f"another test's Slurm is running ({conf.readlink()})"
@@ -111,7 +110,7 @@ class Slurm:
 
     @contextmanager
     def resumed(self):
-        """Meanwhile drained nodes are put back into service, as an administrator does.
+        """Waits, and meanwhile puts drained nodes back into service, as an administrator does.
 
         A killed controller forgets its last seconds. If it then gives a job a number that a node already
         knows, Slurm drains the node ("Duplicate jobid").
@@ -161,12 +160,12 @@ class Slurm:
             Path("/etc/hosts").write_text(self.hosts)
 
     def processes(self, node=None):
-        """Numbers of the processes of a node's jobs, or of all jobs.
+        """Process ids of a node's jobs, or of all jobs.
 
         Their environment tells which they are: without cgroups, a job's grandchildren can outlive it.
         """
         marker = f"SLURMD_NODENAME={node}" if node else f"SLURM_CONF={self.conf}"
-        found = []
+        numbers = []
         for process in Path("/proc").iterdir():
             if process.name.isdigit() and int(process.name) != os.getpid():
                 try:
@@ -176,8 +175,8 @@ class Slurm:
                 if marker.encode() in variables and any(
                     v.startswith(b"SLURM_JOB_ID=") for v in variables
                 ):
-                    found.append(int(process.name))
-        return found
+                    numbers.append(int(process.name))
+        return numbers
 
     @staticmethod
     def _kill(processes):
@@ -209,7 +208,9 @@ class Slurm:
             time.sleep(0.2)
 
     def _resolve_to_loopback(self):
-        """NoInAddrAny binds to what the host name resolves to: loopback, in place (a bind mount)."""
+        """Makes the host name resolve to loopback by a bind mount, since NoInAddrAny binds to that
+        address.
+        """
         try:
             addresses = {a[4][0] for a in socket.getaddrinfo(self.host, None, socket.AF_INET)}
         except socket.gaierror:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Stand-ins for the commands of LSF, Slurm and Grid Engine: they refuse what the real ones would refuse,
-write down what they are given, and run the job.
+"""Stand-ins for the commands of LSF, Slurm and Grid Engine. They refuse what the real commands refuse,
+record their arguments, and run the job.
 
 Tests link this file under the commands' names. The folder STANDINS gets `calls.jsonl`, one line per call,
 and for every job a folder `jobs/<id>` with its process id, its name, its working folder and its exit code.
@@ -80,30 +80,30 @@ def kill(numbers):
 
 def options(words, valued, flags=()):
     """({option: [values]}, the words after them). An option is two words, or one with =."""
-    found = {}
+    values = {}
     words = list(words)
     while words and words[0].startswith("-"):
         name, joined, value = words.pop(0).partition("=")
         if name in flags:
-            found[name] = []
+            values[name] = []
         elif name in valued:
-            found.setdefault(name, []).append(value if joined else words.pop(0))
+            values.setdefault(name, []).append(value if joined else words.pop(0))
         else:
             refuse(f"unknown option {name}")
-    return found, words
+    return values, words
 
 
 def bsub(words):
     valued = ("-J", "-o", "-e", "-env", "-P", "-q", "-W", "-n", "-R", "-cwd")
-    found, command = options(words, valued)
+    values, command = options(words, valued)
     if len(command) != 1:
         refuse("one command expected")
-    whole(found["-n"][0], "-n")
-    whole(found["-W"][0], "-W (minutes)")
-    if "span[hosts=1]" not in found["-R"]:
+    whole(values["-n"][0], "-n")
+    whole(values["-W"][0], "-W (minutes)")
+    if "span[hosts=1]" not in values["-R"]:
         refuse("the job's threads must share a host")
-    number = start(command[0], found["-J"][0], found["-cwd"][0], found["-o"][0])
-    print(f"Job <{number}> is submitted to queue <{found.get('-q', ['normal'])[0]}>.")
+    number = start(command[0], values["-J"][0], values["-cwd"][0], values["-o"][0])
+    print(f"Job <{number}> is submitted to queue <{values.get('-q', ['normal'])[0]}>.")
 
 
 def bjobs(words):
@@ -134,22 +134,22 @@ def lsclusters(words):
 
 
 def sbatch(words):
-    found, script = options(words, SBATCH, flags=("--parsable", "--no-requeue"))
-    if "--parsable" not in found or len(script) != 1:
+    values, script = options(words, SBATCH, flags=("--parsable", "--no-requeue"))
+    if "--parsable" not in values or len(script) != 1:
         refuse("--parsable and one script expected")
     for name in ("--cpus-per-task", "--mem", "--time"):
-        whole(found[name][0], name)
-    output = found["--output"][0].replace("%j", "job")
-    print(start(f"sh {script[0]}", found["--job-name"][0], Path.cwd(), output))
+        whole(values[name][0], name)
+    output = values["--output"][0].replace("%j", "job")
+    print(start(f"sh {script[0]}", values["--job-name"][0], Path.cwd(), output))
 
 
 def squeue(words):
     states = {None: "RUNNING", 0: "COMPLETED"}
     if words[:5] == ["-h", "-t", "all", "-o", "%T"] and words[5] == "-j":
-        found = [states.get(job[3], "FAILED") for job in jobs() if job[0] == words[6]]
-        if not found:
+        matching = [states.get(job[3], "FAILED") for job in jobs() if job[0] == words[6]]
+        if not matching:
             refuse("error: Invalid job id specified")
-        print(found[0])
+        print(matching[0])
     elif words == ["--noheader", "--me", "--format=%A|%j|%Z"]:
         for number, name, folder, code in jobs():
             if code is None:
@@ -159,14 +159,14 @@ def squeue(words):
 
 
 def qsub(words):
-    found, script = options(words, ("-b", "-j", "-pe", "-l", "-o", "-N"), flags=("-terse", "-cwd"))
+    values, script = options(words, ("-b", "-j", "-pe", "-l", "-o", "-N"), flags=("-terse", "-cwd"))
     # -pe takes the environment's name and the number of slots.
     whole(script[0], "slots")
     more, script = options(script[1:], ("-l",))
     limits = dict(limit.split("=") for limit in more["-l"])
     whole(limits["h_rt"], "h_rt (seconds)")
     whole(limits["h_vmem"].removesuffix("M"), "h_vmem")
-    if not {"-terse", "-cwd"} <= set(found) or found["-b"] != ["n"] or len(script) != 1:
+    if not {"-terse", "-cwd"} <= set(values) or values["-b"] != ["n"] or len(script) != 1:
         refuse("-terse, -cwd, -b n and one script expected")
     print(start(f"sh {script[0]}", "qsub", Path.cwd(), ROOT / "output"))
 

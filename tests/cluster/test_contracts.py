@@ -18,7 +18,7 @@ RESULTS = "results/cm08/results.csv"
 
 @pytest.fixture
 def project(edited, tmp_path):
-    """A copy in which only the cells, and what depends on them, are still to be made."""
+    """A copy in which data and fits have been made, but no cell and nothing that depends on one."""
     commands = tmp_path / "commands"
     commands.mkdir()
     edited.commands = commands
@@ -50,7 +50,9 @@ def after(words, option):
 
 @pytest.mark.parametrize(("unit", "per_mb"), [("MB", 1), ("KB", 1024)])
 def test_lsf(project, unit, per_mb):
-    """Queue, project, minutes and memory are given as the cluster wants them: in its unit, per slot."""
+    """Submissions state queue, project, minutes and memory as the cluster wants them: in its unit,
+    per slot.
+    """
     if unit == "KB":  # one job shows it as well as two
         project.snakemake(*TINY, "--until", "run", "--", RESULTS)
     install(project, "bsub", "bjobs", "bkill", "badmin", "lsclusters", "bhist")
@@ -68,18 +70,21 @@ def test_lsf(project, unit, per_mb):
     assert (project / RESULTS).read_bytes() == project.expected
     submitted = calls(project, "bsub")
     assert len(submitted) == (1 if unit == "KB" else 2)  # the cells, and the aggregate
-    asked = [int(mb) for mb in re.findall(r"resources: .*\bmem_mb=(\d+)", output)]
+    megabytes = [int(mb) for mb in re.findall(r"resources: .*\bmem_mb=(\d+)", output)]
     for words in submitted:
         assert after(words, "-q") == "short"
         assert after(words, "-P") == "privacy"
         assert 0 < int(after(words, "-W")) < 24 * 60
         (memory,) = re.findall(r"rusage\[mem=([\d.]+)\]", " ".join(words))
         total = float(memory) * int(after(words, "-n")) / per_mb
-        assert any(total == pytest.approx(n * mb) for mb in asked for n in (1, 2)), (total, asked)
+        assert any(total == pytest.approx(n * mb) for mb in megabytes for n in (1, 2)), (
+            total,
+            megabytes,
+        )
 
 
 def test_recovery_on_lsf(project):
-    """The jobs that a killed run left behind, and no others, are found by their folder."""
+    """Recovery finds the jobs that a killed run left behind, and no others, by their folder."""
     install(project, "bsub", "bjobs", "bkill", "squeue")
     environment = os.environ | project.environment
     folders = [project.folder.resolve(), project.commands]
@@ -112,7 +117,7 @@ def test_recovery_on_lsf(project):
 
 
 def test_submit_command_with_a_status_command(project):
-    """`generic` with the commands of another scheduler, here those of Slurm."""
+    """The profile `generic` also works with the commands of another scheduler, here those of Slurm."""
     install(project, "sbatch", "squeue", "scancel")
     project.snakemake(
         *("--workflow-profile", "workflow/profiles/generic", *TINY),
@@ -129,7 +134,10 @@ def test_submit_command_with_a_status_command(project):
 
 
 def test_generic_as_it_is_shipped(project):
-    """Grid Engine's qsub. Without a status command, marks that jobs write show that they have ended."""
+    """As shipped, it submits by Grid Engine's qsub.
+
+    Without a status command, files that jobs write show that they have ended.
+    """
     install(project, "qsub", "qdel")
     project.snakemake(
         *("--workflow-profile", "workflow/profiles/generic", *TINY),

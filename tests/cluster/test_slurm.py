@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
-    """One experiment at toy size, from its data to its figures, with groups of jobs and a cache."""
+    """One experiment runs at toy size, from its data to its figures, with groups of jobs and a cache."""
     whole = ("--configfile", "config/smoke.yaml", "--", "wdbc")
     alone, project = fresh("alone"), on(cluster, fresh("cluster"))
     alone.snakemake(*whole, timeout=300)
@@ -33,7 +33,7 @@ def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
 
 
 def test_a_crashing_daemon_leaves_no_core_dump(cluster):
-    """Slurm raises its own limit, and that of jobs, as far as it may."""
+    """Slurm raises its own limit on core dumps, and that of its jobs, as far as it may."""
     for daemon in cluster.daemons.values():
         limits = Path(f"/proc/{daemon.pid}/limits").read_text()
         assert re.search(r"^Max core file size +0 +0 ", limits, flags=re.MULTILINE), limits
@@ -97,7 +97,8 @@ def test_killed_run_is_recovered(project, cluster, local, profile):
     assert (project / RESULTS).read_bytes() == local
     if profile is ARRAY:
         again = set(submissions(cluster, project)) - set(arrays)
-        # the missing cells as one array, the aggregate, and the guarantees if they were missing too
+        # one submission for the missing cells, one for the aggregate, and one for the guarantees if
+        # they are missing
         assert len(again) in (2, 3)
     new = {job for job in jobs(cluster, project) if job not in left}
     submitted = min(
@@ -142,8 +143,10 @@ def test_job_over_its_memory_gets_more(project, cluster):
     project.replace("workflow/rules/data.smk", "mem_mb=memory(540,", "mem_mb=memory(40,")
     output = project.snakemake(*SBATCH, *OVERLAY, "--", DATA, timeout=300)
     assert (project / DATA).exists(), output
-    asked = list(map(int, re.findall(r"\bmem_mb=(\d+)", output)))
-    assert asked == [100 * 2**k for k in range(len(asked))] and len(asked) > 1, "not resubmitted"
+    megabytes = list(map(int, re.findall(r"\bmem_mb=(\d+)", output)))
+    assert megabytes == [100 * 2**k for k in range(len(megabytes))] and len(megabytes) > 1, (
+        "not resubmitted"
+    )
     assert jobs(cluster, project, "FAILED", "OUT_OF_MEMORY")
 
 

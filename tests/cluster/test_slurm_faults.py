@@ -1,4 +1,4 @@
-"""Faults of a cluster. After each, what workflow/README.md says to do leads to the same bytes."""
+"""After each fault of a cluster, what workflow/README.md says to do leads to the same bytes."""
 
 import os
 import subprocess
@@ -31,7 +31,9 @@ def recovered(project):
 
 
 def test_the_controller_is_killed_and_comes_back(project, cluster, local):
-    """Meanwhile submissions fail and are repeated, and states are asked for until there is an answer."""
+    """While it is down, submissions fail and are repeated, and states are queried until there is an
+    answer.
+    """
     process = begun(project, cluster)
     cluster.kill_controller()
     time.sleep(8)

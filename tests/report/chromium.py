@@ -93,7 +93,7 @@ class Chromium:
 
 
 def _high(descriptor):
-    """A copy of a descriptor, above the two numbers that the browser needs for itself."""
+    """A copy of a file descriptor, above the two numbers that the browser needs."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD, 20)
     os.close(descriptor)
     return moved

@@ -1,4 +1,7 @@
-"""The files of a small run, made by hand. A cell and the data of a figure are missing on purpose."""
+"""Makes the files of a small run by hand.
+
+A cell and the data of a figure are missing on purpose.
+"""
 
 import os
 import shutil
@@ -80,11 +83,11 @@ def decided(experiment):
     frame = Gathered(experiment, {}).frame
     frame.to_csv(paths.CELLS(experiment=experiment.name), index=False)
     results.printed = list(compare(results, source, experiment.published, {}))
-    found = {"published": (COLUMNS, judged(experiment, source, results.printed))}
+    tables = {"published": (COLUMNS, judged(experiment, source, results.printed))}
     for section in statements.SECTIONS:
         rows = statements.decide(results, source, section, {})
-        found[section] = (statements.COLUMNS, rows)
-    for section, (columns, rows) in found.items():
+        tables[section] = (statements.COLUMNS, rows)
+    for section, (columns, rows) in tables.items():
         path = paths.VERDICTS(experiment=experiment.name, section=section)
         write_csv(path, columns, ([row.get(name) for name in columns] for row in rows))
     return experiment
@@ -94,10 +97,10 @@ def decided(experiment):
 def browser():
     """The path of a Chromium. If there is none, the test is skipped."""
     names = ("chromium", "chromium-browser", "google-chrome")
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-    if found is None:
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    if path is None:
         pytest.skip("no Chromium is installed (Debian: apt-get install chromium)")
-    return found
+    return path
 
 
 def answer(method, kept, **further):

@@ -1,4 +1,4 @@
-"""Cards of sources: how many printed values and claims hold, and how private their methods are."""
+"""The cards of sources say how many printed values and claims hold, and how private their methods are."""
 
 import math
 import re
@@ -20,17 +20,17 @@ def test_a_bar_has_every_row_once():
         *("not reproduced by any of 3 readings", "not tested", "not decided yet"),
         *("too wide to decide", "undecided", "not excluded"),
     ]
-    found = sources._bar([{"verdict": verdict} for verdict in verdicts])
-    assert {name: count for name, count, *_ in found} == {
+    actual = sources._bar([{"verdict": verdict} for verdict in verdicts])
+    assert {name: count for name, count, *_ in actual} == {
         **{"as stated": 2, "under a reading": 1, "not reproduced": 1, "open": 3, "not tested": 4}
     }
-    assert abs(sum(width for *_, width, _ in found) - 100) < 0.1
+    assert abs(sum(width for *_, width, _ in actual) - 100) < 0.1
 
 
 def test_a_printed_number_counts_once_and_apart_from_its_standard_deviation():
     def value(name, at, verdict, quantity="error"):
-        given = {"id": name, "comparison": "t", "published_at": at, "verdict": verdict}
-        return given | {"quantity": quantity}
+        fields = {"id": name, "comparison": "t", "published_at": at, "verdict": verdict}
+        return fields | {"quantity": quantity}
 
     rows = [
         value("t/0", "tables/t/0", "not run"),
@@ -41,8 +41,8 @@ def test_a_printed_number_counts_once_and_apart_from_its_standard_deviation():
         value("u/0", "tables/text", "reproduced") | {"comparison": "u"},
         {"id": "c-1", "verdict": "reproduced"},
     ]
-    found = [(readings.kind_of(row), row["verdict"]) for row in readings.once(rows, ["u"])]
-    assert found == [
+    results = [(readings.kind_of(row), row["verdict"]) for row in readings.once(rows, ["u"])]
+    assert results == [
         ("means", "not run"),
         ("standard deviations", "reproduced"),
         ("settings", "reproduced"),
@@ -53,23 +53,23 @@ def test_a_printed_number_counts_once_and_apart_from_its_standard_deviation():
 def test_what_holds_at_once_under_a_reading():
     def row(reading, name, holds, concerned="yes", section="published"):
         at = {"published_at": f"tables/{name}", "quantity": "error"} if "/" in name else {}
-        given = {"section": section, "reading": reading, "id": name, "holds": holds}
-        return {"published_at": "", "quantity": ""} | given | at | {"concerned": concerned}
+        fields = {"section": section, "reading": reading, "id": name, "holds": holds}
+        return {"published_at": "", "quantity": ""} | fields | at | {"concerned": concerned}
 
     rows = [
         *(row("as stated", "t/0", "yes"), row("as stated", "t/1", "no")),
         row("as stated", "c", "no", section="claims"),
-        # each number holds under some reading, but under none do both
+        # each number holds under some reading, but no reading makes both hold
         *(row("x: y", "t/0", "no"), row("x: y", "t/1", "yes")),
         row("x: y", "c", "yes", section="claims"),
-        # not concerned: as stated; nothing decided: not counted
+        # a number that no reading concerns stays as stated; one that is not decided does not count
         *(row("x: z", "t/0", "no", "no"), row("x: z", "t/1", "")),
     ]
-    found = {
+    results = {
         name: (cells["means"], cells["claims"], cells["settings"])
         for name, cells in readings.joint(rows)
     }
-    assert found == {
+    assert results == {
         "as stated": ("1 of 2", "0 of 1", "0 of 0"),
         "x: y": ("1 of 2", "1 of 1", "0 of 0"),
         "x: z": ("1 of 1", "0 of 1", "0 of 0"),
@@ -77,9 +77,8 @@ def test_what_holds_at_once_under_a_reading():
 
 
 def part(*cells, printed=()):
-    """What the report gathers about an experiment, from rows (method, claimed, proven).
-
-    printed: methods beside which the source's numbers stand, all if none is named.
+    """The report's facts about an experiment, from rows (method, claimed, proven). printed: methods
+    that have printed numbers; all, if none is named.
     """
     methods = {
         name: {"mechanism": name, "title": f"The {name}", "private": name != "plain"}
@@ -104,16 +103,18 @@ def test_privacy_says_the_worst_of_every_private_method():
 
 
 def test_a_source_answers_for_its_own_methods_alone():
-    found = part(("its", 1.0, 2.0), ("ours", 1.0, math.inf), printed=["its"])
-    assert sources.privacy([found]) == ["Less private than claimed: The its (claimed 1, proven 2)."]
+    actual = part(("its", 1.0, 2.0), ("ours", 1.0, math.inf), printed=["its"])
+    assert sources.privacy([actual]) == [
+        "Less private than claimed: The its (claimed 1, proven 2)."
+    ]
 
 
 def test_rows_that_were_prepared_by_themselves_count_against_the_preparation():
     sound = Guarantee(1.0, 1.0, 0.0, "replace-one", "noise")
-    found = part(("sound", 1.0, math.inf), ("sound", 1.0, 1.0), ("spoilt", 1.0, math.inf))
+    actual = part(("sound", 1.0, math.inf), ("sound", 1.0, 1.0), ("spoilt", 1.0, math.inf))
     reason = after_preparation(sound, ["standardise"]).reason
-    found.frame["reason"] = [reason, sound.reason, reason]
-    held, said = sources.privacy([found])
+    actual.frame["reason"] = [reason, sound.reason, reason]
+    held, said = sources.privacy([actual])
     assert held == "Proven as claimed: The sound."
     assert said == (
         "No method has a finite epsilon on rows whose preparation looked at them: standardise."
@@ -122,12 +123,12 @@ def test_rows_that_were_prepared_by_themselves_count_against_the_preparation():
 
 
 def test_another_lambda_than_the_published_one_says_nothing_about_the_source():
-    found = part(("sound", 0.1, 0.1), ("sound", 0.1, 0.3))
-    found.frame["lambda"] = [0.01, 0.0001]
-    (text,) = sources.privacy([found])
+    actual = part(("sound", 0.1, 0.1), ("sound", 0.1, 0.3))
+    actual.frame["lambda"] = [0.01, 0.0001]
+    (text,) = sources.privacy([actual])
     assert "Less private" in text and "proven 0.3" in text
-    found.experiment.values["lambda_published"] = 0.01
-    assert sources.privacy([found]) == ["Proven as claimed: The sound."]
+    actual.experiment.values["lambda_published"] = 0.01
+    assert sources.privacy([actual]) == ["Proven as claimed: The sound."]
 
 
 def test_what_nobody_has_proven_here_is_claimed_and_not_proven():
@@ -157,11 +158,11 @@ def test_a_printed_number_stands_above_ours_with_all_that_is_known():
     spread = row | {"quantity": "error, standard deviation over folds", "published": "0.0617"}
     spread |= {"ours": "0.0035", "verdict": "not reproduced by any of 7 readings"}
     other = row | {"method": "n", "ours": "0.3", "verdict": "reproduced"}
-    found = sources.cell([row, spread, other], {"m": "the method"})
-    assert (found["printed"], found["ours"]) == ("0.296 ± 0.0617", "0.0654 ± 0.0035")
-    assert found["outcome"] == "under a reading"  # of the first method, for which it counts
+    actual = sources.cell([row, spread, other], {"m": "the method"})
+    assert (actual["printed"], actual["ours"]) == ("0.296 ± 0.0617", "0.0654 ± 0.0035")
+    assert actual["outcome"] == "under a reading"  # it counts for the first method
     for said in ("the method): 0.0654", "0.06 to 0.07; reproduced if epsilon: 0.02", "(n): 0.3"):
-        assert said in found["says"]
+        assert said in actual["says"]
     assert sources.cell([row], {}, scale=100)["printed"] == "29.6"
     nothing = sources.cell([row | {"ours": "", "verdict": "not run"}], {})
     assert (nothing["ours"], nothing["outcome"]) == ("", "not tested")
@@ -201,7 +202,7 @@ def test_readings_without_a_file_are_not_shown(project):
     row |= {"section": "claims", "reading": "as_stated", "id": "c", "concerned": "yes"}
     write_csv(paths.READINGS(experiment="e"), list(row), [list((row | {"holds": "yes"}).values())])
     experiment.values["readings"] = {"row_order": {"open": "which first?", "main": "as_drawn"}}
-    found = readings.shown(experiment)
-    assert found["open"] == [("row order", "which first?", "as drawn")]
-    ((reading, cells),) = found["joint"]
+    actual = readings.shown(experiment)
+    assert actual["open"] == [("row order", "which first?", "as drawn")]
+    ((reading, cells),) = actual["joint"]
     assert reading == "as stated" and cells["claims"] == "1 of 1"

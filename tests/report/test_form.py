@@ -17,9 +17,10 @@ from study import paths
 from study.configuration.experiment import data_path
 from study.jobs.files import write_csv, write_json
 
-# Data set: its columns. Those of one task are far apart, so that only the nearest has a word.
+# Data set -> number of columns. Those of one task are far apart, so that only the nearest counts.
 COLUMNS = {"small": 5, "middle": 100, "wide": 2000, "income": 8, "bills": 400}
-# (task, data set, rows, epsilon, adjacency): methods that are not beaten, and what they keep.
+# (task, data set, rows, epsilon, adjacency) -> methods that no other beats, and the share of the
+# gain they keep.
 RECORDED = {
     ("classes", "small", 500, "0.1", "replace-one"): {"output": 0.31},
     ("classes", "small", 500, "4", "replace-one"): {"newton": 0.93, "objective": 0.92},
@@ -43,7 +44,7 @@ def write_recommendations(recorded):
         at = {"task": task, "dataset": dataset, "train_size": size, "epsilon": epsilon}
         at |= {"adjacency": adjacency}
         rows += [answer(method, kept, **at) for method, kept in best.items()]
-        # what never is an answer: the beaten, the void, and what was selected
+        # methods that are beaten, void or selected are never an answer
         rows.append(answer("behind", 0.1, **at, standing="beaten"))
         rows.append(answer("unpaid", 0.99, **at, standing="void", why="it was not paid for"))
         rows.append(answer("selected", 0.98, **at, regime="selected and paid for"))
@@ -83,33 +84,35 @@ def ask(page, **asked):
 
 def test_the_form_knows_what_was_recorded(opened):
     for (task, dataset, size, epsilon, adjacency), best in RECORDED.items():
-        asked = {"task": task, "rows": size, "columns": COLUMNS[dataset], "epsilon": epsilon}
-        found = ask(opened, **asked, adjacency=adjacency)
-        assert [line.partition(" keeps")[0] for line in found["methods"]] == [
+        arguments = {"task": task, "rows": size, "columns": COLUMNS[dataset], "epsilon": epsilon}
+        answer = ask(opened, **arguments, adjacency=adjacency)
+        assert [line.partition(" keeps")[0] for line in answer["methods"]] == [
             f"The {method}" for method in best
         ]
-        for line, kept in zip(found["methods"], best.values(), strict=True):
+        for line, kept in zip(answer["methods"], best.values(), strict=True):
             ends = [f"{100 * (kept + by):.0f}" for by in (-0.02, 0.02)]
             assert f"about {100 * kept:.0f}\u00a0% of" in line
             assert f"({ends[0]}\u00a0% to {ends[1]}\u00a0%)" in line
-        assert found["rows"][0].startswith(f"Data {dataset}{size:,}{COLUMNS[dataset]}{epsilon}")
-        assert "Far from" not in found["text"] and "unpaid" not in found["text"]
-        assert f"rows: {size}\n" in found["lines"] and f"epsilon: {epsilon}\n" in found["lines"]
+        assert answer["rows"][0].startswith(f"Data {dataset}{size:,}{COLUMNS[dataset]}{epsilon}")
+        assert "Far from" not in answer["text"] and "unpaid" not in answer["text"]
+        assert f"rows: {size}\n" in answer["lines"] and f"epsilon: {epsilon}\n" in answer["lines"]
     assert opened.evaluate("document.documentElement.scrollWidth") <= SIZE
 
 
 def test_between_recorded_questions_the_nearer_has_more_to_say(opened):
-    # at 750 rows: 0.67 of a vote for 1,000, and 500 rows are of another data set, 20 times narrower
-    found = ask(opened, task="classes", rows=750, columns=100, epsilon=1, adjacency="replace-one")
-    assert [line.partition(" keeps")[0] for line in found["methods"]] == ["The objective"]
-    found = ask(opened, task="classes", rows=10**7, columns=100, epsilon=1, adjacency="replace-one")
-    assert "Far from every recorded comparison." in found["text"]
-    assert "The nearest has 330 times fewer rows. What follows is a guess." in found["text"]
-    assert len(found["rows"]) == 1
-    found = ask(opened, task="numbers", rows=5000, columns=400, epsilon=1, adjacency="add-remove")
-    assert found["text"] == "No comparison was recorded for this task and these neighbours."
-    found = ask(opened, rows=-3)
-    assert found["text"] == "Rows, columns and epsilon are numbers above 0."
+    # at 750 rows the data set of 1,000 has 0.67 of a vote; the one of 500 rows is 20 times narrower
+    answer = ask(opened, task="classes", rows=750, columns=100, epsilon=1, adjacency="replace-one")
+    assert [line.partition(" keeps")[0] for line in answer["methods"]] == ["The objective"]
+    answer = ask(
+        opened, task="classes", rows=10**7, columns=100, epsilon=1, adjacency="replace-one"
+    )
+    assert "Far from every recorded comparison." in answer["text"]
+    assert "The nearest has 330 times fewer rows. What follows is a guess." in answer["text"]
+    assert len(answer["rows"]) == 1
+    answer = ask(opened, task="numbers", rows=5000, columns=400, epsilon=1, adjacency="add-remove")
+    assert answer["text"] == "No comparison was recorded for this task and these neighbours."
+    answer = ask(opened, rows=-3)
+    assert answer["text"] == "Rows, columns and epsilon are numbers above 0."
 
 
 def test_several_data_sets_vote(opened):
@@ -118,15 +121,15 @@ def test_several_data_sets_vote(opened):
     write_recommendations({(at[0], name, *at[2:]): own for name, own in best.items()})
     opened.evaluate(f"""(text => {{ document.getElementById("questions").textContent = text }})(
         {json.dumps(json.dumps(_questions()))})""")
-    found = opened.evaluate(
+    actual = opened.evaluate(
         "choose(JSON.parse(document.getElementById('questions').textContent), "
         "{task: 'classes', adjacency: 'replace-one', rows: 1000, columns: 5, epsilon: 1})"
     )
     # 8 columns are 1.6 times 5, so its vote is 1 / 1.6; 100 columns are too many to be near
-    assert [near["data"] for near in found["near"]] == ["Data small", "Data income"]
-    names = [(m["title"], m["wins"]) for m in found["methods"]]
+    assert [near["data"] for near in actual["near"]] == ["Data small", "Data income"]
+    names = [(m["title"], m["wins"]) for m in actual["methods"]]
     assert names == [("The b", 2), ("The a", 1), ("The c", 1)]
-    b = found["methods"][0]
+    b = actual["methods"][0]
     assert abs(b["kept"] - (0.4 + 0.8 / 1.6) / (1 + 1 / 1.6)) < 1e-6
     assert (round(b["low"], 6), round(b["high"], 6)) == (0.38, 0.82)
 
@@ -136,7 +139,7 @@ def test_a_study_chooses_by_shipped_data_alone(project, monkeypatch):
     assert len(_questions()) == len(RECORDED) and answers.shipped() == _questions()
     monkeypatch.setattr(paths, "HOME", project / "checkout")
     page = render([], seed=1, shows={"configuration": "", "experiments": {}})
-    assert 'id="choose"' not in page  # its own results are there, and those of the checkout are not
+    assert 'id="choose"' not in page  # the page has this study's results
     assert "-- results/recommendations.csv</code> makes them." in page
     (project / "results").rename(project / "checkout_results")
     (project / "checkout").mkdir()
@@ -177,8 +180,8 @@ def test_axe_finds_no_serious_fault(theme, decided, browser, tmp_path):
             "document.querySelectorAll('details:not(.cells)').forEach(d => d.open = true)"
         )
         page.evaluate(f"{axe}; 0")
-        found = page.evaluate(
+        actual = page.evaluate(
             "axe.run().then(found => found.violations.map("
             "v => [v.impact, v.id, v.nodes.map(node => node.html.slice(0, 200))]))"
         )
-    assert not [fault for fault in found if fault[0] in ("serious", "critical")]
+    assert not [fault for fault in actual if fault[0] in ("serious", "critical")]

@@ -62,7 +62,7 @@ def test_a_missing_cell_is_a_visible_gap_and_the_rest_is_shown(experiment):
     columns, rows = gathered.cell_table()
     (gap,) = [row for row in rows if row[columns.index("status")] != "ok"]
     assert gap[columns.index("error_mean")] != gap[columns.index("error_mean")]  # NaN, no number
-    # a figure whose cells are all there is drawn without a mark
+    # a figure without missing cells has no mark
     whys = {f["name"]: f["why"] for f in gathered.figures()}
     assert whys["figure_2a"] == "not made yet"
     assert all(f["data"] for f in gathered.figures() if f["name"].startswith("figure"))
@@ -93,14 +93,14 @@ def test_every_link_image_and_id_holds(experiment):
 
 
 def test_the_verdicts_are_those_of_the_files_that_jobs_write(decided):
-    found = {row["id"]: row for row in Gathered(decided, {}).verdicts("claims")}
-    assert found["cm08-5"]["verdict"] == "reproduced"
-    lemma = found["cm08-6"]
+    results = {row["id"]: row for row in Gathered(decided, {}).verdicts("claims")}
+    assert results["cm08-5"]["verdict"] == "reproduced"
+    lemma = results["cm08-6"]
     assert lemma["verdict"] == "not tested" and "excess_risk" in lemma["decided_by"]
     path = Path(paths.VERDICTS(experiment="cm08", section="claims"))
     path.write_text(path.read_text().replace("reproduced", "as the file has it"))
-    found = {row["id"]: row for row in Gathered(decided, {}).verdicts("claims")}
-    assert found["cm08-5"]["verdict"] == "as the file has it"
+    results = {row["id"]: row for row in Gathered(decided, {}).verdicts("claims")}
+    assert results["cm08-5"]["verdict"] == "as the file has it"
 
 
 def test_text_from_results_cannot_become_markup(experiment):
@@ -138,7 +138,7 @@ def test_every_colour_can_be_read():
     ]
     assert (
         len(themes) == 3 and themes[1] == themes[2]
-    )  # light; dark by the system's setting; dark by the button
+    )  # light, dark by the system's setting, and dark by the button
 
     def luminance(colour):
         parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
@@ -262,8 +262,13 @@ def test_a_ranking_compares_only_questions_of_several_data_sets_that_methods_sha
 
 
 def known(questions, sets, not_beaten, regret):
-    found = {"questions": questions, "data_sets": sets, "not_beaten": not_beaten, "regret": regret}
-    return {f"shared_{key}": str(value) for key, value in found.items()}
+    answers_by_name = {
+        "questions": questions,
+        "data_sets": sets,
+        "not_beaten": not_beaten,
+        "regret": regret,
+    }
+    return {f"shared_{key}": str(value) for key, value in answers_by_name.items()}
 
 
 def test_toy_sizes_have_a_banner_and_no_verdict(decided):
@@ -275,7 +280,7 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
     for section in ("published", "claims"):
         judged = {row["verdict"] for row in gathered.verdicts(section)}
         shown = gathered.shown(section)
-        assert section == "published" or "reproduced" in judged  # as its file has it
+        assert section == "published" or "reproduced" in judged  # as the file states it
         # arithmetic decides two claims, which does not depend on sizes
         of_sizes = [row for row in shown if row.get("id") not in ("cm08-13", "cm08-15")]
         assert {row["verdict"] for row in of_sizes} <= {"not judged", "not run", "not tested"}
@@ -294,7 +299,7 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
     claims = dict(bars.pop("claims"))
     assert (claims.pop("as stated"), claims.pop("not reproduced")) == ("1", "1")
     assert claims.keys() == {"not tested"}
-    # of means and settings, nothing but what is not tested
+    # of means and settings, only those that are not tested are shown
     assert bars and all([name for name, _ in parts] == ["not tested"] for parts in bars.values())
     experiment.values["smaller"] = []
     page = page_of(experiment)
@@ -319,10 +324,10 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
     )
     Path("config/releases/back.yaml").write_text(asked)
     Path("config/releases/lost.yaml").write_text(asked.replace("clinic\n", "nowhere\n", 1))
-    found, lost = road.road()
-    assert found["title"] == "Who comes back", found["says"]
-    assert "3,000 rows, epsilon 1" in found["cost"]
-    (kept,) = re.findall(r"that is left: (\d+)%", " ".join(found["says"]))
+    actual, lost = road.road()
+    assert actual["title"] == "Who comes back", actual["says"]
+    assert "3,000 rows, epsilon 1" in actual["cost"]
+    (kept,) = re.findall(r"that is left: (\d+)%", " ".join(actual["says"]))
     assert 50 < int(kept) < 101
     assert lost["says"][0].startswith("No forecast: ") and not Path("clinic.book").exists()
     page = whole([])
@@ -331,7 +336,10 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
 
 
 def test_a_partial_report_judges_nothing_itself(decided):
-    """What the run has decided is shown. If a cell is missing, or newer, nothing is decided yet."""
+    """It shows what the run has decided.
+
+    If a cell is missing, or newer than the decisions, nothing is decided yet.
+    """
 
     def found(section):
         return {row["verdict"] for row in Gathered(decided, {}).verdicts(section)}
@@ -360,7 +368,9 @@ DEFAULT = read_yaml(Path(__file__).parents[2] / "config/config.yaml")
 
 
 def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided):
-    """As many figures and cells as the default run has, each as large as on this page, and its text."""
+    """The estimate takes all figures and cells of the default run, each as large as on this page,
+    and the text.
+    """
     decided.values["smaller"] = []
     text = page_of(decided)
     pictures = [len(data) for data in re.findall(r'src="data:image/webp;base64,([^"]*)"', text)]
@@ -434,8 +444,8 @@ def ledger(project):
 
 
 def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
-    found = ledgers.ledger()
-    families = {name: picture["rows"] for name, picture in found["families"]}
+    actual = ledgers.ledger()
+    families = {name: picture["rows"] for name, picture in actual["families"]}
     assert {name: [row["name"] for row in rows] for name, rows in families.items()} == {
         "Forms as their authors printed or ran them": ["Laplace per weight, as written"],
         "Noise on gradients": ["SGD, norm-Laplace noise"],
@@ -450,29 +460,32 @@ def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
     )
     assert sound["verdict"] == "consistent with the claim" and "at epsilon 1: " in sound["why"]
     assert own["verdict"] == "more than claimed by proof"
-    # on a logarithmic axis: what is claimed, below what attacks found, below what is proven
+    # on a logarithmic axis, the claim is left of what attacks show, and that is left of what is
+    # proven
     marks = dict(worst["marks"])
     assert marks["claimed"] < marks["attacked"] < marks["proven"]
     assert worst["bar"][0] == marks["claimed"] and worst["bar"][1] > 0
-    assert len(found["attacks"]) == 7
-    classes = [badge_class(row[1]) for row in found["attacks"]]
+    assert len(actual["attacks"]) == 7
+    classes = [badge_class(row[1]) for row in actual["attacks"]]
     assert classes == ["good", "good", "bad", "bad", "mild", "mild", "plain"]
-    assert found["summary"] == (
+    assert actual["summary"] == (
         "consistent with the claim (1), refutes the claim (1), more than claimed by proof (1)"
     )
 
 
 def test_places_on_an_axis():
     row = {"bar": None, "marks": {"a": 0.0, "b": 10.0, "c": math.inf}}
-    found = dots.scaled([row, {"bar": (0.1, 10.0), "marks": {}}], log=True)
-    assert dict(found["rows"][0]["marks"]) == {"a": 0.0, "b": 75.0, "c": 100.0}
-    assert [text for _, text in found["ticks"]] == ["0.1", "1", "10"]
-    found = dots.scaled([{"bar": (0, 40), "marks": {"a": 20}}], unit=" %")
-    assert found["ticks"][1] == (47.62, "20 %") and found["rows"][0]["bar"] == (0.0, 95.24)
+    actual = dots.scaled([row, {"bar": (0.1, 10.0), "marks": {}}], log=True)
+    assert dict(actual["rows"][0]["marks"]) == {"a": 0.0, "b": 75.0, "c": 100.0}
+    assert [text for _, text in actual["ticks"]] == ["0.1", "1", "10"]
+    actual = dots.scaled([{"bar": (0, 40), "marks": {"a": 20}}], unit=" %")
+    assert actual["ticks"][1] == (47.62, "20 %") and actual["rows"][0]["bar"] == (0.0, 95.24)
 
 
 def test_in_a_browser(experiment, browser, tmp_path):
-    """No console error, no request, every image is there, tables sort and filter; on a phone, too."""
+    """There is no console error and no request, images load, and tables sort and filter, also on a
+    phone.
+    """
     from chromium import Chromium
 
     lost = next(c for c in experiment.cells("learning") if c.method == "objective_perturbation")
@@ -483,7 +496,8 @@ def test_in_a_browser(experiment, browser, tmp_path):
         page.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1,
                   mobile=True)  # fmt: skip
         page.open(file.as_uri())
-        # by keyboard alone: the first stop skips the contents, and everything that scrolls can be reached
+        # by keyboard alone: the first tab stop skips the contents, and everything that scrolls can
+        # be reached
         page.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
         assert page.evaluate("document.activeElement.className") == "skip"
         stops = "[...document.querySelectorAll('.scroll, summary, th button')].every(e => e.tabIndex >= 0)"
@@ -522,14 +536,14 @@ def test_in_a_browser(experiment, browser, tmp_path):
         assert len(rows) == 2 and all("without privacy" in row for row in rows)
         page.evaluate(f"(f => {{ {typing.replace('without 10000', '')} }})({field})")
 
-        # any cell is found by words in the field above; choosing it unfolds where the cell is
+        # a search finds any cell by words; a click on it unfolds its place
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = false)")
         field = "document.querySelector('.search input')"
         typing = "f.value = 'output_perturbation 10000 0.2'; f.dispatchEvent(new Event('input'))"
         page.evaluate(f"(f => {{ {typing} }})({field})")
-        found = "[...document.querySelectorAll('.found button')]"
-        assert page.evaluate(f"{found}.length") == 2  # of two data sets
-        page.evaluate(f"{found}[0].click()")
+        buttons = "[...document.querySelectorAll('.found button')]"
+        assert page.evaluate(f"{buttons}.length") == 2  # of two data sets
+        page.evaluate(f"{buttons}[0].click()")
         chosen = page.evaluate("document.querySelector('.chosen').textContent")
         assert "output perturbation" in chosen and "10000" in chosen
         top = page.evaluate("document.querySelector('.chosen').getBoundingClientRect().top")
@@ -550,9 +564,9 @@ def test_in_a_browser(experiment, browser, tmp_path):
         assert page.named("Runtime.exceptionThrown") == []
         assert [e for e in page.named("Runtime.consoleAPICalled") if e["type"] == "error"] == []
         assert [e for e in page.named("Log.entryAdded") if e["entry"]["level"] == "error"] == []
-        asked = [e["request"]["url"] for e in page.named("Network.requestWillBeSent")]
-        assert asked and not [url for url in asked if not re.match("file:|data:", url)]
-        assert sum(url.startswith("file:") for url in asked) == 1
+        urls = [e["request"]["url"] for e in page.named("Network.requestWillBeSent")]
+        assert urls and not [url for url in urls if not re.match("file:|data:", url)]
+        assert sum(url.startswith("file:") for url in urls) == 1
 
 
 def test_without_scripts_the_page_reads_whole(experiment, browser, tmp_path):
@@ -584,5 +598,5 @@ def test_the_browser_test_sees_what_it_must_refuse(browser, tmp_path):
         page.evaluate("1")
         assert page.named("Runtime.exceptionThrown")
         assert [e for e in page.named("Runtime.consoleAPICalled") if e["type"] == "error"]
-        asked = json.dumps([e["request"]["url"] for e in page.named("Network.requestWillBeSent")])
-        assert "192.0.2.1" in asked
+        urls = json.dumps([e["request"]["url"] for e in page.named("Network.requestWillBeSent")])
+        assert "192.0.2.1" in urls

@@ -1,4 +1,4 @@
-"""The auditor: exact losses against other optimisers; lower bounds that hold, and that find faults."""
+"""Tests of the auditor: exact losses agree with other optimisers, and lower bounds hold and find faults."""
 
 import math
 from types import SimpleNamespace
@@ -31,15 +31,15 @@ from study.configuration import audits
     reference.values("objective_perturbation_1d", "epsilon", "n_lambda"),
 )
 def test_published_form_in_one_dimension(epsilon, n_lambda, expected):
-    found = audit.privacy_loss_1d("objective_perturbation_cm08", epsilon, n_lambda)
-    assert found == pytest.approx(expected, abs=5e-5)
-    assert found <= exact_epsilon(epsilon, n_lambda)
+    actual = audit.privacy_loss_1d("objective_perturbation_cm08", epsilon, n_lambda)
+    assert actual == pytest.approx(expected, abs=5e-5)
+    assert actual <= exact_epsilon(epsilon, n_lambda)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize(("epsilon", "n_lambda", "bound"), [(0.3, 0.7, 1.0), (2.0, 0.05, 2.5)])
 def test_one_dimension_against_another_optimiser(loss, epsilon, n_lambda, bound):
-    """(w, a, a') of the worst pair, by Nelder-Mead from many starts, which does not separate them."""
+    """Nelder-Mead searches (w, a, a') of the worst pair jointly, from many starts."""
     margin = get(loss)
 
     def negative(p):
@@ -55,9 +55,9 @@ def test_one_dimension_against_another_optimiser(loss, epsilon, n_lambda, bound)
                  options={"xatol": 1e-9, "fatol": 1e-12, "maxiter": 3000}).fun
         for _ in range(30)
     )  # fmt: skip
-    found = audit.privacy_loss_1d("objective_perturbation_cm08", epsilon, n_lambda, bound, loss)
-    assert found >= -best - 1e-9
-    assert found == pytest.approx(-best, abs=1e-4)
+    actual = audit.privacy_loss_1d("objective_perturbation_cm08", epsilon, n_lambda, bound, loss)
+    assert actual >= -best - 1e-9
+    assert actual == pytest.approx(-best, abs=1e-4)
 
 
 def test_half_the_grid_gives_the_same_values():
@@ -74,7 +74,7 @@ def test_repaired_form_never_exceeds_epsilon(calibration, loss):
     for epsilon in (0.05, 1.0, 8.0):
         for n_lambda in (0.01, 1.0, 100.0):
             for bound in (0.3, 1.0, 3.0):
-                found = audit.privacy_loss_1d(
+                actual = audit.privacy_loss_1d(
                     "objective_perturbation",
                     epsilon,
                     n_lambda,
@@ -82,11 +82,14 @@ def test_repaired_form_never_exceeds_epsilon(calibration, loss):
                     loss,
                     calibration=calibration,
                 )
-                assert 0 < found <= epsilon * (1 + 1e-9)
+                assert 0 < actual <= epsilon * (1 + 1e-9)
 
 
 def explicit_shift(a, b, n_lambda, pull, margin):
-    """Distance of the minimisers of `others + a` and `others + b`. The others' pull is constant."""
+    """Distance between the minimisers of `others + a` and `others + b`.
+
+    The other records' gradient sum is constant.
+    """
 
     def minimiser(record):
         return brentq(
@@ -100,7 +103,9 @@ def explicit_shift(a, b, n_lambda, pull, margin):
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("n_lambda", [0.2, 5.0, 300.0])
 def test_output_perturbation_in_one_dimension(loss, n_lambda):
-    """The largest shift of explicit minimisers, by a search over records and the others' pull."""
+    """A search over two records and the other records' gradient sum finds the largest shift of
+    explicit minimisers.
+    """
     margin = get(loss)
     shift = audit.largest_shift_1d(margin, n_lambda)
     rng = generator(42, loss, n_lambda)
@@ -184,16 +189,15 @@ def bounds(mechanism, repeats, trials, seed, pair="flipped_label", **arguments):
 
 def test_coverage_is_at_least_the_confidence():
     """Randomised response has a known epsilon. The bound exceeds it at most one time in twenty."""
-    found = bounds(Response(), 150, 1000, 43, epsilon=1.0, lam=1.0)
-    assert binomtest(int((found > 1.0).sum()), 150, 0.05, alternative="greater").pvalue > 0.01
-    assert np.median(found) > 0.6
+    lower = bounds(Response(), 150, 1000, 43, epsilon=1.0, lam=1.0)
+    assert binomtest(int((lower > 1.0).sum()), 150, 0.05, alternative="greater").pvalue > 0.01
+    assert np.median(lower) > 0.6
     assert bounds(Response(), 1, 200_000, 44, epsilon=1.0)[0] > 0.97
 
 
 def test_the_largest_of_several_bounds_holds_as_surely_as_one():
-    """The largest of ten bounds on randomised response, 200 times: there, bounds are as tight as possible.
-
-    With bounds of 95 % each, more than one largest in twenty exceeds epsilon. With `of_each` of 95 %,
+    """Takes the largest of ten bounds on randomised response, where bounds are tightest, 200 times.
+    With single bounds at 95 %, more than one maximum in twenty exceeds epsilon. With `of_each` at 95 %,
     at most one in twenty does.
     """
     family, repeats, epsilon = 10, 200, 5.0
@@ -227,24 +231,26 @@ def test_the_largest_of_several_bounds_holds_as_surely_as_one():
 
 
 def test_null_control_reports_nothing():
-    found = bounds("ignores_data", 40, 2000, 45, epsilon=1.0)
-    assert (found == 0).mean() >= 0.95
+    lower = bounds("ignores_data", 40, 2000, 45, epsilon=1.0)
+    assert (lower == 0).mean() >= 0.95
     assert bounds("ignores_data", 1, 50_000, 46, epsilon=1.0)[0] == 0
 
 
 def test_a_release_without_noise_is_found_to_the_limit_of_the_trials():
-    found = bounds(Exact(), 1, 20_000, 47, epsilon=0.1)[0]
-    assert found == pytest.approx(math.log(10_000 / 3.69), abs=0.01)
+    actual = bounds(Exact(), 1, 20_000, 47, epsilon=0.1)[0]
+    assert actual == pytest.approx(math.log(10_000 / 3.69), abs=0.01)
 
 
 def test_delta_is_paid_for():
-    """A normal shift of 2 at delta = 0.05: the analytic formula's epsilon is below the one at delta 0."""
+    """For a normal shift of 2, the analytic formula's epsilon at delta = 0.05 is below that at
+    delta = 0.
+    """
     from dp.accounting import gaussian_epsilon
 
     true = gaussian_epsilon(1.0, 0.05, 2.0)
-    found = bounds(Gauss(), 1, 200_000, 48, epsilon=1.0, delta=0.05)[0]
-    assert 0.85 * true < found <= true
-    assert bounds(Gauss(), 1, 200_000, 48, epsilon=1.0)[0] > found
+    actual = bounds(Gauss(), 1, 200_000, 48, epsilon=1.0, delta=0.05)[0]
+    assert 0.85 * true < actual <= true
+    assert bounds(Gauss(), 1, 200_000, 48, epsilon=1.0)[0] > actual
 
 
 def test_confidence_limits_are_clopper_pearson():
@@ -278,8 +284,8 @@ def test_confidence_limits_are_clopper_pearson():
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
 def test_correct_mechanisms_stay_below_what_is_proven(mechanism, pair, epsilon):
     rng = generator(49, mechanism, pair, epsilon)
-    found = audit.epsilon_lower_bound(mechanism, pair, epsilon=epsilon, trials=10_000, rng=rng)
-    assert found <= epsilon
+    bound = audit.epsilon_lower_bound(mechanism, pair, epsilon=epsilon, trials=10_000, rng=rng)
+    assert bound <= epsilon
 
 
 @pytest.mark.parametrize(
@@ -289,19 +295,19 @@ def test_correct_mechanisms_stay_below_what_is_proven(mechanism, pair, epsilon):
 @pytest.mark.parametrize("epsilon", [1.0, 5.0])
 def test_correct_gaussian_mechanisms_stay_below_what_is_proven(name, epsilon):
     options = {"centres": 1} if name == "dp_distributed_lasso" else {}
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         name, "opposite_corner", epsilon=epsilon, delta=1e-5, trials=5000,
         rng=generator(57, name), **options,
     )  # fmt: skip
-    assert found <= epsilon
+    assert bound <= epsilon
 
 
 def test_private_descent_stays_below_what_is_proven():
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         "dp_sgd", "opposite_corner", epsilon=1.0, trials=1000, rng=generator(58), batch=1,
         bias=False, clip=0.5,
     )  # fmt: skip
-    assert 0.3 < found <= 1
+    assert 0.3 < bound <= 1
 
 
 @pytest.mark.parametrize(
@@ -314,55 +320,63 @@ def test_private_descent_stays_below_what_is_proven():
     ],
 )
 def test_known_faults_are_found(mechanism, pair, epsilon, least):
-    """All but the last refute their claim; the last is known to have half its claimed epsilon."""
-    found = audit.epsilon_lower_bound(
+    """All bounds but the last refute the claim.
+
+    The last mechanism is known to have half its claimed epsilon.
+    """
+    bound = audit.epsilon_lower_bound(
         mechanism, pair, epsilon=epsilon, trials=20_000, rng=generator(59, pair)
     )
-    assert least < found
+    assert least < bound
     known = pairs.find(pair)
     proven = MECHANISMS[mechanism].guarantee(*known.size, epsilon=epsilon, **known.arguments)
-    assert found <= proven.epsilon
+    assert bound <= proven.epsilon
 
 
 def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
-    """At delta = 0.1 a claimed epsilon of 8 is really 10.05. At delta = 1e-5 no attack could see that."""
-    found = audit.epsilon_lower_bound(
+    """At delta = 0.1 the true epsilon of a claimed 8 is 10.05.
+
+    At delta = 1e-5 no attack could see the difference.
+    """
+    bound = audit.epsilon_lower_bound(
         "dp_gd", "opposite_corner", epsilon=8.0, delta=0.1, trials=400_000, rng=generator(60),
         iterations=1, clip=0.5, noise="published",
     )  # fmt: skip
-    assert 8 < found <= 10.06
+    assert 8 < bound <= 10.06
 
 
 @pytest.mark.slow
 def test_laplace_noise_per_weight_is_found_in_784_dimensions():
     """An attack with a million releases on each side finds more than twice the claimed epsilon."""
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         "laplace_coordinates", "saturated_diagonal", epsilon=1.0, trials=1_000_000,
         rng=generator(61),
     )  # fmt: skip
-    assert 2 < found <= 28
+    assert 2 < bound <= 28
 
 
 def test_the_missing_jacobian_is_found():
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         "objective_perturbation_cm08", "curvature", epsilon=1.0, trials=20_000, rng=generator(50)
     )
     exact = pairs.find("curvature").exact
     pair = pairs.find("curvature")
     limit = exact(pair, MECHANISMS["objective_perturbation_cm08"], epsilon=1.0, **pair.arguments)
-    assert 2 < found <= limit <= exact_epsilon(1.0, 0.01)
+    assert 2 < bound <= limit <= exact_epsilon(1.0, 0.01)
 
 
 @pytest.mark.parametrize("name", ["objective_perturbation", "objective_perturbation_cm08"])
 @pytest.mark.parametrize(("epsilon", "tolerance"), [(1.0, 1e-2), (10.0, 1e-3), (10.0, 1e-9)])
 def test_the_starting_point_of_a_solver_is_not_found(name, epsilon, tolerance):
-    """Without output noise, the attack would find 8 and more in the first two cases: the private fit."""
+    """Without output noise, the first two cases would release the private fit, and the attack would
+    find 8 and more.
+    """
     arguments = {"epsilon": epsilon, "tolerance": tolerance}
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         name, "starting_point", trials=20_000, rng=generator(62), **arguments
     )
-    assert found <= audit.guarantee(name, "starting_point", **arguments).epsilon
-    assert found < 5
+    assert bound <= audit.guarantee(name, "starting_point", **arguments).epsilon
+    assert bound < 5
 
 
 def test_without_output_noise_the_starting_point_is_found(monkeypatch):
@@ -377,22 +391,22 @@ def test_without_output_noise_the_starting_point_is_found(monkeypatch):
     # the epsilon to which the tilt alone would be calibrated
     monkeypatch.setattr(module.Tilted, "share", staticmethod(lambda *_: 1e-9))
     monkeypatch.setattr(module.Tilted, "law", staticmethod(tilt_alone))
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         "objective_perturbation", "starting_point", epsilon=1.0, trials=20_000, rng=generator(62),
         tolerance=1e-2,
     )  # fmt: skip
-    assert found > 7
+    assert bound > 7
 
 
 def test_tight_pairs_are_nearly_reached():
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         "output_perturbation", "linear_part", epsilon=1.0, trials=100_000, rng=generator(51)
     )
-    assert 0.95 < found <= 1
+    assert 0.95 < bound <= 1
 
 
 def test_the_last_bits_of_sums_are_not_what_is_found():
-    """Scores that are constant but for rounding differ between the two sides in their last bits only."""
+    """Scores that are constant up to rounding differ between the two sides in their last bits only."""
     mechanism = SimpleNamespace(
         fit=None,
         release=lambda X, y, *, restarts, rng, **_: Release(
@@ -412,10 +426,10 @@ def test_the_last_bits_of_sums_are_not_what_is_found():
 def test_bounds_are_reproducible_and_pairs_may_be_given():
     pair = pairs.find("flipped_label")
     for given_pair in ("flipped_label", pair, pair.sides):
-        found = audit.epsilon_lower_bound(
+        bound = audit.epsilon_lower_bound(
             "output_perturbation", given_pair, epsilon=1.0, trials=2000, rng=generator(53), lam=1.0
         )
-        assert found == audit.epsilon_lower_bound(
+        assert bound == audit.epsilon_lower_bound(
             "output_perturbation", "flipped_label", epsilon=1.0, trials=2000, rng=generator(53)
         )
 
@@ -458,7 +472,7 @@ def test_pairs_are_neighbours_within_their_bound(name):
         check_rows(X, y, pair.arguments.get("bound", 1.0), classes)
     (X, y), (other, label) = pair.sides
     assert X.shape == pair.size and len(pair.reason) > 20
-    if pair.resized:  # n itself is attacked: one side has a record more
+    if pair.resized:  # the attack is on n itself: one side has a record more
         np.testing.assert_array_equal(X[1:], other)
         np.testing.assert_array_equal(y[1:], label)
         return
@@ -469,7 +483,7 @@ def test_pairs_are_neighbours_within_their_bound(name):
 
 @pytest.mark.parametrize("name", ["saturated", "saturated_diagonal_l2", "linear_part"])
 def test_shift_loss_is_the_largest_log_ratio_of_densities(name):
-    """On the line through both minimisers, the log ratio is the shift over the scale."""
+    """On the line through both minimisers, the log ratio is the shift divided by the scale."""
     pair, mechanism = pairs.find(name), MECHANISMS["output_perturbation"]
     arguments = {"epsilon": 1.5, **pair.arguments}
     exact = pair.exact(pair, mechanism, **arguments)
@@ -482,7 +496,10 @@ def test_shift_loss_is_the_largest_log_ratio_of_densities(name):
 
 
 class OwnNoise(Perturbed):
-    """A user's own mechanism: a shared minimiser plus noise of some law; it may need a delta or not."""
+    """A user's own mechanism: the common fit plus noise of a given law.
+
+    Whether it needs a delta is an argument.
+    """
 
     name, fit = "own_noise", "l2"
     options = {"loss": Loss(), "tolerance": NonNegative(1e-9)}
@@ -520,36 +537,39 @@ def exact_on(name, mechanism, delta=0.0):
 
 @pytest.mark.parametrize("name", [name for name in pairs.PAIRS if name != "opposite_class"])
 def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
-    """Pilot releases then choose its statistic, and a reason says why it has no exact loss."""
+    """Pilot releases choose the attack's statistic, and a sentence says why there is no exact loss."""
     if pairs.find(name).size[1] > 100:
         pytest.skip("784 dimensions show nothing more")
     given = {key: pairs.find(name).arguments.get(key) for key in ("lam", "bound")}
     sides = pairs.find(name)._replace(arguments=given)  # without the options of other mechanisms
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         OwnMean(), sides, epsilon=1.5, delta=1e-5, trials=4000, rng=generator(62)
     )
-    assert found <= 1.5
+    assert bound <= 1.5
     value, why = exact_on(name, OwnMean(), 1e-5)
     assert math.isnan(value)
     assert "of this pair no density" in why or "own_mean" in why
 
 
 def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mechanism():
-    """Noise for a third of the sensitivity is found, and enough noise is not."""
+    """The attack finds noise for a third of the sensitivity, but not sufficient noise."""
 
     class Less(OwnMean):
         def release(self, X, y, **arguments):
             return super().release(X, y, **arguments | {"bound": 0.3})
 
     pair = pairs.find("linear_part")._replace(arguments={"lam": 1.0})
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         Less(), pair, epsilon=1.5, delta=1e-5, trials=40_000, rng=generator(63)
     )
-    assert found > 1.5
+    assert bound > 1.5
 
 
 def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
-    """It is distance over scale in the norm of the noise; there is none if the law's loss is not known."""
+    """The loss is the distance over the scale in the norm of the noise.
+
+    It is missing if the law's loss is not known.
+    """
     scale = 2 / (3 * 1.5)  # n lambda = 3
     pair = pairs.find("saturated")
     shift = np.subtract(*pairs.minimisers(pair, OwnNoise(), epsilon=1.5, **pair.arguments))
@@ -591,7 +611,7 @@ def test_shipped_attacks_keep_their_exact_losses():
     tilted = set()
     for (name, _), exact in known.items():
         if exact is pairs.shift_loss:
-            law = getattr(MECHANISMS[name], "law", None)  # none: no loss of this mechanism is known
+            law = getattr(MECHANISMS[name], "law", None)  # none: this mechanism's loss is not known
             assert law in (*pairs.ORDERS, noise.gaussian, None)
         # a descent may be attacked on the pair of a tilt; its own density there is not known
         elif exact is not None and hasattr(MECHANISMS[name], "tilt"):
@@ -618,16 +638,16 @@ def test_distance_statistics_are_differences_of_distances(d, seed):
     rng = np.random.default_rng(seed)
     first, second = rng.standard_normal((2, d)) * [[1], [rng.integers(0, 2)]]
     weights = rng.standard_normal((20, d)) * 10 ** rng.uniform(-3, 3)
-    found = pairs._distances(first, second)(weights.copy())
+    actual = pairs._distances(first, second)(weights.copy())
     for order in (1, 2):
         expected = np.linalg.norm(weights - second, order, axis=1) - np.linalg.norm(
             weights - first, order, axis=1
         )
-        np.testing.assert_allclose(found[f"L{order} distances"], expected, atol=1e-9)
+        np.testing.assert_allclose(actual[f"L{order} distances"], expected, atol=1e-9)
 
 
 def test_tilt_log_ratio_in_several_dimensions():
-    """It agrees with densities that are written out record by record, with the repaired form's ridge."""
+    """It agrees with densities summed over records, which include the ridge of the repaired form."""
     pair = pairs.find("flipped_label")
     mechanism = MECHANISMS["objective_perturbation"]
     arguments = {"epsilon": 0.1, "lam": 0.01, "bound": 1.0}
@@ -653,11 +673,11 @@ def test_tilt_log_ratio_in_several_dimensions():
 
 def gaussian_attack(name, pair, epsilon, trials, delta=1e-5, **options):
     proven = audit.guarantee(MECHANISMS[name], pairs.find(pair), epsilon, delta, **options).epsilon
-    found = audit.epsilon_lower_bound(
+    bound = audit.epsilon_lower_bound(
         name, pair, epsilon, delta, trials=trials, confidence=0.999, rng=generator(81, name, pair),
         **options,
     )  # fmt: skip
-    return found, proven
+    return bound, proven
 
 
 ADD = {"adjacency": "add-remove"}
@@ -683,9 +703,9 @@ GAUSSIAN_ATTACKS = [
 
 @pytest.mark.parametrize(("name", "pair", "epsilon", "trials", "options"), GAUSSIAN_ATTACKS)
 def test_gaussian_mechanisms_keep_what_is_proven(name, pair, epsilon, trials, options):
-    found, proven = gaussian_attack(name, pair, epsilon, trials, **options)
+    actual, proven = gaussian_attack(name, pair, epsilon, trials, **options)
     assert proven <= epsilon
-    assert 0 < found <= proven
+    assert 0 < actual <= proven
 
 
 def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
@@ -714,15 +734,14 @@ def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
             continue
         with monkeypatch.context() as patch:
             patch.setattr(*less[name])
-            found, _ = gaussian_attack(name, pair, 1.0, max(trials, 20_000), **options)
-        assert found > 1.0, name
+            actual, _ = gaussian_attack(name, pair, 1.0, max(trials, 20_000), **options)
+        assert actual > 1.0, name
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_exact_curve_of_the_free_jacobian(epsilon):
-    """Exact densities in one dimension, for every strength of the others' pull.
-
-    At the threshold delta is met. At half of it, the same noise exceeds delta 1.26 to 1.37 times.
+    """Exact densities in one dimension, for any gradient sum of the other records. At the threshold,
+    delta is met. At half of it, the same noise has 1.26 to 1.37 times delta.
     """
     from dp.accounting import gaussian_sigma
     from dp.privacy import gaussian_tilt
@@ -737,7 +756,7 @@ def test_exact_curve_of_the_free_jacobian(epsilon):
 
     def worst(n_lambda):
         s = 1 / (1 + np.exp(w))
-        found = 0.0
+        largest = 0.0
         for pull in np.linspace(0, 12 * sigma, 241):
             without = np.exp(-((n_lambda * w + pull) ** 2) / (2 * sigma**2)) * n_lambda
             with_record = np.exp(-((n_lambda * w + pull - s) ** 2) / (2 * sigma**2)) * (
@@ -745,8 +764,8 @@ def test_exact_curve_of_the_free_jacobian(epsilon):
             )
             p, q = without / without.sum(), with_record / with_record.sum()
             for a, b in ((p, q), (q, p)):
-                found = max(found, np.maximum(a - math.exp(epsilon) * b, 0).sum())
-        return found / delta
+                largest = max(largest, np.maximum(a - math.exp(epsilon) * b, 0).sum())
+        return largest / delta
 
     assert worst(threshold) == pytest.approx(1.0, abs=5e-3)
     assert 1.2 < worst(threshold / 2) < 1.4
@@ -758,5 +777,5 @@ def test_a_guarantee_for_removal_is_attacked_where_a_record_is_removed():
             audit.guarantee(
                 MECHANISMS["dp_gd"], name, 1.0, 1e-5, adjacency="add-remove", iterations=1
             )
-    found = audit.guarantee(MECHANISMS["dp_gd"], "curvature", 1.0, 1e-5, adjacency="add-remove")
-    assert found.adjacency == "add-remove"
+    guarantee = audit.guarantee(MECHANISMS["dp_gd"], "curvature", 1.0, 1e-5, adjacency="add-remove")
+    assert guarantee.adjacency == "add-remove"

@@ -1,4 +1,4 @@
-"""What Einarsson (2018) ran, shown on MNIST: table A.1's weights, and the lasso's 166 pixels."""
+"""MNIST shows what Einarsson (2018) ran: table A.1's weights, and the lasso's 166 pixels."""
 
 import csv
 import gzip
@@ -43,8 +43,10 @@ def table():
 
 
 def statistics(X, y, row, reshuffles):
-    """Mean and variance over the weights of `laplace_coordinates_sum`'s fit, averages of reshuffles."""
-    n, found = int(row["n_train"]), []
+    """Mean and variance over the weights of the fit of `laplace_coordinates_sum`, averaged over
+    reshuffles.
+    """
+    n, result = int(row["n_train"]), []
     for k in range(reshuffles):
         rows = np.random.default_rng([n, k]).permutation(len(X))[:n]
         fit = sum_intercept(X[rows], y[rows], row["lambda"])
@@ -58,8 +60,8 @@ def statistics(X, y, row, reshuffles):
         )
         assert release.status[0] == "ok"
         info = release.info
-        found.append([info[f][0] for f in ("weights_mean", "weights_variance", "noise_variance")])
-    return np.mean(found, axis=0)
+        result.append([info[f][0] for f in ("weights_mean", "weights_variance", "noise_variance")])
+    return np.mean(result, axis=0)
 
 
 def test_weights_of_table_a_1_are_those_of_the_summed_loss(fours_and_nines, table):

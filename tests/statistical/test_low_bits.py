@@ -1,4 +1,4 @@
-"""Low-order bits give float mechanisms away, and tell nothing about releases on a lattice."""
+"""Low-order bits break float mechanisms, and tell nothing about releases on a lattice."""
 
 import math
 
@@ -44,21 +44,21 @@ def test_what_was_drawn_is_possible(law, possible):
 def test_the_most_that_privacy_allows():
     assert low_bits.allowed(0.1) == pytest.approx(math.exp(0.1) / (1 + math.exp(0.1)))
     assert low_bits.allowed(0.0, 0.3) == pytest.approx(0.65)
-    found = low_bits.Found(0.6, 0.525, 10_000)
-    assert found.broken and not found._replace(right=0.54).broken
+    actual = low_bits.Found(0.6, 0.525, 10_000)
+    assert actual.broken and not actual._replace(right=0.54).broken
 
 
 def test_the_attack_breaks_output_perturbation_in_floats():
     mechanism = MECHANISMS["output_perturbation_gaussian"]
-    found = low_bits.attack(mechanism, EPSILON, DELTA, 200, generator(112))
-    assert found.right >= 0.9 and found.broken
+    attack = low_bits.attack(mechanism, EPSILON, DELTA, 200, generator(112))
+    assert attack.right >= 0.9 and attack.broken
     assert low_bits.attack(MECHANISMS["output_perturbation"], 1.0, 0.0, 2, generator(0)) is None
 
 
 @pytest.mark.parametrize("kind", ["output", "objective"])
 @pytest.mark.parametrize("trials", [100, pytest.param(1500, marks=pytest.mark.slow)])
 def test_the_attack_does_not_break_releases_on_a_lattice(kind, trials):
-    """On the same neighbours, with the noise of the same law, centre and scale known to the attacker."""
+    """The neighbours and the law of the noise are the same, and the attacker knows centre and scale."""
     sides = [from_floats(*data) for data in low_bits.neighbours(columns=D)]
     n = low_bits.ROWS
     if kind == "output":
@@ -81,22 +81,22 @@ def test_the_attack_does_not_break_releases_on_a_lattice(kind, trials):
         weights = np.array([each.floats("weights") for each in released])
         guesses = low_bits.guesses(weights, centres, float(noise.deviation))
         right += int((guesses == side).sum())
-    found = low_bits.Found(right / (2 * trials), low_bits.allowed(EPSILON, DELTA), 2 * trials)
-    assert not found.broken, found
+    actual = low_bits.Found(right / (2 * trials), low_bits.allowed(EPSILON, DELTA), 2 * trials)
+    assert not actual.broken, actual
 
 
 def test_rounded_centres_are_all_that_a_release_shows():
-    """The released integers minus the noise are those of the rounded minimiser, on either side."""
+    """On either side, the released integers minus the noise are the rounded minimiser's."""
     plan = models.output_perturbation_gaussian(low_bits.ROWS, D, 1.0, DELTA, low_bits.LAMBDA)
     noise, key = plan.noises["weights"], bytes(32)
-    found = []
+    results = []
     for V, y in (from_floats(*data) for data in low_bits.neighbours(columns=D)):
         z = noise.draw(models.Stream(key, "weights"))
         released = models.release(plan, V, y, key).parts["weights"]
-        found.append(
+        results.append(
             np.array([(a - b) * float(noise.spacing) for a, b in zip(released, z, strict=True)])
         )
-    apart = np.linalg.norm(found[0] - found[1])
+    apart = np.linalg.norm(results[0] - results[1])
     moved = 2 / (low_bits.ROWS * low_bits.LAMBDA)
     assert 0 < apart <= moved
     assert float(noise.mu) * float(noise.deviation) >= moved + D**0.5 * float(

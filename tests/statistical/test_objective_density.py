@@ -1,7 +1,7 @@
 """The privacy loss of objective perturbation, by change of variables on explicit data sets.
 
-Nothing here uses the closed form's derivation: the density of the released minimiser is built from
-the law of the tilt and the Jacobian of the tilt as a function of the minimiser.
+Nothing here uses the derivation of the closed form. The density of the released minimiser follows from
+the law of the tilt and from the Jacobian of the tilt as a function of the minimiser.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from dp.seeds import generator
 
 
 def tilt(w, X, y, counts, n_lambda, loss):
-    """b for which w minimises the tilted objective (its gradient vanishes)."""
+    """The tilt b for which w minimises the objective: the gradient vanishes there."""
     return -(n_lambda * w + (counts * loss.derivative(y * (X @ w)) * y) @ X)
 
 
@@ -42,11 +42,10 @@ def privacy_loss(w, others, counts, old, new, n_lambda, epsilon_b, bound=1.0, lo
 
 
 def worst_pair(s, n_lambda, bound=1.0):
-    """Two-dimensional data on which the supremum is nearly reached, at a far point w = (0, t).
-
-    Many other records, at angle -delta below the first axis, have slope -1 at w and no curvature. Their
-    sum turns b along the first axis. The new record is like them. The old one points the other way, at
-    the margin where its slope is -s.
+    """Two-dimensional data that nearly reach the supremum, at a far point w = (0, t). Many records, at
+    angle -delta below the first axis, have slope -1 at w and no curvature. Their sum turns b along the
+    first axis. The new record is like them. The old record points the other way, with a margin at which
+    its slope is -s.
     """
     t, depth = 4000.0, 40.0
     w = np.array([0.0, t])
@@ -84,7 +83,7 @@ def test_published_form_is_private_at_its_own_setting():
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("dimension", [1, 2, 3])
 def test_no_pair_exceeds_the_supremum(loss, dimension):
-    """Nelder-Mead climbs from random data sets, pairs and points, and never gets beyond the supremum."""
+    """Nelder-Mead climbs from random data sets, pairs and points, and never exceeds the supremum."""
     rng = generator(21, loss, dimension)
     largest = 0.0
     for _ in range(30):
@@ -134,16 +133,19 @@ def test_jacobian_by_finite_differences():
     ]
     jacobian = np.array(columns)
     expected = np.linalg.slogdet(jacobian)[1]
-    found = log_density(w, X, y, counts, 0.3, 1.0, 1.0, loss) + np.linalg.norm(
+    actual = log_density(w, X, y, counts, 0.3, 1.0, 1.0, loss) + np.linalg.norm(
         tilt(w, X, y, counts, 0.3, loss)
     ) / (2 * loss.kappa)
-    assert found == pytest.approx(expected, rel=1e-6)
+    assert actual == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["objective_perturbation", "objective_perturbation_cm08"])
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_released_weights_are_stationary_for_tilts_of_the_right_law(name, loss):
-    """A release gives its tilt away: b = -n (gradient at w). The tilt's norm must have the Gamma law."""
+    """A release determines its tilt: b = -n (gradient at w).
+
+    The tilt's norm must have the Gamma law.
+    """
     from scipy import stats
 
     rng = generator(23)

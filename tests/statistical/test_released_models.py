@@ -13,7 +13,10 @@ KEY = b"of tests alone"
 
 
 def weights(plan, label, count):
-    """Released weights (count,) if the only record that counts has this label; keys follow from KEY."""
+    """Released weights (count,) of data whose only nonzero row has this label.
+
+    Keys follow from KEY.
+    """
     V, y = np.zeros((N, 1), np.int32), np.zeros(N, np.int32)
     V[0, 0], y[0] = rows.ONE, label
     keys = (hmac.digest(KEY, f"{label} {k}".encode(), "sha256") for k in range(count))
@@ -23,8 +26,8 @@ def weights(plan, label, count):
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "claimed", "count"), [(1.0, 1.0, 2500), (30.0, 1.0, 300)])
 def test_an_attack_finds_no_more_than_epsilon(epsilon, claimed, count):
-    """Two records that differ in the label. The second plan has far too little noise for its claim."""
+    """The neighbours differ in a label. The second plan has far too little noise for its claim."""
     plan = models.objective_perturbation(N, 1, epsilon, DELTA)
     scores = [{"weight": weights(plan, label, count)} for label in (1, -1)]
-    found = audit._bound(scores, count // 2, DELTA, 0.95)["epsilon"]
-    assert (found <= claimed) == (epsilon == claimed)
+    actual = audit._bound(scores, count // 2, DELTA, 0.95)["epsilon"]
+    assert (actual <= claimed) == (epsilon == claimed)

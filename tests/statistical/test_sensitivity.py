@@ -25,12 +25,12 @@ def reference_minimiser(X, y, lam, counts=None, loss="logistic"):
     def hessian(w):
         return (A * (counts * loss.curvature(A @ w))[:, None]).T @ A / n + lam * np.eye(len(w))
 
-    found = minimize(
+    solution = minimize(
         value, np.zeros(X.shape[1]), jac=gradient, hess=hessian, method="trust-exact",
         options={"gtol": 1e-10, "maxiter": 500},
     )  # fmt: skip
-    assert np.linalg.norm(gradient(found.x)) < 1e-7
-    return found.x
+    assert np.linalg.norm(gradient(solution.x)) < 1e-7
+    return solution.x
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
@@ -51,7 +51,7 @@ def test_random_neighbours_stay_within_the_bound(loss):
 
 
 def test_the_bound_is_reached_by_a_loss_with_a_linear_part():
-    """Huber hinge: if both margins stay below 1 - h, both records have the slope -1."""
+    """For the Huber hinge, if both margins stay below 1 - h, both records have the slope -1."""
     X, y = np.array([[1.0, 0], [0, 0.1]]), np.array([1, 1])
     lam = 5.0
     moved = reference_minimiser(X, y, lam, loss="huber") - reference_minimiser(

@@ -16,15 +16,15 @@ from dp import accounting
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 8.42, 60.0])
 @pytest.mark.parametrize("sensitivity", [0.5, 1.0, 4.0])
 def test_delta_is_the_hockey_stick_divergence(sigma, epsilon, sensitivity):
-    """It is the integral of (p - e^epsilon q)+ over the half line on which that is positive."""
+    """delta is the integral of (p - e^epsilon q)+ over the half line on which the integrand is positive."""
     start = epsilon * sigma**2 / sensitivity + sensitivity / 2
     expected = norm.sf(start, sensitivity, sigma) - math.exp(epsilon) * norm.sf(start, 0, sigma)
-    found = accounting.gaussian_delta(sigma, epsilon, sensitivity)
-    assert found == pytest.approx(expected, rel=1e-6, abs=1e-14)
+    actual = accounting.gaussian_delta(sigma, epsilon, sensitivity)
+    assert actual == pytest.approx(expected, rel=1e-6, abs=1e-14)
     p, q = norm(sensitivity, sigma).pdf, norm(0, sigma).pdf
     end, peak = max(start, sensitivity) + 12 * sigma, max(start, sensitivity)
     integral = quad(lambda x: p(x) - math.exp(epsilon) * q(x), start, end, points=[peak])[0]
-    assert found == pytest.approx(integral, rel=1e-5, abs=1e-12)
+    assert actual == pytest.approx(integral, rel=1e-5, abs=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 5.0, 10.0, 100.0])
@@ -43,7 +43,10 @@ def classical_sigma(epsilon, delta):
 
 
 def test_classical_gaussian_fails_where_the_facts_say():
-    """At delta = 1e-5 it first fails at epsilon = 8.42. A claim of 10 is really 10.394, and of 1, 0.751."""
+    """At delta = 1e-5 it first fails at epsilon = 8.42.
+
+    The true epsilon of a claimed 10 is 10.394, and of a claimed 1 it is 0.751.
+    """
     delta = 1e-5
     for claimed, true in ((10, 10.394), (1, 0.751)):
         sigma = classical_sigma(claimed, delta)
@@ -122,12 +125,12 @@ def test_steps_that_look_at_private_rows_void_a_guarantee():
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.01])
 @pytest.mark.parametrize("sigma", [0.05, 0.4, 1.0, 5.0, 100.0])
 def test_gaussian_epsilon_against_dp_accounting(sigma, delta):
-    found = accounting.gaussian_epsilon(3 * sigma, delta, sensitivity=3.0)
-    assert found == pytest.approx(
+    actual = accounting.gaussian_epsilon(3 * sigma, delta, sensitivity=3.0)
+    assert actual == pytest.approx(
         gaussian_mechanism.get_epsilon_gaussian(sigma, delta), rel=1e-6, abs=1e-9
     )
-    if found > 0:
-        assert accounting.gaussian_delta(sigma, found) <= delta
+    if actual > 0:
+        assert accounting.gaussian_delta(sigma, actual) <= delta
 
 
 def test_classical_gaussian():

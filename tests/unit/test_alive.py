@@ -1,4 +1,4 @@
-"""Runs of this folder that are alive."""
+"""Tells which runs of this folder are alive."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Public functions of dp say which types they take and return."""
+"""Public functions of dp annotate the types of their arguments and results."""
 
 import ast
 import importlib

@@ -21,7 +21,8 @@ from study.data import origins, readers
 from study.data.prepared import Prepared
 from study.jobs.files import read_json, write_json
 
-# What `reason` says about the noise if that is not info["scale"] itself, from info and arguments.
+# The number that `reason` states about the noise, from info and arguments, where it is not
+# info["scale"].
 STATES = {
     "laplace_l1": lambda info, given: info["scale"] * given["epsilon"],
     "lasso_output_perturbation": lambda info, given: info["scale"] * given["epsilon"],
@@ -44,9 +45,12 @@ def public_facts(dataset, overlay):
 
 @cache
 def cases():
-    """(overlay, experiment, data set, private method) of cells: every data set, and every mechanism with
-    each of its settings, with each sort of data set and in each experiment."""
-    found, met = {}, set()
+    """(overlay, experiment, data set, private method) of some cells.
+
+    They cover every data set, and every mechanism with each of its settings, each sort of data set
+    and each sort of experiment.
+    """
+    overlays, met = {}, set()
     for overlay in OVERLAYS:
         _, experiments, datasets = configuration(overlay)
         for name, experiment in experiments.items():
@@ -65,20 +69,22 @@ def cases():
                     (cell.dataset,),
                 }
                 if not new <= met:
-                    found.setdefault((name, cell.dataset, cell.method), overlay)
+                    overlays.setdefault((name, cell.dataset, cell.method), overlay)
                 met |= new
-    return [(overlay, *case) for case, overlay in found.items()]
+    return [(overlay, *case) for case, overlay in overlays.items()]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the prepared data sets that need no download. Of the others it has only the facts."""
+    """A folder with the prepared data sets that need no download, and only the public facts of the
+    others.
+    """
     import prepare
 
     folder = tmp_path_factory.mktemp("project")
     for overlay in OVERLAYS:
         _, experiments, datasets = configuration(overlay)
-        for name in {name for each in experiments.values() for name in each.datasets}:
+        for name in {name for experiment in experiments.values() for name in experiment.datasets}:
             data, meta = (folder / data_path(name, end) for end in ("npz", "json"))
             source = datasets[name]["source"]
             if meta.exists():
@@ -114,7 +120,7 @@ def rows(data, meta, size):
 
 def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    # What a group of records pays takes seconds, and is told beside the noise.
+    # The price of a group of records takes seconds to compute, and says nothing about the noise.
     monkeypatch.setattr("guarantees.of_group", lambda one, size: (one.epsilon, one.delta))
     for case in cases():
         stated_is_drawn(folder, *case)
@@ -196,15 +202,15 @@ def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
         monkeypatch.setattr(sys, "argv", [job.__name__, *words])
         job.main()
     with (tmp_path / "spending.csv").open(newline="") as handle:
-        found = {(row["dataset"], row["method"]): row for row in csv.DictReader(handle)}
-    private = found["wdbc_bounds", "functional_laplace"]
+        rows = {(row["dataset"], row["method"]): row for row in csv.DictReader(handle)}
+    private = rows["wdbc_bounds", "functional_laplace"]
     assert private["cells"] == "7"
     assert private["cells_together"].startswith("no guarantee")
-    assert found["wdbc_bounds", "linear_regression"]["cells_together"] == ""
+    assert rows["wdbc_bounds", "linear_regression"]["cells_together"] == ""
 
 
 def test_the_breast_cancer_constants_describe_their_rows():
-    """How far the centres are from the rows' own means, as the premises of these data sets say."""
+    """The premises of these data sets say how far the centres are from the rows' own means."""
     from sklearn.datasets import load_breast_cancer
 
     datasets, data = configuration("default")[2], load_breast_cancer()
@@ -221,20 +227,22 @@ def test_the_breast_cancer_constants_describe_their_rows():
             ]
         )
 
-    found = distances("wdbc_row_norm")
-    assert len(found) == 30
-    assert (found <= 0.03).sum() == 15
-    assert 0.3 < found.max() <= 0.4
-    found = distances("v20_real_standardised")
-    assert len(found) == 5
-    assert (found <= 0.03).sum() == 2
-    assert found.max() <= 0.3
+    actual = distances("wdbc_row_norm")
+    assert len(actual) == 30
+    assert (actual <= 0.03).sum() == 15
+    assert 0.3 < actual.max() <= 0.4
+    actual = distances("v20_real_standardised")
+    assert len(actual) == 5
+    assert (actual <= 0.03).sum() == 2
+    assert actual.max() <= 0.3
     for name, (low, high) in datasets["wdbc_bounds"]["bounds"].items():
         assert low <= column(name).min() <= column(name).max() <= high
 
 
 def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
-    """Two released cells are enough, even without the seed: guarantees of cells do not compose."""
+    """Two released cells determine the minimiser, even without the seed: guarantees of cells do not
+    compose.
+    """
     X, y = Prepared(folder / data_path("wdbc_row_norm")).floats()
     mechanism = MECHANISMS["output_perturbation"]
     one, two = (
@@ -257,7 +265,7 @@ def test_the_lists_above_name_used_mechanisms_only():
 
 
 def test_facts_known_before_the_preparation_are_those_it_writes(folder):
-    """They are the same if the configuration names the columns; otherwise bounds and classes are."""
+    """All facts agree if the configuration names the columns; otherwise bounds and classes do."""
     datasets = configuration("default")[2]
     seen = 0
     for name, entry in datasets.items():

@@ -1,4 +1,4 @@
-"""What there is not is refused with the nearest name of what there is."""
+"""An unknown target, profile or experiment is refused with the nearest known name."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,15 +33,15 @@ FILES = {
     ],
 )
 def test_an_unknown_target_names_the_nearest(target, meant):
-    # patterns of rules match any name of a figure: it is the configuration that knows them
+    # patterns of rules match any name of a figure; only the configuration knows the names
     made = target.startswith((FIGURES, "results/cm08/runs"))
-    found = asked.no_target(target, RULES, FILES, made)
-    assert found == f"no target {target!r}; did you mean {meant!r}?"
+    actual = asked.no_target(target, RULES, FILES, made)
+    assert actual == f"no target {target!r}; did you mean {meant!r}?"
 
 
 def test_without_a_near_one_the_targets_are_listed():
-    found = asked.no_target("nothing", RULES, FILES, False)
-    assert found == "no target 'nothing' (valid: all, audit, cm08, wdbc)"
+    actual = asked.no_target("nothing", RULES, FILES, False)
+    assert actual == "no target 'nothing' (valid: all, audit, cm08, wdbc)"
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_file_of_the_user_is_left_to_snakemake(tmp_path, monkeypatch):
 
 
 def test_an_unknown_profile_names_the_nearest():
-    found = asked.no_profile("workflow/profiles/slrum")
-    assert found.endswith("workflow/profiles/slurm'?") and "did you mean" in found
+    actual = asked.no_profile("workflow/profiles/slrum")
+    assert actual.endswith("workflow/profiles/slurm'?") and "did you mean" in actual
     assert "sbatch" in asked.no_profile("elsewhere/nothing")
     # With --directory, a relative path is relative to another folder; an absolute one is still checked.
     assert asked.no_profile("workflow/profiles/sbatch", "../study") == ""
@@ -111,7 +111,7 @@ def test_targets_of_a_few_experiments_name_them(targets, found):
         ({"experiments": ["cm08"]}, {"cm08"}),
         ({"experiments": ["cm08"], "settings": {"mine": {}}}, {"cm08", "mine"}),
         ({"experiments": ["cm08"], "settings": 3}, None),
-        ({"experiments": ["cm08", "cm80"]}, None),  # refused, when all is validated
+        ({"experiments": ["cm08", "cm80"]}, None),  # refused when everything is validated
         ({"experiments": "cm08"}, None),
         ({"experiments": [["cm08"]]}, None),
         ({"experiments": []}, None),

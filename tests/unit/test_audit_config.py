@@ -1,4 +1,4 @@
-"""The audit's configuration: what it resolves to, and what it refuses with one sentence."""
+"""The audit's configuration resolves to attacks, or is refused with one sentence."""
 
 import pytest
 
@@ -28,11 +28,11 @@ def test_every_private_mechanism_is_in_the_ledger():
 
 
 def test_a_familys_bounds_hold_together():
-    """Every attack on a mechanism knows how many there are: one per label and epsilon."""
+    """Every attack on a mechanism knows the number of attacks: one per label and epsilon."""
     resolved = audits.load({})
     name = "output_perturbation"
     settings = {attack: resolved.attack(name, attack.label) for attack in resolved.attacks(name)}
-    assert {each["family"] for each in settings.values()} == {len(settings)} == {10}
+    assert {setting["family"] for setting in settings.values()} == {len(settings)} == {10}
     more = {"mechanisms": {name: {"saturated": {"epsilons": [0.1, 1, 5, 10]}}}}
     assert audits.load({"audit": more}).attack(name, "linear_part")["family"] == 11
     assert of_each(0.95, 1) == pytest.approx(0.95)
@@ -66,7 +66,7 @@ def test_a_mechanism_without_an_entry_is_attacked_all_the_same(monkeypatch):
     assert [attack.epsilon for attack in resolved.attacks("own")] == [0.1, 1, 10, 2]
     assert resolved.attack("own", "flipped_label")["delta"] == 0
     assert resolved.attack("gaussian", "flipped_label")["delta"] == 1e-5
-    assert "large" not in resolved.mechanisms  # no pair has enough rows for it
+    assert "large" not in resolved.mechanisms  # no pair has enough rows for the attack
 
 
 def test_changes_are_merged():

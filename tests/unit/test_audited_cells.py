@@ -1,4 +1,4 @@
-"""What attacks say about cells: never more than they attacked."""
+"""Attacks say something about the cells they attacked, and about no others."""
 
 import pytest
 

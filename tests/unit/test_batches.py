@@ -1,4 +1,4 @@
-"""The functional mechanism's polynomial in batches, and draws that all folds share."""
+"""Tests of the functional mechanism's polynomial in batches, and of draws that all folds share."""
 
 import math
 
@@ -31,30 +31,30 @@ def by_hand(batches, rate=0.001):
 def test_without_noise_it_is_adam_on_shuffled_batches():
     options = {"epochs": 3, "batch_size": 8, "batches": "shuffled"}
     mechanism, rng = MECHANISMS["noiseless_linear"], np.random.default_rng(9)
-    given = {"solver": "adam", "lam": 1e-6, "bound": 2.0} | options
-    found = mechanism.release(ROWS, LABELS, rng=np.random.default_rng(9), **given).weights[0]
+    arguments = {"solver": "adam", "lam": 1e-6, "bound": 2.0} | options
+    actual = mechanism.release(ROWS, LABELS, rng=np.random.default_rng(9), **arguments).weights[0]
     batches = []
     for _ in range(3):
         order = rng.permutation(30)
         batches += [(ROWS[o], LABELS[o]) for o in np.split(order, [8, 16, 24])]
-    assert found == pytest.approx(by_hand(batches), abs=1e-12)
-    # with one batch of all rows it is the solver without batches
-    whole = mechanism.release(ROWS, LABELS, rng=rng, **given | {"batch_size": 30}).weights
+    assert actual == pytest.approx(by_hand(batches), abs=1e-12)
+    # with one batch of all rows, the result is that of the solver without batches
+    whole = mechanism.release(ROWS, LABELS, rng=rng, **arguments | {"batch_size": 30}).weights
     all_rows = ADAM | {"epochs": 3, "batch_size": 30}
     assert whole == pytest.approx(mechanism.release(ROWS, LABELS, rng=rng, **all_rows).weights)
 
 
 def test_noise_once_moves_all_steps_alike_and_noise_per_batch_averages_out():
-    given = ADAM | {"epsilon": 0.001, "restarts": 300, "batches": "shuffled", "batch_size": 3}
+    arguments = ADAM | {"epsilon": 0.001, "restarts": 300, "batches": "shuffled", "batch_size": 3}
     size = {
         noise: np.abs(
             LAPLACE.release(
-                ROWS, LABELS, rng=np.random.default_rng(1), noise=noise, **given
+                ROWS, LABELS, rng=np.random.default_rng(1), noise=noise, **arguments
             ).weights
         ).mean()
         for noise in ("once", "per_batch")
     }
-    # 100 steps of 0.001: with the same noise they add up, with new noise they are a random walk
+    # 100 steps of 0.001 add up with the same noise, and are a random walk with new noise
     assert size["once"] > 0.05 > 0.04 > size["per_batch"] > 0.001
 
 
@@ -69,12 +69,12 @@ def test_what_is_proven_of_batches():
     once = proven(LAPLACE, **batches)
     assert math.isinf(once.epsilon) and "same noise" in once.reason
     delta = {"delta": 1e-5}
-    found = proven(GAUSSIAN, noise="per_batch", **batches, **delta)
+    actual = proven(GAUSSIAN, noise="per_batch", **batches, **delta)
     one = GAUSSIAN.release(
         ROWS, LABELS, rng=np.random.default_rng(1), epsilon=0.5, **ADAM, **delta, restarts=1
     ).info["scale"]
     sensitivity = 2 * (2.0**2 + 1)  # 2 alpha (R^2 + t^2), alpha = t = 1
-    assert found.epsilon == pytest.approx(gaussian_epsilon(one / 2, 1e-5, sensitivity))
+    assert actual.epsilon == pytest.approx(gaussian_epsilon(one / 2, 1e-5, sensitivity))
     assert math.isinf(proven(GAUSSIAN, **batches, **delta).epsilon)
 
 
@@ -93,18 +93,18 @@ def test_options_that_do_not_go_together_are_refused(options, problem):
 def test_min_max_fits_its_training_rows_and_clips_the_others():
     X = np.array([[0.0, 7, 2], [4, 7, 3], [1, 7, 6], [9, 8, 4]])
     table = Table(X, np.ones(4), ("a", "b", "c"), train_rows=3)
-    found, record = prepare(table, [("min_max", {})])
-    assert found.X.tolist() == [[-1, 0, -1], [1, 0, -0.5], [-0.5, 0, 1], [1, 1, 0]]
-    assert record[0]["private_rows"] and found.coordinate_bound == 1
-    assert found.bound == pytest.approx(math.sqrt(3))
+    actual, record = prepare(table, [("min_max", {})])
+    assert actual.X.tolist() == [[-1, 0, -1], [1, 0, -0.5], [-0.5, 0, 1], [1, 1, 0]]
+    assert record[0]["private_rows"] and actual.coordinate_bound == 1
+    assert actual.bound == pytest.approx(math.sqrt(3))
 
 
 def test_draws_that_folds_share_do_not_average_out():
     rng = np.random.default_rng(3)
     shared = 0.1 * rng.normal(size=(1, 400)) + 0.001 * rng.normal(size=(5, 1))
     draws = np.broadcast_to(shared, (5, 400))
-    found = predict(draws, Protocol(5, 1, shared=True), rng, paired=True)
-    low, high = found.interval
+    actual = predict(draws, Protocol(5, 1, shared=True), rng, paired=True)
+    low, high = actual.interval
     assert high - low == pytest.approx(2 * 1.96 * 0.1, rel=0.15)
-    # for one draw, folds differ only in their rows
-    assert found.sd == pytest.approx(0.001, rel=1)
+    # folds of one draw differ only in their rows
+    assert actual.sd == pytest.approx(0.001, rel=1)

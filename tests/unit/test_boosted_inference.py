@@ -1,4 +1,4 @@
-"""Intervals after boosted AdaSSP: the recursion's covariance and bias, and the two numbers they need."""
+"""Intervals after boosted AdaSSP need the recursion's covariance and bias, and two more private numbers."""
 
 import math
 
@@ -23,7 +23,10 @@ def rows(n, rng):
 
 
 def simulated(draws, ridge=30.0, T=6, sigma=8.0):
-    """Recursions that are linear from the start, with one P and D, far from converged; s and xi vary."""
+    """Recursions that are linear from the start and far from converged.
+
+    All share P and D; s and xi vary.
+    """
     rng = generator(1, "recursion")
     one = rng.standard_normal((40, 3))
     D, P = one.T @ one, np.linalg.inv(one.T @ one * 1.5 + 40 * np.eye(3))
@@ -43,20 +46,20 @@ def simulated(draws, ridge=30.0, T=6, sigma=8.0):
 @pytest.mark.parametrize("way", [inference.last_iterate, inference.late_iterates])
 def test_covariance_and_bias_are_those_of_many_recursions(way):
     theta, steps = simulated(20_000)
-    found = way(steps)
-    error = np.sqrt(np.diag(found.covariance[0]) / 20_000)
-    assert (np.abs(found.estimate.mean(axis=0) - theta) < 4.5 * error).all()
+    actual = way(steps)
+    error = np.sqrt(np.diag(actual.covariance[0]) / 20_000)
+    assert (np.abs(actual.estimate.mean(axis=0) - theta) < 4.5 * error).all()
     pulled = np.abs(steps.last.mean(axis=0) - theta)
     assert (pulled > 20 * error).any(), "the start and the ridge pull it elsewhere"
-    scale = np.sqrt(np.outer(np.diag(found.covariance[0]), np.diag(found.covariance[0])))
-    difference = (np.cov(found.estimate.T) - found.covariance[0]) / scale
+    scale = np.sqrt(np.outer(np.diag(actual.covariance[0]), np.diag(actual.covariance[0])))
+    difference = (np.cov(actual.estimate.T) - actual.covariance[0]) / scale
     assert np.abs(difference).max() < 5 * math.sqrt(2 / 20_000)
-    assert (np.abs(found.unresolved) < 1e-9).all(), "nothing is clipped, and D is exact"
+    assert (np.abs(actual.unresolved) < 1e-9).all(), "nothing is clipped, and D is exact"
 
 
 @pytest.mark.parametrize("way", [inference.last_iterate, inference.late_iterates])
 def test_the_noise_on_the_gram_matrix_is_counted(way):
-    """Estimates of one recursion from many noisy D vary as the unresolved part says."""
+    """Estimates of one recursion from many noisy D vary as the part for the noise on D says."""
     from dp.privacy.quadratics import coefficients, isotropic
 
     _, steps = simulated(20_000)
@@ -66,14 +69,14 @@ def test_the_noise_on_the_gram_matrix_is_counted(way):
     noise = 0.5 * generator(5).standard_normal((20_000, coefficients(3)))
     noisy = steps._replace(**same)
     noisy = noisy._replace(D=noisy.D + isotropic(noise, 3)[0], deviation=np.full(20_000, 0.5))
-    found = way(noisy)
-    varied = np.var(found.estimate, axis=0)
-    stated = np.diag(np.median(found.unresolved, axis=0))
+    actual = way(noisy)
+    varied = np.var(actual.estimate, axis=0)
+    stated = np.diag(np.median(actual.unresolved, axis=0))
     assert (varied < 1.3 * stated).all() and (stated < 8 * varied).all()
 
 
 def test_a_first_step_that_is_clipped_counts_as_bias():
-    """Few steps with a small clip: the last weights are still on their way, and this is said."""
+    """After few steps with a small clip, the last weights have not converged, and the result says so."""
     _, steps = simulated(50)
     clipped = steps._replace(clip=1.0)
     for way in (inference.last_iterate, inference.late_iterates):
@@ -99,8 +102,8 @@ def test_the_parts_compose_to_mu(adjacency):
 
 
 def test_both_means_move_by_at_most_their_sensitivity():
-    """One record from or to nothing, and one in place of another: sqrt(2) is reached and never exceeded."""
-    y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # of weights that overflow
+    """A record is added, removed or replaced: the bound of sqrt(2) is reached and never exceeded."""
+    y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # scores of weights that overflow
     each = [
         residual_means(np.zeros((1, 1)), y[i : i + 1], np.zeros((1, 1)), 0.3) for i in range(42)
     ]
@@ -123,27 +126,27 @@ def test_without_noise_and_clipping_it_is_least_squares():
             X, y, epsilon=1e5, delta=DELTA, clip=1.0, iterates=iterates, rng=generator(3)
         )
         np.testing.assert_allclose(release.weights[0], textbook.params, atol=2e-4)
-        found = np.sqrt(np.diagonal(release.info["covariance"][0]))
-        np.testing.assert_allclose(found, textbook.bse, rtol=0.02)
+        actual = np.sqrt(np.diagonal(release.info["covariance"][0]))
+        np.testing.assert_allclose(actual, textbook.bse, rtol=0.02)
         assert not release.info["coarse"][0]
 
 
 def covered(n, epsilon, replicates, iterates):
     """(coverage, its Monte Carlo error, share of coarse draws) of 95 % intervals."""
-    rng, found, coarse = generator(4, "coverage", n), [], []
+    rng, result, coarse = generator(4, "coverage", n), [], []
     for _ in range(replicates):
         settings = {"epsilon": epsilon, "delta": DELTA, "restarts": 4, "rng": rng}
         release = MECHANISM.release(*rows(n, rng), iterates=iterates, **settings)
         ends = inference.wald(release.weights, release.info["covariance"])
-        found.append(((ends.low < THETA) & (ends.high > THETA)).mean())
+        result.append(((ends.low < THETA) & (ends.high > THETA)).mean())
         coarse.append(release.info["coarse"].mean())
-    return np.mean(found), np.std(found) / math.sqrt(replicates), np.mean(coarse)
+    return np.mean(result), np.std(result) / math.sqrt(replicates), np.mean(coarse)
 
 
 @pytest.mark.parametrize("iterates", ["late", "last"])
 def test_intervals_cover_where_linearising_holds_and_say_where_not(iterates):
-    found, error, coarse = covered(5000, 1.0, 60, iterates)
+    actual, error, coarse = covered(5000, 1.0, 60, iterates)
     assert error < 0.012 and coarse == 0
-    assert found == pytest.approx(0.95, abs=0.02 + 2 * error)
-    found, error, coarse = covered(300, 0.2, 20, iterates)
-    assert coarse > 0.95 and found > 0.95 - 2 * error
+    assert actual == pytest.approx(0.95, abs=0.02 + 2 * error)
+    actual, error, coarse = covered(300, 0.2, 20, iterates)
+    assert coarse > 0.95 and actual > 0.95 - 2 * error

@@ -1,4 +1,4 @@
-"""The papers' bounds on excess risk, against draws of the noise that they are for."""
+"""The papers' bounds on excess risk hold for draws of the noise."""
 
 import numpy as np
 import pytest

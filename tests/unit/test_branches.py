@@ -1,4 +1,6 @@
-"""No record decides for others: neighbours with degenerate rows, on which mechanisms must behave alike."""
+"""No record changes how others are treated: mechanisms must behave alike on neighbours with
+degenerate rows.
+"""
 
 import math
 
@@ -16,21 +18,24 @@ from dp.privacy import composition
 from dp.seeds import generator
 from reference import OF_CLASSES
 
-# Lines that may depend on the data: where they are, and why that is private.
+# Functions whose branches may depend on the data. The comment says why that is private.
 ALLOWED = {
-    # It answers as the noisy test decides, and `differences` tests how often. Tied fits have no volume.
+    # A noisy test decides whether it answers, and `differences` tests how often. Tied fits have no
+    # volume.
     "tukey_em": ("_release", "_draw"),
 }
 PRIVATE = sorted(name for name in MECHANISMS if MECHANISMS[name].private)
 
 
 def settings(mechanism):
-    """epsilon = 1, a large delta so that a few hundred draws resolve much, and lambda if it is needed."""
-    found = {"epsilon": 1.0} | ({"delta": 0.01} if mechanism.delta == "needed" else {})
-    found |= {"lam": 0.1} if mechanism.needs_lambda else {}
-    found |= {"classes": 3} if mechanism.name in OF_CLASSES else {}
+    """epsilon = 1, a delta so large that a few hundred draws show differences, and lambda if it is
+    needed.
+    """
+    arguments = {"epsilon": 1.0} | ({"delta": 0.01} if mechanism.delta == "needed" else {})
+    arguments |= {"lam": 0.1} if mechanism.needs_lambda else {}
+    arguments |= {"classes": 3} if mechanism.name in OF_CLASSES else {}
     few = {"iterations": 2, "rounds": 2, "epochs": 1, "public_iterations": 2}
-    return found | {name: few[name] for name in few.keys() & mechanism.options.keys()}
+    return arguments | {name: few[name] for name in few.keys() & mechanism.options.keys()}
 
 
 def of_classes(cases):
@@ -57,13 +62,13 @@ def test_neighbours_have_the_same_branches(name):
     mechanism = MECHANISMS[name]
     allowed = ALLOWED.get(name, ())
     cases = of_classes(neighbours(48, 2)) if name in OF_CLASSES else None
-    found = differences(mechanism, settings(mechanism), cases=cases, allowed=allowed)
+    faults = differences(mechanism, settings(mechanism), cases=cases, allowed=allowed)
     options = for_numbers(mechanism)
     if options is not None:
-        given = settings(mechanism) | options
+        arguments = settings(mechanism) | options
         cases = numbers(800 if name == "tukey_em" else 48)
-        found += differences(mechanism, given, cases=cases, allowed=allowed)
-    assert not found, "\n".join(found)
+        faults += differences(mechanism, arguments, cases=cases, allowed=allowed)
+    assert not faults, "\n".join(faults)
 
 
 @pytest.mark.parametrize("name", [n for n in PRIVATE if MECHANISMS[n].fit in ("l2", "elastic_net")])
@@ -71,13 +76,15 @@ def test_neighbours_have_the_same_branches(name):
     ("n", "d"), [(2100, 3), (60, 45), pytest.param(2100, 45, marks=pytest.mark.slow)]
 )
 def test_every_way_of_a_solver_ends_with_a_certificate(name, n, d):
-    """Many rows are first sampled, in single precision, and wide ones have other methods."""
+    """The solver starts on a sample of many rows, in single precision, and has other methods for
+    wide rows.
+    """
     mechanism = MECHANISMS[name]
-    given = settings(mechanism)
-    assert not differences(mechanism, given, cases=neighbours(n, d), draws=6)
+    arguments = settings(mechanism)
+    assert not differences(mechanism, arguments, cases=neighbours(n, d), draws=6)
     for _, *sides in neighbours(n, d):
         for X, y in sides:
-            release = mechanism.release(X, y, restarts=3, rng=generator(3), **given)
+            release = mechanism.release(X, y, restarts=3, rng=generator(3), **arguments)
             assert (release.status == "ok").all()
 
 
@@ -90,11 +97,11 @@ def test_cases_are_neighbours_within_their_bound():
         assert max(np.abs(y).max(), np.abs(y_other).max()) <= 1
 
 
-# ---- the fault that this module is for: one singular part, and all parts were fitted in another way
+# ---- the fault that led to this module: one singular part changed how all parts were fitted
 
 
 class Together(tukey_em.TukeyEM):
-    """Fits as they were before: if one matrix is singular, all get another algorithm."""
+    """The former fits: if one matrix is singular, another algorithm fits all parts."""
 
     name = "together"
 
@@ -119,23 +126,23 @@ def exact_fit(n):
 
 
 def test_a_singular_part_moves_no_other_fit():
-    """One row of zeros, and every other part has the same fit to the last bit."""
+    """Beside a row of zeros, every other part has the same fit to the last bit."""
     [(_, (X, y), (X_other, y_other))] = exact_fit(2000)
     assert np.array_equal(X[1:], X_other[1:]) and not X_other[0].any()
-    given = 1000, 0.0, 3
-    points = MECHANISMS["tukey_em"]._points(X, y, *given, generator(5))
-    other = MECHANISMS["tukey_em"]._points(X_other, y_other, *given, generator(5))
+    arguments = 1000, 0.0, 3
+    points = MECHANISMS["tukey_em"]._points(X, y, *arguments, generator(5))
+    other = MECHANISMS["tukey_em"]._points(X_other, y_other, *arguments, generator(5))
     for first, second in zip(points.reshape(-1, 1000, 2), other.reshape(-1, 1000, 2), strict=True):
         for j in range(2):  # sorted: one value leaves and one comes
             assert len(np.setdiff1d(first[:, j], second[:, j])) <= 1
     moved = [
-        Together()._points(*side, *given, generator(5)) for side in ((X, y), (X_other, y_other))
+        Together()._points(*side, *arguments, generator(5)) for side in ((X, y), (X_other, y_other))
     ]
     assert len(np.setdiff1d(moved[0][0, :, 1], moved[1][0, :, 1])) > 900
 
 
 def test_stacks_of_matrices_are_decomposed_one_by_one():
-    """What `_shortest_fits` relies on: no matrix of a stack changes a bit of another's result."""
+    """`_shortest_fits` relies on this: no matrix of a stack changes a bit of another's result."""
     rng = generator(6)
     for d in (1, 2, 3, 7, 20):
         A = rng.standard_normal((200, d + 2, d))
@@ -145,21 +152,21 @@ def test_stacks_of_matrices_are_decomposed_one_by_one():
         for replacement in (0.0, 1e-320, 1e-160, np.ones((d, d)), 1e100 * np.eye(d)):
             gram_other = gram.copy()
             gram_other[::3] = replacement
-            found = tukey_em._shortest_fits(gram_other, moment)
-            assert np.isfinite(found).all()
+            actual = tukey_em._shortest_fits(gram_other, moment)
+            assert np.isfinite(actual).all()
             for k in (1, 2):
-                np.testing.assert_array_equal(found[k::3], expected[k::3])
+                np.testing.assert_array_equal(actual[k::3], expected[k::3])
         for k in range(0, 200, 17):
             one = tukey_em._shortest_fits(gram[k : k + 1], moment[k : k + 1])
             np.testing.assert_array_equal(one[0], expected[k])
 
 
 def test_the_attack_that_showed_the_fault():
-    """At a claim of 1 it finds 2 and more for the old fits, and nothing for the new ones."""
+    """At a claimed epsilon of 1, it finds more than 1.5 for the old fits, and nothing for the new ones."""
     [(_, *sides)] = exact_fit(800)
-    given = {"epsilon": 1.0, "delta": 0.01, "trials": 600}
-    old = audit.attack(Together(), sides, rng=generator(7), **given)["epsilon"]
-    new = audit.attack(MECHANISMS["tukey_em"], sides, rng=generator(7), **given)["epsilon"]
+    arguments = {"epsilon": 1.0, "delta": 0.01, "trials": 600}
+    old = audit.attack(Together(), sides, rng=generator(7), **arguments)["epsilon"]
+    new = audit.attack(MECHANISMS["tukey_em"], sides, rng=generator(7), **arguments)["epsilon"]
     assert old > 1.5 and new <= 0.5, (old, new)
 
 
@@ -225,20 +232,21 @@ class LosesItsNoise(Planted):
     ],
 )
 def test_planted_faults_are_found(mechanism, word):
-    found = differences(mechanism(), {"epsilon": 1.0})
-    assert any(word in what for what in found), found
+    faults = differences(mechanism(), {"epsilon": 1.0})
+    assert any(word in what for what in faults), faults
+
+
+def test_without_a_fault_nothing_is_found():
     assert not differences(Planted(), {"epsilon": 1.0})
 
 
 def test_the_old_fits_are_found():
-    """By the lines that run, and without these by what the weights show."""
-    given = {"epsilon": 1.0, "delta": 0.01}
-    case = {"cases": exact_fit(800)}
-    found = differences(Together(), given, **case)
-    assert any("of one side only" in what for what in found), found
-    allowed = "_points", *ALLOWED["tukey_em"]
-    (what,) = differences(Together(), given, **case, allowed=allowed)
-    assert "weights show" in what
+    """The lines that run show the fault, and so do the weights."""
+    arguments = {"epsilon": 1.0, "delta": 0.01}
+    allowed = ALLOWED["tukey_em"]
+    *lines, last = differences(Together(), arguments, cases=exact_fit(800), allowed=allowed)
+    assert lines and all("_points) is of one side only" in what for what in lines), lines
+    assert "weights show" in last
 
 
 def test_what_is_claimed_is_tested_where_nothing_is_proven():
@@ -248,7 +256,7 @@ def test_what_is_claimed_is_tested_where_nothing_is_proven():
     assert any("weights show" in what for what in differences(mechanism, {"epsilon": 1.0}))
 
 
-# ---- preparation: one extreme record must not have all others refused, nor take for ever
+# ---- preparation: one extreme record must not cause a refusal or an endless loop
 
 STEPS = [
     [("clip", {"radius": 0.5})],
@@ -265,13 +273,13 @@ def test_an_extreme_row_is_prepared_like_any_other(steps, value):
     X, labels = generator(8).standard_normal((5, 2)), np.ones(5)
     other = X.copy()
     other[0] = value, -value
-    found = []
+    results = []
     for rows in (X, other):
         table = Table(rows, labels, ("a", "b"))
         prepared, _ = prepare(table, steps, rng_of=lambda *_: generator(9))
         check_rows(prepared.X, prepared.y, prepared.bound)
-        found.append(prepared.X)
-    np.testing.assert_array_equal(found[0][1:], found[1][1:])
+        results.append(prepared.X)
+    np.testing.assert_array_equal(results[0][1:], results[1][1:])
 
 
 # ---- small deltas
@@ -280,23 +288,26 @@ def test_an_extreme_row_is_prepared_like_any_other(steps, value):
 @pytest.mark.parametrize("name", [n for n in PRIVATE if MECHANISMS[n].delta != "none"])
 def test_a_delta_is_served_or_refused_in_one_sentence(name):
     mechanism = MECHANISMS[name]
-    given = settings(mechanism)
+    arguments = settings(mechanism)
     for delta in (mechanism.least_delta * (1 - 1e-9), 5e-324):
         with pytest.raises(Refused, match=r"needs a delta of at least [^\n]*$"):
-            mechanism.guarantee(60, 3, **given | {"delta": delta})
-    least = mechanism.guarantee(60, 3, **given | {"delta": mechanism.least_delta})
+            mechanism.guarantee(60, 3, **arguments | {"delta": delta})
+    least = mechanism.guarantee(60, 3, **arguments | {"delta": mechanism.least_delta})
     assert least.epsilon > 0 and least.adjacency
 
 
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
 def test_the_multiplier_of_sampled_steps_follows_delta_or_is_refused(adjacency):
-    """It grows about like sqrt(log(1/delta)), where at 1e-15 it was 20 times as large."""
+    """It grows about like sqrt(log(1/delta)).
+
+    At 1e-15, which is refused, it would be 20 times as large.
+    """
     steps = 1.0, 300, 0.05
-    found = [
+    results = [
         composition.sampled_multiplier(steps[0], delta, *steps[1:], adjacency)[0]
         for delta in (1e-10, 1e-12, composition.LEAST_DELTA)
     ]
-    assert found == sorted(found) and found[-1] < 1.2 * found[0]
+    assert results == sorted(results) and results[-1] < 1.2 * results[0]
     for delta in (1e-14, 1e-16, 1e-300):
         with pytest.raises(Refused, match="at least 1e-13"):
             composition.sampled_multiplier(steps[0], delta, *steps[1:], adjacency)

@@ -1,4 +1,4 @@
-"""Minimisers are certified on every data set. So no release depends on whether they were."""
+"""Minimisers are certified on every data set, so no release depends on whether the solver succeeded."""
 
 import math
 
@@ -82,7 +82,7 @@ def test_no_data_set_keeps_the_solver_from_its_certificate(kind, name):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_data_set_keeps_the_elastic_net_from_its_certificate(kind):
     rng, loss = generator(82, kind), losses.get("logistic")
-    for _ in range(8 if kind == "wide" else 20):  # which take longest
+    for _ in range(8 if kind == "wide" else 20):  # wide rows take longest
         bound = 10.0 ** rng.uniform(-3, 4)
         X, y = hard(kind, bound, rng)
         lam, tolerance = settings(loss, *X.shape, bound, rng)
@@ -119,13 +119,13 @@ def test_descent_alone_keeps_its_promise(kappa, l1):
     def proximal(w):
         return np.sign(w) * np.maximum(np.abs(w) - l1 / kappa, 0)
 
-    found = []
+    results = []
     start = np.full(7, 3.0)
     norm = np.linalg.norm(gradient(start) + l1)
     limit = accelerated.steps(kappa, 1.0, norm, 1e-8)
     assert limit <= 100 * math.sqrt(kappa)
-    accelerated.proximal_descent(gradient, kappa, 1.0, start, limit, found.append, proximal)
-    w = proximal(found[-1] - gradient(found[-1]) / kappa)
+    accelerated.proximal_descent(gradient, kappa, 1.0, start, limit, results.append, proximal)
+    w = proximal(results[-1] - gradient(results[-1]) / kappa)
     g = gradient(w)
     rest = np.where(w != 0, g + l1 * np.sign(w), np.maximum(np.abs(g) - l1, 0))
     assert np.linalg.norm(rest) <= 1e-8
@@ -143,7 +143,7 @@ def test_descent_alone_finds_the_elastic_net(monkeypatch):
 
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_neighbours_have_the_same_status(name):
-    """The library's first-order solver failed on one of these two, but not on the other."""
+    """The library's first-order solver fails on one of these neighbours, but not on the other."""
     pair = pairs.find("separable_circle")
     for X, y in pair.sides:
         release = MECHANISMS[name].release(X, y, epsilon=1.0, rng=generator(1), **pair.arguments)
@@ -158,7 +158,7 @@ def test_settings_in_which_rounding_could_decide_are_refused_before_data_are_see
         with pytest.raises(ValueError, match="double precision certifies"):
             mechanism.guarantee(20, 2, **arguments)
         with pytest.raises(ValueError, match="double precision certifies"):
-            # these rows would be refused, too, but nobody looks at them
+            # these rows would be refused too, but the check does not read them
             mechanism.release(np.full((20, 2), 1e9), np.ones(20), rng=generator(1), **arguments)
     assert "a premise" in mechanism.guarantee(20, 2, epsilon=1.0, lam=0.01).reason
 
@@ -177,7 +177,7 @@ def test_what_is_not_certified_is_not_released(name):
 @pytest.mark.parametrize("name", ["output_perturbation", "objective_perturbation"])
 @pytest.mark.parametrize(("bound", "lam"), [(1e22, 1e40), (1e20, 1e32), (1e30, 1e50 / 2)])
 def test_rows_too_large_for_single_precision_are_certified(name, bound, lam):
-    """Their squares overflow in single precision. That must not decide what is released."""
+    """Their squares overflow in single precision, which must not change the release."""
     rng = generator(84, name)
     X, y = rng.standard_normal((3000, 5)), rng.choice([-1, 1], 3000)
     X *= bound * (1 - 1e-14) / np.linalg.norm(X, axis=1, keepdims=True)
@@ -223,7 +223,7 @@ def test_a_record_has_a_bounded_share_where_margins_overflow(name, options):
 
 
 def test_rounding_at_the_weights_is_counted_where_there_are_millions_of_columns():
-    """Weights are up to tolerance/lambda longer than the minimiser, which adds to the margins' error."""
+    """Weights may be longer than the minimiser by tolerance/lambda, which adds to the margins' error."""
     for d in (10**4, 10**6):
         lam = 0.25 / newton.STEEPEST * (1 + 1e-9)
         least = newton.least_tolerance(2, d, lam)

@@ -1,4 +1,4 @@
-"""Checks that only the source of 2008 needs, against bounds written out and made-up curves."""
+"""Tests the checks that only the source of 2008 needs, by bounds written out and by made-up curves."""
 
 import math
 
@@ -13,19 +13,21 @@ from study.configuration.experiment import Experiment
 
 
 def test_the_ratio_of_the_lemmas_is_one_at_a_third():
-    """8/lambda over 2 (1 + lambda)/lambda^2 is 4 lambda/(1 + lambda), whatever else is given."""
-    given = {"first": "cm08_lemma_4", "second": "cm08_lemma_3", "at_most": 1}
-    below = checks.bound_ratio(None, lambdas=[0.01, 0.333], **given)
+    """The ratio of 8/lambda to 2 (1 + lambda)/lambda^2 is 4 lambda/(1 + lambda), whatever the other
+    arguments are.
+    """
+    arguments = {"first": "cm08_lemma_4", "second": "cm08_lemma_3", "at_most": 1}
+    below = checks.bound_ratio(None, lambdas=[0.01, 0.333], **arguments)
     assert below.holds and below.number == pytest.approx(4 * 0.333 / 1.333)
-    assert not checks.bound_ratio(None, lambdas=[0.01, 0.334], **given).holds
+    assert not checks.bound_ratio(None, lambdas=[0.01, 0.334], **arguments).holds
 
 
 def test_theorems_against_numbers_written_out():
-    given = {"norm": 2.0, "loss": 0.25, "epsilon": 0.1, "delta": 0.1}
+    arguments = {"norm": 2.0, "loss": 0.25, "epsilon": 0.1, "delta": 0.1}
     log = math.log(10 / 0.1)
-    assert excess_risk.cm08_theorem_4(10, **given) == pytest.approx(10 * log * 2 / 0.025)
-    assert excess_risk.cm08_theorem_5(10, **given) == pytest.approx(10 * log * 4 / 0.0125)
-    least = given | {"epsilon": 1e6}
+    assert excess_risk.cm08_theorem_4(10, **arguments) == pytest.approx(10 * log * 2 / 0.025)
+    assert excess_risk.cm08_theorem_5(10, **arguments) == pytest.approx(10 * log * 4 / 0.0125)
+    least = arguments | {"epsilon": 1e6}
     assert excess_risk.cm08_theorem_5(10, **least) == excess_risk.cm08_theorem_4(10, **least) == 64
 
 
@@ -40,7 +42,7 @@ LAMBDAS = (1.0, 0.1, 0.01)
 
 
 class Made(Results):
-    """Errors of five folds: a curve per method along lambda, and noise between folds."""
+    """Errors of five folds: each method has a curve along lambda, and folds differ by noise."""
 
     def __init__(self, curves, noise):
         rows = [
@@ -69,9 +71,9 @@ GROUPS = {"first": "low", "second": "high", "without": "none"}
 
 
 def test_what_degrades_less_as_lambda_falls():
-    found = degrades((0.2, 0.22, 0.25))
-    # costs 0.1, 0.12, 0.2 against 0.1, 0.2, 0.45
-    assert found.holds and found.number == pytest.approx(-0.08, abs=0.005)
+    actual = degrades((0.2, 0.22, 0.25))
+    # one method costs 0.1, 0.12 and 0.2, the other 0.1, 0.2 and 0.45
+    assert actual.holds and actual.number == pytest.approx(-0.08, abs=0.005)
     assert degrades((0.2, 0.35, 0.6)).holds is False
     assert degrades((0.2, 0.3, 0.5), noise=0.05).holds is None
     with pytest.raises(Missing):

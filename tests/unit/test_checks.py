@@ -1,4 +1,4 @@
-"""Checks of claims, on tables made by hand; and which cell belongs to a published value."""
+"""Tests checks of claims on tables made by hand, and which cell belongs to a published value."""
 
 import math
 from argparse import Namespace
@@ -73,7 +73,7 @@ def test_lower_than_counts_points():
     assert "0.1 against 0.08, difference 0.02 [0.005858, 0.03414] at n" in half.decided_by
     assert cells.lower_than(CURVES, lower="good", higher="bad").holds is False
     assert cells.lower_than(CURVES, lower="good", higher="bad", epsilon="smallest").holds
-    # a method without privacy is compared at every epsilon
+    # a method without privacy serves every epsilon
     assert "2 of 2" in cells.lower_than(CURVES, lower="plain", higher="bad").decided_by
     with pytest.raises(Missing):
         cells.lower_than(CURVES, lower="good", higher="bad", train_size=7)
@@ -94,7 +94,7 @@ def test_an_order_within_chance_is_open_unless_the_folds_agree(monkeypatch):
     draws = {name: folds + shift[name] + noise[name] for name in shift}
     monkeypatch.setattr(made, "draws", lambda cell, column: draws[cell.method])
     outcome = cells.lower_than(made, lower="one", higher="two")
-    assert outcome.holds  # in differences fold by fold, the folds' own spread cancels
+    assert outcome.holds  # differences within folds cancel the spread between folds
     assert cells.lower_than(made, lower="two", higher="one").holds is False
 
 
@@ -105,10 +105,10 @@ def test_spreads_are_compared_fold_by_fold(monkeypatch):
     rng = np.random.default_rng(5)
     draws = {name: rng.normal(0.3, sd, (1, 5, 40)) for name, sd in (("one", 0.01), ("two", 0.05))}
     monkeypatch.setattr(made, "draws", lambda cell, column: draws[cell.method])
-    asked = {"lower": "one", "higher": "two", "column": "error_sd"}
-    assert cells.lower_than(made, **asked).holds
+    arguments = {"lower": "one", "higher": "two", "column": "error_sd"}
+    assert cells.lower_than(made, **arguments).holds
     draws["two"] = rng.normal(0.3, 0.0101, (1, 5, 40))
-    assert cells.lower_than(made, **asked).holds is None  # within chance
+    assert cells.lower_than(made, **arguments).holds is None  # within chance
     mean, low, high = paired.difference(made, *made.frame.to_dict("records"), "error_sd")
     sds = [draws[name][0].std(axis=1, ddof=1) for name in ("one", "two")]
     assert mean == pytest.approx((sds[0] - sds[1]).mean()) and low < mean < high
@@ -157,8 +157,8 @@ def test_level_and_its_limits():
     assert cells.level(CURVES, methods="bad", at_least=0.4, share=0.5).holds
     # 0.45 +- 0.01
     for least, holds in ((0.43, True), (0.445, None), (0.455, None), (0.47, False)):
-        found = cells.level(CURVES, methods="bad", epsilon=0.1, at_least=least)
-        assert found.holds is holds
+        actual = cells.level(CURVES, methods="bad", epsilon=0.1, at_least=least)
+        assert actual.holds is holds
     half = cells.level(CURVES, methods="bad", at_least=0.445, share=0.5)
     assert half.holds is None and "0 of 2 cells inside, 1 within chance" in half.decided_by
 
@@ -173,17 +173,17 @@ def test_two_epsilons_are_equivalent_if_the_interval_says_so():
 
 def test_methods_of_two_experiments_are_compared_as_independent(monkeypatch):
     monkeypatch.setattr(CURVES, "other", lambda name: CURVES.frame, raising=False)
-    asked = {"experiment": "made", "as_prepared": None, "epsilon": 1.0}
+    arguments = {"experiment": "made", "as_prepared": None, "epsilon": 1.0}
     for method, other, other_epsilon, holds in (
         ("good", "bad", 0.1, True),  # 0.1 and 0.45
         ("good", "bad", 1.0, False),  # 0.1 and 0.08, +- 0.014
         ("bad", "good", 0.1, True),
         ("good", "good", 1.0, None),
     ):
-        found = cells.lower_across(
-            CURVES, method=method, other_method=other, other_epsilon=other_epsilon, **asked
+        actual = cells.lower_across(
+            CURVES, method=method, other_method=other, other_epsilon=other_epsilon, **arguments
         )
-        assert found.holds is holds
+        assert actual.holds is holds
 
 
 def test_a_trend_is_the_slope_and_not_single_steps(monkeypatch):
@@ -231,8 +231,8 @@ def test_no_claim_fails_that_a_reading_leaves_open():
         ([fails, leaves], "undecided", None),
         ([leaves, agrees], "reproduced if c", 2),
     ):
-        found = statements._judged(failed, "claims", readings, False)
-        assert (found["verdict"], found.get("readings")) == (verdict, count)
+        actual = statements._judged(failed, "claims", readings, False)
+        assert (actual["verdict"], actual.get("readings")) == (verdict, count)
     assert (
         "as read, b: r"
         in statements._judged(failed, "claims", [fails, leaves], False)["decided_by"]
@@ -256,9 +256,9 @@ def test_a_column_of_differences(monkeypatch):
     monkeypatch.setattr("study.facts.read", lambda key: facts.Source("m", "M", {"tables": tables}))
     options = {"column": "tables/gain", "first": "tables/rows/{}/1", "second": "tables/rows/{}/0"}
     named = Namespace(experiment=Namespace(source="m"))
-    found = printed.printed_column(named, **options)
-    assert (found.holds, found.number) == (True, 1.0)
-    assert "in 1 of 2 rows" in found.decided_by and "at 0.1 1.25" in found.decided_by
+    actual = printed.printed_column(named, **options)
+    assert (actual.holds, actual.number) == (True, 1.0)
+    assert "in 1 of 2 rows" in actual.decided_by and "at 0.1 1.25" in actual.decided_by
     tables["gain"][0.1] = 1.0
     assert not printed.printed_column(named, **options).holds
 
@@ -276,9 +276,9 @@ def test_gaussian_excess_of_known_cases():
 
 def test_gaussian_noise_is_not_pure():
     """mu^2/2 + mu z exceeds epsilon if z > epsilon/mu - mu/2; computed by hand at mu = 1/4.8448."""
-    found = privacy.gaussian_loss_exceeds(CURVES, epsilons=[1], delta=1e-5, at_least=1e-7)
+    actual = privacy.gaussian_loss_exceeds(CURVES, epsilons=[1], delta=1e-5, at_least=1e-7)
     mu = 1 / math.sqrt(2 * math.log(1.25e5))
-    assert found.holds and found.number == pytest.approx(
+    assert actual.holds and actual.number == pytest.approx(
         0.5 * math.erfc((1 / mu - mu / 2) / math.sqrt(2)), rel=1e-9
     )
     assert not privacy.gaussian_loss_exceeds(CURVES, epsilons=[1], delta=1e-9, at_least=1e-7).holds
@@ -314,11 +314,14 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
 
 
 def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
-    """What a mechanism reports of each draw is no column of results.csv. Decimals are as stated."""
+    """Numbers that a mechanism reports for each draw are no column of results.csv.
+
+    Decimals are as stated.
+    """
     rng = np.random.default_rng(0)
     draws = 2 + 0.1 * rng.standard_normal((1, 48, 1))
-    found = {"noise_variance": draws}
-    monkeypatch.setattr(Results, "draws", lambda self, cell, column: found.get(column))
+    results = {"noise_variance": draws}
+    monkeypatch.setattr(Results, "draws", lambda self, cell, column: results.get(column))
     source = facts.Source("s", "S", {"tables": {"t": [2.02, 3e-7]}})
     spec = {"title": "t", "values": "tables/t", "layout": "number", "quantity": "value"}
     spec |= {"column": "noise_variance", "train_size": 100, "epsilon": 0.1, "decimals": 4}
@@ -360,7 +363,7 @@ def test_published_values_beside_their_cells():
         "reproduced",
         # 0.15, from 0.145 on, against 0.10 +- 0.0176; the printed spread 0.02 does not widen it
         "not reproduced by any of 1 reading",
-        # equal, but within +- 0.0176, and what is printed +- 0.01 would be inside too
+        # they agree within +- 0.0176, and so would the printed value +- 0.01
         "too wide to decide",
         "not tested",
         "not run",
@@ -384,12 +387,12 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     # the printed model without noise, above or below, has an error of 0.2, and ours 0.05
     for rows, at in (([plain, private], 1), ([private, plain], 0)):
         spec = {"t": SPEC | {"rows": rows}}
-        found = [r for r in verdicts_of(CURVES, other, spec) if not r["id"].endswith("/sd")]
-        assert found[at]["verdict"] == "undecided" and found[at]["distance"] == ""
-        assert "without noise this model is not the source's" in found[at]["reason"]
-        assert found[1 - at]["verdict"] == "not reproduced by any of 1 reading"
+        actual = [r for r in verdicts_of(CURVES, other, spec) if not r["id"].endswith("/sd")]
+        assert actual[at]["verdict"] == "undecided" and actual[at]["distance"] == ""
+        assert "without noise this model is not the source's" in actual[at]["reason"]
+        assert actual[1 - at]["verdict"] == "not reproduced by any of 1 reading"
         # a reading that has the printed model decides it
-        read = found[at] | {"reading": "a", "concerned": "yes", "distance": "inside"}
+        read = actual[at] | {"reading": "a", "concerned": "yes", "distance": "inside"}
         for holds, verdict in (
             ("yes", "reproduced if a"),
             ("no", "not reproduced by any of 1 reading"),
@@ -401,8 +404,8 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     near = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.16], "row": {0.1: [0.3, 0.1]}}}}
     )
-    found = verdicts_of(CURVES, near, {"t": SPEC | {"rows": [plain, private]}})
-    assert [row["verdict"] for row in found[::2]] == [
+    actual = verdicts_of(CURVES, near, {"t": SPEC | {"rows": [plain, private]}})
+    assert [row["verdict"] for row in actual[::2]] == [
         *("not reproduced by any of 1 reading", "reproduced"),
     ]
     # on other data there is no such model
@@ -423,9 +426,9 @@ def test_what_most_draws_failed_of_decides_nothing():
     ):
         failing.frame["status"] = [status, "ok"]
         check = {"kind": "lower_than", "options": {"lower": "good", "higher": "bad"}}
-        found = statements.run(failing, check | {"options": PLACED | check["options"]})
-        assert (found.holds, found.tested) == ((True, True) if decides else (None, False))
-        assert decides or f"{status} (good at a, n = 9, epsilon = 0.1)" in found.decided_by
+        process = statements.run(failing, check | {"options": PLACED | check["options"]})
+        assert (process.holds, process.tested) == ((True, True) if decides else (None, False))
+        assert decides or f"{status} (good at a, n = 9, epsilon = 0.1)" in process.decided_by
         spec = SPEC | {"layout": "number", "rows": [{**SPEC["rows"][1], "method": "good"}]}
         source = facts.Source("m", "M", {"tables": {"t": {"plain": 0.2}}})
         spec = spec | {"train_size": 9, "epsilon": 0.1}
@@ -437,7 +440,7 @@ def test_what_most_draws_failed_of_decides_nothing():
 
 
 def test_half_a_row_of_those_counted_is_not_seen(monkeypatch):
-    # of 500 rows, which every division tests once, 195 were wrong
+    # 195 of 500 rows were wrong; every division tests each row once
     draws = np.full((4, 5, 1), 0.39)
     made = results([("a", "plain", 500, math.inf, 0.39, 0.0)], folds=5, subsets="whole")
     monkeypatch.setattr(made, "draws", lambda cell, column: draws, raising=False)
@@ -495,7 +498,7 @@ def test_a_protocols_draws_make_the_interval_and_judge_the_spread(monkeypatch):
     assert mean["prediction_high"] - mean["prediction_low"] < 0.06
     assert spread["quantity"] == "error, standard deviation over folds"
     assert spread["published"] == 0.02 and spread["distance"] == "equal to the printed precision"
-    # that of five numbers says little of it: half of it, or half more, would be inside too
+    # the spread of five numbers is uncertain: half of it, or half more, would be inside too
     assert spread["verdict"] == "too wide to decide"
     wide = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
     mean, spread = compare(CURVES, wide, {"t": spec}, {})
@@ -582,7 +585,10 @@ def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_given():
 
 
 def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
-    """It fails on values that we left out, which is no fault of the source. What holds, holds."""
+    """A claim that fails on such a search is no fault of the source, since we left values out.
+
+    A claim that holds, holds.
+    """
     tables = {"t": {"row": {0.1: [0.5, 0.02]}}, "grid": [1, 0.1, 0.01], "votes": 6}
     stated = [{"id": "m-1", "says": "bad is better"}, {"id": "m-2", "says": "good is better"}]
     stated.append({"id": "m-3", "says": "so is a table of it"})
@@ -649,10 +655,10 @@ def test_times_are_compared_fit_by_fit_or_by_a_protocol_of_many():
         for seconds in values
     ]
     timed = Namespace(analysis=lambda name: pd.DataFrame(rows))
-    found = cells.slower(timed, analysis="t", slow="gp", fast="fit", factor=3)
-    assert (found.holds, found.number) == (False, 2.0)
-    found = cells.slower(timed, analysis="t", slow="gp", fast="fit", factor=3, fits=200)
-    assert (found.holds, found.number) == (True, 400.0)
+    actual = cells.slower(timed, analysis="t", slow="gp", fast="fit", factor=3)
+    assert (actual.holds, actual.number) == (False, 2.0)
+    actual = cells.slower(timed, analysis="t", slow="gp", fast="fit", factor=3, fits=200)
+    assert (actual.holds, actual.number) == (True, 400.0)
     for first, second, number in (("gp", "fit", 2.0), ("fit", "gp", 0.5)):
         close = cells.as_fast(timed, analysis="t", first=first, second=second, factor=2)
         assert (close.holds, close.number) == (True, number)
@@ -676,11 +682,11 @@ def test_a_lambda_that_ties_is_not_excluded():
     grid = pd.DataFrame({"lambda": [0.001, 0.01, 0.1], "error_mean": [0.1, 0.1, 0.2]})
     tuned = {"a": {"ties": [0.001, 0.01], "error": 0.1}, "b": {"ties": [0.001], "error": 0.1}}
     made = Namespace(tuned=lambda dataset: (tuned[dataset], grid))
-    found = cells.tuned_lambda(made, value=0.01, datasets=["a"])
-    assert found.holds and "0.001 to 0.01 tied" in found.decided_by
-    assert found.decided_by.endswith("does not exclude 0.01")
-    found = cells.tuned_lambda(made, value=0.01, datasets=["a", "b"])
-    assert found.holds is False and found.decided_by.endswith("(error 0.1, 0.1 at 0.01)")
+    actual = cells.tuned_lambda(made, value=0.01, datasets=["a"])
+    assert actual.holds and "0.001 to 0.01 tied" in actual.decided_by
+    assert actual.decided_by.endswith("does not exclude 0.01")
+    actual = cells.tuned_lambda(made, value=0.01, datasets=["a", "b"])
+    assert actual.holds is False and actual.decided_by.endswith("(error 0.1, 0.1 at 0.01)")
     # where all tie, any lambda would be among the best
     tuned["a"]["ties"] = [0.001, 0.01, 0.1]
     assert cells.tuned_lambda(made, value=0.01, datasets=["a"]).holds is None

@@ -10,7 +10,7 @@ import pytest
 from project import COLLECTED
 
 ROOT = Path(__file__).resolve().parents[2]
-# Python imports a module of this name before anything else: here, one that moves the clock.
+# Python imports a module of this name before anything else. This one moves the clock.
 CLOCK = """
 import time
 clock, clock_ns = time.time, time.time_ns
@@ -47,7 +47,7 @@ def collected(folder, days, **changes):
 
 @pytest.mark.slow
 def test_ids_depend_on_neither_time_nor_user_nor_process(tmp_path, request):
-    """Those of this process are among those of another, in the same order."""
+    """The ids of this process are among those of another, in the same order."""
     here = request.config.stash[COLLECTED]
     changes = {"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
     there = collected(tmp_path / "there", days=777, **changes)
@@ -55,6 +55,6 @@ def test_ids_depend_on_neither_time_nor_user_nor_process(tmp_path, request):
 
 
 def test_no_id_holds_bytes(request):
-    """Bytes are long, and often hold the time at which they were made: an id names them instead."""
+    """Bytes are long, and compressed bytes contain the time: an id has the argument's name instead."""
     ids = [item.nodeid for item in request.session.items]
     assert not [name for name in ids if "\\x" in name]

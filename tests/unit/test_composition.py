@@ -38,16 +38,19 @@ def test_poisson_sampling_amplifies_and_is_continuous():
 
 
 def test_published_descent_numbers():
-    """sigma of T steps by the classical formula, delta = 1e-5: 15 and 150 are exceeded, 8 is not."""
+    """T steps have the classical formula's sigma at delta = 1e-5.
+
+    Claims of 15 and 150 are exceeded, 8 is not.
+    """
     (of_15, _), (of_150, _) = reference.values("gaussian_descent", "sigma")
     for claimed, sum_sigma in ((15, of_15), (150, of_150), (8.0, None)):
         steps, n, clip = 50, 400, 1.0
         sigma = 2 * clip / (n * claimed) * math.sqrt(2 * steps * math.log(1.25e5))
-        found = composition.gaussian_steps(n * sigma, steps, 1e-5, contribution=clip)
+        actual = composition.gaussian_steps(n * sigma, steps, 1e-5, contribution=clip)
         if sum_sigma is None:
-            assert found < claimed
+            assert actual < claimed
         else:
-            assert n * sigma == pytest.approx(sum_sigma) and found > claimed
+            assert n * sigma == pytest.approx(sum_sigma) and actual > claimed
 
 
 def test_gaussian_epsilon_inverts_delta():
@@ -61,9 +64,12 @@ def test_gaussian_epsilon_inverts_delta():
 
 
 def test_laplace_profile():
-    """One coordinate has 1 - e^((epsilon - ratio)/2). Many have nearly the profile of normal noise."""
-    found = composition.laplace_coordinates_delta(1, 1.5, [0.5, 1.0, 1.5])
-    assert found == pytest.approx([-math.expm1(-0.5), -math.expm1(-0.25), 0.0], abs=1e-4)
+    """One coordinate has delta = 1 - e^((epsilon - ratio)/2).
+
+    Many have nearly the profile of normal noise.
+    """
+    actual = composition.laplace_coordinates_delta(1, 1.5, [0.5, 1.0, 1.5])
+    assert actual == pytest.approx([-math.expm1(-0.5), -math.expm1(-0.25), 0.0], abs=1e-4)
     for epsilon, delta in zip(
         (0.5, 1.0, 2.0),
         composition.laplace_coordinates_delta(784, 1.0, (0.5, 1.0, 2.0)),
@@ -74,11 +80,11 @@ def test_laplace_profile():
 
 
 def test_redrawing_until_bounded_costs_more_than_epsilon():
-    """Against two-dimensional densities of the accepted coefficients on a grid."""
+    """The loss agrees with densities of the accepted coefficients on a two-dimensional grid."""
     for epsilon in (0.1, 1.0, 3.0):
         s = 4 / epsilon
-        found = exact_losses.redrawn_functional_loss(epsilon)
-        assert epsilon < found <= 2 * epsilon
+        actual = exact_losses.redrawn_functional_loss(epsilon)
+        assert epsilon < actual <= 2 * epsilon
         quadratic, linear = np.meshgrid(np.linspace(1e-6, 3, 301), np.linspace(-4, 4, 401))
 
         def log_density(x, y, s=s, quadratic=quadratic, linear=linear):
@@ -90,7 +96,7 @@ def test_redrawing_until_bounded_costs_more_than_epsilon():
 
         other = log_density(1.0, 1)
         largest = max(np.abs(log_density(x, -1) - other).max() for x in np.linspace(0, 1, 41))
-        assert largest == pytest.approx(found, rel=1e-3)
+        assert largest == pytest.approx(actual, rel=1e-3)
 
 
 def test_exact_rows():

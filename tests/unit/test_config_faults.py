@@ -40,11 +40,11 @@ def place(value, rng):
 
 
 class Twice(dict):
-    """A mapping that is written with one key twice."""
+    """A mapping that is written with a duplicate key."""
 
     def items(self):
-        found = list(super().items())
-        return [*found, found[-1]]
+        results = list(super().items())
+        return [*results, results[-1]]
 
 
 def change(values, rng):
@@ -80,7 +80,7 @@ def change(values, rng):
 
 
 class Files:
-    """The configuration files in memory, and what was computed from those that have not changed."""
+    """The configuration files in memory, and a cache of what unchanged files determine."""
 
     def __init__(self, monkeypatch):
         monkeypatch.chdir(ROOT)
@@ -181,7 +181,7 @@ def test_single_changes(monkeypatch, tmp_path):
             refused += 1
             if len(str(error).splitlines()) != 1 or ".yaml" not in str(error):
                 faults.append(f"{seed}: {name}: {done}: {error}")
-        except Exception as error:  # every other error is a fault
+        except Exception as error:  # any other error fails the test
             faults.append(f"{seed}: {name}: {done}: {type(error).__name__}: {error}")
     assert not faults, "\n".join(faults[:20])
     assert count / 4 < refused < count

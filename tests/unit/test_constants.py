@@ -24,14 +24,14 @@ def methods(experiment):
 
 
 def test_defaults_are_those_of_the_mechanisms():
-    found = 0
+    compared = 0
     for constant, value, *_ in ROWS:
         names = re.fullmatch(r"`(\w+)`: `(\w+)`", constant)
         if names:
             mechanism, option = names.groups()
             assert MECHANISMS[mechanism].defaults()[option] == float(value.strip("`")), constant
-            found += 1
-    assert found >= 10
+            compared += 1
+    assert compared >= 10
 
 
 def test_values_of_the_experiments_are_those_that_are_stated():
@@ -64,15 +64,15 @@ def test_the_rules_for_steps_are_those_that_are_stated(epsilon):
 
 
 def test_what_changed_after_results_competes_with_none_and_is_named():
-    """The methods with `after_results`: the section, or a comment beside them, accounts for each."""
-    found = {
+    """The section, or a comment beside the method, accounts for every method with `after_results`."""
+    results = {
         name
         for experiment in ("frontier_classification", "frontier_regression", "health")
         for name, method in methods(experiment).items()
         if method.get("after_results")
     }
     stated = {"dp_gd", "dp_gd_squared", "objective_log_cosh_wide", "boosted_adassp_wide"}
-    assert found == stated
+    assert results == stated
     assert "clip of 1 and a width of 1" in SECTION
 
 

@@ -28,8 +28,8 @@ CELLS = {"folds": 5, "restarts": 2, "lambda": 0.1, "methods": {"nonprivate": {}}
 
 
 def test_an_experiment_without_cells(experiment):
-    found = experiment(datasets=["digits"])
-    assert found.cells() == [] and found.methods == {} and found.sweeps == {}
+    actual = experiment(datasets=["digits"])
+    assert actual.cells() == [] and actual.methods == {} and actual.sweeps == {}
 
 
 @pytest.mark.parametrize("missing", ["folds", "restarts", "lambda", "methods", "sweeps"])
@@ -52,10 +52,10 @@ def test_training_sizes_are_checked_against_the_rows_of_two_classes(experiment):
 
 
 def downloads(*overlays):
-    """Files that the experiments of a plain run need, by experiment."""
+    """{experiment: files that it needs} for the default run."""
     values, experiments, datasets = configured(*overlays)
     files = read_yaml("config/files.yaml")
-    carried = {  # packages that are installed with the workflow have these files
+    carried = {  # installed packages contain these files
         f"data/raw/{name}"
         for name, file in files.items()
         if file["urls"][0].startswith("installed:")
@@ -64,7 +64,7 @@ def downloads(*overlays):
     for name in values["experiments"]:
         sources = [datasets[dataset]["source"] for dataset in experiments[name].datasets]
         needed[name] = {
-            p for each in sources for p in origins.source_files(each).values()
+            p for source in sources for p in origins.source_files(source).values()
         } - carried
     return needed
 

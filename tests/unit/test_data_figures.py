@@ -103,10 +103,10 @@ def test_components_agree_with_scikit_learn(digits, tmp_path):
     explained_variance(EXPERIMENT, TITLE, paths, 0, tmp_path / "explained.csv")
     columns, rows = tables.explained_variance(EXPERIMENT, TITLE, tmp_path / "explained.csv")
     assert columns == ("dataset", "components", "explained")
-    found = {row[:2]: row[2] for row in rows}
-    assert set(found) == {(name, k) for name in paths for k in (2, 9)}
+    results = {row[:2]: row[2] for row in rows}
+    assert set(results) == {(name, k) for name in paths for k in (2, 9)}
     two = reference.explained_variance_ratio_.sum()
-    assert found["digits_4_9", 2] == pytest.approx(two, rel=1e-8)
+    assert results["digits_4_9", 2] == pytest.approx(two, rel=1e-8)
     curve = figures.explained_variance(EXPERIMENT, TITLE, tmp_path / "explained.csv")
     assert curve.axes[0].lines[1].get_ydata()[1] == pytest.approx(two, rel=1e-8)
 

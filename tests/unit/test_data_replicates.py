@@ -1,4 +1,4 @@
-"""Simulated data sets are draws: there may be several of one law, and intervals are over them."""
+"""Several data sets may be drawn from one law, and intervals are then over data sets."""
 
 import json
 import math
@@ -55,18 +55,18 @@ def test_the_first_data_set_stays_the_same_and_others_have_other_separators(data
 
 def test_folds_are_of_each_data_set_and_all_draws_are_shared_among_them(data):
     three, meta, _, plain, folder = data
-    given = {"experiment": "e", "dataset": "d", "seed": 3, "folds": 4, "simulations": None}
-    found = Namespace(data=folder / "three.npz", train_size=30, **given)
-    splits = list(folds.training_folds(found))
+    arguments = {"experiment": "e", "dataset": "d", "seed": 3, "folds": 4, "simulations": None}
+    namespace = Namespace(data=folder / "three.npz", train_size=30, **arguments)
+    splits = list(folds.training_folds(namespace))
     assert len(splits) == 12
     for number, ((X, _), (X_test, y_test)) in enumerate(splits):
         part = three.replicates[number // 4]
         own = {tuple(row) for row in three.floats(part=part)[0]}
         assert {tuple(row) for row in (*X, *X_test)} == own and len(y_test) == 10
-    alone = Namespace(data=folder / "one.npz", train_size=30, **given)
+    alone = Namespace(data=folder / "one.npz", train_size=30, **arguments)
     for several, single in zip(splits, folds.training_folds(alone), strict=False):
         assert (several[0][0] == single[0][0]).all()
-    assert [len(X) for X in folds.all_training_rows(found)] == [30] * 12
+    assert [len(X) for X in folds.all_training_rows(namespace)] == [30] * 12
     assert [folds.draws_on_each(Namespace(restarts=20), m) for m in (meta, plain)] == [7, 20]
 
 
@@ -80,11 +80,11 @@ def draws(values):
 
 def test_the_interval_is_over_the_data_sets():
     values = np.random.default_rng(1).uniform(size=(4, 3, 5))
-    found, means = summarise(draws(values)), values.mean(axis=(1, 2))
+    actual, means = summarise(draws(values)), values.mean(axis=(1, 2))
     low, high = stats.t.interval(0.95, 3, means.mean(), stats.sem(means))
-    assert (found["error_low"], found["error_high"]) == pytest.approx((low, high))
-    assert (found["data_sets"], found["folds"], found["restarts"]) == (4, 3, 5)
-    assert found["error_sd_folds"] == pytest.approx(values.mean(axis=2).std(ddof=1))
+    assert (actual["error_low"], actual["error_high"]) == pytest.approx((low, high))
+    assert (actual["data_sets"], actual["folds"], actual["restarts"]) == (4, 3, 5)
+    assert actual["error_sd_folds"] == pytest.approx(values.mean(axis=2).std(ddof=1))
     one = summarise(draws(values[:1]))
     assert one["data_sets"] == 1
     assert one["error_low"] == pytest.approx(max(0, interval(values[0].mean(axis=1))[1]))
@@ -109,7 +109,7 @@ def test_captions_say_over_what_an_interval_is():
 
 
 def test_figures_name_the_divisions_of_one_data_set_what_they_are():
-    """A figure's job gets a part of its experiment's configuration, in which `divisions` must be."""
+    """A figure's job gets part of its experiment's configuration, which must include `divisions`."""
     _, experiments, _ = load(
         {"seed": 1, "experiments": ["patton"]}, only=sources.concerned({"patton"})
     )
@@ -133,18 +133,18 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
     one = Namespace(data=folder / "one.npz", **given)
     divided = Namespace(**vars(one), divisions=3)
     rows = np.sort(Prepared(one.data).X[:, 0])
-    found = [test[0][:, 0] for _, test in folds.training_folds(divided)]
-    assert len(found) == 12
+    results = [test[0][:, 0] for _, test in folds.training_folds(divided)]
+    assert len(results) == 12
     for k in range(3):  # every division tests each row once
         np.testing.assert_allclose(
-            np.sort(np.concatenate(found[4 * k : 4 * k + 4])), rows, atol=1e-6
+            np.sort(np.concatenate(results[4 * k : 4 * k + 4])), rows, atol=1e-6
         )
     # the first is the one without `divisions`, and the others differ from it
-    for ours, theirs in zip(found, folds.training_folds(one), strict=False):
+    for ours, theirs in zip(results, folds.training_folds(one), strict=False):
         np.testing.assert_array_equal(ours, theirs[1][0][:, 0])
-    assert all(set(found[0]) != set(other) for other in found[4:])
+    assert all(set(results[0]) != set(other) for other in results[4:])
     assert [folds.draws_on_each(each, {"data_replicates": 1}) for each in (one, divided)] == [20, 7]
-    # data sets that were drawn alike are divided once each
+    # data sets drawn from one law are divided once each
     three = Namespace(**vars(divided) | {"data": folder / "three.npz", "divisions": 2})
     assert len(list(folds.training_folds(three))) == 12
     assert folds.draws_on_each(three, {"data_replicates": 3}) == 7
@@ -152,16 +152,17 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
 
 def test_another_division_of_the_same_rows_lies_in_the_interval_of_divisions():
     rng, inside = np.random.default_rng(3), 0
-    # the rows' own chance (0.05) is the same in all divisions: folds differ by it, their means do not
+    # the chance of the rows (0.05) is common to all divisions: folds differ by it, their means do
+    # not
     for _ in range(200):
         chance = rng.permuted(np.tile(rng.normal(0, 0.05, 5), (21, 1)), axis=1)
         draws = 0.37 + chance - chance.mean(axis=1, keepdims=True)
         draws += rng.normal(0, 0.01, (21, 1))  # of the division
-        found = predict(draws[:20, :, None], Protocol(5, 1), rng)
-        inside += found.interval[0] <= draws[20].mean() <= found.interval[1]
+        actual = predict(draws[:20, :, None], Protocol(5, 1), rng)
+        inside += actual.interval[0] <= draws[20].mean() <= actual.interval[1]
         assert (
-            found.interval[1] - found.interval[0] < 0.09
-        )  # of one division alone it is 0.18 or so
+            actual.interval[1] - actual.interval[0] < 0.09
+        )  # for a single division it is about 0.18
     assert inside / 200 > 0.95 - 4 * math.sqrt(0.95 * 0.05 / 200)
 
 

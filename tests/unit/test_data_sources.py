@@ -1,4 +1,7 @@
-"""What the configuration says about data sets. What makes no sense is refused with a sentence."""
+"""Tests what the configuration may say about data sets.
+
+What makes no sense is refused with a sentence.
+"""
 
 import gzip
 

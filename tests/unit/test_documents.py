@@ -34,14 +34,14 @@ def test_a_printed_program_prints_what_is_told(document, prints):
     text = (ROOT / document).read_text(encoding="utf-8")
     programs = re.findall(r"^```python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     (program,) = (each for each in programs if "print(" in each)
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program],
         env={"PYTHONPATH": str(ROOT / "scripts")},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert prints in f"\n{found.stdout}"
+    assert prints in f"\n{process.stdout}"
     assert "guides" not in document or f"# {prints.strip()}\n" in program
 
 
@@ -49,10 +49,10 @@ GUIDES = sorted((ROOT / "workflow/guides").glob("*.md"))
 
 
 def test_the_readme_leads_to_each_guide():
-    found = re.findall(
+    matches = re.findall(
         r"\]\((workflow/guides/\w+\.md)\) \|$", (ROOT / "README.md").read_text(), re.MULTILINE
     )
-    assert {ROOT / each for each in found} == {*GUIDES}
+    assert {ROOT / each for each in matches} == {*GUIDES}
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_a_guide_reads_columns_that_are_written(guide, columns, row, tmp_path):
 
 def headings(path):
     """The names by which links find a document's headings."""
-    found = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in found}
+    titles = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in titles}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -97,7 +97,7 @@ def test_links_lead_somewhere(path):
 
 
 def drawn_rules():
-    """The picture of the rules in workflow/README.md, and its edges."""
+    """The drawing of the rules in workflow/README.md, and its edges."""
     text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
     (picture,) = re.findall(r"^```mermaid\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     return picture, set(re.findall(r"^    (\w+) --> (\w+)$", picture, flags=re.MULTILINE))
@@ -126,8 +126,8 @@ def test_the_picture_of_the_rules_is_what_snakemake_prints(fresh):
         *("-m", "snakemake", "--rulegraph", "mermaid-js", "--configfile", "config/real.yaml"),
     )
     names = dict(re.findall(r"^\s*(id\d+)\[(\w+)\]$", output, flags=re.MULTILINE))
-    found = re.findall(r"^\s*(id\d+) --> (id\d+)$", output, flags=re.MULTILINE)
-    printed = {(names[first], names[second]) for first, second in found}
+    matches = re.findall(r"^\s*(id\d+) --> (id\d+)$", output, flags=re.MULTILINE)
+    printed = {(names[first], names[second]) for first, second in matches}
     picture, drawn = drawn_rules()
     assert drawn == {edge for edge in printed if edge[1] not in ("all", "report")}
     rules = set(re.findall(r"^    (\w+)(?: -->|$)", picture, re.MULTILINE)) | {e for _, e in drawn}
@@ -138,12 +138,12 @@ FOLDERS = ("config/", "envs/", "scripts/", "tests/", "workflow/", ".venv")
 
 
 def commands():
-    """(document, its command without the comment) of every indented line that calls a program."""
+    """(document, command without its comment) of every indented line that calls a program."""
     for path in DOCUMENTS:
         for line in path.read_text(encoding="utf-8").splitlines():
-            found = re.match(r"    ((?:sh|bash|python|snakemake|\.venv/bin/\S+) .*)", line)
-            if found:
-                yield str(path.relative_to(ROOT)), found[1].split("  #")[0].strip()
+            match = re.match(r"    ((?:sh|bash|python|snakemake|\.venv/bin/\S+) .*)", line)
+            if match:
+                yield str(path.relative_to(ROOT)), match[1].split("  #")[0].strip()
 
 
 @pytest.mark.parametrize(("document", "command"), list(commands()))

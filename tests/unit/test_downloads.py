@@ -1,4 +1,4 @@
-"""Downloads: the first place with the right content wins, and a good file is never lost."""
+"""A download comes from the first address with the right content, and a good file is never lost."""
 
 import errno
 import hashlib
@@ -19,7 +19,9 @@ NOWHERE = "http://127.0.0.1:9/file.bin"  # the discard port, where nothing liste
 
 
 class Handler(BaseHTTPRequestHandler):
-    """/file.bin and /ranges/file.bin; /cut/file.bin breaks off; /page/... is HTML; /lie/... is wrong."""
+    """Serves /file.bin and /ranges/file.bin; /cut/file.bin breaks off, /page/... is HTML, /lie/...
+    is wrong.
+    """
 
     def do_GET(self):
         self.server.requests.append((self.path, self.headers.get("Range")))
@@ -95,8 +97,8 @@ def test_wrong_content_replaces_nothing_and_leaves_nothing(server, out, folder):
     with pytest.raises(ValueError, match="wrong checksum") as problem:
         fetch(wanted(f"{server.url}/{folder}/file.bin"), out)
     message = str(problem.value)
-    found = hashlib.sha256(PAGE if folder == "page" else b"something else").hexdigest()
-    for part in ("file.bin", SHA, found, "https://example.org/data", "DP_DATA_MIRROR"):
+    digest = hashlib.sha256(PAGE if folder == "page" else b"something else").hexdigest()
+    for part in ("file.bin", SHA, digest, "https://example.org/data", "DP_DATA_MIRROR"):
         assert part in message
     assert ("web page" in message) == (folder == "page")
     assert out.read_bytes() == b"an older good version" and files(out) == ["file.bin"]
@@ -251,7 +253,7 @@ def test_a_member_of_a_wheel(out, wheels):
     """The wheel may be for any Python, and its dependencies are not needed."""
     fetch(wanted("pypi:carrier==1.0#carrier/rows.bin"), out)
     assert out.read_bytes() == CONTENT and files(out) == ["file.bin"]
-    fetch(wanted(NOWHERE, "pypi:carrier==2.0#carrier/rows.bin"), out)  # the file stays
+    fetch(wanted(NOWHERE, "pypi:carrier==2.0#carrier/rows.bin"), out)  # the file stays as it is
     out.unlink()
     for place, problem in (
         ("pypi:carrier==2.0#carrier/rows.bin", r"pip cannot download carrier==2.0 \(No matching"),

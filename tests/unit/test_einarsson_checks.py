@@ -1,4 +1,4 @@
-"""What the steps of a descent cost against its noise, and the minimiser on projected rows."""
+"""Tests whether few steps cost more than noise, and the minimiser on projected rows."""
 
 import numpy as np
 import pandas as pd
@@ -32,9 +32,9 @@ NAMES = {"solved": "end", "noiseless": "pass", "private": "noisy", "sweep": None
 
 def test_steps_cost_more_than_the_noise_at_one_epsilon_and_less_at_another():
     made = Made(ERRORS, 0.005)
-    found = steps_cost_more(made, epsilons=[10], **NAMES)
-    assert found.holds and found.number == pytest.approx(0.08, abs=0.01)
-    assert "epsilon = 1 0.1" in found.decided_by  # every epsilon is told
+    actual = steps_cost_more(made, epsilons=[10], **NAMES)
+    assert actual.holds and actual.number == pytest.approx(0.08, abs=0.01)
+    assert "epsilon = 1 0.1" in actual.decided_by  # the sentence names every epsilon
     assert steps_cost_more(made, epsilons=[1], **NAMES).holds is False
     assert steps_cost_more(Made(ERRORS, 0.3), epsilons=[10], **NAMES).holds is None
     with pytest.raises(Missing):
@@ -46,11 +46,11 @@ def test_the_minimiser_on_projected_rows_has_no_gradient_there():
     rng, lam = np.random.default_rng(2), 0.01
     X = rng.standard_normal((80, 6)) / 4
     y = np.where(X[:, 0] + 0.3 * rng.standard_normal(80) > 0, 1, -1)
-    found = MECHANISMS["projected_minimiser"].release(
+    release = MECHANISMS["projected_minimiser"].release(
         X, y, lam=lam, restarts=2, rng=generator(3), bound=3.0, dimensions=3
     )
-    assert np.linalg.matrix_rank(found.weights) == 2  # each restart has its own projection
-    # the same minimiser without a projection is that of all columns
+    assert np.linalg.matrix_rank(release.weights) == 2  # each restart has its own projection
+    # without a projection, the minimiser is that of all columns
     whole = MECHANISMS["projected_minimiser"].release(X, y, lam=lam, rng=generator(3), bound=3.0)
     w, b = whole.weights[0], whole.info["intercept"][0]
     rates = -y / (1 + np.exp(y * (X @ w + b)))
@@ -65,5 +65,5 @@ def test_a_title_names_its_data():
         "c_d": {},
     }
     entry = {"title": "On {data}", "options": {}, "datasets": ["a", "b", "c_d"]}
-    found = titles.filled(Experiment("made", {"analyses": {}, "datasets": []}), entry, datasets)
-    assert found == "On digits (8 x 8) and c d"
+    actual = titles.filled(Experiment("made", {"analyses": {}, "datasets": []}), entry, datasets)
+    assert actual == "On digits (8 x 8) and c d"

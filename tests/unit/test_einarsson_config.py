@@ -38,9 +38,9 @@ def test_published_lambdas_are_those_of_the_noise_variances():
 
 def test_full_configuration_is_the_published_protocol():
     facts = read_yaml("config/sources/einarsson_2018/source.yaml")["settings"]
-    found = resolved("real", "full")
+    actual = resolved("real", "full")
     sizes = list(range(235, 11751, 235))
-    logistic, sgd, lasso = (found[f"einarsson_{name}"] for name in ("logistic", "sgd", "lasso"))
+    logistic, sgd, lasso = (actual[f"einarsson_{name}"] for name in ("logistic", "sgd", "lasso"))
     assert logistic.simulations == facts["simulations"]["logistic"]
     assert logistic.sweeps["as_run"]["train_sizes"] == sizes
     assert logistic.sweeps["as_run"]["epsilons"] == facts["logistic"]["epsilons"]
@@ -48,7 +48,7 @@ def test_full_configuration_is_the_published_protocol():
     assert sgd.sweeps["tuned"]["train_sizes"] == sizes
     grid = sgd.searches["dp_sgd"]["grid"]
     assert sorted(grid["batch"]) == sorted(facts["sgd"]["batch_grid"])
-    assert grid["batch"] == sorted(grid["batch"], reverse=True)  # ties: the larger batch
+    assert grid["batch"] == sorted(grid["batch"], reverse=True)  # ties go to the larger batch
     assert sorted(grid["lambda"]) == sorted(facts["sgd"]["lambda_grid"])
     study = facts["sgd"]["dimension_study"]
     shown = sgd.sweeps["dimensions"]["methods"]
@@ -71,18 +71,20 @@ def test_full_configuration_is_the_published_protocol():
 
 
 def test_real_configuration_has_ten_sizes_and_eight_simulations():
-    """The logistic study has all 50 sizes, the source's simulations, and new noise in every cell."""
-    found = resolved("real")
-    logistic = found["einarsson_logistic"]
+    """The logistic study has all 50 sizes, the source's simulations, and independent noise in every
+    cell.
+    """
+    actual = resolved("real")
+    logistic = actual["einarsson_logistic"]
     assert logistic.sweeps["as_run"]["train_sizes"] == list(range(235, 11751, 235))
     assert (logistic.simulations, logistic.values["draws"]) == (48, "fresh")
     numbers = [item for spec in logistic.published.values() for item in expand(spec)]
     assert sum(item["path"].startswith("tables/table_a_1/") for item in numbers) == 550
     for name in ("logistic", "sgd", "lasso"):
-        experiment = found[f"einarsson_{name}"]
+        experiment = actual[f"einarsson_{name}"]
         assert experiment.simulations >= 8
         for sweep, entry in experiment.sweeps.items():
-            # not along sizes, or parts of other sweeps
+            # sweeps that do not vary the size, or are parts of others
             parts = ("first_sizes", "pca_first_sizes", "two_rates", "as_run_dimensions")
             if sweep not in ("proven_epsilons", "centres", *parts):
                 assert len(entry["train_sizes"]) >= 10, (name, sweep)
@@ -93,7 +95,7 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
 
     from sources.einarsson_2018.tables import SETTINGS, settings
 
-    found = {}
+    results = {}
     for overlays in ((), ("real",), ("real", "full")):
         for name, experiment in resolved(*overlays).items():
             if not name.startswith("einarsson") or name == "einarsson_data" or "__" in name:
@@ -106,22 +108,22 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
             assert columns == SETTINGS
             for row in rows:
                 row = dict(zip(columns, row, strict=True))
-                found[overlays and overlays[-1], row["method"]] = row
-    grid = found[(), "dp_sgd"]
+                results[overlays and overlays[-1], row["method"]] = row
+    grid = results[(), "dp_sgd"]
     assert grid["lambda"] == "cross-validated for every size and epsilon"
     assert grid["grid"] == "batch 100 50 10 5 2 1; lambda 1 0.1 0.01 1e-05 1e-20"
     assert grid["of_the_published_grid"] == "batch 6 of 15; lambda 5 of 9"
-    grid = found["real", "dp_sgd"]
+    grid = results["real", "dp_sgd"]
     assert (grid["sizes"], grid["search_simulations"]) == (10, 4)
-    assert found["real", "sgd"]["lambda"] == "cross-validated for every size"
-    assert found["real", "dp_sgd_d15"]["lambda"] == "fixed: 0.0001"
-    assert found["real", "nonprivate_sum"]["lambda"] == "published, one for every size"
+    assert results["real", "sgd"]["lambda"] == "cross-validated for every size"
+    assert results["real", "dp_sgd_d15"]["lambda"] == "fixed: 0.0001"
+    assert results["real", "nonprivate_sum"]["lambda"] == "published, one for every size"
     for overlay, method in product(("real", "full"), ("dp_sgd", "pca_central", "pixels_central")):
-        parts = found[overlay, method]["of_the_published_grid"].split("; ")
+        parts = results[overlay, method]["of_the_published_grid"].split("; ")
         assert all(a == b for a, b in (part.split()[1::2] for part in parts)), parts
     # a thinned grid has no values beside those of the published grid
-    assert not any("more" in row["of_the_published_grid"] for row in found.values())
-    words = found["full", "nonprivate_sum"]["of_the_published_grid"]
+    assert not any("more" in row["of_the_published_grid"] for row in results.values())
+    words = results["full", "nonprivate_sum"]["of_the_published_grid"]
     assert words == "lambda 32 of 32"
 
 

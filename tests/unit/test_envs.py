@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 ENVS = ROOT / "envs"
-# conda environments are for clusters: Linux, on the processor that most clusters have.
+# conda environments are for clusters: Linux on x86-64, which most clusters have.
 LINUX = {
     "sys_platform": "linux",
     "platform_system": "Linux",
@@ -76,14 +76,14 @@ def conda():
 
 
 def closure(names, python):
-    """The names, and the names of all packages that they need, as installed."""
-    found, waiting = set(), set(names)
+    """The named packages and all that they depend on, as installed."""
+    result, waiting = set(), set(names)
     while waiting:
         name = waiting.pop()
-        found.add(name)
+        result.add(name)
         needed = applicable(map(Requirement, requires(name) or []), python)
-        waiting |= needed.keys() - found
-    return found
+        waiting |= needed.keys() - result
+    return result
 
 
 def imported(*folders):
@@ -99,7 +99,7 @@ def imported(*folders):
                 modules.update((alias.name.split(".")[0], path) for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 modules[node.module.split(".")[0]] = path
-    for path in snakefiles:  # not Python, since rules stand between the statements
+    for path in snakefiles:  # a file with rules between the statements is not Python
         text = path.read_text(encoding="utf-8")
         for name in re.findall(r"^\s*(?:import|from)\s+(\w+)", text, re.MULTILINE):
             modules[name] = path
@@ -163,8 +163,8 @@ def test_imports_are_direct_requirements(folders):
 
 def test_jobs_find_their_imports_in_the_conda_environment():
     # Only programs that a person starts import Snakemake; jobs do not.
-    found = {name: path for name, path in imported("scripts").items() if name != "snakemake"}
-    missing = {name: path for name, path in found.items() if name not in conda()[1]}
+    results = {name: path for name, path in imported("scripts").items() if name != "snakemake"}
+    missing = {name: path for name, path in results.items() if name not in conda()[1]}
     assert not missing, f"add to envs/environment.yaml: {missing}"
 
 
@@ -208,7 +208,7 @@ class Project:
         calls.write_text("")
         result = subprocess.run(
             ["sh", str(self.root / "envs" / "setup.sh")],
-            cwd=self.root.parent,  # any folder will do
+            cwd=self.root.parent,  # any folder
             env={"PATH": os.defpath, "PYTHON": str(self.python), **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -267,7 +267,7 @@ def test_setup_remakes_what_is_not_up_to_date(project, spoil):
     ("pip_says", "advice"),
     [
         ("Retrying after connection broken by 'NewConnectionError'", "PIP_INDEX_URL"),
-        # what pip says of an index that it cannot reach, if it does not retry
+        # pip's message about an index that it cannot reach, without retries
         ("Could not find a version of absl-py==2.5.1 (from versions: none)", "PIP_INDEX_URL"),
         ("OSError: [Errno 28] No space left on device", "make room"),
         ("No matching distribution", "PYTHON=python3.12"),
@@ -335,7 +335,7 @@ def test_setup_trusts_verified_files_alone():
 
 @pytest.mark.slow
 def test_setup_for_real(project, tmp_path):
-    """A real venv and a real pip, which finds the only package of the lock in a folder."""
+    """Runs with a real venv and a real pip, which finds the lock's only package in a folder."""
     with zipfile.ZipFile(tmp_path / "demo-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("demo.py", "")
         wheel.writestr(

@@ -1,4 +1,4 @@
-"""Metrics of released weights against scikit-learn, one draw at a time."""
+"""Metrics of released weights agree with scikit-learn's, one draw at a time."""
 
 import numpy as np
 import pytest
@@ -21,19 +21,19 @@ def test_classification_is_scikit_learns(n, kept, steps, rng, monkeypatch):
     weights, intercept = 3 * rng.standard_normal((7, 3)), rng.standard_normal(7)
     if steps:
         X, weights, intercept = (np.round(a * steps) / steps for a in (X, weights, intercept))
-    found = evaluation.classification(weights, X, y, intercept)
-    assert list(found) == list(metrics.CLASSES)
-    assert (found["error"] == evaluation.error_rate(weights, X, y, intercept)).all()
+    actual = evaluation.classification(weights, X, y, intercept)
+    assert list(actual) == list(metrics.CLASSES)
+    assert (actual["error"] == evaluation.error_rate(weights, X, y, intercept)).all()
     for k, (w, b) in enumerate(zip(weights, intercept, strict=True)):
         scores = X @ w + b
-        assert found["error"][k] == np.mean(np.where(scores > 0, 1, -1) != y)
+        assert actual["error"][k] == np.mean(np.where(scores > 0, 1, -1) != y)
         p = 1 / (1 + np.exp(-scores))
         expected = reference.log_loss(y, p, labels=[-1, 1])
-        assert found["log_loss"][k] == pytest.approx(expected, rel=1e-8)
+        assert actual["log_loss"][k] == pytest.approx(expected, rel=1e-8)
         if len(set(y)) == 2:
-            assert found["auc"][k] == pytest.approx(reference.roc_auc_score(y, scores), abs=1e-15)
+            assert actual["auc"][k] == pytest.approx(reference.roc_auc_score(y, scores), abs=1e-15)
         else:
-            assert np.isnan(found["auc"][k])
+            assert np.isnan(actual["auc"][k])
 
 
 def test_many_scores_are_counted_in_bins(rng, monkeypatch):
@@ -43,11 +43,11 @@ def test_many_scores_are_counted_in_bins(rng, monkeypatch):
     )
     exact = evaluation.classification(weights, X, y, 0.5)
     monkeypatch.setattr(evaluation, "SORTED", 4999)
-    found = evaluation.classification(weights, X, y, 0.5)
-    assert (found["error"] == exact["error"]).all()
-    assert found["log_loss"] == pytest.approx(exact["log_loss"], rel=1e-12)
-    assert found["auc"] == pytest.approx(exact["auc"], abs=1e-5)
-    assert found["auc"][-1] == 0.5  # all scores are equal
+    actual = evaluation.classification(weights, X, y, 0.5)
+    assert (actual["error"] == exact["error"]).all()
+    assert actual["log_loss"] == pytest.approx(exact["log_loss"], rel=1e-12)
+    assert actual["auc"] == pytest.approx(exact["auc"], abs=1e-5)
+    assert actual["auc"][-1] == 0.5  # all scores are equal
     X = np.round(X)  # every score of these weights has a bin of its own
     for k, w in enumerate(np.eye(3)):
         auc = evaluation.binned_auc(np.eye(3), X, y > 0)[k]
@@ -56,8 +56,8 @@ def test_many_scores_are_counted_in_bins(rng, monkeypatch):
     assert (np.abs(same - 0.5) < 0.05).all()
     huge = np.array([[1e308, 1e308, -1e308], [1.0, 0.0, 0.0]])
     with np.errstate(over="ignore", invalid="ignore"):
-        found = evaluation.binned_auc(huge, X, y > 0)
-    assert (found == evaluation.binned_auc(huge / [[1e308], [1.0]], X, y > 0)).all()
+        actual = evaluation.binned_auc(huge, X, y > 0)
+    assert (actual == evaluation.binned_auc(huge / [[1e308], [1.0]], X, y > 0)).all()
     assert np.isnan(evaluation.binned_auc(weights, X, np.ones(5000, bool))).all()
 
 
@@ -78,22 +78,22 @@ def test_auc_of_ties_and_zeros():
 
 
 def test_log_loss_of_huge_scores_is_finite():
-    found = evaluation.classification(
+    actual = evaluation.classification(
         np.array([[1e5]]), np.array([[1.0], [2.0]]), np.array([1, -1])
     )
-    assert found["log_loss"][0] == pytest.approx(1e5)
+    assert actual["log_loss"][0] == pytest.approx(1e5)
 
 
 def test_classes_are_scikit_learns(rng):
     X, y = rng.standard_normal((300, 4)), rng.integers(0, 3, 300)
     weights = rng.standard_normal((5, 4, 3))
-    found = evaluation.classification(weights, X, y)
+    actual = evaluation.classification(weights, X, y)
     for k, w in enumerate(weights):
         p = np.exp(X @ w)
         p /= p.sum(axis=1, keepdims=True)
-        assert found["log_loss"][k] == pytest.approx(reference.log_loss(y, p), rel=1e-12)
-        assert found["error"][k] == np.mean((X @ w).argmax(axis=1) != y)
-    assert np.isnan(found["auc"]).all()
+        assert actual["log_loss"][k] == pytest.approx(reference.log_loss(y, p), rel=1e-12)
+        assert actual["error"][k] == np.mean((X @ w).argmax(axis=1) != y)
+    assert np.isnan(actual["auc"]).all()
 
 
 @pytest.mark.parametrize("kept", [1 << 23, 700])
@@ -105,8 +105,8 @@ def test_regression_is_scikit_learns_on_the_targets_own_scale(kept, rng, monkeyp
     low, high = 10.0, 50.0
     raw = low + (y + 1) / 2 * (high - low)
     rows = Rows(X, np.arange(300))
-    found = evaluation.regression(weights / 3, rows, y, intercept / 9, unit=(high - low) / 2)
-    assert list(found) == list(metrics.TARGETS)
+    actual = evaluation.regression(weights / 3, rows, y, intercept / 9, unit=(high - low) / 2)
+    assert list(actual) == list(metrics.TARGETS)
     for k, (w, b) in enumerate(zip(weights / 3, intercept / 9, strict=True)):
         predicted = low + (X @ w + b + 1) / 2 * (high - low)
         for name, of in {
@@ -114,10 +114,10 @@ def test_regression_is_scikit_learns_on_the_targets_own_scale(kept, rng, monkeyp
             "mae": reference.mean_absolute_error,
             "r2": reference.r2_score,
         }.items():
-            assert found[name][k] == pytest.approx(of(raw, predicted), rel=1e-10)
+            assert actual[name][k] == pytest.approx(of(raw, predicted), rel=1e-10)
     assert evaluation.regression(weights, X, y)["r2"].max() <= 1
 
 
 def test_targets_that_are_all_the_same_have_no_r2():
-    found = evaluation.regression(np.ones((2, 1)), np.ones((3, 1)), np.full(3, 0.1))
-    assert np.isnan(found["r2"]).all() and found["mse"] == pytest.approx(0.81)
+    actual = evaluation.regression(np.ones((2, 1)), np.ones((3, 1)), np.full(3, 0.1))
+    assert np.isnan(actual["r2"]).all() and actual["mse"] == pytest.approx(0.81)

@@ -19,7 +19,7 @@ from study.data import readers
 def test_separator_has_the_largest_margin(columns):
     """It is compared with the quadratic programme: min ||w||^2 with all margins at least 1."""
     X, y, true = examples.simulate_separable(500, columns, 0.05, generator(81, columns))
-    found = examples.maximum_margin_separator(X, y)
+    actual = examples.maximum_margin_separator(X, y)
     A = X * y[:, None]
     programme = minimize(
         lambda w: w @ w / 2, true / 0.05, jac=lambda w: w, method="SLSQP",
@@ -27,10 +27,10 @@ def test_separator_has_the_largest_margin(columns):
         options={"ftol": 1e-14, "maxiter": 500},
     )  # fmt: skip
     expected = programme.x / np.linalg.norm(programme.x)
-    assert np.linalg.norm(found) == pytest.approx(1)
-    assert (A @ found).min() == pytest.approx((A @ expected).min(), rel=1e-5)
-    assert (A @ found).min() >= (A @ true).min() >= 0.05
-    np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert np.linalg.norm(actual) == pytest.approx(1)
+    assert (A @ actual).min() == pytest.approx((A @ expected).min(), rel=1e-5)
+    assert (A @ actual).min() >= (A @ true).min() >= 0.05
+    np.testing.assert_allclose(actual, expected, atol=1e-4)
 
 
 def test_data_without_a_separator_are_refused():

@@ -1,4 +1,4 @@
-"""config/README.md says what the schemas and the code say."""
+"""config/README.md agrees with the schemas and the code."""
 
 import re
 import subprocess
@@ -24,18 +24,18 @@ def test_the_configurations_readme_is_what_is_generated():
         check=True,
     ).stdout
     remedy = "run: python scripts/tools/explain_config.py > config/README.md"
-    found = (ROOT / "config/README.md").read_text(encoding="utf-8")
+    actual = (ROOT / "config/README.md").read_text(encoding="utf-8")
     for name in MECHANISMS:  # a user's own mechanism needs no entry
-        if f"| `{name}` |" not in found:
+        if f"| `{name}` |" not in actual:
             made = re.sub(rf"^\| `{name}` \|.*\n", "", made, flags=re.MULTILINE)
-    assert found == made, remedy
+    assert actual == made, remedy
 
 
 def test_every_key_mechanism_and_kind_is_explained():
     text = (ROOT / "config/README.md").read_text(encoding="utf-8")
     for path in SCHEMAS:
         if path.name == "frontier.schema.yaml":
-            continue  # a result, not a setting
+            continue  # it is a result, not a setting
         for key in keys(read_yaml(path)):
             assert f"`{key}`" in text or f".{key}`" in text, f"{path.name}: {key}"
     for found in (*kinds.SECTIONS.values(), kinds.CHECKS):

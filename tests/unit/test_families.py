@@ -37,7 +37,7 @@ def loaded():
 
 @pytest.fixture
 def study(loaded):
-    """A function that resolves an experiment with these methods, and changes of its other keys."""
+    """A function that resolves an experiment with these methods and with changes of other keys."""
 
     def make(methods, without=(), **changes):
         value = {
@@ -57,10 +57,10 @@ def study(loaded):
 
 def test_members_are_the_product_in_order():
     vary = {"a": [3, 1], "b": ["x", "y", "z"]}
-    found = families.labels("f", {"vary": vary, "label": "{b}_{a}"})
+    actual = families.labels("f", {"vary": vary, "label": "{b}_{a}"})
     expected = list(itertools.product([3, 1], "xyz"))
-    assert [tuple(values.values()) for _, values in found] == expected
-    assert [label for label, _ in found] == [f"{b}_{a}" for a, b in expected]
+    assert [tuple(values.values()) for _, values in actual] == expected
+    assert [label for label, _ in actual] == [f"{b}_{a}" for a, b in expected]
 
 
 @pytest.mark.parametrize(
@@ -87,23 +87,23 @@ def test_members_are_what_one_writes_by_hand(study):
     }
     family = FAMILY | {"label": "sgd_{dimensions}_{batch}"}
     expected = study(by_hand).methods
-    found = study({"sgd": family}).methods
-    assert [label.replace("null", "all") for label in found] == list(expected)
-    assert list(found.values()) == list(expected.values())
-    assert [json.dumps(m["options"]) for m in found.values()] == [
+    actual = study({"sgd": family}).methods
+    assert [label.replace("null", "all") for label in actual] == list(expected)
+    assert list(actual.values()) == list(expected.values())
+    assert [json.dumps(m["options"]) for m in actual.values()] == [
         json.dumps(m["options"]) for m in expected.values()
     ]
 
 
 def test_lambda_is_varied_too(study):
     family = {"mechanism": "nonprivate", "vary": {"lambda": [0.5, 0.1], "penalty": ["l1"]}}
-    found = study({"f": family})
-    assert {label: method["lambda"] for label, method in found.methods.items()} == {
+    experiment = study({"f": family})
+    assert {label: method["lambda"] for label, method in experiment.methods.items()} == {
         "f_lambda0p5_penaltyl1": 0.5,
         "f_lambda0p1_penaltyl1": 0.1,
     }
-    assert {m["options"]["penalty"] for m in found.methods.values()} == {"l1"}
-    assert found.varied() == ["lambda", "penalty"]
+    assert {m["options"]["penalty"] for m in experiment.methods.values()} == {"l1"}
+    assert experiment.varied() == ["lambda", "penalty"]
 
 
 def test_titles_are_filled_in_or_name_the_family(study):
@@ -115,7 +115,7 @@ def test_titles_are_filled_in_or_name_the_family(study):
 
 
 def test_a_familys_name_stands_for_its_members(study):
-    found = study(
+    experiment = study(
         {"nonprivate": {}, "sgd": FAMILY | {"lambda": "searched", "search": "rate"}},
         sweeps={
             "main": {"train_sizes": [400], "epsilons": [1], "methods": ["nonprivate", "sgd"]},
@@ -134,19 +134,19 @@ def test_a_familys_name_stands_for_its_members(study):
             }
         },
     )
-    assert found.sweeps["main"]["methods"] == ["nonprivate", *MEMBERS]
-    assert found.sweeps["both"]["methods"] == MEMBERS
-    assert found.tables["errors"]["methods"] == MEMBERS
-    assert found.figures["panels"]["options"]["panels"]["a"] == ["nonprivate", *MEMBERS]
-    assert {cell.method for cell in found.cells("main")} == {"nonprivate", *MEMBERS}
+    assert experiment.sweeps["main"]["methods"] == ["nonprivate", *MEMBERS]
+    assert experiment.sweeps["both"]["methods"] == MEMBERS
+    assert experiment.tables["errors"]["methods"] == MEMBERS
+    assert experiment.figures["panels"]["options"]["panels"]["a"] == ["nonprivate", *MEMBERS]
+    assert {cell.method for cell in experiment.cells("main")} == {"nonprivate", *MEMBERS}
     # each has a search of its own settings
     searches = {f"rate_{label}": label for label in MEMBERS}
-    assert {name: search["method"] for name, search in found.searches.items()} == searches
-    assert all(found.methods[label]["search"] == name for name, label in searches.items())
+    assert {name: search["method"] for name, search in experiment.searches.items()} == searches
+    assert all(experiment.methods[label]["search"] == name for name, label in searches.items())
 
 
 def _of_cm08(loaded, checks=(), published=None):
-    """cm08 with output_perturbation a family of two, and these checks of one claim."""
+    """cm08 with output_perturbation as a family of two, and with these checks of one claim."""
     value = read_yaml(ROOT / "config/sources/chaudhuri_monteleoni_2008/cm08.yaml")
     value["methods"]["family"] = {
         "mechanism": "dp_sgd",
@@ -163,7 +163,7 @@ def _of_cm08(loaded, checks=(), published=None):
 
 def test_checks_of_a_family_are_of_its_members(loaded):
     options = {"lower": "family", "higher": "nonprivate"}
-    found = _of_cm08(
+    experiment = _of_cm08(
         loaded,
         [
             {"kind": "lower_than", "options": options},
@@ -174,7 +174,7 @@ def test_checks_of_a_family_are_of_its_members(loaded):
             {"kind": "level", "options": {"methods": "nonprivate"}},
         ],
     )
-    checks = [check["options"] for check in found.claims["cm08-1"]["checks"]]
+    checks = [check["options"] for check in experiment.claims["cm08-1"]["checks"]]
     assert checks[:2] == [options | {"lower": label} for label in ("b5", "b50")]
     assert checks[2] == {"lower": "b5", "higher": "b50"}
     assert [tuple(c.values()) for c in checks[3:7]] == list(
@@ -193,9 +193,9 @@ def test_published_rows_of_a_family_are_of_its_members(loaded):
     value = read_yaml(ROOT / "config/sources/chaudhuri_monteleoni_2008/cm08.yaml")["published"]
     name, spec = next(iter(value.items()))
     row = spec["rows"][0] | {"method": "family"}
-    found = _of_cm08(loaded, published={name: spec | {"rows": [row]}})
-    assert [r["method"] for r in found.published[name]["rows"]] == ["b5", "b50"]
-    assert {r["value"] for r in found.published[name]["rows"]} == {row["value"]}
+    experiment = _of_cm08(loaded, published={name: spec | {"rows": [row]}})
+    assert [r["method"] for r in experiment.published[name]["rows"]] == ["b5", "b50"]
+    assert {r["value"] for r in experiment.published[name]["rows"]} == {row["value"]}
 
 
 @pytest.mark.parametrize(
@@ -271,14 +271,14 @@ def test_overlays_change_a_family():
             "sgd_d15": None,
         }
     }
-    found = changed("einarsson_sgd", **changes)["einarsson_sgd"]
+    actual = changed("einarsson_sgd", **changes)["einarsson_sgd"]
     members = ["dp_sgd_d4", "dp_sgd_d50", "dp_sgd_d9"]
-    assert [label for label in found.methods if label.startswith("dp_sgd_d")] == members
-    assert all(found.methods[label]["lambda"] == 0.5 for label in members)
-    assert found.methods["dp_sgd_d9"]["options"] == {"dimensions": 9, "batch": 5}
-    assert [label for label in found.methods if label.startswith("sgd_d")] == ["sgd_d4", "sgd_d50"]
-    assert {"sgd_d4", "sgd_d50", *members} <= {c.method for c in found.cells("dimensions")}
-    assert "sgd_d15" not in {cell.method for cell in found.cells()}
+    assert [label for label in actual.methods if label.startswith("dp_sgd_d")] == members
+    assert all(actual.methods[label]["lambda"] == 0.5 for label in members)
+    assert actual.methods["dp_sgd_d9"]["options"] == {"dimensions": 9, "batch": 5}
+    assert [label for label in actual.methods if label.startswith("sgd_d")] == ["sgd_d4", "sgd_d50"]
+    assert {"sgd_d4", "sgd_d50", *members} <= {c.method for c in actual.cells("dimensions")}
+    assert "sgd_d15" not in {cell.method for cell in actual.cells()}
 
 
 def test_the_projects_families_keep_their_labels(loaded):
@@ -300,7 +300,10 @@ def test_the_projects_families_keep_their_labels(loaded):
 
 
 def test_no_option_has_the_name_of_a_column():
-    """results.csv has columns for varied options beside its own. `adjacency` means the same as both."""
+    """results.csv has columns for varied options beside its own.
+
+    `adjacency` may be both, since both mean the same.
+    """
     for name, mechanism in MECHANISMS.items():
         assert set(mechanism.options) & set(COLUMNS) <= {"adjacency"}, name
 
@@ -316,30 +319,30 @@ def selected(study, search=(), **method):
 
 def test_settings_of_a_search_are_selected(study):
     search = {"selection": {"runs": 7, "law": "geometric"}}
-    options = {"learning_rate": 2, "iterations": 3}  # the grid gives it another value
+    options = {"learning_rate": 2, "iterations": 3}  # the search's grid replaces this value
     experiment = selected(study, search, options=options)
-    found = experiment.methods["m"]
-    assert found["mechanism"] == "private_selection"
-    assert found["options"] == {
+    actual = experiment.methods["m"]
+    assert actual["mechanism"] == "private_selection"
+    assert actual["options"] == {
         "of": "dp_gd",
         "settings": {"learning_rate": 2},
         "grid": SEARCH["grid"],
         "runs": 7,
         "law": "geometric",
     }
-    lam = experiment.regularisation(found, "wdbc_row_norm", 400, 1.0)
+    lam = experiment.regularisation(actual, "wdbc_row_norm", 400, 1.0)
     assert lam == lambdas.parse(lam.text) == lambdas.Selected()
     assert lam.file is None and lam.settings() == (None, {})
 
 
 def test_members_of_a_family_select_each_for_itself(study):
     experiment = selected(study, vary={"learning_rate": [1, 2]})
-    found = {label: m["options"] for label, m in experiment.methods.items() if label != "by_rule"}
-    assert [options["settings"] for options in found.values()] == [
+    results = {label: m["options"] for label, m in experiment.methods.items() if label != "by_rule"}
+    assert [options["settings"] for options in results.values()] == [
         {"learning_rate": 1},
         {"learning_rate": 2},
     ]
-    assert all(options["grid"] == SEARCH["grid"] for options in found.values())
+    assert all(options["grid"] == SEARCH["grid"] for options in results.values())
 
 
 @pytest.mark.parametrize(

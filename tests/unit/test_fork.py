@@ -1,4 +1,4 @@
-"""Forked jobs behave like jobs that are started: streams, status, folder, and how they end."""
+"""Forked jobs behave like started jobs in their streams, status and folder, and in how they end."""
 
 import os
 import signal
@@ -68,7 +68,7 @@ def test_status_and_message_are_those_of_the_job(forks, tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are looked up in /proc")
 def test_a_fork_ends_with_who_asked_and_the_other_way_round(forks, tmp_path):
-    """The job waits for a named pipe, so it can be killed in the middle."""
+    """The job waits for a named pipe, so a test can kill it in the middle."""
     os.mkfifo(tmp_path / "in.csv")
     light, _ = forks[1]
     for kill_the_job in (False, True):

@@ -1,4 +1,5 @@
-"""Wherever this project tunes, the four ways stand side by side: rule, paid for, public rows, and void.
+"""Wherever this project tunes, results compare four ways to tune: by rule, paid for, on public rows,
+and void.
 
 A source's own experiments may tune as the source did, on private rows at no cost: `aggregate` voids what
 such a cell guarantees (tests/unit/test_tuning.py).
@@ -19,7 +20,7 @@ def experiments(request):
 
 
 def way(experiment, label):
-    """(how a method's settings are chosen, its mechanism, the grid that they are chosen from)."""
+    """(how a method's settings are chosen, its mechanism, the grid of choices)."""
     method = experiment.methods[label]
     if method["lambda"] == "selected":
         return "selected", method["options"]["of"], method["options"]["grid"]
@@ -32,16 +33,18 @@ def way(experiment, label):
 
 
 def columns(experiment, sweep):
-    """(mechanism, grid as text) -> ways of the private methods in a sweep; a rule is of every grid."""
-    found, rules = {}, set()
+    """(mechanism, grid as text) -> ways of tuning of a sweep's private methods; a rule counts for
+    every grid.
+    """
+    result, rules = {}, set()
     for label in sorted({cell.method for cell in experiment.cells(sweep)}):
         if experiment.methods[label]["private"]:
             chosen, mechanism, grid = way(experiment, label)
             if grid is None:
                 rules.add(mechanism)
             else:
-                found.setdefault((mechanism, str(grid)), set()).add(chosen)
-    return {key: ways | ({"rule"} if key[0] in rules else set()) for key, ways in found.items()}
+                result.setdefault((mechanism, str(grid)), set()).add(chosen)
+    return {key: ways | ({"rule"} if key[0] in rules else set()) for key, ways in result.items()}
 
 
 def own(experiments):
@@ -62,7 +65,9 @@ def test_what_is_tuned_stands_in_four_columns(experiments):
 
 
 def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
-    """A mechanism with several settings, or with one that was changed after results had been seen."""
+    """This concerns mechanisms with several settings, or with one that was changed after results
+    had been seen.
+    """
     tuned, mechanism = set(), MECHANISMS.__getitem__
     tuning = experiments["frontier_tuning"]
     for label, method in tuning.methods.items():
@@ -71,7 +76,7 @@ def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
             first = {name: values[0] for name, values in options["grid"].items()}
             numbers = mechanism(options["of"]).takes_numbers(options["settings"] | first)
             tuned.add((options["of"], numbers))
-    found = set()
+    results = set()
     for experiment in own(experiments):
         members = {
             label
@@ -81,5 +86,5 @@ def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
         for label, method in experiment.methods.items():
             if method["private"] and (label in members or method.get("after_results")):
                 numbers = mechanism(method["mechanism"]).takes_numbers(method["options"])
-                found.add((method["mechanism"], numbers))
-    assert found and found <= tuned
+                results.add((method["mechanism"], numbers))
+    assert results and results <= tuned

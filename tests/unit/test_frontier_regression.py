@@ -1,4 +1,4 @@
-"""Boosted AdaSSP, Iterative Hessian Mixing and TukeyEM: what they pay for, and what they compute."""
+"""Boosted AdaSSP, Iterative Hessian Mixing and TukeyEM: what they pay for and what they compute."""
 
 import math
 
@@ -31,7 +31,9 @@ def problem(n=3000, d=4, seed=1):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_boosted_parts_compose_to_mu(adjacency):
-    """Sensitivities over the noise, found with two orthogonal records that have opposite targets."""
+    """Two orthogonal records with opposite targets show the sensitivities, which are divided by the
+    noise.
+    """
     mechanism, R, clip, steps = MECHANISMS["boosted_adassp"], 2.0, 0.3, 7
     p = mechanism.parameters(
         50, 3, epsilon=1.0, delta=1e-6, bound=R, clip=clip, iterations=steps, adjacency=adjacency
@@ -42,20 +44,20 @@ def test_boosted_parts_compose_to_mu(adjacency):
     residuals = clip * R * (2 if adjacency == "replace-one" else 1)
     total = (R**2 / eigenvalue) ** 2 + (moved / gram) ** 2 + steps * (residuals / moments) ** 2
     assert math.sqrt(total) == pytest.approx(gaussian_mu(1.0, 1e-6))
-    found = mechanism.guarantee(50, 3, epsilon=1.0, delta=1e-6, adjacency=adjacency)
-    assert found.profile.delta(1.0) == pytest.approx(1e-6)
+    guarantee = mechanism.guarantee(50, 3, epsilon=1.0, delta=1e-6, adjacency=adjacency)
+    assert guarantee.profile.delta(1.0) == pytest.approx(1e-6)
 
 
 def test_boosting_without_noise_is_least_squares():
     X, y = problem()
     expected = np.linalg.lstsq(X, y, rcond=None)[0]
     for name in ("boosted_adassp", "iterative_hessian_mixing"):
-        given = {"epsilon": 1e9 if name == "boosted_adassp" else 30.0, "delta": 1e-5}
+        arguments = {"epsilon": 1e9 if name == "boosted_adassp" else 30.0, "delta": 1e-5}
         X_many, y_many = (np.tile(X, (20, 1)), np.tile(y, 20)) if "hessian" in name else (X, y)
-        found = MECHANISMS[name].release(
-            X_many, y_many, iterations=30, clip=2.0, rng=generator(2), **given
+        actual = MECHANISMS[name].release(
+            X_many, y_many, iterations=30, clip=2.0, rng=generator(2), **arguments
         )
-        np.testing.assert_allclose(found.weights[0], expected, atol=3e-3)
+        np.testing.assert_allclose(actual.weights[0], expected, atol=3e-3)
 
 
 def test_the_descent_is_stable_where_noise_exceeds_the_signal():
@@ -95,18 +97,24 @@ def test_one_records_share_is_bounded_where_scores_overflow():
 
 
 def test_what_the_released_boosting_gives():
-    """Nothing finite. With the smallest eigenvalue, a claim of 1 with T = 100 would be one of 1,112."""
+    """Nothing finite is proven.
+
+    With the smallest eigenvalue instead, a claim of 1 at T = 100 would be worth 1,112.
+    """
     mechanism = MECHANISMS["boosted_adassp_released"]
-    found = mechanism.guarantee(1000, 1, epsilon=1.0, delta=1e-6)
-    assert found.claimed_epsilon == 1.0 and found.adjacency == "add-remove"
-    assert math.isinf(found.epsilon) and found.profile is None
-    assert "42.6672" in found.reason and "1112.11" in found.reason
+    guarantee = mechanism.guarantee(1000, 1, epsilon=1.0, delta=1e-6)
+    assert guarantee.claimed_epsilon == 1.0 and guarantee.adjacency == "add-remove"
+    assert math.isinf(guarantee.epsilon) and guarantee.profile is None
+    assert "42.6672" in guarantee.reason and "1112.11" in guarantee.reason
     mu = math.sqrt(102) / 0.236704
     assert gaussian_delta(1 / mu, 1112.11) == pytest.approx(1e-6, rel=1e-3)
 
 
 def test_the_released_boosting_takes_the_smallest_positive_eigenvalue():
-    """One record moves it from 20 to 1. Then a ridge of 1.96 sqrt(16) mu shrinks what else is learnt."""
+    """One record moves it from 20 to 1.
+
+    Then a ridge of 1.96 sqrt(16) mu shrinks all other weights.
+    """
     (X, y), (X_other, y_other) = pairs.find("new_axis").sides
     changed = (X_other != X).any(axis=1) | (y != y_other)
     assert changed.sum() == 1 and not X_other[changed].any()
@@ -124,16 +132,16 @@ def test_the_released_boosting_takes_the_smallest_positive_eigenvalue():
 def test_the_released_boosting_fails_without_a_positive_eigenvalue():
     mechanism = MECHANISMS["boosted_adassp_released"]
     for sides, status in zip(pairs.find("only_record").sides, ("ok", "failed"), strict=True):
-        given = {"epsilon": 1.0, "delta": 1e-6, "iterations": 2, "rng": generator(1)}
-        assert (mechanism.release(*sides, restarts=5, **given).status == status).all()
+        arguments = {"epsilon": 1.0, "delta": 1e-6, "iterations": 2, "rng": generator(1)}
+        assert (mechanism.release(*sides, restarts=5, **arguments).status == status).all()
 
 
 def test_the_released_boostings_noise_is_as_stated():
     """Without data, the last moment is noise alone, with the multiplier's deviation."""
     mechanism, draws = MECHANISMS["boosted_adassp_released"], 20_000
     X, y = np.array([[1.0]]), np.array([0.0])
-    given = {"epsilon": 1.0, "delta": 1e-6, "iterations": 1}
-    weights = mechanism.release(X, y, restarts=draws, rng=generator(5), **given).weights[:, 0]
+    arguments = {"epsilon": 1.0, "delta": 1e-6, "iterations": 1}
+    weights = mechanism.release(X, y, restarts=draws, rng=generator(5), **arguments).weights[:, 0]
     m = 1 / gaussian_sigma(1.0, 1e-6)
     E, e, z = m * generator(6).standard_normal((3, 200_000))
     least = np.maximum(0, 1 + e - 1.96 * m)
@@ -176,17 +184,17 @@ def test_wishart_matrices_have_their_moments():
 
 @pytest.mark.parametrize("calibration", ["analytic", "published"])
 def test_the_spectral_ridge_is_about_the_noises_norm(calibration):
-    """Even without rows, most noisy matrices become definite, but only just: the ridge is no larger."""
+    """Even without rows it makes most noisy matrices definite, and it is hardly larger than needed."""
     X, y = np.zeros((50, 15)), np.zeros(50)
-    given = {"epsilon": 1.0, "delta": 1e-6, "restarts": 300, "calibration": calibration}
-    found = {
-        ridge: MECHANISMS["adassp"].release(X, y, rng=generator(9), ridge=ridge, **given)
+    arguments = {"epsilon": 1.0, "delta": 1e-6, "restarts": 300, "calibration": calibration}
+    results = {
+        ridge: MECHANISMS["adassp"].release(X, y, rng=generator(9), ridge=ridge, **arguments)
         for ridge in ("published", "spectral")
     }
-    assert not found["published"].info["unbounded"].any()
-    assert 0 < found["spectral"].info["unbounded"].mean() < 0.3
+    assert not results["published"].info["unbounded"].any()
+    assert 0 < results["spectral"].info["unbounded"].mean() < 0.3
     norms = {
-        ridge: np.median(np.linalg.norm(each.weights, axis=1)) for ridge, each in found.items()
+        ridge: np.median(np.linalg.norm(each.weights, axis=1)) for ridge, each in results.items()
     }
     assert norms["spectral"] > 1.5 * norms["published"]
 
@@ -204,12 +212,15 @@ def test_volumes_and_weights_of_the_given_examples():
     P = np.array([[-0.5, -0.4, -0.2, 0.1, 0.5], [-0.1, 0.4, 1, 1.7, 2.5]]).T
     np.testing.assert_allclose(np.exp(tukey.log_volumes(P)), [2.6, 0.65])
     P = np.array([[1, 2, 2.5, 3, 3.5, 4.4], [-8, 3, 4, 7, 11, 13], [-2, 0, 0.1, 0.2, 0.3, 6]]).T
-    found = np.exp(tukey.log_shells(tukey.log_volumes(P), 2, 1.1))
-    np.testing.assert_allclose(found, [3.45 * math.exp(2.2), 0.15 * math.exp(3.3)])
+    actual = np.exp(tukey.log_shells(tukey.log_volumes(P), 2, 1.1))
+    np.testing.assert_allclose(actual, [3.45 * math.exp(2.2), 0.15 * math.exp(3.3)])
 
 
 def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
-    """For random neighbours |k^ - k^'| <= 1, and if k^ >= 1, the draws differ as little as is proved."""
+    """For random neighbours |k^ - k^'| <= 1.
+
+    If k^ >= 1, the laws of the draws differ as little as proved.
+    """
     rng, epsilon, delta, m, t = generator(10), 1.5, 0.2, 60, 15
     seen = set()
     for _ in range(300):
@@ -238,41 +249,43 @@ def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
 
 
 def test_points_of_a_shell_are_uniform_in_it():
-    """Their coordinates have the same quantiles as under rejection sampling from R_i without R_{i+1}."""
+    """Their coordinates have the quantiles of rejection sampling from R_i without R_{i+1}."""
     points, i, draws = nested(), 3, 20_000
-    found = tukey.shell_point(np.repeat(points, draws, axis=0), np.full(draws, i), generator(11))
+    actual = tukey.shell_point(np.repeat(points, draws, axis=0), np.full(draws, i), generator(11))
     low, high, low_in, high_in = (
         points[0, i - 1],
         points[0, 13 - i],
         points[0, i],
         points[0, 12 - i],
     )
-    inside = ((found > low_in) & (found < high_in)).all(axis=1)
-    assert ((found >= low) & (found <= high)).all() and not inside.any()
+    inside = ((actual > low_in) & (actual < high_in)).all(axis=1)
+    assert ((actual >= low) & (actual <= high)).all() and not inside.any()
     box = low + (high - low) * generator(12).random((80_000, 2))
     box = box[~((box > low_in) & (box < high_in)).all(axis=1)]
     for j in range(2):
         for q in (0.1, 0.3, 0.5, 0.7, 0.9):
-            gap = np.mean(found[:, j] < np.quantile(box[:, j], q)) - q
+            gap = np.mean(actual[:, j] < np.quantile(box[:, j], q)) - q
             assert abs(gap) < 0.015
 
 
 def test_tukey_em_refuses_what_it_must_and_answers_near_the_fit():
     X, y = problem(6000, 2)
     mechanism = MECHANISMS["tukey_em"]
-    given = {"delta": 1e-5, "restarts": 20, "rng": generator(13)}
-    refused = mechanism.release(X, y, epsilon=0.05, **given)
+    arguments = {"delta": 1e-5, "restarts": 20, "rng": generator(13)}
+    refused = mechanism.release(X, y, epsilon=0.05, **arguments)
     assert (refused.status == "refused").all() and not refused.weights.any()
-    answered = mechanism.release(X, y, epsilon=5.0, **given)
+    answered = mechanism.release(X, y, epsilon=5.0, **arguments)
     assert (answered.status == "ok").all() and answered.info["models"] == 1000
     fit = np.linalg.lstsq(X, y, rcond=None)[0]
     assert np.abs(np.median(answered.weights, axis=0) - fit).max() < 0.05
     with pytest.raises(ValueError, match="models of 2 rows"):
-        mechanism.release(X[:100], y[:100], epsilon=1.0, models=51, **given)
+        mechanism.release(X[:100], y[:100], epsilon=1.0, models=51, **arguments)
 
 
 def test_the_threshold_pair_differs_in_the_probability_of_an_answer():
-    """22 against 21 at 21.64: noise of scale 2 gives a ratio of at most e^{1/2}, as released e^2."""
+    """Distances 22 and 21 at a threshold of 21.64: noise of scale 2 gives a ratio of at most
+    e^{1/2}, the released noise e^2.
+    """
     from dp.privacy.pairs import find
 
     tied = 1e-10 * np.linspace(0, 1, 320)[:, None]

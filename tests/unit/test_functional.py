@@ -1,4 +1,4 @@
-"""The functional mechanism: sensitivities on neighbouring data, its limit, its noise, its repair."""
+"""The functional mechanism: its sensitivities on neighbours, its limit, its noise and its repair."""
 
 import math
 
@@ -21,7 +21,7 @@ from dp.seeds import generator
 
 
 def coefficients(x, y, loss):
-    """One record's polynomial, written out monomial by monomial."""
+    """The coefficients of one record's polynomial, monomial by monomial."""
     d = len(x)
     if loss == "squared":
         linear = [-2 * y * x[j] for j in range(d)]
@@ -83,8 +83,8 @@ def test_the_gaussian_sensitivity_is_reached(loss, radius):
     """The records' squared coordinates are equal, so no diagonal term changes."""
     alpha, beta, _ = POLYNOMIALS[loss]
     k = min((beta / (2 * alpha)) ** 2, radius**2)
-    # With many coordinates of equal size the diagonal's share vanishes: x and x' of norm R with
-    # x.x' = k and |x_j| = |x'_j|.
+    # With many coordinates of equal size, the diagonal's share vanishes. x and x' have norm R, x.x'
+    # = k and |x_j| = |x'_j|.
     d = 4096
     same = round(d * (1 + k / radius**2) / 2)
     x = np.full(d, radius / math.sqrt(d))
@@ -232,7 +232,7 @@ def test_an_unbounded_quadratic_left_alone_is_a_status():
 
 
 def test_adam_is_adam():
-    """The update is compared with one written out for a coordinate, and its limit with the minimum."""
+    """The update agrees with one written out for a single coordinate, and its limit with the minimum."""
     A, b = np.array([[[3.0]]]), np.array([[2.0]])
     w = m = v = 0.0
     for t in range(1, 6):
@@ -275,23 +275,25 @@ def test_guarantees_state_what_is_proven():
 def test_noise_on_the_mean_is_that_of_an_epsilon_as_many_times_smaller(batches):
     """Noise of scale s on the mean of n polynomials is noise of scale n s on their sum."""
     X, y = rows()
-    given = {"solver": "adam", "batches": batches, "batch_size": len(y), "restarts": 3, **KNOWN}
+    arguments = {"solver": "adam", "batches": batches, "batch_size": len(y), "restarts": 3, **KNOWN}
     release = MECHANISMS["functional_laplace"].release
-    on_mean = release(X, y, epsilon=1.0, rng=generator(6), objective="mean", **given)
-    on_sum = release(X, y, epsilon=1.0 / len(y), rng=generator(6), **given)
+    on_mean = release(X, y, epsilon=1.0, rng=generator(6), objective="mean", **arguments)
+    on_sum = release(X, y, epsilon=1.0 / len(y), rng=generator(6), **arguments)
     np.testing.assert_allclose(on_mean.weights, on_sum.weights, rtol=1e-9)
 
 
 def test_gaussian_noise_for_a_sensitivity_of_one_is_smaller_and_says_what_it_gives():
-    """The coefficients' own sensitivity is 2 (d + 1), and sqrt(2 ln(1.25/delta))/epsilon the noise."""
+    """The true sensitivity of the coefficients is 2 (d + 1), and the noise is sqrt(2
+    ln(1.25/delta))/epsilon.
+    """
     d, epsilon, delta = 3, 0.5, 1e-5
-    given = {"bound": math.sqrt(d), "coordinate_bound": 1.0, "calibration": "classical"}
-    found = MECHANISMS["functional_gaussian"].guarantee(
-        100, d, epsilon=epsilon, delta=delta, sensitivity="one", **given
+    arguments = {"bound": math.sqrt(d), "coordinate_bound": 1.0, "calibration": "classical"}
+    guarantee = MECHANISMS["functional_gaussian"].guarantee(
+        100, d, epsilon=epsilon, delta=delta, sensitivity="one", **arguments
     )
     sigma = math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-    assert found.epsilon == pytest.approx(gaussian_epsilon(sigma, delta, 2.0 * (d + 1)))
-    assert found.epsilon > 7 * epsilon and found.claimed_epsilon == epsilon
+    assert guarantee.epsilon == pytest.approx(gaussian_epsilon(sigma, delta, 2.0 * (d + 1)))
+    assert guarantee.epsilon > 7 * epsilon and guarantee.claimed_epsilon == epsilon
 
 
 @pytest.mark.parametrize("name", ["functional_laplace", "functional_gaussian"])

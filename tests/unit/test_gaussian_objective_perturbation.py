@@ -58,7 +58,7 @@ def test_the_profile_meets_delta_and_noise_is_raised_below_the_threshold(adjacen
     guarantee, plan = (f(n, 3, lam=lam, **settings) for f in (MECHANISM.guarantee, MECHANISM.plan))
     assert guarantee.profile.delta(epsilon) == pytest.approx(delta, rel=1e-4)
     assert guarantee.profile.delta(epsilon) <= delta * (1 + 1e-9)
-    # the other route composes only the output noise
+    # the other calibration composes only the output noise
     tilt = gaussian_tilt.tilt_delta(epsilon, plan.scale, n_lambda, adjacency=adjacency)
     assert tilt < delta
     free = gaussian_tilt.sigma_where_free(epsilon, delta, adjacency=adjacency)
@@ -92,8 +92,8 @@ def test_the_rules_lambda_that_a_refusal_names_is_never_refused(adjacency, epsil
 def test_the_rules_lambda_makes_the_jacobian_free(adjacency, epsilon):
     for n, d, bound in ((1000, 3, 1.0), (36_177, 104, 1.0), (500, 30, 3.0)):
         lam = MECHANISM.rule_lambda(n, d, epsilon, 1e-6, bound, adjacency=adjacency)
-        given = {"epsilon": epsilon, "delta": 1e-6, "lam": lam, "bound": bound}
-        plan = MECHANISM.plan(n, d, **given, adjacency=adjacency, tolerance=1e-8)
+        arguments = {"epsilon": epsilon, "delta": 1e-6, "lam": lam, "bound": bound}
+        plan = MECHANISM.plan(n, d, **arguments, adjacency=adjacency, tolerance=1e-8)
         parts = 2 if adjacency == "replace-one" else 1
         mu = gaussian_mu(epsilon, 1e-6)
         assert plan.scale == pytest.approx(parts * bound / mu / math.sqrt(1 - 0.03**2), rel=1e-4)
@@ -105,7 +105,7 @@ def test_the_rules_lambda_makes_the_jacobian_free(adjacency, epsilon):
     "name", ["gaussian_objective_perturbation", "amp", "objective_perturbation_redberg"]
 )
 def test_tilts_and_output_noise_have_the_laws_that_are_paid_for(name):
-    """The release gives b = -n (gradient at w), with an error from the output noise."""
+    """The release determines b = -n (gradient at w), with an error from the output noise."""
     (X, y), n, d = rows(), 200, 4
     mechanism, lam = MECHANISMS[name], 0.3
     given = {"epsilon": 1.0, "delta": 1e-5, "lam": lam}
@@ -139,16 +139,16 @@ def test_published_calibrations_are_what_the_sources_state():
     factors = [1 + math.sqrt(2 * math.log(1 / part)) for part in (0.99 * delta, 0.01 * delta)]
     assert plan.scale == pytest.approx(2 * factors[0] / (share * 0.99))
     assert plan.output_scale == pytest.approx(factors[1] / (n * n_lambda * 0.01))
-    found = MECHANISMS["objective_perturbation_redberg"].plan(n, 10, epsilon=epsilon, delta=delta)
-    assert found.output_scale == 0.15 and found.tolerance == pytest.approx(5e-4 / n)
-    assert found.scale <= 1.3 * gaussian_sigma(epsilon, delta)
-    assert found.adjacency == "add-remove"
+    actual = MECHANISMS["objective_perturbation_redberg"].plan(n, 10, epsilon=epsilon, delta=delta)
+    assert actual.output_scale == 0.15 and actual.tolerance == pytest.approx(5e-4 / n)
+    assert actual.scale <= 1.3 * gaussian_sigma(epsilon, delta)
+    assert actual.adjacency == "add-remove"
 
 
 @pytest.mark.parametrize("name", ["amp", "objective_perturbation_redberg"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_published_calibrations_cost_less_than_they_claim(name, epsilon):
-    """The tilt alone, at best a Gaussian release, meets the proven epsilon, which is below the claim."""
+    """The tilt alone, taken as a Gaussian release, has the proven epsilon, which is below the claim."""
     guarantee = MECHANISMS[name].guarantee(5000, 10, epsilon=epsilon, delta=1e-5)
     plan = MECHANISMS[name].plan(5000, 10, epsilon=epsilon, delta=1e-5)
     moved = 2 if name == "amp" else 1
@@ -177,7 +177,10 @@ def test_gaussian_output_perturbation(adjacency, loss):
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_adding_a_record_moves_the_minimiser_by_half_of_what_replacing_does(loss):
-    """Lambda beside the sum is the same. The others pull to where the record's slope is largest."""
+    """n lambda is the same.
+
+    The other records move the minimiser to where the record's slope is largest.
+    """
     largest = 0.0
     for others in (1, 30, 300):
         X = np.full((others, 1), 0.05 if loss == "logistic" else 0.0)
@@ -195,12 +198,15 @@ LOG_COSH = {"log_cosh": {"tau": 0.25}}
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_log_cosh_costs_the_gaussian_noise_of_half_of_delta(adjacency, epsilon):
-    """With lambda by rule. Under replace-one, one of the records has only one tail, and costs less."""
+    """lambda is by rule.
+
+    Under replace-one, one of the two records has only one tail, and costs less.
+    """
     n, d, bound = 20_000, 10, 2.0
     given = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "adjacency": adjacency}
     lam = MECHANISM.rule_lambda(n, d, loss=LOG_COSH, **given)
     given |= {"lam": lam, "loss": LOG_COSH, "tolerance": 1e-8}
-    plan, found = MECHANISM.plan(n, d, **given), MECHANISM.guarantee(n, d, **given)
+    plan, actual = MECHANISM.plan(n, d, **given), MECHANISM.guarantee(n, d, **given)
     parts = 2 if adjacency == "replace-one" else 1
     scale = [parts * 0.25 * bound * gaussian_sigma(epsilon, 1e-6 / k) for k in (1, 2)]
     rise = 1 / math.sqrt(1 - 0.03**2)
@@ -208,17 +214,17 @@ def test_log_cosh_costs_the_gaussian_noise_of_half_of_delta(adjacency, epsilon):
         assert plan.scale == pytest.approx(scale[1] * rise, rel=1e-4)
     else:
         assert scale[0] * rise < plan.scale < scale[1] * rise * (1 + 1e-4)
-    assert found.profile.delta(epsilon) == pytest.approx(1e-6, rel=1e-4)
-    assert found.profile.delta(epsilon) <= 1e-6 * (1 + 1e-9)
-    assert "Jacobian is free" in found.reason
+    assert actual.profile.delta(epsilon) == pytest.approx(1e-6, rel=1e-4)
+    assert actual.profile.delta(epsilon) <= 1e-6 * (1 + 1e-9)
+    assert "Jacobian is free" in actual.reason
 
 
 def test_log_cosh_releases_the_tilt_that_is_paid_for():
     X, _ = rows()
     y = np.clip(X @ [0.5, -0.3, 0.2, 0.0] + 0.1 * generator(6).standard_normal(200), -1, 1)
-    given = {"epsilon": 1.0, "delta": 1e-5, "lam": 0.3, "loss": LOG_COSH}
-    release = MECHANISM.release(X, y, restarts=3000, rng=generator(7), **given)
-    plan = MECHANISM.plan(200, 4, **given)
+    arguments = {"epsilon": 1.0, "delta": 1e-5, "lam": 0.3, "loss": LOG_COSH}
+    release = MECHANISM.release(X, y, restarts=3000, rng=generator(7), **arguments)
+    plan = MECHANISM.plan(200, 4, **arguments)
     assert (release.status == "ok").all()
     slopes = 0.25 * np.tanh((release.weights @ X.T - y) / 0.25)
     b = -(slopes @ X) - 200 * 0.3 * release.weights
@@ -228,7 +234,9 @@ def test_log_cosh_releases_the_tilt_that_is_paid_for():
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_exact_densities_in_one_dimension_of_log_cosh_stay_below_the_profile(adjacency):
-    """A record at 1 with a target far away, no record, or a target far on the other side; others pull."""
+    """The record has a target far away, none, or one far on the other side; other records add any
+    gradient sum.
+    """
     n_lambda, epsilon, tau, w = 3.0, 1.0, 0.25, np.linspace(-40, 40, 40_001)
     given = {"epsilon": epsilon, "delta": 1e-3, "lam": n_lambda / 100, "adjacency": adjacency}
     given |= {"loss": LOG_COSH, "tolerance": 1e-8}

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_mu, gaussian_sigma
 from dp.privacy import gaussian_tilt
@@ -15,21 +16,21 @@ DELTA = 1e-5
 
 def slopes(z):
     """s = 1/(1 + e^z) and s (1 - s)."""
-    s = np.exp(-np.logaddexp(0.0, z))
-    return s, s * np.exp(-np.logaddexp(0.0, -z))
+    s = expit(-z)
+    return s, s * expit(z)
 
 
 def hockey_stick(log_p, log_q, epsilon, cell):
     """The integral of (p - e^epsilon q)_+ on a grid."""
-    gap = np.minimum(epsilon + log_q - log_p, 0.0)
-    return float((np.exp(log_p) * -np.expm1(gap)).sum() * cell)
+    gap = epsilon + log_q - log_p
+    inside = gap < 0  # often few of the points
+    return float(-np.dot(np.exp(log_p[inside]), np.expm1(gap[inside])) * cell)
 
 
 def deltas_1d(pull, sigma, n_lambda, epsilon, row=1.0, points=40_001):
-    """delta of (removing, adding) a logistic record v = row, the others' gradient sum -pull.
-
-    Many others with small rows make any constant pull without curvature: w has the density of
-    b = pull - Lambda w (+ s v with the record), times its derivative in w.
+    """delta of (removing, adding) a logistic record v = row, where the other records' gradients sum to
+    -pull. Many other records with small rows can have any such sum and no curvature. So w has the
+    density of b = pull - Lambda w (+ s v with the record), times the derivative of b in w.
     """
     w = np.linspace(pull - 14 * sigma, pull + row + 14 * sigma, points) / n_lambda
     s, curvature = slopes(w * row)
@@ -51,7 +52,9 @@ def worst_1d(sigma, n_lambda, epsilon):
 
 
 def test_densities_in_one_dimension_are_those_of_the_solver():
-    """The density integrates to 1, and minimisers follow it: so it may serve as independent truth."""
+    """The density integrates to 1, and minimisers follow it, so it can serve as an independent
+    reference.
+    """
     rng = np.random.default_rng(5)
     sigma, n_lambda, row = 2.0, 1.5, 1.0
     b = rng.normal(0, sigma, 4000)
@@ -96,9 +99,8 @@ def test_no_density_in_one_dimension_exceeds_the_profile(row, share, epsilon):
 
 
 def delta_2d(angle, pull, sigma, n_lambda, epsilon, points=(1201, 161)):
-    """delta of replacing v by v', `angle` degrees apart. The others pull by `pull` along the bisector.
-
-    The common density factor cancels; w runs over a rotated grid around both means.
+    """delta of replacing v by v', `angle` degrees apart. The others' gradient sum is -pull along the
+    bisector. The common density factor cancels. w runs over a rotated grid around both means.
     """
     half = math.radians(angle / 2)
     v, other = (
@@ -121,7 +123,10 @@ def delta_2d(angle, pull, sigma, n_lambda, epsilon, points=(1201, 161)):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_replace_one_is_nearly_reached_at_179_degrees_and_never_exceeded(epsilon):
-    """A label flip (180 degrees) shows nothing. Near it, the others can pull both slopes to 1."""
+    """A flipped label (180 degrees) shows nothing.
+
+    Near 180 degrees, the other records can bring both slopes to 1.
+    """
     sigma = gaussian_tilt.sigma_where_free(epsilon, DELTA)
     least = gaussian_tilt.least_regularisation(epsilon, 2 / sigma)
     reach = np.geomspace(100, 30_000, 4) * least
@@ -144,8 +149,8 @@ def test_no_density_in_two_dimensions_exceeds_the_replace_one_profile(angle, sha
     profile = gaussian_tilt.profile(1 / sigma, 1 / n_lambda)
     for e in (0.0, epsilon, 1.2):
         for pull in (0.0, 5.0, 100.0, 2000.0):
-            found = delta_2d(angle, pull, sigma, n_lambda, e, points=(601, 201))
-            assert found <= profile.delta(e) * (1 + 1e-4) + 1e-12
+            actual = delta_2d(angle, pull, sigma, n_lambda, e, points=(601, 201))
+            assert actual <= profile.delta(e) * (1 + 1e-4) + 1e-12
 
 
 def test_split_of_two_normals_is_exact():
@@ -180,8 +185,8 @@ def test_the_largest_loss_is_found(loss, r):
         for u in (-3.0, -0.5, 0.0, 1.0, 6.0):
             g = s * (1 - s) if loss == "logistic" else 1 - s * s
             expected = (m * s * u + m * m * s * s / 2 + np.log1p(g * r)).max()
-            found = float(gaussian_tilt.largest_loss(np.array(u), m, r, loss))
-            assert found == pytest.approx(expected, abs=1e-8)
+            actual = float(gaussian_tilt.largest_loss(np.array(u), m, r, loss))
+            assert actual == pytest.approx(expected, abs=1e-8)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "log_cosh"])
@@ -191,15 +196,14 @@ def test_the_removal_integral_against_quadrature(loss):
         gain = -np.expm1(np.minimum(epsilon - gaussian_tilt.largest_loss(u, m, r, loss), 0.0))
         gain[[0, -1]] /= 2  # trapezoids
         expected = (gain * np.exp(-u * u / 2)).sum() * (u[1] - u[0]) / math.sqrt(2 * math.pi)
-        found = gaussian_tilt.removal(np.array(epsilon), m, r, loss, tails=1)
-        assert found == pytest.approx(expected, rel=1e-5)
-        assert found >= expected * (1 - 1e-7), "interpolated from above"
+        actual = gaussian_tilt.removal(np.array(epsilon), m, r, loss, tails=1)
+        assert actual == pytest.approx(expected, rel=1e-5)
+        assert actual >= expected * (1 - 1e-7), "interpolated from above"
 
 
 def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=60_001):
-    """(removing, adding) one log-cosh record x = 1, t = 1: b = pull - (Lambda + C) w (+ tanh(y - w)).
-
-    curvature: C, the others' (rows that stay on the quadratic part).
+    """delta of (removing, adding) a log-cosh record x = 1, t = 1: b = pull - (Lambda + C) w (+ tanh(y -
+    w)). curvature: C, of the other records, whose residuals stay on the quadratic part.
     """
     steep = n_lambda + curvature
     w = np.linspace(pull - 14 * sigma - 1, pull + 14 * sigma + 1, points) / steep
@@ -214,10 +218,8 @@ def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=
 
 
 def test_log_cosh_adding_has_two_tails_and_removing_one():
-    """If the others and the target make the record's slope change its sign at w = 0, adding reaches 2 G(m).
-
-    The slope changes its sign quickly if Lambda is small against the noise, so a small Lambda shows it.
-    Removing keeps one tail there.
+    """If the record's slope changes its sign at w = 0, adding reaches 2 G(m). A small Lambda shows
+    this, since the slope then changes quickly against the noise. Removing has one tail even there.
     """
     epsilon, m = 1.0, 1.0
     n_lambda = 0.02
@@ -246,8 +248,8 @@ def test_output_noise_is_free_at_twice_the_threshold_and_costs_at_it():
         least = gaussian_tilt.least_regularisation(epsilon, m * parts, adjacency=adjacency)
         for share, low, high in ((2, 1 - 1e-9, 1 + 1e-6), (1, 1.02, 1.09)):
             r = 1 / (share * least)
-            found = gaussian_tilt.composed_delta(epsilon, m, out, r, adjacency)
-            assert low < found / delta < high
+            actual = gaussian_tilt.composed_delta(epsilon, m, out, r, adjacency)
+            assert low < actual / delta < high
         sigma, out = gaussian_tilt.with_output_noise(
             epsilon, delta, 2 * least, adjacency=adjacency, output=0.03
         )

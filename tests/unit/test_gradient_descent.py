@@ -26,7 +26,7 @@ def rows(n=60, d=3, classes=None, seed=3):
 
 
 def mean_loss(X, y, W, loss):
-    """The mean loss, example by example, from the definitions."""
+    """The mean loss by its definition, one example at a time."""
     if loss == "logistic":
         return np.mean(
             [math.log1p(math.exp(-t * (x @ W[:, 0]))) for x, t in zip(X, y, strict=True)]
@@ -115,14 +115,15 @@ def test_a_clipped_mean_moves_as_far_as_rows_let_it(loss, classes):
         p = MEAN_CLIP.parameters(n, 2, rows=kind, **known)
         most = MEAN_CLIP.moved(n, p)
         assert 0.5 * most < found <= most * (1 + 1e-12), kind
-    assert most == 0.6 > 2 * 0.3 / n  # the sensitivity that the source's noise is for
+    assert most == 0.6 > 2 * 0.3 / n  # the sensitivity for which the source adds noise
 
 
 def test_noise_for_a_clipped_mean():
     known = {"epsilon": 1.0, "delta": 1e-5, "iterations": 4}
     p = MEAN_CLIP.parameters(100, 2, **known)
     assert MEAN_CLIP.sigma(100, p) == pytest.approx(2 / 100 * math.sqrt(8 * math.log(1.25e5)))
-    # it moves 100 times as far as the noise allows: mu = 100/sqrt(2 log(1.25/delta)), by the exact curve
+    # it moves 100 times as far as the noise is for: mu = 100/sqrt(2 log(1.25/delta)), on the exact
+    # curve
     mu, epsilon = (
         100 / math.sqrt(2 * math.log(1.25e5)),
         MEAN_CLIP.guarantee(100, 2, **known).epsilon,
@@ -149,7 +150,10 @@ def test_rows_that_overflow_are_clipped_to_numbers():
 
 
 def test_a_score_that_is_no_number_moves_a_clipped_mean_no_farther():
-    """If a sum is inf - inf (its order decides), the record would be the whole mean."""
+    """A sum may be inf - inf, which its order decides.
+
+    The record must not become the whole mean.
+    """
     start = np.array([0.0, *np.tile([1.7e308, -1.7e308], 32)])
     known = {"epsilon": 1.0, "delta": 1e-6, "rows": "bounded", "noise": "analytic", "bound": 16.0}
     known |= {"iterations": 1, "clip": 30.0}
@@ -234,7 +238,7 @@ def test_composition_by_a_privacy_loss_distribution():
 
 
 def test_the_noise_of_one_step():
-    """One step from zero is (clipped mean gradient + noise) times the learning rate, on all classes."""
+    """One step from zero is (clipped mean gradient + noise) times the learning rate, for all classes."""
     X, y = rows(classes=3)
     release = MECHANISM.release(
         *(X, y), epsilon=1.0, delta=1e-5, restarts=1500, rng=generator(5), iterations=1,
@@ -355,7 +359,7 @@ def test_where_no_contraction_is_proven_it_is_composition(changes, why):
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_last_iterate_of_a_linear_objective_is_exact(adjacency):
-    """If each step is w -> c w + a term that moves by s + noise, the last iterate's law is normal."""
+    """If each step is w -> c w + x + noise, where x moves by s, the last iterate's law is normal."""
     n, T, lam, rate = 500, 30, 0.1, 2.0
     p = {"epsilon": 1.0, "delta": 1e-6, "lam": lam, "iterations": T, "learning_rate": rate}
     p |= {"accounting": "last_iterate", "adjacency": adjacency}
@@ -389,15 +393,17 @@ def test_the_rule_of_steps_needs_no_data():
 
 
 def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
-    """The noise of all steps together, as a standard deviation of a score, if gradients do not respond."""
+    """It bounds the standard deviation of a score that the noise of all steps causes, if gradients
+    do not react.
+    """
     for n, classes, epsilon, bound in (
         (48_000, 10, 1.0, 1.0),
         (500, 4, 0.5, 2.0),
         (30, 10, 0.1, 1.0),
     ):
-        given = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "loss": "softmax"}
-        rule = MECHANISM.rule_steps(n, 7, classes=classes, **given)
-        p = MECHANISM.parameters(n, 7, classes=classes, steps="rule", **given)
+        arguments = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "loss": "softmax"}
+        rule = MECHANISM.rule_steps(n, 7, classes=classes, **arguments)
+        p = MECHANISM.parameters(n, 7, classes=classes, steps="rule", **arguments)
         assert (p.iterations, p.learning_rate, p.clip) == tuple(rule.values())
         noise = p.learning_rate * math.sqrt(p.iterations) * MECHANISM.sigma(n, p) * bound
         assert p.learning_rate <= classes / bound**2 and noise == pytest.approx(1, rel=0.1)
@@ -472,14 +478,16 @@ def test_poisson_noise_by_an_independent_accountant(adjacency, epsilon, steps, s
 
 @pytest.mark.parametrize("loss", ["logistic", "squared", "softmax"])
 def test_poisson_batches_are_divided_by_their_expected_size(loss):
-    """The mean over batches is the full gradient: a batch of secret size is divided by a public size."""
+    """The mean over batches is the full gradient, although a sum over a batch of secret size is
+    divided by a public size.
+    """
     X, y = rows(50, classes=3 if loss == "softmax" else None)
     W = generator(1).standard_normal((1, 3, 3 if loss == "softmax" else 1))
     _, full = full_batch.mean_gradient(X, y, W, loss, 0.5)
     many = np.repeat(W, 4000, axis=0)
-    found = full_batch.sampled_gradient(X, y, many, loss, 0.5, 0.2, generator(2))
-    error = found.std(axis=0) / math.sqrt(4000)
-    assert (np.abs(found.mean(axis=0) - full[0]) < 5 * error).all()
+    actual = full_batch.sampled_gradient(X, y, many, loss, 0.5, 0.2, generator(2))
+    error = actual.std(axis=0) / math.sqrt(4000)
+    assert (np.abs(actual.mean(axis=0) - full[0]) < 5 * error).all()
     whole = full_batch.sampled_gradient(X, y, W, loss, 0.5, 1.0, generator(2))
     np.testing.assert_allclose(whole, full, atol=1e-15)
     none = full_batch.sampled_gradient(X, y, W, loss, 0.5, 1e-12, generator(2))

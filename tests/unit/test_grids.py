@@ -20,8 +20,11 @@ EXPERIMENT = SimpleNamespace(
 
 @pytest.fixture
 def searches(tmp_path):
-    """Cells -> files of searches over 3 x 2 values and a third option. That of sgd has one value less."""
-    rng, found = np.random.default_rng(1), {}
+    """{cell: file} of searches over 3 x 2 values and a third option.
+
+    The search of sgd has one value less.
+    """
+    rng, result = np.random.default_rng(1), {}
     for method, epsilon in (("dp_sgd", 0.1), ("dp_sgd", 1.0), ("sgd", np.inf)):
         for size in (90, 180):
             rows = [
@@ -34,9 +37,9 @@ def searches(tmp_path):
             table["error_mean"] = rng.uniform(0.1, 0.5, len(rows))
             table["wins"] = rng.integers(0, 4, len(rows))
             cell = Cell("digits", method, size, epsilon)
-            found[cell] = tmp_path / f"{method}-{size}-{epsilon}.csv"
-            table.to_csv(found[cell], index=False)
-    return found
+            result[cell] = tmp_path / f"{method}-{size}-{epsilon}.csv"
+            table.to_csv(result[cell], index=False)
+    return result
 
 
 def spec(**options):

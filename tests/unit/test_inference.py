@@ -1,4 +1,4 @@
-"""Standard errors and intervals that count the noise, and the second release that they need."""
+"""Standard errors and intervals account for the noise, and need a second release."""
 
 import math
 from functools import partial
@@ -34,26 +34,28 @@ def coverage(n, epsilon, replicates, draws=4, **options):
     covered, coarse = [], []
     for _ in range(replicates):
         release = MECHANISM.release(*rows(n, rng), **settings, **options)
-        found = inference.wald(release.weights, release.info["covariance"])
-        covered.append(((found.low < THETA) & (found.high > THETA)).mean())
+        intervals = inference.wald(release.weights, release.info["covariance"])
+        covered.append(((intervals.low < THETA) & (intervals.high > THETA)).mean())
         coarse.append(release.info["coarse"].mean())
     return np.mean(covered), np.std(covered) / math.sqrt(replicates), np.mean(coarse)
 
 
 @pytest.mark.parametrize("robust", [False, True])
 def test_intervals_cover_where_the_linearisation_holds(robust):
-    found, error, coarse = coverage(5000, 1.0, 60, robust=robust)
+    actual, error, coarse = coverage(5000, 1.0, 60, robust=robust)
     assert error < 0.012 and coarse == 0
-    assert found == pytest.approx(0.95, abs=0.02 + 2 * error)
+    assert actual == pytest.approx(0.95, abs=0.02 + 2 * error)
 
 
 def test_with_little_budget_most_releases_lack_an_interval_and_none_is_too_narrow():
-    found, error, coarse = coverage(500, 0.1, 20)
-    assert coarse > 0.6 and found > 0.95 - 2 * error
+    actual, error, coarse = coverage(500, 0.1, 20)
+    assert coarse > 0.6 and actual > 0.95 - 2 * error
 
 
 def hospital(n, rng):
-    """A strong score, a condition that one in 30 has, and a category; and its true coefficients."""
+    """Rows with a strong score, a condition that one in 30 has, and a category; and the true
+    coefficients.
+    """
     score = np.clip(rng.normal(-0.3, 0.35, n), -1, 1)
     condition = np.where(rng.random(n) < 1 / 30, 1.0, -1.0)
     level = rng.choice(3, n, p=[0.6, 0.3, 0.1])[:, None] == [1, 2]
@@ -64,7 +66,9 @@ def hospital(n, rng):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_rare_levels_are_covered_or_say_that_they_are_not(epsilon):
-    """With the noise's norm as the least eigenvalue, coefficients here were covered far too rarely."""
+    """If the norm of the noise were the least eigenvalue, intervals would cover these coefficients
+    far too rarely.
+    """
     rng = generator(31)
     lam = MECHANISM.rule_lambda(3000, 5, epsilon, DELTA)
     settings = {"epsilon": epsilon, "delta": DELTA, "lam": lam, "restarts": 8, "rng": rng}
@@ -77,13 +81,13 @@ def test_rare_levels_are_covered_or_say_that_they_are_not(epsilon):
         printed.append(info["answered"])
     hits, printed = np.concatenate(hits), np.concatenate(printed)
     assert printed.mean() > 0.3
-    for covered, kept in zip(hits.T, printed.T, strict=True):
-        assert covered[kept].mean() > 0.9, "of each coefficient's, those that are printed"
+    for covered, shown in zip(hits.T, printed.T, strict=True):
+        assert covered[shown].mean() > 0.9, "of each coefficient's, those that are printed"
         assert covered.mean() > 0.9, "and all of them: the rule selects no bad ones"
 
 
 def test_the_rule_uses_nothing_but_what_was_released():
-    """Flags are found again from the release and public numbers, without a row."""
+    """The release and public numbers determine the flags, without a row."""
     X, y = rows(500, generator(32))
     lam = MECHANISM.rule_lambda(500, 6, 0.2, DELTA)
     settings = {"epsilon": 0.2, "delta": DELTA, "lam": lam}
@@ -91,7 +95,7 @@ def test_the_rule_uses_nothing_but_what_was_released():
     info, p = release.info, MECHANISM.parameters(500, 6, **settings)
     plan = MECHANISM.plan(500, 6, **settings)
     deviation, _ = MECHANISM._scales(500, p, plan)
-    found = inference.linearise(
+    actual = inference.linearise(
         info["minimiser"],
         info["hessian"],
         500,
@@ -101,8 +105,8 @@ def test_the_rule_uses_nothing_but_what_was_released():
         deviation=deviation,
         change=partial(inference.logistic_change, level=info["level"]),
     )
-    np.testing.assert_array_equal(found.answered(), info["answered"])
-    np.testing.assert_allclose(found.covariance, info["covariance"])
+    np.testing.assert_array_equal(actual.answered(), info["answered"])
+    np.testing.assert_allclose(actual.covariance, info["covariance"])
     assert 0 < info["answered"].mean() < 1
     np.testing.assert_array_equal(info["coarse"], ~info["answered"].all(axis=1))
 
@@ -118,22 +122,22 @@ def test_symmetric_noise_has_the_covariance_that_is_stated():
 
 @pytest.mark.parametrize("mean", [0.6, 1.0, 1.7, 3.0])
 def test_selected_eigenvalues_are_lowered_to_the_mean_they_have_without_selection(mean):
-    """The mean of a normal number above the threshold, by scipy, goes back to the number's own mean."""
+    """The mean of a normal number above the threshold, by scipy, is mapped to the number's own mean."""
     from scipy.stats import truncnorm
 
     deviation, t = 0.004, inference.SELECTED
     seen = mean + truncnorm.mean(t - mean, np.inf)
     turn = np.array([[0.6, -0.8], [0.8, 0.6]])
     released = deviation * turn @ np.diag([seen, 30.0]) @ turn.T
-    found = np.linalg.eigvalsh(inference.unselected(released[None], deviation)[0])
-    np.testing.assert_allclose(found, [deviation * mean, deviation * 30], rtol=1e-5)
+    actual = np.linalg.eigvalsh(inference.unselected(released[None], deviation)[0])
+    np.testing.assert_allclose(actual, [deviation * mean, deviation * 30], rtol=1e-5)
     least = np.linalg.eigvalsh(inference.unselected(deviation * np.eye(2)[None], deviation)[0])
     np.testing.assert_allclose(least, deviation * inference.FLOOR)
     np.testing.assert_allclose(inference.unselected(released[None], 0.0)[0], released, rtol=1e-12)
 
 
 def visits(n, rng):
-    """Age, a ward, a count from 0 to 40 with most of its values near 0, a constant, and a number."""
+    """Rows with age, a ward, a count from 0 to 40 that is mostly near 0, a constant and a number."""
     age = np.clip(rng.normal(52, 13, n), 18, 90)
     ward = rng.choice(4, n, p=[0.3, 0.35, 0.1, 0.25])
     count = np.minimum(rng.negative_binomial(1.6, 1.6 / 5.6, n), 40)
@@ -158,23 +162,25 @@ def test_a_count_is_covered_among_the_intervals_that_are_printed(epsilon):
         printed.append(release.info["answered"])
     hits, printed = np.concatenate(hits), np.concatenate(printed)
     assert (printed.mean(axis=0) > 0.35).all()
-    for covered, kept in zip(hits.T, printed.T, strict=True):
-        least = 0.93 - 2 * math.sqrt(0.93 * 0.07 / kept.sum())
-        assert covered[kept].mean() >= least and covered.mean() >= 0.93
+    for covered, shown in zip(hits.T, printed.T, strict=True):
+        least = 0.93 - 2 * math.sqrt(0.93 * 0.07 / shown.sum())
+        assert covered[shown].mean() >= least and covered.mean() >= 0.93
 
 
 def test_the_hessians_noise_is_counted():
-    """Many Hessians with noise and one w near the truth: estimates vary as the covariance's part says."""
+    """With many noisy Hessians and one w near the truth, estimates vary as this part of the
+    covariance says.
+    """
     from dp.privacy.quadratics import coefficients, isotropic
 
     rng, n, lam, deviation = generator(35), 10**12, 0.03, 0.004
     H, w = np.diag([0.06, 0.1, 0.2]), np.array([[1.0, -2.0, 3.0]])
     E, _ = isotropic(deviation * rng.standard_normal((50_000, coefficients(3))), 3)
     weights = np.repeat(w, len(E), axis=0)
-    found = inference.linearise(weights, H + E, n, lam, 0.0, 0.0, deviation=deviation)
+    actual = inference.linearise(weights, H + E, n, lam, 0.0, 0.0, deviation=deviation)
     stated = inference.linearise(w, H[None], n, lam, 0.0, 0.0, deviation=deviation)
     np.testing.assert_allclose(
-        np.var(found.estimate, axis=0), np.diag(stated.unresolved[0]), rtol=0.06
+        np.var(actual.estimate, axis=0), np.diag(stated.unresolved[0]), rtol=0.06
     )
     np.testing.assert_allclose(stated.covariance, stated.unresolved, rtol=1e-6)
 
@@ -199,16 +205,16 @@ def test_the_level_of_curvature_is_below_the_rows_own():
 
     H, rng = np.diag([0.03, 0.01, 0.02]), generator(38)
     noisy = H + isotropic(0.01 * rng.standard_normal((50_000, coefficients(3))), 3)[0]
-    found = inference.curvature_level(noisy, 0.01, bound=2.0)
-    assert (found < np.trace(H) / 4).mean() == pytest.approx(0.977, abs=0.004)
+    actual = inference.curvature_level(noisy, 0.01, bound=2.0)
+    assert (actual < np.trace(H) / 4).mean() == pytest.approx(0.977, abs=0.004)
 
 
 def test_without_an_answer_nothing_but_the_estimate_is_printed():
-    kept = np.array([[True, False]])
-    found = inference.wald(np.ones((1, 2)), np.eye(2)[None], answered=kept)
-    for values in found[1:]:
-        np.testing.assert_array_equal(np.isfinite(values), kept)
-    assert (found.estimate == 1).all()
+    answered = np.array([[True, False]])
+    intervals = inference.wald(np.ones((1, 2)), np.eye(2)[None], answered=answered)
+    for values in intervals[1:]:
+        np.testing.assert_array_equal(np.isfinite(values), answered)
+    assert (intervals.estimate == 1).all()
 
 
 def test_the_debiased_bootstrap_finds_the_model_whose_mean_release_is_the_one_that_was_found():
@@ -225,11 +231,11 @@ def test_the_debiased_bootstrap_finds_the_model_whose_mean_release_is_the_one_th
     assert (low + high) / 2 == pytest.approx(1.6, abs=0.02)
     assert high - low == pytest.approx(2 * 1.96 * 0.5 / 20, rel=0.15)
     low, high = inference.bootstrap(released, ones, fit, generator(37), 400, draw=draw)
-    assert (low + high) / 2 == pytest.approx(1.3, abs=0.02)  # one step on the way
+    assert (low + high) / 2 == pytest.approx(1.3, abs=0.02)  # one step of the search
 
 
 def test_variances_of_many_releases_of_the_same_rows_are_the_noise():
-    """Without its part for sampling, the covariance is that of the noise: 600 draws on one data set."""
+    """Without the part for sampling, the covariance is that of 600 draws on one data set."""
     rng = generator(3)
     X, y = rows(20_000, rng)
     lam = MECHANISM.rule_lambda(20_000, 6, 1.0, DELTA)
@@ -249,8 +255,8 @@ def test_without_noise_and_ridge_it_is_the_textbooks_covariance():
 
     textbook = sm.Logit((y + 1) / 2, X).fit(disp=False)
     (hessian,) = second_moments(X, y, weights[None])
-    found = inference.linearise(weights[None], hessian / 3000, 3000, 1e-8, 0.0, 0.0)
-    intervals = inference.wald(found.estimate, found.covariance)
+    actual = inference.linearise(weights[None], hessian / 3000, 3000, 1e-8, 0.0, 0.0)
+    intervals = inference.wald(actual.estimate, actual.covariance)
     np.testing.assert_allclose(intervals.estimate[0], textbook.params, rtol=1e-4)
     np.testing.assert_allclose(intervals.standard_error[0], textbook.bse, rtol=1e-4)
     np.testing.assert_allclose(intervals.p_value[0], textbook.pvalues, rtol=1e-3)
@@ -258,8 +264,8 @@ def test_without_noise_and_ridge_it_is_the_textbooks_covariance():
     np.testing.assert_allclose(ends, textbook.conf_int(), rtol=1e-3)
     robust = sm.Logit((y + 1) / 2, X).fit(disp=False, cov_type="HC0")
     hessian, scores = second_moments(X, y, weights[None], scores=True)
-    found = inference.linearise(weights[None], hessian / 3000, 3000, 1e-8, 0.0, 0.0, scores / 3000)
-    errors = inference.wald(found.estimate, found.covariance).standard_error[0]
+    actual = inference.linearise(weights[None], hessian / 3000, 3000, 1e-8, 0.0, 0.0, scores / 3000)
+    errors = inference.wald(actual.estimate, actual.covariance).standard_error[0]
     np.testing.assert_allclose(errors, robust.bse, rtol=1e-4)
 
 
@@ -287,7 +293,7 @@ def test_shares_of_the_budget_add_up(adjacency, robust):
 
 
 def test_second_moments_move_by_at_most_their_sensitivities():
-    """A search over pairs of records comes near the bound, and never exceeds it."""
+    """A search over pairs of records comes near each bound, and never exceeds it."""
     rng = generator(6)
     largest = np.zeros(2)
     for _ in range(300):
@@ -329,8 +335,8 @@ def test_bootstrap_intervals_of_an_exact_fit_are_the_textbooks():
     simulated = inference.logistic_rows(hessian[0] / 2000, weights, 20_000, 1.0, rng)
     assert np.linalg.norm(simulated, axis=1).max() <= 1 + 1e-12
     s = 1 / (1 + np.exp(-simulated @ weights))
-    found = (simulated.T * (s * (1 - s))) @ simulated / 20_000
-    np.testing.assert_allclose(np.diag(found), np.diag(hessian[0] / 2000), rtol=0.15)
+    actual = (simulated.T * (s * (1 - s))) @ simulated / 20_000
+    np.testing.assert_allclose(np.diag(actual), np.diag(hessian[0] / 2000), rtol=0.15)
 
 
 @pytest.mark.parametrize("name", ["log_cosh", "huber_residual"])
@@ -340,8 +346,8 @@ def test_the_spread_of_normal_errors_is_that_of_their_slopes(name, deviation):
     errors = deviation * generator(9).standard_normal(400_000)
     slope, curvature = loss.slopes(errors.copy())
     ratio = (slope**2).mean() / curvature.mean()
-    found, flat = inference.normal_errors(ratio, loss)
-    assert found == pytest.approx(deviation, rel=0.01)
+    actual, flat = inference.normal_errors(ratio, loss)
+    assert actual == pytest.approx(deviation, rel=0.01)
     assert flat == pytest.approx(curvature.mean(), rel=0.01)
 
 
@@ -368,7 +374,9 @@ def test_intervals_of_numbers_are_not_of_logistic_loss():
 
 @pytest.mark.parametrize("robust", [False, True])
 def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
-    """Noise is for c R^2 sqrt(2) and tau^2 R^2 sqrt(2), which orthogonal rows reach, or for tau^2."""
+    """The noise is calibrated to c R^2 sqrt(2) and tau^2 R^2 sqrt(2), which orthogonal rows reach,
+    or to tau^2.
+    """
     tau, rng = 0.5, generator(23)
     loss = get("log_cosh", tau=tau)
     p = NUMBERS.parameters(50, 2, epsilon=1.0, delta=DELTA, lam=1.0, robust=robust, **WIDTH)
@@ -395,15 +403,15 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
 
 
 def test_one_number_stands_for_the_slopes_if_errors_do_not_depend_on_rows():
-    """At a large epsilon it agrees with robust intervals, but not if errors grow with a column."""
+    """At a large epsilon the intervals agree with robust ones, but not if errors grow with a column."""
     rng = generator(26)
     X, y = linear_rows(40_000, rng)
     settings = {"epsilon": 50.0, "delta": DELTA, "lam": 1e-4, **WIDTH}
 
     def errors(y, robust, n=40_000):
         release = NUMBERS.release(X[:n], y[:n], rng=generator(27), robust=robust, **settings)
-        found = inference.wald(release.weights, release.info["covariance"])
-        return found.standard_error[0], release.info["coarse"][0]
+        intervals = inference.wald(release.weights, release.info["covariance"])
+        return intervals.standard_error[0], release.info["coarse"][0]
 
     (one, coarse), (other, _) = errors(y, False), errors(y, True)
     np.testing.assert_allclose(one, other, rtol=0.03)
@@ -426,15 +434,15 @@ def test_intervals_of_numbers_cover(robust):
     covered = []
     for _ in range(50):
         release = mechanism.release(*linear_rows(5000, rng), restarts=2, rng=rng, **settings)
-        found = inference.wald(release.weights, release.info["covariance"])
-        covered.append(((found.low < truth) & (found.high > truth)).mean())
+        intervals = inference.wald(release.weights, release.info["covariance"])
+        covered.append(((intervals.low < truth) & (intervals.high > truth)).mean())
         assert not release.info["coarse"].any()
     error = np.std(covered) / math.sqrt(len(covered))
     assert np.mean(covered) == pytest.approx(0.95, abs=0.02 + 2 * error)
 
 
 def test_the_covariance_of_residuals_is_the_textbooks():
-    """statsmodels has no log-cosh among its M-estimators, so this uses numerical derivatives."""
+    """The reference uses numerical derivatives, since statsmodels has no log-cosh M-estimator."""
     X, y = linear_rows(4000, generator(25))
     loss = get("log_cosh", tau=0.25)
     (weights,), _ = minimise(X, y, 1e-9, loss=loss)
@@ -448,5 +456,5 @@ def test_the_covariance_of_residuals_is_the_textbooks():
     expected = np.linalg.inv(H) @ (each.T @ each) @ np.linalg.inv(H)
     moments = second_moments(X, y, weights[None], True, loss)
     hessian, scores = (m / 4000 for m in moments)
-    found = inference.linearise(weights[None], hessian, 4000, 1e-9, 0.0, 0.0, scores)
-    np.testing.assert_allclose(found.covariance[0], expected, rtol=1e-4, atol=1e-9)
+    actual = inference.linearise(weights[None], hessian, 4000, 1e-9, 0.0, 0.0, scores)
+    np.testing.assert_allclose(actual.covariance[0], expected, rtol=1e-4, atol=1e-9)

@@ -21,7 +21,7 @@ SITES = ["north", "south", "west"]
 
 @pytest.fixture
 def simulated(tmp_path):
-    """What an analysis of a simulated design finds at delta 1e-6, by method."""
+    """The results of an analysis of a simulated design at delta 1e-6, by method."""
 
     def found(analysis, design, train_sizes, epsilon, **counts):
         options = {
@@ -38,7 +38,7 @@ def simulated(tmp_path):
 
 
 def survey(tmp_path, n=4000):
-    """A prepared data set of two numbers and a category, with a true model; and its raw columns."""
+    """A prepared data set with two numbers, a category and a true model; and its raw columns."""
     rng = np.random.default_rng(3)
     low, high = np.array(list(BOUNDS.values()), dtype=float).T
     raw = rng.uniform(low, high, (n, 2))
@@ -69,23 +69,23 @@ def regression(tmp_path, **options):
 @pytest.mark.parametrize("reference", ["north", "west"])
 def test_coefficients_are_those_of_the_columns_as_they_came(tmp_path, reference):
     raw, levels, y, _ = survey(tmp_path, 20_000)
-    found = regression(tmp_path, reference={"site": reference})
+    actual = regression(tmp_path, reference={"site": reference})
     kept = [k for k, level in enumerate(SITES) if level != reference]
     expected = sm.Logit((y + 1) / 2, sm.add_constant(np.column_stack([raw, levels[:, kept]])))
     expected = expected.fit(disp=False)
-    plain = found.loc["without_privacy"]
+    plain = actual.loc["without_privacy"]
     assert list(plain.index) == [*BOUNDS, *(f"site={SITES[k]}" for k in kept), "constant"]
     np.testing.assert_allclose(plain["estimate"], np.roll(expected.params, -1), rtol=1e-4)
     np.testing.assert_allclose(plain["standard_error"], np.roll(expected.bse, -1), rtol=1e-4)
-    private = found.loc["noise_aware"].query("epsilon == 8")
+    private = actual.loc["noise_aware"].query("epsilon == 8")
     distance = (private["estimate"] - plain["estimate"]) / private["standard_error"]
     assert distance.abs().max() < 3.5 and private["says"].isna().all()
 
 
 def test_a_coefficient_of_which_a_release_tells_too_little_has_a_sentence(tmp_path):
     survey(tmp_path, 300)
-    found = regression(tmp_path, epsilons=[0.1]).loc["noise_aware"]
-    silent = found[found["says"].notna()]
+    actual = regression(tmp_path, epsilons=[0.1]).loc["noise_aware"]
+    silent = actual[actual["says"].notna()]
     assert len(silent) and (silent["says"] == inference.SILENT).all()
     numbers = ["standard_error", "low", "high", "p_value"]
     assert silent[numbers].isna().all(axis=None) and silent["estimate"].notna().all()
@@ -126,9 +126,11 @@ def test_units_are_checked_before_rows_are_read(change, says):
         "categories": {"site": SITES},
         "steps": [{"constant_feature": {}}, {"clip": {"radius": 2}}],
     } | change
-    found = units.of_entry({name: value for name, value in entry.items() if value is not None})
+    actual = units.of_entry({name: value for name, value in entry.items() if value is not None})
     assert (
-        found is None if says is None else says in found.replace("\\", "") or re.search(says, found)
+        actual is None
+        if says is None
+        else says in actual.replace("\\", "") or re.search(says, actual)
     )
 
 
@@ -142,29 +144,29 @@ def test_references_are_known_levels(chosen, says):
 
 @pytest.mark.parametrize("design", ["logistic", "linear"])
 def test_bootstraps_stand_beside_the_intervals_of_the_same_releases(simulated, design):
-    found = simulated(
+    actual = simulated(
         inference.bootstrap, design, [600], 1, replicates=3, resamples=8, rounds=2
     ).reset_index()
-    methods = found.groupby("method", sort=False)
+    methods = actual.groupby("method", sort=False)
     assert list(methods.groups) == ["noise_aware", "bootstrap", "bootstrap_debiased"]
     assert (methods["intervals"].sum() == 3 * 6).all()
-    assert found.query("method != 'noise_aware'")["printed"].isna().all()
-    assert found["coverage"].between(0, 1).all() and (found["width"] > 0).all()
+    assert actual.query("method != 'noise_aware'")["printed"].isna().all()
+    assert actual["coverage"].between(0, 1).all() and (actual["width"] > 0).all()
 
 
 @pytest.mark.slow
 def test_coverage_of_numbers(simulated):
-    found = simulated(inference.coverage, "linear", [2000], 4, replicates=6, draws=2)
+    actual = simulated(inference.coverage, "linear", [2000], 4, replicates=6, draws=2)
     aware = ["noise_aware", "noise_aware_robust"]
-    assert set(found.index) == {"without_privacy", *aware, "biased", "naive"}
-    assert found.loc[aware, "coverage"].mean() > 0.85
-    assert found.loc[aware, "width_ratio"].between(1, 1.8, inclusive="neither").all()
+    assert set(actual.index) == {"without_privacy", *aware, "biased", "naive"}
+    assert actual.loc[aware, "coverage"].mean() > 0.85
+    assert actual.loc[aware, "width_ratio"].between(1, 1.8, inclusive="neither").all()
 
 
 def test_coverage_of_boosting_is_of_the_coefficients(simulated):
-    found = simulated(inference.coverage, "boosted", [4000], 2, replicates=30, draws=1)
+    actual = simulated(inference.coverage, "boosted", [4000], 2, replicates=30, draws=1)
     aware = ["noise_aware", "noise_aware_last"]
-    mean = found.groupby("method")[["coverage", "width_ratio"]].mean()
+    mean = actual.groupby("method")[["coverage", "width_ratio"]].mean()
     assert set(mean.index) == {"without_privacy", *aware, "biased", "naive"}
     assert mean.loc[["without_privacy", *aware], "coverage"].between(0.9, 1).all()
     assert mean.loc["naive", "coverage"] < 0.9
@@ -173,19 +175,22 @@ def test_coverage_of_boosting_is_of_the_coefficients(simulated):
 
 @pytest.mark.parametrize("design", ["logistic", "other"])
 def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
-    """At epsilon 0.2, some releases give some coefficients no interval; no row averages over both."""
-    found = simulated(inference.coverage, design, [500], 0.2, replicates=8, draws=2)
-    plain = found.loc["without_privacy"]
+    """At epsilon 0.2, some releases give some coefficients no interval.
+
+    No row averages over printed and missing intervals.
+    """
+    actual = simulated(inference.coverage, design, [500], 0.2, replicates=8, draws=2)
+    plain = actual.loc["without_privacy"]
     assert list(plain["coefficient"]) == list(range(6)) and (plain["intervals"] == 8).all()
-    aware = found.loc["noise_aware"]
+    aware = actual.loc["noise_aware"]
     assert set(aware["printed"]) == {0, 1}
     by_coefficient = aware.groupby("coefficient")
     assert (by_coefficient["intervals"].sum() == 8 * 2).all()
     np.testing.assert_allclose(by_coefficient["share"].sum(), 1)
     np.testing.assert_allclose(aware["share"], aware["intervals"] / 16)
-    assert found["coverage"].between(0, 1).all()
+    assert actual["coverage"].between(0, 1).all()
     widths = plain.set_index("coefficient")["width"]
-    other = found.loc["naive"].set_index("coefficient")
+    other = actual.loc["naive"].set_index("coefficient")
     assert (other["width"] < by_coefficient["width"].min()).all()
     np.testing.assert_allclose(other["width_ratio"], other["width"] / widths, rtol=0.15)
 
@@ -204,18 +209,21 @@ def test_standard_errors_are_over_data_sets():
 def test_the_table_of_the_rule_keeps_flags_apart(simulated, tmp_path):
     simulated(inference.coverage, "logistic", [500], 0.6, replicates=8, draws=2)
     columns, rows = tables.coverage_rule(None, None, tmp_path / "out.csv")
-    found = pd.DataFrame(rows, columns=columns).set_index("method").loc["noise_aware"]
+    actual = pd.DataFrame(rows, columns=columns).set_index("method").loc["noise_aware"]
     each = pd.read_csv(tmp_path / "out.csv").query("method == 'noise_aware'")
     kept = each[each["printed"] == 1]
-    assert found["answered"] == pytest.approx(kept["intervals"].sum() / (6 * 16))
+    assert actual["answered"] == pytest.approx(kept["intervals"].sum() / (6 * 16))
     expected = np.average(kept["coverage"], weights=kept["intervals"])
-    assert found["coverage"] == pytest.approx(expected)
+    assert actual["coverage"] == pytest.approx(expected)
     columns, rows = tables.coverage(None, None, tmp_path / "out.csv")
     assert "covers" in columns and len(rows) == len(pd.read_csv(tmp_path / "out.csv"))
 
 
 def test_the_figure_of_designs_shows_each_coefficient_and_flag(tmp_path):
-    """A point per coefficient and flag, hollow if not printed; those of few intervals are left out."""
+    """There is a point per coefficient and flag, hollow if not printed.
+
+    Points of few intervals are left out.
+    """
     lines = [
         ("plain", "chosen", 0.5, 0, 1, 60, 0.6, 0.95),
         ("plain", "chosen", 0.5, 0, 0, 40, 0.4, 0.99),
@@ -237,7 +245,7 @@ def test_the_figure_of_designs_shows_each_coefficient_and_flag(tmp_path):
     frame.to_csv(tmp_path / "c.csv", index=False)
     figure = plots.coverage_designs(None, {"title": "Coverage"}, tmp_path / "c.csv")
     (axes,) = figure.axes
-    hollow, full = (each.get_offsets()[:, 0] for each in axes.collections)
+    hollow, full = (collection.get_offsets()[:, 0] for collection in axes.collections)
     assert sorted(hollow) == [0.99] and sorted(full) == [0.92, 0.94, 0.95]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["plain", "clinic"]
 

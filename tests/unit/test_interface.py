@@ -17,11 +17,11 @@ from project import ROOT
 def modules(package="dp"):
     """Names of the modules that `__all__` of the packages lists."""
     for name in importlib.import_module(package).__all__:
-        found = importlib.import_module(f"{package}.{name}")
-        lists_modules = hasattr(found, "__path__") and find_spec(
-            f"{package}.{name}.{found.__all__[0]}"
+        module = importlib.import_module(f"{package}.{name}")
+        lists_modules = hasattr(module, "__path__") and find_spec(
+            f"{package}.{name}.{module.__all__[0]}"
         )
-        yield from modules(found.__name__) if lists_modules else [found.__name__]
+        yield from modules(module.__name__) if lists_modules else [module.__name__]
 
 
 MODULES = list(modules())
@@ -42,7 +42,7 @@ def public():
 
 
 def sections(thing):
-    """Section -> its text, of a docstring of its own in numpydoc's format."""
+    """{section: text} of an object's own docstring in numpydoc's format."""
     text = "" if thing.__doc__ is None else inspect.cleandoc(thing.__doc__)
     parts = re.split(r"^([A-Z][A-Za-z ]+)\n(-+)$", text, flags=re.MULTILINE)
     for name, line in zip(parts[1::3], parts[2::3], strict=True):
@@ -62,37 +62,40 @@ PUBLIC = dict(public())
 @pytest.mark.parametrize("name", PUBLIC)
 def test_what_is_public_is_described(name):
     thing = PUBLIC[name]
-    found = sections(thing)
+    actual = sections(thing)
     if not inspect.isclass(thing):
-        given = [p for p in inspect.signature(thing).parameters if p not in ("self", "cls")]
-        assert listed(found.get("Parameters", "")) == given
+        parameters = [p for p in inspect.signature(thing).parameters if p not in ("self", "cls")]
+        assert listed(actual.get("Parameters", "")) == parameters
         result = inspect.signature(thing).return_annotation
-        assert result in (None, "None") or found.keys() & {"Returns", "Yields"}
+        assert result in (None, "None") or actual.keys() & {"Returns", "Yields"}
         method = name.rpartition(".")[0] not in MODULES
-        assert method or found.keys() & {"Examples", "See Also"}
+        assert method or actual.keys() & {"Examples", "See Also"}
     elif fields := getattr(thing, "_fields", getattr(thing, "__match_args__", None)):
-        assert set(listed(found["Attributes"])) == set(fields)
-    elif "Parameters" in found:
-        given = list(inspect.signature(thing).parameters)
-        assert set(listed(found["Parameters"])) <= set(given)
-        assert "__init__" not in vars(thing) or listed(found["Parameters"]) == given
+        assert set(listed(actual["Attributes"])) == set(fields)
+    elif "Parameters" in actual:
+        parameters = list(inspect.signature(thing).parameters)
+        assert set(listed(actual["Parameters"])) <= set(parameters)
+        assert "__init__" not in vars(thing) or listed(actual["Parameters"]) == parameters
     else:
-        assert "__init__" not in vars(thing) and "Methods" in found
+        assert "__init__" not in vars(thing) and "Methods" in actual
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_run_as_printed(name):
-    found = doctest.testmod(importlib.import_module(name))
-    assert not found.failed
+    actual = doctest.testmod(importlib.import_module(name))
+    assert not actual.failed
     described = any(
         "Examples" in sections(x) for n, x in PUBLIC.items() if n.startswith(f"{name}.")
     )
-    assert bool(found.attempted) == described
+    assert bool(actual.attempted) == described
 
 
 @pytest.mark.slow
 def test_the_reference_is_made_by_one_command(tmp_path):
-    """The README's command, into another folder. It has a page for each public module, and for no other."""
+    """The README's command makes it, here in another folder.
+
+    It has a page for each public module, and no other page.
+    """
     text = (ROOT / "scripts/dp/README.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^    .*bin/(pdoc .*) -o reference$", text, flags=re.MULTILINE)
     words = [sys.executable, "-m", *command.split(), "-o", str(tmp_path)]

@@ -1,4 +1,4 @@
-"""A kind is declared beside its function, and is read without importing that function's module."""
+"""A kind is declared beside its function, and can be read without importing the module."""
 
 import json
 import subprocess
@@ -58,10 +58,10 @@ class Made(Options):
 def test_options_are_named_by_their_types():
     assert list(options.fields(Made)) == ["first", "others", "where", "path", "lambda"]
     assert options.defaults(Made) == {"others": {}, "where": None, "path": None, "lambda": 0.5}
-    given = {"first": "a", "others": {"x": ["b", "a"]}, "where": {"method": ["c"], "size": "d"}}
-    assert options.named(Made, given, Method) == ["a", "b"]
-    assert options.named(Made, given, Rows) == ["c"]
-    assert options.named(Made, given, Printed) == []
+    arguments = {"first": "a", "others": {"x": ["b", "a"]}, "where": {"method": ["c"], "size": "d"}}
+    assert options.named(Made, arguments, Method) == ["a", "b"]
+    assert options.named(Made, arguments, Rows) == ["c"]
+    assert options.named(Made, arguments, Printed) == []
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Laplace noise per coordinate: its fits against scikit-learn, its scale, and what is proven about it."""
+"""Laplace noise per coordinate: fits agree with scikit-learn, and scales and proofs are as stated."""
 
 import math
 
@@ -43,7 +43,10 @@ def test_sum_intercept_is_scikit_learns_objective(data, lam, intercept, solver):
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_a_path_of_lambdas_ends_at_the_minimisers_of_each_alone(data, loss, intercept):
-    """Even with ridges that single precision cannot resolve. Certified, so within tolerance / ridge."""
+    """This holds even for ridges that single precision cannot resolve.
+
+    Fits are certified, so they are within tolerance / ridge.
+    """
     lams = [4.0, 0.5, 0.25, 1e-3, 1e-5, 0.1]
     path = list(sum_intercept_path(*data, lams, loss=loss, intercept=intercept))
     for lam, (weights, info) in zip(lams, path, strict=True):
@@ -133,8 +136,9 @@ def test_guarantees():
 
 @pytest.mark.parametrize("d", [16, 100])
 def test_the_published_scale_is_broken_and_the_repair_holds(d):
-    """One record in direction (1, ..., 1)/sqrt(d): the exact privacy loss is the minimisers' L1 distance
-    over the scale. It is reached if the noise has the signs of the distance."""
+    """For one record in direction (1, ..., 1)/sqrt(d), the exact privacy loss is the minimisers' L1
+    distance over the scale. Noise with the signs of the difference reaches it.
+    """
     epsilon, lam = 0.3, 5.0
     X = np.full((1, d), 1 / math.sqrt(d)) * (1 - 1e-15)
     w, v = (l2(X, np.array([label]), lam)[0][0] for label in (1, -1))

@@ -1,4 +1,6 @@
-"""The distributed lasso against scikit-learn and plain loops; the private one's noise and composition."""
+"""The distributed lasso agrees with scikit-learn and plain loops, and the private one's noise with
+its composition.
+"""
 
 import math
 
@@ -87,15 +89,15 @@ def test_equal_centres_may_be_computed_as_one(data, gradients, shrinkage):
 def test_iterations_end_where_they_would_if_every_cost_was_found_at_once(
     data, threshold, looked_at, monkeypatch
 ):
-    """Weights are those of the iteration that ends, although others were computed after it."""
-    found = []
+    """The weights are those of the last iteration, although later ones were computed."""
+    results = []
     for size in (1, looked_at):
         monkeypatch.setattr(distributed_lasso, "LOOKED_AT", size)
         centres = [distributed_lasso.Centre(*data)]
         settings = {"cost_difference": 1e-7, "loss_threshold": threshold, "max_iterations": 333}
         lam, rate = [0.003, 0.003, 0.5, 0.01, 10.0], [1.0, 0.1, 0.5, 1e3, 0.5]
-        found.append(distributed_lasso.proximal_gradient(centres, 12, lam, rate, **settings))
-    (w, iterations, stopped), (w_, iterations_, stopped_) = found
+        results.append(distributed_lasso.proximal_gradient(centres, 12, lam, rate, **settings))
+    (w, iterations, stopped), (w_, iterations_, stopped_) = results
     np.testing.assert_array_equal(iterations, iterations_)
     np.testing.assert_array_equal(stopped, stopped_)
     assert stopped[3] == "diverged" and iterations.min() < 10 and len(set(stopped)) > 1
@@ -123,11 +125,11 @@ def test_iterations_are_those_of_the_definition(data, shrinkage):
             w = np.array([np.sign(a) * max(abs(a) - rate * lam, 0) for a in v])
         else:
             w = np.array([np.sign(a) * (abs(a) - lam) for a in v])
-    found = LASSO.release(
+    release = LASSO.release(
         X, y, lam=lam, rate=rate, shrinkage=shrinkage, preparation="none", max_iterations=7
     )
-    np.testing.assert_allclose(found.weights[0], w, rtol=1e-10, atol=1e-14)
-    assert found.info["iterations"][0] == 7 and found.info["stopped"][0] == "iterations"
+    np.testing.assert_allclose(release.weights[0], w, rtol=1e-10, atol=1e-14)
+    assert release.info["iterations"][0] == 7 and release.info["stopped"][0] == "iterations"
 
 
 def test_printed_shrinkage_discards_constant_columns_only(data):
@@ -149,8 +151,8 @@ def test_coordinator_knows_the_cost_from_gradients_alone(data):
         w = distributed_lasso.soft_threshold(w - rate * X.T @ (X @ w - y) / n, lam, rate)
         costs.append(((y - X @ w) ** 2).sum() / (2 * n) + lam * np.abs(w).sum())
     threshold = (costs[29] + costs[30]) / 2
-    found = LASSO.release(X, y, lam=lam, rate=rate, preparation="none", loss_threshold=threshold)
-    assert found.info["stopped"][0] == "loss threshold" and found.info["iterations"][0] == 31
+    release = LASSO.release(X, y, lam=lam, rate=rate, preparation="none", loss_threshold=threshold)
+    assert release.info["stopped"][0] == "loss threshold" and release.info["iterations"][0] == 31
 
 
 def test_stopping_rules_and_divergence(data):
@@ -187,15 +189,15 @@ def test_preparation_is_scikit_learns(data, rows):
     np.testing.assert_allclose(standardised.apply(X), Z, atol=1e-12)
     pca = distributed_lasso.Preparation(X, "pca", 4)
     expected = PCA(4, svd_solver="full").fit(Z).transform(Z)
-    found = pca.apply(X)
-    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-8)
+    actual = pca.apply(X)
+    np.testing.assert_allclose(np.abs(actual), np.abs(expected), atol=1e-8)
     w = np.arange(1.0, 5.0)[None]
     weights, intercept = pca.unapply(w)
-    np.testing.assert_allclose(X @ weights[0] + intercept[0], found @ w[0], atol=1e-10)
+    np.testing.assert_allclose(X @ weights[0] + intercept[0], actual @ w[0], atol=1e-10)
 
 
 def test_preparation_is_fitted_on_all_rows_where_they_are_given(data):
-    """By hand: prepare all rows, fit the lasso on the prepared subset, and transform back."""
+    """The reference prepares all rows, fits the lasso on the prepared subset, and transforms back."""
     X, y = data
     settings = {"lam": 0.01, "rate": 0.05, "max_iterations": 50}
     for kind in ("standardise", "pca"):
@@ -219,7 +221,7 @@ def test_preparation_is_fitted_on_all_rows_where_they_are_given(data):
 
 
 def test_private_rounds_are_those_of_the_definition(data):
-    """With negligible noise: clipped gradients, summed over centres, and soft-thresholded steps."""
+    """With negligible noise, rounds sum clipped gradients over centres and take soft-thresholded steps."""
     X, y = data
     lam, clip, rate, rounds = 0.01, 0.2, 0.8, 6
     w = np.zeros(12)
@@ -250,7 +252,7 @@ def test_private_noise_is_calibrated_to_all_rounds():
     assert (
         stats.kstest(noise.ravel(), stats.norm(scale=sigma * math.sqrt(centres)).cdf).pvalue > 1e-3
     )
-    # delta of one Gaussian mechanism, by its definition, from the normal law.
+    # delta of one Gaussian mechanism by its definition
     for rounds in (1, 30):
         sigma = DP_LASSO.release(
             X, y, epsilon=epsilon, delta=delta, lam=0.1, rng=np.random.default_rng(2), rounds=rounds,
@@ -299,7 +301,7 @@ def test_guarantees_and_bad_options():
 
 
 def test_rows_without_any_varying_column_release_zeros():
-    """A single row, or equal rows, standardise to zeros, which leaves the lasso no column."""
+    """A single row, or equal rows, become zeros by standardisation, which leaves the lasso no column."""
     for X, y in ((np.ones((1, 1)), np.array([1])), (np.ones((2, 3)) / 2, np.array([1, -1]))):
         release = MECHANISMS["distributed_lasso"].release(X, y, lam=0.1, centres=1)
         assert release.status[0] == "ok" and not release.weights.any()
@@ -319,10 +321,10 @@ def test_two_centres_whose_averages_are_added_are_one_at_twice_the_rate(data):
 def test_a_bias_is_one_more_weight_for_ones(data):
     X, y = data
     options = {"preparation": "none", "lam": 0.01, "rate": 0.05, "max_iterations": 50}
-    found = LASSO.release(X, y, bias=True, **options)
+    release = LASSO.release(X, y, bias=True, **options)
     ones = np.column_stack([X, np.ones(len(X))])
     beside = LASSO.release(ones, y, bound=2.0, **options)
-    np.testing.assert_allclose(found.weights[0], beside.weights[0, :-1], rtol=1e-12)
-    assert found.info["intercept"][0] == pytest.approx(beside.weights[0, -1], rel=1e-12)
+    np.testing.assert_allclose(release.weights[0], beside.weights[0, :-1], rtol=1e-12)
+    assert release.info["intercept"][0] == pytest.approx(beside.weights[0, -1], rel=1e-12)
     smallest = np.abs(beside.weights[0]).min()
     assert beside.info["smallest_weight"][0] == pytest.approx(smallest, rel=1e-12)

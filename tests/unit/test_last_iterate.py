@@ -1,4 +1,4 @@
-"""Last-iterate accounting, against a quadratic's closed form and a direct minimisation."""
+"""Last-iterate accounting agrees with a quadratic's closed form and a direct minimisation."""
 
 import math
 
@@ -20,7 +20,7 @@ def test_a_quadratic_reaches_it(c, steps):
 
 
 def shifts(c, visits):
-    """The proof's z_t for its a_t, in units of eta s. One more arrives at each visit (a 0/1 array)."""
+    """The proof's z_t for its a_t, in units of eta s. visits: a 0/1 array; each visit adds one unit."""
     steps = len(visits)
     first, last = np.flatnonzero(visits)[[0, -1]]
     assert last == steps - 1
@@ -46,13 +46,13 @@ def test_the_cyclic_proof_holds_step_by_step(c, batches, epochs):
     visits[batches - 1 :: batches] = 1
     a, z = shifts(c, visits)
     assert z.min() >= -1e-9 and abs(z[-1]) < 1e-9 and a.min() >= 0
-    found = last_iterate_mu_cyclic(batches, epochs, 1.0, c)
-    assert found == pytest.approx(math.sqrt((a**2).sum()), rel=1e-9)
-    assert found <= composition_mu(epochs, 1.0) * (1 + 1e-12)
+    actual = last_iterate_mu_cyclic(batches, epochs, 1.0, c)
+    assert actual == pytest.approx(math.sqrt((a**2).sum()), rel=1e-9)
+    assert actual <= composition_mu(epochs, 1.0) * (1 + 1e-12)
     # the exact value of a quadratic is a lower bound
     reach = c ** np.arange(batches * epochs)
     exact = (reach[::batches]).sum() / math.sqrt((reach**2).sum())
-    assert exact <= found * (1 + 1e-12)
+    assert exact <= actual * (1 + 1e-12)
 
 
 def test_conditions():
@@ -83,7 +83,7 @@ def test_conditions():
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
 def test_constants_hold_for_random_rows(loss):
-    """Gradients and Hessians, by differences at random weights, nearly reach the bounds."""
+    """Gradients and Hessians, by finite differences at random weights, nearly reach the bounds."""
     rng = np.random.default_rng(3)
     d, classes, most, steepest = 2, 3, 0.0, 0.0
     for _ in range(300):

@@ -1,4 +1,4 @@
-"""Profiles in the ledger: what an attack writes about them, and the figure."""
+"""The ledger's profiles: the files that attacks write, and the figure."""
 
 import math
 
@@ -35,9 +35,9 @@ PAIR = ((np.array([[1.0]]), np.array([1])), (np.array([[-1.0]]), np.array([1])))
 
 def test_bounds_at_further_deltas_come_near_the_curve_and_stay_below_it():
     settings = {"trials": 200_000, "rng": generator(7), "confidence": 0.99}
-    found = audit.attack(Located(), PAIR, 1.0, 1e-5, deltas=DELTAS, **settings)
+    attack = audit.attack(Located(), PAIR, 1.0, 1e-5, deltas=DELTAS, **settings)
     proven = [Gaussian(2.0).epsilon(delta) for delta in DELTAS]
-    for delta, audited, limit in zip(DELTAS, found["at_deltas"], proven, strict=True):
+    for delta, audited, limit in zip(DELTAS, attack["at_deltas"], proven, strict=True):
         assert 0.75 * limit < audited <= limit, delta
 
 
@@ -53,9 +53,9 @@ def test_bounds_of_further_deltas_leave_the_row_as_it_is():
 
 def test_a_row_has_the_proven_curve_and_the_audited_points():
     guarantee = Guarantee(1.0, 1.5, 1e-5, REPLACE_ONE, "", Gaussian(0.3))
-    found = attack.profiles(guarantee, [0.1] * len(attack.DELTAS))
-    epsilon, delta, at, audited = (np.array(text.split(), float) for text in found.values())
-    assert list(found) == list(attack.COLUMNS[-4:])
+    actual = attack.profiles(guarantee, [0.1] * len(attack.DELTAS))
+    epsilon, delta, at, audited = (np.array(text.split(), float) for text in actual.values())
+    assert list(actual) == list(attack.COLUMNS[-4:])
     assert epsilon[0] == 0 and epsilon[-1] == 3
     assert delta == pytest.approx(Gaussian(0.3).delta(epsilon), rel=1e-8)
     assert tuple(at) == attack.DELTAS and set(audited) == {0.1}
@@ -118,7 +118,7 @@ def test_what_is_not_proven_is_called_so_until_an_attack_refutes_it():
     ],
 )
 def test_what_low_order_bits_tell(name, epsilon, options, expected):
-    """In words for the ledger; the program is at fault, and not the pair that the row is about."""
+    """The ledger's sentence blames the program, and not the pair of the row."""
     delta = 1e-6 if MECHANISMS[name].delta == "needed" else 0.0
     settings = {"epsilon": epsilon, "delta": delta, "bound": 7.0, "classes": 3} | options
     assert attack.bits(MECHANISMS[name], settings, generator(9)).startswith(expected)

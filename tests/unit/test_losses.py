@@ -1,4 +1,4 @@
-"""Losses against their formulas, finite differences and suprema on a grid."""
+"""Losses agree with their formulas, finite differences and suprema on a grid."""
 
 import dataclasses
 import math
@@ -72,7 +72,7 @@ def test_constants():
 
 @given(z=st.floats(-700, 700))
 def test_logistic_to_full_precision(z):
-    """In both tails, too: e^-z far to the right, and -z far to the left."""
+    """This includes both tails: e^-z far to the right, and -z far to the left."""
     loss = ALL["logistic"]
     value = math.log1p(math.exp(-z)) if z > 0 else -z + math.log1p(math.exp(z))
     assert loss.value(z) == pytest.approx(value, rel=1e-14)

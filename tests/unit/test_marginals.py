@@ -1,4 +1,4 @@
-"""Linear discriminants from noisy tables: what a record moves, and what the tables give without noise."""
+"""Linear discriminants from noisy tables: their sensitivity, and their limit without noise."""
 
 import math
 
@@ -35,18 +35,18 @@ def drawn(n, rng):
 def tables(levels, y):
     """All tables' cells, counted one by one."""
     columns = [*levels.T, (y > 0).astype(int)]
-    sizes, found = [*SIZES, 2], []
+    sizes, result = [*SIZES, 2], []
     for a in range(4):
         for b in range(a + 1, 4):
             table = np.zeros((sizes[a], sizes[b]))
             for i, j in zip(columns[a], columns[b], strict=True):
                 table[i, j] += 1
-            found.append((table, b == 3))
-    return found
+            result.append((table, b == 3))
+    return result
 
 
 def test_what_a_record_moves_is_as_stated():
-    """Over all replacements of one record by another, the largest distance is mu."""
+    """The largest distance over all replacements of one record is mu."""
     p = MECHANISM.parameters(3, 10, epsilon=1.0, delta=DELTA, groups=SIZES)
     own, other = MECHANISM._scales(10, p)
     levels, y = np.zeros((1, 3), int), np.array([-1])
@@ -76,10 +76,10 @@ def test_a_replay_measures_exactly_what_is_stated(share):
         settings = {"epsilon": 0.7, "delta": DELTA, "groups": SIZES, "share": share}
         return MECHANISM.release(X, y, rng=rng, **settings).weights
 
-    found = replay.replay(run, *sides, epsilon=0.7, delta=DELTA)
-    assert found.finding == replay.HOLDS, found.why
-    assert found.mu == pytest.approx(gaussian_mu(0.7, DELTA), rel=1e-9)
-    assert found.epsilon == pytest.approx(0.7, rel=1e-6)
+    replayed = replay.replay(run, *sides, epsilon=0.7, delta=DELTA)
+    assert replayed.finding == replay.HOLDS, replayed.why
+    assert replayed.mu == pytest.approx(gaussian_mu(0.7, DELTA), rel=1e-9)
+    assert replayed.epsilon == pytest.approx(0.7, rel=1e-6)
     alone = replay.replay(run, sides[0], (sides[0][0], flipped), epsilon=0.7, delta=DELTA)
     assert alone.mu == pytest.approx(math.sqrt(share) * gaussian_mu(0.7, DELTA), rel=1e-9)
 
@@ -88,8 +88,8 @@ def test_every_row_of_numbers_has_one_level_of_every_variable():
     rng = generator(2)
     X = np.vstack([rng.standard_normal((50, 10)), np.zeros((1, 10)), np.full((1, 10), 1e300)])
     for read in (variables(10, 1.0, SIZES), variables(10, 1.0)):
-        found = read.levels(X)
-        assert (found @ read.part == 1).all() and set(np.unique(found)) == {0.0, 1.0}
+        actual = read.levels(X)
+        assert (actual @ read.part == 1).all() and set(np.unique(actual)) == {0.0, 1.0}
     levels, _ = drawn(40, rng)
     read = variables(10, 1.0, SIZES)
     rows = one_hot(levels)
@@ -103,7 +103,7 @@ def test_columns_without_groups_are_rounded_to_five_values():
 
 
 def test_without_noise_it_is_the_linear_discriminant_of_the_rows():
-    """The means and the covariance within classes of the rows themselves, and normal log odds."""
+    """The reference uses the rows' own means and covariance within classes, and normal log odds."""
     levels, y = drawn(3000, generator(3))
     X = one_hot(levels)
     settings = {"epsilon": 1e7, "delta": DELTA, "groups": SIZES}
@@ -128,23 +128,23 @@ def test_where_noise_hides_everything_the_class_rate_remains():
 
 
 def test_shrinkage_beats_objective_perturbation_in_the_middle():
-    """On rows that it was not made for: many variables of which few matter, n mu near 1,000."""
+    """It does so on rows that do not suit it: many variables of which few matter, with n mu near 1,000."""
     rng, k, n = generator(7), 12, 8000
     levels = rng.integers(4, size=(n, k))
     score = 1.5 * (levels[:, 0] == 0) + 1.5 * (levels[:, 1] == 1) - 2.5
     y = np.where(rng.random(n) < 1 / (1 + np.exp(-score)), 1, -1)
     X = np.hstack([np.eye(4)[levels].reshape(n, -1), np.ones((n, 1))]) / math.sqrt(k + 1)
-    given = {"epsilon": 0.5, "delta": DELTA}
+    arguments = {"epsilon": 0.5, "delta": DELTA}
 
     def loss(name, **more):
-        found = MECHANISMS[name].release(
-            X[:4000], y[:4000], rng=generator(8), restarts=10, **given, **more
+        release = MECHANISMS[name].release(
+            X[:4000], y[:4000], rng=generator(8), restarts=10, **arguments, **more
         )
-        scores = X[4000:] @ found.weights.T + found.info.get("intercept", 0.0)
+        scores = X[4000:] @ release.weights.T + release.info.get("intercept", 0.0)
         return np.logaddexp(0, -y[4000:, None] * scores).mean()
 
     objective = MECHANISMS["gaussian_objective_perturbation"]
-    lam = objective.rule_lambda(4000, X.shape[1], **given)
+    lam = objective.rule_lambda(4000, X.shape[1], **arguments)
     ours = loss("private_marginals", groups=[4] * k)
     share = (y > 0).mean()
     nothing = -share * math.log(share) - (1 - share) * math.log(1 - share)
@@ -153,16 +153,16 @@ def test_shrinkage_beats_objective_perturbation_in_the_middle():
 
 
 def test_the_nearest_possible_counts():
-    """Against a search: no other counts of the same sum are nearer."""
+    """A search finds no nearer counts of the same sum."""
     rng = generator(9)
     counts = rng.normal(10, 20, (30, 4))
-    found = _possible(counts, 40)
-    np.testing.assert_allclose(found.sum(axis=1), 40)
-    assert (found >= 0).all()
+    actual = _possible(counts, 40)
+    np.testing.assert_allclose(actual.sum(axis=1), 40)
+    assert (actual >= 0).all()
     for _ in range(2000):
         others = rng.dirichlet(np.ones(4) * rng.choice([0.1, 1, 5]), 30) * 40
-        moved = found + rng.random() * (others - found)
-        nearest = ((counts - found) ** 2).sum(axis=1)
+        moved = actual + rng.random() * (others - actual)
+        nearest = ((counts - actual) ** 2).sum(axis=1)
         assert (((counts - moved) ** 2).sum(axis=1) >= nearest - 1e-9).all()
 
 

@@ -25,7 +25,7 @@ def rows(n, rng, strength=0.0, share=0.5):
 
 
 def gain(release, X, y):
-    """By how much the mean loss (draws,) is below that of the best constant."""
+    """By how much the mean loss is below that of the best constant: (draws,)."""
     share = (y > 0).mean()
     scores = X @ release.weights.T + release.info.get("intercept", np.zeros(len(release.weights)))
     best = -share * math.log(share) - (1 - share) * math.log(1 - share)
@@ -39,7 +39,7 @@ def test_what_a_record_moves_is_as_stated(adjacency):
     p = SIMPLE.parameters(n, 2, epsilon=1.0, delta=DELTA, bound=bound, adjacency=adjacency)
     rate = SIMPLE._rate(n, p)
     shares = np.sqrt([rate, 1 - rate - p.moment, p.moment])
-    limits = np.array(SIMPLE._scales(n, p)) * shares * p.mu * n  # scales times mu of each, as sums
+    limits = np.array(SIMPLE._scales(n, p)) * shares * p.mu * n  # noise scales times mu
     largest = np.zeros(3)
     for _ in range(4000):
         centre, u = rng.uniform(0.02, 0.98), rng.standard_normal(2)
@@ -97,10 +97,10 @@ def test_the_guard_takes_one_or_the_other_by_public_numbers_alone():
         settings = {"epsilon": epsilon, "delta": DELTA, "restarts": 3}
         settings["lam"] = GUARDED.rule_lambda(500, 10, epsilon, DELTA)
         assert settings["lam"] == USUAL.rule_lambda(500, 10, epsilon, DELTA)
-        found, expected = (
+        actual, expected = (
             mechanism.release(X, y, rng=generator(7), **settings) for mechanism in (GUARDED, chosen)
         )
-        np.testing.assert_array_equal(found.weights, expected.weights)
+        np.testing.assert_array_equal(actual.weights, expected.weights)
         asked = {key: settings[key] for key in ("epsilon", "delta", "lam")}
         given, own = (m.guarantee(500, 10, **asked) for m in (GUARDED, chosen))
         assert own.reason in given.reason and given.delta == own.delta

@@ -1,4 +1,4 @@
-"""Noise: shapes, scaling, and what is refused. tests/statistical tests its laws."""
+"""Tests shapes, scaling and refusals of noise. tests/statistical tests its laws."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_shape(law, dimension, size):
 
 @pytest.mark.parametrize("law", LAWS)
 def test_common_random_numbers_along_the_scale(law):
-    """The same generator state gives draws proportional to the scale, but for the last bit's rounding."""
+    """The same generator state gives draws proportional to the scale, up to rounding of the last bit."""
     unit = law(10, 1.0, 50, generator(1, "noise"))
     for scale in (1e-8, 0.3, 7.0, 1e12):
         np.testing.assert_allclose(

@@ -1,4 +1,4 @@
-"""Targets that are numbers: which mechanisms take them, and whether their sensitivities hold."""
+"""Targets that are numbers: which mechanisms take them, and their sensitivities."""
 
 import math
 import re
@@ -96,7 +96,7 @@ def test_targets_beyond_the_public_range_release_nothing(name):
 
 @pytest.mark.parametrize(
     "name",
-    # an added mechanism may take numbers without an entry above
+    # a user's mechanism may take numbers without an entry above
     sorted(
         name
         for name in set(MECHANISMS) - set(TAKERS) - set(OF_CLASSES)
@@ -144,11 +144,11 @@ def ascend(gap, d, bound, rng):
     best = 0.0
     for _ in range(6):
         start = np.concatenate([np.append(*_angles(record(rng, d, bound))) for _ in range(2)])
-        found = search(
+        actual = search(
             lambda theta: -gap(*records(theta)), start, method="Nelder-Mead",
             options={"maxiter": 1200, "xatol": 1e-6, "fatol": 1e-9, "adaptive": True},
         )  # fmt: skip
-        best = max(best, -found.fun)
+        best = max(best, -actual.fun)
     return best
 
 
@@ -164,9 +164,9 @@ def statistics_gap(first, second):
 
 @pytest.mark.parametrize("bound", [0.4, 0.7, 1.0, 2.0])
 def test_joint_sensitivity_of_sufficient_statistics(bound):
-    found = ascend(statistics_gap, 2, bound, generator(6, bound))
-    assert found <= gram_and_moment(bound) * (1 + 1e-9)
-    assert found >= 0.999 * gram_and_moment(bound)
+    actual = ascend(statistics_gap, 2, bound, generator(6, bound))
+    assert actual <= gram_and_moment(bound) * (1 + 1e-9)
+    assert actual >= 0.999 * gram_and_moment(bound)
     formula = math.sqrt(2 * bound**4 + 2 * bound**2 + 0.5) if 2 * bound**2 >= 1 else 2 * bound
     assert gram_and_moment(bound) == pytest.approx(formula)
 
@@ -183,8 +183,8 @@ def test_sensitivities_of_the_functional_mechanism(bound):
         return lambda a, b: np.linalg.norm(coefficients(*a) - coefficients(*b), order)
 
     rng = generator(7, bound)
-    found = ascend(gap(2), 2, bound, rng)
-    assert 0.999 * gaussian_sensitivity(bound) <= found <= gaussian_sensitivity(bound) * (1 + 1e-9)
+    actual = ascend(gap(2), 2, bound, rng)
+    assert 0.999 * gaussian_sensitivity(bound) <= actual <= gaussian_sensitivity(bound) * (1 + 1e-9)
     assert ascend(gap(1), 2, bound, rng) <= l2_sensitivity(2, bound) * (1 + 1e-9)
     worst = 0.0
     for _ in range(4000):  # a cube of coordinates, especially its corners
@@ -224,7 +224,7 @@ def test_random_neighbours_of_a_minimiser_stay_within_its_sensitivity(loss):
 
 @pytest.mark.parametrize("reach", [0.2, 0.9, 1.0, 2.5])
 def test_range_of_what_depends_on_the_weights(reach):
-    """The range of s^2/2 - y s over scores and targets, which is a record's part in the log density."""
+    """The range of s^2/2 - y s over scores and targets: a record's term in the log density."""
     s, y = np.meshgrid(np.linspace(-reach, reach, 801), np.linspace(-1, 1, 801))
     values = s * s / 2 - y * s
     assert values.max() - values.min() <= loss_range("squared", reach) * (1 + 1e-12)
@@ -264,17 +264,16 @@ def test_the_supremum_is_that_of_slopes_and_curvatures(epsilon, n_lambda, tau):
         loss = losses.get(name, tau=tau)
         slope, curvature = loss.derivative(z), loss.curvature(z)
         table = epsilon / 2 * (1 + slope / tau) + np.log1p(curvature * bound**2 / n_lambda)
-        found = exact_epsilon(epsilon, n_lambda, bound, loss)
-        assert table.max() <= found * (1 + 1e-12)
-        assert found == pytest.approx(table.max(), rel=1e-6)
+        actual = exact_epsilon(epsilon, n_lambda, bound, loss)
+        assert table.max() <= actual * (1 + 1e-12)
+        assert actual == pytest.approx(table.max(), rel=1e-6)
         free = name == "log_cosh" and n_lambda * epsilon >= 4 * bound**2
-        assert (found <= epsilon * (1 + 1e-12)) == free
+        assert (actual <= epsilon * (1 + 1e-12)) == free
 
 
 def log_density(w, X, y, n_lambda, loss, scale):
-    """The log density of the exact minimiser at w, written out, except for a constant.
-
-    Of many data sets at once: w (m, d), X (m, n, d), y (m, n).
+    """The log density of the exact minimiser at w, up to a constant, for many data sets at once: w (m,
+    d), X (m, n, d), y (m, n).
     """
     residual = np.einsum("mnd,md->mn", X, w) - y
     slope, curvature = loss.derivative(residual), loss.curvature(residual)
@@ -286,7 +285,7 @@ def log_density(w, X, y, n_lambda, loss, scale):
 @pytest.mark.parametrize("calibration", ["cms11", "single_log", "supremum"])
 @pytest.mark.parametrize("name", ["log_cosh", "huber_residual"])
 def test_no_neighbours_exceed_epsilon(name, calibration):
-    """A search over records, targets and released points in two dimensions finds none."""
+    """A search over records, targets and released points in two dimensions finds no such pair."""
     rng, tau = generator(10, name, calibration), 0.3
     loss = losses.get(name, tau=tau)
     for epsilon, n_lambda in ((0.5, 20.0), (2.0, 0.5)):
@@ -307,7 +306,7 @@ def test_no_neighbours_exceed_epsilon(name, calibration):
 
 
 def test_the_supremum_is_approached():
-    """x' is near -x, and w far out in a direction orthogonal to x: slopes kappa t and -kappa add up."""
+    """x' is near -x, and w is far out, orthogonally to x, so that the slopes kappa t and -kappa add up."""
     loss, epsilon, n_lambda = losses.get("log_cosh", tau=0.3), 1.0, 0.5
     t = 0.6
     r = 0.3 * math.atanh(t)
@@ -316,7 +315,7 @@ def test_the_supremum_is_approached():
     x, other = np.array([1.0, 0.0]), np.array([-math.cos(delta), math.sin(delta)])
     w = np.array([r, 1e5])
     scale = 2 * 0.3 / epsilon
-    # One more record cancels n lam w, so the tilt is near 0 except for a pull along x.
+    # One more record cancels n lam w, so the tilt is near 0 except along x.
     gaps = []
     for pull in (-1.0, 1.0):
 

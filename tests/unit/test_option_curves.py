@@ -24,7 +24,7 @@ def datasets():
 
 @pytest.fixture
 def drawn(datasets, tmp_path, monkeypatch):
-    """A function that draws an experiment's figure from made-up results: (figure, the results)."""
+    """A function that draws an experiment's figure from made-up results, and returns both."""
 
     def draw(methods, epsilons=(1,), **options):
         figure = {"kind": "option_curve", "title": "A title", "sweep": "main", "options": options}

@@ -22,7 +22,7 @@ KEY = ("made", "claims", "c")
         ("undecided", "not reproduced by any of 3 readings", True),
         ("reproduced if a: b", "reproduced if c: d", True),
         ("reproduced", "not reproduced by any of 3 readings", False),
-        ("reproduced", "reproduced if a: b", False),  # as stated it agreed, and fails
+        ("reproduced", "reproduced if a: b", False),  # it agreed as stated, and now fails
         ("reproduced if a: b", "not reproduced by any of 3 readings", False),
         ("shown", "not shown", False),
         ("shown", "undecided", True),
@@ -54,6 +54,6 @@ def test_verdicts_are_those_of_all_three_files(tmp_path):
             writer.writeheader()
             own = {"comparison": "t", "published_at": "t/0", "method": "m", "dataset": "d"}
             writer.writerow(own if file == "published" else {"id": "c", "verdict": "reproduced"})
-    found = verdicts(folder)
-    assert [key[1:3] for key in found] == [("published", "t t/0"), ("claims", "c")]
-    assert found[("made", "claims", "c", *[""] * 5)]["verdict"] == "reproduced"
+    actual = verdicts(folder)
+    assert [key[1:3] for key in actual] == [("published", "t t/0"), ("claims", "c")]
+    assert actual[("made", "claims", "c", *[""] * 5)]["verdict"] == "reproduced"

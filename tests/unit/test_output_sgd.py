@@ -1,4 +1,4 @@
-"""Output perturbation of SGD: how far one record moves the last weights, and the noise on them."""
+"""Output perturbation of SGD: the sensitivity of the last weights, and their noise."""
 
 import math
 
@@ -15,7 +15,7 @@ DELTA = 1e-6
 
 
 def moved(X, y, X_other, y_other, **options):
-    """(the largest distance of the last weights with the same order of rows, the bound)."""
+    """(the largest distance of the last weights for one order of rows, the bound)."""
     settings = {"epsilon": 1.0, "delta": DELTA, "restarts": 50} | options
     sides = (
         OUTPUT_SGD.release(*side, rng=generator(1), **settings)
@@ -28,13 +28,15 @@ def moved(X, y, X_other, y_other, **options):
 
 @pytest.mark.parametrize("lam", [0.0, 1.0])
 def test_a_flipped_label_moves_the_weights_by_the_bound_at_most(lam):
-    """It is alone on its axis, where weights stay near 0: either label has half of the largest slope."""
+    """The record is alone on its axis, where weights stay near 0: each label has half of the
+    largest slope.
+    """
     X, y = np.zeros((40, 2)), np.ones(40)
     X[0, 0], X[1:, 1] = 1.0, 1.0
     options = {"lam": lam, "epochs": 3, "batch": 5, "learning_rate": 1e-3 if lam == 0 else 0.5}
     apart, bound = moved(X, y, X, np.concatenate([[-1.0], y[1:]]), **options)
     assert apart <= bound
-    # with lambda, a record before the last batch is forgotten in part
+    # with lambda, later batches shrink the effect of a record
     assert apart == pytest.approx(bound / 2, rel=0.01 if lam == 0 else 0.2)
 
 
@@ -59,7 +61,7 @@ def test_the_noise_is_the_bound_over_mu():
     release = OUTPUT_SGD.release(
         X, y, epsilon=2.0, delta=DELTA, restarts=20_000, rng=generator(3), **options
     )
-    # two passes of ten batches; each batch shrinks distances to 0.95
+    # two passes over ten batches; each batch multiplies distances by 0.95
     bound = 2 * 0.5 * 2.0 / 10 * (1 + 0.95**10)
     assert release.info["scale"] == pytest.approx(bound / gaussian_mu(2.0, DELTA))
     assert release.weights.std() == pytest.approx(release.info["scale"], rel=0.02)
@@ -72,8 +74,8 @@ def test_it_learns():
     X = rng.standard_normal((2000, 3)) / 4
     X /= np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True))
     y = np.where(X[:, 0] + 0.05 * rng.standard_normal(2000) > 0, 1, -1)
-    found = OUTPUT_SGD.release(X, y, epsilon=4.0, delta=DELTA, restarts=5, rng=generator(5))
-    assert (np.sign(X @ found.weights.T) == y[:, None]).mean() > 0.9
+    release = OUTPUT_SGD.release(X, y, epsilon=4.0, delta=DELTA, restarts=5, rng=generator(5))
+    assert (np.sign(X @ release.weights.T) == y[:, None]).mean() > 0.9
 
 
 def test_a_step_that_drives_points_apart_is_refused():

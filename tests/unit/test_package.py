@@ -1,4 +1,6 @@
-"""The package of mathematics: what it is made of, and that its wheel works where nothing else is."""
+"""The package of mathematics: its files and dependencies, and its wheel, which works without the
+checkout.
+"""
 
 import os
 import re
@@ -24,7 +26,7 @@ TOP = {
 
 
 def tracked():
-    """The files of the checkout that belong to it."""
+    """The package's files in the checkout."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"],
         cwd=ROOT,
@@ -43,8 +45,8 @@ def test_the_top_level_is_what_tools_look_for_there():
 
 def test_every_package_is_in_the_wheel():
     folders = {path.parent for path in (ROOT / "scripts/dp").rglob("*.py")}
-    found = {".".join(folder.relative_to(ROOT / "scripts").parts) for folder in folders}
-    assert {*PROJECT["tool"]["setuptools"]["packages"]} == found | {"dp.vectors"}
+    results = {".".join(folder.relative_to(ROOT / "scripts").parts) for folder in folders}
+    assert {*PROJECT["tool"]["setuptools"]["packages"]} == results | {"dp.vectors"}
     assert (ROOT / "scripts/dp/py.typed").exists()
 
 
@@ -56,7 +58,9 @@ def test_the_version_stands_in_one_place():
 
 
 def test_dependencies_are_those_of_the_environment():
-    """The extra `workflow` and what it includes have all that is not for tests or clusters."""
+    """The extra `workflow`, with what it includes, has every dependency that is not for tests or
+    clusters.
+    """
     text = (ROOT / "envs/requirements.txt").read_text(encoding="utf-8")
     parts = re.split(r"^# (the workflow|submission.*|checks and tests)$", text, flags=re.MULTILINE)
     lines = [line for line in parts[2].splitlines() if line.strip()]
@@ -84,7 +88,7 @@ use rule * from dp as dp_*
 
 @pytest.mark.slow
 def test_a_module_by_github_is_refused_with_the_reason(tmp_path):
-    """A local repository stands for the one on GitHub: git replaces the address."""
+    """git replaces the address on GitHub by a local repository."""
     repository, use = tmp_path / "repository", tmp_path / "use"
     for name in ("Snakefile", "workflow/rules/common.smk", "scripts/run.py"):
         (repository / name).parent.mkdir(parents=True, exist_ok=True)
@@ -154,7 +158,9 @@ for module in pkgutil.walk_packages(dp.__path__, "dp."):
 
 @pytest.mark.slow
 def test_the_wheel_works_where_nothing_else_is(tmp_path):
-    """Built from the checkout's files alone, installed beside numpy and scipy, run from another folder."""
+    """It is built from the checkout's files alone, installed beside numpy and scipy, and run from
+    another folder.
+    """
     source, place = tmp_path / "source", tmp_path / "place"
     place.mkdir()
     for path in tracked():

@@ -1,4 +1,4 @@
-"""The experiments patton and hoseinpour as configured, and what they refuse."""
+"""Tests the experiments patton and hoseinpour as configured, and what they refuse."""
 
 import math
 

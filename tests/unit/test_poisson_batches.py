@@ -1,4 +1,4 @@
-"""Poisson batches: every row by itself, whatever was drawn for other rows, draws and steps."""
+"""Poisson batches choose every row independently of other rows, draws and steps."""
 
 import math
 
@@ -12,20 +12,20 @@ from dp.seeds import generator
 
 def members(n, draws, sampling, rng):
     """(draws, n): whether a row is in a draw's batch."""
-    found = np.zeros((draws, n), dtype=bool)
+    result = np.zeros((draws, n), dtype=bool)
     for part, rows, edges in poisson.batches(n, draws, sampling, rng):
         assert edges[0] == 0 and edges[-1] == len(rows)
         draw = part.start + np.repeat(np.arange(part.stop - part.start), np.diff(edges))
         assert (np.diff(n * draw + rows) > 0).all()  # ascending, and none twice
-        found[draw, rows] = True
-    return found
+        result[draw, rows] = True
+    return result
 
 
 @pytest.mark.parametrize("sampling", [0.03, 0.3, 0.5, 0.9])
 def test_every_set_of_rows_has_its_probability(sampling):
     n, draws = 4, 100_000
-    found = members(n, draws, sampling, generator(1, "sets", str(sampling)))
-    counts = np.bincount(found @ (1 << np.arange(n)), minlength=1 << n)
+    actual = members(n, draws, sampling, generator(1, "sets", str(sampling)))
+    counts = np.bincount(actual @ (1 << np.arange(n)), minlength=1 << n)
     sizes = np.array([k.bit_count() for k in range(1 << n)])
     expected = draws * sampling**sizes * (1 - sampling) ** (n - sizes)
     common = expected >= 5
@@ -37,11 +37,11 @@ def test_every_set_of_rows_has_its_probability(sampling):
 @pytest.mark.parametrize(("n", "sampling"), [(1, 0.4), (300, 0.05), (5000, 0.0004)])
 def test_sizes_are_binomial_and_rows_alike(n, sampling):
     draws = 40_000 if n < 1000 else 20_000
-    found = members(n, draws, sampling, generator(2, "sizes", n))
+    actual = members(n, draws, sampling, generator(2, "sizes", n))
     sizes = np.arange(n + 1)
     expected = draws * binom.pmf(sizes, n, sampling)
     common = expected >= 5
-    counts = np.bincount(found.sum(axis=1), minlength=n + 1)
+    counts = np.bincount(actual.sum(axis=1), minlength=n + 1)
     counts = np.append(counts[common], counts[~common].sum())
     expected = np.append(expected[common], max(0.0, draws - expected[common].sum()))
     some = expected > 1e-6
@@ -49,13 +49,15 @@ def test_sizes_are_binomial_and_rows_alike(n, sampling):
         chisquare(counts[some], expected[some] * counts[some].sum() / expected[some].sum()).pvalue
         > 1e-3
     )
-    if n > 1:  # every row as often as another one: 20 groups of neighbours
-        each = found.sum(axis=0).reshape(20, -1).sum(axis=1)
+    if n > 1:  # all rows are equally frequent, tested in 20 groups of neighbours
+        each = actual.sum(axis=0).reshape(20, -1).sum(axis=1)
         assert chisquare(each).pvalue > 1e-3
 
 
 def test_rows_draws_and_steps_are_independent():
-    """Also where one draw's rows end and those of the next one begin, in the line that is drawn at once."""
+    """This includes the end of one draw and the start of the next, since all draws share one
+    sequence of trials.
+    """
     n, draws, sampling, rng = 5, 100_000, 0.4, generator(3)
     first, second = members(n, draws, sampling, rng), members(n, draws, sampling, rng)
     pairs = {
@@ -84,7 +86,7 @@ def test_no_rows_and_all_rows(n):
 
 
 class Short(np.random.Generator):
-    """Its exponential numbers are 0, so that every trial succeeds and what is drawn first is too little."""
+    """Its exponential numbers are 0, so every trial succeeds and the first numbers are too few."""
 
     def __init__(self):
         super().__init__(np.random.PCG64(0))
@@ -102,7 +104,7 @@ def test_more_gaps_are_drawn_until_the_last_trial_is_passed():
 
 
 def test_the_work_is_in_proportion_to_the_batch():
-    """A thousand million rows: a number for each would take gigabytes, and seconds."""
+    """With 10^9 rows, a number for each would take gigabytes and seconds."""
 
     class Counting(Short):
         def standard_exponential(self, size):
@@ -119,7 +121,7 @@ def test_the_work_is_in_proportion_to_the_batch():
 @pytest.mark.parametrize("loss", ["logistic", "huber_residual", "softmax"])
 @pytest.mark.parametrize("clip", [None, 0.3])
 def test_the_gradient_is_the_sum_over_the_batch(monkeypatch, loss, clip):
-    """In blocks so small that draws are divided among them, and in parts of the draws."""
+    """Blocks are so small that they divide draws, and only part of the draws is drawn at once."""
     monkeypatch.setattr(full_batch, "GATHERED", 1)
     monkeypatch.setattr(full_batch, "LEAST_ROWS", 7)
     monkeypatch.setattr(poisson, "INDICES", 40)
@@ -128,7 +130,7 @@ def test_the_gradient_is_the_sum_over_the_batch(monkeypatch, loss, clip):
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = {"logistic": None, "softmax": rng.integers(3, size=n)}.get(loss, rng.uniform(-1, 1, n))
     W = rng.standard_normal((draws, d, 3 if loss == "softmax" else 1))
-    found = full_batch.sampled_gradient(X, y, W, loss, clip, sampling, generator(6))
+    actual = full_batch.sampled_gradient(X, y, W, loss, clip, sampling, generator(6))
     chosen = members(n, draws, sampling, generator(6))
     assert len(set(chosen.sum(axis=1))) > 3
     for k in range(draws):
@@ -139,11 +141,11 @@ def test_the_gradient_is_the_sum_over_the_batch(monkeypatch, loss, clip):
             if clip is not None:
                 gradient = gradient * min(1.0, clip / np.linalg.norm(gradient))
             total += gradient
-        np.testing.assert_allclose(found[k], total / (sampling * n), rtol=1e-9, atol=1e-15)
+        np.testing.assert_allclose(actual[k], total / (sampling * n), rtol=1e-9, atol=1e-15)
 
 
 def test_scores_that_are_no_numbers_leave_a_record_s_share_bounded():
     X, W = np.array([[1e200, 1e200], [1.0, 0.0]]), np.array([[[1e200], [-1e200]]])
     with np.errstate(over="ignore", invalid="ignore"):
-        found = full_batch.sampled_gradient(X, None, W, "logistic", 1.0, 1.0, generator(7))
-    assert np.isfinite(found).all() and np.linalg.norm(found) <= 1.0
+        actual = full_batch.sampled_gradient(X, None, W, "logistic", 1.0, 1.0, generator(7))
+    assert np.isfinite(actual).all() and np.linalg.norm(actual) <= 1.0

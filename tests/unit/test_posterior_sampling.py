@@ -1,4 +1,4 @@
-"""Posterior sampling: its density by quadrature, its range of losses, its acceptance."""
+"""Posterior sampling: its density (by quadrature), its range of losses and its acceptance rate."""
 
 import itertools
 import math
@@ -38,7 +38,7 @@ def test_loss_range(name, reach):
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 @pytest.mark.parametrize(("epsilon", "radius"), [(0.5, 1.0), (20.0, 1.0), (20.0, 0.2), (5.0, 4.0)])
 def test_the_draw_in_one_dimension(name, epsilon, radius):
-    """It has the density exp(-epsilon/(2D) F) on [-radius, radius], integrated numerically."""
+    """Draws have the density exp(-epsilon/(2D) F) on [-radius, radius], which is integrated numerically."""
     X, y = rows(40, 1)
     lam = 0.05
     D = loss_range(name, radius)
@@ -78,13 +78,13 @@ def test_the_draw_in_two_dimensions(name):
     release = MECHANISM.release(
         X, y, epsilon=epsilon, restarts=size, rng=generator(2), loss=name, radius=radius
     )
-    found = np.cov(release.weights.T)
+    actual = np.cov(release.weights.T)
     np.testing.assert_allclose(release.weights.mean(axis=0), mean, atol=5 * radius / size**0.5)
-    np.testing.assert_allclose(found, covariance, atol=0.03 * np.trace(covariance))
+    np.testing.assert_allclose(actual, covariance, atol=0.03 * np.trace(covariance))
 
 
 def test_the_densities_of_neighbours_differ_by_at_most_epsilon():
-    """Densities, normalised by quadrature over the interval, keep the guarantee, and come near it."""
+    """Densities, normalised by quadrature over the interval, keep the guarantee and nearly reach it."""
     X, y = rows(6, 1)
     epsilon, radius = 1.0, 2.0
     grid = np.linspace(-radius, radius, 20001)
@@ -112,7 +112,9 @@ def test_the_densities_of_neighbours_differ_by_at_most_epsilon():
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
 def test_acceptance_at_thirty_dimensions(epsilon):
-    """About 2/sqrt(4 pi d) = 10 % if the ball cuts the posterior. Without the tilt, almost none."""
+    """It is about 2/sqrt(4 pi d) = 10 % if the ball cuts the posterior, and almost none without the
+    tilt.
+    """
     X, y = rows(400, 30, scale=math.sqrt(30))
     options = {"epsilon": epsilon, "bound": math.sqrt(30), "radius": 1.0, "restarts": 200}
     release = MECHANISM.release(X, y, rng=generator(3), **options)
@@ -165,7 +167,7 @@ def test_a_draw_that_may_take_too_long_is_refused():
     for call in (
         lambda: MECHANISM.guarantee(400, 12, **options),
         lambda: MECHANISM.release(np.full((400, 12), 99.0), y, rng=generator(7), **options),
-    ):  # before any data are seen
+    ):  # before any data are read
         with pytest.raises(ValueError, match="a draw for logistic loss may take"):
             call()
 
@@ -197,7 +199,7 @@ def extreme(kind, n, d, rng):
 @pytest.mark.parametrize("kind", ["one direction", "one against all", "noise", "nowhere"])
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 def test_no_data_set_needs_more_proposals_than_is_said(name, kind):
-    """This number alone decides what is refused, so no data set may need many more."""
+    """This number alone decides refusals, so no data set may need many more."""
     rng, worst = generator(9, name, kind), 0.0
     for d, n in ((1, 1), (1, 400), (4, 30), (4, 1000), (20, 200)):
         for radius in (0.05, 0.5, 3.0):

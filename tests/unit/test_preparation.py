@@ -1,4 +1,4 @@
-"""Preparation steps: their bounds hold for any rows, and their privacy status is right."""
+"""The bounds of preparation steps hold for any rows, and their privacy status is right."""
 
 import numpy as np
 import pytest
@@ -54,9 +54,9 @@ def test_rows_are_written_over_where_that_is_allowed(steps):
     given, mine = table(X.copy()), table(X.copy())
     expected, _ = prepare(given, steps)
     np.testing.assert_array_equal(given.X, X)
-    found, _ = prepare(mine, steps, overwrite=True)
-    np.testing.assert_array_equal(found.X, expected.X)
-    assert np.shares_memory(found.X, mine.X) == (len(found.columns) == 2)
+    actual, _ = prepare(mine, steps, overwrite=True)
+    np.testing.assert_array_equal(actual.X, expected.X)
+    assert np.shares_memory(actual.X, mine.X) == (len(actual.columns) == 2)
 
 
 PUBLIC = {
@@ -79,12 +79,12 @@ def apply(name, given, **options):
 @given(X=X_ROWS)
 @settings(max_examples=40, deadline=None)
 def test_public_steps_treat_every_row_alone(name, X):
-    """If a step claims to look at no other private row, a row's result is the same without the others."""
+    """If a step claims to read no other private row, a row's result is the same without the others."""
     assert not STEPS[name].private_rows
     assert STEPS[name].row_wise
     together = apply(name, table(X), **PUBLIC[name])
     alone = apply(name, table(X[:1]), **PUBLIC[name])
-    # For another number of rows, a matrix product may add its terms in another order.
+    # A matrix product may add its terms in another order if the number of rows changes.
     tolerance = 1e-12 if name == "random_projection" else 0
     np.testing.assert_allclose(together.X[:1], alone.X, rtol=tolerance, atol=tolerance * 1e6)
     assert together.bound == alone.bound and together.columns == alone.columns
@@ -155,9 +155,9 @@ def test_standardise_agrees_with_scikit_learn():
 
     X = np.random.default_rng(2).normal(3, 5, (40, 4))
     X[:, 2] = 0.1  # a constant column whose computed mean is not exactly the constant
-    found = STEPS["standardise"].apply(table(X)._replace(train_rows=30))
-    np.testing.assert_allclose(found.X, StandardScaler().fit(X[:30]).transform(X), atol=1e-12)
-    assert found.bound == np.inf and (found.X[:, 2] == 0).all()
+    actual = STEPS["standardise"].apply(table(X)._replace(train_rows=30))
+    np.testing.assert_allclose(actual.X, StandardScaler().fit(X[:30]).transform(X), atol=1e-12)
+    assert actual.bound == np.inf and (actual.X[:, 2] == 0).all()
 
 
 @pytest.mark.parametrize("standardised", [False, True])
@@ -169,13 +169,13 @@ def test_pca_agrees_with_scikit_learn(standardised):
     given = table(X)._replace(train_rows=40, bound=7.0)
     if standardised:
         given = STEPS["standardise"].apply(given)
-    found = STEPS["pca"].apply(given, components=3)
+    actual = STEPS["pca"].apply(given, components=3)
     reference = PCA(3).fit(given.X[:40])
     np.testing.assert_allclose(
-        np.abs(found.X), np.abs(reference.transform(given.X)), rtol=1e-7, atol=1e-10
+        np.abs(actual.X), np.abs(reference.transform(given.X)), rtol=1e-7, atol=1e-10
     )
-    assert found.columns == ("component1", "component2", "component3")
-    assert found.bound == (np.inf if standardised else 14)
+    assert actual.columns == ("component1", "component2", "component3")
+    assert actual.bound == (np.inf if standardised else 14)
     explained = principal_components(X[:40], standardise=standardised).explained
     np.testing.assert_allclose(explained[:3], reference.explained_variance_ratio_, rtol=1e-9)
 
@@ -184,8 +184,8 @@ def test_pca_agrees_with_scikit_learn(standardised):
 @settings(max_examples=60, deadline=None)
 def test_the_bound_after_pca_holds(X):
     bounded = STEPS["row_norm"].apply(table(X))
-    found = STEPS["pca"].apply(bounded, components=2)
-    examples.check_rows(found.X, found.y, found.bound)
+    actual = STEPS["pca"].apply(bounded, components=2)
+    examples.check_rows(actual.X, actual.y, actual.bound)
 
 
 @given(X=X_ROWS)
@@ -195,9 +195,9 @@ def test_max_norm_bounds_the_training_rows(X):
         with pytest.raises(ValueError, match="every training row is zero"):
             STEPS["max_norm"].apply(table(X))
         return
-    found = STEPS["max_norm"].apply(table(X))
-    examples.check_rows(found.X, found.y, found.bound)
-    np.testing.assert_allclose(examples.row_norms(found.X).max(), 1, rtol=1e-12)
+    actual = STEPS["max_norm"].apply(table(X))
+    examples.check_rows(actual.X, actual.y, actual.bound)
+    np.testing.assert_allclose(examples.row_norms(actual.X).max(), 1, rtol=1e-12)
 
 
 def test_random_projection_keeps_squared_norms_on_average_but_gives_no_bound():
@@ -205,11 +205,11 @@ def test_random_projection_keeps_squared_norms_on_average_but_gives_no_bound():
     X[0, 3] = 1.0
     norms = []
     for seed in range(400):
-        found = STEPS["random_projection"].apply(
+        actual = STEPS["random_projection"].apply(
             table(X), dimension=10, rng=np.random.default_rng(seed)
         )
-        assert found.X.shape == (1, 10) and found.bound == np.inf
-        norms.append(np.square(found.X).sum())
+        assert actual.X.shape == (1, 10) and actual.bound == np.inf
+        norms.append(np.square(actual.X).sum())
     # chi-squared with 10 degrees, divided by 10: mean 1, standard error sqrt(2/10/400) = 0.022
     assert abs(np.mean(norms) - 1) < 0.1
     assert max(norms) > 1.5
@@ -241,10 +241,10 @@ def ten_classes():
 
 
 def test_binary_keeps_two_classes_of_both_parts():
-    found = STEPS["binary"].apply(ten_classes(), negative=4, positive=9)
-    assert found.y.tolist() == [-1, 1, -1, 1, -1, 1] and found.train_rows == 4
-    assert found.X[:, 0].tolist() == [0, 2, 6, 8, 12, 14] and found.X.dtype == np.uint8
-    assert found.classes == () and found.pair == ("4", "9")
+    actual = STEPS["binary"].apply(ten_classes(), negative=4, positive=9)
+    assert actual.y.tolist() == [-1, 1, -1, 1, -1, 1] and actual.train_rows == 4
+    assert actual.X[:, 0].tolist() == [0, 2, 6, 8, 12, 14] and actual.X.dtype == np.uint8
+    assert actual.classes == () and actual.pair == ("4", "9")
 
 
 def test_subset():
@@ -275,7 +275,7 @@ def test_binary_refuses(options, match):
 
 
 def test_bytes_stay_bytes_until_floats_are_asked_for():
-    """Steps that are put off give the same rows as at once, whichever rows are asked for."""
+    """Deferred steps give the same rows as immediate ones, whichever rows a caller asks for."""
     rng = np.random.default_rng(4)
     X = rng.integers(0, 256, (9000, 5)).astype(np.uint8)  # more than one block
     y = rng.integers(0, 3, len(X)).astype(np.int8)
@@ -297,7 +297,7 @@ def test_bytes_stay_bytes_until_floats_are_asked_for():
     rows = rng.permutation(len(now.y))[:50]
     np.testing.assert_array_equal(later.later.apply(later.X[rows]), now.X[rows])
     np.testing.assert_array_equal(later.y, now.y)
-    # A step that looks at other rows cannot be put off.
+    # A step that reads other rows cannot be deferred.
     fitted, _ = prepare(given, [*steps, ("max_norm", {})], put_off=True)
     assert fitted.X.dtype == float and not fitted.later.steps
 
@@ -308,14 +308,14 @@ def test_a_one_hot_group_counts_once_in_the_bound():
     X = np.column_stack([rng.uniform(-50, 150, 20), group])
     columns = ("age", "job=a", "job=b", "job=c")
     given = Table(X, np.resize([-1, 1], 20), columns, groups=(columns[1:],))
-    found = STEPS["scale_to_bounds"].apply(given, age=[0, 100])
-    assert found.bound == pytest.approx(np.sqrt(2))
-    np.testing.assert_array_equal(found.X[:, 1:], group)
-    examples.check_rows(found.X, found.y, found.bound)
+    actual = STEPS["scale_to_bounds"].apply(given, age=[0, 100])
+    assert actual.bound == pytest.approx(np.sqrt(2))
+    np.testing.assert_array_equal(actual.X[:, 1:], group)
+    examples.check_rows(actual.X, actual.y, actual.bound)
     with pytest.raises(ValueError, match="no such column: 'job=a'"):
         STEPS["scale_to_bounds"].apply(given, **{"age": [0, 100], "job=a": [0, 1]})
-    # Columns that are no longer zeros and ones each count separately.
-    moved = STEPS["clip"].apply(found, radius=1)
+    # Columns that are no longer zeros and ones count separately.
+    moved = STEPS["clip"].apply(actual, radius=1)
     assert moved.groups == ()
 
 

@@ -1,4 +1,4 @@
-"""The table of what preparations keep: its shares and its price, by hand."""
+"""The table of preparations has the right shares and price, worked out by hand."""
 
 import math
 

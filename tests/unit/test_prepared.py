@@ -40,24 +40,24 @@ def test_mapped_arrays_are_the_arrays(kind, order, save, tmp_path, monkeypatch):
     arrays = {"y": np.resize([1, -1], 50), "X": X, "a_longer_name": X[:3] * 2}
     save(tmp_path / "rows.npz", **arrays)
     monkeypatch.setattr(prepared, "LARGE", 0)
-    found = prepared.read_arrays(tmp_path / "rows.npz")
-    assert found.keys() == arrays.keys()
+    actual = prepared.read_arrays(tmp_path / "rows.npz")
+    assert actual.keys() == arrays.keys()
     for name, array in arrays.items():
-        assert isinstance(found[name], np.memmap) == (save is np.savez)
-        assert found[name].dtype == array.dtype
-        np.testing.assert_array_equal(found[name], array)
+        assert isinstance(actual[name], np.memmap) == (save is np.savez)
+        assert actual[name].dtype == array.dtype
+        np.testing.assert_array_equal(actual[name], array)
 
 
 def test_small_arrays_are_read(tmp_path):
     X, y = problem(20, 3)
     np.savez(tmp_path / "rows.npz", X=X, y=y)
-    found = Prepared(tmp_path / "rows.npz")
-    assert not isinstance(found.X, np.memmap)
-    assert isinstance(found.floats(in_blocks=True)[0], np.ndarray)
+    actual = Prepared(tmp_path / "rows.npz")
+    assert not isinstance(actual.X, np.memmap)
+    assert isinstance(actual.floats(in_blocks=True)[0], np.ndarray)
 
 
 def test_large_parts_are_the_same_rows_in_the_files_order(tmp_path, monkeypatch):
-    """This also holds for a file of integers with steps that were put off."""
+    """This also holds for a file of integers with deferred steps."""
     rng = np.random.default_rng(2)
     X = rng.integers(0, 255, (60, 5)).astype(np.uint8)
     later = '{"columns": ["a", "b", "c", "d", "e"], "steps": [["row_norm", {}]]}'
@@ -68,15 +68,15 @@ def test_large_parts_are_the_same_rows_in_the_files_order(tmp_path, monkeypatch)
     whole, y = Prepared(tmp_path / "rows.npz").floats(np.sort(rows))
     monkeypatch.setattr(prepared, "LARGE", 100)
     data = Prepared(tmp_path / "rows.npz")
-    found, labels = data.floats(rows, in_blocks=True)
-    assert isinstance(found, Rows) and found.shape == (40, 5) and found.dtype == float
+    actual, labels = data.floats(rows, in_blocks=True)
+    assert isinstance(actual, Rows) and actual.shape == (40, 5) and actual.dtype == float
     np.testing.assert_array_equal(labels, y)
-    np.testing.assert_array_equal(found[7:30], whole[7:30])
-    np.testing.assert_array_equal(found[::7], whole[::7])
-    np.testing.assert_array_equal(np.asarray(found), whole)
+    np.testing.assert_array_equal(actual[7:30], whole[7:30])
+    np.testing.assert_array_equal(actual[::7], whole[::7])
+    np.testing.assert_array_equal(np.asarray(actual), whole)
     test, _ = data.floats(part="test", in_blocks=True)
     np.testing.assert_array_equal(test[2:5], data.later.apply(X[2:5]))
-    # without blocks, rows come in the order asked for
+    # without blocks, rows have the requested order
     np.testing.assert_array_equal(data.floats(rows)[0], data.later.apply(X[rows]))
 
 
@@ -103,7 +103,7 @@ def test_jobs_split_large_data_alike(split, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", IN_BLOCKS)
 def test_releases_from_rows_read_in_blocks(name):
-    """They have the same bits as from an array, but no array of all rows is made."""
+    """They have the same bits as from an array, although no array of all rows exists."""
     X, y = problem(500, 4)
     order = np.flatnonzero(np.arange(500) % 5)
     mechanism = MECHANISMS[name]
@@ -147,7 +147,7 @@ def test_rows_read_in_blocks_obey_the_bound():
 
 
 def test_memory_does_not_grow_with_the_rows_as_floats():
-    """500,000 rows of 20 floats are 80 MB. Their order alone is 4 MB."""
+    """500,000 rows of 20 floats take 80 MB, and their order alone takes 4 MB."""
     rng = np.random.default_rng(5)
     X = rng.integers(-5, 6, (500_000, 20)).astype(np.int8)
     y = np.where(X[:, 0] + X[:, 1] > rng.integers(-2, 3, 500_000), 1, -1).astype(np.int8)

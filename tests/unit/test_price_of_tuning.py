@@ -1,4 +1,4 @@
-"""What each way of tuning costs: the table's differences, and rows without a partner."""
+"""Tests the table of what each way of tuning costs: its differences, and rows without a partner."""
 
 from types import SimpleNamespace
 
@@ -33,18 +33,18 @@ def draws():
 
 def test_differences_are_paired_by_fold(draws):
     columns, rows = table(None, {"options": OPTIONS}, draws)
-    found = pd.DataFrame(rows, columns=columns)
-    assert set(found["mechanism"]) == {"one"}  # the other panel has only one way
-    assert list(found["settings"]) == ["by rule", "selected"] * 2
+    actual = pd.DataFrame(rows, columns=columns)
+    assert set(actual["mechanism"]) == {"one"}  # the other panel has only one way
+    assert list(actual["settings"]) == ["by rule", "selected"] * 2
     means = draws.groupby(["epsilon", "method", "fold"])["log_loss"].mean()
     by_fold = means.loc[2.0, "selected"] - means.loc[2.0, "rule"]
-    row = found.iloc[3]
+    row = actual.iloc[3]
     assert row["mean"] == pytest.approx(means.loc[2.0, "selected"].mean())
     assert row["over_rule"] == pytest.approx(by_fold.mean())
     half = t.ppf(0.975, 3) * by_fold.std(ddof=1) / 2
     assert row["over_rule_high"] - row["over_rule"] == pytest.approx(half)
     assert half < 0.03  # it does not contain the differences between folds
-    assert list(found["over_rule"][::2]) == ["", ""]
+    assert list(actual["over_rule"][::2]) == ["", ""]
 
 
 def test_a_panel_per_mechanism_with_several_ways(draws):

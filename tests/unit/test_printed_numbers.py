@@ -54,29 +54,29 @@ def leaves(value, path):
         items = enumerate(value)
     else:
         return {path: value}
-    found = {}
+    values = {}
     for key, item in items:
         number = isinstance(key, (int, float))
-        found |= leaves(item, f"{path}/{canonical.epsilon(key) if number else key}")
-    return found
+        values |= leaves(item, f"{path}/{canonical.epsilon(key) if number else key}")
+    return values
 
 
 def numbers(value):
     """How often each number occurs, including numbers in texts and numbers that are keys."""
-    found = Counter()
+    counts = Counter()
     for path, leaf in leaves(value, "").items():
         if isinstance(leaf, (int, float)):
-            found[float(leaf)] += 1
+            counts[float(leaf)] += 1
         elif isinstance(leaf, str):
-            found.update(map(float, re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", leaf)))
+            counts.update(map(float, re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", leaf)))
         assert leaf is None or isinstance(leaf, (int, float, str)), path
-    return found
+    return counts
 
 
 def table_numbers(source):
     """The paths of all numbers in a source's tables, except names of columns."""
-    found = leaves(source.values["tables"], "tables")
-    return {path: value for path, value in found.items() if "/columns/" not in path}
+    paths = leaves(source.values["tables"], "tables")
+    return {path: value for path, value in paths.items() if "/columns/" not in path}
 
 
 def test_every_source_has_a_list(sources):

@@ -1,4 +1,6 @@
-"""The best of a random number of runs: its whole cost, what it releases, and what reveals too much."""
+"""Selection of the best of a random number of runs: its whole cost, its release, and an exact
+score, which reveals too much.
+"""
 
 import json
 import math
@@ -37,11 +39,11 @@ def plan(epsilon, n=1000, d=3, delta=DELTA, **options):
 
 @pytest.mark.parametrize("law", selection.LAWS)
 def test_weights_and_score_are_together_what_the_total_allows(law):
-    found = plan(1.0, law=law, runs=4.0, share=0.3)
-    mu = math.hypot(gaussian_mu(found.epsilon, found.delta), found.mu)
+    actual = plan(1.0, law=law, runs=4.0, share=0.3)
+    mu = math.hypot(gaussian_mu(actual.epsilon, actual.delta), actual.mu)
     assert selection.selection_epsilon(Gaussian(mu), law, 4.0, DELTA) == pytest.approx(1, rel=1e-6)
-    assert found.total <= 1.0
-    assert found.mu**2 == pytest.approx(0.3 * mu**2)
+    assert actual.total <= 1.0
+    assert actual.mu**2 == pytest.approx(0.3 * mu**2)
 
 
 @pytest.mark.parametrize(
@@ -54,29 +56,29 @@ def test_weights_and_score_are_together_what_the_total_allows(law):
     ],
 )
 def test_any_mechanism_spends_nearly_all_of_epsilon(of, options):
-    found = plan(0.5, of=of, **options)
-    assert 0.49 < found.total <= 0.5
-    assert found.epsilon < 0.45
+    actual = plan(0.5, of=of, **options)
+    assert 0.49 < actual.total <= 0.5
+    assert actual.epsilon < 0.45
     guarantee = SELECTION.guarantee(1000, 3, epsilon=0.5, delta=DELTA, of=of, **options)
     assert (guarantee.epsilon, guarantee.delta) == (0.5, DELTA)
-    assert guarantee.adjacency == found.adjacency
+    assert guarantee.adjacency == actual.adjacency
     assert guarantee.adjacency == options.get("settings", {}).get("adjacency", "replace-one")
 
 
 def test_chords_beside_a_gaussian_release():
-    """Randomised response has known losses. Chords of a smooth profile are a close upper bound."""
+    """Randomised response has known losses, and the chords of a smooth profile are a close upper bound."""
     e1, d1, mu = 0.7, 1e-4, 0.2
     epsilons = np.linspace(0, 2, 9)
-    found = with_chords([approximate(e1, d1)], mu, np.array([0.3, e1, 1.5])).delta(epsilons)
+    actual = with_chords([approximate(e1, d1)], mu, np.array([0.3, e1, 1.5])).delta(epsilons)
     p = expit(e1)
     parts = p * gaussian_profile(mu, epsilons - e1) + (1 - p) * gaussian_profile(mu, epsilons + e1)
-    assert found == pytest.approx(d1 + (1 - d1) * parts, rel=1e-9)
-    found = with_chords([Gaussian(0.4), Gaussian(0.3)], mu, np.linspace(0.02, 4, 200)).delta(
+    assert actual == pytest.approx(d1 + (1 - d1) * parts, rel=1e-9)
+    actual = with_chords([Gaussian(0.4), Gaussian(0.3)], mu, np.linspace(0.02, 4, 200)).delta(
         epsilons
     )
     exact = compose(Gaussian(0.4), Gaussian(mu)).delta(epsilons)
-    assert (found >= exact).all()
-    assert found == pytest.approx(exact, rel=0.01)
+    assert (actual >= exact).all()
+    assert actual == pytest.approx(exact, rel=0.01)
 
 
 @pytest.mark.parametrize("numbers", [False, True])
@@ -107,11 +109,11 @@ def test_a_score_that_is_no_number_counts_as_one_row(classes, numbers):
     weights = np.array([[np.inf, -np.inf], [1.7e308, -1.7e308], [0.5, 0.1]])
     if classes:
         weights = np.repeat(weights[:, :, None], 3, axis=2)
-    found = bounded_loss(weights, X, y, 0.0, numbers)
+    actual = bounded_loss(weights, X, y, 0.0, numbers)
     others = bounded_loss(weights, X[1:], y[1:], 0.0, numbers)
-    assert np.isfinite(found).all()
-    assert (found - others >= 0).all() and (found - others <= 1 + 1e-12).all()
-    assert found[0] == len(X)
+    assert np.isfinite(actual).all()
+    assert (actual - others >= 0).all() and (actual - others <= 1 + 1e-12).all()
+    assert actual[0] == len(X)
 
 
 def test_the_score_of_several_classes():
@@ -126,7 +128,7 @@ def test_the_score_of_several_classes():
 
 
 def test_the_best_run_is_released_as_far_as_its_noisy_score_tells():
-    """One of two settings is hopeless. All of K runs have it with probability E 2^-K."""
+    """One of two settings is hopeless. With probability E 2^-K, all of K runs have it."""
     X, y = rows(200)
     good = {}
     for epsilon, runs in ((90.0, 8.0), (0.01, 8.0)):
@@ -147,7 +149,7 @@ def test_the_best_run_is_released_as_far_as_its_noisy_score_tells():
     none = (0.5 / 8) / (1 - (1 - 1 / 8) * 0.5)  # E 0.5^K of a geometric K of mean 8
     expected = 1 - none
     assert good[90.0] == pytest.approx(expected, abs=5 * math.sqrt(0.1 / 600))
-    assert good[0.01] < 0.75  # scores are mostly noise
+    assert good[0.01] < 0.75  # here scores are mostly noise
 
 
 def test_no_run_releases_the_default():
@@ -162,37 +164,37 @@ def test_no_run_releases_the_default():
 
 
 def test_whatever_a_mechanism_takes_is_selected():
-    """Losses for numbers, several classes, and starts on public rows."""
+    """It selects with losses for numbers, with several classes, and from starts on public rows."""
     rng = np.random.default_rng(6)
     X, y = rows(400)
     numbers = np.clip(0.8 * X[:, 1] + 0.1 * rng.standard_normal(400), -1, 1)
     settings = {"epsilon": 20.0, "delta": DELTA, "restarts": 8, "rng": generator(7)}
     losses = [{"log_cosh": {"tau": tau}} for tau in (1e-6, 0.5)]
     grid = {"loss": losses, "lambda": [0.01]}
-    found = SELECTION.release(
+    release = SELECTION.release(
         *(X, numbers), of="gaussian_objective_perturbation", grid=grid, runs=8.0, **settings
     )
-    assert set(found.info["setting"]) <= {0, 1} and (found.info["setting"] == 1).mean() > 0.5
-    assert (found.weights[found.info["setting"] == 1][:, 1] > 0.4).all()
+    assert set(release.info["setting"]) <= {0, 1} and (release.info["setting"] == 1).mean() > 0.5
+    assert (release.weights[release.info["setting"] == 1][:, 1] > 0.4).all()
     descent = {"of": "dp_gd", "grid": {"learning_rate": [0.5, 2.0]}}
     softmax = {"loss": "softmax", "iterations": 20}
-    found = SELECTION.release(
+    release = SELECTION.release(
         X, np.arange(400) % 3, classes=3, settings=softmax, **descent, **settings
     )
-    assert found.weights.shape == (8, 3, 3)
+    assert release.weights.shape == (8, 3, 3)
     start = {"pretrain": True, "iterations": 1}
-    given = settings | {"epsilon": 90.0, "public": (X[:200], y[:200])}
-    found = SELECTION.release(X[200:], y[200:], settings=start, **descent, **given)
-    assert (found.weights[:, 0] > 5).all()  # a single step moves less than that
+    arguments = settings | {"epsilon": 90.0, "public": (X[:200], y[:200])}
+    release = SELECTION.release(X[200:], y[200:], settings=start, **descent, **arguments)
+    assert (release.weights[:, 0] > 5).all()  # a single step moves less than that
 
 
 def test_a_mechanism_that_gives_more_away_than_it_claims_is_asked_for_less():
-    """500 times as much: an epsilon of 900 would overflow in profiles."""
-    found = plan(2.0, n=800, of="lasso_output_perturbation", grid={"lambda": [0.1]})
+    """It gives away 500 times its claim: an epsilon of 900 would overflow in profiles."""
+    actual = plan(2.0, n=800, of="lasso_output_perturbation", grid={"lambda": [0.1]})
     proven = (
-        MECHANISMS["lasso_output_perturbation"].guarantee(800, 3, **found.candidates[0]).epsilon
+        MECHANISMS["lasso_output_perturbation"].guarantee(800, 3, **actual.candidates[0]).epsilon
     )
-    assert proven > 400 * found.epsilon
+    assert proven > 400 * actual.epsilon
     assert selection.profile_epsilon(approximate(proven), "logarithmic", 3.0, DELTA) < 2
 
 
@@ -201,19 +203,24 @@ def test_numbers_and_intercepts():
     X, _ = rows(500)
     y = np.clip(0.8 * X[:, 1] + 0.1 * rng.standard_normal(500), -1, 1)
     settings = {"epsilon": 5.0, "delta": DELTA, "restarts": 5, "rng": generator(5)}
-    found = SELECTION.release(X, y, of="boosted_adassp", grid={}, **settings)
-    assert (found.weights[:, 1] > 0.4).all()
-    found = SELECTION.release(*rows(), of="dp_sgd", lam=0.01, grid={"batch": [10, 50]}, **settings)
-    assert found.info["intercept"].all()
+    release = SELECTION.release(X, y, of="boosted_adassp", grid={}, **settings)
+    assert (release.weights[:, 1] > 0.4).all()
+    release = SELECTION.release(
+        *rows(), of="dp_sgd", lam=0.01, grid={"batch": [10, 50]}, **settings
+    )
+    assert release.info["intercept"].all()
 
 
 def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
-    """Both claim 0.1. For the exact score a larger cost is proven, which the attack does not exceed."""
+    """Both claim 0.1.
+
+    For the exact score the proven cost is larger, and the attack does not exceed it.
+    """
     pair = pairs.find("opposite_corner")
     for score in ("exact", "noisy"):
         options = {"law": "poisson", "score": score}
         stated = audit.guarantee(SELECTION, pair, 0.1, 1e-5, **options)
-        found = audit.attack(
+        actual = audit.attack(
             *(SELECTION, pair, 0.1),
             delta=1e-5,
             trials=4000,
@@ -221,10 +228,10 @@ def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
             rng=generator(6),
             **options,
         )["epsilon"]
-        assert found <= stated.epsilon
+        assert actual <= stated.epsilon
         assert stated.claimed_epsilon == 0.1
         if score == "exact":
-            assert found > 1 and stated.epsilon < 3.2
+            assert actual > 1 and stated.epsilon < 3.2
         else:
             assert stated.epsilon == 0.1
 
@@ -268,7 +275,7 @@ def test_runs_whose_epsilon_does_not_fall_with_the_one_asked_for_are_refused(mon
 
 
 def test_settings_searched_on_public_rows(tmp_path):
-    """Their noise is that for the number of training rows, and lambda is the rule's."""
+    """The noise is that for the number of training rows, and lambda follows the rule."""
     X, y = rows(400)
     np.savez(tmp_path / "data.npz", X=X[:100], y=y[:100], X_public=X[100:], y_public=y[100:])
     meta = {"bound": 1.0, "columns": ["a", "b", "c"]}

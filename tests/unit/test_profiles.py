@@ -1,4 +1,4 @@
-"""Privacy profiles: against closed forms, each other, and dp_accounting."""
+"""Privacy profiles agree with closed forms, each other and dp_accounting."""
 
 import math
 import subprocess
@@ -87,15 +87,15 @@ def test_gaussians_compose_exactly_in_every_form():
 
 
 def test_directions_stay_apart():
-    """The directions of a pair differ: N(0, 1) against N(0, 1/2), composed with a Gaussian release."""
+    """N(0, 1) and N(0, 1/2), composed with a Gaussian release, have another profile in each direction."""
     from dp.privacy.sketches import profile
 
     one = profile(1, 2.0)
     epsilons = np.array([0.3, 0.8])
-    found = compose(one, Gaussian(0.5))
+    actual = compose(one, Gaussian(0.5))
     both = compose(one, as_curve(0.5))
-    assert both.delta(epsilons) == pytest.approx(found.delta(epsilons), rel=1e-3)
-    assert found.remove(0.8) != pytest.approx(found.add(0.8), rel=0.1)
+    assert both.delta(epsilons) == pytest.approx(actual.delta(epsilons), rel=1e-3)
+    assert actual.remove(0.8) != pytest.approx(actual.add(0.8), rel=0.1)
 
 
 def test_curve_and_gaussian_against_privacy_loss_distributions():
@@ -108,10 +108,10 @@ def test_curve_and_gaussian_against_privacy_loss_distributions():
         inside = -np.expm1((np.minimum(np.abs(e), top) - top) / 2)
         return np.where(e >= 0, inside, -np.expm1(np.minimum(e, 0)) + np.exp(e) * inside)
 
-    found = compose(Curve(exact), Gaussian(0.4)).delta(EPSILONS)
+    actual = compose(Curve(exact), Gaussian(0.4)).delta(EPSILONS)
     gauss = pld.from_gaussian_mechanism(2.5, value_discretization_interval=1e-4)
     expected = np.array(laplace.compose(gauss).get_delta_for_epsilon(EPSILONS))
-    assert found == pytest.approx(expected, rel=1e-6), (
+    assert actual == pytest.approx(expected, rel=1e-6), (
         "whose error falls with the square of the grid"
     )
 
@@ -125,14 +125,14 @@ def test_approximate_dp_composes_like_dp_accounting():
     assert one.delta(EPSILONS) == pytest.approx(
         np.array(theirs.get_delta_for_epsilon(EPSILONS)), rel=1e-6
     )
-    found = profiles.repeated(one, 5).delta(EPSILONS)
+    actual = profiles.repeated(one, 5).delta(EPSILONS)
     expected = np.array(theirs.self_compose(5).get_delta_for_epsilon(EPSILONS))
-    assert found == pytest.approx(expected, rel=2e-3)
+    assert actual == pytest.approx(expected, rel=2e-3)
 
 
 def test_renyi_conversion():
-    """For a Gaussian release it is an upper bound, and at most a tenth too large."""
+    """For a Gaussian release, the conversion is an upper bound that is at most a tenth too large."""
     for mu in (0.1, 1.0):
         exact = Gaussian(mu).epsilon(1e-6)
-        found = accounting.renyi_epsilon(Gaussian(mu).renyi, 1e-6)
-        assert exact < found < 1.1 * exact
+        actual = accounting.renyi_epsilon(Gaussian(mu).renyi, 1e-6)
+        assert exact < actual < 1.1 * exact

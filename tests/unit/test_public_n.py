@@ -1,4 +1,4 @@
-"""What n is taken for under add-remove: the number of records, as a premise, or a number that is stated."""
+"""Under add-remove, n is the number of records (a premise), or a number that is stated."""
 
 import math
 
@@ -37,9 +37,9 @@ def rows(n=40, d=3):
 
 
 def release(name, X, y, **options):
-    given = ASKED | TAKERS[name] | options
-    y = np.where(y > 0, 1, 0) if "classes" in given else y
-    return MECHANISMS[name].release(X, y, restarts=4, rng=generator(2), **given).weights
+    arguments = ASKED | TAKERS[name] | options
+    y = np.where(y > 0, 1, 0) if "classes" in arguments else y
+    return MECHANISMS[name].release(X, y, restarts=4, rng=generator(2), **arguments).weights
 
 
 def test_every_mechanism_with_an_adjacency_takes_it_or_says_why_not():
@@ -67,18 +67,16 @@ def test_reasons_say_what_n_is_taken_for(name):
 
 @pytest.mark.parametrize("name", TAKERS)
 def test_n_is_what_is_stated_in_all_that_is_released(name):
-    """Rows of zeros beside 40 records, up to 50, change no sum; n is 50 either way.
-
-    Their label is -1, since `mean_direction` counts the other.
-
-    Sampled batches are drawn by row, so that there only a probability of 1 gives the same release.
+    """40 records, and the same with 10 rows of zeros, have the same sums, and n is stated as 50. The
+    zeros' label is -1, since `mean_direction` counts the other label. Sampled batches depend on the
+    rows, so only a probability of 1 gives the same release.
     """
     X, y = rows()
     options = {"sampling": 1.0} if name == "dp_sgd_poisson" else {}
     padded = np.vstack([X, np.zeros((10, 3))]), np.append(y, -np.ones(10))
     expected = release(name, *padded, **options)
-    found = release(name, X, y, public_n=50, **options)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    actual = release(name, X, y, public_n=50, **options)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-9)
     assert not np.allclose(release(name, X, y, **options), expected, rtol=1e-6)
 
 
@@ -94,11 +92,11 @@ def test_where_n_is_not_used_the_reason_says_so(name):
 
 
 def spread_epsilon(d, ratio, delta):
-    """epsilon at delta of N(0, I) and N(0, ratio^2 I) in d dimensions, exactly: by the squared norm."""
+    """The exact epsilon at delta of N(0, I) and N(0, ratio^2 I) in d dimensions, by the squared norm."""
     log, slope = d * math.log(ratio), 0.5 * (1 - ratio**-2)
 
     def over(epsilon):
-        t = (epsilon + log) / slope  # where the log density ratio of wide to narrow is epsilon
+        t = (epsilon + log) / slope  # here wide/narrow is e^epsilon
         wide = chi2.sf(t / ratio**2, d) - math.exp(min(0, epsilon + chi2.logsf(t, d)))
         s = (log - epsilon) / slope
         narrow = chi2.cdf(s, d) - math.exp(min(0, epsilon + chi2.logcdf(s / ratio**2, d)))
@@ -112,14 +110,15 @@ def spread_epsilon(d, ratio, delta):
 
 
 def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
-    """128 or 129 records without a gradient: releases are noise, divided by n/2.
-
-    With 10,000 columns, the spread alone has an epsilon of 5.6 at a claim of 1. Without columns enough, it
-    has not, and with a stated n there is no difference at all.
+    """Records have no gradient, so releases are noise divided by n/2. With 10,000 columns and 128 or
+    129 records, the spread alone has an epsilon of 5.6 at a claim of 1. It is nearly the same for 16
+    times fewer columns and 4 times fewer records. With few columns it does not exceed the claim, and
+    with a stated n there is no difference.
     """
     assert spread_epsilon(10_000, 129 / 128, 1e-6) == pytest.approx(5.599, abs=1e-3)
+    assert spread_epsilon(625, 33 / 32, 1e-6) > 5.5
     assert spread_epsilon(8, 129 / 128, 1e-6) < 0.2
-    X, y = np.full((129, 10_000), 1e-9), np.ones(129, dtype=np.int8)
+    X, y = np.full((33, 625), 1e-9), np.ones(33, dtype=np.int8)
 
     def statistic(*_, **__):
         return lambda weights: {"size": np.linalg.norm(weights, axis=1)}
@@ -129,11 +128,11 @@ def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
     settings |= {"adjacency": ADD_REMOVE}
 
     def found(**options):
-        given = settings | options
-        return audit.attack("dp_sgd_poisson", pair, 1.0, rng=generator(3), **given)["epsilon"]
+        arguments = settings | options
+        return audit.attack("dp_sgd_poisson", pair, 1.0, rng=generator(3), **arguments)["epsilon"]
 
     assert found() > 1.0
-    assert found(public_n=129) < 0.6
+    assert found(public_n=33) < 0.6
 
 
 def test_a_guarantee_that_takes_n_as_public_is_not_for_pairs_of_two_sizes():

@@ -1,4 +1,4 @@
-"""Public rows, mixtures and coordinate bounds, from the configuration to a mechanism's arguments."""
+"""Public rows, mixtures and coordinate bounds pass from the configuration to a mechanism's arguments."""
 
 import numpy as np
 import pytest
@@ -68,14 +68,14 @@ def test_prepared_parts(share, tmp_path, monkeypatch):
     arguments += ["--out-npz", str(npz), "--out-json", str(meta)]
     monkeypatch.setattr(sys, "argv", ["prepare.py", *arguments])
     script.main()
-    found, facts = Prepared(npz), json.loads(meta.read_text())
-    X_public, _ = found.floats(part="public")
+    actual, facts = Prepared(npz), json.loads(meta.read_text())
+    X_public, _ = actual.floats(part="public")
     assert len(X_public) == facts["public_rows"] == (40 if share else 30)
-    assert len(found.y) == facts["rows"] == (60 if share else 100)
-    together = np.concatenate([found.X, X_public])
+    assert len(actual.y) == facts["rows"] == (60 if share else 100)
+    together = np.concatenate([actual.X, X_public])
     assert len(np.unique(together, axis=0)) == len(together)
     if not share:
-        assert X_public[:, 0].min() > 0.09 > found.X[:, 0].max()
+        assert X_public[:, 0].min() > 0.09 > actual.X[:, 0].max()
     assert MECHANISMS["dp_gd"].of_data(facts) == {"classes": 3}
 
 

@@ -24,28 +24,30 @@ def experiments():
 
 def test_printed_values_with_their_cells(experiments):
     values = printed_values.values(experiments["veldhuizen"], "table_2")
-    found = {(v.dataset, v.method): (v.value, v.train_size) for v in values}
-    assert found["v20_separable", "lasso_output_perturbation"] == (0.029, 8000)
-    assert found["v20_real", "objective_perturbation_cm08"] == (0.461, 452)
+    results = {(v.dataset, v.method): (v.value, v.train_size) for v in values}
+    assert results["v20_separable", "lasso_output_perturbation"] == (0.029, 8000)
+    assert results["v20_real", "objective_perturbation_cm08"] == (0.461, 452)
     assert {(v.sd, v.epsilon) for v in values} == {(None, 0.1)}
     assert printed_values.values(experiments["veldhuizen"], None) == []
 
 
 def test_means_with_their_spread_once_per_method(experiments):
     values = printed_values.values(experiments["patton"], "table_1a")
-    found = {(v.method, v.epsilon): v for v in values}
-    assert found["adam", None][:2] == (0.958, 0.017)
-    assert found["functional_laplace_adam", 1000][:2] == (0.857, 0.154)
-    # the value is printed once, but stands beside the source's optimiser and the exact minimiser
-    assert found["functional_laplace", 0.001].path == found["functional_laplace_adam", 0.001].path
+    results = {(v.method, v.epsilon): v for v in values}
+    assert results["adam", None][:2] == (0.958, 0.017)
+    assert results["functional_laplace_adam", 1000][:2] == (0.857, 0.154)
+    # the value is printed once, and compared with the source's optimiser and the exact minimiser
+    assert (
+        results["functional_laplace", 0.001].path == results["functional_laplace_adam", 0.001].path
+    )
 
 
 def test_pairs_without_and_with_pre_training(experiments):
     ran = pd.DataFrame(experiments["hoseinpour"].cells())
-    found = by_column(experiments["hoseinpour"], "accuracy", ran)
-    assert (found["plain"][0.5], found["pretrained"][0.5]) == (53.25, 60.0)
-    assert found["plain"][math.inf] == 67.5
-    assert math.inf not in found["pretrained"]
+    actual = by_column(experiments["hoseinpour"], "accuracy", ran)
+    assert (actual["plain"][0.5], actual["pretrained"][0.5]) == (53.25, 60.0)
+    assert actual["plain"][math.inf] == 67.5
+    assert math.inf not in actual["pretrained"]
 
 
 def test_accuracies_beside_the_source(experiments):

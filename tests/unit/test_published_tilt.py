@@ -1,4 +1,4 @@
-"""Published calibrations of Gaussian objective perturbation, against the exact profile."""
+"""Compares published calibrations of Gaussian objective perturbation with the exact profile."""
 
 import math
 
@@ -37,7 +37,7 @@ def test_amp_refuses_what_its_proof_does_not_cover():
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 @pytest.mark.parametrize("n_lambda", [0.6, 3.0, 50.0])
 def test_redberg_bounds_the_exact_profile(epsilon, n_lambda):
-    """Both forms of their delta are upper bounds of the exact one for one record."""
+    """For one record, both forms of the published delta are upper bounds of the exact delta."""
     for m in (0.2, 0.6, 1.5):
         ours = gaussian_tilt.tilt_delta(epsilon, 1 / m, n_lambda, adjacency=ADD_REMOVE)
         theirs = published_tilt.redberg_delta(epsilon, 1 / m, n_lambda)
@@ -45,7 +45,7 @@ def test_redberg_bounds_the_exact_profile(epsilon, n_lambda):
 
 
 def test_redberg_delta_is_its_expectation():
-    """It is E (1 - e^(epsilon - j - m^2/2 - m |u|))_+ in every branch."""
+    """The delta is E (1 - e^(epsilon - j - m^2/2 - m |u|))_+ in every branch."""
     for epsilon, m, n_lambda in ((1.0, 0.4, 2.0), (0.3, 0.9, 5.0), (0.2, 0.3, 0.4)):
         j = -math.log1p(-0.25 / n_lambda)
 
@@ -54,8 +54,8 @@ def test_redberg_delta_is_its_expectation():
 
         kink = max(0.0, (epsilon - j - m * m / 2) / m)
         expected = quad(over, kink, kink + 12)[0]
-        found = published_tilt.redberg_delta(epsilon, 1 / m, n_lambda)
-        assert found == pytest.approx(expected, rel=1e-6)
+        actual = published_tilt.redberg_delta(epsilon, 1 / m, n_lambda)
+        assert actual == pytest.approx(expected, rel=1e-6)
     assert published_tilt.redberg_delta(1.0, 1.0, 0.2) == 1.0
     assert published_tilt.redberg_sigma(0.1, DELTA, 2.4) == math.inf
 

@@ -32,7 +32,7 @@ def zipped(text, method):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in (("in/rows.csv", text), ("in/notes.txt", "none")):
-            # A member without a time: the same faults hit the same bytes on every day.
+            # The archive's member has no time, so the same faults hit the same bytes on every day.
             archive.writestr(zipfile.ZipInfo(name), content, method)
     return buffer.getvalue()
 
@@ -92,10 +92,10 @@ def damage(content, rng):
 
 
 def outcome(name, folder):
-    """The rows that are read, or None if they are refused as they should be."""
-    given = entry(name, folder)
+    """The rows that are read, or None if one sentence refuses them."""
+    dataset = entry(name, folder)
     try:
-        table = readers.read(given, "toy")
+        table = readers.read(dataset, "toy")
     except ValueError as error:
         said = str(error)
         if len(said.splitlines()) == 1 and len(said) < 700 and str(folder) in said:
@@ -106,8 +106,8 @@ def outcome(name, folder):
     assert np.isfinite(table.X).all() and len(table.X) == len(table.y) > 0
     assert table.X.shape[1] == len(table.columns)
     if name in CSV:
-        readers.check_columns(given)
-        assert readers.count_rows(given["source"]) == len(table.X)
+        readers.check_columns(dataset)
+        assert readers.count_rows(dataset["source"]) == len(table.X)
     return table
 
 

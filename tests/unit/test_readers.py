@@ -1,4 +1,4 @@
-"""Data files: the message about a bad one names file, column and row."""
+"""Readers of data files: the message about a bad file names file, column and row."""
 
 import csv
 import hashlib
@@ -137,7 +137,7 @@ def test_a_bad_file_names_file_column_and_row(write, content, message):
 
 
 def test_all_columns_with_empty_cells_are_named_at_once(write):
-    """However far below the first such cell they begin, and in however many files."""
+    """This holds however far apart such cells are, and in however many files."""
     rows = "".join(f"{k},{k},{k},{k},yes\n" for k in range(3, 70_000))
     text = "a,b,c,d,y\n1,,2,3,yes\n" + rows + "1,NA,?,,no\n1,2,3,4,nan\n"
     with pytest.raises(ValueError) as caught:
@@ -148,7 +148,7 @@ def test_all_columns_with_empty_cells_are_named_at_once(write):
     )
     with pytest.raises(ValueError, match=r"column 'c', .*`missing: \{c: drop, d: drop\}`"):
         read(write(text), missing={"b": 0, "y": "drop"})
-    # what no `missing` can mend comes first where it stands first
+    # a cell that no `missing` can mend is named first if it comes first
     with pytest.raises(ValueError, match=r"row 2: 'x' is not a number$"):
         read(write("a,b,y\n1,x,yes\n1,,no\n"))
 
@@ -244,7 +244,7 @@ CELLS = [
 
 
 def by_the_cell(text, columns, label):
-    """What a plain loop over the csv module's rows reads; None if it refuses a cell."""
+    """The result of a plain loop over the csv module's rows; None if a cell is refused."""
     rows = [row for row in csv.reader(io.StringIO(text)) if row]
     header, rows = rows[0], rows[1:]
     if not rows or any(len(row) != len(header) for row in rows):

@@ -36,9 +36,9 @@ def test_idx_values(tmp_path, name):
     path = write(
         tmp_path, name, gzip.compress(content, mtime=0) if name.endswith("gz") else content
     )
-    found = read_idx(path, 3)
-    assert found.dtype == np.uint8
-    np.testing.assert_array_equal(found, IMAGES)
+    actual = read_idx(path, 3)
+    assert actual.dtype == np.uint8
+    np.testing.assert_array_equal(actual, IMAGES)
 
 
 def test_images_with_a_test_part(tmp_path):
@@ -114,9 +114,9 @@ def entry(**changes):
 
 
 def test_zip_member_with_semicolons_quotes_and_categories(tmp_path):
-    given = entry()
-    given["source"]["csv"] = str(archive(tmp_path))
-    table = readers.read(given, "bank")
+    dataset = entry()
+    dataset["source"]["csv"] = str(archive(tmp_path))
+    table = readers.read(dataset, "bank")
     assert table.columns == ("age", "job=admin.", "job=retired", "job=student")
     np.testing.assert_array_equal(table.X, [[41, 1, 0, 0], [52, 0, 1, 0]])
     assert table.y.tolist() == [-1, 1]
@@ -126,10 +126,10 @@ def test_zip_member_with_semicolons_quotes_and_categories(tmp_path):
 def test_the_categories_are_the_listed_ones_whatever_the_rows(tmp_path):
     """Columns never depend on the rows: a category that no row has gets a column, and one that is not
     listed is refused."""
-    given = entry(categories={"job": ["admin.", "student"]})
-    given["source"]["csv"] = str(archive(tmp_path))
+    dataset = entry(categories={"job": ["admin.", "student"]})
+    dataset["source"]["csv"] = str(archive(tmp_path))
     with pytest.raises(ValueError, match=r"column 'job', row 3: 'retired' is not among"):
-        readers.read(given, "bank")
+        readers.read(dataset, "bank")
 
 
 @pytest.mark.parametrize("name", ["wdbc.data", "wdbc.data.gz"])
@@ -159,7 +159,7 @@ def test_zip_without_the_member(tmp_path):
 
 
 def test_a_member_of_a_compressed_tar(tmp_path):
-    """California housing comes like this: a table without a header line, beside a description."""
+    """California housing is packed like this: a table without a header line, and a description."""
     path, text = tmp_path / "housing.tgz", b"-122.23,37.88,452600.0\n-118.4,34.1,500001.0\n"
     with tarfile.open(path, "w:gz") as handle:
         for name, content in (
@@ -218,8 +218,8 @@ def test_zip_that_cannot_be_unpacked(tmp_path, place, value, said):
 
 
 def test_classes_are_numbered_as_the_configuration_lists_them():
-    found = readers.class_numbers([9, 4, 4], [4, 7, 9], "here")
-    assert found.tolist() == [2, 0, 0]
+    actual = readers.class_numbers([9, 4, 4], [4, 7, 9], "here")
+    assert actual.tolist() == [2, 0, 0]
     with pytest.raises(
         ValueError, match=r"here: the label '5' is not among the classes \(4, 7, 9\)"
     ):

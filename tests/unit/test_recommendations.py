@@ -100,27 +100,27 @@ def at(rows, size):
 
 
 def test_who_competes_and_who_is_not_beaten(experiment):
-    found = at(recommendations.recommend([experiment]), 1000)
-    standings = {method: row["standing"] for method, row in found.items()}
+    actual = at(recommendations.recommend([experiment]), 1000)
+    standings = {method: row["standing"] for method, row in actual.items()}
     assert standings == {
         **{"best": "not beaten", "twin": "not beaten", "worse": "beaten", "useless": "beaten"},
         **dict.fromkeys(("unpaid", "later", "unproven"), "void"),
         "broken": "failed",
     }
-    settings = {method: row["setting"] for method, row in found.items()}
+    settings = {method: row["setting"] for method, row in actual.items()}
     assert settings["best"] == "rule" and settings["twin"] == "fixed"
     assert settings["unpaid"] == settings["later"] == "void"
-    assert "not paid" in found["unpaid"]["why"] and "no finite" in found["unproven"]["why"]
-    assert "diverged" in found["broken"]["why"] and found["best"]["why"] == ""
-    # the void method's row shows what it would have won: 0.05 of a gain of log 2 - 0.4
+    assert "not paid" in actual["unpaid"]["why"] and "no finite" in actual["unproven"]["why"]
+    assert "diverged" in actual["broken"]["why"] and actual["best"]["why"] == ""
+    # the void method's row shows what it would have gained: 0.05 of log 2 - 0.4
     gain = math.log(2) - 0.4
-    assert found["unpaid"]["behind"] == pytest.approx(-0.05 / gain, abs=0.01)
-    assert found["unpaid"]["behind_high"] < 0 and math.isnan(found["unpaid"]["p"])
-    assert found["best"]["cpu_seconds_per_release"] is not None
+    assert actual["unpaid"]["behind"] == pytest.approx(-0.05 / gain, abs=0.01)
+    assert actual["unpaid"]["behind_high"] < 0 and math.isnan(actual["unpaid"]["p"])
+    assert actual["best"]["cpu_seconds_per_release"] is not None
 
 
 def test_scores_and_tests_are_those_of_the_draws(experiment):
-    found = at(recommendations.recommend([experiment]), 10000)
+    actual = at(recommendations.recommend([experiment]), 10000)
     losses = {}
     for method in ("plain", "best", "worse"):
         cell = next(c for c in experiment.cells(methods=[method]) if c.train_size == 10000)
@@ -128,31 +128,40 @@ def test_scores_and_tests_are_those_of_the_draws(experiment):
         losses[method] = own["log_loss"].reshape(FOLDS, DRAWS).mean(axis=1)
     gain = math.log(2) - losses["plain"].mean()
     kept = (math.log(2) - losses["worse"].mean()) / gain
-    assert found["worse"]["kept"] == pytest.approx(kept)
+    assert actual["worse"]["kept"] == pytest.approx(kept)
     excess = losses["worse"] - losses["plain"]
-    assert found["worse"]["excess"] == pytest.approx(excess.mean())
+    assert actual["worse"]["excess"] == pytest.approx(excess.mean())
     interval = ttest_rel(losses["worse"], losses["plain"]).confidence_interval()
-    assert (found["worse"]["excess_low"], found["worse"]["excess_high"]) == pytest.approx(interval)
+    assert (actual["worse"]["excess_low"], actual["worse"]["excess_high"]) == pytest.approx(
+        interval
+    )
     # although its log loss is 9, it counts as no worse than a model that knows nothing
-    assert found["useless"]["kept"] == 0 and found["useless"]["value"] == pytest.approx(9, rel=0.1)
+    assert actual["useless"]["kept"] == 0 and actual["useless"]["value"] == pytest.approx(
+        9, rel=0.1
+    )
 
 
 def test_costs_and_rows_needed(experiment):
-    found = at(recommendations.recommend([experiment]), 100)
-    assert found["best"]["cpu_seconds_per_release"] == pytest.approx(6 / (FOLDS * DRAWS))
-    assert found["best"]["peak_mb"] == 70.5 and math.isnan(found["twin"]["peak_mb"])
-    assert found["best"]["rows_are"] == "interpolated"
-    assert 1000 < found["best"]["rows_for_95_percent"] < 10000
-    assert (found["worse"]["rows_are"], found["worse"]["rows_for_95_percent"]) == ("more than", 1e4)
+    actual = at(recommendations.recommend([experiment]), 100)
+    assert actual["best"]["cpu_seconds_per_release"] == pytest.approx(6 / (FOLDS * DRAWS))
+    assert actual["best"]["peak_mb"] == 70.5 and math.isnan(actual["twin"]["peak_mb"])
+    assert actual["best"]["rows_are"] == "interpolated"
+    assert 1000 < actual["best"]["rows_for_95_percent"] < 10000
+    assert (actual["worse"]["rows_are"], actual["worse"]["rows_for_95_percent"]) == (
+        "more than",
+        1e4,
+    )
 
 
 def test_across_data_sets(experiment):
     rows = recommendations.across(recommendations.recommend([experiment]))
-    found = {row["method"]: row for row in rows}
-    assert set(found) == {"best", "twin", "worse", "useless"}
-    assert found["best"]["regret"] < 0.02 < found["worse"]["regret"] < found["useless"]["regret"]
-    assert found["useless"]["rank"] == 1 and found["best"]["not_beaten"] == 3
-    assert found["best"]["data_sets"] == 1 and math.isnan(found["best"]["regret_low"])
+    results = {row["method"]: row for row in rows}
+    assert set(results) == {"best", "twin", "worse", "useless"}
+    assert (
+        results["best"]["regret"] < 0.02 < results["worse"]["regret"] < results["useless"]["regret"]
+    )
+    assert results["useless"]["rank"] == 1 and results["best"]["not_beaten"] == 3
+    assert results["best"]["data_sets"] == 1 and math.isnan(results["best"]["regret_low"])
 
 
 def test_what_is_selected_and_paid_for_competes_apart(experiment):
@@ -181,9 +190,9 @@ def test_one_method_alone_answers_nothing_if_others_were_selected(experiment):
 def test_settings_from_public_rows_stand_beside(experiment):
     chosen = {"lambda": 0.01, "private_rows": False, "premises": ["public rows are public"]}
     write_json(experiment.tuned_path("rows", "json"), chosen)
-    found = at(recommendations.recommend([experiment]), 1000)["unpaid"]
-    assert (found["setting"], found["standing"]) == ("public", "void")
-    assert "public rows" in found["why"] and found["behind"] < 0
+    actual = at(recommendations.recommend([experiment]), 1000)["unpaid"]
+    assert (actual["setting"], actual["standing"]) == ("public", "void")
+    assert "public rows" in actual["why"] and actual["behind"] < 0
 
 
 def test_only_named_sweeps_answer(experiment):
@@ -199,17 +208,17 @@ def test_only_named_sweeps_answer(experiment):
 
 def test_the_snapshot_is_what_its_schema_says(experiment):
     rows = recommendations.recommend([experiment])
-    found = snapshot.of([experiment], rows, recommendations.across(rows), seed=7)
-    found = json.loads(json.dumps(found, allow_nan=False))
+    actual = snapshot.of([experiment], rows, recommendations.across(rows), seed=7)
+    actual = json.loads(json.dumps(actual, allow_nan=False))
     schema = read_yaml(SCHEMA)
     validator = jsonschema.Draft202012Validator(schema)
     validator.check_schema(schema)
-    validator.validate(found)
-    assert len(found["cells"]) == len(experiment.cells()) and len(found["recommendations"]) == 3
-    assert found["cells"][0]["epsilon"] == "inf"
-    void = next(m for m in found["recommendations"][0]["methods"] if m["standing"] == "void")
+    validator.validate(actual)
+    assert len(actual["cells"]) == len(experiment.cells()) and len(actual["recommendations"]) == 3
+    assert actual["cells"][0]["epsilon"] == "inf"
+    void = next(m for m in actual["recommendations"][0]["methods"] if m["standing"] == "void")
     void["p"] = 0.5  # a method that does not compete has no p value
-    assert not validator.is_valid(found)
+    assert not validator.is_valid(actual)
 
 
 def test_a_ranking_takes_the_questions_that_most_methods_share():
@@ -222,11 +231,11 @@ def test_a_ranking_takes_the_questions_that_most_methods_share():
 def test_what_a_ranking_compares_leaves_out_who_answers_less(experiment):
     rows = recommendations.recommend([experiment])
     short = [r for r in rows if r["method"] != "twin" or r["train_size"] == 1000]
-    whole, found = (
+    whole, actual = (
         {row["method"]: row for row in recommendations.across(own)} for own in (rows, short)
     )
     assert {row["shared_questions"] for row in whole.values()} == {3}
     assert whole["best"]["shared_regret"] == whole["best"]["regret"]
-    assert found["twin"]["questions"] == 1 and math.isnan(found["twin"]["shared_questions"])
-    assert found["best"]["shared_questions"] == 3 and found["best"]["shared_not_beaten"] == 3
-    assert set(found["best"]) == set(recommendations.ACROSS)
+    assert actual["twin"]["questions"] == 1 and math.isnan(actual["twin"]["shared_questions"])
+    assert actual["best"]["shared_questions"] == 3 and actual["best"]["shared_not_beaten"] == 3
+    assert set(actual["best"]) == set(recommendations.ACROSS)

@@ -1,4 +1,4 @@
-"""What readers see of the record, and what makes its lines stale."""
+"""Tests what readers see of the record, and what makes its lines stale."""
 
 import copy
 
@@ -57,12 +57,12 @@ def test_the_table_by_source_has_all_that_it_says_in_its_order(monkeypatch):
     table = list(by_source.rows(source, {"patton": {"claims": [claim], "published": [value]}}))
     stated = [entry["id"] for section in ("claims", "defects") for entry in source.values[section]]
     assert [row["id"] for row in table] == [*stated, "t tables/t/0"]
-    found = {row["id"]: row for row in table}
-    assert [found["p-2"][key] for key in ("experiment", "ours", "stated", "because")] == [
+    results = {row["id"]: row for row in table}
+    assert [results["p-2"][key] for key in ("experiment", "ours", "stated", "because")] == [
         *("patton", "0.1", "0.2", "0.1 < 0.2")
     ]
-    assert found["p-1"]["verdict"] == "not tested" and found["p-1"]["says"]
-    assert [found["t tables/t/0"][key] for key in by_source.NUMBERS] == [
+    assert results["p-1"]["verdict"] == "not tested" and results["p-1"]["says"]
+    assert [results["t tables/t/0"][key] for key in by_source.NUMBERS] == [
         *("0.9", "0.8", "0.7", "0.85", "not run")
     ]
 

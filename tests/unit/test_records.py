@@ -1,4 +1,4 @@
-"""Which configuration may make which files of a folder."""
+"""Tests which configuration may make which files of a folder."""
 
 import pytest
 
@@ -13,18 +13,18 @@ A, B = "--configfile a.yaml", "--configfile b.yaml"
 def cells(tmp_path, monkeypatch):
     """Three run files of an experiment, the first two made."""
     monkeypatch.chdir(tmp_path)
-    found = [paths.RUN(experiment="e", dataset="d", method="m", size=n, epsilon=1) for n in "123"]
-    for path in found[:2]:
+    files = [paths.RUN(experiment="e", dataset="d", method="m", size=n, epsilon=1) for n in "123"]
+    for path in files[:2]:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).touch()
-    return found
+    return files
 
 
 def test_only_existing_cells_of_another_configuration_are_refused(cells):
     first, second, third = cells
     records.keep("e", A, {first: "x", third: "x"})
     assert f"{first} among them would be replaced" in records.refusal("e", B, {first: "y"})
-    assert not records.refusal("e", A, {first: "y"})  # an edit
+    assert not records.refusal("e", A, {first: "y"})  # an edit of the settings
     assert not records.refusal("e", B, {first: "x", second: "y", third: "y"})
     assert not records.refusal("f", B, {first: "y"})
 
@@ -42,10 +42,10 @@ def test_an_edit_of_what_two_configurations_share_concerns_both(cells):
 def shipped(*overlays):
     """Run file -> digest of its settings, for every cell of a shipped configuration."""
     config, experiments, _ = configured(*overlays)
-    found = {}
+    digests = {}
     for name in config["experiments"]:
-        found |= records.of_experiment(experiments[name], config["seed"])
-    return found
+        digests |= records.of_experiment(experiments[name], config["seed"])
+    return digests
 
 
 def test_what_configurations_may_share_a_folder():
@@ -62,8 +62,8 @@ def test_what_configurations_may_share_a_folder():
 
 def test_a_configuration_is_called_by_the_same_words_in_any_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    given = {"seed": 3, "experiments": ["cm08"], "results": "a"}
-    words = records.words([tmp_path / "config/real.yaml", "/other/full.yaml"], given)
+    arguments = {"seed": 3, "experiments": ["cm08"], "results": "a"}
+    words = records.words([tmp_path / "config/real.yaml", "/other/full.yaml"], arguments)
     assert words == (
         "--configfile config/real.yaml /other/full.yaml "
         "--config seed=3 'experiments=[\"cm08\"]' results=a"

@@ -48,12 +48,12 @@ def cells(methods, along, values):
 
 def bands(axes):
     """Colour -> (x, low, high) of the drawn bands."""
-    found = {}
+    drawn = {}
     for patch in axes.patches:
         lower, upper = np.split(patch.get_path().vertices[: 2 * (len(patch.get_xy()) // 2)], 2)
-        assert to_hex(patch.get_facecolor()) not in found
-        found[to_hex(patch.get_facecolor())] = (*lower.T, upper[::-1, 1])
-    return found
+        assert to_hex(patch.get_facecolor()) not in drawn
+        drawn[to_hex(patch.get_facecolor())] = (*lower.T, upper[::-1, 1])
+    return drawn
 
 
 def lines(axes):

@@ -31,25 +31,25 @@ def rows(tmp_path_factory):
 
 
 def test_released_programs_exceed_their_claims_and_repaired_ones_do_not(rows):
-    _, found = rows
-    assert len(found) == 23
-    for row in found:
+    _, actual = rows
+    assert len(actual) == 23
+    for row in actual:
         assert len(row["commit"]) == 40 and row["repository"] and row["repair"]
         assert float(row["epsilon_repaired"]) <= float(row["epsilon_claimed"])
         assert float(row["epsilon_audited"]) <= float(row["epsilon_proven"])
-    # by the premise of our own mechanism, that n is public, one claim holds
-    held = next(row for row in found if row["case"] == "opacus: n is public")
+    # if n is public, the premise of our own mechanism, one claim holds
+    held = next(row for row in actual if row["case"] == "opacus: n is public")
     assert held["epsilon_proven"] == "1" and "taken as public" in held["reason"]
-    at_one = [row for row in found if row["epsilon_claimed"] == "1" and row != held]
+    at_one = [row for row in actual if row["epsilon_claimed"] == "1" and row != held]
     assert len(at_one) == 13 and all(float(row["epsilon_audited"]) > 1 for row in at_one)
-    shipped = next(row for row in found if row["case"] == "boosted adassp: as shipped")
+    shipped = next(row for row in actual if row["case"] == "boosted adassp: as shipped")
     assert shipped["epsilon_proven"] == "inf" and "epsilon = 1112.11" in shipped["reason"]
 
 
 def test_the_table_shows_the_rows(rows):
-    path, found = rows
+    path, actual = rows
     columns, shown = table(None, {}, path)
-    assert columns == SHOWN and [row[0] for row in shown] == [row["case"] for row in found]
+    assert columns == SHOWN and [row[0] for row in shown] == [row["case"] for row in actual]
 
 
 def test_medians_count_refusals_apart():

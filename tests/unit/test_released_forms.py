@@ -29,8 +29,8 @@ def rows(n=200, d=2):
 def release(name, X, y, draws, seed=2, **options):
     mechanism = MECHANISMS[f"{name}_released"]
     delta = {"delta": 1e-6} if mechanism.delta == "needed" else {}
-    given = {"epsilon": 1.0, "lam": 0.0, "restarts": draws, "rng": generator(seed)} | delta
-    return mechanism.release(X, y, **given | options)
+    arguments = {"epsilon": 1.0, "lam": 0.0, "restarts": draws, "rng": generator(seed)} | delta
+    return mechanism.release(X, y, **arguments | options)
 
 
 @pytest.mark.parametrize("name", RELEASED)
@@ -38,8 +38,8 @@ def test_nothing_finite_is_proven_of_them(name):
     mechanism = MECHANISMS[f"{name}_released"]
     options = {"delta": 1e-6} if mechanism.delta == "needed" else {}
     options |= {"records": "private"} if name == "poisson_sgd" else {}
-    found = mechanism.guarantee(100, 2, epsilon=1.0, lam=0.1, **options)
-    assert found.claimed_epsilon == 1.0 and math.isinf(found.epsilon)
+    guarantee = mechanism.guarantee(100, 2, epsilon=1.0, lam=0.1, **options)
+    assert guarantee.claimed_epsilon == 1.0 and math.isinf(guarantee.epsilon)
 
 
 def test_amp_has_256_releases():
@@ -57,7 +57,7 @@ def test_adassp_scales_by_the_rows_own_targets_and_columns():
 
 
 def test_the_sum_of_squares_has_no_noise_and_the_moment_has():
-    """In one dimension, with a local epsilon of 1/3 and the sensitivity 2 of x y."""
+    """In one dimension, the local epsilon is 1/3 and the sensitivity of x y is 2."""
     X, y = rows(50, 1)
     weights = release("functional", X, y, 4000).weights[:, 0]
     noise = weights * (X.T @ X).item() - X[:, 0] @ y
@@ -72,7 +72,8 @@ def test_centring_is_least_squares_with_an_intercept_and_spends_a_share_twice():
     expected = np.linalg.lstsq(np.column_stack([X, np.ones(300)]), y, rcond=None)[0]
     np.testing.assert_allclose(release.weights[0], expected[:2], atol=1e-5)
     assert release.info["intercept"][0] == pytest.approx(expected[2], abs=1e-5)
-    # One column, as the program's own calls: mean of x, mean of y, x y, x^2; y^2 shifts no weight.
+    # For one column the program itself computes the mean of x, the mean of y, x y and x^2; y^2
+    # shifts no weight.
     shares = []
 
     class Followed(replay.Recorder):
@@ -86,8 +87,8 @@ def test_centring_is_least_squares_with_an_intercept_and_spends_a_share_twice():
     (_, of_x), (_, of_y), (count, of_sums) = shares
     assert (1 / 50 / of_x, 2 / 50 / of_y) == pytest.approx((0.5, 0.5))
     assert (1 + count) / of_sums == pytest.approx(0.5)
-    found, _ = replay.of_mechanism(mechanism, "least_eigenvalue", 1.0)
-    assert found.epsilon > 500
+    replayed, _ = replay.of_mechanism(mechanism, "least_eigenvalue", 1.0)
+    assert replayed.epsilon > 500
 
 
 def test_the_noise_on_least_squares_has_the_rows_own_scale():
@@ -101,30 +102,36 @@ def test_the_noise_on_least_squares_has_the_rows_own_scale():
 
 
 def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
-    """Rows are so small that releases are noise: steps times its variance over the divisor's square."""
+    """Rows are so small that releases are noise.
+
+    Its variance is multiplied by the steps and divided by the divisor's square.
+    """
     for n, steps, sampling, divisor in ((128, 2, 1 / 2, 64), (129, 3, 1 / 3, 43), (60, 1, 1, 60)):
-        found = release("poisson_sgd", np.full((n, 4), 1e-9), np.ones(n), 20_000).weights.std()
+        actual = release("poisson_sgd", np.full((n, 4), 1e-9), np.ones(n), 20_000).weights.std()
         sigma = gaussian_sigma(1.0, 1e-6)
         if steps > 1:
             sigma, _ = sampled_multiplier(1.0, 1e-6, steps, sampling, ADD_REMOVE)
-        assert found == pytest.approx(math.sqrt(steps) * sigma / divisor, rel=0.02)
+        assert actual == pytest.approx(math.sqrt(steps) * sigma / divisor, rel=0.02)
 
 
 def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
-    """That is the premise of `dp_sgd_poisson` without `public_n`, and the accounting is the same."""
+    """`dp_sgd_poisson` without `public_n` has the same premise and the same accounting."""
     program, ours = MECHANISMS["poisson_sgd_released"], MECHANISMS["dp_sgd_poisson"]
-    found = program.guarantee(129, 8, epsilon=1.0, delta=1e-6)
+    guarantee = program.guarantee(129, 8, epsilon=1.0, delta=1e-6)
     same = {"adjacency": "add-remove", "sampling": 1 / 3, "iterations": 3}
     stated = ours.guarantee(129, 8, epsilon=1.0, delta=1e-6, **same)
-    assert found.epsilon == stated.epsilon == 1.0 and found.adjacency == stated.adjacency
+    assert guarantee.epsilon == stated.epsilon == 1.0 and guarantee.adjacency == stated.adjacency
     for epsilon in (0.1, 0.5, 1.0):
-        assert found.profile.delta(epsilon) == stated.profile.delta(epsilon)
+        assert guarantee.profile.delta(epsilon) == stated.profile.delta(epsilon)
     premise = "n is the number of records, taken as public: the same with or without a record"
-    assert premise in found.reason and premise in stated.reason
+    assert premise in guarantee.reason and premise in stated.reason
 
 
 def test_the_length_of_newtons_step_follows_the_exact_direction():
-    """A tiny row has a long exact direction, a row of zeros none; noisy directions are alike."""
+    """A tiny row has a long exact direction, and a row of zeros has none.
+
+    Noisy directions are alike.
+    """
     y = np.ones(40, dtype=np.int8)
     spread = []
     for size in (0.0, 0.01):
@@ -156,9 +163,9 @@ def test_noise_by_each_accounting():
 
 def test_targets_may_be_logarithms_on_the_scale_of_one():
     spec = {"column": "c", "bounds": [0, 2], "log": True, "scaled": True}
-    found = target(np.exp([0.0, 0.5, 3.0]), spec)
-    np.testing.assert_allclose(found["y"], [-1, -0.5, 1])
-    assert found["target"] == ("c", -1, 1)
+    actual = target(np.exp([0.0, 0.5, 3.0]), spec)
+    np.testing.assert_allclose(actual["y"], [-1, -0.5, 1])
+    assert actual["target"] == ("c", -1, 1)
     with pytest.raises(ValueError, match="without a logarithm"):
         target([1.0, 0.0], spec)
 

@@ -1,4 +1,4 @@
-"""Releases as a study asks for them: columns from its data set, and refusals before a row is read."""
+"""Releases in a study take columns from its data set, and are refused before a row is read."""
 
 import gzip
 import re
@@ -69,9 +69,9 @@ def asked(tmp_path, monkeypatch):
 
 
 def test_columns_follow_the_header(asked):
-    found = asked()
-    assert isinstance(found.request, Request) and found.header
-    schema = rows.from_facts(found.request.schema)
+    actual = asked()
+    assert isinstance(actual.request, Request) and actual.header
+    schema = rows.from_facts(actual.request.schema)
     assert schema.columns == (
         rows.Unused("id"),
         rows.Number("age", 18, 98),
@@ -80,12 +80,12 @@ def test_columns_follow_the_header(asked):
         rows.Label("readmitted", ("yes",)),
     )
     assert schema.names == ["age", "ward=surgery", "ward=intensive", "visits", "constant"]
-    assert found.request.classes == ["not yes", "yes"] and schema.radius == 1
-    assert str(found.book.path) == "clinic.book"
+    assert actual.request.classes == ["not yes", "yes"] and schema.radius == 1
+    assert str(actual.book.path) == "clinic.book"
 
 
 def test_what_an_entry_may_say(asked):
-    found = asked(
+    actual = asked(
         {
             "missing": {"visits": 0, "ward": "general"},
             "steps": STEPS,
@@ -94,15 +94,15 @@ def test_what_an_entry_may_say(asked):
         },
         {"negative": "no", "reference": {"ward": "surgery"}, "options": {"robust": True}},
     ).request
-    schema = rows.from_facts(found.schema)
+    schema = rows.from_facts(actual.schema)
     assert schema.names == ["age", "ward=general", "ward=intensive", "visits", "constant"]
     lines = [b"1,20,surgery,,yes", b"2,20,,3,no", b"3,20,surgery,1,maybe", b"4,NA,surgery,1,no"]
     V, y = schema.rows(lines, 4)
     assert y.tolist() == [1, -1, 0, 0]
     assert V[0].any() and V[0, 3] == -schema.each and V[1, 1] == schema.each
     assert not V[2:].any() and not V[0, 1:3].any()
-    assert found.unit == "one row is one person (a stay; a person has at most 4 rows)"
-    assert found.taken_as_public == "the ends of ages" and found.options == {"robust": True}
+    assert actual.unit == "one row is one person (a stay; a person has at most 4 rows)"
+    assert actual.taken_as_public == "the ends of ages" and actual.options == {"robust": True}
     assert (
         asked({"steps": [{"constant_feature": {}}, {"clip": {"radius": 1}}]}).request.schema[
             "radius"
@@ -142,14 +142,14 @@ def test_numbers_other_separators_and_packed_files(asked):
         "bounds": {"age": [18, 98]},
     }
     method = {"method": "noise_aware_log_cosh"}
-    found = asked(entry, method, header='"id";"age";ward;visits;readmitted')
-    schema = rows.from_facts(found.request.schema)
-    assert schema.numbers and schema.separator == b";" and found.request.classes is None
+    actual = asked(entry, method, header='"id";"age";ward;visits;readmitted')
+    schema = rows.from_facts(actual.request.schema)
+    assert schema.numbers and schema.separator == b";" and actual.request.classes is None
     assert schema.names == ["age", "ward=surgery", "ward=intensive", "constant"]
     entry["source"] = {"csv": "clinic.csv", "names": ["id", "age", "ward", "visits", None]}
-    found = asked(entry, method)
-    assert not found.header
-    assert rows.from_facts(found.request.schema).columns[4] == rows.Unused("column 5")
+    actual = asked(entry, method)
+    assert not actual.header
+    assert rows.from_facts(actual.request.schema).columns[4] == rows.Unused("column 5")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_method_of_ones_own_is_refused_by_its_name(asked, tmp_path, monkeypatc
         '@register("mine")\nclass Mine(Mechanism):\n    pass\n'
     )
     monkeypatch.setenv("DP_MECHANISMS", str(tmp_path / "own"))
-    assert asked().request.method == "noise_aware_logistic"  # that there are some refuses nothing
+    assert asked().request.method == "noise_aware_logistic"  # that such cells exist refuses nothing
     with pytest.raises(ConfigError, match="mechanism of your own"):
         asked({}, {"method": "mine"})
 
@@ -211,17 +211,17 @@ def test_a_method_of_ones_own_is_refused_by_its_name(asked, tmp_path, monkeypatc
 def test_a_benchmark_of_the_same_rows_must_be_told(asked, tmp_path, monkeypatch):
     """It must be declared wherever results are, whatever the file is called; similar names do not count."""
     monkeypatch.chdir(tmp_path)
-    found = tmp_path / "out/results/data/clinic.json"
-    found.parent.mkdir(parents=True)
+    path = tmp_path / "out/results/data/clinic.json"
+    path.parent.mkdir(parents=True)
     (tmp_path / "out/back").symlink_to(tmp_path)
     asked()
-    found.write_text("{}")
+    path.write_text("{}")
     with pytest.raises(ConfigError, match=r"out/results/ has results .* \(clinic\)"):
         asked()
     for premise in ("public example", f"{RELEASE['premise']}, although a benchmark of them exists"):
         assert asked({}, {"premise": premise}).request.premise == premise
-    other = found.with_name("other.json")
-    found.rename(other)
+    other = path.with_name("other.json")
+    path.rename(other)
     (tmp_path / "data.csv").touch()
     (tmp_path / "link.csv").symlink_to(tmp_path / "a.csv")
     release = {"data": "clinic"}
@@ -241,21 +241,21 @@ def test_a_benchmark_of_the_same_rows_must_be_told(asked, tmp_path, monkeypatch)
 
 
 def test_a_model_of_another_book_is_not_replaced(asked, tmp_path):
-    """A second draw of the same name would be published, and its cost be in no sum."""
+    """Otherwise a second draw of the same name would be published, and no sum would include its cost."""
     own = tmp_path / "clinic.book/visits/model.json"
-    found = asked({}, {"book": str(tmp_path / "clinic.book")})
-    releases.check_place(found, tmp_path / "out")
+    release = asked({}, {"book": str(tmp_path / "clinic.book")})
+    releases.check_place(release, tmp_path / "out")
     there = tmp_path / "out/model.json"
     there.parent.mkdir()
     there.write_text("one")
     with pytest.raises(Refused, match="did not make"):
-        releases.check_place(found, there.parent)
+        releases.check_place(release, there.parent)
     own.parent.mkdir(parents=True)
     own.write_text("another")
     with pytest.raises(Refused, match="did not make"):
-        releases.check_place(found, there.parent)
+        releases.check_place(release, there.parent)
     own.write_text("one")
-    releases.check_place(found, there.parent)
+    releases.check_place(release, there.parent)
 
 
 def test_the_job_is_in_a_process_of_its_own(tmp_path):
@@ -295,4 +295,4 @@ def test_the_job_is_in_a_process_of_its_own(tmp_path):
         return done.stdout.strip()
 
     assert run(command) == "own"
-    assert run(command.replace("command python", "python")) == "asked"  # so the test can fail
+    assert run(command.replace("command python", "python")) == "asked"  # else it could not fail

@@ -1,4 +1,4 @@
-"""Releases on lattices: lemmas, certificate, descent and exact delta, against exact arithmetic."""
+"""Releases on lattices: lemmas, certificate, descent and delta agree with exact arithmetic."""
 
 import math
 from fractions import Fraction
@@ -27,7 +27,7 @@ LOSSES = [losses.get("logistic"), losses.LogCosh(0.25), losses.LogCosh(1e-3)]
 
 @pytest.mark.parametrize("ratio", [1.0, 1.5, 2.0, 5.0, 12.0])
 def test_lemma_1_against_30_digits(ratio):
-    """The distance of the discrete Gaussian from a rounded normal; r^2 times it tends to 0.0202."""
+    """The distance between the discrete Gaussian and a rounded normal, times r^2, tends to 0.0202."""
     with mpmath.workdps(30):
         r = mpmath.mpf(ratio)
         reach = range(-int(14 * ratio) - 2, int(14 * ratio) + 3)
@@ -47,8 +47,8 @@ def test_lemma_1_needs_a_lattice_that_is_not_too_coarse():
 
 @pytest.mark.parametrize("value", [Fraction(2), Fraction(1, 3), Fraction(10**40, 7), Fraction(9)])
 def test_roots_and_floats_are_rounded_up(value):
-    found = lattice.root(value)
-    assert value <= found**2 <= value * (1 + Fraction(1, 2**70))
+    actual = lattice.root(value)
+    assert value <= actual**2 <= value * (1 + Fraction(1, 2**70))
     assert lattice.above(value) >= value > math.nextafter(lattice.above(value), 0)
 
 
@@ -70,7 +70,7 @@ def masses(scale, reach):
 
 
 def check_lemma_2(moved, mu, bits):
-    """Of two values that are `moved` apart, wherever they lie beside the lattice."""
+    """Checks lemma 2 for two values that are `moved` apart, wherever they lie relative to the lattice."""
     noise = lattice.covering(Fraction(moved), Fraction(mu), 1, bits)
     p = masses(noise.scale, 40 * noise.scale)
     for start in np.linspace(0, 1, 41):
@@ -95,15 +95,15 @@ def test_lemma_2_in_one_dimension(moved, mu, bits):
 
 
 def check_rounding_ignores_noise():
-    """Rounding comes before the noise: at the edge of a cell, too, no noise changes the cell."""
+    """Rounding comes before the noise, so no noise changes the cell, even at its edge."""
     noise = lattice.covering(Fraction(1), Fraction(1, 10), 1)
     half = lattice.spacing(noise.step) / 2
     for k in range(1, 200):
         value = float((2 * k * 10**6 + 1) * half - half / 2**20)
         z = noise.draw(Stream(KEY, str(k)))
-        found = lattice.released([value], noise, Stream(KEY, str(k)))
-        assert found[0] - z[0] == lattice.nearest([value], noise.step)[0] == k * 10**6
-        assert isinstance(found[0], int)
+        actual = lattice.released([value], noise, Stream(KEY, str(k)))
+        assert actual[0] - z[0] == lattice.nearest([value], noise.step)[0] == k * 10**6
+        assert isinstance(actual[0], int)
 
 
 def test_rounding_does_not_depend_on_the_noise():
@@ -176,7 +176,7 @@ def test_points_are_split_into_parts_whose_sum_is_exact(size):
 
 
 def test_the_first_parts_of_scores_and_slopes_are_exact_in_any_order():
-    """Rows with the largest numbers: sums in integers, in floats, and in floats backwards are the same."""
+    """For rows with the largest numbers, sums in integers, in floats and in reversed order agree."""
     rng = generator(103)
     V = rng.integers(-rows.ONE, rows.ONE + 1, (tilt.BLOCK, 9))
     V = rows.shortened(V)
@@ -190,8 +190,8 @@ def test_the_first_parts_of_scores_and_slopes_are_exact_in_any_order():
     slopes[::3] = 2.0**21
     sums = [sum(int(v) * int(s) for v, s in zip(column, slopes, strict=True)) for column in V.T]
     for order in (slice(None), slice(None, None, -1)):
-        found = (X[:, order] @ hi[order]) / unit * rows.ONE
-        assert [int(each) for each in found] == scores
+        actual = (X[:, order] @ hi[order]) / unit * rows.ONE
+        assert [int(each) for each in actual] == scores
         total = X[order].T @ (slopes[order] * 2.0**-21) * 2.0**41
         assert [int(each) for each in total] == sums
     assert max(map(abs, sums)) > 2**49
@@ -218,7 +218,10 @@ def test_a_certificate_is_never_given_above_the_tolerance():
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("n, d, ridge", [(1, 1, 1e-3), (20, 3, 1e-3), (200, 8, 1e-2)])
 def test_descent_ends_within_its_bound_on_the_worst_data(loss, n, d, ridge):
-    """From 0, without the solver, on every data set; certified in 40 digits too."""
+    """Descent starts at 0, without the solver, on every data set.
+
+    40 digits certify the end, too.
+    """
     rng = generator(92, n, str(loss))
     for name, data in worst_data(n, d, 1.0, rng).items():
         X, y = prepared(*data, loss)
@@ -242,12 +245,12 @@ def test_the_solver_and_descent_together_always_succeed(loss):
             least = tilt.effort(problem).least
             point = tilt.minimiser(problem, X, y, B, least)
             if n < 100:
-                found = norm(exact_gradient(problem, X, y, point, B / n))
-                assert found <= least, name
+                actual = norm(exact_gradient(problem, X, y, point, B / n))
+                assert actual <= least, name
 
 
 def test_a_solver_that_fails_is_not_believed(monkeypatch):
-    """Newton's method replaced by one that returns NaN, a far point, or the minimiser of other rows."""
+    """Newton's method is replaced by one that returns NaN, a far point, or the minimiser of other rows."""
     rng, loss = generator(94), LOSSES[0]
     X, y = prepared(rng.standard_normal((50, 3)), rng.choice([-1, 1], 50), loss)
     problem = tilt.Problem(50, 3, 1e-3, loss, 0.0)
@@ -286,7 +289,7 @@ def test_refusals_come_from_public_numbers():
 
 
 def minimisers_1d(x, y, lam, loss, tilts):
-    """Minimisers for every tilt, by bisection on the derivative, in floats."""
+    """Minimisers for every tilt, in floats, by bisection on the derivative."""
     low, high = np.full(len(tilts), -1e4), np.full(len(tilts), 1e4)
     for _ in range(120):
         w = (low + high) / 2
@@ -389,14 +392,15 @@ def law_1d_points(plan, x, y):
     k = np.arange(-12 * scale, 12 * scale + 1)
     w = minimisers_1d(x, y, plan.problem.lam, plan.problem.loss, float(plan.tilt.noise.spacing) * k)
     centre = np.rint(w / float(plan.noises["weights"].spacing)).astype(np.int64)
-    found = {}
+    probabilities = {}
     for c, p in zip(centre.tolist(), masses(scale, 12 * scale), strict=True):
-        found[c] = found.get(c, 0.0) + p
-    return found
+        probabilities[c] = probabilities.get(c, 0.0) + p
+    return probabilities
 
 
 def check_given_the_minimiser(bits=3):
-    """Theorem 1's step (ii) exactly: what is added to w* on the lattice hides the solver's error.
+    """Checks step (ii) of theorem 1 exactly: the noise added to w* on the lattice hides the solver's
+    error.
 
     The minimiser is known. One side's point is off by tau/lam and by the tilt's rounding in one direction,
     the other side's in the other direction.
@@ -427,7 +431,7 @@ def test_given_the_minimiser_the_output_noise_hides_every_error(bits):
 
 
 def check_scales_are_rounded_up(bits=3):
-    """The noise is at least what was calibrated, and delta from the plan's own numbers is kept."""
+    """The noise is at least as calibrated, and the plan's own numbers keep delta."""
     for deviation in (1.01, 1.99, 3.3, 1e-5):
         noise = tilt.tilt(deviation, 1.0, 4, bits).noise
         assert noise.deviation >= Fraction(deviation)
@@ -436,8 +440,8 @@ def check_scales_are_rounded_up(bits=3):
         plan = models.objective_perturbation(50, 2, epsilon, 0.2, lam=0.5, bits=bits + 3)
         sigma, r = float(plan.tilt.noise.deviation), 1 / (50 * 0.5)
         mu = math.sqrt(sum(float(noise.mu) ** 2 for noise in plan.noises.values()))
-        found = gaussian_tilt.composed_delta(epsilon, 1 / sigma, mu, r)
-        assert found + float(plan.variation) * (1 + math.exp(epsilon)) <= 0.2
+        actual = gaussian_tilt.composed_delta(epsilon, 1 / sigma, mu, r)
+        assert actual + float(plan.variation) * (1 + math.exp(epsilon)) <= 0.2
 
 
 def test_scales_are_rounded_up():
@@ -448,7 +452,7 @@ def test_scales_are_rounded_up():
 @pytest.mark.parametrize("robust", [False, True])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0])
 def test_plans_keep_delta_and_cost_next_to_nothing(make, robust, epsilon):
-    """delta is nearly exhausted, and the tilt is the float mechanism's up to 1e-5."""
+    """Plans use nearly all of delta, and the tilt agrees with the float mechanism's up to 1e-5."""
     from dp.mechanisms import MECHANISMS
 
     n, d, delta = 5000, 7, 1e-6
@@ -479,11 +483,11 @@ def test_plain_output_perturbation_is_a_gaussian_mechanism():
 
 def test_probability_of_a_tilt_beyond_its_reach():
     for d in (1, 5, 100):
-        found = tilt.tilt(3.7, 1.0, d)
-        t = float(found.reach / found.noise.deviation) - math.sqrt(d)
+        actual = tilt.tilt(3.7, 1.0, d)
+        t = float(actual.reach / actual.noise.deviation) - math.sqrt(d)
         assert math.exp(-t * t / 2) <= 1.0001 * math.exp(-60)
         assert math.exp(-60) <= lattice.UNLIKELY
-        assert 2 * ndtr(-float(found.reach / found.noise.deviation)) <= math.exp(-60)
+        assert 2 * ndtr(-float(actual.reach / actual.noise.deviation)) <= math.exp(-60)
 
 
 # ---- statistics
@@ -523,14 +527,14 @@ def test_statistics_against_40_digits(loss, kind):
         X, y = prepared(*data, loss)
         problem = tilt.Problem(n, d, 1e-3, loss)
         point = 10.0 ** rng.uniform(-2, 3) * rng.standard_normal(d)
-        found = statistics.sums([kind], problem, X, y, point)[kind]
+        actual = statistics.sums([kind], problem, X, y, point)[kind]
         exact = exact_sum(kind, problem, X, y, point.tolist())
-        wrong = norm([a - b for a, b in zip(exact, found.tolist(), strict=True)])
+        wrong = norm([a - b for a, b in zip(exact, actual.tolist(), strict=True)])
         assert wrong <= statistics.rounding(kind, problem, np.linalg.norm(point)), name
 
 
 def check_sensitivities():
-    """No replacement moves a sum by more than its sensitivity, and some replacements by as much."""
+    """No replacement moves a sum by more than its sensitivity, and some reach it."""
     rng = generator(98)
     for loss in LOSSES[:2]:
         problem = tilt.Problem(2, 2, 1e-3, loss)
@@ -576,14 +580,14 @@ def check_statistics_belong_to_the_released_point():
     """The released sums without their noise are those at the *released* weights, rounded."""
     V, y = data(500, 3, 99)
     plan = models.noise_aware_logistic(500, 3, 1.0, 1e-6, robust=True)
-    found = models.release(plan, V, y, KEY)
-    point = found.floats("weights")
+    release = models.release(plan, V, y, KEY)
+    point = release.floats("weights")
     assert np.linalg.norm(point) < plan.longest
     X, labels = rows.bounded(V, y, False)
     for kind in ("hessian", "scores"):
         noise = plan.noises[kind]
         z = noise.draw(Stream(KEY, kind))
-        centre = [a - b for a, b in zip(found.parts[kind], z, strict=True)]
+        centre = [a - b for a, b in zip(release.parts[kind], z, strict=True)]
         exact = exact_sum(kind, plan.problem, X, labels, point.tolist())
         for c, value in zip(centre, exact, strict=True):
             assert abs(c * float(noise.spacing) - value) <= float(noise.spacing) / 2 + 1e-10
@@ -604,7 +608,7 @@ def check_parts_have_their_own_noise():
     firsts = [each[0] / noise.scale for each, noise in
               zip(drawn, [plan.tilt.noise, *plan.noises.values()], strict=True)]  # fmt: skip
     assert len(set(firsts)) == len(firsts)
-    found = models.release(plan, V, y, KEY)
+    actual = models.release(plan, V, y, KEY)
     X, labels = rows.bounded(V, y, False)
     B = np.array([float(b * plan.tilt.noise.spacing) for b in drawn[0]])
     centre = tilt.minimiser(plan.problem, X, labels, B, plan.tolerance)
@@ -613,7 +617,7 @@ def check_parts_have_their_own_noise():
     assert np.allclose(
         [
             float((a - b) * noise.spacing)
-            for a, b in zip(found.parts["weights"], expected, strict=True)
+            for a, b in zip(actual.parts["weights"], expected, strict=True)
         ],
         0.0,
         atol=2 * plan.tolerance / plan.problem.lam,
@@ -635,26 +639,26 @@ def test_the_release_is_the_minimiser_of_its_tilt_plus_its_noise():
 def test_releases_are_integers_that_a_key_determines(make, numbers):
     V, y = data(400, 3, 101, numbers)
     plan = make(400, 3, 1.0, 1e-6)
-    found = [models.release(plan, V, y, key) for key in (KEY, KEY, bytes(32))]
-    assert found[0].parts == found[1].parts != found[2].parts
-    for part, values in found[0].parts.items():
-        assert all(type(each) is int for each in values)
+    results = [models.release(plan, V, y, key) for key in (KEY, KEY, bytes(32))]
+    assert results[0].parts == results[1].parts != results[2].parts
+    for part, values in results[0].parts.items():
+        assert all(type(value) is int for value in values)
         assert len(values) == plan.noises[part].count
 
 
 def test_degenerate_tables_are_released_like_others():
-    """One class only, rows of zeros only, equal rows, one record: what exists must not depend on it."""
+    """One class, rows of zeros, equal rows or one record must not change which numbers a release has."""
     for n, d in ((1, 1), (1, 5), (3, 2), (40, 3)):
         plan = models.noise_aware_logistic(n, d, 1.0, 1e-6, robust=True)
         for V in (np.zeros((n, d), int), np.full((n, d), rows.ONE), np.eye(n, d, dtype=int) << 31):
             for y in (np.zeros(n, int), np.ones(n, int), -np.ones(n, int)):
-                found = models.release(plan, V, y, KEY)
-                assert np.isfinite(found.floats("weights")).all()
-                models.described(found)
+                release = models.release(plan, V, y, KEY)
+                assert np.isfinite(release.floats("weights")).all()
+                models.described(release)
     plan = models.noise_aware_log_cosh(30, 2, 1.0, 1e-6, robust=False)
     for y in (0, 1 << 20, 1 << 40, -(1 << 40)):
-        found = models.release(plan, np.zeros((30, 2), int), np.full(30, y), KEY)
-        assert np.isfinite(models.described(found).weights).all()
+        release = models.release(plan, np.zeros((30, 2), int), np.full(30, y), KEY)
+        assert np.isfinite(models.described(release).weights).all()
 
 
 def test_rows_of_another_number_are_refused():
@@ -670,11 +674,11 @@ def test_the_covariance_is_the_mechanisms_own():
     n = 200_000
     V, y = data(n, 3, 102)
     plan = models.noise_aware_logistic(n, 3, 8.0, 1e-6)
-    found = models.described(models.release(plan, V, y, KEY))
+    actual = models.described(models.release(plan, V, y, KEY))
     X = V / rows.ONE
-    p = 1 / (1 + np.exp(-X @ found.weights))
+    p = 1 / (1 + np.exp(-X @ actual.weights))
     information = (X.T * (p * (1 - p))) @ X
     sampling = np.linalg.inv(information)
     tilt_part = sampling @ sampling * float(plan.tilt.noise.deviation) ** 2
-    assert found.answered.all()
-    assert np.allclose(np.diag(found.covariance), np.diag(sampling + tilt_part), rtol=0.03)
+    assert actual.answered.all()
+    assert np.allclose(np.diag(actual.covariance), np.diag(sampling + tilt_part), rtol=0.03)

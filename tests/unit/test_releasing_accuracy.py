@@ -14,12 +14,12 @@ DRAWS, DELTA = 60, 1e-6
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    folder, found = tmp_path_factory.mktemp("prepared"), {}
+    folder, result = tmp_path_factory.mktemp("prepared"), {}
     for name in ("randhie", "fair", "randhie_visits"):
         prepared, meta, _ = prepare(name, folder)
         X, y = prepared.floats(np.arange(len(prepared.y)))
-        found[name] = X / meta["bound"], y
-    return found
+        result[name] = X / meta["bound"], y
+    return result
 
 
 def compared(name, X, y, epsilon):
@@ -68,10 +68,10 @@ SLOW = pytest.mark.slow
 )
 @pytest.mark.parametrize("name", ["randhie", "fair", "randhie_visits"])
 def test_accuracy_is_the_float_mechanisms(data, name, epsilon):
-    found = compared(name, *data[name], epsilon)
-    for what, (ours, lattice) in found.items():
+    actual = compared(name, *data[name], epsilon)
+    for what, (ours, lattice) in actual.items():
         ours, lattice = (np.asarray(x, dtype=float) for x in (ours, lattice))
-        if what in ("weight", "error"):  # where the Hessian is mostly noise, these have heavy tails
+        if what in ("weight", "error"):  # a noisy Hessian causes heavy tails
             ours, lattice = np.log(np.abs(ours)), np.log(np.abs(lattice))
         difference = ours.mean() - lattice.mean()
         error = np.sqrt((ours.var(ddof=1) + lattice.var(ddof=1)) / DRAWS)

@@ -1,4 +1,6 @@
-"""The budget book: whatever kills a release, there is one draw and one entry, and nothing comes back."""
+"""The budget book: whatever kills a release, there are one draw and one entry, and no epsilon is
+returned.
+"""
 
 import errno
 import json
@@ -43,7 +45,7 @@ CALLS = ("fsync", "link", "unlink", "mkdir", "write", "ftruncate", "fchmod")
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """The plan is public, and is made once; so is what the code is."""
+    """The plan and the description of the code are public, so they are made once."""
     monkeypatch.setattr(Request, "plan", lambda self, n=None: PLAN)
     monkeypatch.setattr(files, "PROFILE", (1.0,))
     monkeypatch.setattr(files.meaning, "meaning", lambda profile: MEANING)
@@ -76,7 +78,7 @@ def counted(table, event, name="first"):
 
 
 def killed(function):
-    """Runs a function in a fork. Returns whether it was killed; otherwise it must have ended well."""
+    """Runs a function in a fork. True if it was killed; otherwise it must succeed."""
     child = os.fork()
     if child == 0:
         status = 3
@@ -96,9 +98,8 @@ def killed(function):
 
 
 def dying(number, half=False):
-    """Makes the process kill itself before its `number`th call that changes a disk.
-
-    half: or in the middle of it, if it writes.
+    """Makes the process kill itself before its `number`th call that changes the disk. half: in the
+    middle of a write.
     """
     count = 0
 
@@ -119,14 +120,14 @@ def dying(number, half=False):
 
 
 def of_key(key):
-    """The weights' integers that a key gives."""
+    """The integers of the weights that belong to a key."""
     V, y = SCHEMA.rows(LINES, len(LINES))
     return models.release(PLAN, V, y, key).parts["weights"]
 
 
 @pytest.mark.parametrize("half", [False, True])
 def test_killed_anywhere_it_ends_in_one_draw_and_one_entry(table, half):
-    """Every process is killed once before each call, or in each write, and after it another one ends."""
+    """A process is killed before each call, or in each write; then another one completes the release."""
     seen = set()
     for number in range(1, 200):
         folder = table.parent / "b.book"
@@ -138,9 +139,9 @@ def test_killed_anywhere_it_ends_in_one_draw_and_one_entry(table, half):
         key = key if key.exists() else disk.prepared(key)
         key = key.read_bytes() if key.exists() else None
         content = make(table)
-        found = files.parse(content).document["parts"]["weights"]["integers"]
+        actual = files.parse(content).document["parts"]["weights"]["integers"]
         if begun and key is not None and any(key):  # otherwise nothing is drawn, or all is stored
-            assert found == of_key(key)
+            assert actual == of_key(key)
             seen.add("resumed")
         assert make(table) == content == (folder / "first/model.json").read_bytes()
         assert counted(table, "begin") == counted(table, "done") == 1
@@ -154,7 +155,7 @@ def test_killed_anywhere_it_ends_in_one_draw_and_one_entry(table, half):
 
 
 def test_two_kills_in_one_release(table):
-    """The second process goes on with what the first one began, and is killed too."""
+    """The second process continues what the first one began, and is killed too."""
     for first in range(8, 20, 3):
         for second in range(3, 12, 4):
             folder = table.parent / "b.book"
@@ -194,7 +195,7 @@ def test_on_a_full_disk_nothing_is_lost(table, monkeypatch):
         assert drawn in (None, files.parse(content).document["parts"]["weights"]["integers"])
         assert counted(table, "begin") == counted(table, "done") == 1
         shutil.rmtree(table.parent / "b.book")
-    assert number == 7  # two keys, three lines, one model: six writes could fail
+    assert number == 7  # two keys, three lines and one model are six writes that could fail
 
 
 def test_two_processes_at_once_make_one_release(table):
@@ -265,20 +266,20 @@ def test_a_release_that_was_begun_goes_on_with_the_same_only(table, monkeypatch)
     with pytest.raises(Refused, match="key of 'first' is lost"):
         make(table)
     key.write_bytes(kept)
-    found = files.parse(make(table)).document["parts"]["weights"]["integers"]
-    assert found == of_key(kept) and not key.exists()
+    actual = files.parse(make(table)).document["parts"]["weights"]["integers"]
+    assert actual == of_key(kept) and not key.exists()
     assert counted(table, "begin") == counted(table, "done") == 1
 
 
 def test_arithmetic_is_of_kernels_threads_and_environment():
-    """A process of its own each: what a library chooses, it chooses when it is loaded."""
+    """Each case has its own process, since libraries choose their kernels when they are loaded."""
     script = "from dp.releasing import making; print(making.arithmetic())"
     plain = {
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": str(ROOT / "scripts"),
         "PATH": os.environ["PATH"],
     }
-    found = [
+    results = [
         subprocess.run(
             [sys.executable, "-c", script], env=plain | more, stdout=-1, check=True
         ).stdout
@@ -290,7 +291,7 @@ def test_arithmetic_is_of_kernels_threads_and_environment():
             {"NPY_DISABLE_CPU_FEATURES": "X86_V3"},
         )
     ]
-    assert found[0] == found[1] and len(set(found)) == 4
+    assert results[0] == results[1] and len(set(results)) == 4
 
 
 @pytest.mark.parametrize(
@@ -302,7 +303,7 @@ def test_arithmetic_is_of_kernels_threads_and_environment():
     ],
 )
 def test_arithmetic_is_of_the_loaded_blas(monkeypatch, reported):
-    """Also where no variable of the environment says so."""
+    """The description has the loaded BLAS even if no environment variable names it."""
     before = [{"internal_api": "openblas", "architecture": "Haswell", "num_threads": 1}]
     monkeypatch.setattr("threadpoolctl.threadpool_info", lambda: before)
     first = making.arithmetic()
@@ -320,13 +321,16 @@ def test_a_key_that_was_put_there_beforehand_is_not_used(table):
     disk.place(path, bytes(32), 0o600)
     with pytest.raises(Refused, match=r"first/key is there, and no line .* 'first'"):
         make(table)
-    path.rename(disk.prepared(path))  # as a run leaves it that is killed before its line
-    found = files.parse(make(table)).document["parts"]["weights"]["integers"]
-    assert found != of_key(bytes(32))
+    path.rename(disk.prepared(path))  # as after a run that is killed before it writes its line
+    actual = files.parse(make(table)).document["parts"]["weights"]["integers"]
+    assert actual != of_key(bytes(32))
 
 
 def test_lines_that_were_taken_out_at_the_end_are_noticed(table):
-    """A cut end of line changes nothing; a cut line does, as long as there are the release's files."""
+    """A missing last newline changes nothing.
+
+    A missing line is noticed as long as the release's files exist.
+    """
     make(table)
     path = table.parent / "b.book/book.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
@@ -362,7 +366,7 @@ def test_lines_that_were_taken_out_at_the_end_are_noticed(table):
     ],
 )
 def test_the_model_of_another_release_is_not_taken(table, monkeypatch, change):
-    """A model without its line is of a release that was killed before it: with that one's facts."""
+    """A model without a line must be of a release that was killed before its line, and have its facts."""
     with monkeypatch.context() as patch:
         patch.setattr(Book, "_done", lambda *_: os._exit(0))
         assert not killed(lambda: make(table))
@@ -411,7 +415,7 @@ def test_the_sum_never_exceeds_the_budget(table):
 
 
 def test_sums_are_exact(table):
-    """Ten times 0.1 is 1, not 0.9999999999999999 or more than 1."""
+    """Ten times 0.1 is 1, and not 0.9999999999999999."""
     for k in range(10):
         make(
             table, REQUEST._replace(name=f"r{k}", epsilon=0.1, delta=1e-7), epsilon=1, delta="1e-6"
@@ -499,7 +503,10 @@ ODD = [b"", b"41 (HIV+),yes", b"\xff\x00,\r", b"1e999,yes", b'"', b"nan,spy"]
 
 
 def test_what_rows_hold_changes_no_message(table):
-    """Any bytes in a line end in a release; another number of lines, in one sentence before the cost."""
+    """Any bytes in a line lead to a release.
+
+    Another number of lines is refused in one sentence, before the cost.
+    """
     head, *lines = table.read_bytes().splitlines()
     for k, odd in enumerate(ODD):
         lines[k] = odd
@@ -587,7 +594,7 @@ def test_refusals_of_a_request(change, message):
 
 
 def test_options_at_their_ends_make_a_plan_or_a_sentence(monkeypatch):
-    """Whatever arithmetic fails there is a refusal, before rows are read and guarded."""
+    """Arithmetic that fails leads to a refusal, before rows are read and the process is guarded."""
     monkeypatch.undo()
     for key, ends in RANGES.items():
         for end in ends:
@@ -608,7 +615,7 @@ def test_options_at_their_ends_make_a_plan_or_a_sentence(monkeypatch):
 
 
 def test_a_process_is_guarded_once_rows_are_read(table, monkeypatch):
-    """A fault before is told as it is: no row was read."""
+    """An earlier error is shown as it is, since no row was read."""
     order = []
     monkeypatch.setattr(making, "guard", lambda: order.append("guard"))
     monkeypatch.setattr(making, "planned", lambda request: order.append("plan") or PLAN)

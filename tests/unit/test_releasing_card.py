@@ -1,4 +1,4 @@
-"""model.json, and what follows from it: coefficients in own units, table, card and figure."""
+"""Tests model.json and its derivatives: coefficients in the columns' units, table, card and figure."""
 
 import csv
 import io
@@ -64,12 +64,12 @@ def made():
             }
             request = Request.parsed(values)
             V, y = schema.rows(lines(kind == "numbers"), N)
-            found = models.release(request.plan(), V, y, bytes(draws.KEY_BYTES))
+            release = models.release(request.plan(), V, y, bytes(draws.KEY_BYTES))
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(files, "PROFILE", (1.0,))
-                if not previews:  # what the best attack can do takes seconds
+                if not previews:  # the best attack takes seconds to compute
                     patch.setattr(files.meaning, "meaning", lambda profile: MEANING)
-                content = files.content(request, found, SPENT | {"previews": previews}, MADE_BY)
+                content = files.content(request, release, SPENT | {"previews": previews}, MADE_BY)
             kept[key] = json.loads(content), files.parse(content)
         return kept[key]
 
@@ -78,7 +78,7 @@ def made():
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_coefficients_are_in_own_units(made, kind):
-    """From raw cells they give the scores that weights give from integer rows."""
+    """Applied to raw cells, they give the scores that the weights give for integer rows."""
     document, model = made(kind, "gaussian_objective_perturbation")
     V, _ = model.schema.rows(lines(kind == "numbers"), N)
     scores = V / rows.ONE @ model.weights
@@ -87,11 +87,11 @@ def test_coefficients_are_in_own_units(made, kind):
     wards = np.array([cells[1] for cells in raw])
     age, first, last, constant = model.coefficients
     assert document["columns"] == ["age", "ward=a|b", "ward=d", "constant"]
-    found = constant + age * ages + first * (wards == "a|b") + last * (wards == "d")
+    actual = constant + age * ages + first * (wards == "a|b") + last * (wards == "d")
     if kind == "numbers":
         assert model.target == (-5, 20)
         scores = -5 + 25 * (scores + 1) / 2
-    np.testing.assert_allclose(found, scores, atol=1e-4 * np.abs(model.coefficients).max())
+    np.testing.assert_allclose(actual, scores, atol=1e-4 * np.abs(model.coefficients).max())
 
 
 @pytest.mark.parametrize(
@@ -100,19 +100,19 @@ def test_coefficients_are_in_own_units(made, kind):
 )
 def test_the_table_has_estimates_or_a_sentence(made, kind, method):
     document, _ = made(kind, method, epsilon=20.0)
-    found = list(csv.DictReader(io.StringIO(card.table_csv(document))))
-    assert [row["column"] for row in found] == document["columns"]
+    results = list(csv.DictReader(io.StringIO(card.table_csv(document))))
+    assert [row["column"] for row in results] == document["columns"]
     deviations = np.sqrt(np.diag(document["covariance"]))
-    for row, estimate, deviation in zip(found, document["estimates"], deviations, strict=True):
+    for row, estimate, deviation in zip(results, document["estimates"], deviations, strict=True):
         assert float(row["estimate"]) == pytest.approx(estimate, rel=1e-8)
         assert float(row["high"]) - estimate == pytest.approx(1.959964 * deviation, rel=1e-6)
         assert row["says"] == ""
     silent = made(kind, method, epsilon=0.02)[0]
-    found = list(csv.DictReader(io.StringIO(card.table_csv(silent))))
+    results = list(csv.DictReader(io.StringIO(card.table_csv(silent))))
     if kind == "classes":
-        assert {(row["estimate"], row["says"]) for row in found} == {("", files.SILENT)}
+        assert {(row["estimate"], row["says"]) for row in results} == {("", files.SILENT)}
         assert files.SILENT in card.card(silent)
-    else:  # the tilt's own noise, which is known, makes intervals as wide as they must be
+    else:  # intervals include the known noise of the tilt
         wide = np.sqrt(np.diag(silent["covariance"]))
         assert (wide > 20 * deviations).all()
 
@@ -143,14 +143,16 @@ def test_the_card_says_what_is_promised(made):
         *("no effect because its interval", "`cccccccccccc`, numpy 2"),
     ):
         assert part in text, part
-    found = document["guarantee"]["meaning"]
-    assert 0.5 < found["right"] < 0.56 and 0.01 < found["power"][0] < 0.0273  # e^1/100 and delta
+    actual = document["guarantee"]["meaning"]
+    assert 0.5 < actual["right"] < 0.56 and 0.01 < actual["power"][0] < 0.0273  # e^1/100 and delta
     alone = card.card(made("numbers", "gaussian_objective_perturbation")[0])
     assert "releases no interval" in alone and "between -5 and 20" in alone and "`cost`" in alone
 
 
 def test_the_card_promises_no_more_than_holds(made):
-    """Words follow the best attack's success, numbers are not rounded, and groups get their own."""
+    """Words follow the best attack's success, numbers are not rounded in favour, and groups have
+    their own numbers.
+    """
     document, _ = made("classes", "noise_aware_logistic", previews=2)
     guarantee = document["guarantee"]
 

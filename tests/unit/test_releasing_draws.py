@@ -1,4 +1,4 @@
-"""Exact discrete Gaussian draws: their law, and what determines them."""
+"""Exact discrete Gaussian draws have the right law, and the key determines them."""
 
 import math
 from fractions import Fraction
@@ -14,7 +14,7 @@ KEY = bytes(range(32))
 
 
 def p_value(values, probabilities):
-    """Chi-square of integers against {integer: probability}; rare values count together."""
+    """The chi-square p-value of integers for {integer: probability}. Rare values form one class."""
     common = {k: p for k, p in probabilities.items() if p * len(values) >= 10}
     counts = np.array([np.sum(np.array(values) == k) for k in common])
     expected = np.array(list(common.values())) * len(values)
@@ -96,8 +96,8 @@ def test_the_stream_is_hmac_sha512_of_the_part_and_a_counter():
         return hmac.new(KEY, message, hashlib.sha512).digest()
 
     stream = Stream(KEY, "tilt")
-    found = b"".join(stream.bits(8 * k).to_bytes(k, "big") for k in (1, 63, 100, 20, 8))
-    assert found == (block(b"tilt", 0) + block(b"tilt", 1) + block(b"tilt", 2))[: len(found)]
+    actual = b"".join(stream.bits(8 * k).to_bytes(k, "big") for k in (1, 63, 100, 20, 8))
+    assert actual == (block(b"tilt", 0) + block(b"tilt", 1) + block(b"tilt", 2))[: len(actual)]
 
 
 def test_keys():

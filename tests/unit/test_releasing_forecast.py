@@ -1,4 +1,7 @@
-"""Forecasts from simulated rows, against releases of independent copies of a study; previews of files."""
+"""Forecasts from simulated rows agree with releases of independent copies of a study.
+
+Also tests previews of files.
+"""
 
 import math
 import subprocess
@@ -52,7 +55,7 @@ def request(n=3000, epsilon=4.0, schema=SCHEMA, method="noise_aware_logistic", *
 
 
 def copy(rng, n):
-    """Lines of a simulated copy of the study: a text column, a count, and whole years."""
+    """Lines of a simulated copy of the study, with a text column, a count and whole years."""
     age = np.clip(rng.normal(52, 13, n), 18, 90).round()
     ward = rng.choice(list(WARDS), n, p=list(WARDS.values()))
     visits = np.minimum(rng.negative_binomial(1.6, 1.6 / 5.6, n), 40)
@@ -74,8 +77,8 @@ def realised(asked, copies, seed):
     widths, covered = [], []
     for _ in range(copies):
         V, y = SCHEMA.rows(copy(rng, asked.rows), asked.rows)
-        found = models.release(plan, V, y, rng.bytes(32))
-        table = files.table_of(found, SCHEMA.names, *units)[0]
+        release = models.release(plan, V, y, rng.bytes(32))
+        table = files.table_of(release, SCHEMA.names, *units)[0]
         widths.append([math.inf if r["low"] is None else r["high"] - r["low"] for r in table])
         covered.append(
             [
@@ -95,8 +98,8 @@ def check_copies(epsilon, copies, draws, near):
     assert (answered > 0.9).all()
     # three standard errors of a share of 0.95 below 0.93 would be found by chance less than once in 700
     assert (covered >= 0.93 - 3 * math.sqrt(0.93 * 0.07 / copies)).all(), covered
-    found = forecast.outlook(asked, Study(SCHEMA, KNOWN), draws)
-    ratio = np.array([found.widths[name] for name in SCHEMA.names]) / widths
+    actual = forecast.outlook(asked, Study(SCHEMA, KNOWN), draws)
+    ratio = np.array([actual.widths[name] for name in SCHEMA.names]) / widths
     assert (abs(np.log(ratio)) <= math.log(1 + near)).all(), ratio
 
 
@@ -134,7 +137,7 @@ def test_simulated_rows_have_the_expected_moments():
 
 
 def test_simulated_rows_have_the_expected_correlations():
-    """And the same moments; intervals of columns that are nearly the same are wider."""
+    """Their moments agree as well. Intervals of nearly equal columns are wider."""
     together = KNOWN._replace(correlations={("age", "visits"): -0.9})
     V, _ = Study(SCHEMA, together).rows(40_000, 3)
     age, visits = (V[:, SCHEMA.names.index(name)] / SCHEMA.each for name in ("age", "visits"))
@@ -203,10 +206,10 @@ def test_more_epsilon_tells_more(study):
 
 def test_the_epsilon_that_a_width_needs_gives_it(study):
     asked, wanted = request(2000), 0.05
-    found = forecast.needed(asked, study, forecast.width("age", wanted), 20)
-    assert 0.1 < found.epsilon < 20
-    back = forecast.outlook(asked._replace(epsilon=found.epsilon), study, 20).widths["age"]
-    assert back == pytest.approx(found.widths["age"])
+    actual = forecast.needed(asked, study, forecast.width("age", wanted), 20)
+    assert 0.1 < actual.epsilon < 20
+    back = forecast.outlook(asked._replace(epsilon=actual.epsilon), study, 20).widths["age"]
+    assert back == pytest.approx(actual.widths["age"])
     assert 0.5 * wanted < back <= wanted
     with pytest.raises(Refused, match="more rows"):
         forecast.needed(asked, study, forecast.width("age", 1e-4), 5)
@@ -215,16 +218,16 @@ def test_the_epsilon_that_a_width_needs_gives_it(study):
 
 
 def test_a_release_with_a_holdout(study):
-    found = forecast.outlook(request(holdout=0.2), study, 5)
+    actual = forecast.outlook(request(holdout=0.2), study, 5)
     alone = math.sqrt(0.25 * 0.75 / 600) * 1.96  # sampling alone, at an error of about a quarter
-    assert alone * 0.9 < found.held < 2 * alone
+    assert alone * 0.9 < actual.held < 2 * alone
 
 
 def test_numbers():
     asked = request(2000, 2.0, NUMBERS, "noise_aware_log_cosh")
-    found = forecast.outlook(asked, Study(NUMBERS), 5)
-    assert set(found.accuracy) == {"mse", "mae", "r2"} and 0 < found.kept < 1.1
-    assert found.held is None and set(found.widths) == {"x", "constant"}
+    actual = forecast.outlook(asked, Study(NUMBERS), 5)
+    assert set(actual.accuracy) == {"mse", "mae", "r2"} and 0 < actual.kept < 1.1
+    assert actual.held is None and set(actual.widths) == {"x", "constant"}
     plain = request(2000, 2.0, NUMBERS, "gaussian_objective_perturbation")
     assert forecast.outlook(plain, Study(NUMBERS), 5).widths == {}
 
@@ -253,20 +256,20 @@ def test_a_preview_by_hand():
         b"30,a,x",
         b'30,"a",x,yes',
     ]
-    found = preview.preview(schema, lines, 10, ["no", "yes"])
-    assert (found.lines, found.stated, found.uneven, found.nothing, found.shortened) == (
+    actual = preview.preview(schema, lines, 10, ["no", "yes"])
+    assert (actual.lines, actual.stated, actual.uneven, actual.nothing, actual.shortened) == (
         9,
         10,
         1,
         4,
         0,
     )
-    assert found.labels == {"yes": 3, "no": 2}
-    age, ward, ill = found.columns
+    assert actual.labels == {"yes": 3, "no": 2}
+    age, ward, ill = actual.columns
     assert (age.below, age.above, age.missing, age.replaced) == (1, 1, 1, True)
     assert age.unread == {"41 (HIV+)": 1} and ward.unread == {"c": 1}
     assert ill.missing == 1 and not ill.replaced and not ill.unread
-    said = found.sentences(["no", "yes"])
+    said = actual.sentences(["no", "yes"])
     assert said == [
         "The file has 9 lines, and 10 are stated: a release would stop.",
         "4 lines (44.4%) of 9 would count nothing, 1 for another number of cells.",
@@ -281,7 +284,7 @@ def test_a_preview_by_hand():
 
 
 def test_a_preview_counts_what_a_release_does():
-    """Any bytes: a line that counts nothing is one whose row is zeros."""
+    """For any bytes, a line that the preview does not count has a row of zeros."""
     rng = np.random.default_rng(1)
     pieces = [
         b"50",
@@ -300,12 +303,12 @@ def test_a_preview_counts_what_a_release_does():
     lines = [b",".join(rng.choice(pieces, rng.integers(3, 6))) for _ in range(2000)]
     lines += [b"50,icu,3,yes", b"500,icu,3,no"]
     V, _ = SCHEMA.rows(lines, len(lines))
-    found = preview.preview(SCHEMA, lines, len(lines))
-    assert found.nothing == (~V.any(axis=1)).sum() and 0 < found.nothing < len(lines)
+    actual = preview.preview(SCHEMA, lines, len(lines))
+    assert actual.nothing == (~V.any(axis=1)).sum() and 0 < actual.nothing < len(lines)
     short = rows.Schema(SCHEMA.columns, "ill", radius=0.6)
-    found = preview.preview(short, lines[-2:], 2)
-    assert found.shortened == 2 and found.labels == {}
-    assert "2 lines (100.0%) would be shortened to the radius." in found.sentences(None)
+    actual = preview.preview(short, lines[-2:], 2)
+    assert actual.shortened == 2 and actual.labels == {}
+    assert "2 lines (100.0%) would be shortened to the radius." in actual.sentences(None)
 
 
 # ---- the commands
@@ -359,7 +362,7 @@ def test_a_preview_is_private_and_the_book_keeps_that_it_was_run(folder):
 
 
 def test_a_forecast_opens_no_rows(folder):
-    """The file has 8 lines of nonsense, and the forecast is for the 600 that are stated."""
+    """The file has 8 lines of nonsense, and the forecast is for the stated 600 rows."""
     options = ["--expect", "age=50,10", "smoker=0:0.8,1:0.2", "--effect", "age=0.1", "smoker=1=0.5"]
     done = command(
         folder,

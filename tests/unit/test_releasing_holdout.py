@@ -1,4 +1,6 @@
-"""Holdouts paid in rows: who is held out, exact sums, sensitivity, and the maximum, not the sum."""
+"""Holdouts cost rows: who is held out, exact sums, their sensitivity, and a cost that is the
+maximum, not the sum.
+"""
 
 import itertools
 import math
@@ -37,9 +39,9 @@ def test_every_set_of_positions_is_as_likely():
 
 def check_positions():
     count = 4000
-    found = Counter(tuple(np.flatnonzero(holdout.held_out(6, 3, key(k)))) for k in range(count))
-    assert len(found) == 20
-    statistic = sum((seen - count / 20) ** 2 / (count / 20) for seen in found.values())
+    results = Counter(tuple(np.flatnonzero(holdout.held_out(6, 3, key(k)))) for k in range(count))
+    assert len(results) == 20
+    statistic = sum((seen - count / 20) ** 2 / (count / 20) for seen in results.values())
     assert statistic < chi2.isf(1e-4, 19)
 
 
@@ -71,11 +73,11 @@ def test_sums_of_numbers_by_hand():
     V = np.array([[ONE // 2, 0], [-ONE // 4, 0], [ONE, 0]], np.int32)
     y = np.array([5 * ONE // 8, ONE // 4, -ONE], np.int32)
     # the weight is 4: predictions 2, -1 and 4, clipped to [-1, 1]
-    found = holdout.sums(V, y, [1 << 32, 0], -30)
+    actual = holdout.sums(V, y, [1 << 32, 0], -30)
     e = 8 * Fraction(3, 8) ** 2 - 1 + 1 + 1
     unit = Fraction(1, 1 << 40)
     truth = [e, Fraction(5, 8) + Fraction(1, 4) - 1, Fraction(25, 64) + Fraction(1, 16) + 1, 6]
-    assert [each * unit for each in found] == truth
+    assert [each * unit for each in actual] == truth
 
 
 @pytest.mark.parametrize("step", [None, -70])
@@ -85,22 +87,22 @@ def test_sums_are_exact_in_every_order(step):
     V[::7] = V[1::7][: len(V[::7])] * np.array([1, -1, 1, -1, 1, -1])
     weights = [int(w) for w in rng.integers(-(1 << 62), 1 << 62, 6)]
     y = rng.integers(-1, 2, 800) if step is None else rng.integers(-ONE, ONE + 1, 800)
-    found = holdout.sums(V, y, weights, step)
+    actual = holdout.sums(V, y, weights, step)
     for _ in range(2):
         order = rng.permutation(800)
-        assert holdout.sums(V[order], y[order], weights, step) == found
+        assert holdout.sums(V[order], y[order], weights, step) == actual
     one_by_one = np.sum(
         [holdout.sums(V[i : i + 1], y[i : i + 1], weights, step) for i in range(800)], axis=0
     )
-    assert one_by_one.tolist() == found
+    assert one_by_one.tolist() == actual
 
 
 def test_predictions_by_integers_are_those_by_fractions():
     rng = np.random.default_rng(3)
     V, step = rng.integers(-ONE, ONE, (50, 3)), -61
     weights = [int(w) for w in rng.integers(-(1 << 61), 1 << 61, 3)]
-    found = holdout.numbers(holdout.scores(V, weights), step)
-    for v, value in zip(V.tolist(), found, strict=True):
+    actual = holdout.numbers(holdout.scores(V, weights), step)
+    for v, value in zip(V.tolist(), actual, strict=True):
         exact = sum(a * b for a, b in zip(v, weights, strict=True)) * lattice.spacing(step)
         assert value == min(max(math.floor(exact), -ONE), ONE)
 
@@ -146,7 +148,7 @@ def test_any_bytes_as_rows_stay_within_the_sensitivity():
 
 
 def answers(records, epsilon):
-    """The law of a toy release: randomised response of whether most records are 1."""
+    """The law of a toy release: randomised response on whether most records are 1."""
     most = 2 * sum(records) > len(records)
     right = math.exp(epsilon) / (1 + math.exp(epsilon))
     return {True: right if most else 1 - right, False: 1 - right if most else right}
@@ -176,11 +178,13 @@ def divergence(p, q, epsilon):
 
 
 def test_exact_neighbours_pay_the_maximum():
-    """All data sets of 5 records, all replacements, all orders of the neighbour; noise on the integers."""
+    """Tests all data sets of 5 records, all replacements and all orders of the neighbour, with
+    noise on the integers.
+    """
     n, held, rr, scale = 5, 2, 0.8, 2
     sets = list(itertools.combinations(range(n), held))
     reach = range(-12 * scale, 12 * scale + 2)
-    # of the count alone, neighbours are one apart: exactly by its own law
+    # for the count alone, neighbours are one apart, and its own law is exact
     p, q = (np.array([math.exp(-((k - c) ** 2) / (2 * scale**2)) for k in reach]) for c in (0, 1))
     p, q = p / p.sum(), q / q.sum()
     for epsilon in (0.0, 0.8, 1.2):
@@ -194,10 +198,10 @@ def test_exact_neighbours_pay_the_maximum():
                 other = list(records)
                 other[i] = 1 - other[i]
                 for order in ((0, 1, 2, 3, 4), (4, 3, 2, 1, 0), (2, 0, 4, 1, 3)):
-                    found = law(other, sets, rr, scale, order)
-                    worst = max(worst, divergence(base, found, epsilon))
-                    found = law(other, sets[:1], rr, scale, order)
-                    fixed = max(fixed, divergence(whole, found, epsilon))
+                    actual = law(other, sets, rr, scale, order)
+                    worst = max(worst, divergence(base, actual, epsilon))
+                    actual = law(other, sets[:1], rr, scale, order)
+                    fixed = max(fixed, divergence(whole, actual, epsilon))
         assert worst <= most + 1e-12
         # with fixed positions, neighbours in another order change both parts, and the maximum is not enough
         assert fixed > most + 0.01
@@ -231,9 +235,9 @@ def test_a_package_costs_no_more_than_its_model(plan):
 
 
 def check_scale():
-    """A Gaussian's standard deviation for sqrt(8) at (1, 1e-6), and a little more for rounding."""
-    found = float(holdout.package(model(), 100).noise.deviation) / (math.sqrt(8) / 0.2367044)
-    assert 1 <= found * (1 + 1e-7) <= 1 + 1e-5
+    """The deviation is that of a Gaussian for sqrt(8) at (1, 1e-6), and a little more for rounding."""
+    actual = float(holdout.package(model(), 100).noise.deviation) / (math.sqrt(8) / 0.2367044)
+    assert 1 <= actual * (1 + 1e-7) <= 1 + 1e-5
 
 
 def test_a_replaced_record_changes_one_part():
@@ -241,7 +245,7 @@ def test_a_replaced_record_changes_one_part():
 
 
 def check_one_part():
-    """Under one key: the weights or the sums stay the same, to the last bit, also in another order."""
+    """Under one key, the weights or the sums stay the same to the last bit, also in another order."""
     plan = holdout.package(model(), 100)
     rng = np.random.default_rng(6)
     V, y = data(rng)
@@ -251,29 +255,29 @@ def check_one_part():
     for position, held in ((outside, False), (inside, True)):
         other, labels = V.copy(), y.copy()
         other[position], labels[position] = -other[position], -labels[position]
-        found = holdout.release(plan, other, labels, KEY)
-        assert (found.model.parts == base.model.parts) == held
+        release = holdout.release(plan, other, labels, KEY)
+        assert (release.model.parts == base.model.parts) == held
         # the rows that are not replaced, in another order inside both parts
         order = np.arange(1000)
         order[~out], order[out] = order[~out][::-1], order[out][::-1]
         again = holdout.release(plan, other[order], labels[order], KEY)
-        assert again.model.parts == found.model.parts and again.sums == found.sums
-        apart = math.dist(found.sums, base.sums) * float(plan.noise.spacing)
+        assert again.model.parts == release.model.parts and again.sums == release.sums
+        apart = math.dist(release.sums, base.sums) * float(plan.noise.spacing)
         if held:
             assert apart <= math.sqrt(8) * (1 + 1e-9)
 
 
 def test_releases_have_the_noise_that_is_paid_for(plan):
-    """Over keys, the sums minus their truth have the planned deviation, and no bias."""
+    """Over keys, the errors of the sums have the planned deviation and no bias."""
     rng = np.random.default_rng(7)
     V, y = data(rng)
     errors = []
     for k in range(60):
-        found = holdout.release(plan, V, y, key(k))
+        release = holdout.release(plan, V, y, key(k))
         out = holdout.held_out(1000, 100, key(k))
-        truth = holdout.sums(V[out], y[out], found.model.parts["weights"], None)
+        truth = holdout.sums(V[out], y[out], release.model.parts["weights"], None)
         spacing = float(plan.noise.spacing)
-        errors.append([a * spacing - b / 2**40 for a, b in zip(found.sums, truth, strict=True)])
+        errors.append([a * spacing - b / 2**40 for a, b in zip(release.sums, truth, strict=True)])
     errors = np.array(errors) / float(plan.noise.deviation)
     statistic = (errors**2).sum()
     assert chi2.isf(1 - 1e-4, errors.size) < statistic < chi2.isf(1e-4, errors.size)
@@ -281,15 +285,15 @@ def test_releases_have_the_noise_that_is_paid_for(plan):
 
 
 def check_measured(noise, contributions, truth, keys, count):
-    """The mean of what is said is the truth, and intervals contain it: at least 91 of 100 times."""
+    """Estimates are unbiased, and intervals contain the truth at least 91 of 100 times."""
     rng, inside, said = np.random.default_rng(8), 0, []
     for _ in range(keys):
         total = np.zeros(len(contributions(rng, 1)[0]))
         total = contributions(rng, count).sum(axis=0) / 2**40
         noisy = (total + rng.normal(0, float(noise.deviation), len(total))) / float(noise.spacing)
-        found = holdout.measured([int(each) for each in noisy], noise)
-        inside += found["low"] <= truth <= found["high"]
-        said.append(found["error"])
+        actual = holdout.measured([int(each) for each in noisy], noise)
+        inside += actual["low"] <= truth <= actual["high"]
+        said.append(actual["error"])
     assert inside >= 0.91 * keys
     assert np.mean(said) == pytest.approx(truth, rel=0.03)
 
@@ -312,16 +316,16 @@ def test_measured_errors_of_numbers():
 
     def contributions(rng, count):
         target = rng.uniform(-0.4, 0.4, count)
-        found = target + rng.normal(0, 0.12, count)
-        scores = (found * ONE).astype(np.int64).astype(object)
+        actual = target + rng.normal(0, 0.12, count)
+        scores = (actual * ONE).astype(np.int64).astype(object)
         return holdout.summands(scores, (target * ONE).astype(np.int64), 0)
 
     check_measured(package.noise, contributions, 0.12, 100, 4000)
     many = contributions(np.random.default_rng(9), 200_000).sum(axis=0) // 200
-    found = holdout.measured(
+    actual = holdout.measured(
         [int(each) for each in many], package.noise._replace(step=-40, scale=1)
     )
-    assert found["r2"] == pytest.approx(1 - 0.0144 / (0.64 / 12), abs=0.02)
+    assert actual["r2"] == pytest.approx(1 - 0.0144 / (0.64 / 12), abs=0.02)
     assert holdout.measured([0, 0, 0, 0], package.noise)["r2"] is None
 
 
@@ -337,7 +341,9 @@ LAWS = {
 @pytest.mark.parametrize("count", [100, 2000])
 @pytest.mark.parametrize("deviation", [0.0, 12.0])
 def test_intervals_hold_for_errors_of_any_law(law, count, deviation):
-    """At least 95 % less what 500 draws may miss, and less 1 % where few are at the cap."""
+    """They cover at least 95 % less the Monte Carlo error of 500 draws, and less 1 % where few
+    errors are at the cap.
+    """
     rng = np.random.default_rng(12)
     errors, least = LAWS[law]
     truth = np.minimum(errors(rng, 1 << 20) ** 2, 0.25).mean()
@@ -352,11 +358,11 @@ def test_intervals_hold_for_errors_of_any_law(law, count, deviation):
 
 
 def test_intervals_of_classes_are_those_of_wilson():
-    found = holdout.between(0.2, 1.0, 50, 0.0)
+    actual = holdout.between(0.2, 1.0, 50, 0.0)
     truth = binomtest(10, 50).proportion_ci(method="wilson")
-    assert found == pytest.approx((truth.low, truth.high), rel=1e-12)
+    assert actual == pytest.approx((truth.low, truth.high), rel=1e-12)
     noisy = holdout.between(0.2, 1.0, 50, 5.0)
-    assert noisy[0] < found[0] and noisy[1] > found[1]
+    assert noisy[0] < actual[0] and noisy[1] > actual[1]
     assert holdout.between(0.0, 0.25, 100, 0.0)[0] == 0 < holdout.between(0.0, 0.25, 100, 0.0)[1]
     assert holdout.between(0.1, 0.25, 1.0, 100.0) == (0.0, 0.25)
 
@@ -376,7 +382,7 @@ def test_a_fresh_key_gives_another_partition_and_other_noise(plan):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """One key; and what an epsilon means is not looked at here."""
+    """There is one key, and the meaning of an epsilon is not computed."""
     meant = meaning.meaning(Gaussian(1.0))
     monkeypatch.setattr(books, "new_key", lambda: KEY)
     monkeypatch.setattr(meaning, "meaning", lambda profile: meant)
@@ -406,9 +412,9 @@ def test_a_release_says_what_was_held_out(tmp_path, quick):
         lambda a, rng: "yes" if a + rng.normal() > 5 else "no",
         "gaussian_objective_perturbation",
     )
-    found = document["holdout"]
-    assert document["rows"] == 600 and document["training_rows"] == 450 and found["rows"] == 150
-    assert 0.0 <= found["low"] < 0.12 < found["high"] < 0.5 and 100 < found["records"] < 200
+    actual = document["holdout"]
+    assert document["rows"] == 600 and document["training_rows"] == 450 and actual["rows"] == 150
+    assert 0.0 <= actual["low"] < 0.12 < actual["high"] < 0.5 and 100 < actual["records"] < 200
     assert "150 rows, which the key chose, were not learnt from" in card.card(document)
     model = models.objective_perturbation(450, 2, 2.0, 1e-6)
     package = holdout.package(model, 150)

@@ -1,8 +1,9 @@
-"""How far the floats of `composed_delta` are from the profile that is proven: the margin of `models.SLACK`.
+"""The error of `composed_delta` in floats must stay within the margin of `models.SLACK`.
 
-The reference is written anew from the inequalities in `dp.privacy.gaussian_tilt`: Gaussian profiles in 40
-digits, and the expectation over a Gaussian release's loss and each removal by quadrature with many more
-nodes. Every choice of e1 gives a proven bound, so the reference may search for e1 as it likes.
+The reference follows the inequalities in `dp.privacy.gaussian_tilt` anew. It computes Gaussian
+profiles in 40 digits. The expectation over a Gaussian release's loss and each removal are
+quadratures with many more nodes. Every e1 gives a proven bound, so the reference may search for e1
+in its own way.
 """
 
 import math
@@ -85,16 +86,16 @@ class Reference:
     def either(self, e, of):
         """On all reals."""
         other = self.remove if of == self.add else self.add
-        found = np.empty_like(e)
-        found[e >= 0] = of(e[e >= 0])
-        found[e < 0] = -np.expm1(e[e < 0]) + np.exp(e[e < 0]) * other(-e[e < 0])
-        return found
+        result = np.empty_like(e)
+        result[e >= 0] = of(e[e >= 0])
+        result[e < 0] = -np.expm1(e[e < 0]) + np.exp(e[e < 0]) * other(-e[e < 0])
+        return result
 
     def replace(self, e):
-        """One e >= 0: the least of both intermediates over e1."""
+        """For one e >= 0: the smaller of both intermediate bounds, minimised over e1."""
 
         def at(e1):
-            found = np.ones_like(e1)
+            result = np.ones_like(e1)
             for of, then, allowed in (
                 (self.add, self.remove, e1 >= 0),
                 (self.remove, self.add, e1 <= 0),
@@ -102,18 +103,18 @@ class Reference:
                 if allowed.any():
                     a = e1[allowed]
                     b = self.either(a, of) + np.exp(a) * self.either(e - a, then)
-                    found[allowed] = np.minimum(found[allowed], b)
-            return found
+                    result[allowed] = np.minimum(result[allowed], b)
+            return result
 
         split = max(e / 2 - self.m**2 / 2, 0.0 if self.two else -math.inf)
         e1 = np.concatenate([[split, 0.0, e / 2], max(split, 0.0) + np.linspace(-0.5, 0.5, 31) * e])
         width = e / 30 if e else 1e-3
         for _ in range(3):
-            found = at(e1)
-            best = e1[found.argmin()]
+            result = at(e1)
+            best = e1[result.argmin()]
             e1 = np.concatenate([[best], best + np.linspace(-width, width, 9)])
             width /= 4
-        return min(found.min(), at(e1).min())
+        return min(result.min(), at(e1).min())
 
     def gaussian(self, e):
         m = 2 * self.m
@@ -164,14 +165,14 @@ PAID = [
 
 
 def check(loss, epsilon, m, r, mu):
-    found = gaussian_tilt.composed_delta(epsilon, m, mu, r, loss=loss)
+    result = gaussian_tilt.composed_delta(epsilon, m, mu, r, loss=loss)
     reference, joint, excess = Reference(m, r, loss).composed(epsilon, mu)
     # a tenth of the slack for what floats may lack
-    assert reference <= found * (1 + float(models.SLACK) / 10), (
-        found / reference - 1,
+    assert reference <= result * (1 + float(models.SLACK) / 10), (
+        result / reference - 1,
         excess / joint,
     )
-    return found / reference - 1, excess / joint
+    return result / reference - 1, excess / joint
 
 
 @pytest.mark.slow
@@ -184,7 +185,10 @@ def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_free(case):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", PAID, ids=str)
 def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_paid(case):
-    """Here `composed_delta` tries few e1, which gives up to 40 times the reference, but never less."""
+    """Here `composed_delta` tries few e1.
+
+    The result is up to 40 times the reference, but never less.
+    """
     more, excess = check(*case)
     assert -1e-7 < more < 40 and (excess > 1 or more < 1e-6)
 
@@ -192,7 +196,7 @@ def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_paid(case):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0, 20.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-12])
 def test_gaussian_profiles_are_right_to_much_less_than_the_slack(epsilon, delta):
-    """The closed form that is all of delta for plain releases by rule, in 40 digits."""
+    """For plain releases by rule, delta is this closed form. It is compared in 40 digits."""
     for make in (models.objective_perturbation, models.output_perturbation_gaussian):
         lam = {"lam": 0.01} if make is models.output_perturbation_gaussian else {}
         plan = make(10_000, 5, epsilon, delta, **lam)

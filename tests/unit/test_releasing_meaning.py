@@ -1,4 +1,4 @@
-"""What a guarantee means, against trade-off functions in closed form and attacks that reach them."""
+"""What a guarantee means agrees with trade-off functions in closed form, and attacks reach them."""
 
 import math
 
@@ -25,12 +25,15 @@ def test_a_gaussian_release(mu, false):
 def test_randomised_response(epsilon, false):
     """The best attack accuses on the answer "x", and on the other one as often as it may."""
     truth = min(math.exp(epsilon) * false, 1 - math.exp(-epsilon) * (1 - false))
-    found = meaning.power(approximate(epsilon), false)
-    assert truth - 1e-12 <= found <= truth * (1 + 1e-4) + 1e-12
+    actual = meaning.power(approximate(epsilon), false)
+    assert truth - 1e-12 <= actual <= truth * (1 + 1e-4) + 1e-12
 
 
 def test_a_failure_that_tells_all():
-    """With probability 0.02 the row is told, and otherwise nothing, on which one may accuse by chance."""
+    """The row is revealed with probability 0.02.
+
+    Otherwise nothing is, and an attacker may still accuse at random.
+    """
     nothing = Curve(lambda e: np.maximum(0.02, 1 - 0.98 * np.exp(e)))
     assert meaning.power(nothing, 0.01) == pytest.approx(0.02 + 0.01, rel=1e-4)
     assert meaning.power(Gaussian(0.0), 0.05) == pytest.approx(0.05, rel=1e-4)
@@ -49,10 +52,10 @@ def test_a_posterior_is_the_share_of_accused_that_are_x():
     mu, prior, count = 1.5, 0.2, 400_000
     is_x = rng.random(count) < prior
     accused = rng.standard_normal(count) + mu * is_x > norm.isf(0.05)
-    found = meaning.meaning(Gaussian(mu), prior)
-    assert is_x[accused].mean() == pytest.approx(found.posterior[1], abs=0.01)
-    assert found.posterior[0] > found.posterior[1] > prior
-    assert found.right >= 1 - prior
+    actual = meaning.meaning(Gaussian(mu), prior)
+    assert is_x[accused].mean() == pytest.approx(actual.posterior[1], abs=0.01)
+    assert actual.posterior[0] > actual.posterior[1] > prior
+    assert actual.right >= 1 - prior
 
 
 def test_the_profile_says_less_than_its_epsilon_alone():
@@ -64,14 +67,16 @@ def test_the_profile_says_less_than_its_epsilon_alone():
 
 
 def test_a_plan_for_a_model():
-    """Between its statistics' Gaussian release alone and its (epsilon, delta) alone."""
+    """The power is between that of the statistics' Gaussian release alone and that of (epsilon,
+    delta) alone.
+    """
     plan = models.noise_aware_logistic(2000, 4, 1.0, 1e-6)
     beside = math.hypot(*(float(noise.mu) for noise in plan.noises.values()))
     tilt = float(plan.tilt.noise.mu)
     profile = plan.guarantee().profile
-    found = meaning.power(profile, 0.05)
+    actual = meaning.power(profile, 0.05)
     least = max(meaning.power(Gaussian(mu), 0.05) for mu in (beside, tilt))
-    assert least < found < meaning.power(approximate(1.0, 1e-6), 0.05)
+    assert least < actual < meaning.power(approximate(1.0, 1e-6), 0.05)
 
 
 def test_sentences_say_the_numbers():
@@ -82,9 +87,9 @@ def test_sentences_say_the_numbers():
 
 
 def test_what_is_said_is_a_bound():
-    """Rounded up, and not to the nearest: 1.834 % is not at most 1.8 %."""
-    found = meaning.Meaning(0.5, (0.01, 0.05), (0.01834, 0.25), (0.6472, 0.8333), 0.50001)
-    first, second, third = found.sentences()
+    """Numbers are rounded up, and not to the nearest: 1.834 % is not at most 1.8 %."""
+    actual = meaning.Meaning(0.5, (0.01, 0.05), (0.01834, 0.25), (0.6472, 0.8333), 0.50001)
+    first, second, third = actual.sentences()
     assert "at most 1.9% of" in first and "raises it to 64.8% at most" in first
     assert "at most 25.0% of" in second and "raises it to 83.4% at most" in second
     assert "at most 50.1% of" in third

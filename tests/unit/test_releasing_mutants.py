@@ -1,4 +1,4 @@
-"""Faults that would break the guarantee, put into the code one at a time, are found by checks of tests."""
+"""The checks of other tests find faults that would break the guarantee, put into the code one at a time."""
 
 import inspect
 from types import FunctionType
@@ -26,7 +26,7 @@ def check_law():
     found_in_draws.test_gaussian_draws_have_their_exact_probabilities("4")
 
 
-# Name -> module, its text, what takes the text's place, the check that must fail then.
+# Name -> module, a text in it, the replacement, the check that must then fail.
 MUTANTS = {
     "sensitivity of the point halved": (
         *(tilt, "(2 * Fraction(tolerance) + rounding)", "(Fraction(tolerance) + rounding / 2)"),
@@ -115,7 +115,7 @@ MUTANTS = {
 
 
 def patched(module, old, new, patch):
-    """The module's functions and classes' methods with `new` in the place of the only `old`."""
+    """The module's functions and methods after replacing the only `old` by `new`."""
     source = inspect.getsource(module)
     assert source.count(old) == 1, f"{old!r} is {source.count(old)} times in {module.__name__}"
     namespace = dict(vars(module))

@@ -1,4 +1,7 @@
-"""Records as rows of integers: total, one line at a time, and of bounded norm exactly."""
+"""Records become rows of integers.
+
+This works for every line, one at a time, with an exact bound on the norm.
+"""
 
 import math
 import subprocess
@@ -83,7 +86,7 @@ def test_rows_by_hand():
 @example(line=b"1e-999999999999999999999,yes,x,1,1")
 @example(line=b'30,yes,"a\x85b\x0c",5,1\r')
 def test_any_bytes_in_a_line_change_that_row_alone(schema, where, line):
-    """And every row's norm is at most 2^20, exactly; and nothing raises or warns."""
+    """Every row's norm is also at most 2^20, exactly, and nothing raises or warns."""
     before, y = parse(schema, LINES)
     changed = [*LINES[:where], line, *LINES[where + 1 :]]
     data = b"header\n" + b"\n".join(changed) + b"\n"
@@ -107,7 +110,7 @@ def test_any_bytes_in_a_line_change_that_row_alone(schema, where, line):
         b"1_000|inf|infinity|nan|NaN|0x1f|\xd9\xa3|\xef\xbc\x91\xef\xbc\x92||.|1,5|1e|e5|1e+|+|- 5|1 000|"
         b"1\x0c|\x851|1d5|" + b"1" * 201
     ).split(b"|"),
-)  # Arabic and fullwidth digits are among them
+)  # some are Arabic and fullwidth digits
 def test_what_is_no_number_makes_the_row_zero(cell):
     V, y = parse(SCHEMA, [cell + b",no,,5,1", b"5,no,," + cell + b",1"])
     assert not V.any() and not y.any()
@@ -122,7 +125,7 @@ def test_what_is_no_number_makes_the_row_zero(cell):
 )
 def test_records_that_do_not_fit_are_zero(line):
     V, y = parse(SCHEMA, [line])
-    assert not V.any() and not y.any()  # the constant and the label, too
+    assert not V.any() and not y.any()  # also the constant and the label
 
 
 def test_a_longest_line_is_public():
@@ -137,7 +140,7 @@ def test_a_longest_line_is_public():
 
 
 def test_a_quoted_cell_takes_no_memory_beside_its_own():
-    """Where every letter of a cell was remembered, a megabyte took 130."""
+    """A reader that remembered every letter took 130 MB for a cell of 1 MB."""
     code = (
         "import resource\nfrom dp.releasing import rows\n"
         "line = b'5,\"' + b'a' * (1 << 22) + b'\"\"' * (1 << 22) + b'\",1'\n"
@@ -237,10 +240,10 @@ def check_norms():
             V[1] = -size
             V[2, 1:] = 0
             V[3] = [ONE, 1, *[0] * d][:d]  # longer than allowed by a relative 5e-13
-            found = rows.shortened(V)
-            squares = norms(found)
+            actual = rows.shortened(V)
+            squares = norms(actual)
             assert max(squares) <= 4**20
-            for before, row, after in zip(V, found, squares, strict=True):
+            for before, row, after in zip(V, actual, squares, strict=True):
                 exact = sum(int(v) ** 2 for v in before)
                 if exact <= 4**20:
                     assert (row == before).all()

@@ -1,4 +1,6 @@
-"""A published model in use: predictions for new rows, and estimators with scikit-learn's conventions."""
+"""Tests the use of a published model: predictions for new rows, and estimators with scikit-learn's
+conventions.
+"""
 
 import csv
 import io
@@ -36,7 +38,7 @@ REQUEST = {"unit": "one row is one patient", "delta": 1e-5, "premise": CHOSEN_WI
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
-    """A plan is public, and is made once; what it means is not looked at here."""
+    """A plan is public, so it is made once. What it means is not computed here."""
     made, whole = {}, Request.plan
     meant = meaning.meaning(Gaussian(1.0))
 
@@ -117,13 +119,13 @@ def by_hand(model, X):
 
 def test_a_loaded_classifier_predicts_from_raw_frames(classifier):
     model, (X, _) = PrivateClassifier.load(classifier), frame(50, 2)
-    found = model.decision_function(X)
-    assert found == pytest.approx(by_hand(model, X), abs=1e-4)
+    actual = model.decision_function(X)
+    assert actual == pytest.approx(by_hand(model, X), abs=1e-4)
     assert list(model.classes_) == ["no", "yes"]
     second = model.predict_proba(X)[:, 1]
-    assert second == pytest.approx(1 / (1 + np.exp(-found)))
+    assert second == pytest.approx(1 / (1 + np.exp(-actual)))
     assert model.predict_proba(X).sum(axis=1) == pytest.approx(1)
-    assert (model.predict(X) == np.where(found > 0, "yes", "no")).all()
+    assert (model.predict(X) == np.where(actual > 0, "yes", "no")).all()
     assert list(model.feature_names_in_) == ["ward", "visits", "age"]
     assert list(model.coefficient_names_) == [
         "ward=other, or none",
@@ -136,7 +138,7 @@ def test_a_loaded_classifier_predicts_from_raw_frames(classifier):
     assert (guarantee["epsilon"], guarantee["delta"]) == (8, 1e-5)
     assert guarantee["adjacency"] == "replace-one" and guarantee["premises"]
     shuffled = X[["age", "ward", "visits"]].assign(more=1)
-    assert (model.decision_function(shuffled) == found).all()
+    assert (model.decision_function(shuffled) == actual).all()
 
 
 def test_a_loaded_regressor_predicts_in_own_units(regressor):
@@ -273,15 +275,15 @@ def test_predictions_of_a_file(classifier, regressor, tmp_path):
     done = predict(classifier, new, tmp_path / "p.csv")
     assert done.returncode == 0 and done.stdout.startswith("2 rows have no prediction")
     model = PrivateClassifier.load(classifier)
-    found = list(csv.DictReader(io.StringIO((tmp_path / "p.csv").read_text())))
-    assert [row["prediction"] for row in found[:30]] == model.predict(X).tolist()
-    second = [float(row["probability"]) for row in found[:30]]
+    results = list(csv.DictReader(io.StringIO((tmp_path / "p.csv").read_text())))
+    assert [row["prediction"] for row in results[:30]] == model.predict(X).tolist()
+    second = [float(row["probability"]) for row in results[:30]]
     assert second == pytest.approx(model.predict_proba(X)[:, 1], rel=1e-8)
-    assert [row["prediction"] == "" for row in found[30:]] == [True, True, False]
+    assert [row["prediction"] == "" for row in results[30:]] == [True, True, False]
     done = predict(regressor, new, tmp_path / "p.csv")
     assert done.returncode == 0
-    found = list(csv.DictReader(io.StringIO((tmp_path / "p.csv").read_text())))
-    numbers = [float(row["prediction"]) for row in found[:30]]
+    results = list(csv.DictReader(io.StringIO((tmp_path / "p.csv").read_text())))
+    numbers = [float(row["prediction"]) for row in results[:30]]
     assert numbers == pytest.approx(PrivateRegressor.load(regressor).predict(X), rel=1e-8)
 
 
@@ -342,7 +344,9 @@ def test_a_name_is_spent_once(tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 @pytest.mark.parametrize("n", [N, N // 2])
 def test_what_fits_again_and_again_spends_nothing(tmp_path, n):
-    """Nor where a fold has the stated number of rows, or a name of its own, or a bootstrap has all."""
+    """This holds for folds with the stated number of rows or with their own names, and for
+    bootstraps of all rows.
+    """
     X, y = frame()
     one = estimator(tmp_path, n_rows=n)
     for search in (
@@ -419,8 +423,8 @@ def test_labels_of_the_same_meaning_are_read(tmp_path, target, labels, monkeypat
         estimator(tmp_path, target=target).fit(X, np.array(labels)[(y == "yes").astype(int)])
     ((request, data),) = seen
     schema = rows.from_facts(request.schema)
-    found = schema.rows(rows.split_lines(data, header=False), N)[1]
-    assert (found == np.where(y == "yes", 1, -1)).all()
+    actual = schema.rows(rows.split_lines(data, header=False), N)[1]
+    assert (actual == np.where(y == "yes", 1, -1)).all()
 
 
 def test_a_frame_is_the_file_that_it_came_from(tmp_path):
@@ -522,12 +526,17 @@ FAILS = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", FAILS)
 def test_checks_of_scikit_learn(kind, monkeypatch):
-    """With one key for all: otherwise two fits never agree, because each is a release of its own."""
+    """All fits share one key.
+
+    Otherwise two fits never agree, because each is a separate release.
+    """
     monkeypatch.setattr(books, "new_key", lambda: bytes(32))
-    found = check_estimator(kind(), expected_failed_checks=FAILS[kind], on_fail=None)
-    failed = {each["check_name"]: each["exception"] for each in found if each["status"] == "failed"}
+    actual = check_estimator(kind(), expected_failed_checks=FAILS[kind], on_fail=None)
+    failed = {
+        each["check_name"]: each["exception"] for each in actual if each["status"] == "failed"
+    }
     assert not failed
-    assert {each["check_name"] for each in found if each["status"] == "xfail"} == set(FAILS[kind])
-    skipped = {each["check_name"] for each in found if each["status"] == "skipped"}
+    assert {each["check_name"] for each in actual if each["status"] == "xfail"} == set(FAILS[kind])
+    skipped = {each["check_name"] for each in actual if each["status"] == "skipped"}
     assert skipped <= {"check_pipeline_consistency", "check_array_api_input"}
-    assert sum(each["status"] == "passed" for each in found) > 40
+    assert sum(each["status"] == "passed" for each in actual) > 40

@@ -1,4 +1,4 @@
-"""Minimisers of residual losses, for targets that are numbers, against independent solvers."""
+"""Minimisers of residual losses, for targets that are numbers, agree with independent solvers."""
 
 import numpy as np
 import pytest
@@ -114,7 +114,10 @@ def test_labels_are_targets_as_well(loss, restarts):
 
 @pytest.mark.parametrize("loss", ["log_cosh", "huber_residual"])
 def test_failed_steps_do_not_end_the_cheap_ones(loss):
-    """Wide rows whose residuals start beyond the bend: no pass with Hessians, and about 13 in all."""
+    """Residuals of wide rows start beyond the bend.
+
+    The fit needs no pass with Hessians, and about 13 passes in all.
+    """
     rng = np.random.default_rng(2)
     X = (rng.standard_normal((3000, 60)) + 2) * np.arange(1, 61) ** -0.75
     X /= np.linalg.norm(X, axis=1, keepdims=True)

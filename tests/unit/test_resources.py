@@ -1,4 +1,4 @@
-"""What rules ask of a scheduler: more for large data."""
+"""Rules request more resources for large data."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""lambda, steps and delta by rule: what a configuration says, and what jobs and results make of it."""
+"""lambda, steps and delta by rule: tests the configuration, and what jobs and results do with it."""
 
 import math
 
@@ -39,44 +39,44 @@ def resolved(**method):
 def test_delta_by_rule():
     assert rule_delta(50) == rule_delta(99_999) == 1e-6
     assert rule_delta(400_000) == 1 / 4_000_000
-    found = resolved(**{"lambda": "rule"})
-    assert found.delta("gaussian_objective_perturbation", 10**6) == 1e-7
-    found = resolved(delta="squared", **{"lambda": "rule"})
-    assert found.delta("gaussian_objective_perturbation", 400) == 1 / 160_000
-    found = resolved(delta=1e-4, **{"lambda": "rule"})
-    assert found.delta("gaussian_objective_perturbation", 10**6) == 1e-4
+    actual = resolved(**{"lambda": "rule"})
+    assert actual.delta("gaussian_objective_perturbation", 10**6) == 1e-7
+    actual = resolved(delta="squared", **{"lambda": "rule"})
+    assert actual.delta("gaussian_objective_perturbation", 400) == 1 / 160_000
+    actual = resolved(delta=1e-4, **{"lambda": "rule"})
+    assert actual.delta("gaussian_objective_perturbation", 10**6) == 1e-4
 
 
 def test_every_kind_of_lambda_is_read_from_its_own_text(tmp_path):
     file = str(tmp_path / "chosen.json")
     write_json(file, {"lambda": 0.5, "options": {"batch": 7}, "private_rows": True})
     kinds = [lambdas.Stated(0.25), lambdas.Chosen(file), lambdas.ByRule(), lambdas.Selected()]
-    assert [lambdas.parse(each.text) for each in kinds] == kinds
-    assert [each.file for each in kinds] == [None, file, None, None]
-    found = [each.settings(lambda options: len(options) + 0.125) for each in kinds]
-    assert found == [(0.25, {}), (0.5, {"batch": 7}), (0.125, {}), (None, {})]
+    assert [lambdas.parse(kind.text) for kind in kinds] == kinds
+    assert [kind.file for kind in kinds] == [None, file, None, None]
+    results = [kind.settings(lambda options: len(options) + 0.125) for kind in kinds]
+    assert results == [(0.25, {}), (0.5, {"batch": 7}), (0.125, {}), (None, {})]
     assert "not paid for" in kinds[1].origin()
     write_json(file, {"lambda": None, "options": {"batch": 7}, "private_rows": True})
     assert kinds[1].settings(lambda options: len(options) + 0.125) == (1.125, {"batch": 7})
 
 
 def test_a_rule_takes_public_numbers_and_reaches_the_guarantee(tmp_path, monkeypatch):
-    found = resolved(**{"lambda": "rule", "options": {"adjacency": "add-remove", "radius": 10}})
+    actual = resolved(**{"lambda": "rule", "options": {"adjacency": "add-remove", "radius": 10}})
     monkeypatch.chdir(tmp_path)
     label = "gaussian_objective_perturbation"
     write_json(data_path("cm08_separable", "json"), META | {"private_rows": []})
     cell = Cell("cm08_separable", label, N, EPSILON)
-    lam, options, stated = Guarantees(found).of(cell)
+    lam, options, stated = Guarantees(actual).of(cell)
     expected = gaussian_tilt.rule_lambda(
         N, D, EPSILON, 1e-6, 1.5, adjacency="add-remove", output=0.03, radius=10
     )
     assert lam == pytest.approx(expected) and options["radius"] == 10
     assert (stated.epsilon, stated.delta, stated.adjacency) == (EPSILON, 1e-6, "add-remove")
-    assert found.fit_path(cell) is None  # it would differ between epsilons
+    assert actual.fit_path(cell) is None  # it would differ between epsilons
 
 
 def test_rules_look_at_no_row():
-    """A rule gets the numbers of rows and columns and the public facts, but nothing else of the data."""
+    """A rule gets the numbers of rows and columns and public facts, and nothing else of the data."""
     seen = {}
 
     class Rule:
@@ -112,7 +112,7 @@ def test_mechanisms_without_a_rule_say_so():
 
 
 def test_steps_by_rule_are_those_that_are_stated():
-    """They have the same noise and number of steps, at the loss' own smoothness."""
+    """Both have the same noise and number of steps, at the loss's own smoothness."""
     dp_gd = MECHANISMS["dp_gd"]
     settings = {"epsilon": EPSILON, "delta": 1e-6, "bound": 1.5}
     p = dp_gd.parameters(N, D, steps="rule", **settings)

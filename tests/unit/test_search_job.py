@@ -1,4 +1,4 @@
-"""The job that searches settings: simulations that are computed together are those computed one by one."""
+"""The job that searches settings computes simulations together as it would one by one."""
 
 import csv
 import json
@@ -38,9 +38,9 @@ def test_errors_are_those_of_single_releases(mechanism, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", argv)
     search.main()
     with (tmp_path / "out.csv").open(newline="") as handle:
-        found = list(csv.DictReader(handle))
-    assert len(found) == 4
-    for row in found:
+        results = list(csv.DictReader(handle))
+    assert len(results) == 4
+    for row in results:
         option = "rate" if lasso else "batch"
         options = {option: float(row[option]) if lasso else int(row[option])}
         errors = []

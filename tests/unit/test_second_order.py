@@ -1,4 +1,4 @@
-"""Preconditioned gradient descent and private Newton: what they pay for, and where they lead."""
+"""Preconditioned gradient descent and private Newton: what they pay for, and to what they converge."""
 
 import math
 
@@ -26,7 +26,7 @@ def rows(n=400, d=3, classes=None):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 3)])
 def test_preconditioned_parts_compose_to_mu(adjacency, loss, classes):
-    """Each part's sensitivity over its noise, from the largest movement found among many records."""
+    """Each part's sensitivity is the largest movement among many records, and is divided by its noise."""
     n, bound, mechanism = 50, 2.0, MECHANISMS["preconditioned_gd"]
     given = {"epsilon": 1.0, "delta": 1e-6, "bound": bound, "adjacency": adjacency, "loss": loss}
     given |= {"classes": classes, "share": 0.4, "iterations": 7}
@@ -46,8 +46,8 @@ def test_preconditioned_parts_compose_to_mu(adjacency, loss, classes):
 def test_newtons_parts_compose_to_mu(adjacency):
     n, bound, steps = 50, 2.0, 6
     mechanism = MECHANISMS["dp_newton"]
-    given = {"epsilon": 1.0, "delta": 1e-6, "bound": bound, "adjacency": adjacency}
-    p = mechanism.parameters(n, 3, **given, iterations=steps)
+    arguments = {"epsilon": 1.0, "delta": 1e-6, "bound": bound, "adjacency": adjacency}
+    p = mechanism.parameters(n, 3, **arguments, iterations=steps)
     gradient, trace, direction = mechanism._scales(n, p)
     parts = 2 if adjacency == "replace-one" else 1
     each = (parts * bound / n / gradient) ** 2 + (bound**2 / 4 / n / trace) ** 2 + direction**2
@@ -57,12 +57,14 @@ def test_newtons_parts_compose_to_mu(adjacency):
 def test_newton_does_not_depend_on_the_unit_of_rows():
     """With rows of twice the norm and twice the bound, the same draws give half the weights."""
     X, y = rows()
-    given = {"epsilon": 1.0, "delta": 1e-6, "restarts": 3}
-    found = [
-        MECHANISMS["dp_newton"].release(unit * X, y, bound=unit, rng=generator(5), **given).weights
+    arguments = {"epsilon": 1.0, "delta": 1e-6, "restarts": 3}
+    results = [
+        MECHANISMS["dp_newton"]
+        .release(unit * X, y, bound=unit, rng=generator(5), **arguments)
+        .weights
         for unit in (1.0, 2.0)
     ]
-    np.testing.assert_allclose(found[0], 2 * found[1], rtol=1e-6)
+    np.testing.assert_allclose(results[0], 2 * results[1], rtol=1e-6)
 
 
 def test_newtons_ridge_is_the_sources_and_bounds_the_noise_on_a_direction():
@@ -73,7 +75,7 @@ def test_newtons_ridge_is_the_sources_and_bounds_the_noise_on_a_direction():
         p = mechanism.parameters(n, 5, epsilon=0.5, delta=1e-6, bound=bound)
         _, deviation, mu = mechanism._scales(n, p)
         traces = np.array([-5.0, 0.0, 0.5, 1.0]) * deviation
-        # The published floor is 0: then noise on a direction may be five times as long as the direction.
+        # With the published floor of 0, noise may be five times as long as the direction.
         for least, most in ((deviation, 0.28), (0.0, math.inf)):
             ridge = mechanism._ridge(n, p, traces, least, mu)
             taken = np.maximum(traces, least) / bound**2
@@ -84,7 +86,7 @@ def test_newtons_ridge_is_the_sources_and_bounds_the_noise_on_a_direction():
 
 
 def test_neighbours_directions_differ_by_what_their_noise_covers():
-    """Random neighbours at random weights, from the definitions."""
+    """The reference is computed from the definitions, for random neighbours at random weights."""
     from dp.privacy.sensitivities import newton_direction
 
     rng, n, ridge, largest = generator(7), 5, 0.05, 0.0
@@ -125,23 +127,25 @@ def test_the_upper_bound_is_above_the_loss_and_touches_it():
 def test_without_much_noise_they_find_the_minimiser(name, options):
     X, y = rows()
     expected = minimise(X, y, 0.05)[0]
-    given = {"epsilon": 1e9, "delta": 1e-5, "lam": 0.05} | options
-    release = MECHANISMS[name].release(X, y, restarts=3, rng=generator(1), **given)
+    arguments = {"epsilon": 1e9, "delta": 1e-5, "lam": 0.05} | options
+    release = MECHANISMS[name].release(X, y, restarts=3, rng=generator(1), **arguments)
     np.testing.assert_allclose(release.weights, np.repeat(expected, 3, axis=0), atol=2e-3)
 
 
 def test_preconditioned_softmax_of_two_classes_is_logistic():
     X, y = rows()
-    given = {"epsilon": 1e9, "delta": 1e-5, "iterations": 300}
+    arguments = {"epsilon": 1e9, "delta": 1e-5, "iterations": 300}
     release = MECHANISMS["preconditioned_gd"].release
-    softmax = release(X, (y + 1) // 2, loss="softmax", classes=2, rng=generator(1), **given).weights
-    logistic = release(X, y, rng=generator(1), **given).weights
+    softmax = release(
+        X, (y + 1) // 2, loss="softmax", classes=2, rng=generator(1), **arguments
+    ).weights
+    logistic = release(X, y, rng=generator(1), **arguments).weights
     np.testing.assert_allclose(softmax[0, :, 1] - softmax[0, :, 0], logistic[0], atol=5e-3)
 
 
 @pytest.mark.parametrize(("n", "steps"), [(1000, 5), (10_000, 10)])
 def test_steps_by_rule(n, steps):
-    """n mu/sqrt(d) is 118 in one case and 1184 in the other."""
+    """The cases have n mu/sqrt(d) = 118 and 1184."""
     mechanism = MECHANISMS["preconditioned_gd"]
     p = mechanism.parameters(n, 4, epsilon=1.0, delta=1e-6)
     assert mechanism._scales(n, 4, p)[0] == steps
@@ -152,8 +156,8 @@ def test_noisy_inverses_are_definite_and_isotropic():
     np.testing.assert_allclose(
         inverse(noisy(A, 0.0, 2, generator(1)), 0.5)[1], np.diag([1 / 3.5, 1 / 1.5, 2.0])
     )
-    found = np.linalg.inv(inverse(noisy(A + 9 * np.eye(3), 0.1, 20_000, generator(1)), 0.5))
-    noise = found - A - 9.5 * np.eye(3)
+    actual = np.linalg.inv(inverse(noisy(A + 9 * np.eye(3), 0.1, 20_000, generator(1)), 0.5))
+    noise = actual - A - 9.5 * np.eye(3)
     assert noise[:, 0, 0].std() == pytest.approx(0.1, rel=0.03)
     assert noise[:, 0, 1].std() == pytest.approx(0.1 / math.sqrt(2), rel=0.03)
     wild = inverse(noisy(A, 5.0, 500, generator(1)), 0.5)
@@ -163,7 +167,10 @@ def test_noisy_inverses_are_definite_and_isotropic():
 
 @pytest.mark.parametrize("name", ["preconditioned_gd", "dp_newton"])
 def test_overflow_of_one_records_margin_moves_no_more_than_its_share(name):
-    """Infinite products of both signs sum to no number. Without a bound, every weight would be that."""
+    """Infinite products of both signs add up to NaN.
+
+    Without a bound, every weight would become NaN.
+    """
     from dp.descents import full_batch
     from dp.mechanisms.second_order import gradient_norm
 

@@ -1,4 +1,4 @@
-"""Private selection against brute force on small discrete mechanisms, computed exactly."""
+"""Private selection agrees with exact brute force on small discrete mechanisms."""
 
 import math
 
@@ -38,7 +38,7 @@ def generating(law, mean, z):
 
 
 def best_of(p, law, mean):
-    """The distribution of the best of K draws (points in increasing order), and of no draw."""
+    """The law of the best of K draws, over points in increasing order, and of no draw."""
     F = generating(law, mean, np.concatenate([[0.0], np.minimum(np.cumsum(p), 1.0)]))
     return np.append(np.diff(F), F[0])
 
@@ -64,7 +64,7 @@ def selection_delta(profile, law, mean, epsilon):
 
 @pytest.mark.parametrize(("law", "mean"), CASES)
 def test_brute_force(law, mean):
-    """delta of the selected release, summed exactly, is within the profile bound in both directions."""
+    """The exact delta of the selected release is within the profile bound in both directions."""
     closest = 0.0
     for p, q in pairs():
         profile = profile_of(p, q)
@@ -87,8 +87,8 @@ def test_the_laws_are_those_drawn(law, mean):
     assert runs.mean() == pytest.approx(mean, abs=5 * runs.std() / 200)
     for z in (0.7, 0.9):
         values = z**runs
-        found = generating(law, mean, z)
-        assert found == pytest.approx(values.mean(), abs=5 * values.std() / 200 + 1e-12)
+        actual = generating(law, mean, z)
+        assert actual == pytest.approx(values.mean(), abs=5 * values.std() / 200 + 1e-12)
     step = 1e-6
     slope = (1 - generating(law, mean, 1 - step)) / step
     assert slope == pytest.approx(mean, rel=1e-3)
@@ -102,20 +102,20 @@ def test_best_of_k_by_simulation():
     p = np.array([0.5, 0.3, 0.2])
     law, mean = "geometric", 3.0
     exact = best_of(p, law, mean)
-    found = np.zeros(3)
+    counts = np.zeros(3)
     for _ in range(20_000):
-        found[rng.choice(3, size=selection.draw(law, mean, rng), p=p).max()] += 1
-    assert found / 20_000 == pytest.approx(exact[:3], abs=0.015)
+        counts[rng.choice(3, size=selection.draw(law, mean, rng), p=p).max()] += 1
+    assert counts / 20_000 == pytest.approx(exact[:3], abs=0.015)
 
 
 def test_an_exact_score_on_private_rows_is_not_covered():
-    """A base that ignores the data is 0-DP. If an exact private score orders it, it gives a point away."""
+    """A base that ignores the data is 0-DP, but an exact private score reveals a point."""
     points, law, mean = 50, "logarithmic", 500.0
     p = np.full(points, 1 / points)
     base = profile_of(p, p)
     assert selection_delta(base, law, mean, 0.01) == 0
     last_best = best_of(p, law, mean)
-    first_best = np.append(last_best[:points][::-1], last_best[-1])  # the other data set's
+    first_best = np.append(last_best[:points][::-1], last_best[-1])  # the other data's
     assert hockey_stick(last_best, first_best, 1.0) > 0.2
 
 
@@ -123,9 +123,9 @@ def test_event_bounds_agree_between_forms():
     z = np.geomspace(1e-9, 1, 40)
     curve = Curve(lambda e: gaussian_profile(0.4, e))
     exact = selection.event_bounds(Gaussian(0.4))(z)
-    found = selection.event_bounds(curve)(z)
-    assert (found >= exact * (1 - 1e-9)).all()
-    assert found == pytest.approx(exact, rel=1e-3)
+    actual = selection.event_bounds(curve)(z)
+    assert (actual >= exact * (1 - 1e-9)).all()
+    assert actual == pytest.approx(exact, rel=1e-3)
     for g in (0.3, 0.02):
         assert selection.largest_ratio(curve, g) == pytest.approx(
             selection.largest_ratio(Gaussian(0.4), g), rel=1e-3
@@ -157,8 +157,8 @@ def test_the_better_of_both_bounds_and_its_inverse(law):
     mu = selection.base_mu(law, 5.0, 1.0, 1e-6)
     total = selection.selection_epsilon(Gaussian(mu), law, 5.0, 1e-6)
     assert total <= 1 and total == pytest.approx(1, rel=1e-6)
-    found = selection.profile_epsilon(profile, law, 5.0, 1e-6)
-    assert selection_delta(profile, law, 5.0, found) == pytest.approx(1e-6, rel=1e-6)
+    actual = selection.profile_epsilon(profile, law, 5.0, 1e-6)
+    assert selection_delta(profile, law, 5.0, actual) == pytest.approx(1e-6, rel=1e-6)
 
 
 def test_refusals():
@@ -170,7 +170,7 @@ def test_refusals():
 
 @pytest.mark.parametrize(("law", "mean"), CASES)
 def test_what_an_exact_score_costs(law, mean):
-    """Each data set has its own order, here random and reversed, and the bound still holds."""
+    """The bound holds although each data set has its own order, here random and reversed."""
     rng = np.random.default_rng(4)
     cost, closest = selection.cost_of_exact_score(law, mean), 0.0
     for p, q in pairs():
@@ -188,12 +188,14 @@ def test_what_an_exact_score_costs(law, mean):
 
 @pytest.mark.parametrize(("mu", "mean"), [(0.3, 3), (5, 1e6), (14, 1e9), (8, 1e18), (0.5, 1e20)])
 def test_the_largest_ratio_is_found_at_any_probability(mu, mean):
-    """Against a grid of 400,000 points down to 1e-299: it may lie far below 1e-15."""
+    """It agrees with a grid of 400,000 points down to 1e-299, since the probability may be far
+    below 1e-15.
+    """
     from scipy.special import ndtr, ndtri
 
     g = selection.parameter("logarithmic", mean)
     z = np.exp(-np.geomspace(1e-6, 688, 400_001))
     expected = ((g + (1 - g) * ndtr(ndtri(z) + mu)) / (g + (1 - g) * z)).max()
-    found = selection.largest_ratio(Gaussian(mu), g)
-    assert found >= expected * (1 - 1e-12)
-    assert found == pytest.approx(expected, rel=1e-6)
+    actual = selection.largest_ratio(Gaussian(mu), g)
+    assert actual >= expected * (1 - 1e-12)
+    assert actual == pytest.approx(expected, rel=1e-6)

@@ -1,4 +1,4 @@
-"""Sensitivities: no pair of neighbours exceeds them, and a search comes near them."""
+"""No pair of neighbours exceeds a sensitivity, and a search comes near it."""
 
 import math
 
@@ -40,9 +40,9 @@ def search(distance, bound, label_bound=1.0, adjacency=REPLACE_ONE, starts=40, s
             moved = [part + scale * bound * rng.normal(size=np.shape(part)) for part in point]
             x, y = clipped(*moved[:2])
             z, u = clipped(*moved[2:]) if adjacency == REPLACE_ONE else point[2:]
-            found = distance(x, y, z, u)
-            if found > value:
-                point, value = [x, y, z, u], found
+            actual = distance(x, y, z, u)
+            if actual > value:
+                point, value = [x, y, z, u], actual
         best = max(best, value)
     return best
 
@@ -55,8 +55,8 @@ def test_gram_and_moment(bound, label_bound, adjacency):
         return math.sqrt((gram**2).sum() + ((y * x - u * z) ** 2).sum())
 
     limit = sensitivities.gram_and_moment(bound, label_bound, adjacency)
-    found = search(joint, bound, label_bound, adjacency)
-    assert 0.99 * limit < found <= limit * (1 + 1e-12)
+    actual = search(joint, bound, label_bound, adjacency)
+    assert 0.99 * limit < actual <= limit * (1 + 1e-12)
 
     def alone(x, y, z, u):
         return np.linalg.norm(np.outer(x, x) - np.outer(z, z))
@@ -81,7 +81,7 @@ def test_smallest_eigenvalue_and_newton_directions(adjacency):
         "direction": sensitivities.newton_direction(ridge, bound),
         "floored": sensitivities.newton_direction_floored(ridge, bound, adjacency=adjacency),
     }
-    found = dict.fromkeys(limits, 0.0)
+    actual = dict.fromkeys(limits, 0.0)
     for others in (np.zeros((D, D)), 0.3 * np.diag([1.0, 0.2, 0.0]), rng.normal(size=(D, D))):
         B = others @ others.T
 
@@ -108,10 +108,10 @@ def test_smallest_eigenvalue_and_newton_directions(adjacency):
             ("floored", floored),
         ):
             reached = search(distance, bound, adjacency=adjacency, starts=8, steps=150)
-            found[name] = max(found[name], reached)
+            actual[name] = max(actual[name], reached)
     for name, limit in limits.items():
-        assert found[name] <= limit * (1 + 1e-9), name
-    assert found["direction"] > 0.99 * limits["direction"], "others absent: it is reached"
+        assert actual[name] <= limit * (1 + 1e-9), name
+    assert actual["direction"] > 0.99 * limits["direction"], "others absent: it is reached"
 
 
 def test_the_floored_inverse_comes_near_its_bound():
@@ -138,7 +138,7 @@ def test_trace_and_vectors():
 
 
 def test_spectral_ridges():
-    """The noise's edge is at the stated place, and half of the eigenvalue keeps the iteration stable."""
+    """The noise's largest eigenvalue is as stated, and half of it keeps the iteration stable."""
     rng = np.random.default_rng(0)
     d, sigma = 40, 3.0
     draws = rng.normal(0, sigma, (200, quadratics.coefficients(d)))

@@ -1,4 +1,6 @@
-"""dp_sgd and sgd: the update against a plain loop, the noise's law, composition, batching."""
+"""dp_sgd and sgd: the update agrees with a plain loop; the noise has its law; composition and
+batches are right.
+"""
 
 import math
 
@@ -52,7 +54,7 @@ def test_descend_is_the_loop_of_the_definition(loss, schedule):
             w = w - eta * (lam * w + total / 5)
     passes = [(o[None], z[None]) for o, z in zip(orders, noises, strict=True)]
     residual = loss == "squared"
-    found, kept = stochastic.descend(
+    actual, kept = stochastic.descend(
         (X if residual else X * y[:, None])[None],
         [0],
         [lam, 0.1],
@@ -65,8 +67,8 @@ def test_descend_is_the_loop_of_the_definition(loss, schedule):
         rate=rate,
         checkpoints=[step],
     )
-    np.testing.assert_allclose(found[0, 0], w, rtol=1e-12)
-    np.testing.assert_array_equal(kept[-1], found)
+    np.testing.assert_allclose(actual[0, 0], w, rtol=1e-12)
+    np.testing.assert_array_equal(kept[-1], actual)
 
 
 def test_batches_are_disjoint_and_cover_the_rows_once():
@@ -84,7 +86,7 @@ def test_batches_are_disjoint_and_cover_the_rows_once():
     ("epochs", "accounting"), [(1, "composed"), (4, "composed"), (4, "as_published")]
 )
 def test_noise_of_one_step_has_the_stated_law(epochs, accounting):
-    """For one row and step, w = -(gradient + z): ||w + gradient|| ~ Gamma(D, scale), once per pass."""
+    """For one row and step, w = -(gradient + z), so ||w + gradient|| ~ Gamma(D, scale), once per pass."""
     d, epsilon, clip = 3, 0.8, 0.5
     X, y = unit_rows(1, d)
     release = DP_SGD.release(
@@ -107,7 +109,10 @@ def test_noise_of_one_step_has_the_stated_law(epochs, accounting):
 
 
 def test_neighbours_move_the_noiseless_sums_by_at_most_twice_the_clip():
-    """The sensitivity that the scale assumes, on adversarial rows, for one pass in a fixed order."""
+    """This is the sensitivity that the scale assumes.
+
+    Rows are adversarial, with one pass in a fixed order.
+    """
     rng = np.random.default_rng(7)
     n, d, clip = 12, 4, 0.3
     order = rng.permutation(n)[None]
@@ -226,7 +231,10 @@ def test_bad_options_are_refused(options, word):
 
 
 def test_as_run_is_the_loop_of_the_sources_program():
-    """The gradient has each coordinate's own product, clipped as a vector; one number regularises."""
+    """The gradient has a product per coordinate and is clipped as a vector.
+
+    One number regularises all coordinates.
+    """
     n, d, clip, lam = 23, 3, 0.4, 0.7
     X, y = unit_rows(n, d, 1)
     X *= np.linspace(0.2, 3, n)[:, None]
@@ -240,16 +248,16 @@ def test_as_run_is_the_loop_of_the_sources_program():
             gradient = -(X[i] * y[i]) / (np.exp(y[i] * w * X[i]) + 1)
             total += gradient / max(1.0, np.linalg.norm(gradient) / clip)
         w = w - (lam * sum(w) + total / 5) / math.sqrt(k + 1)
-    found, _ = stochastic.descend(
+    actual, _ = stochastic.descend(
         (X * y[:, None])[None], [0], [lam, 0.1], [(order[None], noise[None])], plan, clip=clip,
         as_run=True,
     )  # fmt: skip
-    np.testing.assert_allclose(found[0, 0], w, rtol=1e-12)
+    np.testing.assert_allclose(actual[0, 0], w, rtol=1e-12)
 
 
 @pytest.mark.parametrize("cached", [1, 40, 1 << 15])
 def test_gradients_as_run_are_those_of_scipys_logistic_function(cached, monkeypatch):
-    """However few numbers are worked on at a time, and where exp overflows, too."""
+    """This holds for blocks of any size, and where exp overflows."""
     monkeypatch.setattr(stochastic, "CACHED", cached)
     rng, clip = np.random.default_rng(4), 0.5
     w, x = rng.standard_normal((2, 3, 5)), rng.standard_normal((2, 7, 5))
@@ -258,8 +266,8 @@ def test_gradients_as_run_are_those_of_scipys_logistic_function(cached, monkeypa
     lengths = np.linalg.norm(slopes, axis=3, keepdims=True)
     expected = (slopes * np.minimum(1, clip / lengths)).sum(axis=2)
     with np.errstate(over="ignore"):
-        found = stochastic.program_gradient(w, x, clip)
-    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
+        actual = stochastic.program_gradient(w, x, clip)
+    np.testing.assert_allclose(actual, expected, rtol=1e-13, atol=1e-15)
 
 
 def test_noise_as_run_has_a_radius_per_coordinate():
@@ -273,8 +281,9 @@ def test_noise_as_run_has_a_radius_per_coordinate():
 
 
 def test_the_density_of_noise_as_run_has_no_bounded_quotient():
-    """In two dimensions, by quadrature: if a point moves by 1 off an axis, the density far out along
-    it falls by more than any claimed epsilon allows. Farther out it falls by more."""
+    """Quadrature in two dimensions: if a point far out on an axis moves by 1 off it, the density
+    falls by more than any claimed epsilon allows. Farther out it falls by more.
+    """
     from scipy import integrate
 
     epsilon, clip = 1.0, 0.5

@@ -66,19 +66,25 @@ def test_a_simulation_does_not_depend_on_how_many_there_are(prepared):
     "split", [{"simulations": 5, "folds": None}, {"simulations": 0, "folds": 4}]
 )
 def test_rows_are_the_same_bits_whether_prepared_all_at_once_or_split_by_split(tmp_path, split):
-    """If splits ask for enough rows, steps that were put off are applied to all rows once."""
+    """If splits need enough rows, deferred steps are applied to all rows once."""
     rng = np.random.default_rng(3)
     X, y = rng.integers(0, 256, (60, 784), dtype=np.uint8), np.resize([1, -1], 60)
     columns = [f"pixel{k}" for k in range(784)]
     later = json.dumps({"columns": columns, "steps": [["row_norm", {}]]})
     np.savez(tmp_path / "data.npz", X=X, y=y, later=later)
-    given = {"data": tmp_path / "data.npz", "experiment": "e", "dataset": "d", "seed": 1, **split}
-    together = list(folds.training_folds(Namespace(**given, train_size=40)))
+    arguments = {
+        "data": tmp_path / "data.npz",
+        "experiment": "e",
+        "dataset": "d",
+        "seed": 1,
+        **split,
+    }
+    together = list(folds.training_folds(Namespace(**arguments, train_size=40)))
     for k, ((rows, labels), (test, _)) in enumerate(together):
         assert len(rows) == 40 and len(labels) == 40 and len(test) == 15
         assert (np.abs(np.linalg.norm(rows, axis=1) - 1) < 1e-12).all()
-        # the smaller size asks for no more rows than there are, so each split is prepared by itself
-        few = list(folds.training_folds(Namespace(**given, train_size=12), first=k + 1))
+        # the smaller size needs no more rows than there are, so each split is prepared by itself
+        few = list(folds.training_folds(Namespace(**arguments, train_size=12), first=k + 1))
         assert len(few) == k + 1
         np.testing.assert_array_equal(few[k][0][0], rows[:12])
         np.testing.assert_array_equal(few[k][1][0], test)
@@ -86,8 +92,8 @@ def test_rows_are_the_same_bits_whether_prepared_all_at_once_or_split_by_split(t
 
 def test_training_rows_are_some_of_all_training_rows(prepared):
     for test in (0, 4):
-        given = {"experiment": "e", "dataset": "d", "folds": None, "simulations": 3, "seed": 1}
-        arguments = Namespace(data=prepared(40, test=test), train_size=6, **given)
+        settings = {"experiment": "e", "dataset": "d", "folds": None, "simulations": 3, "seed": 1}
+        arguments = Namespace(data=prepared(40, test=test), train_size=6, **settings)
         everything = list(folds.all_training_rows(arguments))
         assert [len(X) for X in everything] == [40 if test else 30] * 3
         for ((X, _), (rest, _)), whole in zip(
@@ -124,8 +130,8 @@ def test_failed_candidates_never_win():
 def test_grids_list_the_preferred_first():
     from search import expand
 
-    found = expand({"batch": [10, 5], "lambda": [1, 0.1]})
-    assert found == [
+    actual = expand({"batch": [10, 5], "lambda": [1, 0.1]})
+    assert actual == [
         (1, {"batch": 10}), (0.1, {"batch": 10}), (1, {"batch": 5}), (0.1, {"batch": 5}),
     ]  # fmt: skip
 

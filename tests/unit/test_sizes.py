@@ -1,4 +1,4 @@
-"""Toy sizes are told from a default run's; titles and printed values follow the sizes that were run."""
+"""Toy sizes are recognised, and titles and printed values follow the sizes that were run."""
 
 import re
 from pathlib import Path
@@ -21,14 +21,16 @@ def changed(name, **settings):
 def test_no_run_that_counts_is_smaller_than_the_default(overlays):
     experiments = configured.configured(*overlays)[1]
     smaller = {name: e.values.get("smaller") for name, e in experiments.items()}
-    assert not any(smaller.values()), {name: found for name, found in smaller.items() if found}
+    assert not any(smaller.values()), {
+        name: sentences for name, sentences in smaller.items() if sentences
+    }
 
 
 def test_every_experiment_of_the_smoke_run_is_smaller_but_the_one_that_only_counts_digits():
-    found = configured.configured("smoke")[1]
+    actual = configured.configured("smoke")[1]
     names = read_yaml(ROOT / "config/smoke.yaml")["experiments"]
-    assert [n for n in names if not found[n].values.get("smaller")] == ["einarsson_data"]
-    assert "25 instead of 1,000 draws of the noise in a cell" in found["cm08"].smaller
+    assert [n for n in names if not actual[n].values.get("smaller")] == ["einarsson_data"]
+    assert "25 instead of 1,000 draws of the noise in a cell" in actual["cm08"].smaller
 
 
 @pytest.mark.parametrize(
@@ -56,12 +58,12 @@ def test_what_is_smaller(settings, said):
 
 
 def test_searches_and_analyses_are_sizes_too():
-    found = changed("einarsson_logistic", searches={"sum_loss": {"grid": {"lambda": [0.5]}}})
-    assert len(found.smaller) == 1 and "fits in the search sum_loss" in found.smaller[0]
-    found = changed("einarsson_logistic", simulations=6, restarts=40)
-    assert found.smaller == ["6 instead of 12 simulations"]
-    found = changed("veldhuizen", analyses={"timing": {"options": {"repeats": 1, "epsilon": 0.1}}})
-    assert found.smaller == ["1 instead of 9 as repeats of the analysis timing"]
+    actual = changed("einarsson_logistic", searches={"sum_loss": {"grid": {"lambda": [0.5]}}})
+    assert len(actual.smaller) == 1 and "fits in the search sum_loss" in actual.smaller[0]
+    actual = changed("einarsson_logistic", simulations=6, restarts=40)
+    assert actual.smaller == ["6 instead of 12 simulations"]
+    actual = changed("veldhuizen", analyses={"timing": {"options": {"repeats": 1, "epsilon": 0.1}}})
+    assert actual.smaller == ["1 instead of 9 as repeats of the analysis timing"]
 
 
 def titled(title, name="cm08", section="figures", entry="figure_2c", **settings):
@@ -97,14 +99,14 @@ def test_a_title_cannot_name_what_its_entry_does_not_have():
 def test_no_title_of_cells_spells_a_number_that_an_overlay_changes():
     fixed = re.compile(r"title: .*(\d[\d,]* (training )?rows|epsilon = [\d.]+|n = [\d,]+)")
     files = [*(ROOT / "config/experiments").glob("*.yaml"), ROOT / "config/real.yaml"]
-    found = []
+    results = []
     for file in files:
         section = ""
         for line in file.read_text(encoding="utf-8").splitlines():
             section = (re.match(r"(?:    )?(\w+):", line) or [0, section])[1]
             if section in ("tables", "figures", "analyses") and fixed.search(line):
-                found.append(f"{file.name}: {line.strip()}")
-    assert not found
+                results.append(f"{file.name}: {line.strip()}")
+    assert not results
 
 
 def frame(*cells):

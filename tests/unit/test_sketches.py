@@ -1,4 +1,6 @@
-"""Gaussian sketches: the exact profile against draws, Rényi divergences against numerical integrals."""
+"""Gaussian sketches: the exact profile agrees with draws, and Rényi divergences with numerical
+integrals.
+"""
 
 import math
 from itertools import pairwise
@@ -104,7 +106,7 @@ def test_replace_one_by_joint_diagonalisation(epsilon):
 
 
 def test_the_gaussian_approximation_is_too_small_a_gamma():
-    """sqrt(k/2)/mu is 5 to 28 percent too small at delta 1e-6."""
+    """The approximation sqrt(k/2)/mu is 5 to 28 percent too small at delta 1e-6."""
     from dp.accounting import gaussian_mu
 
     for rows, epsilon in ((60, 0.1), (300, 1.0), (1000, 4.0), (60, 4.0)):

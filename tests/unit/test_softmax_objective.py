@@ -51,14 +51,17 @@ def test_minimisers_are_those_of_scipy_and_are_certified(n, d, lam):
             value, gradient = objective(v.reshape(d, 4), X, y, lam, tilt)
             return value, gradient.ravel()
 
-        found = minimize(flat, np.zeros(4 * d), jac=True, method="L-BFGS-B")
-        assert value <= found.fun + 1e-12
-        apart = np.linalg.norm(w.ravel() - found.x)  # by strong convexity
-        assert apart <= np.linalg.norm(flat(found.x)[1]) / lam + 1e-9 / lam
+        reference = minimize(flat, np.zeros(4 * d), jac=True, method="L-BFGS-B")
+        assert value <= reference.fun + 1e-12
+        apart = np.linalg.norm(w.ravel() - reference.x)  # by strong convexity
+        assert apart <= np.linalg.norm(flat(reference.x)[1]) / lam + 1e-9 / lam
 
 
 def test_descent_ends_where_quasi_newton_steps_stall(monkeypatch):
-    """Separable rows with hardly any penalty; then only one quasi-Newton step."""
+    """Rows are separable, with a tiny penalty.
+
+    The second fit may take only one quasi-Newton step.
+    """
     X = np.repeat(np.eye(4)[:, :3], 25, axis=0)
     y = np.repeat(np.arange(4), 25)
     for lam in (1e-5, 1e-3):
@@ -94,21 +97,23 @@ def test_the_tilt_and_the_output_noise_have_the_planned_sizes():
 def test_the_guarantee_holds_what_is_asked_and_no_more():
     for options in ({}, {"adjacency": ADD_REMOVE}, {"adjacency": ADD_REMOVE, "public_n": 3000}):
         lam = MECHANISM.rule_lambda(2000, 7, **ASKED, **options)
-        found = MECHANISM.guarantee(2000, 7, lam=lam, **ASKED, **options)
-        assert found.epsilon == 2.0 and found.adjacency == options.get("adjacency", "replace-one")
-        assert found.profile.delta(2.0) <= 1e-6 < found.profile.delta(1.98)
-        assert "3 times the profile" in found.reason
-    assert "3000, a number that was stated" in found.reason
+        guarantee = MECHANISM.guarantee(2000, 7, lam=lam, **ASKED, **options)
+        assert guarantee.epsilon == 2.0 and guarantee.adjacency == options.get(
+            "adjacency", "replace-one"
+        )
+        assert guarantee.profile.delta(2.0) <= 1e-6 < guarantee.profile.delta(1.98)
+        assert "3 times the profile" in guarantee.reason
+    assert "3000, a number that was stated" in guarantee.reason
 
 
 def test_the_rule_is_of_public_numbers():
     n, classes = 48_000, 10
-    given = {"epsilon": 1.0, "delta": 1 / n**2, "classes": classes}
-    lam = MECHANISM.rule_lambda(n, 784, **given)
-    assert lam == MECHANISM.rule_lambda(n, 5, **given)
+    arguments = {"epsilon": 1.0, "delta": 1 / n**2, "classes": classes}
+    lam = MECHANISM.rule_lambda(n, 784, **arguments)
+    assert lam == MECHANISM.rule_lambda(n, 5, **arguments)
     sigma = softmax_tilt.sigma_where_free(1.0, 1 / n**2, classes)
     assert lam * n == pytest.approx(sigma) and 16.8 < sigma < 17.0
-    assert MECHANISM.rule_lambda(n, 5, bound=2.0, **given) == pytest.approx(4 * lam)
+    assert MECHANISM.rule_lambda(n, 5, bound=2.0, **arguments) == pytest.approx(4 * lam)
 
 
 def test_what_is_refused():
@@ -146,12 +151,12 @@ def test_a_refusal_names_a_lambda_that_works():
 
 
 def test_rounding_of_softmax_gradients_is_within_its_bound():
-    """Against 40 digits, at weights as long as a minimiser may be."""
+    """The reference has 40 digits, and weights are as long as a minimiser may be."""
     X, y = rows(200, 6)
     lam, constants = 0.01, softmax.Constants(4)
     W = generator(5).standard_normal((6, 4))
     W *= math.sqrt(2 * lam * constants.at_zero()) / lam / np.linalg.norm(W)
-    found = softmax.mean_gradient(X, y, W[None], "softmax")[1][0]
+    actual = softmax.mean_gradient(X, y, W[None], "softmax")[1][0]
     with mpmath.workdps(40):
         exact = mpmath.zeros(6, 4)
         for x, label in zip(mpmath.matrix(X).tolist(), y, strict=True):
@@ -161,5 +166,5 @@ def test_rounding_of_softmax_gradients_is_within_its_bound():
                 share = (powers[k] / mpmath.fsum(powers) - int(k == label)) / 200
                 for j in range(6):
                     exact[j, k] += share * x[j]
-        error = mpmath.norm(exact - mpmath.matrix(found), 2)
+        error = mpmath.norm(exact - mpmath.matrix(actual), 2)
     assert 0 < error <= newton.rounding(200, 6, lam, 1.0, constants)

@@ -32,7 +32,7 @@ def log_density(w, records, pull, sigma, n_lambda):
 
 
 def exact(one, other, pull, sigma, n_lambda, epsilons, points=281):
-    """delta at epsilons, (2, len): of (one, other) and of (other, one), by a sum over the plane."""
+    """delta of (one, other) and of (other, one) at each epsilon, (2, len), by a sum over the plane."""
     centre = -(PLANE @ pull) / n_lambda
     reach = (9 * sigma + 2 * (len(one) + len(other))) / n_lambda
     u = np.linspace(-reach, reach, points)
@@ -68,16 +68,19 @@ def bounds(epsilons, sigma, n_lambda, adjacency):
 
 @pytest.mark.parametrize("sigma", [1.5, 5.0])
 def test_exact_densities_of_one_record_more_are_within_a_factor_of_two_of_the_bound(sigma):
-    """At Lambda = 2 sigma^2 delta reaches that of Gaussian noise, of which the bound is K - 1 = 2 times."""
+    """At Lambda = 2 sigma^2, delta reaches that of Gaussian noise.
+
+    The bound is K - 1 = 2 times as large.
+    """
     m, n_lambda = math.sqrt(2) / sigma, softmax_tilt.free_regularisation(sigma)
     epsilons = [0.5 * m, 2 * m]
-    found, bound = (
+    actual, bound = (
         worst(RECORD, [], sigma, n_lambda, epsilons),
         bounds(epsilons, sigma, n_lambda, ADD_REMOVE),
     )
     np.testing.assert_allclose(bound, 2 * gaussian_profile(m, np.array(epsilons)))
-    assert (found <= np.multiply(bound, 1.002)).all()
-    assert (found >= np.multiply(bound, 0.45)).all()
+    assert (actual <= np.multiply(bound, 1.002)).all()
+    assert (actual >= np.multiply(bound, 0.45)).all()
 
 
 @pytest.mark.parametrize("share", [0.3, 0.05])
@@ -89,7 +92,7 @@ def test_exact_densities_with_less_regularisation_are_within_the_bound_that_pays
     free = 2 * gaussian_profile(m, np.array(epsilons))
     assert (removing <= np.multiply(bounds(epsilons, sigma, n_lambda, ADD_REMOVE), 1.002)).all()
     assert (adding <= free * 1.002).all()
-    if share == 0.05:  # without the payment it would be false, and adding attains the factor K - 1
+    if share == 0.05:  # the Jacobian's cost is needed; adding reaches K - 1
         assert removing[2] > 5 * free[2] and adding[2] > 0.9 * free[2]
 
 
@@ -98,9 +101,9 @@ def test_exact_densities_with_less_regularisation_are_within_the_bound_that_pays
 def test_exact_densities_of_a_replaced_record_are_within_the_bound(other, share):
     sigma = 2.5
     n_lambda, epsilons = share * sigma**2, [1.0, 2.5]
-    found = worst(RECORD, [other], sigma, n_lambda, epsilons)
+    actual = worst(RECORD, [other], sigma, n_lambda, epsilons)
     bound = bounds(epsilons, sigma, n_lambda, REPLACE_ONE)
-    assert (found <= np.multiply(bound, 1.002)).all()
+    assert (actual <= np.multiply(bound, 1.002)).all()
 
 
 def log_jacobian(p, r):
@@ -148,8 +151,8 @@ def test_two_classes_have_the_threshold_of_logistic_loss(adjacency):
     mu = m if adjacency == ADD_REMOVE else 2 * m
     least = gaussian_tilt.least_regularisation(epsilon, mu, math.sqrt(2), adjacency)
     for factor, free in ((1.001, True), (0.999, False)):
-        found = softmax_tilt.composed_delta(epsilon, m, 0, 1 / (factor * least), 2, adjacency)
-        assert (found <= gaussian_profile(mu, epsilon) * (1 + 1e-9)) == free
+        actual = softmax_tilt.composed_delta(epsilon, m, 0, 1 / (factor * least), 2, adjacency)
+        assert (actual <= gaussian_profile(mu, epsilon) * (1 + 1e-9)) == free
 
 
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])

@@ -1,4 +1,4 @@
-"""The solver against independent formulas, other solvers and closed forms."""
+"""The solver agrees with independent formulas, other solvers and closed forms."""
 
 import tracemalloc
 
@@ -125,7 +125,9 @@ def test_duplicate_rows_and_columns_of_zeros(rng):
 @pytest.mark.parametrize("loss", SLOPES)
 @pytest.mark.parametrize("n, d", [(14000, 10), (30000, 3), (5000, 50)])
 def test_levels_end_in_a_certificate(loss, n, d, rng):
-    """The data are large enough for a sample and single precision, which must not show in the result."""
+    """The data are so large that the solver uses a sample and single precision, which must not
+    change the result.
+    """
     X, y = problem(n, d, rng)
     linear = np.concatenate([np.zeros((1, d)), 0.1 * n * directions(6, d, rng)])
     W, info = minimise(X, y, 0.01, linear, loss=loss)
@@ -145,10 +147,9 @@ def test_levels_end_in_a_certificate(loss, n, d, rng):
 )
 @settings(max_examples=150, deadline=None)
 def test_the_certificate_is_the_gradient_at_the_weights(n, d, lam, norm, loss, seed):
-    """From tiny to huge lambda and linear term: never a silent value.
-
-    The reported gradient norm is that of plain formulas, but for their rounding. It is within the tolerance
-    unless the rounding of the weights alone can exceed that.
+    """For tiny to huge lambda and linear terms, no failure is silent. The reported gradient norm is
+    that of plain formulas, up to their rounding. It is within the tolerance unless the rounding of the
+    weights alone can exceed it.
     """
     rng = np.random.default_rng(seed)
     X, y = problem(n, d, rng)
@@ -166,7 +167,9 @@ def test_the_certificate_is_the_gradient_at_the_weights(n, d, lam, norm, loss, s
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("d", [10, 80])
 def test_separable_rows_and_a_tiny_lambda(loss, d, rng):
-    """The objective is nearly flat far out, and steep near small margins: it needs the line search."""
+    """The objective is nearly flat far out and steep near small margins, so the solver needs its
+    line search.
+    """
     X, y = problem(400, d, rng, noise=0.0)
     for norm in (0.0, 10.0):
         linear = norm * directions(3, d, rng)
@@ -336,27 +339,30 @@ def worst_data(n, d, bound, rng):
     }
 
 
-@pytest.mark.parametrize("loss", ["logistic", 1.0, 1e-2, 1e-4])  # if a number: h of the Huber hinge
+@pytest.mark.parametrize("loss", ["logistic", 1.0, 1e-4])  # if a number: h of the Huber hinge
 @pytest.mark.parametrize(
     "n, d, bound", [(1, 1, 1.0), (20, 3, 0.1), (300, 8, 1.0), (40, 41, 1.0), (3000, 3, 30.0)]
 )
 def test_what_is_not_refused_is_certified_on_the_worst_data(n, d, bound, loss, rng):
-    """At a small lambda, without a tilt, with a small and a large one; checked in extended precision.
-
-    The number of passes stays far below its limit.
+    """lambda is small, and the tilt is zero, small or large. Extended precision checks the result. The
+    number of passes stays far below its limit.
     """
     loss = losses.get(loss) if loss == "logistic" else losses.get("huber", h=loss)
     lam = loss.c * bound**2 / 1e6
-    for tilt in (0.0, 1e3 * bound):
-        tolerance = 4 * newton.rounding(n, d, lam, bound, loss, tilt)
-        newton.check_certifiable(n, d, lam, bound, loss, tolerance, tilt)
-        linear = tilt * np.geomspace(1, 1e-4, 3)[:, None] * directions(3, d, rng)
-        for name, (X, y) in worst_data(n, d, bound, rng).items():
-            fit, info = minimise(X, y, lam, loss=loss, tolerance=tolerance)
-            assert info.status[0] == "ok", name
-            for start in (None, fit[0]):
+    tilts = (
+        np.zeros((1, d)),
+        1e3 * bound * np.geomspace(1, 1e-4, 3)[:, None] * directions(3, d, rng),
+    )
+    for name, (X, y) in worst_data(n, d, bound, rng).items():
+        fit = None
+        for linear, tilt in zip(tilts, (0.0, 1e3 * bound), strict=True):
+            tolerance = 4 * newton.rounding(n, d, lam, bound, loss, tilt)
+            newton.check_certifiable(n, d, lam, bound, loss, tolerance, tilt)
+            for warm in (False, True):
+                start = fit if warm else None
                 W, info = minimise(X, y, lam, linear, loss, start, tolerance / 2)
                 assert (info.status == "ok").all() and info.iterations.max() < 5000, name
+                fit = W[0] if fit is None else fit  # the minimiser without a tilt
             exact = [extended_norm(X, y, lam, w, b, loss) for w, b in zip(W, linear, strict=True)]
             assert max(exact) <= tolerance
             assert np.abs(exact - info.gradient_norm).max() <= tolerance / 4
@@ -450,7 +456,7 @@ def test_nested_sizes_start_near_the_one_before(d, restarts, rng):
 
 @pytest.mark.parametrize("n, d", [(300, 6), (3000, 50)])
 def test_a_start_from_another_problem_costs_only_time(n, d, rng):
-    """Another lambda, another loss, or a restart that failed only cost time."""
+    """A start from another lambda, another loss or a failed restart costs only time."""
     X, y = problem(n, d, rng)
     linear = 0.5 * n * directions(5, d, rng)
     other = linear.copy()
@@ -509,8 +515,8 @@ def test_a_loss_derived_from_a_quadratic_one(n, rng):
     assert (info.status == "ok").all() and info.iterations.max() <= 12
     for w, tilt in zip(W, linear, strict=True):
         z = y * (X @ w) - 1
-        found = X.T @ ((z**3 + z) * y) / n + 0.01 * w + tilt / n
-        assert np.linalg.norm(found) <= TOLERANCE + 1e-13
+        actual = X.T @ ((z**3 + z) * y) / n + 0.01 * w + tilt / n
+        assert np.linalg.norm(actual) <= TOLERANCE + 1e-13
 
 
 @pytest.mark.parametrize(
@@ -556,10 +562,10 @@ def test_restarts_at_one_point_share_a_pass(loss, rng):
     rows = passes.Direct(X, y, losses.get(loss), 1.0, np.float64, np.float64)
     apart, together = np.stack([w, -w, w], axis=1), np.repeat(w[:, None], 3, axis=1)
     hessians = [rows.hessians(3), rows.hessians(3)]
-    found = [rows.gradient(W, H) for W, H in zip((apart, together), hessians, strict=True)]
-    assert found[1] == pytest.approx(found[0][:, [0, 0, 2]], rel=1e-12)
+    actual = [rows.gradient(W, H) for W, H in zip((apart, together), hessians, strict=True)]
+    assert actual[1] == pytest.approx(actual[0][:, [0, 0, 2]], rel=1e-12)
     assert hessians[1] == pytest.approx(hessians[0][:, [0, 0, 2]], rel=1e-12)
-    assert found[1][:, 1] == pytest.approx(gradient(X, y, 0.0, w, loss=loss), rel=1e-9)
+    assert actual[1][:, 1] == pytest.approx(gradient(X, y, 0.0, w, loss=loss), rel=1e-9)
     curvature = losses.get(loss).curvature(losses.get(loss).arguments(X @ w, y))
     expected = (X.T * curvature) @ X
     assert hessians[1][:, 1] == pytest.approx(expected[np.triu_indices(6)], rel=1e-9)
@@ -622,7 +628,7 @@ def test_memory_of_wide_problems_is_bounded(rng, monkeypatch):
 
 @pytest.mark.parametrize("lam", [1e-3, 0.05])
 def test_a_copy_in_single_precision_changes_nothing_but_time(lam, rng, monkeypatch):
-    """Products with the copy, and with rows converted block by block, are the same."""
+    """Products with the copy equal those with rows converted block by block."""
     X, y = problem(3000, 60, rng)
     linear = 20 * directions(3, 60, rng)
     copied, info = minimise(X, y, lam, linear)
@@ -635,7 +641,7 @@ def test_a_copy_in_single_precision_changes_nothing_but_time(lam, rng, monkeypat
 @pytest.mark.parametrize("n, d", [(20000, 6), (5000, 50)])
 @pytest.mark.parametrize("restarts", [4, 12])
 def test_the_way_of_double_precision_alone_ends_at_the_same_point(n, d, restarts, rng, monkeypatch):
-    """With a sample, prediction, single precision or a start: each is certified, and results agree."""
+    """Fits with a sample, prediction, single precision or a start are certified and agree."""
     X, y = problem(n, d, rng)
     lam = 0.01
     linear = n * np.geomspace(1e-4, 1, restarts)[:, None] * directions(restarts, d, rng)

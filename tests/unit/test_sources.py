@@ -1,4 +1,4 @@
-"""Published files, and what experiments say about them: one sentence refuses what is wrong."""
+"""One sentence refuses what is wrong in published files, or in what experiments say about them."""
 
 import ast
 import copy
@@ -236,7 +236,7 @@ def test_published_files_are_validated(tmp_path, monkeypatch, text, message):
 
 
 def content(path):
-    """What a file says without comments and docstrings."""
+    """A file's text without comments and docstrings."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         return canonical_code(ast.parse(text))

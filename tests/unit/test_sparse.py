@@ -40,19 +40,19 @@ def reference(X, y, l1, l2):
         smooth = np.mean(np.log1p(np.exp(-y * (X @ w)))) + l2 / 2 * w @ w
         return smooth + l1 * pq.sum(), np.concatenate([gradient + l1, l1 - gradient])
 
-    found = minimize(
+    solution = minimize(
         value, np.zeros(2 * d), jac=True, bounds=[(0, None)] * (2 * d), method="L-BFGS-B",
         options={"ftol": 0, "gtol": 1e-10, "maxiter": 5000},
     )  # fmt: skip
-    return found.x[:d] - found.x[d:]
+    return solution.x[:d] - solution.x[d:]
 
 
 @pytest.mark.parametrize("name", FITS)
 def test_fits_one_after_the_other_are_those_of_each_alone(name):
     trains = [rows(n, 50) for n in (90, 2500, 3000)]
-    found = list(fit_each(name, trains, 0.5, tolerance=1e-10))
-    assert len(found) == 3
-    for (X, y), (weights, info) in zip(trains, found, strict=True):
+    results = list(fit_each(name, trains, 0.5, tolerance=1e-10))
+    assert len(results) == 3
+    for (X, y), (weights, info) in zip(trains, results, strict=True):
         alone, _ = FITS[name](X, y, 0.5, tolerance=1e-10)
         assert info["status"].tolist() == ["ok"]
         np.testing.assert_allclose(weights, alone, atol=2e-6)
@@ -149,7 +149,10 @@ def test_the_certificate_bounds_the_distance_to_the_elastic_net_minimiser():
 @pytest.mark.parametrize("fit", ["l1", "elastic_net"])
 @pytest.mark.parametrize("label", [1, -1])
 def test_one_class_alone_is_fitted(fit, label):
-    """The library refuses it. All margins have the same sign, and the fit is certified all the same."""
+    """The library refuses one class.
+
+    All margins then have the same sign, and the fit is still certified.
+    """
     X = np.abs(rows(30, 3)[0])
     weights, info = FITS[fit](X, np.full(30, label), 0.05)
     assert info["status"][0] == "ok" and (np.sign(weights[weights != 0]) == label).all()
@@ -164,8 +167,8 @@ def test_penalties_and_risk_follow_the_fit():
     assert penalties("elastic_net", 0.3, 0.7) == (0.7, 0.3)
     X, y = rows()
     w = np.array([[0.5, -1.0, 0.0, 2.0], [0, 0, 0, 0]])
-    found = regularised_risk(w, X, y, 0.3, "logistic", 0.7)
-    np.testing.assert_allclose(found, [objective(v, X, y, 0.7, 0.3) for v in w], rtol=1e-12)
+    actual = regularised_risk(w, X, y, 0.3, "logistic", 0.7)
+    np.testing.assert_allclose(actual, [objective(v, X, y, 0.7, 0.3) for v in w], rtol=1e-12)
     for fit, lambda1 in (("l2", None), ("l1", None), ("elastic_net", 0.02)):
         options = {} if lambda1 is None else {"lambda1": lambda1}
         best = FITS[fit](X, y, 0.05, **options)[0]
@@ -244,7 +247,7 @@ def test_lasso_guarantee_is_n_log_2_times_the_claim():
     for n, lam, epsilon, bound in ((1000, 0.1, 1.0, 1.0), (8000, 0.01, 0.1, 1.0), (50, 0.3, 2, 2)):
         guarantee = MECHANISMS[LASSO].guarantee(n, 7, epsilon=epsilon, lam=lam, bound=bound)
         assert guarantee.claimed_epsilon == epsilon
-        # sensitivity over the scale that is drawn
+        # sensitivity divided by the scale of the noise
         scale = 2 * bound / (n * lam * epsilon)
         assert guarantee.epsilon == pytest.approx(2 * math.log(2) / lam / scale)
         assert "n log 2" in guarantee.reason and guarantee.adjacency == "replace-one"

@@ -1,4 +1,6 @@
-"""Regression, robust fits, intervals and multiple comparisons against statsmodels, which shares no code."""
+"""Regression, robust fits, intervals and multiple comparisons agree with statsmodels, which shares
+no code.
+"""
 
 import numpy as np
 import pandas as pd
@@ -41,10 +43,10 @@ def test_least_squares_and_its_r2(rows):
         X, y, epsilon=np.inf, lam=1e-9, loss="squared", restarts=1
     )
     np.testing.assert_allclose(release.weights[0], reference.params, atol=1e-4)
-    found = regression(reference.params[None], X, y, unit=10.0)
-    assert found["r2"][0] == pytest.approx(reference.rsquared, rel=1e-12)
-    assert found["mse"][0] == pytest.approx(100 * reference.ssr / len(y), rel=1e-12)
-    assert found["mae"][0] == pytest.approx(10 * np.abs(reference.resid).mean(), rel=1e-12)
+    actual = regression(reference.params[None], X, y, unit=10.0)
+    assert actual["r2"][0] == pytest.approx(reference.rsquared, rel=1e-12)
+    assert actual["mse"][0] == pytest.approx(100 * reference.ssr / len(y), rel=1e-12)
+    assert actual["mae"][0] == pytest.approx(10 * np.abs(reference.resid).mean(), rel=1e-12)
 
 
 @pytest.mark.parametrize("t", [0.5, 1.345, 4.0])
@@ -61,8 +63,8 @@ def test_huber_by_reweighting(rows, t):
 def test_logistic_regression(rows):
     X, y = rows
     reference = sm.Logit((y > 0).astype(int), X).fit(disp=0, tol=1e-12).params
-    found = minimise(X, np.where(y > 0, 1, -1), 1e-10)[0][0]
-    np.testing.assert_allclose(found, reference, rtol=1e-4)
+    actual = minimise(X, np.where(y > 0, 1, -1), 1e-10)[0][0]
+    np.testing.assert_allclose(actual, reference, rtol=1e-4)
 
 
 @pytest.mark.parametrize("family", [1, 7, 120])
@@ -87,8 +89,8 @@ def test_intervals_are_students_over_folds():
     fold = np.repeat(np.arange(6), 9)
     r2 = rng.normal(size=6)[fold] - 3 + 0.1 * rng.normal(size=54)
     draws = pd.DataFrame({"fold": fold, "restart": np.tile(np.arange(9), 6), "r2": r2})
-    found = summarise(draws.assign(excess_risk=np.nan, gradient_norm=np.nan, status="ok"))
+    summary = summarise(draws.assign(excess_risk=np.nan, gradient_norm=np.nan, status="ok"))
     means = DescrStatsW(draws.groupby("fold")["r2"].mean())
-    assert found["r2_mean"] == pytest.approx(means.mean)
-    assert (found["r2_low"], found["r2_high"]) == pytest.approx(means.tconfint_mean())
-    assert found["r2_low"] < 0  # it is not confined to [0, 1]
+    assert summary["r2_mean"] == pytest.approx(means.mean)
+    assert (summary["r2_low"], summary["r2_high"]) == pytest.approx(means.tconfint_mean())
+    assert summary["r2_low"] < 0  # it is not confined to [0, 1]

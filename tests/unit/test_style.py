@@ -1,4 +1,4 @@
-"""Every mechanism has its own look, which can be recognised without colour."""
+"""Every mechanism has its own style in figures, which can be recognised without colour."""
 
 import pytest
 

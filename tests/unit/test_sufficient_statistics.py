@@ -1,4 +1,4 @@
-"""SSP, AdaSSP, subsample and aggregate: sensitivities, calibrations, limits."""
+"""Tests sensitivities, calibrations and limits of SSP, AdaSSP, and subsample and aggregate."""
 
 import math
 
@@ -100,7 +100,7 @@ def test_adassp_states_the_composition(calibration, epsilon):
     ("claimed", "proven"), reference.values("guarantees", "epsilon", function="adassp")
 )
 def test_adassp_as_printed_under_replace_one(claimed, proven):
-    """Its constants are for adding or removing a record, so claims from about 7 on are exceeded."""
+    """Its constants are for adding or removing a record, so claims from about 7 on are false."""
     guarantee = MECHANISMS["adassp"].guarantee(
         300, 4, epsilon=claimed, delta=1e-5, calibration="published"
     )
@@ -155,9 +155,9 @@ def test_the_mean_is_of_fits_on_blocks():
     X, y = rows(30)
     fits = [minimise(X[k : k + 10], y[k : k + 10], 0.1)[0][0] for k in (0, 10, 20)]
     clipped = [w * min(1, 1.5 / np.linalg.norm(w)) for w in fits]
-    found = aggregate(X, y, parts=3, radius=1.5, epsilon=1e15)
-    np.testing.assert_allclose(found.weights[0], np.mean(clipped, axis=0), atol=1e-9)
-    assert found.info["clipped"] == np.mean([np.linalg.norm(w) > 1.5 for w in fits])
+    actual = aggregate(X, y, parts=3, radius=1.5, epsilon=1e15)
+    np.testing.assert_allclose(actual.weights[0], np.mean(clipped, axis=0), atol=1e-9)
+    assert actual.info["clipped"] == np.mean([np.linalg.norm(w) > 1.5 for w in fits])
 
 
 def test_aggregate_noise():

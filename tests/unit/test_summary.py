@@ -1,4 +1,4 @@
-"""Run files become one row per cell: against scipy.stats, and by hand."""
+"""Run files become one row per cell, as by scipy.stats and by hand."""
 
 import math
 
@@ -32,27 +32,27 @@ def draws(error, status=None):
 
 def test_by_hand():
     # fold means 0.2, 0.3, 0.4: mean 0.3, sd 0.1, t(2; 0.975) = 4.302652730
-    found = summarise(draws([[0.1, 0.3], [0.2, 0.4], [0.3, 0.5]]))
-    assert found["error_mean"] == pytest.approx(0.3)
-    assert found["error_sd_folds"] == pytest.approx(0.1)
+    summary = summarise(draws([[0.1, 0.3], [0.2, 0.4], [0.3, 0.5]]))
+    assert summary["error_mean"] == pytest.approx(0.3)
+    assert summary["error_sd_folds"] == pytest.approx(0.1)
     half = 4.302652729696142 * 0.1 / math.sqrt(3)
-    assert found["error_low"] == pytest.approx(0.3 - half)
-    assert found["error_high"] == pytest.approx(0.3 + half)
+    assert summary["error_low"] == pytest.approx(0.3 - half)
+    assert summary["error_high"] == pytest.approx(0.3 + half)
     # all six draws: squares of deviations 0.04, 0, 0.01, 0.01, 0, 0.04
-    assert found["error_sd"] == pytest.approx(math.sqrt(0.10 / 5))
-    assert found["excess_risk_mean"] == pytest.approx(0.03)
-    assert found["gradient_norm_max"] == pytest.approx(1e-10)
-    assert (found["folds"], found["restarts"], found["status"]) == (3, 2, "ok")
+    assert summary["error_sd"] == pytest.approx(math.sqrt(0.10 / 5))
+    assert summary["excess_risk_mean"] == pytest.approx(0.03)
+    assert summary["gradient_norm_max"] == pytest.approx(1e-10)
+    assert (summary["folds"], summary["restarts"], summary["status"]) == (3, 2, "ok")
 
 
 def test_against_scipy():
     error = np.random.default_rng(5).uniform(0.1, 0.4, size=(5, 40))
-    found = summarise(draws(error))
+    summary = summarise(draws(error))
     means = error.mean(axis=1)
     low, high = stats.t.interval(0.95, len(means) - 1, loc=means.mean(), scale=stats.sem(means))
-    assert (found["error_low"], found["error_high"]) == pytest.approx((low, high))
-    assert found["error_sd_folds"] == pytest.approx(stats.tstd(means))
-    assert found["error_sd"] == pytest.approx(stats.tstd(error.ravel()))
+    assert (summary["error_low"], summary["error_high"]) == pytest.approx((low, high))
+    assert summary["error_sd_folds"] == pytest.approx(stats.tstd(means))
+    assert summary["error_sd"] == pytest.approx(stats.tstd(error.ravel()))
 
 
 def test_the_interval_covers_the_mean_of_folds_as_often_as_it_says():
@@ -61,56 +61,56 @@ def test_the_interval_covers_the_mean_of_folds_as_often_as_it_says():
     for _ in range(trials):
         # Folds differ far more than draws within a fold, since draws are not independent data.
         error = np.clip(0.3 + rng.normal(0, 0.05, (5, 1)) + rng.normal(0, 0.005, (5, 20)), 0, 1)
-        found = summarise(draws(error))
-        covered += found["error_low"] <= 0.3 <= found["error_high"]
+        summary = summarise(draws(error))
+        covered += summary["error_low"] <= 0.3 <= summary["error_high"]
     low, high = stats.binom.interval(0.999, trials, 0.95)
     assert low <= covered <= high
 
 
 def test_an_interval_stays_within_the_possible_errors():
-    found = summarise(draws([[0.0], [0.0], [0.2]]))
-    assert found["error_low"] == 0
-    found = summarise(draws([[1.0], [1.0], [0.8]]))
-    assert found["error_high"] == 1
+    summary = summarise(draws([[0.0], [0.0], [0.2]]))
+    assert summary["error_low"] == 0
+    summary = summarise(draws([[1.0], [1.0], [0.8]]))
+    assert summary["error_high"] == 1
 
 
 def test_failed_draws_are_counted_and_enter_no_mean():
     error = [[0.1, math.nan], [0.2, 0.2], [0.3, math.nan]]
     status = [["ok", "not_converged"], ["ok", "ok"], ["ok", "not_finite"]]
-    found = summarise(draws(error, status))
-    assert found["error_mean"] == pytest.approx(0.2)
-    assert found["error_sd_folds"] == pytest.approx(0.1)
-    assert found["status"] == "1 of 6 not_converged, 1 of 6 not_finite"
+    summary = summarise(draws(error, status))
+    assert summary["error_mean"] == pytest.approx(0.2)
+    assert summary["error_sd_folds"] == pytest.approx(0.1)
+    assert summary["status"] == "1 of 6 not_converged, 1 of 6 not_finite"
     # A failed draw counts as failed even if it has a number.
-    found = summarise(draws([[0.1, 0.9], [0.2, 0.2], [0.3, 0.9]], status))
-    assert found["error_mean"] == pytest.approx(0.2)
-    assert found["error_sd"] == pytest.approx(np.std([0.1, 0.2, 0.2, 0.3], ddof=1))
-    assert found["excess_risk_mean"] == pytest.approx(0.02)
+    summary = summarise(draws([[0.1, 0.9], [0.2, 0.2], [0.3, 0.9]], status))
+    assert summary["error_mean"] == pytest.approx(0.2)
+    assert summary["error_sd"] == pytest.approx(np.std([0.1, 0.2, 0.2, 0.3], ddof=1))
+    assert summary["excess_risk_mean"] == pytest.approx(0.02)
 
 
 def test_a_fold_of_failures_leaves_fewer_replicates():
     error = [[0.1, 0.1], [math.nan] * 2, [0.3, 0.3]]
     status = [["ok"] * 2, ["not_converged"] * 2, ["ok"] * 2]
-    found = summarise(draws(error, status))
+    summary = summarise(draws(error, status))
     low, high = stats.t.interval(0.95, 1, loc=0.2, scale=stats.sem([0.1, 0.3]))
-    assert (found["error_low"], found["error_high"]) == (max(0, low), min(1, high))
-    assert found["status"] == "2 of 6 not_converged"
+    assert (summary["error_low"], summary["error_high"]) == (max(0, low), min(1, high))
+    assert summary["status"] == "2 of 6 not_converged"
 
 
 def test_nothing_is_made_up_where_all_failed_or_one_fold_is_left():
-    found = summarise(draws([[math.nan] * 2] * 2, [["failed"] * 2] * 2))
+    summary = summarise(draws([[math.nan] * 2] * 2, [["failed"] * 2] * 2))
     for key in ("error_mean", "error_sd", "error_sd_folds", "error_low", "error_high"):
-        assert math.isnan(found[key]), key
-    assert found["status"] == "4 of 4 failed"
-    found = summarise(draws([[0.2, 0.2], [math.nan] * 2], [["ok"] * 2, ["failed"] * 2]))
-    assert found["error_mean"] == pytest.approx(0.2)
-    assert all(math.isnan(found[k]) for k in ("error_sd_folds", "error_low", "error_high"))
+        assert math.isnan(summary[key]), key
+    assert summary["status"] == "4 of 4 failed"
+    summary = summarise(draws([[0.2, 0.2], [math.nan] * 2], [["ok"] * 2, ["failed"] * 2]))
+    assert summary["error_mean"] == pytest.approx(0.2)
+    assert all(math.isnan(summary[k]) for k in ("error_sd_folds", "error_low", "error_high"))
 
 
 def test_one_draw_per_fold():
-    found = summarise(draws([[0.1], [0.2], [0.3], [0.4], [0.5]]))
-    assert found["restarts"] == 1
-    assert found["error_sd"] == pytest.approx(found["error_sd_folds"])
+    summary = summarise(draws([[0.1], [0.2], [0.3], [0.4], [0.5]]))
+    assert summary["restarts"] == 1
+    assert summary["error_sd"] == pytest.approx(summary["error_sd_folds"])
 
 
 def test_a_run_file_is_read_as_it_was_written(tmp_path):
@@ -135,21 +135,21 @@ def test_a_run_file_without_draws_is_refused(tmp_path):
 def test_every_metric_has_its_mean_and_interval_within_its_range():
     values = np.random.default_rng(8).uniform(0.3, 0.9, size=(4, 6))
     frame = draws(values).assign(log_loss=3 * values.ravel(), auc=0.1 + values.ravel())
-    found = summarise(frame)
+    summary = summarise(frame)
     for name, means in {"log_loss": 3 * values, "auc": 0.1 + values}.items():
         means = means.mean(axis=1)
         low, high = stats.t.interval(0.95, 3, loc=means.mean(), scale=stats.sem(means))
-        assert found[f"{name}_mean"] == pytest.approx(means.mean())
-        assert found[f"{name}_low"] == pytest.approx(low)
-        assert found[f"{name}_high"] == pytest.approx(min(1, high) if name == "auc" else high)
-    assert all(math.isnan(found[f"{name}_mean"]) for name in ("mse", "mae", "r2"))
+        assert summary[f"{name}_mean"] == pytest.approx(means.mean())
+        assert summary[f"{name}_low"] == pytest.approx(low)
+        assert summary[f"{name}_high"] == pytest.approx(min(1, high) if name == "auc" else high)
+    assert all(math.isnan(summary[f"{name}_mean"]) for name in ("mse", "mae", "r2"))
 
 
 def test_regression_has_no_error_and_r2_may_be_far_below_zero():
     frame = draws([[0.5, 0.7], [0.6, 0.8]]).rename(columns={"error": "r2"})
     frame["r2"] *= -100
-    found = summarise(frame)
-    assert found["r2_mean"] == pytest.approx(-65) and found["r2_low"] < -100
+    summary = summarise(frame)
+    assert summary["r2_mean"] == pytest.approx(-65) and summary["r2_low"] < -100
     assert all(
-        math.isnan(found[f"error_{end}"]) for end in ("mean", "sd", "sd_folds", "low", "high")
+        math.isnan(summary[f"error_{end}"]) for end in ("mean", "sd", "sd_folds", "low", "high")
     )

@@ -1,4 +1,4 @@
-"""Tuning: its choice, and what results state of its cost."""
+"""Tests the choice of tuning, and what results state about its cost."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What a row is, what a guarantee means for a person with several rows, and what is assumed public."""
+"""Tests what a row is, the guarantee for a person with several rows, and what is assumed public."""
 
 import json
 import math
@@ -25,7 +25,7 @@ DELTA = 1e-6
 
 
 def as_curve(mu):
-    """A Gaussian profile whose form does not tell that it is one."""
+    """A Gaussian profile as a generic curve, which does not reveal its form."""
     return Curve(symmetric(Gaussian(mu).delta))
 
 
@@ -36,10 +36,10 @@ def test_a_group_of_a_gaussian_has_the_parameter_times_its_size(epsilon, size):
     exact = gaussian_epsilon(1 / (size * mu), DELTA)
     assert group_epsilon(Gaussian(mu), DELTA, size) == exact
     assert group_epsilon(as_curve(mu), DELTA, size) == pytest.approx(exact, rel=1e-6)
-    # another share of the chain is a bound too, and a worse one
+    # another split of the chain is also a bound, but a worse one
     assert group_delta(Gaussian(mu), exact, size, mu) == pytest.approx(DELTA, rel=1e-6)
     assert group_delta(Gaussian(mu), exact, size, 0.5 * mu) > DELTA
-    # size epsilon at the same delta is not what holds
+    # size times epsilon at the same delta does not hold
     assert exact > size * epsilon
 
 
@@ -60,8 +60,8 @@ def test_a_group_on_exact_distributions():
 
     def one(epsilon):
         at = np.atleast_1d(np.asarray(epsilon, dtype=float))
-        found = np.max([step(at) for step in steps], axis=0)
-        return found.reshape(np.shape(epsilon))[()]
+        result = np.max([step(at) for step in steps], axis=0)
+        return result.reshape(np.shape(epsilon))[()]
 
     profile = Curve(one)
     ends = delta(chain[0], chain[-1]), delta(chain[-1], chain[0])
@@ -69,8 +69,8 @@ def test_a_group_on_exact_distributions():
         truth = max(float(each(np.array([epsilon]))[0]) for each in ends)
         for mu in (0.0, 0.3, 0.6):
             assert group_delta(profile, epsilon, 3, mu) >= truth - 1e-12
-    found = group_epsilon(profile, 0.05, 3)
-    assert max(float(each(np.array([found]))[0]) for each in ends) <= 0.05
+    result = group_epsilon(profile, 0.05, 3)
+    assert max(float(each(np.array([result]))[0]) for each in ends) <= 0.05
 
 
 def test_a_group_of_other_guarantees():
@@ -87,7 +87,10 @@ def test_a_group_of_other_guarantees():
 
 
 def test_a_person_with_five_years():
-    """At a claim of 1: 5.93 at the same delta, where 5 epsilon would need a delta 86 times as large."""
+    """At a claim of 1, epsilon is 5.93 at the same delta.
+
+    An epsilon of 5 would need a delta 86 times as large.
+    """
     mechanism = MECHANISMS["gaussian_objective_perturbation"]
     lam = mechanism.rule_lambda(16152, 10, 1.0, DELTA)
     stated = mechanism.guarantee(16152, 10, epsilon=1.0, delta=DELTA, lam=lam)
@@ -140,7 +143,10 @@ def prepared(tmp_path, name, entry):
 
 
 def test_refusals_by_private_labels_are_premises(tmp_path):
-    """Data with one label are refused, so that both occur is taken as public, and reasons say so."""
+    """Data with one label are refused.
+
+    So it is taken as public that both occur, and reasons say so.
+    """
     meta = prepared(tmp_path, "wdbc", DATASETS["wdbc_clip"])
     assert readers.BOTH in meta["premises"] and meta["unit"] == {}
     digits = prepared(tmp_path, "digits_4_9", DATASETS["digits_4_9"])
@@ -164,6 +170,6 @@ def test_refusals_by_private_labels_are_premises(tmp_path):
 )
 def test_gaussian_guarantees_have_the_profile_of_which_they_state_a_point(name, options):
     for epsilon in (0.1, 1.0, 10.0):
-        found = MECHANISMS[name].guarantee(100, 3, epsilon=epsilon, delta=DELTA, **options)
-        assert found.profile.epsilon(DELTA) == pytest.approx(found.epsilon, rel=1e-9)
-        assert composition.of_group(found, 5)[1] == DELTA
+        guarantee = MECHANISMS[name].guarantee(100, 3, epsilon=epsilon, delta=DELTA, **options)
+        assert guarantee.profile.epsilon(DELTA) == pytest.approx(guarantee.epsilon, rel=1e-9)
+        assert composition.of_group(guarantee, 5)[1] == DELTA

@@ -37,13 +37,13 @@ def draws(levels, seed=3, failed=()):
 
 
 def test_differences_are_those_of_the_same_fold():
-    """A t test of differences within folds, which are small beside differences between folds."""
+    """The t test is of differences within folds, which are much smaller than those between folds."""
     frame = draws({("a", "m", 1.0): 0.3, ("a", "other", 1.0): 0.1, ("b", "m", 1.0): 0.0})
-    found = paired.differences(paired.fold_means(frame, "log_loss"), "other")
-    assert len(found) == 1  # data set b has no row
+    actual = paired.differences(paired.fold_means(frame, "log_loss"), "other")
+    assert len(actual) == 1  # data set b has no row
     means = frame[frame["dataset"] == "a"].groupby(["method", "fold"])["log_loss"].mean()
     expected = (means["m"] - means["other"]).to_numpy()
-    row = found.iloc[0]
+    row = actual.iloc[0]
     interval = ttest_1samp(expected, 0).confidence_interval()
     assert row["mean"] == pytest.approx(expected.mean()) and row["folds"] == FOLDS
     assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high))
@@ -55,9 +55,9 @@ def test_a_method_without_privacy_is_compared_at_every_epsilon_and_failures_ente
         {("a", "m", 0.5): 0.3, ("a", "m", 2.0): 0.2, ("a", "plain", math.inf): 0.0},
         failed=[("a", "m", 2.0)],
     )
-    found = paired.differences(paired.fold_means(frame, "log_loss"), "plain")
-    assert list(found["epsilon"]) == [0.5, 2.0]
-    assert found["mean"].to_numpy() == pytest.approx([0.3, 0.2], abs=0.05)
+    actual = paired.differences(paired.fold_means(frame, "log_loss"), "plain")
+    assert list(actual["epsilon"]) == [0.5, 2.0]
+    assert actual["mean"].to_numpy() == pytest.approx([0.3, 0.2], abs=0.05)
 
 
 LEVELS = {  # four cells: better than both, like one, worse than one, better than both
@@ -70,24 +70,24 @@ SPEC = {"options": {"method": "rule", "metric": "log_loss"}}
 
 def test_the_count_is_of_cells_in_which_no_other_is_better():
     columns, rows = untuned_count(None, SPEC, draws(LEVELS))
-    found = {row[0]: dict(zip(columns, row, strict=True)) for row in rows}
+    results = {row[0]: dict(zip(columns, row, strict=True)) for row in rows}
     counts = {
-        name: [row["better"], row["within_noise"], row["worse"]] for name, row in found.items()
+        name: [row["better"], row["within_noise"], row["worse"]] for name, row in results.items()
     }
     assert counts == {"x": [2, 1, 1], "y": [4, 0, 0], "every other": [2, 1, 1]}
     exact = binomtest(3, 4).proportion_ci(method="exact")
-    every = found["every other"]
+    every = results["every other"]
     assert (every["share_low"], every["share_high"]) == pytest.approx((exact.low, exact.high))
-    assert every["share_not_worse"] == 0.75 and found["y"]["share_high"] == 1
+    assert every["share_not_worse"] == 0.75 and results["y"]["share_high"] == 1
     exact = binomtest(4, 4).proportion_ci(method="exact")
-    assert found["y"]["share_low"] == pytest.approx(exact.low)
+    assert results["y"]["share_low"] == pytest.approx(exact.low)
 
 
 def test_cells_say_by_how_much():
     columns, rows = untuned_cells(None, SPEC, draws(LEVELS))
-    found = [dict(zip(columns, row, strict=True)) for row in rows]
-    assert len(found) == 8
-    for row in found:
+    results = [dict(zip(columns, row, strict=True)) for row in rows]
+    assert len(results) == 8
+    for row in results:
         own, other = (LEVELS["a", m, float(row["epsilon"])] for m in ("rule", row["other"]))
         assert row["difference"] == pytest.approx(own - other, abs=0.05)
         assert row["verdict"] == (

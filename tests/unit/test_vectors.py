@@ -1,4 +1,4 @@
-"""Every reference value of tests/vectors, all from other sources than the tested code.
+"""Tests every reference value of tests/vectors; none comes from the tested code.
 
 tests/vectors/README.md has the format. Other libraries can read the same files.
 """
@@ -29,11 +29,11 @@ def test_a_value_that_differs_is_found(monkeypatch, capsys):
     assert not check.agrees(check.value("dp.accounting", case), other)
     assert check.agrees(float("inf"), other | {"expected": float("inf")})
     assert not check.agrees(float("nan"), case)
-    given = {"gaussian": {"module": "dp.accounting", "cases": [case, other]}}
-    monkeypatch.setattr(check, "read", lambda: given)
+    files = {"gaussian": {"module": "dp.accounting", "cases": [case, other]}}
+    monkeypatch.setattr(check, "read", lambda: files)
     assert check.main() == 1
     assert "1 agree, 1 differ" in capsys.readouterr().out
-    given.clear()
+    files.clear()
     assert check.main() == 1  # nothing was compared
 
 

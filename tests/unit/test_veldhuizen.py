@@ -91,13 +91,13 @@ def test_timing_measures_every_procedure_once_per_repeat(tmp_path):
     out = tmp_path / "timing.csv"
     analysis.timing(experiment, spec, paths, 1, out)
     with out.open(newline="") as handle:
-        found = list(csv.DictReader(handle))
-    measured = [(row["procedure"], int(row["draws"]), int(row["repeat"])) for row in found]
+        actual = list(csv.DictReader(handle))
+    measured = [(row["procedure"], int(row["draws"]), int(row["repeat"])) for row in actual]
     single = ("plain", "scikit_learn", "lasso", "tilted", "general_purpose")
     expected = {(name, 1, k) for name in single for k in (0, 1)}
     expected |= {(name, 7, k) for name in ("lasso", "tilted") for k in (0, 1)}
     assert len(measured) == len(set(measured)) and set(measured) == expected
-    assert all(float(row["seconds"]) > 0 for row in found)
+    assert all(float(row["seconds"]) > 0 for row in actual)
 
 
 def test_timing_runs_on_one_thread():

@@ -58,9 +58,9 @@ def test_prediction_interval_stays_where_the_quantity_lives_and_needs_replicates
 
 def test_errors_of_an_intervals_ends_are_those_of_many_runs():
     runs = np.random.default_rng(1).normal(0.3, 0.05, (2000, 10))
-    found = [prediction_interval(Sample(x.mean(), x.std(ddof=1), 10), 10) for x in runs]
-    ends = np.array([interval for interval, _ in found])
-    errors = [error for _, error in found]
+    results = [prediction_interval(Sample(x.mean(), x.std(ddof=1), 10), 10) for x in runs]
+    ends = np.array([interval for interval, _ in results])
+    errors = [error for _, error in results]
     assert ends.std(axis=0) == pytest.approx(2 * [np.sqrt(np.mean(np.square(errors)))], rel=0.05)
 
 
@@ -74,30 +74,30 @@ def test_errors_of_an_intervals_ends_are_those_of_many_runs():
     ],
 )
 def test_so_are_those_of_predictions_and_of_their_standard_deviations(ours, spreads, protocol):
-    rng, found = np.random.default_rng(2), []
+    rng, actual = np.random.default_rng(2), []
     for _ in range(120):
         parts = (rng.normal(size=(*ours[: k + 1], *[1] * (2 - k))) for k in range(3))
         draws = 0.3 + sum(a * part for a, part in zip(spreads, parts, strict=True))
-        found.append(predict(draws, protocol, rng))
-    ends, errors = (np.array([getattr(f, key) for f in found]) for key in ("interval", "error"))
+        actual.append(predict(draws, protocol, rng))
+    ends, errors = (np.array([getattr(f, key) for f in actual]) for key in ("interval", "error"))
     assert ends.std(axis=0) == pytest.approx(2 * [np.sqrt(np.mean(errors**2))], rel=0.25)
-    sds, errors = (np.array([getattr(f, key) for f in found]) for key in ("sd", "sd_error"))
+    sds, errors = (np.array([getattr(f, key) for f in actual]) for key in ("sd", "sd_error"))
     assert sds.std() / sds.mean() == pytest.approx(np.sqrt(np.mean(errors**2)), rel=0.4)
 
 
 def test_what_little_is_left_of_a_spread_is_known_badly():
     # two draws of 0.2 on each fold, which themselves differ by 0.01: what is left after the draws is chance
     rng, protocol = np.random.default_rng(2), Protocol(5, 1, shared=True)
-    found = [
+    results = [
         predict(normal(rng, 50, 2, 0.01, 0.2).reshape(10, 5, 2), protocol, rng) for _ in range(60)
     ]
-    sds, errors = (np.array([getattr(f, key) for f in found]) for key in ("sd", "sd_error"))
+    sds, errors = (np.array([getattr(f, key) for f in results]) for key in ("sd", "sd_error"))
     assert sds.std() / sds.mean() > 0.3
     assert np.median(errors) > sds.std() / sds.mean()
 
 
 def test_a_count_has_no_narrower_interval_than_a_row():
-    # of 500 rows 195 were wrong, whichever way they were divided; 0.391 is half a row more
+    # 195 of 500 rows were wrong, however they were divided; 0.391 is half a row more
     interval = counted((0.39, 0.39), 500, (0, 1))
     assert interval == pytest.approx((0.389, 0.391))
     assert distance(0.391, 0.39, interval, half=0.0005)[0] == INSIDE
@@ -116,14 +116,14 @@ def test_a_count_has_no_narrower_interval_than_a_row():
         (0.342, 0.001, {"absolute": 0.1}, CLOSE),
         (0.342, 0.001, {"half": 0.0005}, EDGE),  # a number that may have been 0.3415
         (0.342, 0.0, {"half": 0.002}, INSIDE),
-        (0.305, 0.04, {}, EDGE),  # all is near an end where the ends are hardly known
+        (0.305, 0.04, {}, EDGE),  # every value is near an end if the ends are hardly known
         (0.3, 0.04, {"half": 0.0005}, EQUAL),
-        (0.262, 0.01, {"limits": (0.26, 1)}, INSIDE),  # where nothing can be, there is no end
+        (0.262, 0.01, {"limits": (0.26, 1)}, INSIDE),  # there is no end beyond the possible values
     ],
 )
 def test_what_is_near_an_end_is_neither_inside_nor_outside(published, error, options, expected):
-    found = distance(published, 0.3, (0.26, 0.34), errors=(error, error), **options)
-    assert found[0] == expected
+    actual = distance(published, 0.3, (0.26, 0.34), errors=(error, error), **options)
+    assert actual[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_distances_by_hand(published, ours, interval, options, expected):
         ([("a", "yes")], "reproduced if a"),
         ([("a", "no")], "not reproduced by any of 1 reading"),
         ([], "undecided"),
-        # what is open as stated stays open, and nothing fails that a reading leaves open
+        # a claim that is open as stated stays open, and no claim fails that a reading leaves open
         ([("", ""), ("a", "yes")], "open"),
         ([("", "no"), ("a", "")], "open"),
         ([("", "no"), ("a", ""), ("b", "yes")], "reproduced if b"),
@@ -201,17 +201,17 @@ def normal(rng, folds, draws, of_folds, of_draws):
 def test_predictions_cover_another_run_as_often_as_they_say(ours, theirs, spreads):
     rng, inside = np.random.default_rng(5), 0
     for _ in range(150):
-        found = predict(normal(rng, *ours, *spreads), Protocol(*theirs), rng).interval
-        inside += found[0] <= normal(rng, *theirs, *spreads).mean() <= found[1]
+        actual = predict(normal(rng, *ours, *spreads), Protocol(*theirs), rng).interval
+        inside += actual[0] <= normal(rng, *theirs, *spreads).mean() <= actual[1]
     # of 150: at least four binomial standard errors below 95 %
     assert inside / 150 > 0.95 - 4 * math.sqrt(0.95 * 0.05 / 150)
 
 
 def test_a_prediction_without_draws_is_students():
     means = np.random.default_rng(6).normal(0.3, 0.02, (400, 1))
-    found = predict(means, Protocol(400, 1), np.random.default_rng(1)).interval
+    actual = predict(means, Protocol(400, 1), np.random.default_rng(1)).interval
     (low, high), _ = prediction_interval(Sample(means.mean(), means.std(ddof=1), 400), 400)
-    assert found == pytest.approx((low, high), abs=2e-4)
+    assert actual == pytest.approx((low, high), abs=2e-4)
 
 
 def test_shared_draws_spread_a_mean_more_and_the_draws_sd_is_theirs():
@@ -243,10 +243,10 @@ def test_implied_epsilon_of_a_known_curve():
     # error = 0.5 - 0.1 log10(1000 epsilon): 0.3 at epsilon = 0.1
     epsilons = np.array([0.001, 0.01, 0.1, 1.0])[::-1]  # in any order
     errors = 0.5 - 0.1 * np.log10(1000 * epsilons)
-    found = implied_epsilon(epsilons, errors, errors - 0.05, errors + 0.05, 0.3)
-    assert found.epsilon == pytest.approx(0.1)
-    assert found.low == pytest.approx(10**-1.5)
-    assert found.high == pytest.approx(10**-0.5)
+    actual = implied_epsilon(epsilons, errors, errors - 0.05, errors + 0.05, 0.3)
+    assert actual.epsilon == pytest.approx(0.1)
+    assert actual.low == pytest.approx(10**-1.5)
+    assert actual.high == pytest.approx(10**-0.5)
 
 
 def test_implied_epsilon_beyond_the_curve_and_with_nothing_to_go_on():

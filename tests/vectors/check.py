@@ -33,7 +33,7 @@ def value(module: str, case: dict) -> float:
 
 def agrees(found: float, case: dict) -> bool:
     """Whether a value is the expected one, within the case's relative tolerance."""
-    expected = case["expected"]  # which may be infinite
+    expected = case["expected"]  # it may be infinite
     return found == expected or abs(found - expected) <= case["tolerance"] * abs(expected)
 
 
@@ -53,16 +53,16 @@ def main() -> int:
         good, without = 0, {}
         for case in vectors["cases"]:
             try:
-                found = value(vectors["module"], case)
+                actual = value(vectors["module"], case)
             except Exception as error:
                 if (library := missing(error)) is None:
                     raise
                 without[library] = without.get(library, 0) + 1
                 continue
-            good += agrees(found, case)
-            if not agrees(found, case):
+            good += agrees(actual, case)
+            if not agrees(actual, case):
                 wrong += 1
-                print(f"{name}: {case} gives {found!r}")
+                print(f"{name}: {case} gives {actual!r}")
         agreed += good
         print(f"{name}: {good} of {len(vectors['cases'])} agree")
         for library, cases in without.items():

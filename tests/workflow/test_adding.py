@@ -114,8 +114,9 @@ def test_the_mechanism_keeps_the_contract_and_the_style(extended):
 
 
 def can_notice(path):
-    """Whether a test may depend on which mechanisms there are: it lists their registry and does not only
-    take one by its name, or it looks through folders, or it starts programs."""
+    """Whether a test may depend on which mechanisms exist: it lists their registry, searches
+    folders or starts programs. Taking one mechanism by its name does not count.
+    """
     text = path.read_text("utf-8")
     if re.search(r"glob\(|iterdir|subprocess|\bProject\b", text):
         return True
@@ -125,7 +126,8 @@ def can_notice(path):
     return any(id(node) not in looked_up for node in names)
 
 
-# They list no mechanisms and take long: runs of envs/setup.sh, changed configuration files, releases, jobs.
+# Slow tests that list no mechanisms: runs of envs/setup.sh, changed configuration files, releases,
+# jobs.
 LIST_NONE = [
     "test_setup_",
     "test_single_changes",
@@ -141,7 +143,7 @@ LIST_NONE += [
     "test_an_extreme",
     "real_rows",
 ]
-# What is tested of another mechanism alone does not depend on the new one.
+# Tests of another mechanism alone do not depend on the new one.
 OF_ANOTHER = [part for name in MECHANISMS for part in (f"{name}]", f"[{name}")]
 
 

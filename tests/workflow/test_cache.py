@@ -50,7 +50,7 @@ def test_what_would_differ_is_not_copied(checkout):
         *("--cache", "--config", "seed=5", "--"),
         *("results/data/another.npz", "results/data/cm08_separable.npz"),
     )
-    assert copied(output) == 1  # the download
+    assert copied(output) == 1  # the downloaded file
     output = other.snakemake("--cache", "--", "results/data/another.npz")
     assert copied(output) == 0 and " to cache." in output
 

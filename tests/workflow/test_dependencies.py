@@ -90,7 +90,7 @@ def modules_by_name(job):
 
 
 def used_by(experiment):
-    """The mechanisms of its methods, and the mechanisms that those run."""
+    """The mechanisms of an experiment's methods, and the mechanisms that those run."""
     methods = experiment["methods"].values()
     run = {method["options"].get("of") for method in methods} - {None}
     return {method["mechanism"] for method in methods} | run
@@ -144,8 +144,9 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 
 
 def without_repetitions():
-    """What is changed so that no second job executes what a first one did: an experiment's other readings,
-    figures of the same code, and attacks of one pair at other epsilons."""
+    """Configuration changes that remove jobs which execute the same code as another: other readings
+    of an experiment, figures of the same kind, and attacks on one pair at other epsilons.
+    """
     settings, drawn = {}, set()
     listed, smoke, _ = configured("smoke")
     for name, (experiment, _, _) in sources.experiments().items():
@@ -176,7 +177,7 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
     project.write("fewer.yaml", yaml.safe_dump(without_repetitions()))
     overlays = ("--configfile", "config/smoke.yaml", "fewer.yaml")
     project.captured = tmp_path
-    project.environment["DP_FORK"] = "1"  # packages are imported once, the project by each job
+    project.environment["DP_FORK"] = "1"  # only packages are imported once
     project.snakemake(*overlays, capture=tmp_path, timeout=3000)
     assert check(project) == {path.name for path in SCRIPTS.glob("*.py")} - {"download.py"}
     # this is the only run of everything, so its snapshot is checked here, too
@@ -188,13 +189,13 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
 
 def test_modules_are_loaded_by_name_only_in_known_places():
     """`study.dependencies` would not see an import by name anywhere else."""
-    found = set()
+    results = set()
     for path in SCRIPTS.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             name = getattr(node, "attr", getattr(node, "id", None))
             if name in ("import_module", "__import__", "runpy", "exec_module"):
-                found.add(path.relative_to(SCRIPTS).as_posix())
-    assert found == {
+                results.add(path.relative_to(SCRIPTS).as_posix())
+    assert results == {
         "dp/mechanisms/__init__.py",
         "study/configuration/kinds.py",  # a kind's file is digested with its job
         "study/data/readers_table.py",  # pyarrow, if it is installed
@@ -238,9 +239,9 @@ def test_importing_the_mechanisms_imports_numpy_and_no_mechanism():
 
 
 def test_attacks_do_not_depend_on_how_experiments_are_configured():
-    found = {str(path.relative_to(SCRIPTS)) for path in files_of_job("attack.py")}
-    assert "dp/audit.py" in found
-    assert not found & {
+    results = {str(path.relative_to(SCRIPTS)) for path in files_of_job("attack.py")}
+    assert "dp/audit.py" in results
+    assert not results & {
         "study/configuration/config.py",
         "study/configuration/resolve.py",
         "study/configuration/kinds.py",

@@ -76,7 +76,7 @@ def test_a_wrong_checksum_leaves_what_was_good(project):
     write_files(project, wrong)
     failed = snakemake(project, "--", "data/raw/survey.csv", mirror=project / "served")
     assert failed.returncode == 1
-    found = hashlib.sha256(TABLE.encode()).hexdigest()
-    assert f"expected SHA-256 {wrong}, found {found}" in failed.stdout + failed.stderr
+    digest = hashlib.sha256(TABLE.encode()).hexdigest()
+    assert f"expected SHA-256 {wrong}, found {digest}" in failed.stdout + failed.stderr
     assert raw.read_text() == TABLE
     assert not list(raw.parent.glob(".*")) and not list(raw.parent.glob("*.part"))

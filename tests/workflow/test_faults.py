@@ -58,7 +58,7 @@ def test_killed_at_random_moments(finished, fresh):
     whole = results(finished)
     rng = random.Random(9)
     resume = ("--cores", 2, *TINY)
-    project, kills, met = fresh("killed"), 0, [0]  # met: how many files were finished at each kill
+    project, kills, met = fresh("killed"), 0, [0]  # numbers of finished files at each kill
     while kills < int(os.environ.get("DP_KILLS", "3")):
         process = project.start(*resume, program=["scripts/tools/recover.py"])
         # A moment is a number of files and some seconds, since machines differ in how long a run takes.
@@ -113,7 +113,10 @@ def faulty(edited):
     ],
 )
 def test_a_job_that_dies_of_memory(faulty, line, message):
-    """The machine refuses memory or kills the job: the user is told, and only the method's jobs rerun."""
+    """The machine refuses memory or kills the job.
+
+    The user is told, and only the method's jobs rerun.
+    """
     faulty.fault(line)
     output = faulty.snakemake(*TINY, "--keep-going", "--", RESULTS, ok=False)
     assert message in output

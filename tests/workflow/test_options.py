@@ -1,4 +1,4 @@
-"""An experiment that varies options, from its file to its table and figures."""
+"""Runs an experiment that varies options, from its file to its table and figures."""
 
 import csv
 

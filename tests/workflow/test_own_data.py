@@ -53,14 +53,14 @@ def test_a_missing_file_is_refused_although_there_are_results(project):
     for arguments in (["--", "my_study"], ["-n", "--", "audit"]):
         output = project.snakemake(*arguments, ok=False)
         assert output.splitlines()[-1] == expected and "Traceback" not in output
-    assert project.plan("--", "wdbc")  # which needs no file of another experiment
+    assert project.plan("--", "wdbc")  # this target needs no file of another experiment
 
 
 def test_a_report_and_a_job_elsewhere_do_not_miss_the_file(project):
     (project / "my_survey.csv").unlink()
     project.snakemake("--report", "report.zip", "--", "my_study")
     assert (project / "report.zip").stat().st_size > 0
-    # As a node of a cluster runs a job.
+    # This is how a node of a cluster runs a job.
     before = (project / CELL).read_bytes()
     (project / CELL).unlink()
     words = ("--mode", "remote", "--nolock", "--force", "--allowed-rules", "run", "--", CELL)

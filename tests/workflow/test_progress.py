@@ -1,4 +1,4 @@
-"""Jobs done and to do per experiment, before, during and after a run."""
+"""Progress shows jobs done and to do per experiment, before, during and after a run."""
 
 import re
 
@@ -14,19 +14,19 @@ def counts(output):
 
 
 def test_all_is_done_after_a_run(finished, edited):
-    found = counts(edited.python("scripts/tools/progress.py", *TINY))
-    assert set(found) == {"(shared)", "data", "cm08", "all"}
-    assert all(done == of for done, of in found.values())
+    actual = counts(edited.python("scripts/tools/progress.py", *TINY))
+    assert set(actual) == {"(shared)", "data", "cm08", "all"}
+    assert all(done == of for done, of in actual.values())
     total = int(re.search(r"^total +(\d+)", finished.output, re.MULTILINE)[1])
-    assert found["all"][1] == total - 1  # the target's own rule makes no file
+    assert actual["all"][1] == total - 1  # the target's own rule makes no file
 
 
 def test_an_edit_counts_as_to_be_done(edited):
     edited.append("scripts/dp/mechanisms/output_perturbation.py", "\nAN_EDIT = True\n")
-    found = counts(edited.python("scripts/tools/progress.py", *TINY))
-    done, of = found["cm08"]
+    actual = counts(edited.python("scripts/tools/progress.py", *TINY))
+    done, of = actual["cm08"]
     assert of - done == len([job for job in edited.plan(*TINY) if "results/cm08" in job])
-    assert found["data"] == (1, 1)
+    assert actual["data"] == (1, 1)
 
 
 def test_a_run_is_watched_to_its_end(fresh):

@@ -1,4 +1,4 @@
-"""The record: written from finished results, read back, stale after an edit, and confirmed."""
+"""The record is written from finished results, read back, stale after an edit, and confirmed."""
 
 import csv
 import hashlib
@@ -47,8 +47,8 @@ def stale(project):
         "    why = record.why_stale(row, old)\n"
         "    if why: print(row['section'], row['method'], why, sep='|')"
     )
-    found = project.python("-c", program).splitlines()
-    return {tuple(line.split("|")[:2]): line.split("|")[2] for line in found}
+    lines = project.python("-c", program).splitlines()
+    return {tuple(line.split("|")[:2]): line.split("|")[2] for line in lines}
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +106,9 @@ def test_it_is_written_again_with_the_same_bytes_and_nothing_is_stale(recorded):
 def test_an_edit_makes_lines_stale_and_equal_bytes_renew_them(recorded, tmp_path):
     project = recorded.duplicate(tmp_path / "project")
     project.append(MECHANISM, "\n\nUNUSED = 1\n")
-    found = stale(project)
-    assert set(found.values()) == {"the code of its cells has changed"}
-    of_one_method = {line for line in found if line[1]}
+    actual = stale(project)
+    assert set(actual.values()) == {"the code of its cells has changed"}
+    of_one_method = {line for line in actual if line[1]}
     assert of_one_method == {(s, "output_perturbation") for s in ("published", "cells")}
     assert "are still to run" in project.python(*RECORD, ok=False)
     output = project.python(*CONFIRM)

@@ -11,12 +11,12 @@ def test_recovery_beside_a_live_run_is_refused(fresh):
     run = project.start("--cores", 1, *TINY)
     try:
         project.wait_for(lambda: list((project / ".snakemake/locks").glob("*.lock")))
-        os.killpg(run.pid, signal.SIGSTOP)  # it is alive, and does not end before this test does
+        os.killpg(run.pid, signal.SIGSTOP)  # the run is alive until this test ends
         output = project.python("scripts/tools/recover.py", "--cores", 1, *TINY, ok=False)
-        number = f"process {run.pid} of this machine"  # and perhaps a fork of it
+        number = f"process {run.pid} of this machine"  # a fork may be named too
         assert output.startswith("recover: a Snakemake run of this folder is alive (process ")
         assert number in output and output.endswith("stop it with Ctrl-C where it was started\n")
-        # Snakemake itself would advise to remove the lock, and do so.
+        # Snakemake itself would advise the user to remove the lock, and would remove it.
         for words in (TINY, ("--unlock", *TINY)):
             output = project.snakemake(*words, ok=False)
             assert "another run of this folder is alive (process " in output and number in output

@@ -1,4 +1,4 @@
-"""The printed regression table with text columns, and what is said before its jobs start."""
+"""Makes the printed regression table with text columns, and tests the messages before its jobs start."""
 
 import csv
 import re
@@ -40,13 +40,13 @@ def test_it_has_a_coefficient_for_each_level_except_the_reference(project):
     project.snakemake("--", "clinic_table")
     with (project / "results/clinic_table/tables/odds.csv").open(newline="") as handle:
         rows = list(csv.DictReader(handle))
-    found = {(r["coefficient"], r["method"], r["epsilon"]): r for r in rows}
+    results = {(r["coefficient"], r["method"], r["epsilon"]): r for r in rows}
     names = [*project.odds, "ward=general", "constant"]
     ways = [("without_privacy", "inf"), ("noise_aware", "1"), ("noise_aware", "4")]
-    assert set(found) == {(name, *way) for name in names for way in ways}
+    assert set(results) == {(name, *way) for name in names for way in ways}
     for name, true in project.odds.items():
         for way in ways:
-            row = found[name, *way]
+            row = results[name, *way]
             assert row["says"] == "", "there are rows enough"
             reach = float(row["high"]) - float(row["low"])
             assert abs(float(row["estimate"]) - true) < reach, "four standard errors"

@@ -1,4 +1,6 @@
-"""A release in a study: the printed example, one draw whatever happens, nothing that was not paid for."""
+"""A release in a study: the printed example, one draw whatever happens, and no private number that
+was not paid for.
+"""
 
 import hashlib
 import json
@@ -71,10 +73,10 @@ def content(folder):
 
 
 def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
-    """The four lines of the documents; then reruns that are forced, a touched file, and deleted results."""
+    """Runs the four lines of the documents, then forced reruns, a touched file and deleted results."""
     text = (ROOT / "workflow/guides/release_a_model.md").read_text(encoding="utf-8")
     blocks = re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
-    (lines,) = (each for each in blocks if "export DP_HOME" in each)
+    (lines,) = (block for block in blocks if "export DP_HOME" in block)
     checkout = tmp_path / "checkout"  # the lines start in one, and make a folder beside it
     checkout.symlink_to(ROOT)
     printed = run(
@@ -105,12 +107,12 @@ def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
 
 
 def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tmp_path):
-    """The guides' data set, request and commands, but for the folder of the rows."""
+    """Uses the guides' data set, request and commands, except for the folder of the rows."""
     guides = ROOT / "workflow/guides"
     text = (guides / "release_a_model.md").read_text(encoding="utf-8")
     data, request = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     blocks = re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
-    (commands,) = (each for each in blocks if "preview readmission" in each)
+    (commands,) = (block for block in blocks if "preview readmission" in block)
     forecasts = re.findall(
         r"^    .* forecast readmission .*\n",
         (guides / "choose_a_method.md").read_text(),
@@ -166,29 +168,29 @@ def forbidden(lines, data, seed):
     )
     V, y = schema.rows(lines, ROWS)
     X, y = V[y != 0] / rows.ONE, y[y != 0]
-    found = {f"zzq{seed}", f"P{seed}x"}
-    found |= {hashlib.new(name, data).hexdigest() for name in ("md5", "sha1", "sha256", "sha512")}
+    results = {f"zzq{seed}", f"P{seed}x"}
+    results |= {hashlib.new(name, data).hexdigest() for name in ("md5", "sha1", "sha256", "sha512")}
     counts = [len(y), ROWS - len(y), (y > 0).sum(), (y < 0).sum(), (V[:, 1] > 0).sum(), len(data)]
-    found |= {str(count) for count in counts}
-    found |= {f"{np.mean(y > 0):.4f}", f"{np.linalg.norm(X, axis=1).max():.6f}"}
+    results |= {str(count) for count in counts}
+    results |= {f"{np.mean(y > 0):.4f}", f"{np.linalg.norm(X, axis=1).max():.6f}"}
     weights = minimise(X, y, 1e-4)[0][0]
-    found |= {f"{weight:.6f}"[:8] for weight in weights}
+    results |= {f"{weight:.6f}"[:8] for weight in weights}
     scores = X @ weights
-    return found | {f"{np.mean((scores > 0) != (y > 0)):.5f}"}
+    return results | {f"{np.mean((scores > 0) != (y > 0)):.5f}"}
 
 
 def texts(folder):
     """Path -> text of every file below a folder, with the times that Snakemake records taken out."""
-    found = {}
+    results = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix != ".png":
-            found[str(path.relative_to(folder))] = path.read_text(errors="replace")
-    return found
+            results[str(path.relative_to(folder))] = path.read_text(errors="replace")
+    return results
 
 
 def recorded(folder):
     """Snakemake's records of a run: per file, without times, process ids and random names."""
-    found = {}
+    results = {}
     for name, text in texts(folder / ".snakemake").items():
         if name.startswith("metadata/"):
             values = json.loads(text)
@@ -209,12 +211,15 @@ def recorded(folder):
         else:
             assert not text or "alive" in name or name.startswith("auxiliary"), name
             continue
-        found[name] = text
-    return found
+        results[name] = text
+    return results
 
 
 def test_nothing_that_was_not_paid_for_is_left(tmp_path):
-    """Of two studies that differ in rows alone: what is published and recorded holds nothing of them."""
+    """Two studies differ in rows alone.
+
+    What they publish and record shows no difference that was not paid for.
+    """
     records = []
     for seed in (1, 2):
         folder = study(tmp_path / f"{seed}/my_study")

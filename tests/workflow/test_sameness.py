@@ -20,7 +20,7 @@ def order_of_runs(project):
 
 
 def test_one_core_and_another_order_give_the_same_bytes(finished, fresh):
-    """Forks do, too: in the finished run each job had its own interpreter."""
+    """Forks give the same bytes, too: in the finished run each job had its own interpreter."""
     project = fresh("one_core")
     last = order_of_runs(finished)[-1]
     project.snakemake(*TINY, "--prioritize", last, cores=1)

@@ -120,7 +120,7 @@ def new(folder, home):
 
 @pytest.fixture(scope="module")
 def made(fresh, tmp_path_factory):
-    """A study that has run, and the table of a shipped experiment at toy size. Tests only read it."""
+    """A study that has run, with a shipped experiment's table at toy size. Tests only read it."""
     home = fresh("checkout").folder
     study = new(tmp_path_factory.mktemp("study"), home)
     study.write("config/audit.yaml", "trials: 2000\n")
@@ -317,7 +317,7 @@ def printed_commands():
     """The commands with which workflow/README.md makes a study from the template, as printed."""
     text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^    export DP_HOME=.*\n(?:    .*\n)+", text, flags=re.MULTILINE)
-    (block,) = (each for each in blocks if "pytest" in each)  # and not that of a release
+    (block,) = (each for each in blocks if "pytest" in each)  # not the block of a release
     return textwrap.dedent(block)
 
 

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-FORK = Path("study", "jobs", "fork.py")  # starts jobs as forks of itself
+FORK = Path("study", "jobs", "fork.py")  # the process that starts jobs as forks of itself
 
 
 def _started_by_fork():
@@ -73,7 +73,7 @@ def _import_anew():
         finally:
             _write()
 
-    script.run = run_and_write  # a fork ends without what is registered
+    script.run = run_and_write  # a fork ends without running exit handlers
 
 
 if "CAPTURE" in os.environ:

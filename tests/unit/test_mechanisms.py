@@ -918,6 +918,27 @@ def test_objective_perturbation_refuses_what_it_cannot_prove(name, change, match
         MECHANISMS[name].release(*rows(), rng=generator(1), **arguments)
 
 
+@pytest.mark.parametrize(
+    ("tolerance", "lam", "advice", "better"),
+    [
+        (0.1, 1e-6, "give a larger lambda", {"lam": 1.0}),
+        (1e4, 1e-6, "give a smaller tolerance", {"tolerance": 1e-6}),
+        (1e4, 1.0, "give a smaller tolerance", {"tolerance": 1e-6}),
+    ],
+)
+def test_the_advice_for_too_much_output_noise_is_what_helps(tolerance, lam, advice, better):
+    """If the tolerance alone is too large, no lambda helps."""
+    mechanism = MECHANISMS["objective_perturbation_cm08"]
+    given = {"epsilon": 1.0, "tolerance": tolerance, "lam": lam}
+    with pytest.raises(ValueError) as caught:
+        mechanism.guarantee(1000, 1, **given)
+    assert str(caught.value).endswith(advice)
+    if "smaller" in advice:
+        with pytest.raises(ValueError, match=advice):
+            mechanism.guarantee(1000, 1, **given | {"lam": 1e9})
+    assert mechanism.guarantee(1000, 1, **given | better)
+
+
 def test_a_lambda_that_is_not_certified_on_every_data_set_is_refused_or_raised():
     """If the repaired form needs a ridge, that makes lambda large enough."""
     with pytest.raises(ValueError, match="larger lambda"):

@@ -9,6 +9,7 @@ release. The distribution of b is calibrated so that w* costs (1 - s) epsilon. B
 together cost the sum. The share s is public: see `Tilted.share`.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -97,9 +98,10 @@ class Tilted(Mechanism):
         check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance)
         share = self.share(n, d, p.lam + ridge, p.bound, loss, tolerance)
         if not share <= MOST:
+            least = self.share(n, d, math.inf, p.bound, loss, tolerance)
             raise Refused(
                 f"the output noise for a tolerance of {tolerance:g} would take all but a thousandth of "
-                f"epsilon: give a smaller tolerance or a larger lambda"
+                f"epsilon: give a {'larger lambda' if least <= MOST else 'smaller tolerance'}"
             )
         left = (1 - share) * p.epsilon
         epsilon_b, ridge = self.tilt(n, left, **settings)

@@ -39,7 +39,7 @@ def main():
     gathered = []
     for path in arguments.configuration:
         experiment = Experiment.from_json(Path(path).read_text(encoding="utf-8"))
-        gathered.append(Gathered(experiment, arguments.stand_ins))
+        gathered.append(Gathered(experiment, arguments.stand_ins, arguments.partial))
     shows = {
         "configuration": arguments.of,
         "experiments": {g.experiment.name: g.there for g in gathered},

@@ -16,7 +16,7 @@ from reporting import packing
 from study import facts as source_file
 from study import paths
 from study.canonical import epsilon, grid, number
-from study.configuration import inputs, kinds
+from study.configuration import inputs, kinds, verdict_inputs
 from study.configuration.experiment import data_name, data_path
 from study.configuration.sources import experiment_files
 from study.configuration.validation import read_yaml
@@ -41,12 +41,13 @@ class Gathered:
     """One experiment's part of the report.
 
     experiment: `study.configuration.experiment.Experiment`. stand_ins: data set -> why numbers on it decide
-    nothing.
+    nothing. partial: whether files may be older than what they are made of.
     """
 
-    def __init__(self, experiment, stand_ins):
+    def __init__(self, experiment, stand_ins, partial=True):
         self.experiment = experiment
         self.stand_ins = stand_ins
+        self.partial = partial
         self.folder = Path(paths.results(experiment.name))
 
     # -- cells
@@ -155,13 +156,14 @@ class Gathered:
     def verdicts(self, section):
         """Rows (dictionaries of text) of published.csv, claims.csv or defects.csv, as the run wrote them.
 
-        The page judges nothing itself. So nothing is decided yet if the file is missing, or if cells have
-        changed since it was written.
+        The page judges nothing itself. So nothing is decided yet if the file is missing, or if the report
+        is partial and cells that decide it have changed since it was written.
         """
         if not self.experiment.values.get(section):
             return []
         path = self._at(paths.VERDICTS, section=section)
-        if self.status == "complete" and path.exists() and self._is_newest(path):
+        made = self.status == "complete" and path.exists()
+        if made and not (self.partial and self._is_outdated(section, path)):
             return read_csv(path)
         source = source_file.read(self.experiment.source)
         if section == "published":
@@ -173,9 +175,14 @@ class Gathered:
         said = {"verdict": verdicts.NOT_DECIDED, "reason": why, "decided_by": why}
         return [{key: number(value) for key, value in row.items()} | said for row in rows]
 
-    def _is_newest(self, path):
-        runs = (Path(self.experiment.run_path(cell)) for cell in self.cells)
-        return all(run.stat().st_mtime <= path.stat().st_mtime for run in runs)
+    def _is_outdated(self, section, path):
+        """Whether a cell on which a section depends is newer than its file."""
+        runs = {self.experiment.run_path(cell) for cell in self.cells}
+        files = set(verdict_inputs.of_checks(self.experiment, section, ()))
+        files.discard(str(self._at(paths.GUARANTEES)))
+        if section != "defects" or files - runs:  # what is made of cells may depend on any of them
+            files = runs
+        return any(Path(run).stat().st_mtime > path.stat().st_mtime for run in files)
 
     def shown(self, section):
         """`verdicts` for the page. Results of smaller sizes than the default run's have no verdict."""

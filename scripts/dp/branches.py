@@ -254,7 +254,9 @@ def differences(
             say(f"results have the forms {shapes[0]} and {shapes[1]}")
         for file, function, line, event in sorted(lines[0] ^ lines[1]):
             if function.split(".")[-1] not in allowed:
-                say(f"{event} {line} of {file.rpartition('/')[2]} ({function}) is of one side only")
+                say(
+                    f"{event} {line} of {file.rpartition('/')[2]} ({function}) runs on one side only"
+                )
         releases = [_run(mechanism, side, settings, draws)[0] for side in (first, second)]
         if None in releases:
             say(f"an error among {draws} draws")

@@ -227,7 +227,7 @@ class LosesItsNoise(Planted):
         (Raises, "error"),
         (SetsAStatus, "the status"),
         (ChangesAForm, "have the forms"),
-        (FallsBack, "of one side only"),
+        (FallsBack, "runs on one side only"),
         (LosesItsNoise, "weights show"),
     ],
 )
@@ -245,7 +245,7 @@ def test_the_old_fits_are_found():
     arguments = {"epsilon": 1.0, "delta": 0.01}
     allowed = ALLOWED["tukey_em"]
     *lines, last = differences(Together(), arguments, cases=exact_fit(800), allowed=allowed)
-    assert lines and all("_points) is of one side only" in what for what in lines), lines
+    assert lines and all("_points) runs on one side only" in what for what in lines), lines
     assert "weights show" in last
 
 

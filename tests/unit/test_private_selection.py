@@ -241,7 +241,7 @@ def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
     [
         ({"of": "output_perturbatoin"}, "did you mean 'output_perturbation'"),
         ({"of": "private_selection"}, "another mechanism"),
-        ({"of": "nonprivate"}, "no privacy"),
+        ({"of": "nonprivate"}, "does not protect its rows"),
         ({"of": "laplace_coordinates_sum", "grid": {"lambda": [0.1]}}, "proven epsilon"),
         ({"grid": {"tolerance": [1]}, "settings": {"tolerance": 1}}, "leave it out of settings"),
         ({"grid": {"clip": [1]}}, "no option 'clip'"),
@@ -270,7 +270,7 @@ def test_runs_whose_epsilon_does_not_fall_with_the_one_asked_for_are_refused(mon
         return Guarantee(settings["epsilon"], 5.0, DELTA, "replace-one", "5 is proven")
 
     monkeypatch.setattr(type(MECHANISMS["dp_gd"]), "guarantee", at_least_five)
-    with pytest.raises(Refused, match="no runs of dp_gd with a total epsilon"):
+    with pytest.raises(Refused, match="cannot run dp_gd within a total epsilon"):
         SELECTION.guarantee(100, 3, epsilon=1.0, delta=DELTA, of="dp_gd", grid={"clip": [1.0]})
 
 

@@ -96,9 +96,9 @@ class PrivateSelection(Mechanism):
             raise Refused(f"{self.name}: of must name another mechanism, not {p.of!r}{near}")
         of = MECHANISMS[p.of]
         if not of.private or of.uses_all_rows:
-            raise Refused(f"{self.name} cannot run {p.of}, which gives its rows no privacy")
+            raise Refused(f"{self.name} cannot run {p.of}, which does not protect its rows")
         if p.classes and not of.multiclass:
-            raise Refused(f"{p.of} learns two classes, and there are {p.classes}")
+            raise Refused(f"{p.of} learns two classes, but the data have {p.classes}")
         if p.epsilon > LARGEST:
             raise Refused(f"{self.name}: epsilon must be at most {LARGEST}, not {p.epsilon:g}")
         try:
@@ -116,7 +116,7 @@ class PrivateSelection(Mechanism):
                     of.check_options({name: value})
         if len(set(_numbers(p))) > 1:
             raise Refused(
-                f"{self.name}: some settings are for classes and others for numbers: keep one kind"
+                f"{self.name}: some settings are for classes, others for numbers: keep one kind"
             )
 
     def _plan(self, n, d, p):
@@ -229,7 +229,7 @@ def _plan(n, d, text):
         if inner < 1e-9 * p.epsilon:  # the proven epsilon does not fall with the requested one
             break
     raise Refused(
-        f"private_selection finds no runs of {p.of} with a total epsilon of {p.epsilon:g}: give a larger "
+        f"private_selection cannot run {p.of} within a total epsilon of {p.epsilon:g}: give a larger "
         f"epsilon, or another mechanism"
     )
 
@@ -267,7 +267,7 @@ def _stated(n, d, p, epsilon, delta):
     candidates = _candidates(n, d, p, epsilon, delta)
     stated = [MECHANISMS[p.of].guarantee(n, d, **arguments) for arguments in candidates]
     if not all(math.isfinite(each.epsilon) for each in stated):
-        raise Refused(f"private_selection needs a proven epsilon of each run, and {p.of} has none")
+        raise Refused(f"private_selection needs a proven epsilon for each run, and {p.of} has none")
     if len({each.adjacency for each in stated}) > 1:
         raise Refused("private_selection needs one adjacency for all settings: change the grid")
     return candidates, stated

@@ -604,7 +604,7 @@ def _curvature(n_lambda):
     return Pair(
         sides=_replace(np.array([[1.0]]), [1], 0, row=[0.0]),
         arguments={"lam": n_lambda, "bound": 1.0},
-        reason="a record at 0 has no curvature: beside it the Jacobian of the other is larger by "
+        reason="a record at 0 has no curvature, so the other side's Jacobian is larger by "
         f"1 + 1/(4 n lambda) = {1 + 1 / (4 * n_lambda):g} where the margin is 0",
         statistic=tilt_log_ratio,
         exact=tilt_loss_1d,
@@ -619,8 +619,8 @@ def pulled() -> Pair:
     return Pair(
         sides=_replace(X, np.ones(61), 0, row=[0.0]),
         arguments={"lam": 2 / 61, "bound": 1.0},
-        reason="the others keep the record's slope near 1, where it has no curvature: beside one at 0, "
-        "which is like none, it shifts the tilt by nearly R, and the Jacobian hides nothing of that",
+        reason="the others keep the record's slope near 1, where it has no curvature. It shifts the "
+        "tilt by nearly R from a record at 0, and the Jacobian hides nothing of that shift",
         statistic=tilt_log_ratio,
         exact=tilt_loss_1d,
     )
@@ -801,8 +801,8 @@ def removed_row() -> Pair:
     """One of eight records becomes a row of zeros."""
     return Pair(
         *_beside([0.6, 0.0, 0.8], other=[0.0, 0, 0]),
-        reason="a row of zeros has no gradient and no curvature: what divides by a norm, or looks for rows "
-        "that are not zero, takes another way",
+        reason="a row of zeros has no gradient and no curvature, so code that divides by a norm or selects "
+        "nonzero rows takes another branch",
     )
 
 
@@ -814,7 +814,7 @@ def last_of_its_class() -> Pair:
     return Pair(
         sides=((X, np.where(np.arange(8) == 0, -1, y).astype(np.int8)), (X_other, y)),
         arguments={"lam": 1.0, "bound": 1.0},
-        reason="what finds the classes in the rows finds one on one side and two on the other",
+        reason="code that reads the classes from the rows finds one on one side and two on the other",
     )
 
 

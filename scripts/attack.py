@@ -86,7 +86,7 @@ def main():
 def profiles(guarantee, audited):
     """The proven curve delta(epsilon) and the audited points, as lists of numbers; {} without a profile.
 
-    The audited points of a row hold together, with the confidence of the row's own bound.
+    The audited points of a row hold simultaneously, with the confidence of the row's own bound.
     """
     if guarantee.profile is None:
         return dict.fromkeys(COLUMNS[-4:], "")

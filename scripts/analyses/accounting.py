@@ -49,10 +49,10 @@ def accounting(experiment, spec, inputs, seed, out):
     """One row per case, accounting and epsilon: the noise, and its ratio to that of exact accounting.
 
     Case "adassp": the smallest eigenvalue, X'X and X'y, under replace-one with bounds 1. Its exact
-    accounting uses that X'X and X'y cannot both move as far as possible. Case "boosted": the eigenvalue,
-    X'X and ten sums of residuals clipped at 1/4, under replace-one. Case "sketch": gamma of three sketches
-    of options["rows"] rows, under add-remove. There, renyi is its authors' bound, and gdp is an
-    approximation with too little noise.
+    accounting uses the fact that X'X and X'y cannot both change by their maximum. Case "boosted": the
+    eigenvalue, X'X and ten sums of residuals clipped at 1/4, under replace-one. Case "sketch": gamma of
+    three sketches of options["rows"] rows, under add-remove. There, renyi is its authors' bound, and
+    gdp is an approximation with too little noise.
     """
     delta, rows = spec["options"]["delta"], spec["options"]["rows"]
     eigenvalue, gram = sensitivities.smallest_eigenvalue(), sensitivities.gram()

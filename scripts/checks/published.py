@@ -269,8 +269,8 @@ def _compare_spread(results, value, stand_ins):
 def _judgement(published, ours, interval, half, absolute, margin, errors, limits=None):
     """{distance, reason, half, holds, near} of a printed number.
 
-    near: whether ours, or another run's interval, comes within the margin. If a model without noise is so
-    near, it is taken for the source's.
+    near: whether our value, or the interval of a new run, comes within the margin. A model without noise
+    that is so near counts as the source's.
     """
     found, reason = verdicts.distance(
         *(published, ours, interval), half=half, absolute=absolute, errors=errors, limits=limits

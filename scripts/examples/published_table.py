@@ -34,7 +34,7 @@ RANGES = {
 }
 
 # %% The release: it spends epsilon 1 from the book's budget, once
-# The book stands beside the rows and is as private as they are. If this is run again, the stored model is
+# The book lies beside the rows, and must be kept as private. If this is run again, the stored model is
 # given and nothing is spent.
 model = PrivateClassifier(
     "affair",

@@ -68,7 +68,7 @@ class Scales(NamedTuple):
     within: tuple | None = None
 
     def parted(self, frame, x, y):
-        """The axes along which panels have different ranges, of "x" and "y"."""
+        """Those of the axes "x" and "y" whose ranges differ between panels."""
         rows = frame[frame[y].notna() & np.isfinite(frame[x])]
         parted = {name for name in "xy" if name == "y" and self.own}
         for name, column in (("x", x), ("y", y)):

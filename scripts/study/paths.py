@@ -81,7 +81,7 @@ class Place(NamedTuple):
         return results(self.folder, self.part, name).format_map(_Wildcards(values))
 
     def log(self, suffix=None, /, **values):
-        """The log of the job that makes the file. suffix: tells two jobs apart that share the file's
+        """The log of the job that makes the file. suffix: distinguishes two jobs that share the file's
         name."""
         name = f"{self._stem(suffix)}.log"
         return results(self.folder, "logs", self.part, name).format_map(_Wildcards(values))

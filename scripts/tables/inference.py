@@ -34,7 +34,7 @@ def _read(path):
 
 @table(ANALYSIS)
 def coverage(experiment, spec, path):
-    """Coverage of 95 % intervals, one row per coefficient and flag (printed: 1, or not: 0).
+    """Coverage of 95 % intervals, one row per coefficient and `printed` (1 if printed, else 0).
 
     covers: 1 if coverage is at least 93 %, or below that by at most two standard errors.
     """

@@ -58,8 +58,9 @@ def job(script, *arguments):
 
 
 def least(costs):
-    """The shortest time, which other work disturbs least, and the largest memory of several runs of
-    a job.
+    """The shortest time and the largest memory of several runs of a job.
+
+    Other work disturbs the shortest time least.
     """
     seconds, memory = zip(*costs, strict=True)
     return min(seconds), max(memory)

@@ -87,7 +87,7 @@ def test_gaussians_compose_exactly_in_every_form():
 
 
 def test_directions_stay_apart():
-    """N(0, 1) and N(0, 1/2), composed with a Gaussian release, have another profile in each direction."""
+    """N(0, 1) and N(0, 1/2), composed with a Gaussian release, have two different profiles."""
     from dp.privacy.sketches import profile
 
     one = profile(1, 2.0)

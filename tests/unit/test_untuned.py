@@ -37,7 +37,7 @@ def draws(levels, seed=3, failed=()):
 
 
 def test_differences_are_those_of_the_same_fold():
-    """The t test is of differences within folds, which are much smaller than those between folds."""
+    """The t test uses differences within folds, which are much smaller than those between folds."""
     frame = draws({("a", "m", 1.0): 0.3, ("a", "other", 1.0): 0.1, ("b", "m", 1.0): 0.0})
     actual = paired.differences(paired.fold_means(frame, "log_loss"), "other")
     assert len(actual) == 1  # data set b has no row

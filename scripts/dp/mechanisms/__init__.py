@@ -184,7 +184,7 @@ class Mechanism:
     in_blocks = False
     # Whether it takes `public` = (X, y), public rows, or `initial`, weights that depend on no private row.
     uses_public_rows = False
-    # Whether it takes `all_rows`: X of all training rows, which begins with the rows of X.
+    # Whether it takes `all_rows`, the features of all training rows. X is their first rows.
     uses_all_rows = False
 
     # ---- what a subclass defines

@@ -675,7 +675,7 @@ def opposite_corner() -> Pair:
 
 
 def _lone(reach, others=99):
-    """One record at `reach`, whose label flips, beside others at 0, without gradient."""
+    """One record at `reach`, whose label flips. The others are at 0, and have no gradient."""
     X = np.zeros((others + 1, 1))
     X[0] = reach
     sides = _replace(X, np.ones(others + 1), 0, label=-1)

@@ -5,14 +5,14 @@ line and public numbers alone, with ||v|| <= 2^20 exactly; the row is v 2^-20. N
 with another number of cells, or with a cell that is no number or in no category, becomes the row of zeros
 with the label 0. So does a line of more than 64 KiB (or 200 bytes per column, if more), to bound memory.
 That row adds nothing to a gradient. A changed line therefore changes one row and nothing else, and no
-message or file tells its content.
+message or file reveals its content.
 
 A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs, unlike Python's
 `float`. Its exact value x is clipped to public bounds [low, high], and mapped to trunc(K (2 x - low -
 high)/(high - low)), where K = floor(2^20/sqrt(c)) and c counts the numbers, the categorical columns and
 the constant. A category is K in its own column; a reference level has none. So c K^2 <= 4^20 bounds the
-norm. With a public `radius` < 1 rows are divided by it first, and long ones shortened. A missing cell, one
-of `EMPTY` that is no listed category, is read as the column's `missing`, if any.
+norm. With a public `radius` < 1 rows are divided by it first, and long ones shortened. A cell is
+missing if it is in `EMPTY` and no listed category. It is read as the column's `missing`, if any.
 """
 
 import math

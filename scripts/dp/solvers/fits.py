@@ -47,10 +47,10 @@ def sum_intercept(
     intercept: str = "regularised",
     tolerance: float = 1e-9,
 ) -> tuple[np.ndarray, dict]:
-    """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, with b^2/2 added or without.
+    """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, with or without b^2/2.
 
-    intercept: "regularised" makes b the weight of a column of ones, as LIBLINEAR does, scikit-learn's
-    default when E18 ran it. "free" does not regularise b, as scikit-learn's other solvers of
+    intercept: "regularised" makes b the weight of a column of ones, as in LIBLINEAR, which was
+    scikit-learn's default when E18 ran it. "free" does not regularise b, as scikit-learn's other solvers of
     LogisticRegression(C=1/lam). Divided by n C the objective reads mean loss + lam/(2n) ||w||^2, and in
     these units the gradient's norm is certified to `tolerance`.
 
@@ -191,7 +191,7 @@ def fit_each(
 
 
 def penalties(fit: str, lam: float, lambda1: float | None = None) -> tuple[float, float]:
-    """(l1, l2): the weights of ||w||_1 and of ||w||^2 / 2 in the objective of a fit of that name."""
+    """(l1, l2): the weights of ||w||_1 and of ||w||^2 / 2 in the objective of the fit `name`."""
     if fit == "l1":
         return lam, 0.0
     if fit == "elastic_net":

@@ -37,9 +37,9 @@ class Kind(NamedTuple):
     function(experiment, spec, inputs, seed, out), and writes the file `out`. A check is called as
     function(results, **options).
 
-    suffix: of an analysis' file. exclusive: the job runs alone on a small machine, because it measures
-    time. describes_data: it also reads the .json of its data sets, for names or sizes. printed: it reads
-    the source's facts, whatever its options are. module, function: where the function is.
+    suffix: the file extension of an analysis. exclusive: the job runs alone on a small machine, because it
+    measures time. describes_data: it also reads the .json of its data sets, for names or sizes. printed:
+    it reads the source's facts, whatever its options are. module, function: where the function is.
     """
 
     inputs: Inputs = CELLS

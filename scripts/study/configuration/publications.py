@@ -100,7 +100,7 @@ def _members(methods):
 
 
 def _of_members(check, name, members):
-    """Replace a check that names families by checks that name their members.
+    """Replace checks on families of methods with checks on their members.
 
     members: experiment -> family -> its members. In a list of methods, a family means all its members. In
     place of a single method, it means one check per member.

@@ -14,7 +14,7 @@ LARGE = 1 << 28
 
 
 def read_arrays(path):
-    """Name -> array of an .npz. Large arrays are mapped into memory, read-only."""
+    """The arrays of an .npz file, by name. Large ones are memory-mapped, read-only."""
     content = {}
     with np.load(path) as arrays, path.open("rb") as file:
         for entry in arrays.zip.infolist():

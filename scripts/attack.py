@@ -111,7 +111,7 @@ def exact(mechanism, pair, settings):
 
 
 def bits(mechanism, settings, rng):
-    """What the attack on low-order bits of the program's releases finds, in words."""
+    """The findings of the attack on low-order bits of the program's releases, in words."""
     # The attack has its own neighbours, and sets lam and bound for them.
     names = {"epsilon", "delta", *mechanism.options}
     settings = {name: value for name, value in settings.items() if name in names}
@@ -131,7 +131,7 @@ def bits(mechanism, settings, rng):
 
 
 def verdict(audited, guarantee):
-    """What the attack says of the claim and of the proof."""
+    """The attack's verdict on the claim and on the proof."""
     if audited > guarantee.epsilon:
         return "exceeds what is proven: a fault of the proof, the code or the auditor"
     if math.isinf(guarantee.claimed_epsilon):

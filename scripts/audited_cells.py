@@ -33,9 +33,9 @@ def main():
 
 
 def variant_of(mechanism, options):
-    """The options whose values are words, such as loss or calibration. Missing ones have their defaults."""
+    """Options whose values are words, such as loss or calibration. Missing options have their defaults."""
     if mechanism not in MECHANISMS:
-        return frozenset()  # the auditor's own control is no mechanism
+        return frozenset()  # the auditor's own control is not a mechanism
     options = {
         key: options.get(key, default) for key, default in MECHANISMS[mechanism].defaults().items()
     }
@@ -43,11 +43,11 @@ def variant_of(mechanism, options):
 
 
 def audited(cell, attacks):
-    """(lower bound, the attack that found it): the largest bound among attacks that apply to this cell.
+    """The largest lower bound among attacks that apply to this cell, and the attack that found it.
 
     An attack applies if it is on the same variant of the mechanism, at the same delta. Its claimed and
-    proven epsilons must be no larger than this cell's. It has its own n, d and lambda, but it tests a
-    statement about all of these. All bounds on a mechanism hold together, so the largest has the same
+    proven epsilons must be at most this cell's. It has its own n, d and lambda, but it tests a statement
+    about all of these. All bounds on a mechanism hold simultaneously, so the largest has the same
     confidence.
     """
     stated = ("epsilon_claimed", "epsilon_proven")

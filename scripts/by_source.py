@@ -1,4 +1,4 @@
-"""Writes one table per source: what it says, each with its verdict and the numbers that decide it."""
+"""Writes one table per source: its statements, with verdicts and the numbers that decide them."""
 
 from pathlib import Path
 

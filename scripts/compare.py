@@ -1,4 +1,4 @@
-"""Writes every printed number of a source beside ours, as stated and under each reading."""
+"""Writes every printed number of a source next to ours, as stated and under each reading."""
 
 import json
 from pathlib import Path

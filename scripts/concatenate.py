@@ -32,7 +32,7 @@ def main():
 
 
 def line(attacks):
-    """What is proven of a mechanism, and what replays and attacks show, on one line."""
+    """What is proven for a mechanism, and what replays and attacks show, on one line."""
     proven = {attack["epsilon_proven"] for attack in attacks}
     said = "nothing is proven" if "" in proven else f"proven in {len(proven)} settings"
     said = "no finite epsilon is proven" if proven == {"inf"} else said

@@ -50,7 +50,7 @@ def main():
 
 
 class Guarantees:
-    """Guarantees of cells, which take into account how data were prepared and how lambda was chosen."""
+    """Guarantees of cells that account for how data were prepared and how lambda was chosen."""
 
     def __init__(self, experiment):
         self.experiment = experiment
@@ -85,7 +85,7 @@ def group(meta, stated):
 
 
 def _unit(meta, stated):
-    """The end of a reason, which says what a record is if that is less than what one would protect."""
+    """The end of a reason: what a record is, if it is less than the unit to be protected."""
     row, words, epsilon, delta = group(meta, stated)
     if not words:
         return ""

@@ -62,7 +62,7 @@ def main():
             "source": source,
             "rows": len(parts[""][1]),
             "columns": list(table.columns),
-            # column -> its levels, each of which became a column of zeros and ones
+            # column -> its levels; each level became a column of zeros and ones
             "categories": {
                 name: list(map(str, known)) for name, known in entry.get("categories", {}).items()
             },
@@ -70,7 +70,7 @@ def main():
             "labels": {} if table.target else label_names(table),
             **target(table),
             "class_counts": counts[""],
-            # the number of data sets from the same distribution, each of which is divided into folds
+            # the number of data sets from the same distribution; each is divided into folds
             "data_replicates": source.get("data_replicates", 1),
             "public_rows": len(public),
             "holdout_rows": source.get("holdout", 0),
@@ -87,9 +87,9 @@ def main():
             "steps": record,
             "put_off": [name for name, _ in table.later.steps],
             "private_rows": [step["step"] for step in record if step["private_rows"]],
-            # {row, group, rows, source} if a row is less than what one would protect
+            # {row, group, rows, source} if a row is less than the unit to be protected
             "unit": entry.get("unit", {}),
-            # what every guarantee takes as public
+            # what every guarantee assumes to be public
             "premises": [
                 *([entry["premise"]] if "premise" in entry else []),
                 *([readers.COMPLETE] if "drop" in entry.get("missing", {}).values() else []),
@@ -101,10 +101,10 @@ def main():
 
 
 def prepared(dataset, entry, seed, missing, replicate=0):
-    """(`dp.data.preparation.Table`, separator or None, the record of the steps) of the data set.
+    """The data set's `dp.data.preparation.Table`, separator or None, and the record of the steps.
 
     missing: counts of missing cells, which this function increases. replicate: the number of a further data
-    set, which is drawn in the same way but has no holdout.
+    set, drawn in the same way but without a holdout.
     """
     source, separator = entry["source"], None
     again = (replicate,) if replicate else ()  # an axis of the seed
@@ -139,7 +139,7 @@ def public_rows(dataset, entry, rows, train_rows, seed):
 
 
 def split(table, holdout, public):
-    """(X, y) of the training rows "", and of "_holdout", "_test" and "_public" where these exist."""
+    """(X, y) of the training rows "", and of "_holdout", "_test" and "_public" if they exist."""
     cut = len(table.y) if table.train_rows is None else table.train_rows
     rows = {"": slice(holdout, cut), "_holdout": slice(0, holdout), "_test": slice(cut, None)}
     if len(public):
@@ -154,7 +154,7 @@ def split(table, holdout, public):
 def check(table, parts):
     """Check all rows, and return the largest norm of a training row.
 
-    Raises an error for rows or labels that no mechanism takes.
+    Raises an error for rows or labels that no mechanism accepts.
     """
     classes = examples.NUMBERS if table.target else len(table.classes) or None
     largest = 0.0
@@ -187,13 +187,13 @@ def target(table):
 
 
 def class_counts(y):
-    """Label -> the number of its rows."""
+    """The number of rows with each label, by label."""
     labels, counts = np.unique(y, return_counts=True)
     return dict(zip(map(str, labels), map(int, counts), strict=True))
 
 
 def simulate(dataset, source, seed, *again):
-    """(rows, separator or weights) of a simulation. The rows of the holdout, or the public ones, come
+    """Rows, and separator or weights, of a simulation. The holdout's rows, or the public rows, come
     first."""
     rng = generator(seed, "data", dataset, "simulate", *again)
     if source["simulate"] == "mixture":

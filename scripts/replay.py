@@ -1,4 +1,4 @@
-"""Replays every private mechanism: how far one record moves what gets noise, and what gets no noise."""
+"""Replays every private mechanism: how far one record changes what gets noise, and what gets no noise."""
 
 import json
 

@@ -40,8 +40,8 @@ def main():
             raise ValueError(
                 f"{arguments.dataset} has neither public nor holdout rows to search on"
             )
-        # The rows are public, so this epsilon protects nothing. It sets the noise of a run on the private
-        # rows.
+        # The rows are public, so this epsilon protects nothing. It sets the noise that a run on the private
+        # rows would have.
         cell["epsilon"] *= arguments.train_size / (len(rows[1]) * (1 - 1 / entry["folds"]))
         simulations, all_rows = [(rows, None)], iter([rows[0]])
     else:
@@ -57,11 +57,11 @@ def main():
     axes = (arguments.experiment, arguments.dataset, arguments.search)
 
     def divided():
-        """(training rows of a part, all rows of its simulation, part), for all parts of all simulations."""
+        """Yields (training rows, all rows of the simulation, part) for all parts of all simulations."""
         for simulation, (train, _) in enumerate(simulations):
             shuffle = generator(arguments.seed, *axes, simulation, "search folds")
             parts = split_folds(len(train[0]), entry["folds"], shuffle)
-            # A training part may be one row longer than others. It is cut, so that the folds can be
+            # A training part may be one row longer than others. It is truncated, so that the folds can be
             # computed together.
             size = min(len(fit) for fit, _ in parts)
             for fit, part in parts:
@@ -118,7 +118,7 @@ def main():
 
 
 def _errors(release, train, part, measure):
-    """The validation error of each candidate; NaN if it failed."""
+    """The validation error of each candidate; NaN for failed ones."""
     X, y = train[0][part], train[1][part]
     error = measure(release.weights, X, y, release.info.get("intercept", 0.0))
     return np.where(release.status == "ok", error, np.nan)

@@ -1,4 +1,4 @@
-"""Writes what methods spend of privacy, including tuning and preparation."""
+"""Writes the privacy that methods spend, including tuning and preparation."""
 
 import math
 from itertools import groupby
@@ -46,7 +46,7 @@ def main():
 
 
 def excess(cell):
-    """The proven epsilon over the claimed one; infinite if none is proven."""
+    """The proven epsilon divided by the claimed one; infinite if none is proven."""
     proven = float(cell["epsilon_proven"] or "nan")
     return proven / float(cell["epsilon_claimed"]) if math.isfinite(proven) else math.inf
 

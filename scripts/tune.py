@@ -63,7 +63,7 @@ def main():
     write_json(
         arguments.out_json,
         {
-            # of the tied lambdas, the largest needs the least noise
+            # the largest of the tied lambdas needs the least noise
             "lambda": grid[best].max(),
             "ties": grid[best].tolist(),
             "error": np.nanmin(mean),

@@ -23,7 +23,7 @@ def zero_concentrated(epsilon, delta):
 
 
 def gaussians(sizes, epsilon, delta, exact=None):
-    """Accounting -> the common standard deviation of Gaussian releases with these sensitivities.
+    """The common standard deviation of Gaussian releases with these sensitivities, by accounting.
 
     split: every release gets an equal part of epsilon and delta, and the largest sensitivity decides. zcdp:
     values of rho add up. gdp: Gaussian DP, as if all worst cases came at once. exact: with the joint

@@ -34,7 +34,7 @@ BALLS = Table(_balls, COEFFICIENTS)
 
 
 def table(columns: Callable, effects: list, intercept: float) -> Table:
-    """A table of columns in [-1, 1]. effects: of one unit of each column, on the log-odds."""
+    """A table of columns in [-1, 1]. effects: of one unit of each column on the log-odds."""
     d = len(effects) + 1
 
     def rows(n, rng):
@@ -96,7 +96,7 @@ def binary(shares: list, effects: list, intercept: float) -> Table:
 
 
 def skewed(scales: list, effects: list, intercept: float) -> Table:
-    """Exponential columns, most of whose values are near the lower bound."""
+    """Exponential columns with most values near the lower bound."""
     return table(
         lambda n, rng: np.minimum(2 * rng.exponential(scales, (n, len(scales))) - 1, 1),
         effects,
@@ -105,7 +105,7 @@ def skewed(scales: list, effects: list, intercept: float) -> Table:
 
 
 def sums(deviation: float, effects: list, intercept: float) -> Table:
-    """Normal columns, the third of which is nearly the sum of the first two."""
+    """Normal columns; the third is nearly the sum of the first two."""
 
     def columns(n, rng):
         Z = rng.standard_normal((n, len(effects)))
@@ -115,7 +115,7 @@ def sums(deviation: float, effects: list, intercept: float) -> Table:
     return table(columns, effects, intercept)
 
 
-# The rule of `dp.inference.answered` was chosen on these.
+# The rule of `dp.inference.answered` was chosen on these designs.
 CHOSEN = {
     "balls": BALLS,
     "rare_level": hospital(0.03, [0.55, 0.3, 0.15], 2.0, -0.5),
@@ -133,7 +133,7 @@ CHOSEN = {
     "rare_class": normals([0.6] * 3, [0.8, -0.5, 0.3], -4),
     "weak": normals([0.35] * 9, [1, 1, -1, 0.5, 0.5, 0, 0, -0.3, 0.2], -0.8),
 }
-# The rule was then tested on these.
+# The rule was then tested on these designs.
 HELD_OUT = {
     "hospital": hospital(0.02, [0.6, 0.25, 0.1, 0.05], 1.5, -0.8, 1),
     "clinic": hospital(0.3, [0.5, 0.5], 1.0, 0.5),
@@ -180,8 +180,8 @@ DESIGNS = {
     "logistic": Design("noise_aware_logistic", ROBUST, LOGISTIC, True, BALLS, COEFFICIENTS),
     "other": Design("noise_aware_logistic", ROBUST, LOGISTIC, False, BALLS),
     "linear": Design("noise_aware_log_cosh", WIDTHS, losses.get(LOG_COSH), False, BALLS),
-    # Errors are symmetric. They stay so when clipped at TAU, because the cut of targets to [-1, 1] shortens
-    # no error to less than TAU.
+    # Errors are symmetric, even when clipped at TAU, because the cut of targets to [-1, 1] shortens no
+    # error to less than TAU.
     "boosted": Design("noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4),
     "boosted_uneven": Design(
         "noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4

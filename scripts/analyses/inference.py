@@ -23,7 +23,7 @@ from study.data.prepared import Prepared
 from study.data.units import Units
 from study.jobs.files import read_json, write_csv
 
-RIDGE = 1e-8  # of fits without privacy; it is too small to matter
+RIDGE = 1e-8  # for fits without privacy; too small to matter
 COVERAGE = (
     *("design", "half", "train_size", "epsilon", "method", "coefficient", "printed", "intervals"),
     *("share", "coverage", "coverage_error", "width", "width_ratio"),
@@ -36,7 +36,7 @@ SILENT = "no interval: at this epsilon and size, the noise says more about it th
 
 
 def _truth(name, axes):
-    """The design's coefficients (d,). If they are not known, those of the best fit to a million rows."""
+    """The design's coefficients (d,); if unknown, the coefficients of the best fit to a million rows."""
     design = DESIGNS[name]
     if design.truth is not None:
         return design.truth
@@ -89,7 +89,7 @@ def _judged(low, high, truth, printed, plain):
 
     The columns are coefficient, printed, intervals, share, coverage, coverage_error, width and width_ratio.
 
-    low, high: (data sets, draws, d). printed: of the same shape, or None. plain (d,): widths without
+    low, high: (data sets, draws, d). printed: has the same shape, or is None. plain (d,): widths without
     privacy. Draws on one data set share its rows, so standard errors are over the data sets.
     """
     covered = (low <= truth) & (truth <= high)
@@ -181,7 +181,7 @@ def bootstrap(experiment, spec, inputs, seed, out):
     """Parametric bootstraps beside noise-aware intervals, on the same releases.
 
     design: one of `DESIGNS`. Each data set has one release, of the design's first kind. "bootstrap": basic
-    intervals. "bootstrap_debiased": `rounds` steps move the simulated model until its mean release is the
+    intervals. "bootstrap_debiased": `rounds` steps change the simulated model until its mean release is the
     actual one. Neither costs privacy: rows are simulated from the released Hessian, and numbers have normal
     errors with the released spread. width_ratio: width over the median width of the noise-aware intervals.
     """
@@ -227,7 +227,7 @@ def bootstrap(experiment, spec, inputs, seed, out):
 
 
 def _simulated(info, loss, n, rng):
-    """(rows (n, d), a function that draws their labels or numbers), simulated from a release."""
+    """Rows (n, d), and a function that draws their labels or numbers, simulated from a release."""
     (hessian,), (minimiser,) = info["hessian"], info["minimiser"]
     if not loss.residual:
         return inference.logistic_rows(hessian, minimiser, n, 1.0, rng), inference.logistic_labels
@@ -254,7 +254,7 @@ def regression(experiment, spec, inputs, seed, out):
     Without privacy it is statsmodels' Logit, which uses only the bounds of columns from the preparation.
     With privacy it is one release per epsilon and adjacency, and a rule sets lambda. All rows are used. A
     category has a coefficient for each level except its reference: the level that `reference` names, or
-    else the first. Where the rule of `dp.inference.answered` prints no interval, a sentence replaces it.
+    else the first. If the rule of `dp.inference.answered` prints no interval, a sentence replaces it.
     """
     import statsmodels.api as sm
 

@@ -29,7 +29,7 @@ def released_code(experiment, spec, inputs, seed, out):
     delta and trials. It says how the program differs from the proof, and what repairs it. `repaired` names
     a mechanism with the repair. It is attacked in the same way, with `repaired_options` and those of the
     case's options that it takes. An entry of `attacks` has options, a pair, claimed epsilons, and values
-    that replace the program's. All bounds of the table hold together with options["confidence"].
+    that replace the program's. All bounds of the table hold simultaneously with options["confidence"].
     """
     cases = {
         f"{name}: {label}".replace("_", " "): program | attack

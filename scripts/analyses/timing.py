@@ -34,8 +34,8 @@ def timing(experiment, spec, paths, seed, out):
 
     procedure: "plain" is this project's certified L2 fit. "scikit_learn" is that library's
     LogisticRegression with its defaults. "general_purpose" is objective perturbation as it is often
-    written: SciPy's BFGS minimises a tilted objective without its gradient. The others are the experiment's
-    private methods, with one draw and with options["restarts"] draws.
+    written: SciPy's BFGS minimises a tilted objective without its gradient. Other procedures are the
+    experiment's private methods, with one draw and with options["restarts"] draws.
     """
     options = spec["options"]
     rows = []
@@ -70,7 +70,7 @@ def _rows(experiment, dataset, path, size, seed):
 
 
 def _procedures(experiment, spec, dataset, X, y, meta, seed):
-    """(procedure, draws) -> a function without arguments that runs the procedure."""
+    """Functions without arguments that run a procedure, by (procedure, draws)."""
     options = spec["options"]
     lam = next(iter(experiment.methods.values()))["lambda"]
     if isinstance(lam, str):

@@ -3,7 +3,7 @@ reasons."""
 
 from checks.statements import NOT_TESTED, SECTIONS
 
-# These columns identify a row in every run.
+# Columns that identify a row in every run.
 KEY = ("experiment", "section", "id", "dataset", "method", "train_size", "epsilon", "quantity")
 # stated: what is printed, or a check's threshold. low, high: the range of another run of the source.
 NUMBERS = ("stated", "ours", "low", "high", "verdict")

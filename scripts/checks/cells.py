@@ -215,7 +215,7 @@ def level(results, *, at_least, at_most, share, column, **where):
     limits = f"between {at_least:g} and {at_most:g}"
     what = column.removesuffix("_mean").replace("_", " ")
     number, threshold = float(inside), share
-    if share == 1:  # the cell decides that is nearest to a limit, or farthest beyond it
+    if share == 1:  # the cell nearest to a limit, or farthest beyond it, decides
         _, number, threshold = min(
             (sign * (value - limit), float(value), limit)
             for value in frame[column]
@@ -226,7 +226,7 @@ def level(results, *, at_least, at_most, share, column, **where):
 
 
 def _all(holds):
-    """Whether all verdicts hold: False if one fails, else None if one is undecided."""
+    """Whether all verdicts hold: False if one fails, otherwise None if one is undecided."""
     return False if False in holds else None if None in holds else True
 
 
@@ -383,7 +383,7 @@ def as_fast(results, *, analysis, first, second, factor):
 
 
 def _time_ratios(results, analysis, first, second):
-    """Data set -> median seconds of one procedure over those of another."""
+    """By data set, one procedure's median seconds divided by another's."""
     frame = results.analysis(analysis)
     frame = frame[frame["draws"] == 1]
     median = frame.groupby(["dataset", "procedure"])["seconds"].median().unstack()

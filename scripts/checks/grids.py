@@ -6,9 +6,10 @@ METHODS = (options.Method, options.Procedure, options.Rows)  # types of options 
 
 
 def shares(search, source):
-    """lambda or option -> three counts of values.
+    """Three counts of values, for lambda and each option.
 
-    They are the source's values that the search tries, other values that it tries, and all of the source's.
+    They count the source's values that the search tries, other values that it tries, and all values of the
+    source.
     """
     counts = {}
     for name, path in search["published"].items():
@@ -21,8 +22,8 @@ def shares(search, source):
 
 
 def thinned(experiment, source, methods):
-    """The searches of these methods that have fewer values or simulations than the source's, in words, or
-    ""."""
+    """The searches of these methods with fewer values or simulations than the source's, in words; "" if
+    none."""
     searches = {}
     for method in methods:
         name = experiment.methods.get(method, {}).get("search")

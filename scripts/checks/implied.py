@@ -7,8 +7,7 @@ import numpy as np
 
 
 class Implied(NamedTuple):
-    """epsilon and its interval [low, high]. 0 and inf mean that it is beyond an end of the measured
-    curve."""
+    """epsilon and its interval [low, high]. 0 and inf lie beyond an end of the measured curve."""
 
     epsilon: float
     low: float
@@ -16,7 +15,7 @@ class Implied(NamedTuple):
 
 
 def crossing(epsilons, errors, target):
-    """(first, last) epsilon at which a falling curve is at `target`, interpolated in log epsilon.
+    """The first and last epsilon at which a falling curve is at `target`, interpolated in log epsilon.
 
     epsilons: increasing and positive. errors: non-increasing. first and last differ if the curve is level
     at the target. Both are 0 if the whole curve lies below the target, and inf if it lies above.

@@ -17,8 +17,8 @@ def interval(values):
 def fold_means(results, row, column):
     """Means of a cell for each data set or, if there is one, for each fold; None if draws are missing.
 
-    row: has the cell's coordinates. column: of results.csv, such as error_mean, or error_sd for standard
-    deviations of the draws.
+    row: contains the cell's coordinates. column: a column of results.csv, such as error_mean, or error_sd
+    for standard deviations of the draws.
     """
     name, _, what = column.rpartition("_")
     if what not in ("mean", "sd"):
@@ -58,7 +58,7 @@ def slope(results, rows, along, column):
     """(slope, low, high) of a column per tenfold of `along`: least squares on the logarithm, for every
     fold.
 
-    rows: of one curve. If single draws are missing, the points' intervals are taken as independent.
+    rows: one curve's rows. If single draws are missing, the points' intervals are taken as independent.
     """
     x = np.log10([row[along] for row in rows])
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()

@@ -13,10 +13,10 @@ SIZE = 4000  # simulated runs
 class Protocol(NamedTuple):
     """How a printed mean was computed.
 
-    folds: number of folds or simulations. draws: of the noise on each. shared: whether all folds have the
-    same draws, as with one seed that is set again for each. data_drawn: whether the data set is itself a
-    draw. sd: what a printed standard deviation is over: "folds" (the folds' means) or "draws" (every draw
-    on every fold).
+    folds: number of folds or simulations. draws: number of draws of the noise on each fold. shared: whether
+    all folds have the same draws, as when a seed is reset for each fold. data_drawn: whether the data set
+    is itself a draw. sd: the values of a printed standard deviation: "folds" (the folds' means) or "draws"
+    (every draw on every fold).
     """
 
     folds: int
@@ -29,9 +29,9 @@ class Protocol(NamedTuple):
 class Prediction(NamedTuple):
     """What another run by the source's protocol would print.
 
-    mean: ours. interval: (low, high), which contains that run's mean with 95 % probability. error: the
-    standard error of either end, since another seed would move it. sd: the median of that run's standard
-    deviations. sd_interval: contains 95 % of these. sd_error: the standard error of sd, as a share of it.
+    mean: our mean. interval: (low, high), which contains that run's mean with 95 % probability. error: the
+    standard error of either end, since another seed would change it. sd: the median of that run's standard
+    deviations. sd_interval: contains 95 % of them. sd_error: the standard error of sd, as a share of it.
     The last three are None if the run has one value.
     """
 
@@ -51,20 +51,20 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
 
     A run's mean is resampled from `protocol.folds` of our folds' means. Each of these gets `protocol.draws`
     residuals of draws, from any of our data sets. If we have several data sets, the run has a further one.
-    Its mean is normal with the variance of ours, because a choice among few would rarely give extreme
-    values. Its folds differ from that mean as the folds of one of our data sets do.
+    Its mean is normal with the variance of our means, because a choice among few would rarely give extreme
+    values. Its folds differ from that mean as the folds of one of our data sets differ from theirs.
 
     There are four corrections. Means of our own draws contain the chance of these draws, which is removed
-    from their spread. Resampled means of k replicates spread too little, by the factor (k - 1)/k in their
-    variance. Their quantile is the normal one and not Student's. After both corrections, normal means
-    without draws give the interval of Student's t. Last, our mean is itself a mean of such parts, and its
-    own chance is added.
+    from their spread. The variance of resampled means of k replicates is too small by the factor (k - 1)/k.
+    Their quantile is the normal one and not Student's. After both corrections, normal means without draws
+    give the interval of Student's t. Last, our mean is itself a mean of such parts, and its own chance is
+    added.
 
     If all folds of the run share draws and ours do not, draws are taken to have the same rank in each fold.
     This gives the widest interval that sharing can give. Folds of a single data set are taken as
-    independent. Each row is tested once, so the mean over another division of the data would move less. A
+    independent. Each row is tested once, so the mean over another division of the data would vary less. A
     drawn data set adds a chance that its folds do not show. If both we and the source have divided rows
-    several times, the divisions take the place of data sets, and the run is another division.
+    several times, divisions replace data sets, and the run is another division.
     """
     draws = np.asarray(draws, dtype=float)
     draws = draws[None] if draws.ndim == 2 else draws
@@ -135,8 +135,8 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
 def _error_of_sd(shares, counts, z=None, removed=0.0):
     """The standard error of s, as a share of s.
 
-    s^2 is a sum of mean squares v. One with k degrees of freedom has the variance 2 v^2/k. So the standard
-    deviation of s is the root of their sum, over 2 s (Satterthwaite).
+    s^2 is a sum of mean squares v. With k degrees of freedom, v has the variance 2 v^2/k. So the standard
+    deviation of s is the root of the variances' sum, over 2 s (Satterthwaite).
 
     shares: v of folds or data sets, and of draws. counts: k of each. z: for a quantile of the draws instead
     of a multiple of s. Few draws show little of their tails, so the quantile has the variance p (1 - p)/(k

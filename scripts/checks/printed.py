@@ -87,7 +87,7 @@ class PrintedColumn(Options):
 def printed_column(results, *, column, first, second, tolerance):
     """A printed column is not in every row the difference of the two numbers printed beside it.
 
-    column: path of {key: number}. first, second: paths of the two numbers, with {} in place of the key.
+    column: the path of {key: number}. first, second: paths of the two numbers, with {} for the key.
     """
     source = source_file.read(results.experiment.source)
     wrong, printed = [], source.look_up(column)

@@ -1,4 +1,4 @@
-"""Makes published.csv: every printed value that an experiment names, beside ours."""
+"""Makes published.csv: every printed value that an experiment names, with our value."""
 
 import math
 from decimal import Decimal
@@ -26,10 +26,10 @@ COLUMNS = (
 
 
 def compare(results, source, comparisons, stand_ins):
-    """Every printed number of some comparisons beside ours.
+    """Every printed number of some comparisons, with our number.
 
-    A row has a verdict only if agreement would decide nothing. `judged` makes rows of published.csv of
-    these.
+    A row has a verdict only if agreement would decide nothing. `judged` turns these rows into rows of
+    published.csv.
 
     results: `Results`, whose cells, tables and analyses are read. comparisons: entries of an experiment's
     `published` section. stand_ins: data set -> why numbers on it decide nothing. Further keys are for
@@ -51,7 +51,7 @@ def compare(results, source, comparisons, stand_ins):
 
 
 def listed(experiment, source, comparisons):
-    """(columns that describe it, `Printed`, whether it is a standard deviation) of every printed number."""
+    """For every printed number: descriptive columns, its `Printed`, whether it is a standard deviation."""
     for name, spec in comparisons.items():
         items = list(expand(spec))
         printed = [look_up(source, item["path"], spec["layout"]) for item in items]
@@ -67,11 +67,10 @@ def listed(experiment, source, comparisons):
 
 
 def _baseline(own, number, experiment):
-    """The number of the printed value without privacy that belongs to a private method's value; None if
-    there is none.
+    """The number of the printed value without privacy that belongs to a private method's value, or None.
 
-    It is for the same data and size: the last one above the value, or else the first one below. own: the
-    `Printed` of a comparison.
+    It is for the same data and size: the last such value above the private one, or else the first below.
+    own: the `Printed` of a comparison.
     """
 
     def private(value):
@@ -89,9 +88,9 @@ def _baseline(own, number, experiment):
 
 
 def judged(experiment, source, rows, readings=()):
-    """Rows of published.csv. rows: of `compare`.
+    """Rows of published.csv. rows: the result of `compare`.
 
-    readings: rows of readings.csv. A verdict uses those of its id that concern the value.
+    readings: rows of readings.csv. A verdict uses readings of its id that concern the value.
     """
     rows = [dict(row) for row in rows]
     for row in rows:
@@ -126,8 +125,8 @@ class Printed:
     def round_like(self, others):
         """Take the column's longest number as the number of printed decimals.
 
-        Zeros at the end are lost when a file is read. The comparison may state the least number of decimals
-        instead.
+        Zeros at the end are lost when a file is read. The comparison may instead state the smallest number
+        of decimals.
         """
         column = [other.decimals for other in others if other.column == self.column]
         digits = list(map(max, zip(*column, strict=True)))
@@ -139,14 +138,14 @@ class Printed:
 
     @property
     def protocol(self):
-        """The `Protocol`, as far as the configuration states it. What it does not state is None."""
+        """The `Protocol` that the configuration states. Fields that it does not state are None."""
         stated = dict(self.spec.get("protocol", {}))
         if self.item["data_drawn"] is not None:
             stated["data_drawn"] = self.item["data_drawn"]
         return {key: stated.get(key) for key in Protocol._fields}
 
     def describe(self, experiment, spread=False):
-        """Which cell the value is of, and what it is. spread: whether it is a standard deviation."""
+        """The value's cell, and what the value is. spread: whether it is a standard deviation."""
         item = self.item
         method = experiment.methods.get(item["method"], {})
         private = item["epsilon"] is not None and method.get("private", True)
@@ -171,7 +170,7 @@ def _decimals(value):
 
 
 def _in_words(protocol):
-    """What a source says about how its numbers were computed, in words."""
+    """How a source says that its numbers were computed, in words."""
     if protocol["folds"] is None:
         return ""
     words = [f"{protocol['folds']} folds"]
@@ -194,7 +193,7 @@ def _undecided(results, value, stand_ins, missing):
 
 
 def _compare(results, value, stand_ins):
-    """The columns of a printed value that compare it with ours."""
+    """The columns that compare a printed value with ours."""
     spec, item = value.spec, value.item
     try:
         ours = _ours(results, spec, item)
@@ -243,7 +242,7 @@ def _compare(results, value, stand_ins):
 
 
 def _compare_spread(results, value, stand_ins):
-    """As `_compare`, for a printed standard deviation. Ours is computed by the source's protocol."""
+    """As `_compare`, for a printed standard deviation. Our value is computed by the source's protocol."""
     try:
         _ours(results, value.spec, value.item)
         predicted = _predict(results, value, (-math.inf, math.inf))
@@ -270,7 +269,7 @@ def _judgement(published, ours, interval, half, absolute, margin, errors, limits
     """{distance, reason, half, holds, near} of a printed number.
 
     near: whether our value, or the interval of a new run, comes within the margin. A model without noise
-    that is so near counts as the source's.
+    within the margin counts as the source's.
     """
     found, reason = verdicts.distance(
         *(published, ours, interval), half=half, absolute=absolute, errors=errors, limits=limits
@@ -304,8 +303,8 @@ def _cell(results, value):
 
 
 def _counted_rows(results, value):
-    """How many test rows a run by the source's protocol counts for a printed share; None if that is not
-    known."""
+    """The number of test rows that a run by the source's protocol counts for a printed share; None if
+    unknown."""
     cell = _cell(results, value)
     rows = results.test_rows(cell) if cell else None
     draws = 1 if cell is None or math.isinf(cell.epsilon) else value.protocol["draws"] or 1
@@ -335,8 +334,8 @@ def _predict(results, value, limits):
 def _judge(row, readings, alike, why):
     """Add the verdict, the number of readings tried, and luck to a row.
 
-    readings: those that concern it. alike: rows of its comparison that are standard deviations, if it is
-    one, or else means. why: why its failure decides nothing.
+    readings: readings that concern it. alike: the comparison's rows of standard deviations if the row is
+    one, or else its rows of means. why: why its failure decides nothing.
     """
     if "verdict" in row:
         return
@@ -369,7 +368,7 @@ def _reach(row, half):
 
 
 def _ours(results, spec, item):
-    """{mean, low, high, sd, replicates, status} of the one row of the results that an item names."""
+    """{mean, low, high, sd, replicates, status} from the single row of results that an item names."""
     column = item["column"]
     frame = results.named(spec) if "analysis" in spec or "table" in spec else results.frame
     keys = ("dataset", "method", "train_size", *(["epsilon"] if item["by_epsilon"] else []))
@@ -420,13 +419,13 @@ def _ours(results, spec, item):
 
 
 def _draws(results, cell, column):
-    """A cell's draws of a column that the mechanism reports, or else of the metric whose mean is shown."""
+    """A cell's draws of a column that the mechanism reports, or otherwise of the metric that is shown."""
     found = results.draws(cell, column)
     return results.draws(cell, column.removesuffix("_mean")) if found is None else found
 
 
 def _own_report(results, row, column):
-    """As `_ours`, for what a mechanism reports of every draw, such as the variance of its noise."""
+    """As `_ours`, for a number that a mechanism reports for every draw, such as its noise variance."""
     draws = None
     if set(Cell._fields) <= set(row.index):
         draws = _draws(results, Cell(*(row[key] for key in Cell._fields)), column)
@@ -453,7 +452,7 @@ def _implied(results, item, value):
         datasets=item["dataset"], methods=item["method"], train_size=item["train_size"]
     )
     metric = item["column"].removesuffix("_mean")
-    sign = -1 if metric in metrics.RISING else 1  # then the curve falls, as that of an error does
+    sign = -1 if metric in metrics.RISING else 1  # with this sign the curve falls, as an error does
     ends = ("_mean", "_low", "_high") if sign == 1 else ("_mean", "_high", "_low")
     found = implied_epsilon(
         curve["epsilon"], *(sign * curve[metric + end] for end in ends), sign * value

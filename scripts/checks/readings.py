@@ -29,10 +29,9 @@ def confront(experiment, readings, source):
 
 
 def most_telling_first(rows):
-    """Rows of readings.csv (text) without those as stated. First come readings that explain the most.
+    """Rows of readings.csv (text) without the rows as stated. Readings that explain the most come first.
 
-    They are counted by the printed values and claims that they explain. A verdict names the first reading
-    that agrees.
+    Explained printed values and claims are counted. A verdict names the first reading that agrees.
     """
     rows = [row for row in rows if row["reading"] != AS_STATED]
     explained = Counter(
@@ -44,8 +43,8 @@ def most_telling_first(rows):
 def _rows(results, decided, source, label, left_open, main):
     """Rows of one reading.
 
-    decided: names of comparisons, and of claims. main: the experiment as stated, None if that is the
-    reading.
+    decided: names of comparisons and claims. main: the experiment as stated; None if it is the reading
+    itself.
     """
     experiment = results.experiment
     shown = {"reading": label, "open": left_open}
@@ -102,7 +101,7 @@ def _concerns_value(results, main, value):
 def _concerns_claim(results, main, name):
     """Whether a reading decides a claim from other cells, tables or analyses than the main experiment.
 
-    Fewer of the same cells do not count as others.
+    A smaller part of the same cells does not count as other cells.
     """
     if name not in needs.claims(main):
         return True

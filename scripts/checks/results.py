@@ -1,4 +1,4 @@
-"""Reads what an experiment computed, for comparisons and claims. It reports what is missing, and guesses
+"""Reads an experiment's results for comparisons and claims. It reports missing results, and guesses
 nothing."""
 
 import re
@@ -11,7 +11,7 @@ from study.configuration.experiment import Cell, data_path
 from study.jobs.files import read_json
 
 
-LOST = 0.05  # If a larger share of draws failed, the mean over the others is of another process.
+LOST = 0.05  # If more draws failed, the mean over the remaining draws is of another process.
 
 
 class Missing(Exception):
@@ -23,7 +23,7 @@ class Lost(Missing):
 
 
 def lost(status):
-    """The entry of the column `status` if too many draws failed; otherwise ""."""
+    """The entry of the column `status` if too many draws failed, otherwise ""."""
     failed = sum(int(k) / int(n) for k, n in re.findall(r"(\d+) of (\d+) ", str(status)))
     return str(status) if failed > LOST else ""
 
@@ -43,7 +43,7 @@ class Results:
 
     @cached_property
     def printed(self):
-        """Printed numbers beside ours, from the job that compares them: see `checks.published.compare`."""
+        """Printed numbers with ours, from the job that compares them: see `checks.published.compare`."""
         main = self.experiment.folder.partition("/")[0]
         found = read_json(self._present(paths.COMPARED(experiment=main)))
         return found[self.experiment.name]
@@ -91,7 +91,7 @@ class Results:
         return self._csv(paths.TABLE(experiment=self.experiment.folder, name=spec["table"]))
 
     def tuned(self, dataset):
-        """{lambda, ties, ...} and the table of errors per lambda of one data set."""
+        """{lambda, ties, ...} and the table of errors per lambda, for one data set."""
         path = self._present(self.experiment.tuned_path(dataset, "json"))
         return read_json(path), self._csv(self.experiment.tuned_path(dataset, "csv"))
 
@@ -100,7 +100,7 @@ class Results:
         return read_json(self._present(data_path(dataset, "json")))
 
     def test_rows(self, cell):
-        """How many test rows one division of a cell's data counts, each row once.
+        """The number of test rows that one division of a cell's data counts, each row once.
 
         None if rows are not divided into folds, or if their number is not known.
         """
@@ -128,7 +128,7 @@ class Results:
         """The rows of `frame` of a sweep, for these data sets and methods, at these coordinates.
 
         train_size, epsilon: a number, a list of numbers, or "smallest" or "largest" for each data set.
-        These two are among finite epsilons. Methods without privacy are kept at any epsilon.
+        "smallest" and "largest" are among finite epsilons. Methods without privacy are kept at any epsilon.
         """
         frame = self.frame
         if sweep is not None:

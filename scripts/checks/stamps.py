@@ -1,6 +1,6 @@
 """Stamps of recorded lines are digests of the settings, the cells' code, the verdicts' code, and the data.
 
-A line is stale when one of them has changed.
+A line is stale when one of its digests has changed.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ class About(NamedTuple):
     """What decides a line.
 
     methods: labels. entries: comparisons or checks, which may name an analysis or a table. judges: scripts
-    of verdicts. modules: those that these scripts load by name.
+    of verdicts. modules: modules that these scripts load by name.
     """
 
     methods: tuple
@@ -38,7 +38,8 @@ class About(NamedTuple):
 class Stamper:
     """The stamps of one experiment's lines under one configuration.
 
-    experiments: all by name, readings included. datasets, files: of `study.configuration.config.load`.
+    experiments: all experiments by name, including readings. datasets, files: from
+    `study.configuration.config.load`.
     """
 
     def __init__(self, experiments, name, datasets, files, seed):
@@ -52,8 +53,8 @@ class Stamper:
         return [each for each in self.experiments.values() if each.axis() == name]
 
     def stamps(self, row):
-        """{settings, code, judge, data} of a recorded row. All are "" if the row names what does not
-        exist."""
+        """{settings, code, judge, data} of a recorded row. All are "" if something that the row names does
+        not exist."""
         try:
             about = self._about(row)
         except KeyError:

@@ -2,8 +2,8 @@
 
 A check is a function (results, **options) -> `Outcome`, one of `study.configuration.kinds.CHECKS`. A
 statement holds if all its checks hold, and fails if one fails. Otherwise it is not tested if this run lacks
-what a check needs, and else undecided. A claim that fails as stated is tried under the readings of its
-source. A defect is either shown or not shown.
+a check's inputs, or else undecided. A claim that fails as stated is tried under the readings of its source.
+A defect is either shown or not shown.
 """
 
 from typing import NamedTuple
@@ -25,8 +25,8 @@ COLUMNS = (
 class Outcome(NamedTuple):
     """What a check found.
 
-    holds: True, False, or None if it is not decidable. decided_by: the numbers, in words. number,
-    threshold: the number that decides, and its limit. tested: False if this run lacks what the check needs.
+    holds: True, False, or None if not decidable. decided_by: the numbers, in words. number, threshold: the
+    number that decides, and its limit. tested: False if this run lacks the check's inputs.
     """
 
     holds: bool | None
@@ -50,7 +50,7 @@ def run(results, check):
 def join(outcomes):
     """The `Outcome` of checks that must all hold.
 
-    number and threshold are those of the first check that fails or, if none fails, of the first that has
+    number and threshold are from the first check that fails or, if none fails, the first check that has
     them.
     """
     if any(outcome.holds is False for outcome in outcomes):
@@ -104,7 +104,7 @@ def listed(experiment, source, section):
 def decide(results, source, section, stand_ins, readings=()):
     """Rows of claims.csv or defects.csv, in the configuration's order.
 
-    stand_ins: data set -> why it decides nothing about the source's data. If only such data would decide a
+    stand_ins: data set -> why it decides nothing about the source's data. If only stand-ins would decide a
     claim or defect, it is not tested, and its row says what they show. A claim is not tested either if it
     fails after searches that tried fewer values than the source's. readings: rows of readings.csv.
     """

@@ -1,4 +1,4 @@
-"""The rule by which a published number agrees with ours or not."""
+"""The rule that decides whether a published number agrees with ours."""
 
 import math
 from typing import NamedTuple
@@ -23,7 +23,7 @@ NOT_EXCLUDED = "not excluded"
 CALIBRATED = "calibrated"
 NOT_TESTED = "not tested"
 NOT_RUN = "not run"
-# The page alone uses these.
+# Only the page uses these.
 NOT_JUDGED = "not judged"
 NOT_DECIDED = "not decided yet"
 
@@ -171,8 +171,8 @@ def matches(found):
 def margin(published, sd=None, *, share=False, spread=False):
     """How far from ours a number must be to disagree, so that agreement means something.
 
-    sd: printed with it. share: whether it is an error or an accuracy, for which 0.05 and 0.95 are the same.
-    spread: whether it is itself a standard deviation.
+    sd: the standard deviation printed with it. share: whether it is an error or an accuracy, for which 0.05
+    and 0.95 are the same. spread: whether it is itself a standard deviation.
     """
     if spread:
         return published / 2
@@ -190,11 +190,10 @@ def too_wide(interval, margin):
 def with_readings(tried, still_open):
     """The verdict under all readings that are about the source's model.
 
-    tried: (reading, holds) of each. holds is "yes", "no", or "" if it is open. The stated one comes first
+    tried: each reading and its `holds`, which is "yes", "no", or "" if open. The stated reading comes first
     if it is about that model, and is called "". still_open: the verdict if it stays open.
 
-    If it is open as stated, readings are not asked. Of the readings that agree, the verdict names the
-    first.
+    If it is open as stated, readings are not used. The verdict names the first reading that agrees.
     """
     if not tried:
         return UNDECIDED

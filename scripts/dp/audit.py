@@ -47,7 +47,7 @@ def privacy_loss_1d(
     Parameters
     ----------
     mechanism : str or Mechanism
-        One of output perturbation, or of objective perturbation in any form.
+        Any form of output or objective perturbation.
     epsilon : float
         The requested privacy.
     n_lambda : float
@@ -190,7 +190,7 @@ def epsilon_lower_bound(
     the data sets. The second half gives Clopper-Pearson bounds on the event's probabilities p and q, each
     at 1 - (1 - confidence)/2. The result is log((p_low - delta) / q_high), at least 0, because (epsilon,
     delta)-DP means p <= e^epsilon q + delta. Scores get noise of 1e-9 of their range. Otherwise the last
-    bits of floating-point sums would tell any two data sets apart.
+    bits of floating-point sums would distinguish any two data sets.
 
     Parameters
     ----------
@@ -263,8 +263,8 @@ def attack(
     -------
     dict
         epsilon: the bound. p_low, q_high: bounds of the event's probabilities. counts: occurrences among
-        trials_evaluated releases of each side. statistic: the chosen one. at_deltas: bounds at `deltas`,
-        which hold together with probability `confidence`.
+        trials_evaluated releases of each side. statistic: the chosen statistic. at_deltas: bounds at
+        `deltas`, which hold simultaneously with probability `confidence`.
 
     Raises
     ------
@@ -410,7 +410,7 @@ def _check_adjacency(pair, adjacency, public_n):
 def check_removes(pair: pairs.Pair) -> None:
     """Raise `Refused` unless one side of the pair lacks a record, or has a row of zeros in its place.
 
-    A row of zeros is equivalent to no record: it has no gradient and no curvature. It leaves n as it is,
+    A row of zeros is equivalent to no record: it has no gradient and no curvature. It leaves n unchanged,
     for guarantees that take n as public.
     """
     if pair.resized:
@@ -448,12 +448,12 @@ class _Side:
             self.X, self.y, restarts=restarts, rng=rng, **self.arguments
         )
         weights = np.reshape(release.weights, (restarts, -1))
-        if "intercept" in release.info:  # released beside the weights
+        if "intercept" in release.info:  # released with the weights
             weights = np.column_stack([weights, release.info["intercept"]])
         return weights
 
     def scores(self, trials: int, rng: np.random.Generator, statistic: object) -> dict:
-        """Statistic -> its values (trials,). A release of NaN scores -inf."""
+        """The statistics' values (trials,), by name. A release of NaN scores -inf."""
         columns = {}
         for start in range(0, trials, self.block):
             stop = min(start + self.block, trials)

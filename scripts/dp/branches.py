@@ -164,7 +164,7 @@ def _shape(release):
 
 
 def _run(mechanism, side, settings, draws, files=()):
-    """(release or None, the error in words, the lines of `files` that ran)."""
+    """Release or None, error in words, and lines of `files` that ran."""
     lines = _Lines(files)
     try:
         with lines:
@@ -204,7 +204,7 @@ def differences(
     mechanism : Mechanism
         It need not be registered.
     settings : dict
-        Those of `release`: epsilon, delta, lam, bound and options. A few hundred draws show little at an
+        As for `release`: epsilon, delta, lam, bound and options. A few hundred draws show little at an
         epsilon far above 1.
     cases : Iterator[tuple] or None
         Pairs as from `neighbours`, the default. Under add-remove, only pairs with a row of zeros count.
@@ -248,7 +248,7 @@ def differences(
         if None in releases:
             continue
         if not math.isfinite(epsilon):
-            continue  # without a guarantee, statuses and releases may tell the sides apart
+            continue  # without a guarantee, statuses and releases may distinguish the sides
         shapes = [_shape(release) for release in releases]
         if shapes[0] != shapes[1]:
             say(f"results have the forms {shapes[0]} and {shapes[1]}")

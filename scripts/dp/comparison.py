@@ -1,4 +1,4 @@
-"""Which of several methods is best, as far as their folds can tell."""
+"""Which of several methods is best, as far as their folds can show."""
 
 import math
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
 def rows_for(
     sizes: np.ndarray | Sequence[float], gains: np.ndarray | Sequence[float], wanted: float
 ) -> tuple[float, str]:
-    """(rows, what) for the number of rows at which a learning curve reaches a gain.
+    """The number of rows at which a learning curve reaches a gain, as (rows, what).
 
     sizes: training rows, increasing. gains: at each size, made monotone by running maxima, and
     interpolated linearly in the logarithm of the rows. what: "at most" the smallest size, "interpolated",

@@ -14,7 +14,7 @@ draw.
 
 A new name is spent only with `spend=True`; without it, `fit` says what it would cost. For a finished name,
 `fit` gives the stored model and spends nothing; rows other than the release's raise an error. *That error
-is for the owner of the rows*: it tells without noise whether two tables are equal, and must not influence
+is for the owner of the rows*: it reveals without noise whether two tables are equal, and must not influence
 any publication. Publish only model.json.
 
 The guarantee is for tables with one row per person. So `fit` refuses calls from parts of scikit-learn that
@@ -109,7 +109,7 @@ class _Private(BaseEstimator):
         Raises
         ------
         dp.errors.Refused
-            If the file holds no such model.
+            If the file holds no model of this kind.
         """
         model = files.load(path)
         if (model.classes is None) != issubclass(cls, RegressorMixin):
@@ -141,7 +141,7 @@ class _Private(BaseEstimator):
         Returns
         -------
         PrivateClassifier or PrivateRegressor
-            This one, with a model.
+            The estimator itself, with a model.
 
         Raises
         ------
@@ -288,14 +288,14 @@ class PrivateClassifier(ClassifierMixin, _Private):
     release : str
         The name in the book; each is spent once.
     book : str or pathlib.Path
-        The book's folder, beside the rows and as private as they are.
+        The book's folder, next to the rows and as private as they are.
     budget : dict
         {"epsilon": .., "delta": ..}, the total of all releases in the book.
     n_rows : int
         The public number of rows.
     columns : dict or tuple
         Column -> (low, high), a list of categories, or a `dp.releasing.rows.Number` or `Category`; or one
-        pair of bounds for all. None of it may be read off the rows.
+        pair of bounds for all. None of it may be taken from the rows.
     target : list
         The two public labels, the negative one first.
     unit : str
@@ -547,7 +547,7 @@ def _plain(value):
 
 
 def _cells(X):
-    """(names, cells column by column) of a frame or of an array (n, columns)."""
+    """Column names, and cells column by column, of a frame or an array (n, columns)."""
     if issparse(X):
         raise TypeError("Sparse data was passed for X, but dense data is required")
     if hasattr(X, "columns"):

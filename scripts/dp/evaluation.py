@@ -8,7 +8,7 @@ from dp import losses, metrics
 from dp.data.examples import Rows, slices
 
 BLOCK_ELEMENTS = 1 << 13  # scores computed at a time: 64 kB, so that malloc reuses memory
-KEPT = 1 << 23  # most scores held together: 64 MB
+KEPT = 1 << 23  # most scores held simultaneously: 64 MB
 CACHED = 1 << 14  # scores that fit the cache together with their results
 SORTED = 1 << 20  # most test rows whose scores an AUC sorts; beyond, sorting is slower per row
 BINS = 1 << 15  # bins for the scores of more rows
@@ -37,7 +37,7 @@ def _scores(weights, X, intercept, look):
 
 
 def _of_classes(weights, X):
-    """(rows, their scores (rows, restarts, K)) of weights (restarts, d, K)."""
+    """Yields (rows, their scores (rows, restarts, K)) of weights (restarts, d, K)."""
     restarts, d, K = weights.shape
     flat = weights.transpose(1, 0, 2).reshape(d, restarts * K)
     for rows in _blocks(len(X), restarts * K):
@@ -206,7 +206,7 @@ def bounded_loss(
     intercept: float | np.ndarray = 0.0,
     numbers: bool = False,
 ) -> np.ndarray:
-    """Sum over rows of a loss in [0, 1] for each of the weights: one row moves it by at most 1.
+    """Sum over rows of a loss in [0, 1] for each of the weights: one row changes it by at most 1.
 
     Returns (restarts,). For classes it is half the Brier score of the probabilities as in
     `classification`. For `numbers` it is (prediction - y)^2/4, with predictions clipped to [-1, 1]. A row

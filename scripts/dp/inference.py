@@ -85,9 +85,9 @@ def wald(
 def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     """Which coefficients get an interval: a rule of post-processing.
 
-    A coefficient gets none if the Hessian's noise causes more than `UNRESOLVED` of its variance. None gets
-    one if the Hessian at the truth may be very different (`linearise`). Both matrices are functions of
-    released and public numbers, and so is the rule.
+    A coefficient gets none if the Hessian's noise causes more than `UNRESOLVED` of its variance. No
+    coefficient gets an interval if the Hessian at the truth may be very different (`linearise`). Both
+    matrices are functions of released and public numbers, and so is the rule.
 
     It does not select by estimates, which would reduce coverage. It does prefer small eigenvalues with
     positive noise; `unselected` corrects for that. `FLOOR`, `CURVED` and `UNRESOLVED` were chosen on half
@@ -96,7 +96,7 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     covariance, unresolved : numpy.ndarray, (draws, d, d)
-        Those of `Linearised`. For coefficients T theta, such as those in other units, give T covariance T'
+        As in `Linearised`. For coefficients T theta, such as those in other units, give T covariance T'
         and T unresolved T'.
 
     Returns
@@ -214,8 +214,8 @@ def linearise(
     weights : numpy.ndarray, (draws, d)
         As released.
     hessian : numpy.ndarray, (draws, d, d)
-        That of the mean loss at the weights plus isotropic noise E, of standard deviation `deviation` on
-        the diagonal, `floored` at `FLOOR` times that.
+        The Hessian of the mean loss at the weights plus isotropic noise E, of standard deviation
+        `deviation` on the diagonal, `floored` at `FLOOR` times that.
     n : int
         The public number of records.
     lam : float
@@ -430,7 +430,7 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 
 
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
-    """(standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, E l''(e)).
+    """The standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, and E l''(e).
 
     loss: of residuals, such as log-cosh. The ratio increases with the standard deviation. So bisection
     finds it, with e at 2,000 quantiles, up to 100 times the loss' width.

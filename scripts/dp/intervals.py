@@ -19,7 +19,7 @@ def student(replicates: int) -> float:
 
 
 def of_mean(values: np.ndarray) -> tuple[float, float, float, float]:
-    """(mean, standard deviation, low, high) over replicates. Of a single one, only the mean is not NaN."""
+    """Mean, standard deviation, low, high over replicates. With one replicate, only the mean is not NaN."""
     mean = float(values.mean()) if len(values) else math.nan
     if len(values) < 2:
         return mean, math.nan, math.nan, math.nan

@@ -145,7 +145,7 @@ def guesses(
     scale: float,
     possible: Callable = normal_possible,
 ) -> np.ndarray:
-    """The data set, 0 or 1, of each release (m, d): with fewer impossible coordinates, else the nearer."""
+    """The guess, 0 or 1, for each release (m, d): fewer impossible coordinates, else the nearer centre."""
     size = max(1, BLOCK // (256 * len(NEAR) * released.shape[1]))
     parts = [released[start : start + size] for start in range(0, len(released), size)]
     able = [
@@ -166,12 +166,12 @@ def attack(
     sides: tuple | None = None,
     **options,
 ) -> Found | None:
-    """How often the low-order bits of weights plus noise tell two neighbours apart.
+    """How often the low-order bits of weights plus noise distinguish two neighbours.
 
     Parameters
     ----------
     mechanism : Mechanism
-        One of output perturbation. For others the result is None.
+        A form of output perturbation. For other mechanisms the result is None.
     epsilon, delta : float
         The requested privacy.
     trials : int

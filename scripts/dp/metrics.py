@@ -2,7 +2,7 @@
 
 import math
 
-# Metric -> its range, for data with classes and for data with numbers as targets.
+# The metrics' ranges by name, for data with classes and for data with numbers as targets.
 CLASSES = {"error": (0, 1), "log_loss": (0, math.inf), "auc": (0, 1)}
 TARGETS = {"mse": (0, math.inf), "mae": (0, math.inf), "r2": (-math.inf, 1)}
 ALL = CLASSES | TARGETS

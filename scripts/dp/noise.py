@@ -1,7 +1,7 @@
 """Noise with the densities that the mechanisms' proofs need.
 
 Every function scales *unit* draws, so the same generator state gives proportional noise at every scale,
-and curves along epsilon share their chance.
+and curves along epsilon share their randomness.
 """
 
 from collections.abc import Callable
@@ -115,7 +115,7 @@ def gaussian(dimension: int, sigma: float, size: int, rng: np.random.Generator) 
     dimension : int
         d, the number of released coordinates.
     sigma : float
-        The standard deviation of each, at least 0. `dp.accounting.gaussian_sigma` gives it for
+        Their standard deviation, at least 0. `dp.accounting.gaussian_sigma` gives it for
         (epsilon, delta) and an L2 sensitivity.
     size, rng
         As for `l2_laplace`.

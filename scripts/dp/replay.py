@@ -1,13 +1,13 @@
-"""Deterministic replay: how far one record moves values before noise, in units of that noise.
+"""Deterministic replay: how much one record changes values before noise, in units of that noise.
 
 A mechanism runs on a data set, and its noise is recorded. Then it runs on a neighbour with the same draws,
-and every use of a noisy value gets that of the first run. So both runs have the same transcript, and
-differ only by the record's own effect. That shows two things more sharply than any number of releases:
+and every use of a noisy value gets the value of the first run. So both runs have the same transcript, and
+differ only by the record's own effect. This shows two things more sharply than any number of releases:
 
-- One is the distance of the two values before noise, over the noise's scale. Gaussian releases with
+- The distance of the two values before noise, over the noise's scale. Gaussian releases with
   distances mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), Laplace ones to the sum (L1, or L2 for
   noise by the norm). If the total exceeds the guarantee, a sensitivity is wrong.
-- The other is whatever reaches the release without noise. Results of the same noisy values and public
+- Whatever reaches the release without noise. Results of the same noisy values and public
   numbers are equal bit for bit. If releases, scales of noise, or numbers of draws differ, they depend on
   the rows in another way.
 
@@ -59,8 +59,8 @@ Size = int | tuple | None
 class Step(NamedTuple):
     """A used noisy value. All arrays have its shape.
 
-    law: the noise's. draws: indices of the unit draws. value, scale: it is value + scale * draw. bare:
-    whether the noise was added to no value. result: the noisy value.
+    law: the law of the noise. draws: indices of the unit draws. value, scale: it is value + scale * draw.
+    bare: whether the noise was added to no value. result: the noisy value.
     """
 
     law: str
@@ -133,7 +133,7 @@ class Tape:
 
 
 class _Parted(Exception):
-    """The second run took another way than the first."""
+    """The second run uses other noisy values than the first."""
 
 
 class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
@@ -306,7 +306,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def _plain(thing):
-    """The same with an array in place of every `_Noisy`."""
+    """The same, with an array instead of every `_Noisy`."""
     if isinstance(thing, _Noisy):
         return np.asarray(thing)
     if isinstance(thing, dict):
@@ -463,8 +463,8 @@ class Distances:
     """Distances of two runs' values before noise, in units of the noise.
 
     mu: of all Gaussian noise. pure: the epsilon of all Laplace noise. problem: a sentence if a value has
-    no noise, a scale depends on the rows, or two values with one draw move differently. The difference of
-    the latter has no noise.
+    no noise, a scale depends on the rows, or two values with one draw change differently, so that their
+    difference has no noise.
     """
 
     def __init__(self, first: Tape, second: Tape) -> None:
@@ -544,7 +544,7 @@ def on_general_pairs(
     Parameters
     ----------
     mechanism : str or Mechanism
-        A private one, by name or as an object.
+        A private mechanism, by name or as an object.
     epsilon : float
         The requested privacy.
     delta : float

@@ -7,9 +7,9 @@ from collections.abc import Callable
 def least(
     holds: Callable, low: float, high: float, relative: float, most: float = math.inf
 ) -> float:
-    """The least number at which `holds`, to a relative precision, rounded up.
+    """The least number at which `holds` is true, to a relative precision, rounded up.
 
-    low: a number at which it does not hold. high: the first tried number. It is doubled until it holds;
+    low: a number at which it is false. high: the first tried number. It is doubled until it is true;
     above `most`, the result is infinite.
     """
     while not holds(high):
@@ -23,7 +23,7 @@ def least(
 
 
 def largest(holds: Callable, low: float, high: float, relative: float) -> float:
-    """The largest number in [low, high] at which `holds`, rounded down. It holds at `low`."""
+    """The largest number in [low, high] at which `holds` is true, rounded down. It is true at `low`."""
     while high - low > relative * high:
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)

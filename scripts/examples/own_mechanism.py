@@ -31,7 +31,7 @@ class MeanDirection(Mechanism):
     name = "mean_direction"
     delta = "needed"
     needs_lambda = False
-    moves = 2.0  # how far one record that is replaced moves the sum, in units of R
+    moves = 2.0  # how far replacing one record changes the sum, in units of R
 
     def _sigma(self, n, p):
         return self.moves * p.bound / (n * p.mu)
@@ -46,7 +46,7 @@ class MeanDirection(Mechanism):
 
 
 class Halved(MeanDirection):
-    """Wrong on purpose: this takes a record as removed, although it is replaced."""
+    """Wrong on purpose: this treats a record as removed, although it is replaced."""
 
     name = "mean_direction_halved"
     moves = 1.0
@@ -57,7 +57,7 @@ guarantee = OWN.guarantee(1000, 5, epsilon=1.0, delta=DELTA)
 print(f"epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}: {guarantee.reason}")
 
 
-# %% Replay: how far one record moves what gets noise, without any chance, in milliseconds
+# %% Replay: how far one record changes what gets noise, without any chance, in milliseconds
 def replayed(mechanism):
     """The replay that says most against a mechanism, and the epsilon that its noise gives."""
     found = [run for _, _, run, _ in replay.on_general_pairs(mechanism, 1.0, DELTA)]
@@ -67,14 +67,14 @@ def replayed(mechanism):
 
 # %% Audit: a lower bound on epsilon, from releases alone
 def attacked(mechanism):
-    """The epsilon that attacks show at the stated delta, with confidence 95 %, on rows y x and -y x."""
+    """The epsilon that attacks show at the stated delta, with 95 % confidence, on rows y x and -y x."""
     first = np.array([[1.0, 0.0]]), np.array([1.0])
     second = np.array([[1.0, 0.0]]), np.array([-1.0])
     rng = np.random.default_rng(1)
     return audit.attack(mechanism, (first, second), 1.0, DELTA, trials=200_000, rng=rng)["epsilon"]
 
 
-# %% Ledger: what is stated, and what both found
+# %% Ledger: what is stated, and what replay and audit found
 OUT.mkdir(parents=True, exist_ok=True)
 ledger = []
 for mechanism in (OWN, Halved()):
@@ -132,7 +132,7 @@ with (OUT / "comparison.csv").open("w", newline="", encoding="utf-8") as file:
     writer.writerow(("method", "epsilon", "error", "half_interval", "p", "best_other"))
     writer.writerows(table)
 
-# %% Figure: one column of a paper, in vectors, with the type that the text has
+# %% Figure: one column of a paper, as vectors, in the typeface of the text
 figure = Figure(figsize=(3.4, 2.4), layout="constrained")
 axes = figure.add_subplot()
 for name, marker in zip(METHODS, "osv", strict=True):

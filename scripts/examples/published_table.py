@@ -34,8 +34,8 @@ RANGES = {
 }
 
 # %% The release: it spends epsilon 1 from the book's budget, once
-# The book lies beside the rows, and must be kept as private. If this is run again, the stored model is
-# given and nothing is spent.
+# The book is in the folder of the rows, and must be kept as private. If this is run again, the stored model
+# is returned and nothing is spent.
 model = PrivateClassifier(
     "affair",
     book=OUT / "survey.book",
@@ -61,7 +61,7 @@ document = model.model_.document
 (OUT / "card.md").write_text(card(document), encoding="utf-8")
 (OUT / "table.csv").write_text(table_csv(document), encoding="utf-8")
 
-# %% Predictions for new rows, from what is published alone
+# %% Predictions for new rows, only from what is published
 published = PrivateClassifier.load(OUT / "model.json")
 new = pd.DataFrame({"educ": [12, 16], "age": [27, 27], "yrs_married": [6, 6]}).assign(
     rate_marriage=[2, 5], religious=[1, 4]

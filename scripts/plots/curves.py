@@ -19,7 +19,7 @@ from study.configuration.options import Comparison, Options, PrintedAxis
 # Axis -> the options that make it logarithmic.
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
 FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss stay far from 0 even if nothing is learnt
-LEAST = {"r2": -1.0}  # the least value on a metric's axis, since R^2 may be arbitrarily far below 0
+LEAST = {"r2": -1.0}  # lowest value on a metric's axis, since R^2 may be arbitrarily far below 0
 
 
 class Curve(Options):
@@ -39,7 +39,7 @@ class LearningCurve(Curve):
 def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows.
 
-    options["beside"]: the legend stands beside the axes. It is for curves and bands that leave no room.
+    options["beside"]: the legend is next to the axes, for curves and bands that leave no room.
     options["metric"]: another metric of `dp.metrics` than the error, such as r2 for targets that are
     numbers. options["published"]: the values that the source printed. They are crosses at their sizes, with
     their standard deviations. options["printed_axis"]: the path in source.yaml of the range of the source's

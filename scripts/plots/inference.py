@@ -28,14 +28,14 @@ class Coverage(Options):
 def coverage(experiment, spec, path):
     """Coverage, or width over that without privacy, against training rows, a panel per epsilon.
 
-    Lines are of the median coefficient, and bands go from the least to the largest. Only intervals that the
-    rule prints count. The dotted line is what 95 % intervals promise.
+    Lines show the median coefficient, and bands the smallest to the largest. Only intervals that the rule
+    prints count. The dotted line is what 95 % intervals promise.
     """
     frame = pd.read_csv(path)
     frame = frame[frame["printed"] != 0]
     wide = spec["options"]["show"] == "width"
     y = "width_ratio" if wide else "coverage"
-    # of all coefficients: those with the least, the median and the largest value
+    # the coefficients with the smallest, the median and the largest value
     values = frame.groupby(["epsilon", "method", "train_size"])[y]
     ends = {"low": values.min(), y: values.median(), "high": values.max()}
     frame = pd.DataFrame(ends).reset_index()
@@ -74,9 +74,9 @@ def coverage_designs(experiment, spec, path):
     """Coverage of every coefficient of every design, a panel per epsilon and a row per design.
 
     A full point stands for intervals that the rule prints, and its size for their share. A hollow point
-    stands for the others. Points of fewer than 40 intervals are left out. Designs on which the rule was
-    chosen are above the line, and those on which it was tested below. The dotted line is what 95 %
-    intervals promise.
+    stands for the remaining intervals. Points of fewer than 40 intervals are left out. Designs on which the
+    rule was chosen are above the line, and designs on which it was tested below. The dotted line is what
+    95 % intervals promise.
     """
     frame = pd.read_csv(path)
     frame = frame[frame["method"] == "noise_aware"]

@@ -10,8 +10,8 @@ COLOURS = {"claimed": "#000000", "proven": "#0072B2", "audited": "#D55E00", "pai
 def ledger(frame):
     """One row per attack, the worst mechanism at the top; what has no finite epsilon points to the right.
 
-    One of an attack's epsilons is shown. It is the one at which the attack refutes the claim by the largest
-    factor. If there is none, it is the one whose proven epsilon exceeds the claim the most, or else the one
+    Only one of an attack's epsilons is shown: where the attack refutes the claim by the largest factor. If
+    there is none, it is the epsilon whose proven epsilon exceeds the claim the most, or else the one
     nearest to 1.
     """
     frame = frame.loc[

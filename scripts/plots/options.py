@@ -35,9 +35,9 @@ def option_curve(experiment, spec, frame):
     """A column of results.csv against an option, a curve per remaining combination, with 95 % intervals.
 
     options["along"]: the option. If it is train_size, the varied options make a family of curves. columns:
-    each has a panel; x_mean has the interval from x_low to x_high. rows: a column, each of whose values has
-    a row of panels. log_along: whether the axis is logarithmic. none: the name for null. A method without
-    the option is a level line.
+    each has a panel; x_mean has the interval from x_low to x_high. rows: a column; each of its values has a
+    row of panels. log_along: whether the axis is logarithmic. none: the name for null. A method without the
+    option is a level line.
     """
     options = spec["options"]
     along, rows, columns = options["along"], options["rows"], options["columns"]

@@ -12,7 +12,7 @@ def regret(rows):
     95 % interval, least at the top, and in how many questions the method is not beaten (full: in all). Only
     methods that answer the same questions are shown.
 
-    rows: those of `reporting.recommendations.across` for one regime and adjacency.
+    rows: the rows of `reporting.recommendations.across` for one regime and adjacency.
     """
     panels = {}
     for task in NOUNS:

@@ -11,13 +11,13 @@ from matplotlib.lines import Line2D
 
 from plots import style
 
-TOGETHER = 4  # so many curves, without baselines, can be told apart on common axes
+TOGETHER = 4  # this many curves, without baselines, are distinguishable on common axes
 WIDTH = 40  # characters of a panel's title on a line
 NAMED = 5  # curves named at their right ends, and entries of a legend among curves
 APART = 0.058  # distance of such names, as a share of the axes
 NARROW = 0.35  # share of the common axis; a panel whose curves fill less gets its own
-TRIED = 8  # at most so many values along a logarithmic axis are its ticks
-PARTS = ("color", "marker", "linestyle")  # what seaborn takes of a look
+TRIED = 8  # at most this many values along a logarithmic axis are its ticks
+PARTS = ("color", "marker", "linestyle")  # the parts of a look that seaborn takes
 BAND = ("error_low", "error_high")
 OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
 PRINTED = {"linestyle": (0, (1, 1.5)), "linewidth": 1.2}
@@ -97,8 +97,8 @@ NOTHING = Printed()
 class _Panels(NamedTuple):
     """How panels are laid out.
 
-    names: of the panels, [""] for one. headings: above each. each: whether every curve has its own panel.
-    parted: the axes that panels do not share.
+    names: the panels' names, [""] for one panel. headings: the text above each panel. each: whether every
+    curve has its own panel. parted: the axes that panels do not share.
     """
 
     names: list
@@ -119,7 +119,7 @@ def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
     """Figure of one curve per value of frame["curve"] along the column x, drawn as looks[value] says.
 
     A column "panel" says where each row is drawn. Rows without a panel are in all of them. note: the
-    legend's title. spec["options"]["beside"]: the legend stands beside the axes, where curves leave it no
+    legend's title. spec["options"]["beside"]: the legend is next to the axes, because curves leave it no
     room.
     """
     front = [name for name in looks if name not in curves.behind]
@@ -211,7 +211,7 @@ def _label(axes, values, x, scales, panels):
     if x == "train_size":
         style.sizes(axes, values, narrow=panels.many)
     elif "x" in scales.log and (finite.nunique() <= TRIED or finite.max() < 10 * finite.min()):
-        style.plain_ticks(axes, finite)  # decades would be too few ticks, or values not tried
+        style.plain_ticks(axes, finite)  # decades would be too few ticks, or untried values
     else:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
@@ -234,7 +234,7 @@ def _explain(fig, spec, looks, panels, note, printed):
         fig.set_size_inches(0.6 + 3.1 * columns, 1.4 + (2 + 0.2 * lines) * rows)
         fig.suptitle(spec["title"], x=0.01, ha="left")
         beside = {"loc": "outside lower left", "ncols": columns}
-        if len(panels.names) % columns:  # the legend takes the place of the missing panel
+        if len(panels.names) % columns:  # the legend is where a panel is missing
             beside = {"loc": "lower right"}
         fig.legend(**look, **beside)
         return

@@ -5,7 +5,7 @@ import textwrap
 from plots import style
 
 WIDTH = 60  # letters in a line of a title
-SHARE = 10  # a coefficient is shown for one part in SHARE of the width of its column's bounds
+SHARE = 10  # a coefficient is shown for 1/SHARE of the width of its column's bounds
 
 
 def coefficients(document):

@@ -16,7 +16,7 @@ import numpy as np
 
 from study.jobs.files import atomic
 
-COLOURS = 256  # of a PNG
+COLOURS = 256  # at most, in a PNG
 
 # mechanism: (name in legends, colour, marker, line style)
 LOOKS = {
@@ -120,8 +120,8 @@ def looks(methods):
     """Label -> `look` for an experiment's methods.
 
     methods: label -> {mechanism, title, ...}. A mechanism's first method has the mechanism's own look. Its
-    further variants have spare looks. So has a mechanism whose colour and line another one here already
-    has.
+    further variants have spare looks. So has a mechanism whose colour and line are already taken by another
+    one here.
     """
     chosen, used = {}, set()
     taken = {LOOKS[m["mechanism"]][1] for m in methods.values() if m["mechanism"] in LOOKS}
@@ -214,7 +214,7 @@ def sizes(axes, values, narrow=False):
 def plain_ticks(axes, sizes, share=0.12):
     """Label a logarithmic axis with some of the training sizes or other values, written out."""
     sizes = sorted(set(sizes), reverse=True)
-    # the least distance between labels, as a share of the axis
+    # the smallest distance between labels, as a share of the axis
     apart = max(1.6, (sizes[0] / sizes[-1]) ** share)
     chosen = [sizes[0]]
     for size in sizes[1:]:

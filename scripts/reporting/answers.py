@@ -12,16 +12,15 @@ from study.jobs.files import read_csv, read_json
 
 NOUNS = {"classes": "To learn two classes", "numbers": "To learn a number"}
 TABLE = ("regime", "task", "adjacency", "experiment")  # a table has methods that share these
-FEW = 2  # so few data sets give an interval that says hardly anything
-# What the form knows of a method at a question, in this order.
+FEW = 2  # with so few data sets, an interval says hardly anything
+# What the form knows about a method at a question, in this order.
 KNOWN = ("title", "mechanism", "standing", "kept", "kept_low", "kept_high")
 
 
 def answers(smaller=()):
     """What the section shows; None if nothing was recommended.
 
-    smaller: names of experiments that ran at smaller sizes than the default run. No method is recommended
-    from these.
+    smaller: names of experiments that ran at smaller sizes than the default run. They recommend no method.
     """
     path, across = Path(paths.RECOMMENDATIONS()), Path(paths.ACROSS())
     if not (path.exists() and across.exists()):
@@ -62,7 +61,7 @@ def percent(text):
 def shipped():
     """`questions` of the data sets that come with the workflow, if it has run in its own folder.
 
-    A study's form chooses by these, since a choice by the study's own rows would not be paid for.
+    A study's form uses these to choose, since a choice by the study's own rows would not be paid for.
     """
     path = paths.HOME / "results/recommendations.csv"
     return questions(read_csv(path), path.parent / "data") if path.exists() else []
@@ -71,7 +70,8 @@ def shipped():
 def questions(rows, folder):
     """What the form chooses from: every question of competing methods with nothing tuned.
 
-    Only the page makes the choice itself (workflow/report/report.form.js). folder: of prepared data.
+    Only the page makes the choice itself (workflow/report/report.form.js). folder: the prepared data's
+    folder.
     """
     found = {}
     for row in rows:
@@ -100,7 +100,7 @@ def _plain(text):
 def _groups(methods):
     """Groups of methods that answer the same questions about several data sets.
 
-    The groups with most data sets come first.
+    The groups with the most data sets come first.
     """
     found = {}
     for row in methods:
@@ -116,7 +116,7 @@ def _first(row):
 
 
 def sentence(group):
-    """What the page says of the method that is beaten least often, in the questions that a whole group
+    """The page's sentence on the method that is beaten least often, in the questions that a whole group
     answers."""
 
     def strength(row):
@@ -143,7 +143,7 @@ def sentence(group):
 
 
 def picture(group):
-    """What every method of a group loses, the least loss first, and how often it is not beaten."""
+    """Every method's loss in a group, smallest first, and how often the method is not beaten."""
     rows = []
     for row in sorted(group, key=lambda row: float(row["shared_regret"])):
         mean, low, high = (row[f"shared_regret{end}"] for end in ("", "_low", "_high"))
@@ -174,7 +174,7 @@ def _tables(rows):
 def _matrix(at, rows, names):
     """One table of data sets against epsilons per regime, task, adjacency and experiment.
 
-    Each cell has the methods that are not beaten. In grey it has void methods that would have been ahead of
+    Each cell shows the methods that are not beaten and, in grey, void methods that would have been ahead of
     them.
     """
     regime, task, adjacency, experiment = at

@@ -1,5 +1,4 @@
-"""Collects everything that the report shows of one experiment. A gap with a reason marks what is
-missing."""
+"""Collects everything that the report shows of one experiment. Missing parts become gaps with a reason."""
 
 import csv
 import math
@@ -28,20 +27,20 @@ SHOWN = (
     *("error_high", "error_sd", *METRICS),
     *("epsilon_claimed", "epsilon_proven", "delta_proven", "status"),
 )
-# Every row of results.csv has these, but rows of missing cells lack them.
+# Every row of results.csv has these columns, but rows of missing cells lack them.
 SUMMARISED = (
     *("folds", "error_sd", "error_sd_folds", "status"),
     *(name + end for name in metrics.ALL for end in metrics.ENDS),
 )
 NOT_PROVEN = "claimed, not proven"
-LARGEST_DOWNLOAD = 2_000_000  # the most bytes of a CSV that the page carries
+LARGEST_DOWNLOAD = 2_000_000  # bytes of the largest CSV that the page contains
 
 
 class Gathered:
     """One experiment's part of the report.
 
     experiment: `study.configuration.experiment.Experiment`. stand_ins: data set -> why numbers on it decide
-    nothing. partial: whether files may be older than what they are made of.
+    nothing. partial: whether files may be older than their inputs.
     """
 
     def __init__(self, experiment, stand_ins, partial=True):
@@ -79,7 +78,7 @@ class Gathered:
 
     @property
     def there(self):
-        """How many cells have a result; for an experiment without cells, how many files exist."""
+        """The number of cells with a result; for an experiment without cells, of existing files."""
         if self.cells:
             return len(self.cells) - len(self.gaps)
         return sum(Path(path).exists() for path in self._files())
@@ -104,7 +103,7 @@ class Gathered:
 
     @cached_property
     def frame(self):
-        """results.csv. For a partial run, the existing cells, and the status of the others."""
+        """results.csv. For a partial run, the existing cells, and the status of the missing ones."""
         import pandas as pd
 
         if not self.gaps and self._at(paths.CELLS).exists():
@@ -150,11 +149,11 @@ class Gathered:
 
     @property
     def smaller(self):
-        """What is smaller than in the experiment's own file, in words: see `study.configuration.sizes`."""
+        """Settings smaller than in the experiment's own file, in words: see `study.configuration.sizes`."""
         return self.experiment.values.get("smaller", [])
 
     def verdicts(self, section):
-        """Rows (dictionaries of text) of published.csv, claims.csv or defects.csv, as the run wrote them.
+        """Rows (dictionaries of text) of published.csv, claims.csv or defects.csv, as written by the run.
 
         The page judges nothing itself. So nothing is decided yet if the file is missing, or if the report
         is partial and cells that decide it have changed since it was written.
@@ -180,12 +179,12 @@ class Gathered:
         runs = {self.experiment.run_path(cell) for cell in self.cells}
         files = set(verdict_inputs.of_checks(self.experiment, section, ()))
         files.discard(str(self._at(paths.GUARANTEES)))
-        if section != "defects" or files - runs:  # what is made of cells may depend on any of them
+        if section != "defects" or files - runs:  # files made from cells may depend on any cell
             files = runs
         return any(Path(run).stat().st_mtime > path.stat().st_mtime for run in files)
 
     def shown(self, section):
-        """`verdicts` for the page. Results of smaller sizes than the default run's have no verdict."""
+        """`verdicts` for the page. Results at sizes smaller than the default run's have no verdict."""
         rows = self.verdicts(section)
         return [self._unjudged(section, row) for row in rows] if self.smaller else rows
 
@@ -240,7 +239,7 @@ class Gathered:
                 picture = Path(folder, "figure.png")
                 style.save(figure, picture)
                 return packing.picture(picture), why
-        except Exception as error:  # the kind needs something that is missing, and the gap says so
+        except Exception as error:  # something that the kind needs is missing, and the gap says so
             return None, f"{why}; it cannot be drawn from the others ({error})"
 
     def _alt(self, spec, kind):

@@ -13,10 +13,10 @@ COLUMNS = (
 
 
 class Measured(NamedTuple):
-    """What one job took.
+    """The time and memory that one job took.
 
-    It has the script, which mostly has its rule's name; the experiment ("" for what experiments share); the
-    path below the rule's folder; wall-clock and CPU seconds; and peak memory in MB.
+    Fields: the script, which mostly has its rule's name; the experiment ("" for shared jobs); the path
+    below the rule's folder; wall-clock and CPU seconds; and peak memory in MB.
     """
 
     rule: str
@@ -28,7 +28,7 @@ class Measured(NamedTuple):
 
 
 def measured():
-    """`Measured` for every job whose log states what the job took."""
+    """`Measured` for every job whose log states its cost."""
     found = []
     for log, experiment, path in paths.logs():
         took = cost.read(log)

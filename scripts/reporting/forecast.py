@@ -1,4 +1,4 @@
-"""Forecasts what jobs will cost, by medians of records of such jobs; for jobs that train, by means.
+"""Forecasts what jobs will cost, from medians of recorded jobs; for jobs that train, from means.
 
 A job's CPU seconds are START plus a part proportional to its work. For jobs that train, the work is
 training rows x folds (or simulations) x draws, and for a search times its own folds and candidates. For
@@ -14,7 +14,7 @@ from study import paths
 
 RECORD = paths.HOME / "workflow/costs.csv"
 COLUMNS = ("rule", "experiment", "name", "jobs", "work", "cpu_seconds", "peak_mb")
-START = 0.05  # CPU seconds of a job that does nothing: those of a fork, and of the process that asks for it
+START = 0.05  # CPU seconds of a job that does nothing: a fork, and the process that requests it
 TRAIN = ("run", "fit", "search")
 
 
@@ -33,7 +33,7 @@ class Job(NamedTuple):
 class Forecast(NamedTuple):
     """The number of jobs, CPU seconds, peak MB of the largest job, and the number of unmeasured jobs.
 
-    No job of an unmeasured job's rule was measured.
+    A job is unmeasured if no job of its rule was measured.
     """
 
     jobs: int
@@ -73,8 +73,8 @@ def job(rule, experiment, path, experiments):
 def record(measured, experiments):
     """Rows of COLUMNS from `reporting.costs.measured`, per rule, experiment and method.
 
-    Jobs that train have means. Their largest jobs set the time per work, and a larger protocol has more of
-    these.
+    Jobs that train have means, because their largest jobs decide the time per work, and a larger protocol
+    has more of them.
     """
     groups = {}
     for one in measured:
@@ -89,7 +89,7 @@ def record(measured, experiments):
 
 
 class Costs:
-    """What was recorded. A job's cost is looked up in the most specific entry that exists."""
+    """Recorded costs. A job's cost is looked up in the most specific entry that exists."""
 
     def __init__(self, rows):
         self.rows = {}
@@ -103,7 +103,7 @@ class Costs:
                 self.rows.setdefault(key, []).append(values)
 
     def of(self, one):
-        """(CPU seconds, peak MB) of a `Job`, None if no job of its rule was measured."""
+        """CPU seconds and peak MB of a `Job`; None if no job of its rule was measured."""
         for key in (one[:3], (one.rule, None, one.name), (one.rule, None, None)):
             if key in self.rows:
                 estimates = [
@@ -115,7 +115,7 @@ class Costs:
 
 
 def forecast(jobs, costs):
-    """Experiment -> the `Forecast` for its jobs."""
+    """The `Forecast` for each experiment's jobs, by experiment."""
     totals = {}
     for one in jobs:
         count, seconds, peak, unknown = totals.get(one.experiment, Forecast(0, 0.0, 0.0, 0))

@@ -1,4 +1,4 @@
-"""Makes the privacy ledger for the page: a picture per family, with one line per mechanism, its worst."""
+"""Makes the page's privacy ledger: a picture per family, with each mechanism's worst line."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from reporting import dots, packing
 from study import paths
 from study.jobs.files import read_csv
 
-# Family -> the files in dp/mechanisms of its mechanisms. Mechanisms in other files are of the last family
+# Family -> files of its mechanisms in dp/mechanisms. Mechanisms in other files belong to the last family
 # but one.
 FAMILIES = {
     "Forms as their authors printed or ran them": ("published",),
@@ -31,13 +31,13 @@ FAMILIES = {
     "Selection, sampling and others": (),
     "Without privacy": ("nonprivate",),
 }
-# Further downloads beside the ledger, and what each has.
+# Downloads in addition to the ledger, and what each contains.
 OTHERS = {
     paths.EXACT: "losses from densities, which no number of releases resolves",
     paths.AUDITED_CELLS: "every cell of every results table: claimed, proven, and what attacks found",
     paths.SPENDING: "what methods spend, tuning and preparation included",
 }
-# Verdicts by their first words, from worst to best. All other verdicts rank at "".
+# First words of verdicts, from worst to best. All other verdicts rank as "".
 VERDICTS = ("exceeds", "refutes", "more than claimed", "", "consistent")
 NUMBERS = {
     "claimed": "epsilon_claimed",
@@ -113,7 +113,7 @@ def _brief(attack):
 
 
 def summary(by_mechanism):
-    """How many mechanisms have which verdict. A mechanism counts with its worst one."""
+    """The number of mechanisms with each verdict. A mechanism counts with its worst verdict."""
     counted = Counter(_brief(min(group, key=_order)) for group in by_mechanism.values())
     return ", ".join(f"{verdict} ({count})" for verdict, count in counted.most_common())
 
@@ -121,7 +121,7 @@ def summary(by_mechanism):
 def variant(attacks):
     """The options of all attacks that have a mechanism's worst verdict, and of no other attack.
 
-    "" if there are none. Then the mechanism itself has the verdict, not only a variant of it.
+    "" if there are none. Then the verdict is about the mechanism itself, not only a variant of it.
     """
     worst = min(attacks, key=_order)["verdict"]
     alike, others = [], []
@@ -161,8 +161,8 @@ def why(attack, count):
 def _order(attack):
     """Sort key: the worst verdict comes first.
 
-    Of equal verdicts, the largest factor comes first by which an attack, or else a proof, exceeds the
-    claim. Then comes the epsilon nearest to 1, as in the figure.
+    Among equal verdicts, the largest factor by which an attack, or else a proof, exceeds the claim comes
+    first. Then comes the epsilon nearest to 1, as in the figure.
     """
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]

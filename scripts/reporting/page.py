@@ -17,7 +17,7 @@ from study.canonical import epsilon
 from study.configuration.experiment import data_name
 
 TEMPLATES = paths.HOME / "workflow/report"
-MOST = 8_000_000  # bytes of a page, so that a telephone can open it
+MOST = 8_000_000  # bytes of the largest page, so that a telephone can open it
 TITLE = "Differentially private linear models: published results, regenerated and checked"
 GOOD = (
     *("inside", "equal to the printed precision", "reproduced"),
@@ -51,7 +51,7 @@ HEADINGS = {
     "peak_mb": "peak memory, MB",
 }
 KEY = "[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # keys that have several words
-UNMISTAKABLE = ("nonprivate", "adassp")  # keys of one word, which are no ordinary words
+UNMISTAKABLE = ("nonprivate", "adassp")  # keys of one word that are not ordinary words
 KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # these columns hold keys
 
 
@@ -166,7 +166,7 @@ def heading(column):
 def named(text, names):
     """A sentence in which names replace keys. Keys of one word stay, since they may be plain words.
 
-    names: of keys that are not data sets, or whose names differ from the data sets' own.
+    names: names of keys that are not data sets, or whose names differ from the data sets' own.
     """
 
     def name(found):
@@ -282,7 +282,7 @@ def because(row, names):
 
 
 def _facts(gathered):
-    """What the experiments ran with. Where it differs between experiments, it is listed for each."""
+    """What the experiments ran with. Facts that differ between experiments are listed for each."""
     records = {part.experiment.name: part.provenance() for part in gathered}
     facts = []
     for key in ("commit", "python", "system", "host", "written"):

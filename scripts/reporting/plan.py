@@ -18,8 +18,8 @@ class Planned(NamedTuple):
     """One planned job.
 
     experiment: the folder of results that it writes to (an experiment's, data or audit; "" for other
-    places). path: below the rule's folder. file: its first file. pending: whether it is still to run.
-    missing: whether that file is missing.
+    places). path: its path below the rule's folder. file: its first file. pending: whether it is still to
+    run. missing: whether that file is missing.
     """
 
     rule: str
@@ -54,7 +54,7 @@ def merged(configfiles=()):
 def planned(configfiles=(), targets=(), start="."):
     """`Planned` for every job that the targets need, done or not. Raises ValueError.
 
-    start: the folder in which Snakemake is started, for a run in this one.
+    start: the folder in which Snakemake is started, for a run in this folder.
     """
     try:
         configuration(configfiles)

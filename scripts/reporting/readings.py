@@ -11,7 +11,7 @@ KINDS = (MEANS, SPREADS, SETTINGS, CLAIMS)
 
 
 def kind_of(row):
-    """Under which of KINDS a row of published.csv, claims.csv or readings.csv is counted."""
+    """The one of KINDS under which a row of published.csv, claims.csv or readings.csv is counted."""
     if "published_at" not in row or row.get("section") == "claims":
         return CLAIMS
     if row["quantity"] == "setting":
@@ -66,7 +66,7 @@ def shown(experiment):
 def joint(rows, again=()):
     """(reading, {one of KINDS: "k of n"}): how much holds under one reading, of what it decides.
 
-    rows: of readings.csv. What a reading does not concern is as stated.
+    rows: rows of readings.csv. Entries that a reading does not concern are as stated.
     """
     numbers, table = {row["id"] for row in once(rows, again)}, {}
     for row in rows:

@@ -2,8 +2,8 @@
 
 A question is a task, a data set, a training size, an epsilon and an adjacency, within one experiment. The
 experiment's methods share folds. A method competes only if its proven epsilon is at most the question's. No
-private row may have chosen its settings, unless this is paid for. Otherwise it stands beside the others as
-void. So do settings that were chosen on public rows, changed after results were seen, or tried as one of
+private row may have chosen its settings, unless this is paid for. Otherwise it is listed as void. The same
+holds for settings that were chosen on public rows, changed after results were seen, or tried as one of
 several. A method with a failed draw does not compete, either.
 
 The score of a draw is its loss: log loss, or 1 - R^2 if the target is a number. It is at most the loss of a
@@ -27,12 +27,12 @@ from study.jobs.files import read_json
 from study.jobs.summary import draws_frame, over_folds
 
 LEVEL = 0.05
-SHARE = 0.95  # rows are counted that keep this share of the gain without privacy
+SHARE = 0.95  # counted rows keep this share of the gain without privacy
 UNTUNED, SELECTED = "nothing tuned", "selected and paid for"
 NOT_BEATEN, BEATEN, FAILED, VOID = "not beaten", "beaten", "failed", "void"
 # task -> (metric, its sign as a loss)
 TASKS = {"classes": ("log_loss", 1.0), "numbers": ("r2", -1.0)}
-# The columns that make a question, and the one that names who answers.
+# The columns that make a question, and the column that names the answering method.
 QUESTION = ("regime", "task", "experiment", "dataset", "train_size", "epsilon", "adjacency")
 COLUMNS = (
     *QUESTION,
@@ -113,7 +113,7 @@ class _Scores:
         ).set_index(["method", "epsilon"])
 
     def entry(self, row):
-        """What a row of results.csv says, in terms of the score."""
+        """The content of a row of results.csv, in terms of the score."""
         key = row["method"], row["epsilon"]
         losses = self.means[key].to_numpy() if key in self.means.index else np.array([])
         excess = self.excess.loc[key] if key in self.excess.index else dict.fromkeys(
@@ -184,7 +184,7 @@ def _answers(entries, scores):
             rows = [row for row in rows if row["setting"] != "selected"]
         competing = [row for row in rows if not row["why"]]
         if regime == UNTUNED and selected and len(competing) < 2:
-            continue  # the others were selected, so it has nobody to compete with
+            continue  # all other methods were selected, so it has no competitor
         if competing:
             p, by = comparison.beaten([row["losses"] for row in competing])
             best = min(competing, key=lambda row: row["losses"].mean())
@@ -222,9 +222,9 @@ def _with_rows_needed(rows):
 def _costs(experiment, cells):
     """(method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
 
-    The seconds of the cell's job, its start included, are divided by its draws. If it starts from a fit
-    without privacy, the fit's seconds, divided by the folds, are added. The memory is the most that any job
-    of the method took on the data set.
+    The seconds of the cell's job, including its start, are divided by its draws. If it starts from a fit
+    without privacy, the fit's seconds, divided by the folds, are added. The memory is the largest of any
+    job of the method on the data set.
     """
     seconds, memory = {}, {}
     for cell in cells:
@@ -246,13 +246,13 @@ def _costs(experiment, cells):
 
 
 def _took(file):
-    """(seconds of a processor, MB) of the job that made a file; NaN where these were not measured."""
+    """Processor seconds and MB of the job that made a file; NaN if not measured."""
     took = cost.read(paths.log_of(file))
     return (took.cpu, took.peak_mb) if took else (math.nan, math.nan)
 
 
 def shared(answered):
-    """The questions on which methods are ranked, which several methods answer.
+    """The questions on which methods are ranked. Several methods answer them.
 
     The product of questions and methods is as large as possible. No ranking then compares a method's share
     of four questions with another's share of twenty. answered: method -> set of questions.
@@ -279,12 +279,12 @@ def _over_data(rows):
 def across(rows):
     """Rows of ACROSS: each competing method's regret and rank over the data sets of an experiment.
 
-    They also have the median of its seconds, and the most memory. Regret is the difference of two shares of
-    the gain: what the best competitor keeps at the same question, minus what the method keeps. The rank
+    They also have the median of its seconds, and its largest memory. Regret is the difference of two shares
+    of the gain: what the best competitor keeps at the same question, minus what the method keeps. The rank
     among the competitors is 0 for the best and 1 for the last. The replicate of the 95 % intervals is the
     data set (Student's t over data sets' means), since questions on one data set share rows. The columns
-    `shared_` say the same of the questions that a ranking shares (`shared`). They are empty for a method
-    that does not answer all of these.
+    `shared_` have the same numbers for the questions that a ranking shares (`shared`). They are empty for a
+    method that does not answer all of these questions.
     """
     frame = pd.DataFrame([row for row in rows if not row["why"]], columns=COLUMNS)
     if frame.empty:

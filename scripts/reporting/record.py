@@ -1,9 +1,9 @@
-"""The record has the verdicts of finished runs that are too long to repeat, in config/record/.
+"""The record in config/record/ has the verdicts of finished runs that are too long to repeat.
 
-A file is a source's or, for recommendations, an experiment's. It has the lines of the table by source, with
-when and where they were made, and with the digests of what decided them (`checks.stamps`). It has a sample
-of cells, chosen by digests of their paths, with digests of their bytes. And it has one line per run, with
-all of the run's processor seconds.
+A file belongs to a source or, for recommendations, to an experiment. It has the lines of the table by
+source, when and where they were made, and the digests of what decided them (`checks.stamps`). It has a
+sample of cells, chosen by digests of their paths, with digests of their bytes. And it has one line per run,
+with all of the run's processor seconds.
 """
 
 import hashlib
@@ -85,7 +85,7 @@ def _at(row):
 
 
 def _run(own):
-    """What everything that was computed for an experiment took, readings included."""
+    """The total cost of everything computed for an experiment, including readings."""
     found = [
         cost.read(log)
         for each in own
@@ -109,7 +109,7 @@ def _decided(experiment):
 
 
 def _sample(own):
-    """One cell of each method on each data set: the one whose path has the smallest digest."""
+    """One cell of each method on each data set: the cell whose path has the smallest digest."""
     chosen = {}
     for each in own:
         for cell in each.cells():
@@ -161,7 +161,7 @@ def _recommended(name):
             }
 
 
-# What readers see of the record.
+# The parts of the record that readers see.
 
 
 def recommended(stale):
@@ -175,7 +175,7 @@ def why_stale(row, stale):
 
 
 def beside(source, decided, stale):
-    """What was recorded of a source's values and statements that this run does not decide; None if nothing.
+    """What was recorded of a source's values and statements that this run does not decide, or None.
 
     decided: experiment -> section -> rows of its verdicts. stale: as for `why_stale`.
     """
@@ -202,7 +202,7 @@ def beside(source, decided, stale):
 
 
 def sentence(rows, stale=()):
-    """What was recorded, with what, when, and how much of it is stale, in words."""
+    """What was recorded, on which data, when, and how much of it is stale, in words."""
     data = sorted({row["dataset"].replace("_", " ") for row in rows if row["dataset"]})
     at = sorted({f"{row['commit']} on {row['date']}" for row in rows})
     counted = Counter(map(outcome, once(rows)))
@@ -251,7 +251,7 @@ def in_document(text):
 
 
 def once(rows):
-    """Recorded statements and printed numbers, each of them once."""
+    """Recorded statements and printed numbers, each once."""
     found = {}
     for row in rows:
         if row["section"] in SECTIONS:
@@ -261,7 +261,7 @@ def once(rows):
 
 
 def outcome(row):
-    """The place of a verdict among those that are counted together."""
+    """The place of a verdict among the outcomes that are counted together."""
     verdict = row["verdict"]
     if verdict in (verdicts.REPRODUCED, "shown"):
         return "as stated" if verdict == verdicts.REPRODUCED else "shown"

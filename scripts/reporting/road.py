@@ -1,4 +1,4 @@
-"""Makes the first part of a study's page: what a release of its own rows would give. It opens no row."""
+"""Makes the first part of a study's page: what a release of its own rows would give. It reads no row."""
 
 from pathlib import Path
 

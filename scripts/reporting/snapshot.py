@@ -11,7 +11,7 @@ from study import paths
 from study.configuration.experiment import data_path
 from study.jobs.files import read_json
 
-VERSION = 1  # to be raised when a reader of an older file would misread a newer one
+VERSION = 1  # raise this when a reader of older files would misread newer ones
 MADE_WITH = ("commit", "uncommitted_changes", "python", "system", "packages")
 
 

@@ -1,4 +1,4 @@
-"""Makes one card per source: what it printed and claimed, what of that holds, and how private its methods
+"""Makes one card per source: what it printed and claimed, how much holds, and how private its methods
 are."""
 
 import math
@@ -9,9 +9,9 @@ from reporting import dots, readings, record
 from study import facts as source_file
 
 SCALED = ("published", "ours", "prediction_low", "prediction_high")  # columns of published.csv
-LOOKED = " looked at the private rows"  # in reasons, after the names of such steps
+LOOKED = " looked at the private rows"  # in reasons, after the names of the steps that did
 SECTIONS = ("claims", "defects")
-UNREASONED = (verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)  # verdicts that say why themselves
+UNREASONED = (verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)  # verdicts that need no further reason
 ELSEWHERE = "No experiment of this report decides it."
 # Outcome -> (its mark in a table, its look, what it says).
 OUTCOMES = {
@@ -35,8 +35,8 @@ STATED, READ, FAILED, OPEN, NOT_TESTED = OUTCOMES
 def cards(gathered, experiments, stale=None):
     """A card for every source. Sources that these experiments regenerate come first.
 
-    gathered: a list of `reporting.collect.Gathered`. experiments: what the page shows of each, in the same
-    order. stale: recorded digests that have changed; None shows nothing recorded.
+    gathered: a list of `reporting.collect.Gathered`. experiments: what the page shows of each experiment,
+    in the same order. stale: recorded digests that have changed; None shows nothing recorded.
     """
     found = []
     for key in source_file.files():
@@ -91,7 +91,7 @@ def _headline(source, shown):
 
 
 def data(parts):
-    """A sentence about the data, which names what stands in for the source's own."""
+    """A sentence about the data, which names the stand-ins for the source's own data."""
     names, reasons = {}, {}
     for part in parts:
         for each in part.data():
@@ -104,7 +104,7 @@ def data(parts):
 
 
 def outcome(verdict):
-    """Which of OUTCOMES a verdict is."""
+    """The one of OUTCOMES to which a verdict belongs."""
     if verdict == verdicts.REPRODUCED:
         return STATED
     if verdict.startswith(f"{verdicts.REPRODUCED} if"):
@@ -130,9 +130,9 @@ def _bar(rows):
 def privacy(parts):
     """Sentences about what the source's own private methods claim, and what is proven.
 
-    A method is the source's own if its numbers stand beside it. Other methods say nothing about the source.
-    Nor do cells at another lambda than the published one. A cell whose rows were prepared or tuned without
-    privacy has no epsilon, whatever its method is. The sentences then name the preparation.
+    A method is the source's own if the source's numbers are compared with it. Other methods say nothing
+    about the source, nor do cells at another lambda than the published one. A cell whose rows were prepared
+    or tuned without privacy has no epsilon, with any method. The sentences then name the preparation.
     """
     worst, unproven, spoilt = {}, {}, {}
     for part in parts:
@@ -186,7 +186,7 @@ def _of_another_lambda(experiment, row):
 
 
 def _tables(part, shown, source):
-    """The source's printed tables in its own layout, with ours in every cell."""
+    """The source's printed tables in its own layout, with our numbers in every cell."""
     found = []
     for name, spec in part.experiment.values.get("published", {}).items():
         cells = {}
@@ -227,9 +227,9 @@ def _columns(source, path):
 
 
 def cell(rows, names, scale=1):
-    """One printed number beside ours: what the page shows, its outcome, and everything known about it.
+    """One printed number with ours: what the page shows, its outcome, and everything known about it.
 
-    rows: those of published.csv for the number. The first one counts, and the spread stands beside it.
+    rows: the number's rows in published.csv. The first one counts, and the spread is shown with it.
     scale: 100 if the source prints per cent, since published.csv has shares.
     """
     rows = [

@@ -1,4 +1,4 @@
-"""Finds digests in the record that today's settings, code and data no longer have."""
+"""Finds digests in the record that differ from those of the current settings, code and data."""
 
 from functools import cache
 
@@ -11,7 +11,7 @@ from study.configuration.config import ConfigError, load
 
 
 def stampers(configfile, names):
-    """Experiment -> `Stamper` under a configuration. configfile: its overlays, in one text."""
+    """Each experiment's `Stamper` under a configuration. configfile: its overlays, in one text."""
     config, experiments, datasets = loaded(configfile, {*names})
     return {
         name: Stamper(experiments, name, datasets, config["files"], config["seed"])
@@ -21,7 +21,7 @@ def stampers(configfile, names):
 
 
 def loaded(configfile, names=None):
-    """(configuration, experiments, data sets) under these overlays. names: of experiments; None for all."""
+    """Configuration, experiments and data sets under these overlays. names: experiments; None for all."""
     only = names and sources.concerned(names & sources.experiment_files().keys())
     return load(*merged(configfile.split()), only=only)
 

@@ -10,8 +10,8 @@ from study.jobs import folds
 def of_mechanism(mechanism, meta, options, **cell):
     """Keyword arguments of both `guarantee` and `release`.
 
-    meta: the record of the data's preparation, with every public fact that the mechanism uses. options: of
-    the mechanism. cell: epsilon, delta, and lam if it is known.
+    meta: the record of the data's preparation, with every public fact that the mechanism uses. options: the
+    mechanism's options. cell: epsilon, delta, and lam if it is known.
     """
     if "target" in meta and not mechanism.takes_numbers(options):
         raise Refused(
@@ -45,7 +45,7 @@ def _for_numbers(mechanism, options):
 def of_release(mechanism, meta, options, data, **cell):
     """The arguments of `release`: those of `of_mechanism`, and public rows if the mechanism uses them.
 
-    data: path of the .npz.
+    data: the path of the .npz.
     """
     given = of_mechanism(mechanism, meta, options, **cell)
     if mechanism.uses_public_rows and meta.get("public_rows"):

@@ -43,8 +43,8 @@ def experiments(given, available, root):
 def no_profile(given, directory=None):
     """An error message if no workflow profile has this name, which Snakemake would ignore; else "".
 
-    directory: the argument --directory. With it, a relative path is accepted, because nobody knows any more
-    in which folder Snakemake was started.
+    directory: the argument --directory. With it, a relative path is accepted, because the folder in which
+    Snakemake was started is no longer known.
     """
     if given in (None, "none") or any(Path(place, given).exists() for place in ("", "profiles")):
         return ""
@@ -62,7 +62,7 @@ def no_target(target, rules, files, made):
     """An error message if this is no target; "" if it is one.
 
     rules: names of targets. files: folder -> result files, for each folder whose files are all known. The
-    folder "" holds some others. made: whether a rule makes a file of this name.
+    folder "" holds some other files. made: whether a rule makes a file of this name.
     """
     path = os.path.normpath(target)
     if target in rules or Path(target).exists():

@@ -123,7 +123,7 @@ def module_files(name):
 
 
 def files_of_job(script, *modules):
-    """All project files that `scripts/<script>` executes. modules: those that it loads by name."""
+    """All project files that `scripts/<script>` executes. modules: modules that it loads by name."""
     waiting = [ROOT / script, *(file for name in modules for file in module_files(name))]
     files = set()
     while waiting:

@@ -15,7 +15,7 @@ EMPTY = {
     **{"settings": {}, "tables": {}, "claims": [], "defects": []},
     **{"readings": {}, "together": []},
 }
-# These keys of a claim or defect say how it is decided. They are not facts of the source.
+# These keys of a claim or defect say how it is decided; they are not facts of the source.
 DECIDES = ("not_tested", "given", "checks")
 
 
@@ -50,12 +50,12 @@ class Source(NamedTuple):
         return facts
 
     def statements(self, section):
-        """id -> entry of `claims` or `defects`."""
+        """The entries of `claims` or `defects`, by id."""
         return {entry["id"]: entry for entry in self.values[section]}
 
 
 def _spelling(key):
-    """A key as it stands in paths: numbers have canonical form."""
+    """A key as written in paths: numbers have canonical form."""
     is_number = isinstance(key, (int, float)) and not isinstance(key, bool)
     return canonical.epsilon(key) if is_number else str(key)
 
@@ -64,7 +64,7 @@ def read_table(path):
     """The content of a CSV file of numbers: first column's value -> {other column's name: value}.
 
     Raises ValueError with file and row for a repeated or missing name, a short row, a repeated first
-    value, or a cell that is no finite number.
+    value, or a cell that is not a finite number.
     """
     try:
         with path.open(newline="", encoding="utf-8") as handle:
@@ -88,7 +88,7 @@ def read_table(path):
 
 
 def files():
-    """Key -> file of every source. A study's file replaces a shipped one with the same key.
+    """The file of every source, by key. A study's file replaces a shipped file with the same key.
 
     Names of templates begin with a dot or _, and are left out.
     """

@@ -34,7 +34,7 @@ class Stated(NamedTuple):
         return self.value, {}
 
     def facts(self):
-        """What the choice recorded besides lambda: the rows that it used, and its premises."""
+        """What the choice recorded in addition to lambda: the rows that it used, and its premises."""
         return {}
 
     def origin(self):
@@ -99,7 +99,7 @@ class Selected(NamedTuple):
 
 
 def parse(text):
-    """The kind whose `text` this is."""
+    """The kind with this `text`."""
     for kind in (ByRule, Selected):
         if text == kind.text:
             return kind()

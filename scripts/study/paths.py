@@ -1,4 +1,4 @@
-"""Every path that rules and their jobs share. Each is spelled once.
+"""Every path that rules and their jobs share, spelled once.
 
 What the workflow ships (code, schemas, configuration) is below HOME. Paths of a study's own files, and of
 results, are relative to the folder that Snakemake works in.
@@ -24,7 +24,7 @@ def in_study():
 
 
 def source_of(path):
-    """The source in whose folder below config/ a file is; None for other files."""
+    """The source whose folder below config/ contains a file; None for other files."""
     return path.parent.name if path.parent.parent.name == "sources" else None
 
 
@@ -67,7 +67,7 @@ class _Wildcards(dict):
 class Place(NamedTuple):
     """Where files of one sort are. For rules, values that are not given stay wildcards.
 
-    folder: of an experiment or a reading, or one that experiments share (data, audit). part: a folder below
+    folder: the folder of an experiment or a reading, or a shared one (data, audit). part: a folder below
     it. name: the file's name without the suffix. A call may choose another suffix.
     """
 
@@ -125,7 +125,7 @@ REPLAY = Place("audit", "", "replay")
 SPENDING = Place("audit", "", "spending")
 AUDITED_CELLS = Place("audit", "", "cells")
 
-# What a source says, with our verdicts.
+# A source's statements, with the verdicts on them.
 BY_SOURCE = Place("verdicts", "", "{source}")
 
 # Files about all experiments together.
@@ -143,14 +143,14 @@ def reading(experiment, label):
 
 
 def split(path):
-    """(folder, rest) of a file's path below the root. The folder may belong to a reading."""
+    """Split a file's path below the root into (folder, rest). The folder may belong to a reading."""
     parts = Path(path).relative_to(results()).parts
     depth = 3 if parts[1:2] == ("readings",) else 1
     return "/".join(parts[:depth]), parts[depth:]
 
 
 def logs():
-    """(log, folder, path below the folder's logs without .log) for every job that has a log."""
+    """Yields (log, folder, path below the folder's logs, without .log) for every job that has a log."""
     root = Path(results())
     below = (root.glob(f"{folder}/logs/**/*.log") for folder in ("*", reading("*", "*")))
     for path in sorted(chain(*below)):

@@ -12,8 +12,8 @@ LEAST = 0.93  # coverage that 95 % intervals should have at least
 def regression(experiment, spec, path):
     """A regression table as statsmodels prints it, with and without privacy.
 
-    It has coefficient, standard error, z, p-value and interval. If a release tells too little about a
-    coefficient, a sentence replaces these.
+    It has coefficient, standard error, z, p-value and interval. If a release reveals too little about a
+    coefficient, a sentence replaces them.
     """
     frame = pd.read_csv(path, dtype={"epsilon": str})
     frame["z"] = frame["estimate"] / frame["standard_error"]
@@ -48,7 +48,7 @@ def coverage(experiment, spec, path):
 def coverage_rule(experiment, spec, path):
     """What the rule for printing intervals does, one row per design.
 
-    It has the share of coefficients whose interval is printed, and the coverage of these and of the others.
+    It has the share of coefficients with a printed interval, and the coverage of these and of the rest.
     least: the lowest coverage of a coefficient with at least 40 printed intervals. width_ratio: the median.
     """
     frame, rows = _read(path), []

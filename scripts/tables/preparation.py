@@ -21,11 +21,11 @@ class PreparationPrice(Options):
 def preparation_price(experiment, spec, draws):
     """One row per data set of a group, private method and epsilon: what is left of the gain.
 
-    options: groups, name -> data sets that are the same rows, prepared in several ways; without, the method
+    options: groups, name -> data sets of the same rows, prepared in several ways; without, the method
     without privacy. The gain is log 2 minus the log loss. The whole gain is that of `without` with the
     first data set's preparation. can_keep: the share of it that `without` gains with the row's own
-    preparation. keeps: the private method's share, with its 95 % interval over folds. price: how much less
-    that is than with the first preparation.
+    preparation. keeps: the private method's share, with its 95 % interval over folds. price: how much
+    smaller this share is than with the first preparation.
     """
     means = fold_means(draws, "log_loss")
     means["gain"] = math.log(2) - means["value"]

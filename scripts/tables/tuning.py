@@ -1,4 +1,4 @@
-"""Tuned values beside published ones, and what each way of tuning costs."""
+"""Tuned values next to published ones, and what each way of tuning costs."""
 
 import math
 from pathlib import Path
@@ -25,7 +25,7 @@ PRICE = (
 def tuning(experiment, spec, paths):
     """One row per data set: the best lambda (the largest of those that tie), all ties, and their error.
 
-    For the published lambda it has the error, empty if the grid lacks that lambda, and the nearest tie.
+    It also has the nearest tie to the published lambda, and the latter's error, empty if not in the grid.
     """
     published = experiment.values.get("lambda_published")
     rows = []
@@ -62,8 +62,8 @@ class Price(Options):
 def price_of_tuning(experiment, spec, draws):
     """One row per mechanism, cell and way of tuning: the metric, and how much it exceeds the rule's.
 
-    options["panels"], options["ways"]: as for the figure of this kind. The first method of each panel is
-    the one with the rule. over_rule: the excess, paired by fold, with a 95 % interval.
+    options["panels"], options["ways"]: as for the figure of this kind. The first method of each panel has
+    the rule. over_rule: the excess, paired by fold, with a 95 % interval.
     """
     options = spec["options"]
     means = paired.fold_means(draws, options["metric"])

@@ -37,10 +37,10 @@ class UntunedCount(Options):
 def untuned_count(experiment, spec, draws):
     """One row per other method, and one for all of them: in how many cells the method is not worse.
 
-    In the row for all, the method is "worse" in a cell if one of them is better. It is "better" if it is
-    better than every one. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of cells in
-    which it is not worse, as if cells were independent. Cells of a data set share rows, so the true
-    interval is at least as wide.
+    In the row for all, the method is "worse" in a cell if another method is better. It is "better" if it is
+    better than every other method. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of
+    cells in which it is not worse, as if cells were independent. Cells of a data set share rows, so the
+    true interval is at least as wide.
     """
     verdicts = {}
     for *at, e, (other, *_, verdict) in _against(spec, draws):

@@ -168,7 +168,7 @@ class Schema:
 
     def __init__(self, name):
         self.root = read_yaml(SCHEMAS / f"{name}.schema.yaml")
-        # definition -> the keys that refer to it. It is explained once.
+        # definition -> the keys that refer to it. Each definition is explained once.
         self.shared = defaultdict(list)
 
     def table(self):
@@ -269,7 +269,7 @@ def _kind_options(kind):
 
 
 def _examples():
-    """(section, kind) -> an entry of that kind, from an experiment of the default run where possible."""
+    """An entry by (section, kind), from an experiment of the default run if possible."""
     files = sources.experiments()
     listed = read_yaml(paths.HOME / "config/config.yaml")["experiments"]
     examples = {}
@@ -286,7 +286,7 @@ def _examples():
 
 
 def _places():
-    """(path, meaning) of every `study.paths.Place`."""
+    """The path and meaning of every `study.paths.Place`."""
     places = {name: p for name, p in vars(paths).items() if isinstance(p, paths.Place)}
     if set(places) != set(PLACES):
         raise ValueError(f"PLACES must explain {sorted(set(places) ^ set(PLACES))}")

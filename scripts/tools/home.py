@@ -1,4 +1,4 @@
-"""Changes to the folder that a tool works on: the one after `--directory`, as for snakemake, or this one.
+"""Changes to a tool's working folder: the argument of `--directory`, as for snakemake, or this folder.
 
 A tool must import this module first, because other modules look at the working folder when they are
 imported.

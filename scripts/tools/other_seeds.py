@@ -78,7 +78,7 @@ def run(seed, folder, files, arguments):
 
 
 def verdicts(folder):
-    """(experiment and identity of a verdict) -> its row."""
+    """The row of each verdict, by its experiment and identity."""
     found = {}
     for file in FILES:
         path = folder / f"{file}.csv"
@@ -94,7 +94,7 @@ def word(verdict):
 
 
 def changes(first, second):
-    """(which, row before, row after, whether chance explains it) for each verdict whose word differs."""
+    """Yields key, old row, new row, and whether chance explains it, for each verdict with another word."""
     for key, before in first.items():
         after = second.get(key, {"verdict": "missing"})
         words = word(before["verdict"]), word(after["verdict"])

@@ -40,7 +40,7 @@ def main():
 
 
 def write(arguments):
-    """Replace the lines of these experiments by those of finished results."""
+    """Replace the lines of these experiments by lines from finished results."""
     if not arguments.targets:
         raise ValueError("name the experiments that have run")
     configfile = " ".join(arguments.configfile)
@@ -95,7 +95,7 @@ def confirm(arguments):
 
 
 def rerun(configfile, sample, cores):
-    """How many of these recorded cells have the same bytes again."""
+    """The number of recorded cells that have the same bytes again."""
     paths.use(CONFIRMED)
     files = [record.run_path(row) for row in sample]
     command = [sys.executable, "-m", "snakemake", *paths.snakefile(home.START), "--quiet"]

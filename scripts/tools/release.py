@@ -87,7 +87,7 @@ def show(arguments):
 
 
 def preview(arguments):
-    """Show, to the rows' owner alone, what a release would make of the rows. The book records this."""
+    """Show, only to the rows' owner, what a release would make of the rows. The book records this."""
     release = releases.load(arguments.name)
     request = release.request
     with release.book.locked():
@@ -131,7 +131,7 @@ def forecast_arguments(command):
 
 
 def forecast(arguments):
-    """Show what to expect of a release, from releases of simulated rows. This opens no rows and costs
+    """Show what to expect from a release, by releases of simulated rows. This reads no rows and costs
     nothing."""
     request = releases.load(arguments.name).request
     schema = rows.from_facts(request.schema)

@@ -103,8 +103,8 @@ rule claims_held:
         'python "$DP_HOME/scripts/concatenate.py" {input.own} --strict --out {output} 2> {log}'
 
 
-# Replays every private mechanism in seconds, to measure how much one record changes what gets noise. This rule is a target:
-# `snakemake --cores 1 -- replay`.
+# Replays every private mechanism in seconds, to measure how much one record changes what gets noise. This
+# rule is a target: `snakemake --cores 1 -- replay`.
 rule replay:
     output:
         paths.REPLAY(),

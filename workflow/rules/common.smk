@@ -74,8 +74,8 @@ def configuration(only=None):
 
 
 try:
-    # To validate all experiments takes seconds. So this reads only those of the targets, or the listed
-    # ones.
+    # Validating all experiments takes seconds. So this reads only the experiments of the targets, or the
+    # listed ones.
     available = source_files.experiment_files()
     ONLY = asked.experiments(GIVEN, available, str(config.get("results", paths.results())))
     READ = listed(config, available) if ONLY == set() else ONLY

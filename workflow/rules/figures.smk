@@ -1,4 +1,4 @@
-# Analyses, tables and figures. Each has its own inputs, so one figure runs only its own jobs.
+# Analyses, tables and figures. Every entry has its own inputs, so one figure runs only its own jobs.
 
 
 rule analyse:

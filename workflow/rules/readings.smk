@@ -1,5 +1,5 @@
-# Compares printed values with the cells of each reading of what a source leaves open, and with the main
-# cells.
+# Compares printed values with the main cells, and with the cells of each reading of what a source leaves
+# open.
 
 
 rule readings:

@@ -16,7 +16,7 @@ rule release:
         card="releases/{release}/card.md",
         table="releases/{release}/table.csv",
         figure="releases/{release}/coefficients.png",
-    # The log is beside what may be published. If the job fails, it has one sentence, and never the cost.
+    # The log is next to what may be published. If the job fails, it has one sentence, and never the cost.
     log:
         "releases/logs/{release}.log",
     # This machine has the rows, and the book's lock.

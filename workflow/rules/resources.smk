@@ -5,9 +5,9 @@ import math
 
 from study.data.origins import data_bytes
 
-SNAKEMAKE_MB = 300  # on a computing node, Snakemake itself runs beside the job
+SNAKEMAKE_MB = 300  # on a computing node, Snakemake itself runs with the job
 SHORTEST = 5  # minutes
-FEW_CORES = 4  # on a machine with so few cores, no other job runs beside a measurement of time
+FEW_CORES = 4  # with at most this many cores, no other job runs during a measurement of time
 
 
 def memory(peak_mb, copies=0):

@@ -22,7 +22,7 @@ def blocks(X: np.ndarray) -> Iterator[np.ndarray]:
 def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation (divided by n) of every column, exactly 0 for a constant one."""
     mean = sum(block.sum(axis=0) for block in blocks(X)) / len(X)
-    # Rounding may move the mean of equal values.
+    # Rounding may change the mean of equal values.
     mean = np.where((X[0] == X).all(axis=0), X[0], mean)
     square = sum(np.square(block - mean).sum(axis=0) for block in blocks(X)) / len(X)
     return mean, np.sqrt(square)
@@ -31,7 +31,7 @@ def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 class Components(NamedTuple):
     """mean, scale (d,): a row x is centred and scaled to (x - mean) / scale.
 
-    variances (d,): of the scores, in falling order. vectors (d, d): one component per column.
+    variances (d,): of the scores, in descending order. vectors (d, d): one component per column.
     """
 
     mean: np.ndarray

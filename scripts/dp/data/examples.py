@@ -242,7 +242,7 @@ def _check_bound(bound):
 
 
 def _by_largest(X):
-    """(rows divided by their largest absolute value, the norms of these, that value); 1 replaces zeros.
+    """Rows divided by their largest absolute value, the norms of these, and that value; 1 replaces zeros.
 
     Squares of the divided rows cannot underflow or overflow.
     """

@@ -98,7 +98,7 @@ def proximal_gradient(
 
     The coordinator needs no loss from the centres. The loss is quadratic, and y_i^2 is 1 for every label,
     so gradients suffice: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For targets that are
-    numbers, the right side is larger by the constant sum_i (1 - y_i^2) / 2. This moves no minimiser, but
+    numbers, the right side is larger by the constant sum_i (1 - y_i^2) / 2. This changes no minimiser, but
     may keep the cost above `loss_threshold`.
 
     Returns weights (values, d), iterations (values,) and the rule that stopped each, one of `STOPPED`.

@@ -38,10 +38,10 @@ def _scores(X, W):
 
 
 def _residuals(scores, y, loss, valued):
-    """(per-example loss (n, restarts), or None unless `valued`; its derivative by the scores).
+    """Per-example loss (n, restarts), None unless `valued`, and its derivative by the scores.
 
-    scores: (n, restarts, K), overwritten; so is the derivative's shape. y: None if the rows are already
-    multiplied by their labels.
+    scores: (n, restarts, K), overwritten. The derivative has the same shape. y: None if the rows are
+    already multiplied by their labels.
     """
     if loss != "softmax":
         loss, z = losses.get(loss), scores[:, :, 0]

@@ -47,7 +47,7 @@ from dp.mechanisms.options import NonNegative, Optional, Ordinary, Positive, Who
 
 __all__ = ["MECHANISMS", "Mechanism", "Release", "register"]
 
-# Public facts from the preparation of the data that a mechanism may use beside `bound`.
+# Public facts from the preparation of the data that a mechanism may use besides `bound`.
 FACTS = {"coordinate_bound": Optional(Positive()), "classes": Optional(Whole(least=2))}
 ADDED = "DP_MECHANISMS"
 ORDINARY = Ordinary()  # epsilon, lambda and bound
@@ -109,7 +109,7 @@ def repeated(release: Release, draws: int) -> Release:
 def join(releases: list[Release]) -> Release:
     """Several releases as one, in order.
 
-    Only entries of info per restart remain.
+    Only entries of info with a value per restart remain.
     """
     restarts = [len(release.weights) for release in releases]
     info = {}
@@ -126,8 +126,8 @@ def join(releases: list[Release]) -> Release:
 class Mechanism:
     """Base of all mechanisms. They are stateless, with one instance each.
 
-    `bound` is the public bound R on ||x||_2, and `lam` multiplies ||w||^2 / 2 beside the *mean* loss. A
-    subclass overrides the declarations below.
+    `bound` is the public bound R on ||x||_2, and `lam` multiplies the ||w||^2 / 2 added to the *mean* loss.
+    A subclass overrides the declarations below.
 
     Methods
     -------
@@ -156,7 +156,7 @@ class Mechanism:
     """
 
     name: str
-    # Option name -> its kind (`dp.mechanisms.options`) with its default.
+    # Options by name: each is a kind (`dp.mechanisms.options`) with its default.
     options: dict = {}
     # "none": pure, refuses a delta. "needed": Gaussian noise. "optional": pure at delta = 0, else
     # Gaussian.
@@ -218,10 +218,10 @@ class Mechanism:
             yield join([self._checked(release, draws, X.shape[1]) for release in releases])
 
     def _check_together(self, n, d, p):
-        """Raise `Refused` for values invalid together, or with this n and d."""
+        """Raise `Refused` for values that are invalid together, or with this n and d."""
 
     def _by_rule(self, n, d, p):
-        """Option name -> value, for options that a rule derives from public numbers."""
+        """Values of the options that a rule derives from public numbers, by name."""
         return {}
 
     def _classes(self, p):
@@ -260,7 +260,7 @@ class Mechanism:
         Returns
         -------
         float
-            It multiplies ||w||^2 / 2 beside the mean loss. 0 if the mechanism needs none.
+            It multiplies the ||w||^2 / 2 added to the mean loss. 0 if the mechanism needs none.
 
         Raises
         ------
@@ -272,7 +272,7 @@ class Mechanism:
         return 0.0
 
     def _alike(self, candidates, *but):
-        """(first candidate, positions) per group of candidates that differ only in lambda and `but`."""
+        """Groups of candidates that differ only in lambda and `but`: (first candidate, positions)."""
         groups = {}
         for position, p in enumerate(candidates):
             key = repr([getattr(p, name) for name in self.options if name not in but])
@@ -291,7 +291,7 @@ class Mechanism:
         n, d : int
             Public size, and number of released coordinates.
         **settings
-            Those of `guarantee`.
+            As for `guarantee`.
         """
         self.guarantee(n, d, **settings)
 
@@ -413,7 +413,7 @@ class Mechanism:
         return "classes" in self.facts
 
     def defaults(self) -> dict:
-        """Option name -> default."""
+        """The options' defaults, by name."""
         return {name: option.default for name, option in self.options.items()}
 
     def check_options(self, options: dict) -> None:
@@ -486,7 +486,7 @@ class Mechanism:
     # ---- how the public calls check arguments and results
 
     def _tasks(self, folds, rngs, fits, all_rows, candidates, arguments):
-        """(fold, (X, y, one p per candidate, rng)) for each fold, checked lazily."""
+        """Yields (fold, (X, y, one p per candidate, rng)) for each fold, checked lazily."""
         arguments, inputs = dict(arguments), {}
         if self.uses_public_rows:
             inputs = {name: arguments.pop(name, None) for name in ("public", "initial")}
@@ -629,7 +629,7 @@ def added_folder() -> Path | None:
 
 @cache
 def _files(added):
-    """Mechanism name -> (module, whether it is added), by `@register("name")`, without any import.
+    """Mechanisms by name, (module, whether it is added), from `@register("name")` without any import.
 
     added: a folder of further files, modules of a package of its name.
     """

@@ -78,11 +78,11 @@ class BoostedAdaSSP(Mechanism):
     options = {"iterations": Whole(10), "clip": Ordinary(0.25)} | ADJACENCY | PUBLIC_N
 
     def _mu(self, p):
-        """Gaussian-DP parameter of these releases together."""
+        """Gaussian-DP parameter of all releases together."""
         return p.mu
 
     def _scales(self, p):
-        """Standard deviations on the smallest eigenvalue, on X'X and on every sum of residuals."""
+        """Standard deviations of the noise on the smallest eigenvalue, X'X and every sum of residuals."""
         eigenvalue, gram, moments = (self._mu(p) * math.sqrt(share) for share in SHARES)
         moved = sensitivities.vector_sum(p.clip * p.bound, p.adjacency)
         return (
@@ -112,7 +112,7 @@ class BoostedAdaSSP(Mechanism):
         return weights, {"scale": sigma, "matrix_scale": scale}
 
     def _descend(self, X, y, p, draws, rng, steps=None):
-        """(weights (draws, d), noisy X'X (draws, d, d), P (draws, d, d))."""
+        """Weights (draws, d), noisy X'X (draws, d, d) and P (draws, d, d)."""
         n, d = p.public_n or len(X), X.shape[1]
         eigenvalue, scale, sigma = self._scales(p)
         gram, _ = quadratics.moments(X, y)

@@ -6,7 +6,7 @@ beta-part linear and alpha-part quadratic,
     -beta y x.w + alpha (x.w)^2        squared loss: alpha = 1, beta = 2
                                        logistic loss, truncated Taylor series: alpha = 1/8, beta = 1/2
 
-(without its constant, which moves no minimiser). Each coefficient of the sum over records gets one noise
+(without its constant, which changes no minimiser). Each coefficient of the sum over records gets one noise
 draw.
 
 Let (x, y) be replaced by (x', y'), let M be the difference of the outer products of x and of x' with
@@ -121,7 +121,7 @@ class _Functional(Mechanism):
         }
 
     def _scale(self, d, p):
-        """(scale of the noise on every coefficient, their sensitivity), both public."""
+        """Scale of the noise on every coefficient, and the coefficients' sensitivity, both public."""
         if not p.delta:
             size = self._l1_sensitivities(d, p)[p.sensitivity]
             return size / p.epsilon, size
@@ -161,7 +161,7 @@ class _Functional(Mechanism):
         return p.proven(reason, proven, Gaussian(math.sqrt(times) * size / scale))
 
     def _noise(self, d, p, draws, rng):
-        """(noise (draws, coefficients), linear ones first; its scale; its standard deviation)."""
+        """Noise (draws, coefficients), linear coefficients first; its scale; its standard deviation."""
         scale, _ = self._scale(d, p)
         law, deviation = (gaussian, scale) if p.delta else (laplace, math.sqrt(2) * scale)
         return law(quadratics.coefficients(d), scale, draws, rng), scale, deviation
@@ -222,7 +222,7 @@ class _Functional(Mechanism):
         return quadratics.descend(objectives(), (len(noise), d), p.learning_rate)
 
     def _composed(self, p):
-        """(number of releases that a record affects, None without privacy; that in words).
+        """Number of releases that a record affects (None without privacy), also in words.
 
         The batches of an epoch are disjoint. So with new noise for each batch, an epoch is one release
         (parallel composition), and epochs compose. Noise that all batches share cancels in differences.

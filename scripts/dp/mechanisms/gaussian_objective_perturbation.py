@@ -2,11 +2,11 @@
 
 Losses are logistic, and log-cosh for numbers. `dp.privacy.gaussian_tilt` proves the cost of an exact
 minimiser. Gaussian output noise covers the solver's error, by the argument in
-`dp.mechanisms.objective_perturbation`: given the exact minimiser, the point w moves by at most 2
-tau/lambda between neighbours of one size. Under add-remove, the larger sum's gradient has norm at most (n
-+ 1) tau. Both sums have the same Lambda = n lambda, so the point moves by at most 2 tau/lambda + tau/(n
-lambda). With `public_n`, both gradients have norm at most `public_n` tau, and the point moves by at most 2
-tau/lambda.
+`dp.mechanisms.objective_perturbation`: given the exact minimiser, the point w differs by at most 2
+tau/lambda between neighbours of one size. Under add-remove, the larger sum's gradient has norm at most (n +
+1) tau. Both sums have the same Lambda = n lambda, so the point differs by at most 2 tau/lambda + tau/(n
+lambda). With `public_n`, both gradients have norm at most `public_n` tau, and the point differs by at most
+2 tau/lambda.
 """
 
 from types import SimpleNamespace
@@ -42,8 +42,9 @@ MOST_NOISE = 50  # times the noise for a free Jacobian: beyond it, a release is 
 class Plan(NamedTuple):
     """The noise of a release.
 
-    scale: standard deviation of the tilt b beside the summed loss. output_scale: that of the output noise,
-    of Gaussian parameter mu_output. ridge: added to lam. tolerance: gradient norm of the certificate.
+    scale: standard deviation of the tilt b of the summed loss. output_scale: standard deviation of the
+    output noise, whose Gaussian parameter is mu_output. ridge: added to lam. tolerance: gradient norm of
+    the certificate.
     """
 
     scale: float
@@ -112,7 +113,7 @@ class _GaussianTilt(Tilted):
     def _checked_plan(self, n, d, p, plan):
         """The plan. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        Tilts longer than a norm of exceedance probability e^-60 are neglected.
+        Tilts beyond a norm that they exceed with probability e^-60 are neglected.
         """
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
@@ -216,7 +217,7 @@ class _Published(_GaussianTilt):
     fit = None  # a fit would need a lambda
 
     def _published(self, n, p):
-        """(`published_tilt.Tilt`, with the gradient norm of the mean objective; the adjacency)."""
+        """`published_tilt.Tilt`, with the gradient norm of the mean objective, and adjacency."""
         raise NotImplementedError
 
     def _plan(self, n, d, p):

@@ -116,9 +116,9 @@ class Descent(Classifier):
 class DPGradientDescent(Descent):
     """T gradient steps, each on the mean of per-example gradients clipped to norm C, with Gaussian noise.
 
-    Replacing one record moves the mean by at most 2C/n. T such Gaussian releases compose exactly to mu =
+    Replacing one record changes the mean by at most 2C/n. T such Gaussian releases compose exactly to mu =
     sqrt(T) 2C/(n sigma) (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3), tight if all iterates are seen.
-    Under add-remove, n is public and a record moves sums by C, half as far.
+    Under add-remove, n is public and a record changes sums by C, half as much.
 
     accounting:
       "composition"   as if all iterates were released
@@ -134,7 +134,7 @@ class DPGradientDescent(Descent):
 
     loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..; `classes` of the data), or a loss of
     residuals for targets in [-1, 1]. Clipping bounds an example's gradient for any of them.
-    public_n: under add-remove, stands for n wherever the sums are divided and in the rule.
+    public_n: under add-remove, replaces n wherever sums are divided, and in the rule.
     steps: "rule" takes iterations, learning rate and clipping norm from `rule_steps`.
     pretrain: start from `public_iterations` steps of gradient descent without noise or clipping on the
     data set's public rows, which costs nothing.
@@ -205,7 +205,7 @@ class DPGradientDescent(Descent):
         return {"iterations": steps, "learning_rate": rate, "clip": largest / 2}
 
     def _unit(self, n, p):
-        """(mu at a standard deviation of 1; its accounting in words, "" for composition)."""
+        """mu at a standard deviation of 1, and its accounting in words ("" for composition)."""
         composed = math.sqrt(p.iterations) * vector_sum(p.clip, p.adjacency) / n
         if p.accounting == "composition":
             return composed, ""

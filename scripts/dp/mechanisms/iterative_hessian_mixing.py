@@ -32,7 +32,7 @@ PRIVATE_SIDE = 1e-3  # relative width of the search for them
 def calibrate(
     rows: int, steps: int, epsilon: float, delta: float, tau0: float, share: float, adjacency: str
 ) -> tuple:
-    """(gamma, every gradient's mu, profile) at R = 1 for about the least noise that is (epsilon, delta)-DP.
+    """gamma, every gradient's mu and the profile at R = 1, for about the least (epsilon, delta)-DP noise.
 
     It finds the largest m whose exact total is private. `share` of m^2 goes to the gradients, the rest to
     the sketches, approximated as Gaussian with parameter sqrt(k T/2)/gamma (times sqrt(2) under
@@ -99,7 +99,7 @@ class IterativeHessianMixing(Mechanism):
             )
 
     def _plan(self, d, p):
-        """(k, tau0, gamma, standard deviation on gradients, profile)."""
+        """k, tau0, gamma, standard deviation of the gradients' noise, and profile."""
         rho = p.delta / 10
         rows = math.ceil(6 * max(d, math.log(4 * p.iterations / rho)))
         tau0 = math.sqrt(2 * math.log(max(3 / p.delta, 2 / rho)))

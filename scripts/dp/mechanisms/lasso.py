@@ -146,9 +146,9 @@ class DPDistributedLasso(_OverCentres):
         """(epsilon, delta)-DP, exactly composed.
 
         Replacing one record changes only one centre's sum, by at most 2 clip in L2 for any target.
-        `rounds` adaptive Gaussian releases with that sensitivity together are exactly one of sensitivity
-        sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). sigma is the analytic
-        calibration of that one, and covers everything that the centres send.
+        `rounds` adaptive Gaussian releases with that sensitivity together are exactly one release of
+        sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). sigma is the
+        analytic calibration of that release, and covers everything that the centres send.
         """
         return (
             f"every centre adds noise of standard deviation {self._sigma(p):.6g} to its sum of gradients "

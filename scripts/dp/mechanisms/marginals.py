@@ -15,7 +15,7 @@ from dp.privacy.profiles import Gaussian
 
 LEVELS = 5  # levels of a column outside the groups
 RIDGE = 0.03  # least ridge for covariances of zeros and ones
-KEPT = 1 << 20  # most cells of noisy tables held together
+KEPT = 1 << 20  # most cells of noisy tables held simultaneously
 SURE = 4.0  # standard deviations by which a table must differ from what is expected without it
 
 
@@ -31,8 +31,8 @@ class Sizes(Option):
 class Variables(NamedTuple):
     """How rows are read as levels of k variables, K levels in all.
 
-    sizes: (k,) number of levels. part: (K, k) zeros and ones, which variable a level is of. columns: (K,
-    d) a level's values in the columns, where a one stands for `unit`. grouped: columns in groups.
+    sizes: (k,) number of levels. part: (K, k) zeros and ones, which variable a level belongs to. columns:
+    (K, d) a level's values in the columns, where a one stands for `unit`. grouped: columns in groups.
     """
 
     sizes: np.ndarray
@@ -72,7 +72,7 @@ class PrivateMarginals(Mechanism):
     """Linear discriminants from noisy tables: of every variable with the class, and of every two variables.
 
     Any row has one level of each of k variables (`Variables.levels`). So a record is in one cell of every
-    table. Replacing it moves each table by at most sqrt(2), and all at once if every level and the class
+    table. Replacing it changes each table by at most sqrt(2), and all of them if every level and the class
     change. There are k tables with the class and m = k (k - 1)/2 others, with noise of standard deviations
     s and t. The squared distance of neighbours in units of the noise is at most 2 k/s^2 + 2 m/t^2. The
     first term is `share` mu^2, and the second is the rest. So with a public n the release is mu-Gaussian
@@ -105,7 +105,7 @@ class PrivateMarginals(Mechanism):
             raise Refused(f"groups: {sum(p.groups)} levels in {d} columns: each level is a column")
 
     def _scales(self, d, p):
-        """Standard deviations on tables with the class, and on tables of two variables."""
+        """Standard deviations of the noise on tables with the class, and on tables of two variables."""
         k = len(p.groups or range(d))
         others = k * (k - 1) / 2
         share = p.share if others else 1.0
@@ -155,8 +155,8 @@ def discriminants(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weights (draws, d) of columns of zeros and ones, and intercepts (draws,): see `PrivateMarginals`.
 
-    counts: (draws, K, 2) noisy, of levels in the classes. pairs: (draws, K, K) noisy, of two levels, 0 for
-    those of one variable. scales: standard deviations of the noise on both.
+    counts: (draws, K, 2), noisy, of levels in the classes. pairs: (draws, K, K), noisy, of two levels; 0
+    for levels of one variable. scales: standard deviations of the noise on both.
     """
     part, sizes, columns = read.part, read.sizes, read.columns
     centre = np.eye(len(part)) - (part / sizes) @ part.T

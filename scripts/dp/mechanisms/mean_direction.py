@@ -20,7 +20,7 @@ class MeanDirection(Mechanism):
     """The class rate, the mean of (label - rate) x, and the rows' second moment along it, each with noise.
 
     Let t be 1 for the label 1 and 0 otherwise, |x| <= R, and mu the Gaussian-DP parameter of (epsilon,
-    delta). There are three adaptive Gaussian releases. Neighbours move
+    delta). There are three adaptive Gaussian releases. Neighbours change
 
         r = mean of t                                 by at most 1/n (either adjacency),
         a = mean of (t - p) x, p of r's release       by 2 max(p, 1 - p) R/n (add-remove: half of that),
@@ -54,7 +54,7 @@ class MeanDirection(Mechanism):
         return p.rate or min(0.8, max(0.1, (20 / (n * p.mu)) ** 2))
 
     def _scales(self, n, p):
-        """Standard deviations on r, on a/max(p, 1 - p), and on V."""
+        """Standard deviations of the noise on r, a/max(p, 1 - p) and V."""
         rate, size = self._rate(n, p), vector_sum(p.bound, p.adjacency)
         moved = (1, rate), (size, 1 - rate - p.moment), (p.bound**2, p.moment)
         return [size / (n * p.mu * math.sqrt(share)) for size, share in moved]

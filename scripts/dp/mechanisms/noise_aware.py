@@ -24,10 +24,11 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     """Gaussian objective perturbation, then the Hessian at its release, for intervals.
 
     The Hessian of the mean loss at the released weights is the sum of l'' x x'/n with l'' in [0, c], c =
-    1/4 for logistic loss. It moves by at most sqrt(2) c R^2/n in the Frobenius norm (add-remove: c R^2/n),
-    as `sensitivities.gram` shows. It gets isotropic Gaussian noise. With `robust`, the mean of l'^2 x x',
-    l'^2 in [0, kappa^2], is released too: it differs from the Hessian if the model is wrong. These and the
-    output noise count as one Gaussian release beside the tilt, whose mu^2 is the sum of theirs.
+    1/4 for logistic loss. It changes by at most sqrt(2) c R^2/n in the Frobenius norm (add-remove: c
+    R^2/n), as `sensitivities.gram` shows. It gets isotropic Gaussian noise. With `robust`, the mean of l'^2
+    x x', l'^2 in [0, kappa^2], is released too: it differs from the Hessian if the model is wrong. These
+    releases and the output noise count as one Gaussian release, besides the tilt; its mu^2 is the sum of
+    theirs.
 
     weights: without the ridge's bias (`dp.inference.linearise`). info["covariance"]: (draws, d, d), of
     sampling and all noise. info["unresolved"]: (draws, d, d), the part of the Hessian's noise.
@@ -66,7 +67,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
 
     def _plan(self, n, d, p):
-        """`mu_output` is of all Gaussian releases beside the tilt, `output_scale` of the weights."""
+        """`mu_output` is for all Gaussian releases except the tilt, `output_scale` for the weights."""
         second = self._second(vars(p))
         if second >= 1:
             raise Refused(
@@ -78,12 +79,12 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     def _scales(self, n, p, plan):
         """Standard deviations of the noise on the Hessian and on the further release.
 
-        For a matrix it is that on the diagonal.
+        For a matrix it is the standard deviation on the diagonal.
         """
         mu = plan.mu_output * math.sqrt(p.covariance) / self._second(vars(p))
         moved = sensitivities.gram(p.bound, plan.adjacency)
         loss = self._kind(p).loss
-        # a mean of numbers in [0, kappa^2] moves by kappa^2/n, whether a record is replaced or removed
+        # a mean of numbers in [0, kappa^2] changes by kappa^2/n, whether a record is replaced or removed
         return loss.c * moved / (n * mu), loss.kappa**2 * (moved if p.robust else 1.0) / (n * mu)
 
     def _paid(self, n, p, plan):
@@ -123,7 +124,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return Release(estimate, release.status, release.info | info)
 
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
-        """(the mean of l'^2 x x', None for the Hessian; whether it is too vague for intervals (draws,)).
+        """The mean of l'^2 x x' (None: the Hessian), and whether it is too vague for intervals (draws,).
 
         For releases without `robust`.
         """
@@ -136,11 +137,11 @@ class NoiseAwareLogCosh(NoiseAwareLogistic):
 
     It estimates the population's minimiser: theta, if errors are symmetric about x.theta.
 
-    Without `robust`, only the slopes' mean square v in [0, tau^2] is released beside the Hessian; one
-    record moves it by at most tau^2/n (either adjacency). If errors are independent of x, the mean of l'^2
-    x x' is v times that of x x', and the Hessian 1 - v/tau^2 times, because l'' = 1 - l'^2/tau^2. So the
-    mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. It is too vague if v's noise exceeds a quarter
-    of v or of tau^2 - v.
+    Without `robust`, only the slopes' mean square v in [0, tau^2] is released besides the Hessian; one
+    record changes it by at most tau^2/n (either adjacency). If errors are independent of x, the mean of
+    l'^2 x x' is v times that of x x', and the Hessian 1 - v/tau^2 times, because l'' = 1 - l'^2/tau^2. So
+    the mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. It is too vague if v's noise exceeds a
+    quarter of v or of tau^2 - v.
     """
 
     numbers = True
@@ -162,9 +163,9 @@ class NoiseAwareLogCosh(NoiseAwareLogistic):
 def assumed(
     v: np.ndarray, hessian: np.ndarray, scale: float, loss: losses.LogCosh
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(the mean of l'^2 x x', whether it is too vague) if errors are independent of rows.
+    """The mean of l'^2 x x' if errors are independent of rows, and whether it is too vague.
 
-    v: (draws,), the noisy mean of l'^2. scale: its noise's standard deviation. hessian: (draws, d, d).
+    v: (draws,), the noisy mean of l'^2. scale: standard deviation of its noise. hessian: (draws, d, d).
     """
     least = np.minimum(v, loss.tau**2 - v)
     end = min(scale, 0.4 * loss.tau**2)
@@ -173,7 +174,7 @@ def assumed(
 
 
 def said(found: Linearised, unknown: np.ndarray) -> dict:
-    """A release's entries about its intervals, none where `unknown` (draws,)."""
+    """Entries of info about intervals; no intervals where `unknown` (draws,)."""
     unresolved = np.where(unknown[:, None, None], found.covariance, found.unresolved)
     printed = found._replace(unresolved=unresolved).answered()
     info = {"covariance": found.covariance, "unresolved": unresolved}
@@ -198,9 +199,9 @@ def second_moments(
     scores: bool = False,
     loss: losses.MarginLoss = LOGISTIC,
 ) -> list[np.ndarray]:
-    """[sum of l'' x x'] and, if asked for, the sum of l'^2 x x', at each of weights (draws, d).
+    """The sum of l'' x x' and, if asked for, that of l'^2 x x', at each of weights (draws, d).
 
-    Each (draws, d, d).
+    Returns a list of arrays (draws, d, d).
     """
     draws, d = weights.shape
     sums = np.zeros((2 if scores else 1, draws, d, d))

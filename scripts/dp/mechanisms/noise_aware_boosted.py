@@ -19,7 +19,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
     The numbers are means over rows, at the mean weights of the second half of the steps: u, the mean of
     (clip(residual)/clip)^2, and q, the share of residuals that are not clipped. One record's (u, q) is (1,
     0), or (u, 1) with u in [0, 1]. Its norm, and its distance from another, are at most sqrt(2). So the
-    pair of means moves by at most sqrt(2)/n under either adjacency. Its Gaussian release takes the share
+    pair of means changes by at most sqrt(2)/n under either adjacency. Its Gaussian release takes the share
     `covariance` of mu^2.
 
     If errors are independent of x, the sum of clip(residual)^2 x x' is about u clip^2 X'X, and the sum of

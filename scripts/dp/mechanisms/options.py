@@ -161,7 +161,7 @@ PUBLIC_N = {"public_n": Optional(Whole())}
 
 
 def public_size(p: object) -> str:
-    """The end of a reason: under add-remove, what n is.
+    """The end of a reason: what n is under add-remove.
 
     p: the mechanism's `Parameters`.
     """
@@ -187,7 +187,7 @@ def stated_size(name: str, p: object, records: int) -> int:
 
 
 def unused_size(p: object) -> str:
-    """The end of a reason: under add-remove, that n is not used."""
+    """The end of a reason: that n is not used under add-remove."""
     return "; n is not used" if p.adjacency == ADD_REMOVE else ""
 
 

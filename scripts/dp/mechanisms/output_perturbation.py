@@ -125,7 +125,7 @@ class OutputPerturbation(Perturbed):
 class GaussianOutputPerturbation(OutputPerturbation):
     """w + z, z Gaussian: the minimiser's L2 sensitivity over the Gaussian-DP parameter mu.
 
-    Under add-remove, Lambda = n lambda beside the summed loss is public. A record moves the minimiser by
+    Under add-remove, Lambda = n lambda for the summed loss is public. A record changes the minimiser by
     at most kappa R / Lambda. Certified points for n and n + 1 records are within n tau/Lambda and (n + 1)
     tau/Lambda of their minimisers.
     """

@@ -23,7 +23,7 @@ class OutputSGD(Mechanism):
     lambda-strongly convex and (c R^2 + lambda)-smooth, c = 1/4. So a step multiplies distances by at most
     rho = max(|1 - eta lambda|, |1 - eta (c R^2 + lambda)|). An eta with rho > 1 is refused. Neighbours
     take the same steps except for one batch per pass, where gradients differ by at most 2 kappa R/b. So
-    with k passes of m batches, the last weights move by at most
+    with k passes of m batches, the last weights differ by at most
 
         2 eta kappa R/b (1 + rho^m + .. + rho^((k-1) m)),
 
@@ -38,7 +38,7 @@ class OutputSGD(Mechanism):
     options = {"epochs": Whole(10), "batch": Whole(50), "learning_rate": Optional(Positive())}
 
     def _step(self, n, p):
-        """(eta, rho)."""
+        """eta and rho."""
         smooth = losses.get("logistic").c * p.bound**2 + p.lam
         eta = p.learning_rate or min(1 / math.sqrt(n), 1 / smooth)
         return eta, max(abs(1 - eta * p.lam), abs(1 - eta * smooth))

@@ -53,7 +53,7 @@ class PoissonSGD(Classifier):
             )
 
     def _noise(self, p):
-        """(standard deviation of the noise on a batch's sum, over C; the profile of all steps)."""
+        """Standard deviation of the noise on a batch's sum, over C, and profile of all steps."""
         if p.sampling >= 1:
             return vector_sum(1.0, p.adjacency) * math.sqrt(p.iterations) / p.mu, Gaussian(p.mu)
         return composition.sampled_multiplier(

@@ -45,7 +45,7 @@ class PrivateSelection(Mechanism):
 
     K follows a public `law` of mean `runs`. K and running times stay secret. A run's score is its
     `dp.evaluation.bounded_loss` on the same rows plus Gaussian noise of standard deviation 1/mu. One
-    record moves that loss by at most 1 (either adjacency), so the score is a release with Gaussian
+    record changes that loss by at most 1 (either adjacency), so the score is a release with Gaussian
     parameter mu. Setting, weights and noisy score together are Q of `dp.privacy.selection`, with the
     largest of the settings' profiles. By its theorems, the run with the least score may be released. A run
     gets the largest epsilon whose total is at most the requested one, by the better of the profile bound
@@ -85,7 +85,7 @@ class PrivateSelection(Mechanism):
         return of._classes(SimpleNamespace(**options, classes=p.classes))
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Check every setting at the whole epsilon, because a run's own is slow to find."""
+        """Check every setting at the whole epsilon, because the epsilon of a run is slow to find."""
         p = self.parameters(n, d, **settings)
         for arguments in _candidates(n, d, p, p.epsilon, p.delta):
             MECHANISMS[p.of].check(n, d, **arguments)
@@ -263,7 +263,7 @@ def _with_exact_score(n, d, p, plan):
 
 
 def _stated(n, d, p, epsilon, delta):
-    """(arguments of every setting, the mechanism's guarantee with each)."""
+    """Arguments of every setting, and the mechanism's guarantee with each."""
     candidates = _candidates(n, d, p, epsilon, delta)
     stated = [MECHANISMS[p.of].guarantee(n, d, **arguments) for arguments in candidates]
     if not all(math.isfinite(each.epsilon) for each in stated):
@@ -274,7 +274,7 @@ def _stated(n, d, p, epsilon, delta):
 
 
 def _profiles(stated):
-    """The profile of each guarantee; guarantees with the same words share one."""
+    """The profile of each guarantee; guarantees with the same text share a profile."""
     profiles = {}
     for each in stated:
         key = (each.epsilon, each.delta) if each.profile is None else each.reason

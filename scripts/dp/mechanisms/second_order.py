@@ -2,7 +2,7 @@
 
 All releases are Gaussian, and their mu^2 add up (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). A
 record's gradient has norm at most R (logistic) or sqrt(2) R (softmax), with no clipping.
-`dp.privacy.sensitivities` proves how far one record moves the matrices. Under add-remove the sums are
+`dp.privacy.sensitivities` proves how much one record changes the matrices. Under add-remove the sums are
 divided by a public n: the option `public_n` or, without it, the number of records.
 """
 
@@ -49,7 +49,7 @@ class PreconditionedGradientDescent(Classifier):
     )
 
     def _scales(self, n, d, p):
-        """(T, standard deviation of the noise on the matrix, that on every mean gradient)."""
+        """T, and standard deviations of the noise on the matrix and every mean gradient."""
         mu = p.mu
         steps = p.iterations or (5 if n * mu / math.sqrt(d) < 150 else 10)
         matrix = CURVATURE[p.loss] * sensitivities.gram(p.bound, p.adjacency) / n
@@ -89,7 +89,7 @@ class DPNewton(Mechanism):
 
     In each step, the mean gradient g and the trace of the Hessian H are released with noise. The ridge l =
     max((c tr/(n^2 rho))^(1/3), 1/n) follows from the noisy trace; c = 1/2, and rho is half of the
-    direction's mu^2. The direction (H + (l + lambda) I)^-1 g for the noisy g moves by at most |g| D when
+    direction's mu^2. The direction (H + (l + lambda) I)^-1 g for the noisy g differs by at most |g| D when
     one record changes, with D from `dp.privacy.sensitivities.newton_direction`. It is released with noise
     of standard deviation |g| D/mu. The source has R = 1; here, weights are in units of 1/R.
 
@@ -108,7 +108,7 @@ class DPNewton(Mechanism):
     options = {"iterations": Whole(15)} | ADJACENCY | PUBLIC_N
 
     def _scales(self, n, p):
-        """(standard deviation on every mean gradient, that on every mean trace, every direction's mu)."""
+        """Standard deviations of the noise on mean gradients and mean traces, and every direction's mu."""
         gradient, trace, direction = (
             p.mu * math.sqrt(share / p.iterations) for share in (0.70, 0.03, 0.27)
         )

@@ -68,7 +68,7 @@ class _SGD(Mechanism):
             yield from self._chunk(waiting, draws)
 
     def _chunk(self, waiting, draws):
-        """Releases on the data sets in memory; those of one size descend together."""
+        """Releases on the data sets in memory; data sets of one size descend together."""
         found = [None] * len(waiting)
         candidates = waiting[0][2]
         scales = np.repeat([self._scale(p) for p in candidates], draws)

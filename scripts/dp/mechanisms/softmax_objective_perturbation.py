@@ -88,7 +88,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
             raise Refused(f"{error}{self._remedy(n, d, p)}") from error
 
     def _remedy(self, n, d, p):
-        """What helps where lambda is refused: the rule's, a larger one, or only another epsilon."""
+        """What helps if lambda is refused: the rule's lambda, a larger one, or only another epsilon."""
 
         def works(lam):
             try:
@@ -113,7 +113,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
     def _planned(self, n, d, p):
         """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        That is `_NoTilt` if lambda is too small for a useful tilt.
+        The error is `_NoTilt` if lambda is too small for a useful tilt.
         """
         K, n_lambda, adjacency = self._known(p.classes), n * p.lam, p.adjacency
         constants = softmax.Constants(K)

@@ -18,8 +18,8 @@ class SubsampleAggregate(Mechanism):
     """Mean of k regularised fits on disjoint parts, each clipped to a ball, plus noise.
 
     A record is in one part, whose fit is clipped to the ball of radius B around 0. So replacing the record
-    moves the mean by at most 2B/k for any fit and targets (Nissim, Raskhodnikova, Smith, STOC 2007; Smith,
-    STOC 2011, with clipping). Parts are blocks of consecutive rows.
+    changes the mean by at most 2B/k for any fit and targets (Nissim, Raskhodnikova, Smith, STOC 2007;
+    Smith, STOC 2011, with clipping). Parts are blocks of consecutive rows.
 
     parts: k; by default round(sqrt(n)). radius: B, public. The noise has density
     exp(-||z|| epsilon k/(2B)) at delta = 0, and is Gaussian (analytic calibration) at delta > 0.
@@ -42,7 +42,7 @@ class SubsampleAggregate(Mechanism):
         )
 
     def _scale(self, n, p):
-        """(k, the sensitivity, the scale of the noise)."""
+        """k, the sensitivity and the scale of the noise."""
         k = max(1, round(math.sqrt(n))) if p.parts is None else p.parts
         size = 2 * p.radius / k
         return k, size, gaussian_sigma(p.epsilon, p.delta, size) if p.delta else size / p.epsilon

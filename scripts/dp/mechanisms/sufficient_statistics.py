@@ -116,9 +116,9 @@ class AdaSSP(Mechanism):
         """Gaussian-DP parameters under replace-one of the eigenvalue's and of the joint release.
 
         As published, the standard deviations of X'X and X'y have the ratio of R^2 to R. So R cancels: with
-        x/R for x, the pair moves by at most sqrt(2 - 2 k^2 + 2 + 2 k) with k in [-1, 1]. This is largest
-        at k = 1/2: sqrt(9/2) for any R. The upper triangle alone moves by no more than the whole matrix in
-        the Frobenius norm.
+        x/R for x, the pair changes by at most sqrt(2 - 2 k^2 + 2 + 2 k) with k in [-1, 1]. This is largest
+        at k = 1/2: sqrt(9/2) for any R. The upper triangle alone changes by no more than the whole matrix
+        in the Frobenius norm.
         """
         eigenvalue, matrix, _ = self._deviations(p)
         published = p.calibration == "published"

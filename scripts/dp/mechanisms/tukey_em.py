@@ -11,7 +11,7 @@ from dp.mechanisms.options import Optional, Whole
 from dp.privacy import tukey
 
 SINGULAR = 1e-13  # an eigenvalue below this share of X'X's largest counts as 0
-CHUNK = 2**22  # most numbers held together in the models of all draws
+CHUNK = 2**22  # most numbers in the models of all draws at once
 
 
 class ShellModel(Mechanism):
@@ -39,7 +39,7 @@ class ShellModel(Mechanism):
         return p.models or max(1, min(1000, n // d))
 
     def _plan(self, p):
-        """(scale of the test's noise; k^ if no k satisfies the test; rate, for weights e^(rate i))."""
+        """Scale of the test's noise, k^ if no k satisfies the test, and rate of the weights e^(rate i)."""
         raise NotImplementedError
 
     def _tested(self, volumes):
@@ -92,7 +92,7 @@ def _shortest_fits(gram, moment):
     """The shortest w with gram w = moment of each part, (m, d, 1), from (m, d, d) and (m, d, 1).
 
     All matrices take the same steps, singular or not. If one could raise an error, or change the algorithm
-    for all, its record would move every fit. NumPy calls LAPACK once per matrix, on a copy.
+    for all, its record would change every fit. NumPy calls LAPACK once per matrix, on a copy.
     """
     values, vectors = np.linalg.eigh(gram)
     # The smallest normal float is another limit, so that no reciprocal overflows.

@@ -1,7 +1,7 @@
 """Composition and sampling, by Google's dp_accounting (privacy loss distributions).
 
 Every epsilon and delta here is an upper bound: dp_accounting discretises losses pessimistically, at
-`GRID`. Functions import it themselves, because the import takes 1 s.
+`GRID`. Functions import it when called, because the import takes 1 s.
 """
 
 import math
@@ -37,12 +37,12 @@ def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
     guarantee : dp.accounting.Guarantee
         The guarantee for one record.
     size : int
-        The most records of one person.
+        The largest number of one person's records.
 
     Returns
     -------
     tuple of float
-        (epsilon, delta). delta is the guarantee's own if its profile is known. Otherwise, epsilon is
+        (epsilon, delta). delta is unchanged if the guarantee's profile is known. Otherwise, epsilon is
         multiplied by size, and delta by (e^(size epsilon) - 1)/(e^epsilon - 1) [1]_.
 
     References
@@ -86,7 +86,7 @@ def gaussian_steps(
     delta : float
         In (0, 1).
     contribution : float
-        C, the L2 bound on one record's share of the sum; replacing it moves the sum by 2C.
+        C, the L2 bound on one record's term of the sum; replacing it changes the sum by up to 2C.
     sampling : float
         In (0, 1], of Poisson sampling: each record enters a step independently with this probability. For
         shuffled or fixed batches, give 1 with one step per pass.
@@ -134,7 +134,7 @@ def sampled_steps(
     adjacency : str
         `dp.accounting.REPLACE_ONE` or `ADD_REMOVE`.
     spacing : float
-        That of the discretised losses.
+        The spacing of the discretised losses.
 
     Returns
     -------
@@ -165,9 +165,9 @@ def sampled_steps(
 def sampled_multiplier(
     epsilon: float, delta: float, steps: int, sampling: float, adjacency: str = REPLACE_ONE
 ) -> tuple[float, Losses]:
-    """(multiplier, profile): about the least sigma/C with which `sampled_steps` is (epsilon, delta)-DP.
+    """About the least sigma/C with which `sampled_steps` is (epsilon, delta)-DP, and its profile.
 
-    The multiplier has a relative precision of 1e-4, and is rounded up. Distributions are as coarse as
+    sigma/C has a relative precision of 1e-4, and is rounded up. Distributions are as coarse as
     epsilon allows.
     """
     if delta < LEAST_DELTA:
@@ -201,9 +201,9 @@ def sampled_multiplier(
 def laplace_coordinates_delta(
     dimension: int, ratio: float, epsilons: Sequence[float]
 ) -> list[float]:
-    """delta(epsilon) of independent Laplace noise on a vector that moves by `ratio` scales in L2.
+    """delta(epsilon) of independent Laplace noise on a vector that changes by `ratio` scales in L2.
 
-    Each of the d coordinates moves by ratio/sqrt(d) scales, so the loss is a sum of d independent Laplace
+    Each of the d coordinates changes by ratio/sqrt(d) scales, so the loss is a sum of d independent Laplace
     losses, and at most sqrt(d) ratio. Returns upper bounds.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld

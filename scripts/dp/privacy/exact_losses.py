@@ -1,4 +1,4 @@
-"""Exact privacy losses beside claimed ones: rows for the ledger."""
+"""Rows for the ledger that compare exact privacy losses with claimed ones."""
 
 import math
 from collections.abc import Sequence
@@ -40,12 +40,12 @@ def redrawn_functional_loss(epsilon: float) -> float:
 
 
 def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Sequence[float]:
-    """delta at epsilon of a Gaussian tilt in one dimension: (a logistic record x = 1 is removed, is added).
+    """deltas at epsilon of a Gaussian tilt in one dimension if a logistic record x = 1 is removed or added.
 
     The objective is the summed loss plus Lambda w^2/2 + b w with b ~ N(0, sigma^2). Many other short rows
     add a constant gradient -p and no curvature. Without the record, the density at w is that of b = p -
     Lambda w times |db/dw| = Lambda. With it, it is that of b = p - Lambda w + s times Lambda + s(1-s), s =
-    1/(1 + e^w). Returns suprema over p, by sums on grids.
+    1/(1 + e^w). Returns both suprema over p, that for removing first, by sums on grids.
     """
     import numpy as np
 
@@ -76,7 +76,7 @@ def rows(
     laplace_coordinates: list,
     laplace_dimension: int,
 ) -> list[tuple]:
-    """Tuples (mechanism, setting, claimed epsilon, exact epsilon, delta, meaning of the exact one).
+    """Tuples (mechanism, setting, claimed epsilon, exact epsilon, delta, meaning of the exact epsilon).
 
     objective_perturbation: pairs of epsilon and n lambda, for exact minimisers. gaussian_tilt: pairs of
     epsilon and a multiple of the least n lambda with a free Jacobian. classical_gaussian: claimed

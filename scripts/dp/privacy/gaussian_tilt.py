@@ -146,7 +146,7 @@ def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> f
 
 @lru_cache(maxsize=32)
 def _loss_table(m, r, loss, start, stop):
-    """(u, f(u)) on a grid.
+    """A grid of u, and f(u) on it.
 
     f is a maximum of affine functions of u, so it is convex, and interpolation bounds it from above.
     """
@@ -245,8 +245,8 @@ def replacement(
 ) -> float | np.ndarray:
     """delta(epsilon), epsilon >= 0, of replacing a record: the least over e1 and both intermediates.
 
-    Every e1 gives a bound. The split exact for normals comes first. If it is not free, `SHIFTS` around it
-    are tried, and then points around the best one. For several epsilons, fewer are tried.
+    Every e1 gives a bound. The split that is exact for normals comes first. If it is not free, `SHIFTS`
+    around it are tried, and then points around the best one. For several epsilons, fewer are tried.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     add, remove = _both(m, r, loss)
@@ -281,7 +281,7 @@ def replacement(
 def profile(m: float, r: float, adjacency: str = REPLACE_ONE, loss: str = "logistic") -> Curve:
     """The `dp.privacy.profiles.Curve` of the exact minimiser's release.
 
-    m: k R/sigma of one record, under replace-one half of the Gaussian parameter mu of a free Jacobian. r:
+    m: k R/sigma of one record; under replace-one, half of the Gaussian parameter mu of a free Jacobian. r:
     R^2/Lambda.
     """
     _check(loss, adjacency)
@@ -303,7 +303,7 @@ def least_regularisation(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """The least Lambda beside the *sum* of losses for which the Jacobian is free at this epsilon.
+    """The least Lambda for the *sum* of losses such that the Jacobian is free at this epsilon.
 
     mu: k R/sigma for add/remove, 2 k R/sigma for replace-one. Logistic loss: R^2/(epsilon + mu^2/2) and
     R^2/(epsilon/2 + mu^2/4). Log-cosh: twice that, and for add/remove at least R^2/epsilon; delta is then
@@ -432,7 +432,7 @@ def rule_lambda(
     radius: float = 20.0,
     output: float = 0.0,
 ) -> float:
-    """lambda beside the *mean* loss, from public numbers alone: max(Lambda*/n, sqrt(d) sigma R/(n radius)).
+    """lambda for the *mean* loss, from public numbers alone: max(Lambda*/n, sqrt(d) sigma R/(n radius)).
 
     Lambda* is `least_regularisation`. The second term bounds the tilt's shift, about sqrt(d) sigma/(n
     lambda), by `radius`/R. output: share of mu for output noise (`with_output_noise`). With output noise,
@@ -505,13 +505,13 @@ def with_output_noise(
     loss: str = "logistic",
     output: float = 0.03,
 ) -> tuple[float, float]:
-    """(sigma, mu_output): the tilt and output noise that are together (epsilon, delta)-DP.
+    """sigma and mu_output for which tilt and output noise together are (epsilon, delta)-DP.
 
     Let w have a gradient of the mean objective of norm at most tau, a public number. So w is within
-    tau/lambda of the exact minimiser. Given that one, w moves by at most 2 tau/lambda between neighbours
-    of one size. N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers this as a Gaussian release. mu_output
-    = output mu and mu^2 = mu_tilt^2 + mu_output^2. mu is reduced if n_lambda is so small that the tilt's
-    profile is not Gaussian.
+    tau/lambda of the exact minimiser. Given that minimiser, w differs by at most 2 tau/lambda between
+    neighbours of one size. N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers this as a Gaussian release.
+    mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2. mu is reduced if n_lambda is so small that the
+    tilt's profile is not Gaussian.
     """
     _check(loss, adjacency)
     start, r = gaussian_mu(epsilon, delta / SIGNS[loss]), bound**2 / n_lambda

@@ -23,9 +23,9 @@ def exact_epsilon(
 
     The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z_i = y_i w.x_i. So w
     has a density proportional to exp(-epsilon_b ||b(w)|| / (2 kappa R)) |det db/dw|. Replacing (x, y) by
-    (x', y') moves ||b|| by at most R(|l'| + |l'*|), where * marks the new record. By rank-one updates, the
-    ratio of the Jacobians is at most 1 + l'' R^2 / (n lam), and at least 1 / (1 + l''* R^2 / (n lam)). The
-    worst new record has |l'*| = kappa and l''* = 0. So the loss is at most the supremum over z of
+    (x', y') changes ||b|| by at most R(|l'| + |l'*|), where * marks the new record. By rank-one updates,
+    the ratio of the Jacobians is at most 1 + l'' R^2 / (n lam), and at least 1 / (1 + l''* R^2 / (n lam)).
+    The worst new record has |l'*| = kappa and l''* = 0. So the loss is at most the supremum over z of
 
         epsilon_b/2 (1 + |l'(z)|/kappa) + log(1 + l''(z) R^2 / (n lam)).
 

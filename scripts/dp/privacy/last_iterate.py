@@ -113,7 +113,7 @@ def dp_gd_mu(
     bound: float = 1.0,
     clip: float | None = math.inf,
 ) -> tuple[float, str]:
-    """(mu, reason): the smaller of composition and last iterate for full-batch descent, replace-one.
+    """The smaller mu of composition and last iterate for full-batch descent, replace-one, and the reason.
 
     sigma: that of the noise on the mean gradient. The last iterate's theorem has five conditions. Only w_T
     is released (no losses, no iterates, no early stopping). There is no momentum. Rows are within R. lam's

@@ -1,7 +1,7 @@
 """Neighbouring data sets on which mechanisms are near their worst, each with the reason.
 
 A pair is a function that returns a `Pair`, registered by its name. Its data sets differ in one record, and
-differ in size only if n itself is attacked. Its statistic tells their releases apart best.
+differ in size only if n itself is attacked. Its statistic distinguishes their releases best.
 """
 
 import math
@@ -35,8 +35,8 @@ class Pair(NamedTuple):
     reason : str
         Why a mechanism is near its worst here.
     statistic : Callable or None
-        (pair, mechanism, **arguments) -> a function from weights (m, p) to {name: scores (m,)}, larger
-        where the first side is likelier. None: learned from pilot releases.
+        (pair, mechanism, **arguments) -> a function from weights (m, p) to {name: scores (m,)}. Scores are
+        larger where the first side is likelier. None: learned from pilot releases.
     exact : Callable or None
         (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair, from densities.
     """
@@ -60,7 +60,7 @@ class Pair(NamedTuple):
 
 
 class LazySides:
-    """Sides that are made at first use, of a size (n, d) known before.
+    """Sides made at first use, whose size (n, d) is known before.
 
     Checks of the configuration then need little memory. make: () -> sides.
     """
@@ -368,7 +368,7 @@ def opposite_residual() -> Pair:
 
 
 def _saturated(direction, others, sine, lam):
-    """Others drive w far along the last axis; two opposite records meet slopes near -1 there."""
+    """Two opposite records with slopes near -1, because others drive w far along the last axis."""
     size = others + 1, len(direction) + 1
 
     def sides():
@@ -422,7 +422,7 @@ answered = _of_weights(lambda W: {"answered": W.any(axis=1).astype(float)})
 
 
 def _clusters(below, above, inner=()):
-    """Rows at 1. Each is a part of its own, and its target is the part's model."""
+    """Rows at 1. Each row is a part of its own, and its target is the part's model."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 
@@ -694,7 +694,7 @@ def outlier() -> Pair:
 
 @pair
 def lone_record() -> Pair:
-    """One record on a bound of 1 beside 99 without gradient."""
+    """One record at the bound of 1, and 99 others without a gradient."""
     return Pair(
         *_lone(1),
         reason="the mean gradient is a hundredth of the one record's and turns around with its label: "
@@ -704,7 +704,7 @@ def lone_record() -> Pair:
 
 @pair
 def opposite_class() -> Pair:
-    """`opposite_corner` for a weight vector per class: the record moves from class 0 to class 1."""
+    """`opposite_corner` for a weight vector per class: the record changes from class 0 to class 1."""
     return Pair(
         sides=_replace(np.array([[1.0]]), [0], 0, label=1),
         arguments={"lam": 1.0, "bound": 1.0, "loss": "softmax", "classes": 2},
@@ -714,7 +714,7 @@ def opposite_class() -> Pair:
 
 @pair
 def pulled_class() -> Pair:
-    """One record of the first of three classes, at 1 or at 0, beside 60 that pull it to the other two."""
+    """One record of the first of three classes, at 1 or at 0, and 60 that pull it to the other two."""
     X = np.full((61, 1), -0.5)
     X[0] = 1
     return Pair(
@@ -727,7 +727,7 @@ def pulled_class() -> Pair:
 
 
 def _unpenalised():
-    """One record at 1, whose label flips, beside 399 at 0 with labels of both signs."""
+    """One record at 1, whose label flips, and 399 at 0 with labels of both signs."""
     X = np.zeros((400, 1))
     X[0] = 1
     sides = _replace(X, np.where(np.arange(400) % 2, -1, 1), 0, label=-1)
@@ -769,7 +769,7 @@ def flipped_label() -> Pair:
 
 
 def _beside(row, other=None, label=None):
-    """A first record that changes, beside seven in three dimensions."""
+    """A first record that changes, and seven others, in three dimensions."""
     X = np.array(
         [[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [-1, 0, 0], [0, -1, 0], [0.6, 0.8, 0], [0, 0.6, -0.8]]
     )

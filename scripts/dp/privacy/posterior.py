@@ -1,4 +1,4 @@
-"""Exact draws from tempered posteriors on a ball by rejection, and a bound on their proposals."""
+"""Exact draws from tempered posteriors on a ball by rejection, and a bound on the number of proposals."""
 
 import math
 from collections.abc import Callable
@@ -28,8 +28,8 @@ def loss_range(loss: str, reach: float) -> float:
 def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> float:
     """About the largest mean number of proposals per draw, over all data sets; reach = rho R.
 
-    For a Gaussian cut by the ball, `truncated_draws` accepts with probability of the order of 1/sqrt(d +
-    gamma n reach). gamma n reach bounds rho times the gradient at 0.
+    For a Gaussian truncated to the ball, `truncated_draws` accepts with probability of the order of
+    1/sqrt(d + gamma n reach). gamma n reach bounds rho times the gradient at 0.
 
     For logistic loss this is multiplied by the ratio of the integrals over the ball of exp(-gamma F) and
     of its envelope exp(-gamma Q). The ratio is at least cosh(reach/2)^-d: let u = w - w0 and c =

@@ -1,4 +1,4 @@
-"""Privacy profiles: the whole curve delta(epsilon) of a mechanism, and that of several together.
+"""Privacy profiles: the whole curve delta(epsilon) of a mechanism, or of several together.
 
 delta(epsilon) is the supremum over neighbours and events of P(E) - e^epsilon Q(E), a hockey-stick
 divergence. It is convex and decreasing in e^epsilon. Exchanging P and Q reflects it: delta(-epsilon) = 1 -
@@ -132,7 +132,7 @@ class Profile:
             raise ValueError(f"a profile's epsilon needs 0 < delta < 1, not {delta}")
         if self.delta(0.0) <= delta:
             return 0.0
-        # If losses may be infinite, no epsilon may have this delta.
+        # With infinite losses, there may be no epsilon with this delta.
         return roots.least(lambda e: self.delta(e) <= delta, 0.0, 1.0, relative=1e-10, most=1e6)
 
     @property
@@ -345,12 +345,12 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
 def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     """An epsilon at delta for data sets that differ in several records.
 
-    It is exact for a Gaussian, and else the least by `group_delta` for some values of mu.
+    It is exact for a Gaussian, and otherwise the least by `group_delta` for some values of mu.
 
     Parameters
     ----------
     profile : Profile
-        For one record.
+        The profile for one record.
     delta : float
         In (0, 1).
     size : int
@@ -381,7 +381,7 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
 
 
 def _reach(profile):
-    """A loss exceeded with probability at most TAIL, or one above 64."""
+    """A loss exceeded with probability at most TAIL, or a loss above 64."""
     reach = 1.0
     while reach < 64 and profile.delta(reach) > TAIL:
         reach *= 1.25
@@ -422,7 +422,7 @@ def compose(*profiles) -> Profile:
     Parameters
     ----------
     *profiles : Profile
-        Those of the releases.
+        The profiles of the releases.
 
     Returns
     -------
@@ -462,12 +462,12 @@ def _compose_losses(profiles):
 
 
 def repeated(profile: Profile, times: int) -> Profile:
-    """The profile of several releases with one profile from the same records.
+    """The profile of several releases from the same records that all have one profile.
 
     Parameters
     ----------
     profile : Profile
-        The profile of each.
+        The profile of each release.
     times : int
         The number of releases.
 

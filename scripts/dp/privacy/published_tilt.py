@@ -19,8 +19,8 @@ from dp.privacy.profiles import gaussian_profile
 class Tilt(NamedTuple):
     """A published calibration.
 
-    n_lambda: the ridge beside the *summed* loss. sigma: standard deviation of b beside it. sigma_output:
-    that of the noise on the weights. gradient_norm: tau, of the *mean* objective.
+    n_lambda: the ridge for the *summed* loss. sigma: standard deviation of b for that loss. sigma_output:
+    standard deviation of the noise on the weights. gradient_norm: tau, of the *mean* objective.
     """
 
     n_lambda: float

@@ -99,7 +99,7 @@ def solve(
     """
     d = A.shape[-1]
     values, vectors = np.linalg.eigh(A)
-    # An eigenvalue that rounding cannot tell from zero does not count as positive.
+    # An eigenvalue that rounding cannot distinguish from zero does not count as positive.
     least = d * np.finfo(float).eps * np.abs(values).max(axis=1, initial=0.0, keepdims=True)
     positive = values > least
     unbounded = ~positive.all(axis=1)
@@ -129,7 +129,7 @@ def descend(
 ) -> np.ndarray:
     """Adam (Kingma, Ba, ICLR 2015) from zero, with one step on w'Aw/2 - b.w per objective.
 
-    objectives: pairs (A, b) with A (restarts, d, d) or (d, d), and b (restarts, d). A step moves no
+    objectives: pairs (A, b) with A (restarts, d, d) or (d, d), and b (restarts, d). A step changes no
     coordinate by much more than the learning rate, however steep the objective is. So if steps x
     learning_rate is small, the signs of the first gradients determine the result. Returns weights of
     `shape`, (restarts, d).

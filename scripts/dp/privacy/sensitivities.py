@@ -77,8 +77,8 @@ def newton_direction(
     (ridge + c)). Proof: add u u' with |u|^2 <= c to B >= ridge I. The inverse falls by B^-1 u u' B^-1/(1 +
     u'B^-1 u). This is positive semidefinite, of norm |B^-1 u|^2/(1 + u'B^-1 u) <= t/(ridge (1 + t)) with t
     = u'B^-1 u <= c/ridge, which increases in t. Replacing a record gives the difference of two such
-    matrices, which is no larger. A direction (H + ridge I)^-1 g for a public g moves by at most that times
-    |g|. For the mean H/n + l I, ridge = n l and the inverse is n times this one: c/(n l^2 + c l).
+    matrices, which is no larger. A direction (H + ridge I)^-1 g for a public g changes by at most that
+    times |g|. For the mean H/n + l I, ridge = n l and the inverse is n times this one: c/(n l^2 + c l).
     """
     c = curvature * bound**2
     return c / (ridge * (ridge + c))
@@ -124,6 +124,6 @@ def spectral_ridge(
 def eigenvalue_floor(sigma: float, d: int, factor: float = 1.2) -> float:
     """A public floor for the eigenvalues of a noisy Gram matrix.
 
-    It is `noise_norm` and, because d may be small, a fifth more.
+    It is a fifth above `noise_norm`, because d may be small.
     """
     return factor * noise_norm(sigma, d)

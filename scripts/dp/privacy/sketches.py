@@ -10,7 +10,7 @@ A sketch's rows are k independent draws of N(0, S) with S = X'X + g^2 I. Adding 
 differs. The ratio of the variances in that direction is 1 - v, with v = x'S^-1 x for the larger S. If one
 S has no eigenvalue below gamma, v <= R^2/gamma. (If that is the smaller S, v = a/(1+a) with a <=
 R^2/gamma.) A smaller v is a post-processing of a larger one (by noise along that direction), so v =
-R^2/gamma is the worst. T sketches of k rows are one of kT rows.
+R^2/gamma is the worst. T sketches of k rows are one sketch of kT rows.
 
 S >= gamma I holds unless l exceeds the smallest eigenvalue, with probability Phi(-tau0), which `total`
 adds to delta.

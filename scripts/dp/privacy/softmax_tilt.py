@@ -3,7 +3,8 @@
 The release is the W (d, K) that minimises F(W) + Lambda/2 ||W||^2 + <b, W>, where F is the *sum* of the
 losses log sum_j e^(w_j.x) - w_y.x, Lambda = n lambda > 0, and the d K entries of b are independent N(0,
 sigma^2). The proof extends that of `dp.privacy.gaussian_tilt` for one slope per record, which is its case
-K = 2 (own derivation). Minimisers are exact; `composed_delta` adds the output noise that pays for others.
+K = 2 (own derivation). Minimisers are exact; `composed_delta` adds the output noise that covers approximate
+ones.
 
 A record (x, y) with ||x|| = rho <= R and probabilities p = softmax(W'x) has the gradient x a' with a = p
 - e_y = sum over j != y of p_j (e_j - e_y), and the Hessian S (x) x x' with S = diag(p) - p p'. Notation:
@@ -134,7 +135,7 @@ def with_output_noise(
     adjacency: str = REPLACE_ONE,
     output: float = 0.03,
 ) -> tuple[float, float]:
-    """(sigma, mu_output): the tilt and output noise that are together (epsilon, delta)-DP.
+    """sigma and mu_output for which tilt and output noise together are (epsilon, delta)-DP.
 
     mu_output: `output` times the Gaussian parameter of both. Raises ValueError if n_lambda is too small.
     """
@@ -155,7 +156,7 @@ def rule_lambda(
     adjacency: str = REPLACE_ONE,
     radius: float = 1.0,
 ) -> float:
-    """lambda beside the *mean* loss from public numbers: max(10 R^2/epsilon, sigma R/radius)/n.
+    """lambda for the *mean* loss, from public numbers: max(10 R^2/epsilon, sigma R/radius)/n.
 
     sigma is that of a free Jacobian. The first term keeps J below a tenth of epsilon. With the second, the
     tilt moves the score of a row of norm R by a standard deviation of `radius` at most, for any d. `dp_gd`

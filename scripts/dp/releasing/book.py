@@ -1,6 +1,6 @@
 """The budget book: the costs of releases about some people's rows, and their stored models.
 
-A book is a private folder (0700) beside the rows, for all studies of the same people:
+A book is a private folder (0700) next to the rows, for all studies of the same people:
 
     book.jsonl            a line per event: append-only, locked, on the disk before anything follows from it
     key                   the book's own, which stays: it keys the digests of rows and the chain of lines
@@ -49,7 +49,7 @@ from dp.releasing.request import Request
 __all__ = ["Book", "Budget"]
 
 LINES, KEY, MODEL = "book.jsonl", "key", "model.json"
-# Keys that model.json has from the request.
+# Keys of model.json that come from the request.
 STATED = ("name", "title", "schema", "rows", "unit", "method", "premise")
 
 
@@ -127,7 +127,7 @@ class Book:
     Parameters
     ----------
     path : str or pathlib.Path
-        The folder, beside the rows and as private as they are.
+        The folder, next to the rows and as private as they are.
     budget : Budget or None
         The first use opens the book with it, and later uses must state the same. None only reads.
     unit : str or None
@@ -136,7 +136,7 @@ class Book:
     Methods
     -------
     spent
-        Sums, and the releases.
+        The spent epsilon and delta, and the releases.
     same_rows
         Whether a release was made of these rows.
     raise_to
@@ -230,7 +230,7 @@ class Book:
                 )
 
     def _own_key(self, size):
-        """The book's own key, which stays. size: of the lines."""
+        """The book's own key, which stays. size: the lines' length in bytes."""
         with contextlib.suppress(FileNotFoundError):
             return disk.read_private(self.path / KEY)
         if size:
@@ -329,8 +329,8 @@ class Book:
     def stored(self, request: Request, made_by: dict) -> bytes | None:
         """model.json of a finished release, or None if it may be made now. Reads no row.
 
-        made_by: digests of what would make it, as far as known. Raises `Refused` if the name has another
-        request, the budget does not suffice, or an interrupted release cannot resume.
+        made_by: digests of the code and libraries that would make it, as far as known. Raises `Refused` if
+        the name has another request, the budget does not suffice, or an interrupted release cannot resume.
         """
         name = request.name
         folder = self.path / name
@@ -365,7 +365,7 @@ class Book:
         return None
 
     def _adopted(self, request):
-        """The event of a release killed between model.json and its line."""
+        """The event of a release killed after writing model.json and before its line."""
         k, begun = self._of("begin", request.name)
         self._resumed(begun)  # the key is destroyed only after that line
         path = self.path / request.name / MODEL

@@ -272,7 +272,7 @@ def _limits(document):
 
 
 def _counted(document):
-    """How rows with a missing or unknown cell count."""
+    """How rows with a missing or unknown cell are counted."""
     schema = document["schema"]
     said = [
         f"A missing cell of `{c['name']}` counts as {c['missing']}."

@@ -5,7 +5,7 @@ exact if the bits are uniform.
 
 The bits are HMAC-SHA512(key, part, counter) for counter = 0, 1, .. One key of 256 bits from the operating
 system serves one release, whose parts (tilt, output noise, ..) have streams of their own. The same key and
-part give the same draws. So an interrupted release can be repeated, but its draw not chosen.
+part give the same draws. So an interrupted release can be repeated, but its draw cannot be chosen.
 """
 
 import hmac

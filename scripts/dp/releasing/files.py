@@ -9,9 +9,9 @@ Keys:
     columns       names of the d columns of a row, as `rows.Schema.names`: level columns are `column=level`
                   without the reference level; the last is `constant`
     classes       names of the labels -1 and 1; null for a number
-    target        null for classes; otherwise {name, low, high}, the bounds mapped to [-1, 1] loss
-    {name, tau or null}: the link is logistic for `logistic`, and the identity for `log_cosh` lambda
-    the ridge's factor
+    target        null for classes; otherwise {name, low, high}, the bounds mapped to [-1, 1]
+    loss          {name, tau or null}: the link is logistic for `logistic`, and the identity for `log_cosh`
+    lambda        the ridge's factor
     parts         part -> {step, scale, integers}: the release itself, integers in units of 2^step with
                   noise of standard deviation scale 2^step. `weights` always; `hessian`, `scores` or
                   `square` (sums over rows, `dp.releasing.statistics`) if the method has them

@@ -7,7 +7,7 @@ expectations. It takes seconds, or many minutes for a million rows.
 A number is drawn from a beta distribution on its bounds with the expected mean and standard deviation, and
 a level with its expected share. Columns are independent, except for expected correlations of numbers (a
 Gaussian copula), which widen intervals several times. Without expected effects, a standard deviation of
-each column moves the score equally, up and down in turn. Widths depend on effects, too, through the ridge
+each column changes the score equally, up and down in turn. Widths depend on effects, too, through the ridge
 and the Hessian's noise.
 """
 
@@ -125,7 +125,7 @@ class Study:
         return np.array([self.expected.effects.get(name, 0.0) for name in self.schema.names]) / T
 
     def _equal(self, X):
-        """Weights (d,) with which every column moves scores equally."""
+        """Weights (d,) with which every column changes scores equally."""
         spread = X.std(axis=0)
         signs = np.where(np.arange(len(spread)) % 2, -1.0, 1.0)
         weights = np.where(spread > 0, signs / np.where(spread > 0, spread, 1.0), 0.0)
@@ -169,7 +169,7 @@ class Study:
         return shares / shares.sum()
 
     def _quantiles(self):
-        """(column -> quantiles on [-1, 1] at `GRID`, root (k, k) of the normal scores' correlations)."""
+        """Columns' quantiles on [-1, 1] at `GRID`, and a root (k, k) of the normal scores' correlations."""
         from scipy.stats import beta
 
         quantiles = {}
@@ -219,7 +219,7 @@ class Study:
         return np.where(rng.random(len(scores)) < 1 / (1 + np.exp(-scores)), 1, -1).astype(np.int32)
 
     def said(self) -> str:
-        """The assumptions on columns without expectations, in a sentence."""
+        """The assumptions about columns without expectations, in a sentence."""
         left = [
             column.name
             for k, column in enumerate(self.schema.columns)
@@ -272,9 +272,9 @@ class Outlook(NamedTuple):
     ranges : dict
         Column -> the first and last decile of the widths.
     accuracy, without : dict
-        Metric -> mean with and without privacy.
+        Means by metric, with and without privacy.
     kept : float
-        The share that privacy leaves of the gain, of AUC over 1/2 or of r2 over 0.
+        The share of the gain that privacy leaves: of AUC over 1/2, or of r2 over 0.
     held : float or None
         Half the width of the held out error rate's 95 % interval; None without a holdout of classes.
     profile : dp.privacy.profiles.Profile
@@ -380,7 +380,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
 
 
 def _typical(widths):
-    """(geometric mean of finite widths, first and last decile) per column of widths (draws, d)."""
+    """Geometric mean of finite widths, and first and last decile, per column of widths (draws, d)."""
     finite = np.isfinite(widths)
     logs = np.where(finite, np.log(np.where(finite, widths, 1.0)), 0.0)
     mean = np.exp(logs.sum(axis=0) / np.maximum(finite.sum(axis=0), 1))

@@ -30,9 +30,9 @@ WHAT IS SUMMED. A record with the label t and the prediction f adds a vector in 
     numbers   (e, t, t^2, 2)   e = min(1, 8 (f - t)^2 - 1);  t in [-1, 1]
     none      zeros
 
-LEMMA 4. Two of these are at most sqrt(8) apart in the Euclidean norm, which errors and labels alone attain.
-Proof. (e - e')^2 <= 4. For classes, (t - t')^2 <= 4. For numbers let r = |t - t'| and s = |t + t'| <= 2 -
-r. Then r^2 + (t^2 - t'^2)^2 = r^2 (1 + s^2) <= r^2 (1 + (2 - r)^2), which increases on [0, 2] and is 4 at
+LEMMA 4. Two of these vectors are at most sqrt(8) apart in Euclidean norm; errors and labels alone attain
+it. Proof. (e - e')^2 <= 4. For classes, (t - t')^2 <= 4. For numbers let r = |t - t'| and s = |t + t'| <= 2
+- r. Then r^2 + (t^2 - t'^2)^2 = r^2 (1 + s^2) <= r^2 (1 + (2 - r)^2), which increases on [0, 2] and is 4 at
 2. A record and none are at most sqrt(1 + 1 + 1 + 4) apart.
 
 An error of a number counts at most 1/2, a quarter of the target's range. With errors up to the whole

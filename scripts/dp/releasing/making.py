@@ -40,7 +40,7 @@ CHOOSING = re.compile("(BLIS|GLIBC|GOMP|GOTO|KMP|LD|MKL|NPY|OMP|OPENBLAS|VECLIB)
 
 
 def made_by() -> dict:
-    """The makers of a release: digests of `dp` and of `arithmetic`, and versions of libraries."""
+    """What makes a release: digests of `dp` and of `arithmetic`, and versions of libraries."""
     folder, digest = Path(dp.__path__[0]), hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         content = path.read_bytes()
@@ -53,7 +53,7 @@ def made_by() -> dict:
 def arithmetic() -> str:
     """Digest of everything that decides kernels and the order of sums in this process.
 
-    Another order moves a minimiser by its last bits, so a rerun could be another draw. The digest is of
+    Another order changes a minimiser's last bits, so a rerun could be another draw. The digest is of
     the libraries' build, the loaded BLAS with kernels and threads, the processor as numpy sees it, the C
     library, and environment variables.
     """

@@ -47,7 +47,7 @@ class Looked:
 class Preview(NamedTuple):
     """Counts of a file.
 
-    lines: those of the file. stated: their public number. uneven: lines with another number of cells.
+    lines: number of lines. stated: their public number. uneven: lines with another number of cells.
     nothing: void lines. shortened: rows beyond the public radius. labels: label -> count of lines that are
     not void; empty for numbers.
     """

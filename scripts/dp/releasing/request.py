@@ -34,7 +34,7 @@ PREMISES = {
 class Method(NamedTuple):
     """plan: (n, d, epsilon, delta, **options) -> `models.Plan`.
 
-    numbers: whether it learns a number; None for both. options: those that it takes.
+    numbers: whether it learns a number; None for both. options: names of its options.
     """
 
     plan: Callable

@@ -228,7 +228,7 @@ class Schema:
     def row(self, cells: Sequence[bytes], v: np.ndarray) -> bool:
         """Writes the row of cells, one per column of `used`, to v (d,) of zeros.
 
-        Returns False, and leaves v, if one of them has no value.
+        Returns False, and leaves v unchanged, if one of the cells has no value.
         """
         values = [self.cells[k](cell) for k, cell in zip(self.used, cells, strict=True)]
         if None in values:
@@ -246,7 +246,7 @@ class Schema:
         Parameters
         ----------
         lines : Iterable[bytes]
-            Those after the header. Missing lines are rows of zeros, and further lines are left out.
+            The lines after the header. Missing lines are rows of zeros, and further lines are left out.
         n : int
             The public number of lines.
 
@@ -338,7 +338,7 @@ def decimal(cell: bytes) -> tuple[int, int] | None:
 
 
 def _affine(column, largest):
-    """cell -> the value clipped to the column's bounds and mapped to [-largest, largest], or None."""
+    """A function of a cell: its value, clipped to the bounds and mapped to [-largest, largest], or None."""
     low, high = (_bound(column, value) for value in (column.low, column.high))
     if not low < high:
         raise Refused(f"the bounds of {column.name!r} must be [low, high] with low < high")
@@ -400,7 +400,7 @@ def _titles(column):
 
 
 def _reader(column, first, each):
-    """cell -> (position in the row, value), or None. The position of a reference level is None."""
+    """A function of a cell: (position in the row, value), or None. A reference level's position is None."""
     if isinstance(column, Number):
         affine = _affine(column, each)
 
@@ -419,7 +419,7 @@ def _reader(column, first, each):
 
 
 def _target(column):
-    """cell -> label."""
+    """A function of a cell: its label."""
     if isinstance(column, Number):
         return _affine(column, ONE)
     if isinstance(column, Label):
@@ -430,7 +430,7 @@ def _target(column):
 
 
 def _label(column):
-    """cell -> -1 or 1, or None."""
+    """A function of a cell: -1 or 1, or None."""
     if (column.above is None) == (not column.positive):
         raise Refused(
             f"{column.name!r} needs the values that are positive, or the number above which"
@@ -458,7 +458,7 @@ def _label(column):
 
 
 def _looked_up(column, values, results, rest=None):
-    """cell -> the result of its value; `rest` for other cells that are not missing."""
+    """A function of a cell: the result of its value; `rest` for other cells that are not missing."""
     known = {_key(value): result for value, result in zip(values, results, strict=True)}
     if not known or len(known) < len(values):
         raise Refused(f"the categories of {column.name!r} must be different, and at least one")

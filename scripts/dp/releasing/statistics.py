@@ -1,4 +1,4 @@
-"""Releases beside weights: Hessians, second moments of slopes, and slopes' mean squares.
+"""Releases besides weights: Hessians, second moments of slopes, and slopes' mean squares.
 
 They are *sums* over the records, at the released weights projected onto a public ball. By lemma 2
 (`dp.releasing.lattice`) each is a Gaussian release. For rows of norm at most 1, ||x x' - z z'||_F <=
@@ -67,7 +67,7 @@ def within(point: np.ndarray, longest: float) -> np.ndarray:
 def sums(
     kinds: list[str], problem: Problem, X: np.ndarray, y: np.ndarray, point: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Kind -> vector of the sum over all rows at the point (d,). X: (n, d), multiples of 2^-20."""
+    """The vectors of the sums over all rows at the point (d,), by kind. X: (n, d), multiples of 2^-20."""
     hi, lo = split(point)
     both, d = np.stack([hi, lo], axis=1), problem.d
     total = {kind: np.zeros(() if kind == SQUARE else (d, d)) for kind in kinds}
@@ -101,7 +101,7 @@ def vector(matrix: np.ndarray) -> np.ndarray:
 
 
 def matrix(vector: np.ndarray, d: int) -> np.ndarray:
-    """The symmetric matrix (d, d) of such a vector."""
+    """The symmetric matrix (d, d) of a vector from `vector`."""
     i, j = np.triu_indices(d)
     symmetric = np.zeros((d, d))
     symmetric[i, j] = vector / np.where(i == j, 1.0, SQRT2)

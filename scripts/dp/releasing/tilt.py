@@ -276,7 +276,7 @@ def _exact(hi, lo):
 
 
 class Tilt(NamedTuple):
-    """Theorem 1 in numbers. noise: of the tilt beside the *sum* of losses. reach: T."""
+    """Theorem 1 in numbers. noise: of the tilt of the *sum* of losses. reach: T."""
 
     noise: lattice.Noise
     reach: Fraction

@@ -61,7 +61,7 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     model : dp.releasing.files.Model
         The published model.
     data : bytes
-        The file. Columns may come in any order, beside others, and without the target.
+        The file. Columns may come in any order, with others, and without the target.
 
     Yields
     ------

@@ -9,7 +9,7 @@ import numpy as np
 def steps(smooth: float, convex: float, norm: float, tolerance: float) -> int:
     """Number of steps of `proximal_descent` after which one more step ends at a certified point.
 
-    norm: that of a subgradient s at the start. There, F - F* <= ||s||^2/(2 convex), which also bounds
+    norm: the norm of a subgradient s at the start. There, F - F* <= ||s||^2/(2 convex), which also bounds
     convex/2 ||w - w*||^2. So after k steps F - F* <= (1 - r)^k ||s||^2/convex, where r is
     sqrt(convex/smooth) (Beck, First-Order Methods in Optimization, 2017, theorem 10.42). A proximal
     gradient step moves w by at most sqrt(2 (F - F*)/smooth). At its end there is a subgradient whose norm
@@ -31,9 +31,9 @@ def proximal_descent(
 ) -> np.ndarray:
     """Descend from `start` on a function whose smooth part has curvatures in [convex, smooth].
 
-    gradient: that of the smooth part. proximal: the proximal map of the other part over `smooth`.
+    gradient: of the smooth part. proximal: the proximal map of the other part over `smooth`.
     attempt(w) tries a faster method from w, and returns whether it succeeded. Success ends the descent. It
-    is called ever more rarely, and last after `limit` steps.
+    is called ever more rarely, for the last time after `limit` steps.
     """
     root = math.sqrt(convex / smooth)
     previous, w, due = start, start, 0

@@ -71,7 +71,7 @@ def minimise_elastic_net(
 
 
 def _newton_and_descent(X, y, l1, l2, tolerance):
-    """(subgradient norm, weights, passes over the rows).
+    """Subgradient norm, weights, and passes over the rows.
 
     A step u of the proximal Newton method minimises the penalty and the quadratic model of the rest, on
     the weights that differ from zero or have to. Near the minimiser, whole steps square the error. A whole
@@ -79,8 +79,8 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
     has a third derivative of at most l'', so that along u, where margins move by at most
     r = max_i |x_i.u| and u'Hu = s, a share t of the step changes the objective by at most
     -t s + s (e^(t r) - t r - 1)/r^2. At t = log(1 + r)/r this is least, and negative (Sun and Tran-Dinh,
-    Generalized self-concordant functions, 2019). Between attempts, accelerated descent moves closer, which
-    ends on any data if l2 > 0.
+    Generalized self-concordant functions, 2019). Between attempts, accelerated descent, which ends on any
+    data if l2 > 0, moves closer.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2

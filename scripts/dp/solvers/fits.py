@@ -30,8 +30,8 @@ def l2(
 ) -> tuple[np.ndarray, dict]:
     """argmin of mean loss + lam/2 ||w||^2.
 
-    near: info of such a fit to similar rows, which saves time. The solver gets half of the tolerance; the
-    other half is left for rounding (`dp.solvers.check_certifiable`).
+    near: the info of an earlier fit to similar rows, which saves time. The solver gets half of the
+    tolerance; the other half is left for rounding (`dp.solvers.check_certifiable`).
     """
     return minimise(X, y, lam, loss=loss, tolerance=tolerance / 2, near=near)
 
@@ -110,9 +110,10 @@ def sum_intercept_path(
 
 
 def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
-    """(weights, gradient norm, iterations). rows: precision -> rows times labels, filled as needed.
+    """Weights, gradient norm and iterations. rows: rows times labels by precision, filled as needed.
 
-    For a residual loss, rows are not multiplied, and shift holds the targets. ridge: that of each weight.
+    For a residual loss, rows are not multiplied, and shift holds the targets. ridge: the ridge of each
+    weight.
     """
     signed = rows[np.float64]
     n = len(signed)

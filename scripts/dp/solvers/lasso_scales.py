@@ -1,7 +1,7 @@
 """Logistic regression with an L1 penalty, where lambda may have one of several meanings.
 
 "mean"          mean loss + lam ||w||_1
-"summed"        summed loss + lam ||w||_1: the weight beside the mean loss is lam / n
+"summed"        summed loss + lam ||w||_1: the weight for the mean loss is lam / n
 "standardised"  mean loss + lam sum_j s_j |w_j|, s_j the standard deviation of column j of these rows:
                 the penalty is that of standardised columns
 "lassoglm"      deviance/n + lam sum_j s_j |w_j|, where the deviance is twice the loss, with a free
@@ -17,7 +17,7 @@ SCALES = ("mean", "summed", "standardised", "lassoglm")
 
 
 def weight_beside_mean(lam: float, n: int, scale: str) -> float:
-    """Weight of the L1 norm beside the mean loss, or of standardised columns' L1 norm."""
+    """Weight of the L1 norm added to the mean loss, or of standardised columns' L1 norm."""
     return lam / {"summed": n, "lassoglm": 2}.get(scale, 1)
 
 

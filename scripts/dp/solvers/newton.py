@@ -164,9 +164,9 @@ def least_tolerance(
 
     It is four times the rounding. Asked for half of it, `minimise` meets it in exact arithmetic too, on
     any data. If Newton's method gives up, descent continues (`dp.solvers.accelerated`), for at most 10^7
-    steps if c R^2 is at most 10^10 lambda. Otherwise the tolerance is infinite. It also is if, with many
-    columns, rounding at the returned weights could take another quarter of it, beside the quarter at the
-    minimiser. (Their norm may exceed the minimiser's by tolerance/lambda.)
+    steps if c R^2 is at most 10^10 lambda. Otherwise the tolerance is infinite. It is infinite too if, with
+    many columns, rounding at the returned weights could take another quarter of it, besides the quarter at
+    the minimiser. (Their norm may exceed the minimiser's by tolerance/lambda.)
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
@@ -308,7 +308,7 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
 
 
 def _predict(rows, sample, lam, tilt, W):
-    """(starting points, for which restarts they are close), by one step from a common centre.
+    """Starting points by one step from a common centre, and for which restarts they are close.
 
     If many restarts begin at one point, the minimiser without tilts is found first. From there, one step
     of Halley's method, with differences of the sample's Hessians, leads each restart close to its own

@@ -30,7 +30,7 @@ class Passes:
         self.n, self.d = X.shape
 
     def blocks(self, restarts: int, dtype: type) -> Iterator[tuple[slice, np.ndarray]]:
-        """(slice, rows) from the first row to the last."""
+        """Yields (slice, rows) from the first row to the last."""
         count = BLOCK // np.dtype(dtype).itemsize // max(restarts, self.width // 2)
         count = max(64, min(count, 4096))
         for part in slices(self.n, count):
@@ -57,7 +57,7 @@ class Passes:
                 slope *= y
             # The product is faster if the first factor has the longer side of the result.
             gradient += (slope.T @ rows).T if W.shape[1] > self.d else rows.T @ slope
-            del z, slope  # the next block's arrays take their place in the cache
+            del z, slope  # frees their place in the cache for the next block's arrays
         return gradient / self.n
 
 

@@ -1,7 +1,7 @@
 """Minimisers of tilted softmax objectives, certified by the norm of the gradient.
 
 All restarts share passes over the rows (`dp.descents.full_batch.mean_gradient`). Quasi-Newton steps mostly
-end after 20 to 60 passes. If they stall, accelerated descent continues, which ends on any data.
+end after 20 to 60 passes. If they stall, accelerated descent continues; it ends on any data.
 """
 
 import math
@@ -24,7 +24,7 @@ class Constants:
 
     kappa: the norm of a gradient is at most sqrt(2) R. It is doubled, since `mean_gradient` has blocks of
     up to 8192 rows, where `rounding` counts 4096. c: curvature is at most R^2/2, and an error of the
-    scores moves p by at most half of its norm, beside the few roundings of each p_j. (d counts the
+    scores moves p by at most half of its norm, besides the few roundings of each p_j. (d counts the
     products in a score.)
     """
 
@@ -97,11 +97,10 @@ def minimise(
 
 
 def _quasi_newton(rows, lam, tilt, inverse, tolerance):
-    """(weights, gradient norms, passes), by steps that at least halve the slope along them.
+    """Weights, gradient norms and passes, by steps that at least halve the slope along them.
 
-    A convex function's slope shows where its minimum along a direction is. No value is needed, whose
-    rounding would hide the last half of the digits. Convexity also makes every pair of a step and a change
-    valid.
+    A convex function's slope shows where its minimum along a direction is. No value is needed; its rounding
+    would hide the last half of the digits. Convexity also makes every pair of a step and a change valid.
     """
     W, direction, gradient = np.zeros((3, *tilt.shape))
     restarts = tilt.shape[1]
@@ -132,7 +131,7 @@ def _quasi_newton(rows, lam, tilt, inverse, tolerance):
 
 
 def _descend(rows, lam, tilt, tolerance):
-    """(weights, gradient norm, passes) of one restart, by accelerated descent from 0."""
+    """Weights, gradient norm and passes of one restart, by accelerated descent from 0."""
     best, passes = [None, np.inf], 0
 
     def gradient(W):

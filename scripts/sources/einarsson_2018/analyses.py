@@ -22,7 +22,7 @@ from study.jobs import folds
 from study.jobs.files import atomic, read_json, write_csv
 from study.jobs.folds import noise_axes
 
-# How far stochastic gradient descent has come, at checkpoints.
+# The progress of stochastic gradient descent at checkpoints.
 
 
 TRACE = ("dataset", "epsilon", "epoch", "step", "objective", "gradient_norm", "error")
@@ -112,7 +112,7 @@ def _progress(Z, y, weights, lam, loss):
     return np.column_stack([objective, np.linalg.norm(gradient, axis=1), wrong.mean(axis=0)])
 
 
-# The classes of a data set: how many rows each has, and how far these are from its mean.
+# The classes of a data set: how many rows each class has, and how far they are from its mean.
 
 
 COUNTS = ("dataset", "part", "class", "rows")

@@ -32,7 +32,7 @@ LOOKS = (("#0072B2", "-"), ("#D55E00", "--"), ("#000000", ":"))
 class Images:
     """The training rows of a prepared data set of images, as stored, with their classes.
 
-    X: (n, d). y: (n,). names: label -> the class' name. title: of the data set. side: of an image.
+    X: (n, d). y: (n,). names: label -> the class' name. title: the data set's title. side: an image's side.
     """
 
     def __init__(self, path):
@@ -88,7 +88,7 @@ def farthest_images(experiment, spec, paths):
     images = Images(path)
     count = spec["options"]["count"]
     distances = distances_to_class_mean(images.X, images.y)
-    # Ten lines do not fit on a page well, so classes are in two blocks side by side.
+    # Ten lines do not fit well on a page, so classes are in two blocks side by side.
     lines = math.ceil(len(images.names) / 2)
     fig, grid = style.figure(
         0.62 * (2 * count + 1), 0.78 * lines + 0.5, nrows=lines, ncols=2 * count + 1, squeeze=False
@@ -110,7 +110,7 @@ def farthest_images(experiment, spec, paths):
     return fig
 
 
-BINS = 64  # of a density
+BINS = 64  # in a density
 
 
 @figure(DATA)
@@ -638,7 +638,7 @@ def weights_and_noise(experiment, spec, path):
 def table_a_1(experiment, spec, draws):
     """Table A.1 as curves: mean and variance of the weights, and variance of the noise for each epsilon.
 
-    They are drawn against training rows. Crosses are what is printed, at the sizes that ran.
+    They are drawn against training rows. Crosses are printed values, at the sizes that ran.
     """
     printed = facts.read(experiment.source).values["tables"]["table_a_1"]
     draws = draws[draws["noise_variance"].notna()]

@@ -1,4 +1,4 @@
-"""Tables of Einarsson (2018), with published values beside ours."""
+"""Tables of Einarsson (2018), with published values next to ours."""
 
 import csv
 import math
@@ -12,15 +12,13 @@ from study.configuration.inputs import ANALYSIS, CELLS, DRAWS
 from study.configuration.kinds import table
 from study.configuration.options import Options
 
-# Tables of Einarsson (2018), with published values beside ours.
-
 
 @table(DRAWS, printed=True)
 def table_a_1(experiment, spec, draws):
     """Table A.1: variance of the noise per epsilon, mean and variance of the weights, per size.
 
-    Ours are averages over simulations. Published values stand beside them at the published sizes. The noise
-    variance of a single simulation, over d weights, has a relative error of about sqrt(5/d).
+    Our values are averages over simulations. Published values are next to them at the published sizes. The
+    noise variance of a single simulation, over d weights, has a relative error of about sqrt(5/d).
     """
     published = facts.read(experiment.source).values["tables"]["table_a_1"]
     private = draws[draws["noise_variance"].notna()]
@@ -134,7 +132,7 @@ SETTINGS = (
 def settings(experiment, spec, frame):
     """One row per method: where its lambda comes from, the grid of its search, and the sizes shown.
 
-    Beside the grid: how much of the source's grid it has, and the folds and simulations of the search.
+    It also has the share of the source's grid that is searched, and the search's folds and simulations.
     """
     named = any(search["published"] for search in experiment.searches.values())
     source = facts.read(experiment.source) if named else None

@@ -21,7 +21,7 @@ def pretraining(experiment, spec, draws):
     """Training accuracy against epsilon, with and without pre-training; published values hollow.
 
     The source prints a single draw, so bands contain 95 % of single draws. Level lines are descent without
-    privacy: from either start, on public rows alone, and to convergence.
+    privacy: from either start, only on public rows, and to convergence.
     """
     printed = by_column(experiment, spec["options"]["published"], draws)
     accuracy = 100 * (1 - draws["train_error"])
@@ -100,7 +100,7 @@ class DecisionRegions(Options):
 def decision_regions(experiment, spec, path):
     """A row per method, a column per epsilon: regions of one draw, and the training points.
 
-    options["published"]: the accuracies that the source printed, beside ours.
+    options["published"]: the accuracies that the source printed, shown with ours.
     """
     with np.load(path) as arrays:
         result = {name: arrays[name] for name in arrays.files}

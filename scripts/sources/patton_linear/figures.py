@@ -28,10 +28,10 @@ def accuracy_panels(experiment, spec, frame):
     """Mean accuracy with 95 % intervals against epsilon, one panel per group of methods.
 
     Every panel has the accuracy of the larger class, and the baseline without privacy. Printed values are
-    hollow markers beside the method that regenerates them, with their sd as bars. options["printed_of"]:
+    hollow markers next to the method that regenerates them, with their sd as bars. options["printed_of"]:
     the data set of printed values, if it differs (the same rows, prepared in another way).
-    options["panels"]: title -> methods. options["printed_by"]: method -> another method, whose printed
-    values it also has.
+    options["panels"]: title -> methods. options["printed_by"]: method -> another method with the same
+    printed values.
     """
     (dataset,) = frame["dataset"].unique()
     counts = read_json(data_path(dataset, "json"))["class_counts"].values()
@@ -45,7 +45,7 @@ def accuracy_panels(experiment, spec, frame):
     for value in printed_values.values(experiment, spec["options"]["published"], frame):
         if value.dataset == (spec["options"]["printed_of"] or dataset):
             printed.setdefault(value.method, {})[value.path] = value
-    drawn = set()  # each printed value is drawn once, beside the first method that regenerates it
+    drawn = set()  # each printed value is drawn once, next to the first method that regenerates it
     for axes, (title, methods) in zip(grid.flat, panels.items(), strict=False):
         baseline = spec["options"]["baseline"]
         _panel(axes, experiment, frame, methods, baseline, max(counts) / sum(counts))

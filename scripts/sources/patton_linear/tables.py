@@ -1,4 +1,4 @@
-"""Accuracy of every cell beside what the source printed."""
+"""Accuracy of every cell next to the printed accuracy."""
 
 import math
 

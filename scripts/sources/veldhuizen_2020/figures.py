@@ -21,7 +21,7 @@ def printed_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of rows, and printed errors as crosses.
 
     options["printed"]: method -> {number of rows: path in source.yaml}. These errors may be of methods
-    without privacy. They are not compared with ours.
+    without privacy. They are not compared with our errors.
     """
     source, dataset = facts.read(experiment.source), data_name(frame["dataset"].iloc[0])
     marks = [
@@ -131,7 +131,7 @@ def folds(experiment, spec, paths):
     ((_, path),) = paths.items()
     rows = read_json(path.removesuffix(".npz") + ".json")["rows"]
     count = experiment.folds
-    # dp.data.examples.split_folds cuts so: sizes differ by at most one, and larger parts come first
+    # as dp.data.examples.split_folds does: sizes differ by at most one, and larger parts come first
     sizes = np.full(count, rows // count) + (np.arange(count) < rows % count)
     tested = np.eye(count, dtype=bool)
     words = np.char.add(np.where(tested, "test\n", "train\n"), [f"{size:,}" for size in sizes])

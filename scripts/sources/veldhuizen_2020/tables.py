@@ -10,7 +10,7 @@ from study.configuration.inputs import ANALYSIS, CELLS
 from study.configuration.kinds import table
 from study.configuration.options import Comparison, Options
 
-# Test error of every cell beside the value that the source printed.
+# Test error of every cell, with the value that the source printed.
 
 
 COLUMNS = (
@@ -28,8 +28,8 @@ def published_errors(experiment, spec, frame):
     """One row per cell. difference: ours minus the printed value. closest: 1 at the epsilon whose error
     is nearest to it, 0 at the others; all three are empty where the source printed nothing.
 
-    If the source does not state the epsilon of its table, the printed value stands beside every epsilon,
-    and `closest` shows which one it implies.
+    If the source does not state the epsilon of its table, every epsilon has the printed value, and
+    `closest` shows which epsilon it implies.
     """
     printed = {
         (value.dataset, value.method, value.train_size): value.value
@@ -59,9 +59,9 @@ SECONDS = (
 def timing(experiment, spec, path):
     """One row per data set, procedure and mode: median, least and largest seconds per fit, and multiples.
 
-    Multiples are ratios of least seconds, because other work on the machine adds to all others. They are of
-    `plain`, this project's certified fit without privacy, and of `scikit_learn`, that library's
-    LogisticRegression.
+    Multiples are ratios of the smallest times, because other work on the machine adds to all longer ones.
+    They are relative to `plain`, this project's certified fit without privacy, and to `scikit_learn`, that
+    library's LogisticRegression.
     """
     raw = pd.read_csv(path)
     rows = []

@@ -51,7 +51,7 @@ class Audits:
     def attack(self, mechanism, label):
         """{pair, delta, options, trials, confidence, family} of one attack, at any of its epsilons.
 
-        family: the number of attacks on the mechanism; their bounds hold together with the confidence.
+        family: the number of attacks on the mechanism; with the confidence, all bounds hold simultaneously.
         """
         attack = {
             "trials": self.values["trials"],
@@ -66,8 +66,8 @@ class Audits:
 def load(config, experiments=None):
     """`Audits` of config/audit.yaml, changed by the `audit` section of `config`.
 
-    experiments: attack only the mechanisms that these run, a study's own mechanisms, and those in the
-    study's config/audit.yaml. None attacks all. Raises ConfigError.
+    experiments: attack only mechanisms of these experiments, a study's own mechanisms, and mechanisms in
+    the study's config/audit.yaml. None attacks all. Raises ConfigError.
     """
     changes, files = config.get("audit") or {}, paths.configuration("audit.yaml")
     where = " and ".join(map(str, files))
@@ -120,7 +120,7 @@ def load(config, experiments=None):
 
 
 def _without(change, left_out):
-    """Remove from a change, such as an overlay's fewer trials, what concerns attacks that are left out."""
+    """Remove settings of attacks that are left out from a change, such as an overlay's fewer trials."""
     mechanisms = change.get("mechanisms")
     if not isinstance(mechanisms, dict):
         return change  # the schema reports this
@@ -137,7 +137,7 @@ def _without(change, left_out):
 
 
 def _default(name, values):
-    """name -> attacks on the default pairs that the mechanism takes, if it has no entry."""
+    """Add attacks on the default pairs that the mechanism takes, under its name, if it has no entry."""
     delta = values["exact"]["delta"] if find(name).delta == "needed" else 0.0
     attacks = {}
     for pair, epsilons in values["default"].items():

@@ -50,8 +50,8 @@ def load(config, files=(), other="--config", only=None):
     own, if it has any. only: the experiments to read, as `sources.experiments` returns them; None for all.
     Raises ConfigError.
 
-    Messages use `files`, the merged configuration files (`workflow.configfiles`), and `other`, which names
-    the place of keys that are in none of these files.
+    Messages use `files`, the merged configuration files (`workflow.configfiles`), and `other`, the place of
+    keys that are in none of these files.
     """
     # This reads the files again, because Snakemake's merge hides a duplicate key.
     files = {file: read_yaml(file) for file in files}
@@ -122,8 +122,8 @@ def _own(available):
 def listed(config, available):
     """The names of the experiments that a run without targets reads; None if the lists need validation.
 
-    Such a run reads the experiments that it makes, and those with settings. config: Snakemake's merged
-    config. available: the file of every experiment.
+    A run without targets reads the experiments that it makes, and experiments with settings. config:
+    Snakemake's merged config. available: the file of every experiment.
     """
     names = config.get("experiments", _own(available))
     settings = config.get("settings", {})
@@ -134,7 +134,7 @@ def listed(config, available):
 
 
 def _last(layers):
-    """Where a key comes from: the layer that has most parts of its path, and of several the last.
+    """Where a key comes from: the last of the layers that have most parts of its path.
 
     layers: pairs (where, changes).
     """

@@ -42,8 +42,8 @@ class Cell(NamedTuple):
 class Experiment:
     """A resolved experiment. The keys of its configuration are read-only attributes.
 
-    folder: of its results, below the root of all results. Its name is the experiment's, except for a
-    reading.
+    folder: the folder of its results, below the root of all results. It has the experiment's name, except
+    for a reading.
     """
 
     def __init__(self, name, values, folder=None):
@@ -110,8 +110,7 @@ class Experiment:
         return sorted(cells, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
 
     def _own(self, cells):
-        """The cells that a reading runs itself: those that are needed, and differ from the main
-        experiment's."""
+        """The cells that a reading runs itself: needed cells that differ from the main experiment's."""
         changed, needed = self.reading["changed"], needs.cells(self.plain())
         single = {Cell(*cell) for cell in changed["cells"]}
         return [
@@ -134,7 +133,7 @@ class Experiment:
         return "divisions" if count == self.values.get("divisions") else "data sets"
 
     def trained_rows(self, cell):
-        """The least number of rows that a fold of a cell trains on."""
+        """The smallest number of rows that a fold of a cell trains on."""
         if self.values.get("subsets") != "whole":
             return cell.train_size
         return cell.train_size - -(-cell.train_size // self.folds)
@@ -240,13 +239,13 @@ class Experiment:
 
     @property
     def repetitions(self):
-        """The key that has the number of repetitions: "folds" or "simulations"."""
+        """The key of the number of repetitions: "folds" or "simulations"."""
         return "folds" if "folds" in self.values else "simulations"
 
     def split(self, method=None):
-        """A job's arguments that divide the rows (--folds F or --simulations S), and further ones.
+        """A job's arguments that divide the rows (--folds F or --simulations S), and further arguments.
 
-        The further ones say how labels enter the loss, and whose draws a reading uses.
+        The further arguments say how labels enter the loss, and which experiment's draws a reading uses.
         """
         key = self.repetitions
         words = [f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"]

@@ -1,4 +1,4 @@
-"""What tables, figures, analyses and checks read: the keys that an entry must have, the files, and how."""
+"""What tables, figures, analyses and checks read: an entry's required keys, and how to read its files."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +16,8 @@ class Inputs(NamedTuple):
     paths(experiment, entry): name -> path of each file; the name is "" if there is only one file.
 
     frame: the function of `study.jobs.summary` that reads the entry's cells. Without it, the kind's
-    function gets the paths; an analysis' function gets its one path. choice: whether to read the .json
-    beside each file, too, in which a job wrote what it chose.
+    function gets the paths; an analysis' function gets its one path. choice: whether to also read the
+    .json next to each file, in which a job wrote what it chose.
     """
 
     needs: str | None
@@ -79,7 +79,7 @@ CELLS = Inputs("sweep", _runs, "cells_frame")
 DRAWS = Inputs("sweep", _runs, "draws_frame")
 # A data frame: the rows of results.csv for the sweep's cells.
 RESULTS = Inputs("sweep", _results, "results_frame")
-# Data set -> its prepared .npz. The .json stands beside it.
+# Data set -> its prepared .npz. The .json is in the same folder.
 DATA = Inputs("datasets", _data)
 # Data set -> the .csv of its tuning.
 TUNING = Inputs("datasets", _tuning, choice=True)

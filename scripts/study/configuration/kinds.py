@@ -39,7 +39,7 @@ class Kind(NamedTuple):
 
     suffix: the file extension of an analysis. exclusive: the job runs alone on a small machine, because it
     measures time. describes_data: it also reads the .json of its data sets, for names or sizes. printed:
-    it reads the source's facts, whatever its options are. module, function: where the function is.
+    it reads the source's facts with any options. module, function: where the function is.
     """
 
     inputs: Inputs = CELLS
@@ -118,7 +118,7 @@ def _roots(folder, in_study):
 
 @cache
 def _index(folders):
-    """(decorator, function) -> file of every kind. This does not parse the files."""
+    """The file of every kind, by (decorator, function). This does not parse the files."""
     files = {}
     for root in folders:
         for file in sorted(file for name in FOLDERS for file in root.glob(f"{name}/*.py")):
@@ -137,7 +137,7 @@ def _index(folders):
 
 @cache
 def _declared(file):
-    """(section, name) -> `Kind` of everything that a file declares."""
+    """The `Kind`s that a file declares, by (section, name)."""
     root = next(root for root in roots() if file.is_relative_to(root))
     module = ".".join(file.relative_to(root).with_suffix("").parts)
     words, declared = _words(file), {}
@@ -178,7 +178,7 @@ def _tree(file):
 
 
 class _Kinds(Mapping):
-    """Name -> `Kind` of one section, which is read on first use."""
+    """The `Kind`s of one section, by name. They are read on first use."""
 
     def __init__(self, section):
         self.section = section

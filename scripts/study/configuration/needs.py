@@ -7,7 +7,7 @@ from study.configuration.printed_values import expand
 
 
 def comparisons(experiment):
-    """The names of the experiment's comparisons that are with cells, not with analyses or tables."""
+    """The names of the experiment's comparisons with cells, not with analyses or tables."""
     return [
         name
         for name, spec in experiment.published.items()
@@ -42,7 +42,7 @@ def decided(experiment, readings):
 
 
 def made(experiment, published, claims):
-    """{tables, analyses}: the names of those that decide these comparisons and claims."""
+    """{tables, analyses}: the names of tables and analyses that decide these comparisons and claims."""
     specs = [experiment.published[name] for name in published]
     for name in claims:
         specs += experiment.claims[name].get("checks", ())
@@ -80,7 +80,7 @@ def items(experiment, name):
 
 
 def of_checks(experiment, checks):
-    """The cells that decide these checks, as far as checks read results."""
+    """The cells that decide these checks, if the checks read results."""
     cells = set()
     for check in checks:
         if kinds.CHECKS[check["kind"]].inputs is inputs.RESULTS:

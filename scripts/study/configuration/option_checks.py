@@ -10,7 +10,7 @@ from study.configuration.validation import kind_of, nearest, wrong_type
 def check(options, given, known, fail):
     """Refuse unknown options, values of a wrong type, and unknown names.
 
-    known: type -> (valid names, what they are). fail: called with an option's place, such as
+    known: type -> (valid names, what they name). fail: called with an option's place, such as
     ".panels.first", and a text; it returns the error to be raised.
     """
     valid = fields(options)

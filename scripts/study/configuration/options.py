@@ -38,7 +38,7 @@ class Options:
 
 
 class Place(Options):
-    """Options that `Results.cells` takes, for a check that chooses the other ones itself."""
+    """Options of `Results.cells`, for a check that chooses the remaining options itself."""
 
     sweep: Sweeps | None = None
     datasets: DataSets | None = None
@@ -62,7 +62,7 @@ class Field(NamedTuple):
 
 @cache
 def fields(options):
-    """Name -> `Field` of each option in a class. Those of base classes come first."""
+    """The `Field` of each option in a class, by name. Options of base classes come first."""
     types = get_type_hints(options)
     return {
         name.removesuffix("_"): Field(each, getattr(options, name, REQUIRED))
@@ -71,12 +71,12 @@ def fields(options):
 
 
 def defaults(options):
-    """Name -> default of the options that may be left out."""
+    """The defaults of options that may be left out, by name."""
     return {k: each.default for k, each in fields(options).items() if each.default is not REQUIRED}
 
 
 def named(options, given, *what):
-    """The distinct names in `given`, at any depth, that stand in fields of these types."""
+    """The distinct names in `given`, at any depth, in fields of these types."""
     names = {}
     for option, each in fields(options).items():
         names |= dict.fromkeys(_names(given.get(option), each.type, what))

@@ -32,7 +32,7 @@ class Printed(NamedTuple):
     """One value as printed.
 
     sd: its printed standard deviation, or None. path: its place in the source. dataset, method, train_size,
-    epsilon: of the cell that it is compared with, or None.
+    epsilon: those of the cell that the value is compared with, or None.
     """
 
     value: float
@@ -48,7 +48,7 @@ class Printed(NamedTuple):
 def expand(spec):
     """The values of one comparison, as dictionaries with path, dataset, method, train_size and epsilon.
 
-    If sizes or epsilons are a list, there is a value for each, and its path contains the number.
+    If sizes or epsilons are a list, each number has a value, and the value's path contains the number.
     """
     for row in spec["rows"]:
         at = {key: row.get(key, spec.get(key)) for key in ("train_size", "epsilon")}

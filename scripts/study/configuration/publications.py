@@ -20,8 +20,8 @@ def check(experiments, sources, datasets):
     """Raise ConfigError unless every name in `published`, `claims` and `defects` exists.
 
     These are names of printed values, data sets, methods, analyses, kinds of checks, and options. An
-    overlay may add or remove a method or a sweep, and what a run lacks is reported as not run or not
-    tested. So this accepts all data sets, and all names in the experiment's file and in the overlays in
+    overlay may add or remove a method or a sweep, and entries that a run lacks are reported as not run or
+    not tested. So this accepts all data sets, and all names in the experiment's file and in the overlays in
     config/. A check that names a family of methods becomes one check per member.
     """
     files = source_files.experiments(experiments)
@@ -64,7 +64,7 @@ def check(experiments, sources, datasets):
 
 
 def _names(experiments, files):
-    """Experiment -> section -> valid names: its own, those in its file, and those in overlays in
+    """The valid names by experiment and section: its own, and names in its file and in overlays in
     config/."""
     # Most files change no experiment, and parsing the long ones takes time.
     overlays = paths.configuration("*.yaml")

@@ -1,4 +1,4 @@
-"""Readings are experiments beside the main one, one for every way to read what a source leaves open.
+"""Readings are further experiments: one for every way to read what a source leaves open.
 
 An experiment's section `readings` names choices that its source does not state. Every value except the main
 one is an overlay, merged as `settings` are. The resulting experiment runs only cells that differ from the
@@ -19,7 +19,7 @@ INSTEAD = ("datasets", "sweeps", "published", "claims")
 
 
 def derived(base, value, where, datasets):
-    """Name -> `Experiment` for every reading of an experiment, in the configuration's order.
+    """The `Experiment` of every reading of an experiment, by name, in the configuration's order.
 
     base: the resolved experiment. value: its configuration with overlays merged, before it was resolved.
     where: as for `study.configuration.resolve.experiment`. Raises ConfigError.

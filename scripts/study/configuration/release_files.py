@@ -5,12 +5,12 @@ from study.configuration.validation import ConfigError, nearest, problem, read_y
 
 
 def files():
-    """Release -> its file. A study's file replaces a shipped one."""
+    """Files by release. A study's file replaces a shipped file."""
     return {path.stem: path for path in paths.configuration("releases/*.yaml")}
 
 
 def read(name):
-    """(file, its values, defaults included). Raises ConfigError."""
+    """A release's file, and its values, including defaults. Raises ConfigError."""
     known = files()
     if name not in known:
         text = f"no release {name!r}{nearest(name, known)}"
@@ -19,7 +19,7 @@ def read(name):
 
 
 def entry(name, where):
-    """(file, a data set's entry). The entry has `steps` only if the file states them.
+    """The file of a data set's entry, and the entry, which has `steps` only if the file states them.
 
     where: the file that names the data set.
     """

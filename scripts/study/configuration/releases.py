@@ -1,6 +1,6 @@
 """Reads and checks a request for a release, config/releases/<name>.yaml, before any row is read.
 
-Of the data file, only the header line is read. The columns are those of the data set in datasets.yaml, in
+Only the header line of the data file is read. The columns are those of the data set in datasets.yaml, in
 the header's order.
 """
 
@@ -112,7 +112,7 @@ def _local(file):
 
 
 def _header(path, separator):
-    """The names of a file's columns, from its first line, which alone is read."""
+    """The names of a file's columns. Only its first line is read."""
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as handle:
             line = handle.readline(1 << 20)
@@ -124,7 +124,7 @@ def _header(path, separator):
 def _schema(entry, names, separator, values):
     """The `rows.Schema` of an entry.
 
-    names: of the file's columns, in order; None for unused ones.
+    names: the names of the file's columns, in order; None for unused columns.
     """
     _check_entry(entry)
     if entry["source"].get("rows", values["rows"]) != values["rows"]:
@@ -227,13 +227,13 @@ def _radius(entry, count):
 
 
 def _group(entry):
-    """What the data set's `unit` says, in words, if a row is less than what one would protect."""
+    """What the data set's `unit` says, in words, if a row is less than the unit to be protected."""
     unit = entry.get("unit")
     return f" ({unit['row']}; {unit['group']} has at most {unit['rows']} rows)" if unit else ""
 
 
 def _check_benchmarks(values, path):
-    """Refuse settings that results on the same rows may have chosen. No budget would pay for that."""
+    """Refuse settings that results on the same rows may have chosen. No budget would pay for the choice."""
     if values["premise"] != CHOSEN_WITHOUT:
         return
     known = {}

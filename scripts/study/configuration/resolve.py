@@ -91,7 +91,7 @@ def _published_lambdas(scope):
 
 
 def _method(scope, label, method):
-    """Resolve a method's mechanism, whether that is private, its shared fit, and its lambda."""
+    """Resolve a method's mechanism, whether the mechanism is private, its shared fit, and its lambda."""
     value, key = scope.value, f"methods.{label}"
     method.setdefault("mechanism", label)
     scope.known(key, [method["mechanism"]], MECHANISMS, "mechanism")
@@ -180,7 +180,7 @@ def _values(scope, key, grid, mechanism):
 
 
 def _published_grids(scope):
-    """Check each search's grid in the source, and fill in the grids that searches take from it."""
+    """Check each search's grid in the source, and fill in grids that searches take from the source."""
     searches, name = scope.value["searches"], scope.value.get("source")
     stated = {label for label, search in searches.items() if search["published"]}
     if stated and name not in facts.files():

@@ -23,8 +23,8 @@ def smaller(ours, file):
     """What is smaller in an experiment than in its file, in words; [] if nothing is.
 
     ours, file: the resolved `study.configuration.experiment.Experiment`, with and without overlays. Other
-    data sets and methods do not count as smaller. Nor do more simulations with fewer draws each, because
-    intervals are over simulations.
+    data sets and methods do not count as smaller, nor do more simulations with fewer draws per simulation,
+    because intervals are over simulations.
     """
     (count, what), (of, _) = map(_repeated, (ours, file))
     reductions = _less(what, count, of)

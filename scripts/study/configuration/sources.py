@@ -20,9 +20,9 @@ OTHERS = ("source", "printed")  # files in a source's folder that are not experi
 
 
 def experiment_files():
-    """Name -> file of every experiment. Names of templates begin with a dot or _, and are left out.
+    """The file of every experiment, by name. Templates, whose names begin with a dot or _, are left out.
 
-    A study's file replaces a shipped one of the same name. Any other two files of one name raise
+    A study's file replaces a shipped file of the same name. Any other two files of one name raise
     ConfigError.
     """
     files = {}
@@ -44,7 +44,7 @@ def _root(path):
 
 
 def load(experiments=None):
-    """Key -> `study.facts.Source` of the sources that experiments name.
+    """The `study.facts.Source` of each source that experiments name, by key.
 
     experiments: a result of `experiments`; None for all sources. Raises ConfigError.
     """
@@ -76,7 +76,7 @@ def load(experiments=None):
 
 
 def experiments(names=None):
-    """Name -> (configuration, sizes, where) of these experiments, with what their sources' files add.
+    """(configuration, sizes, where) of these experiments, by name, including entries of sources' files.
 
     names: None for all. sizes: name -> changes of the configuration, merged as `settings` are. where: a
     function from a key's parts to the name of its file. Raises ConfigError.
@@ -108,7 +108,7 @@ def experiments(names=None):
 
 
 def concerned(names):
-    """`experiments` of these names, and of others whose results decide their claims and defects."""
+    """`experiments` of these names, and of experiments whose results decide their claims and defects."""
     read, waiting = {}, {*names}
     available = experiment_files()
     while waiting:
@@ -131,7 +131,7 @@ def _words(value):
 
 
 def _with(value, sections):
-    """An experiment's configuration, with what its source's file adds."""
+    """An experiment's configuration, including the entries that its source's file adds."""
     value = dict(value)
     for section, entries in sections.items():
         own = value.get(section, type(entries)())

@@ -19,7 +19,7 @@ import yaml
 from study import canonical, paths
 
 SCHEMAS = paths.HOME / "workflow/schemas"
-LISTED = 700  # the most characters of valid names in a message
+LISTED = 700  # valid names in a message have at most this many characters
 LARGEST = 10**300  # larger integers do not become floats
 NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
 
@@ -76,7 +76,7 @@ def origin(path, files, config, other="--config"):
     """The file that a key of Snakemake's merged configuration comes from; `other` if it is in no file.
 
     path: the key's parts; the last part may be in no file. files: name -> content of
-    `workflow.configfiles`. Overlays come first, of which a later one wins, and then the default.
+    `workflow.configfiles`. Overlays win over the default, and later overlays over earlier ones.
     """
     names = list(files)
     merged = follow(config, path)[0]
@@ -93,7 +93,7 @@ def origin(path, files, config, other="--config"):
 
 
 def follow(value, path):
-    """(value, depth) of the deepest part of `path` that exists."""
+    """The deepest part of `path` that exists, as (value, depth)."""
     for depth, part in enumerate(path):
         try:
             value = value[part]
@@ -166,7 +166,7 @@ def problem(source, key, text):
 
 
 def _check_plain(value, path, where):
-    """Refuse values that YAML makes of unquoted text, such as true for yes, and numbers that are not
+    """Refuse values that YAML makes from unquoted text, such as true from yes, and numbers that are not
     finite.
 
     An option may be infinite, for instance an epsilon without privacy, or a check's threshold.

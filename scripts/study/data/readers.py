@@ -15,7 +15,7 @@ from study.data.readers_sparse import read_documents
 from study.data.readers_table import read_blocks
 from study.data.readers_text import brief, listed
 
-# The classes of data sets in scikit-learn that have more than two.
+# The classes of scikit-learn's data sets with more than two classes.
 BUNDLED_CLASSES = {
     "digits": tuple("0123456789"),
     "iris": ("setosa", "versicolor", "virginica"),
@@ -85,8 +85,8 @@ def label_column(entry):
 
 
 def target(values, spec):
-    """(y, target) of a `Table`. Numbers, or their logarithms, are clipped to public bounds and mapped to
-    [-1, 1].
+    """`y` and `target` of a `Table`. Numbers, or their logarithms, are clipped to public bounds and mapped
+    to [-1, 1].
 
     This costs no privacy, because every number is transformed by itself.
     """
@@ -218,13 +218,13 @@ def read_csv(
     """X, labels and feature names of a table, or of several tables (a sequence of paths).
 
     label: the label's column. numbers: whether it holds numbers. columns: the numeric features, by default
-    all columns without another role. categories: column name -> its public list of categories, each of
-    which becomes a feature "name=category" of zeros and ones. missing: column name, or "*" for all others
-    -> the value that replaces missing cells, or "drop" to leave the row out. counts: a Counter of missing
-    cells by column, and of "rows dropped". format: see `study.data.readers_table`.
+    all columns without another role. categories: column name -> its public list of categories; each
+    category becomes a feature "name=category" of zeros and ones. missing: column name, or "*" for all
+    others -> the value that replaces missing cells, or "drop" to leave the row out. counts: a Counter of
+    missing cells by column, and of "rows dropped". format: see `study.data.readers_table`.
 
     Raises ValueError for a missing column, a repeated name, a short or long row, an empty cell, an unknown
-    category, or a cell that is no finite number. The message has file, column and row; the first line is
+    category, or a cell that is not a finite number. The message has file, column and row; the first line is
     row 1.
     """
     paths = [path] if isinstance(path, str | Path) else path
@@ -409,7 +409,7 @@ def _label(text):
 def read_sklearn(name, features=None):
     """X, class names (or a target's numbers) and feature names of a data set in scikit-learn.
 
-    features: the ones to keep, in this order; None for all.
+    features: the features to keep, in this order; None for all.
     """
     from sklearn import datasets  # takes 1.8 s, so only these data sets import it
 

@@ -57,7 +57,7 @@ def read_idx(path, dimensions):
 def read_images(paths):
     """Pixels and labels of the files {images, labels} and, if given, {test_images, test_labels}.
 
-    Returns X (n, rows * columns) and y (n,) of unsigned bytes, with the test part last; the names of the
+    Returns X (n, rows * columns) and y (n,) as unsigned bytes, with the test part last; the names of the
     pixels; and the number of training rows (None without a test part).
     """
     images, labels = [], []

@@ -13,10 +13,10 @@ SPLITMIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def read_documents(source):
-    """(X (n, columns), labels (n,), names of the columns). There is one row per line of `vectors`, in that
+    """X (n, columns), labels (n,) and names of the columns, with one row per line of `vectors`, in that
     order.
 
-    Lines of `vectors` are "<document> <term>:<weight> ..", those of `topics` "<topic> <document> 1". A
+    Lines of `vectors` are "<document> <term>:<weight> ..", lines of `topics` "<topic> <document> 1". A
     label is the topic, or "not <topic>". Raises ValueError with file and line for anything else.
     """
     topic, columns = source["topic"], source["columns"]
@@ -63,7 +63,7 @@ def _documents(path, topic):
 
 
 def _lines(path, least=1):
-    """(place for messages, words) of each line."""
+    """Each line's place, for messages, and its words."""
     with open_text(path) as text:
         for number, line in enumerate(text, 1):
             words = line.split()

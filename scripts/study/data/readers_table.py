@@ -100,7 +100,7 @@ def _whole_lines(handle):
 
 
 def _parts(lines, delimiter):
-    """(bytes, ends of rows, ends of other cells, which rows are not empty) of whole rows.
+    """For whole rows: bytes, ends of rows, ends of other cells, and which rows are not empty.
 
     Empty rows are left out, because pandas would skip lines of blanks too. Returns None where pandas and
     the csv module may differ: if quotes do not enclose whole cells, or a cell continues in the next block.
@@ -128,7 +128,7 @@ def _parts(lines, delimiter):
 
 
 def _check_widths(path, numbers, ends, delimiters, width):
-    """Refuse short and long rows. pandas would fill up the former and cut the latter."""
+    """Refuse short and long rows. pandas would fill up short rows and truncate long ones."""
     widths = 1 + np.diff(np.searchsorted(delimiters, ends), prepend=0)
     if (widths != width).any():
         bad = int(np.argmax(widths != width))
@@ -163,7 +163,7 @@ def _parsed(content, delimiter, width, where, text):
 
     numeric = [name for name in where if name not in text]
     columns = fits(numeric)
-    if columns is None:  # a column with a cell that is no number is read as text
+    if columns is None:  # a column with a cell that is not a number is read as text
         columns = parse([name for name in numeric if fits([name], [name])])
     return {name: _values(column, name not in text) for name, column in columns.items()}
 

@@ -18,7 +18,7 @@ AGAIN = "delete it and download it again"
 def open_text(path, member=None):
     """Open a file's UTF-8 text for `csv.reader`. member: the file's name inside an archive.
 
-    Raises ValueError if the file is a web page, is damaged or cut off, or is an archive without the member.
+    Raises ValueError if the file is a web page, damaged, truncated, or an archive without the member.
     """
     path = Path(path)
     try:

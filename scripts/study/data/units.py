@@ -11,8 +11,8 @@ STEPS = ("scale_to_bounds", "constant_feature", "clip")
 class Units(NamedTuple):
     """How coefficients of prepared columns become those of the table's own columns.
 
-    names: of the coefficients. matrix: T (k, k); the coefficients are T times those of the prepared columns
-    `kept`. kept: numbers of the prepared columns, without the categories' reference levels.
+    names: the coefficients' names. matrix: T (k, k); the coefficients are T times those of the prepared
+    columns `kept`. kept: numbers of the prepared columns, without the categories' reference levels.
     """
 
     names: list
@@ -59,7 +59,7 @@ def references(categories: dict, chosen: dict) -> set:
 
 
 def of_entry(entry: dict) -> str | None:
-    """What `lost` says of a data set's entry in the configuration, before any row is read."""
+    """The result of `lost` for a data set's entry in the configuration, before any row is read."""
     bounds = entry.get("bounds", {})
     steps = [(name, options or {}) for step in entry["steps"] for name, options in step.items()]
     if bounds:
@@ -75,7 +75,7 @@ def of_entry(entry: dict) -> str | None:
 def lost(steps: list, radius: float | None, numbers: int, categories: int) -> str | None:
     """Why coefficients have no units after these steps, with a remedy; None if they have units.
 
-    numbers, categories: how many columns there are of each. The longest row has one level of each category,
+    numbers, categories: the number of columns of each type. The longest row has one level of each category,
     every number at a bound, and the constant.
     """
     longest = math.sqrt(numbers + categories + 1)

@@ -1,4 +1,4 @@
-"""Writes and reads what a job took, which is the last line of its log.
+"""Writes and reads the time and memory that a job took: the last line of its log.
 
 Snakemake's `benchmark:` needs a thread and a file for each job, which on many cores takes a quarter of the
 time of short jobs. It also misses jobs that end before the first sample.
@@ -21,8 +21,8 @@ MAXRSS_MB = 1024**2 if sys.platform == "darwin" else 1024  # bytes there, kiloby
 class Cost(NamedTuple):
     """What a job took.
 
-    script: its name without .py. cpu, wall: seconds. peak_mb: memory, which includes what a fork shares
-    (see `study.jobs.fork`).
+    script: its name without .py. cpu: processor seconds. wall: wall-clock seconds. peak_mb: memory,
+    including memory that a fork shares (see `study.jobs.fork`).
     """
 
     script: str

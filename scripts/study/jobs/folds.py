@@ -17,7 +17,7 @@ from study.data.prepared import Prepared
 def training_folds(arguments, *, first=None, in_blocks=False):
     """(X, y) of `train_size` training rows, and (X, y) of the test rows, for every fold or simulation.
 
-    Those of several data sets or divisions follow each other. first: the number of folds or simulations;
+    Folds of several data sets or divisions follow each other. first: the number of folds or simulations;
     None for all. in_blocks: as for `Prepared.floats`.
     """
     data = Prepared(arguments.data)
@@ -25,8 +25,8 @@ def training_folds(arguments, *, first=None, in_blocks=False):
     whole_folds, zero = (vars(arguments).get(key) for key in ("whole", "zero"))
     has_test = _has_test(arguments, data)
     official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
-    # Deferred steps treat every row by itself. If the splits need more rows than there are, it is faster to
-    # do the steps once for all rows, unless rows are read in blocks.
+    # Deferred steps treat every row by itself. If the splits need more rows than the data have, doing the
+    # steps once for all rows is faster, unless rows are read in blocks.
     count = min(first or math.inf, per_data_set(arguments))
     again = size * count > len(data.y) and not (in_blocks and data.large())
 
@@ -48,7 +48,7 @@ def training_folds(arguments, *, first=None, in_blocks=False):
                 f"not the {size} asked for in train_sizes"
             )
         X, y = rows(train if whole_folds else train[:size], part)
-        if zero:  # then such a row's loss is log 2 for any weights
+        if zero:  # the loss of a row of zeros is log 2 for any weights
             X = np.where((y == zero)[:, None], 0.0, np.asarray(X))
         yield (X, y), official or rows(test, part)
 
@@ -104,7 +104,7 @@ def _folds(arguments, data, *again):
 
 def _simulations(arguments, data, *again):
     for simulation in range(arguments.simulations):
-        # Each has its own generator, so that simulation k does not depend on their number.
+        # Each simulation has its own generator, so that simulation k does not depend on their number.
         axes = (arguments.experiment, arguments.dataset, simulation, "simulation", *again)
         rng = generator(arguments.seed, *axes)
         yield reshuffle(len(data.y), rng, has_test="X_test" in data)
@@ -137,7 +137,7 @@ def measure(meta, by="error"):
 
 
 def public_rows(path, parts=("public",)):
-    """(X, y) of the first of `parts` that a prepared data set has; None if it has none of them."""
+    """(X, y) of the first of `parts` that a prepared data set has; None without any of them."""
     data = Prepared(path)
     there = [part for part in parts if f"X_{part}" in data]
     return data.floats(part=there[0]) if there else None

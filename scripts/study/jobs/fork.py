@@ -74,7 +74,7 @@ def serve(listener):
 
 
 def receive(connection):
-    """(standard streams, folder, environment, [script, arguments ...]) of a request."""
+    """Read a request: standard streams, folder, environment, [script, arguments ...]."""
     head, streams, *_ = socket.recv_fds(connection, 12, 3)
     size, words = struct.unpack("=QI", head)
     body = bytearray()
@@ -98,7 +98,7 @@ def load(name):
     for mechanism in MECHANISMS:
         with suppress(BaseException):
             MECHANISMS[mechanism]
-    gc.freeze()  # the garbage collector leaves these pages alone, so forks go on sharing them
+    gc.freeze()  # the garbage collector then ignores these pages, so forks keep sharing them
 
 
 def become(connection, streams, folder, environment, script, words):

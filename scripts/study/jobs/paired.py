@@ -20,11 +20,11 @@ def fold_means(draws, metric):
 
 
 def differences(means, other):
-    """One row per cell: its mean minus that of the method `other` on the same rows, and a 95 % interval.
+    """One row per cell: its mean minus the mean of `other` on the same rows, and a 95 % interval.
 
-    means: `fold_means`. other: a label. Without privacy, it is the same at every epsilon. Columns: AT,
-    method, mean, low, high, folds. Intervals are Student's t over folds, and NaN if there is one fold.
-    Folds that one of the two methods lacks are left out.
+    means: `fold_means`. other: a method's label. Without privacy, it is the same at every epsilon. Columns:
+    AT, method, mean, low, high, folds. Intervals are Student's t over folds, and NaN if there is one fold.
+    Folds that either method lacks are left out.
     """
     theirs = means[means["method"] == other].drop(columns="method")
     keys = [*AT, "fold"]

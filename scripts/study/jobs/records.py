@@ -21,7 +21,7 @@ HIDDEN = b'<p class="notice" id="stale" role="status" hidden>'
 
 
 def words(files, values):
-    """The arguments that name a configuration. files: its overlays. values: those of --config."""
+    """The arguments that name a configuration. files: its overlays. values: the values of --config."""
     files = [_called(Path(file)) for file in files]
     given = [f"{key}={v if isinstance(v, str) else json.dumps(v)}" for key, v in values.items()]
     given = [shlex.quote(word) for word in given]
@@ -41,7 +41,7 @@ def _called(file):
 
 
 def of_experiment(experiment, seed):
-    """Run file -> digest of all settings that decide its content, for every cell. Code and data do not
+    """The digest of all settings that decide each cell's content, by run file. Code and data do not
     count."""
     digests = {}
     for name, method in experiment.methods.items():
@@ -54,7 +54,7 @@ def of_experiment(experiment, seed):
 
 
 def of_audit(audits, seed):
-    """File -> digest of the settings that decide its content, for every attack."""
+    """The digest of the settings that decide each attack's content, by file."""
     return {
         attack.path: _digest(seed, audits.attack(attack.mechanism, attack.label))
         for attack in audits.attacks()
@@ -118,8 +118,8 @@ def page(path):
 
 
 def shows_less(new, old):
-    """Whether a page has another configuration than an older one, or lacks experiments or cells that it
-    shows."""
+    """Whether a page has another configuration than an older page, or lacks experiments or cells of the
+    older one."""
     counts = new["experiments"]
     return new["configuration"] != old["configuration"] or any(
         count > counts.get(name, 0) for name, count in old["experiments"].items()

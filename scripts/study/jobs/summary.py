@@ -10,7 +10,7 @@ from study import paths
 
 
 def read_cell(path):
-    """The draws in a run file: a frame of the columns that `scripts/run.py` writes.
+    """The draws in a run file, as a frame with the columns that `scripts/run.py` writes.
 
     Raises ValueError if there are no draws.
     """
@@ -34,9 +34,9 @@ def interval_over(experiment, data_sets):
 
 
 def summarise(draws):
-    """Mean and 95 % interval of each metric of `dp.metrics.ALL` for one cell; NaN if its data have none.
+    """Mean and 95 % interval of each metric of `dp.metrics.ALL` for one cell; NaN for missing metrics.
 
-    The training error is included if the mechanism reports it. The error also has its spread.
+    The training error is included if the mechanism reports it. For the error, the spread is included, too.
 
     Replicates are the data sets if there are several, and otherwise the folds. Draws of the noise on one
     fold share its rows, so they are not independent data. Nor are folds of a data set that was itself
@@ -114,8 +114,8 @@ def cells_frame(experiment, cells):
 
 
 def results_frame(experiment, cells):
-    """The cells' rows of results.csv. Columns of varied options are text, and NaN if a method lacks
-    them."""
+    """The cells' rows of results.csv. Columns of varied options are text; NaN if a method lacks the
+    option."""
     text = {name: str for name in experiment.varied() if name != "lambda"}
     path = paths.CELLS(experiment=experiment.folder)
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=text)

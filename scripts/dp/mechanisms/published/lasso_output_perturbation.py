@@ -35,7 +35,7 @@ class LassoOutputPerturbation(Perturbed):
     guarantee holds for every data set, whether the point is certified or not.
 
     penalty_scale: the meaning of lam in the fit, which the source does not state: see
-    `dp.solvers.lasso_scales`. The noise is always calibrated as if lam multiplied the penalty beside the
+    `dp.solvers.lasso_scales`. The noise is always calibrated as if lam multiplied the penalty added to the
     mean loss.
     """
 

@@ -13,16 +13,16 @@ from dp.privacy.profiles import Gaussian
 class MeanClippedDescent(Descent):
     """T steps on the mean gradient, clipped to norm C as a whole, with Gaussian noise on each.
 
-    This is algorithm 2 of Hoseinpour et al. (2023). They bound the move of the clipped mean by 2C, but
-    divide that by n as if single gradients were clipped. One replaced record moves the clipped mean as
+    This is algorithm 2 of Hoseinpour et al. (2023). They bound the change of the clipped mean by 2C, but
+    divide that by n as if single gradients were clipped. One replaced record changes the clipped mean as
     `rows` says.
 
     rows:
       "unbounded"  it may outweigh all others and turn the mean around: 2C for any n
       "bounded"    gradients have norm at most kappa R, where kappa is 1 for logistic and sqrt(2) for
-                   softmax loss. So the mean moves by at most 2 kappa R/n. The clipped mean moves by no
-                   more, because clipping is the projection onto a ball, which increases no distance. So
-                   the bound is the smaller of 2 kappa R/n and 2C, or 2C if gradients have no bound.
+                   softmax loss. So the mean changes by at most 2 kappa R/n. The clipped mean changes by no
+                   more, because clipping is the projection onto a ball, which increases no distance. So the
+                   bound is the smaller of 2 kappa R/n and 2C, or 2C if gradients have no bound.
     noise:
       "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta))
       "analytic"   sigma = sqrt(T)/mu times that distance, with the mu that is (epsilon, delta)-DP exactly
@@ -39,7 +39,7 @@ class MeanClippedDescent(Descent):
     )
 
     def moved(self, n: int, p: Parameters) -> float:
-        """The largest distance by which one replaced record moves the clipped mean gradient."""
+        """The largest change of the clipped mean gradient by one replaced record."""
         return min(2 * p.clip, 2 * self._each(p) / n)
 
     def _each(self, p):

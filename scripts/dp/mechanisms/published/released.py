@@ -1,7 +1,7 @@
 """Released programs, reimplemented from descriptions. Claims are the programs'.
 
 config/experiments/released_code.yaml names repositories and commits. `boosted_adassp_released.py` and
-`tukey_em_released.py` have two more. The papers' theorems are not affected.
+`tukey_em_released.py` contain two more programs. The papers' theorems are not affected.
 """
 
 import math
@@ -181,7 +181,7 @@ class LeastSquaresReleased(Mechanism):
 
     Its sensitivity is 3 R D over the smallest eigenvalue of the rows' own X'X, where D = 2 is the width of
     the targets' bounds. Its manual calls the factor 3 a heuristic. (The variant for a public design is not
-    here.) A singular X'X is refused. There is no ridge, so lambda is ignored.
+    included.) A singular X'X is refused. There is no ridge, so lambda is ignored.
     """
 
     delta = "needed"
@@ -213,7 +213,7 @@ class PoissonSGDReleased(Mechanism):
 
     The number of batches is n/batch, rounded up. A record is in each with probability 1 over that number.
     A noisy sum of clipped gradients is divided by n times that probability, rounded down. dp_accounting
-    finds the noise here, its own accountant in the program.
+    finds the noise here; the program uses its own accountant.
 
     The program's accounting is for add-remove, under which n is private. records:
       "public"   n is the number of rows, taken as public: the same with or without a record. Under this
@@ -236,7 +236,7 @@ class PoissonSGDReleased(Mechanism):
     check = Mechanism.parameters
 
     def _noise(self, n, p):
-        """(steps, sampling, divisor, standard deviation of the noise on a sum over C, profile)."""
+        """Steps, sampling, divisor, standard deviation of the noise on a sum over C, profile."""
         batches = math.ceil(n / p.batch)
         steps, sampling, divisor = p.epochs * batches, 1 / batches, n // batches
         if batches == 1:
@@ -275,7 +275,7 @@ class PoissonSGDReleased(Mechanism):
         return Release(w, np.full(draws, "ok"), {"scale": p.clip * sigma / divisor})
 
 
-REGULARISATION = 1e-8  # the ridge of `NewtonReleased`, beside the mean loss
+REGULARISATION = 1e-8  # the ridge of `NewtonReleased`, for the mean loss
 
 
 def zero_concentrated(epsilon: float, delta: float) -> float:

@@ -28,8 +28,8 @@ class _AsRun:
 class DPSGDAsRun(_AsRun, DPSGD):
     """E18's program: the noise is a uniform direction with a radius of its own for each coordinate.
 
-    The sum of gradients still moves by at most 2 clip. But the noise (v_1 l_1, .., v_D l_D), with v uniform
-    on the sphere and each l_j ~ Gamma(D, 2 clip/epsilon), does not have the density
+    The sum of gradients still changes by at most 2 clip. But the noise (v_1 l_1, .., v_D l_D), with v
+    uniform on the sphere and each l_j ~ Gamma(D, 2 clip/epsilon), does not have the density
     exp(-epsilon ||z||/(2 clip)) that the proof needs. Far out along one coordinate, its density falls like
     exp(-epsilon/(2 clip) (sum_j |z_j|^(2/3))^(3/2)), which comes from the v with the least
     sum_j |z_j|/|v_j|. The quotient of densities at (t, 0) and (t, c) grows without bound: its logarithm

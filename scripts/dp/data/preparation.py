@@ -322,7 +322,7 @@ def _parts(table):
 
 
 def _per_column(name, given, columns):
-    """The values by column name, with "*" replaced by the names that it stands for."""
+    """Column name -> values, with "*" replaced by the names that it stands for."""
     missing = [column for column in columns if column not in given and "*" not in given]
     unknown = [column for column in given if column not in columns and column != "*"]
     if missing or unknown:
@@ -364,8 +364,8 @@ def prepare(
     rows of integers remain integers, and the last row-wise steps become `Table.later`, for when floats are
     needed. overwrite: table.X may be overwritten, which saves a copy.
 
-    Returns the table and, per step, a dictionary of its name, its effect, whether it looks at private rows,
-    its premise and options. Raises if the rows end up without a bound.
+    Returns the table and, per step, a dictionary of its name, effect, look at private rows, premise and
+    options. Raises if the rows end up without a bound.
     """
     record = [
         {

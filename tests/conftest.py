@@ -8,7 +8,7 @@ import pytest
 
 from project import COLLECTED, ENVIRONMENT, TINY, Project
 
-# Processes share the processors, so each has one thread. This comes before any import of numpy.
+# Processes share the processors, so each has one thread. This must precede any import of numpy.
 for name, value in ENVIRONMENT.items():
     os.environ.setdefault(name, value)
 
@@ -24,19 +24,19 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Files that take minutes come first, so that no process is left with one of them at the end."""
+    """Files that take minutes come first, so that no process has to run one at the end."""
     items.sort(key=lambda item: "workflow" not in item.path.parts)
     config.stash[COLLECTED] = [item.nodeid for item in items]
 
 
 def pytest_make_parametrize_id(val, argname):
-    """A test's id has the argument's name in place of bytes: compressed bytes depend on the time."""
+    """A test's id has the argument's name instead of bytes: compressed bytes depend on the time."""
     return argname if isinstance(val, bytes) else None
 
 
 @pytest.fixture(scope="session")
 def fresh(tmp_path_factory):
-    """A function that makes another copy of the project, in which nothing has run."""
+    """A function that makes a new copy of the project, in which nothing has run."""
     return lambda name="project": Project.copy(tmp_path_factory.mktemp(name))
 
 

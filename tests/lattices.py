@@ -11,7 +11,7 @@ from dp.replay import CHOICE, CLOSE, EXCEEDS, HOLDS, Replay
 
 def from_floats(X: np.ndarray, y: np.ndarray, bound: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """(V, y) for float rows of norm at most `bound`, a public number. Each row is truncated and
-    shortened by itself.
+    shortened independently.
 
     A row with a number that is not finite becomes zeros. y: labels -1 and 1, or numbers in [-1, 1] if they
     are floats.
@@ -27,7 +27,7 @@ def from_floats(X: np.ndarray, y: np.ndarray, bound: float = 1.0) -> tuple[np.nd
 
 
 def of_release(plan: models.Plan, first: tuple, second: tuple, key: bytes = bytes(32)) -> Replay:
-    """The finding of a replay for a plan. first, second: (V, y) as for `dp.releasing.models.release`.
+    """The result of a replay for a plan. first, second: (V, y) as for `dp.releasing.models.release`.
 
     Both releases have the same key, so their integers differ exactly by the values before noise.
     Statistics are compared at the weights of the first release. A tilt is not additive.

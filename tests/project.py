@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-# What a checkout has, without the files that setup, runs and caches leave behind.
+# The contents of a checkout, without the files that setup, runs and caches leave behind.
 PARTS = ("Snakefile", "config", "envs", "profiles", "pyproject.toml", "scripts", "workflow")
 TINY = ("--configfile", "tests/tiny.yaml")
 CAPTURE = ROOT / "tests" / "workflow" / "capture"
@@ -26,7 +26,7 @@ class Project:
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        self.environment = {}  # variables of everything that is started in it
+        self.environment = {}  # environment variables of every program started in the copy
         self.processes = []
 
     def __truediv__(self, path):
@@ -47,7 +47,7 @@ class Project:
         return cls(folder)
 
     def duplicate(self, folder):
-        """A second copy, with everything that runs have made here, Snakemake's records included."""
+        """A second copy, with everything that runs have made here, including Snakemake's records."""
         shutil.copytree(self.folder, folder, symlinks=True)
         return Project(folder)
 
@@ -107,16 +107,16 @@ class Project:
         return output
 
     def kill(self, process):
-        """Kill a process and all that it started."""
+        """Kill a process and all processes that it started."""
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
     def snakemake(self, *arguments, ok=True, cores=2, capture=None, timeout=600):
-        """What Snakemake prints."""
+        """Runs Snakemake, and returns what it prints."""
         return self.finish(self.start("--cores", cores, *arguments, capture=capture), ok, timeout)
 
     def python(self, *arguments, ok=True, timeout=600):
-        """What a script prints."""
+        """Runs a script, and returns what it prints."""
         return self.finish(self.start(*arguments, program=()), ok, timeout)
 
     def plan(self, *arguments):
@@ -142,7 +142,7 @@ class Project:
         return [base64.b64decode(mark.name).decode() for mark in marks]
 
     def files(self, *folders):
-        """Path -> content, for every file below the given folders."""
+        """The content of every file below the given folders, by path."""
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for folder in folders

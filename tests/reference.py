@@ -8,7 +8,7 @@ OF_CLASSES = ("softmax_objective_perturbation",)
 
 
 def values(name, *inputs, function=None):
-    """[(inputs.., expected)] of a file's cases; of one function or mechanism only, if it is named."""
+    """The inputs and expected value of each case in a file, or of one function's or mechanism's cases."""
     return [
         (*(case["inputs"][key] for key in inputs), case["expected"])
         for case in VECTORS[name]["cases"]

@@ -5,11 +5,11 @@
 Rows are simulated, with public bounds of -1 and 1. Classification uses five columns and is compared
 with diffprivlib's LogisticRegression at its default regularisation. Regression uses one column, since
 OpenDP's LinearRegression takes no more. Each fit has its own rows, and errors are measured on 50,000
-others. Ours is a release: its noise is drawn on a lattice, it is written to a budget book, and it has
-intervals. Theirs is a fit in floating point. Every guarantee is for neighbours that replace a record;
-ours has delta = 1e-6, theirs 0.
+others. This project makes a release: its noise is drawn on a lattice, it is written to a budget book, and
+it has intervals. The other libraries fit in floating point. Every guarantee is for neighbours that replace
+a record, with delta = 1e-6 here and 0 there.
 
-The others need the environment of `peers.py` (envs/peers.txt). Without it, ours stands alone.
+The other libraries need the environment of `peers.py` (envs/peers.txt). Without it, they are left out.
 """
 
 import os
@@ -35,7 +35,7 @@ TASKS = {"classes": ((3000, 5), (20000, 5)), "numbers": ((3000, 1), (20000, 1))}
 
 
 def simulate(task, n, d, seed):
-    """(X, y): logistic labels -1 and 1, or numbers within -1 and 1 with noise of 0.2."""
+    """Simulated rows (X, y): logistic labels -1 and 1, or numbers in [-1, 1] with noise of 0.2."""
     rng = np.random.default_rng([seed, n, d])
     X = rng.uniform(-1, 1, (n, d))
     score = X @ np.linspace(2, 0.4, d) - 0.3
@@ -54,9 +54,9 @@ def error(task, weights, intercept, d):
 
 
 def ours(task, X, y, epsilon):
-    """(weights, intercept) of a release, in a temporary budget book.
+    """The weights and intercept of a release in a temporary budget book.
 
-    Without an epsilon: of the minimiser.
+    Without an epsilon: those of the minimiser.
     """
     sys.path.insert(0, str(ROOT / "scripts"))
     from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -87,7 +87,7 @@ def ours(task, X, y, epsilon):
 
 
 def theirs(task, X, y, epsilon):
-    """(weights, intercept) of diffprivlib's logistic regression, or of OpenDP's private Theil-Sen line."""
+    """Weights and intercept of diffprivlib's logistic regression or OpenDP's private Theil-Sen line."""
     if task == "classes":
         models = importlib.import_module("diffprivlib.models")
         model = models.LogisticRegression(epsilon=epsilon, data_norm=float(np.sqrt(X.shape[1])))
@@ -100,14 +100,14 @@ def theirs(task, X, y, epsilon):
     def made(scale):
         return lines.LinearRegression(opendp.max_divergence(), [(-1, 1)], (-1, 1), scale=scale)
 
-    # A distance of two: to replace a record is to remove one and to add one.
+    # A distance of two: replacing a record removes one and adds one.
     scale = opendp.binary_search(lambda s: made(s).measurement.map(2) <= epsilon, (1e-3, 1e3))
     model = made(scale).fit(X, y)
     return model.coef_, model.intercept_
 
 
 def measured(fit, fits):
-    """[task, rows, columns, epsilon, mean error, processor seconds per fit], for every setting."""
+    """One list per setting: task, rows, columns, epsilon, mean error, processor seconds per fit."""
     warnings.simplefilter("ignore")
     lines = []
     for task, sizes in TASKS.items():

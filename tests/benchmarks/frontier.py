@@ -4,9 +4,9 @@
 
 All have the same rows (20,000 x 10, norms at most 1), epsilon 1, delta 1e-6 and one thread, and take
 turns in one run. The table gives median processor seconds per release. The textbook makes one release
-after the other from the source's formulas, in numpy and scipy, since no library has most of these
-mechanisms (Opacus, diffprivlib and jax-privacy are in peers.py). The floor is the arithmetic that 24
-releases need at least: matrix products, exponentials, and the solution of linear systems. Prints a table.
+after another from the source's formulas, in numpy and scipy, since no library has most of these
+mechanisms (Opacus, diffprivlib and jax-privacy are in peers.py). The floor is the least arithmetic that 24
+releases need: matrix products, exponentials, and the solution of linear systems. Prints a table.
 """
 
 import os
@@ -137,7 +137,7 @@ def sufficient(X, y, p, rng):
 
 
 def deep(X, y, p, rng):
-    """Fits the parts one after the other by least squares.
+    """Fits the parts one after another by least squares.
 
     The depths are computed as in the source.
     """
@@ -149,7 +149,7 @@ def deep(X, y, p, rng):
     return points[int(np.argmax(volumes))]
 
 
-# ---- the floor: the least arithmetic of all draws together
+# ---- the floor: the least arithmetic of all draws
 
 
 def products(X, y, passes, exponential=True):
@@ -174,7 +174,7 @@ def floor_of_models(X, y, models):
 
 
 def floor_of_batches(X, y, steps, sampling):
-    """Every draw has its own batches: it draws the gaps between rows, and reads row by row."""
+    """Every draw has its own batches: it draws the gaps between rows, and reads one row at a time."""
     rng = np.random.default_rng(0)
     for _ in range(steps):
         for _, rows, _ in poisson.batches(N, DRAWS, sampling, rng):
@@ -228,7 +228,7 @@ def cases():
 
 
 def passes(info):
-    """Passes over the rows that an average restart takes: the solver's count, or 8 if it gives none."""
+    """Passes over the rows per restart, on average: the solver's count, or 8 if it gives none."""
     return float(np.mean(info.get("iterations", 8)))
 
 

@@ -9,7 +9,7 @@ Prepares simulated data. Then fits and runs objective perturbation (epsilon 0.1,
 0.01, 50 restarts) with the jobs' own scripts and the arguments that their rules give, each in its own
 process with one thread. A size n counts training rows; the file has a third more, as test rows. Jobs on
 few rows make many simulations. So every job works on a million rows or more, and the start of its
-process matters little. The time is the shortest of a few runs, less that of runs on 100 rows, which
+process matters little. The time is the shortest of a few runs, minus the time of runs on 100 rows, which
 measure the start. Prints a table and writes results/benchmarks/growth.csv:
 
     seconds            processor seconds of the run job per simulation
@@ -17,7 +17,7 @@ measure the start. Prints a table and writes results/benchmarks/growth.csv:
     ns_per_row         nanoseconds per training row and restart (ns_per_pass: the same per pass)
     fit_seconds        processor seconds of the fit job per simulation, which is one minimiser
     memory_mb          peak memory of the run job; data_mb is the file, beside_data_mb the rest
-    fit_beside_data_mb peak memory of the fit job, less the file
+    fit_beside_data_mb peak memory of the fit job, minus the file
 
 At the end it prints how far the seconds are from linear in n.
 """
@@ -45,7 +45,7 @@ COLUMNS += ("data_mb", "beside_data_mb", "fit_beside_data_mb")
 
 
 def job(script, *arguments):
-    """(processor seconds, most bytes in memory) of one job."""
+    """Runs one job, and returns its processor seconds and its peak memory in bytes."""
     command = [sys.executable, SCRIPTS / script, *map(str, arguments)]
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stderr=said)
@@ -69,7 +69,7 @@ def least(costs):
 def jobs(folder, n, columns, simulations, runs):
     """Prepares data for n training rows, fits and runs.
 
-    Returns the costs of both, the file's size and the passes.
+    Returns the costs of both jobs, the file's size and the passes.
     """
     rows = next(rows for rows in range(4 * n // 3, 2 * n) if rows - rows // 4 == n)
     npz, meta, fit = (folder / f"{n}{suffix}" for suffix in (".npz", ".json", ".fit.npz"))

@@ -2,9 +2,9 @@
 
     python tests/benchmarks/job_start.py [repetitions]
 
-Prints the median and the least time of `run.py --help` with each mechanism loaded, beside those of a bare
-interpreter and of the import of numpy, and processor seconds, which other work disturbs less.
-The exit status is 1 if the least of both exceeds the limit.
+Prints the median and the least time of `run.py --help` with each mechanism loaded, of a bare interpreter
+and of the import of numpy, in wall-clock seconds and in processor seconds, which other work disturbs less.
+The exit status is 1 if the smaller of the two least times exceeds the limit.
 """
 
 import os
@@ -20,7 +20,7 @@ LIMIT = 0.35
 
 
 def seconds(code, repetitions):
-    """Seconds of fresh interpreters that run `code`, sorted: (by the clock, of the processor)."""
+    """Sorted wall-clock seconds and sorted processor seconds of fresh interpreters that run `code`."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     found = []
     for _ in range(repetitions + 1):

@@ -1,5 +1,4 @@
-"""Times releases on a lattice, whose guarantee holds on a real machine, the float mechanisms, and
-parsing.
+"""Times parsing, float mechanisms, and releases on a lattice, whose guarantee holds on a real machine.
 
     python tests/benchmarks/lattice.py                      1 minute
 
@@ -57,7 +56,7 @@ def floats(X, y, plan, robust):
 
 
 def parsing(columns):
-    """Lines per second."""
+    """Lines parsed per second."""
     rng = generator(3, "parsing")
     table = np.round(rng.uniform(-3, 103, (LINES, columns)), 3)
     lines = [

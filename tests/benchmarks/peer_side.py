@@ -3,9 +3,9 @@
     <the peers' python> tests/benchmarks/peer_side.py data.npz
 
 Reads one task per line from standard input, as JSON, and answers each with one line: processor `seconds`,
-and for how many `units` (fits, or steps of one simulation); jax-privacy's also has the mean `error` of its
-releases on the rows. The first line has the versions, or for a
-library that cannot be imported the reason. Nothing of the project is imported.
+and for how many `units` (fits, or steps of one simulation); jax-privacy's answer also has the mean `error`
+of its releases on the rows. The first line has each library's version, or the reason why it cannot be
+imported. Nothing of the project is imported.
 """
 
 import functools
@@ -18,7 +18,7 @@ import warnings
 
 import numpy as np
 
-# JAX has one thread, as the others do. It reads this when it is imported.
+# JAX has one thread, as the other libraries do. It reads this when it is imported.
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
@@ -50,7 +50,7 @@ def opacus_steps(X, y, *, batch, steps, lam, rate, clip, noise, seed):
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     n, d = X.shape
-    rows = torch.from_numpy(X)  # double precision, as ours
+    rows = torch.from_numpy(X)  # double precision, as in this project
     labels = torch.from_numpy(((y + 1) // 2).astype(float))
     model = opacus.GradSampleModule(torch.nn.Linear(d, 1, bias=False, dtype=torch.float64))
     plain = torch.optim.SGD(model.parameters(), lr=rate, weight_decay=lam)
@@ -75,7 +75,10 @@ def opacus_steps(X, y, *, batch, steps, lam, rate, clip, noise, seed):
 
 @functools.cache
 def compiled(batches, steps, size, lam, rate, clip, noise):
-    """(X, y, chosen rows, keys) -> weights of one descent per key. It is compiled at its first call."""
+    """A function of X, y, chosen rows and keys: the weights of one descent per key.
+
+    It is compiled at its first call.
+    """
     jax = importlib.import_module("jax")
     clipping = importlib.import_module("jax_privacy.clipping")
     noises = importlib.import_module("jax_privacy.noise_addition")
@@ -111,7 +114,7 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
 
         return jax.lax.scan(step, (start, state), chosen, length=steps)[0][0]
 
-    if batches == "fixed":  # small steps are quicker together, others one descent after the other
+    if batches == "fixed":  # small steps are quicker together, others one descent after another
         return jax.jit(jax.vmap(descent, (None, None, 0, 0)))
     return jax.jit(lambda X, y, *each: jax.lax.map(lambda one: descent(X, y, *one), each))
 
@@ -120,12 +123,13 @@ def jax_privacy_steps(X, y, *, batches, steps, size, simulations, lam, rate, cli
     """Descents by jax-privacy: logistic regression, all steps and simulations in one compiled program.
 
     batches: "fixed" (disjoint, norm-Laplace noise), "Poisson" (jax-privacy's sampling, filled up to
-    one size) or "all" rows; the last two with Gaussian noise. size: of a batch, or expected. noise: the
-    scale of that on each sum. The same arguments compile once, so the second call shows the speed.
+    one size) or "all" rows; the last two with Gaussian noise. size: the rows of a batch, or their expected
+    number. noise: the scale of the noise on each sum. The same arguments compile once, so the second call
+    shows the speed.
     """
     jax = importlib.import_module("jax")
     selection = importlib.import_module("jax_privacy.batch_selection")
-    jax.config.update("jax_enable_x64", True)  # double precision, as ours
+    jax.config.update("jax_enable_x64", True)  # double precision, as in this project
     n = len(X)
     rows, labels = jax.numpy.asarray(X), jax.numpy.asarray(y, dtype=float)
     descend = compiled(batches, steps, size, lam, rate, clip, noise)
@@ -159,7 +163,7 @@ NEEDS = {
 
 
 def about():
-    """Task -> versions of what it needs, or the reason why it cannot run."""
+    """For each task, the versions of what it needs, or the reason why it cannot run."""
     results = {}
     for task, names in NEEDS.items():
         try:
@@ -172,7 +176,7 @@ def about():
 
 
 def main():
-    # Libraries may print, so the answers alone have the true standard output.
+    # Libraries may print, so only the answers go to the true standard output.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")

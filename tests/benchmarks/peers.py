@@ -3,7 +3,7 @@
     python tests/benchmarks/peers.py [repetitions]        2 minutes
 
 diffprivlib, Opacus and jax-privacy are timed in an environment of their own, which must be made once. If
-it or one of them is missing, the lines are left out with the reason:
+it or a library is missing, its lines are left out with the reason:
 
     python3.11 -m venv .venv-peers && .venv-peers/bin/pip install -r envs/peers.txt
 
@@ -13,19 +13,19 @@ similar spectrum are simulated. To prepare them:
     snakemake --cores 1 --configfile config/real.yaml -- results/data/mnist_4_9.npz
 
 All programs have one thread and the same rows. Programs that are compared take turns in one run, and
-the table has medians. Prints a table and writes results/benchmarks/peers.csv. Seconds are the
-processor's, per unit. The ratio is the peer's seconds divided by ours. For floor, least and reading it
-is below 1, since we need more. Units are:
+the table has medians. Prints a table and writes results/benchmarks/peers.csv. Seconds are processor
+seconds per unit. The ratio is the peer's seconds divided by this project's. For floor, least and reading
+it is below 1, since this project needs more. Units are:
 
-    fit       one minimiser, certified: gradient norm at most 1e-9. Peers are given that as their own
-              tolerance; the norm that they reach stands beside, except of private results, which hide it
+    fit       one minimiser, certified: gradient norm at most 1e-9. Peers have the same tolerance; the
+              table shows the norm that they reach, except for private results, which hide it
     step      one step of one simulation: its batch of examples, clipped, summed, with noise. jax-privacy
-              has the same steps and noise as ours: the mean errors on the rows must be alike
+              has the same steps and noise as this project: the mean errors on the rows must be alike
     release   one release of one data set, made and scored
 
 Besides other libraries, these are timed:
 
-    reading   reads the same batches and computes nothing: the part of memory, and of drawing batches
+    reading   reads the same batches and computes nothing: the cost of memory access and drawing batches
     least     the same with two products and one exponential per row
     floor     two matrix products and one exponential per row, restart and pass, in double precision
     loop      the textbook: one example at a time, in Python and numpy
@@ -87,7 +87,7 @@ def narrow(rng):
 
 
 def wide(rng):
-    """A name, and the digits 4 and 9 or as many simulated rows and columns with a similar spectrum."""
+    """A name, and the digits 4 and 9, or simulated rows of the same shape and a similar spectrum."""
     if DIGITS.exists():
         X, y = Prepared(DIGITS).floats()
         order = rng.permutation(len(X))
@@ -127,7 +127,7 @@ class PeerProcess:
                 print(f"{task} is left out: {found['missing']}")
 
     def calls(self, name, task, **arguments):
-        """{name: call} of a task, or {} if the peers' environment lacks its library."""
+        """A task's call by name, or {} if the peers' environment lacks its library."""
         if "versions" not in self.about.get(task, {}):
             return {}
 
@@ -145,7 +145,7 @@ class PeerProcess:
 
 
 def timed(function, units, repeat=1):
-    """A call that returns processor seconds, units and what else the function returns."""
+    """A call that returns processor seconds, units and whatever else the function returns."""
 
     def call():
         start = time.process_time()
@@ -157,7 +157,7 @@ def timed(function, units, repeat=1):
 
 
 def measure(calls, repetitions):
-    """name -> what the calls returned, and seconds per unit. Calls take turns; the first one warms up."""
+    """What the calls returned and seconds per unit, by name. Calls take turns; the first one warms up."""
     seconds, returned = {name: [] for name in calls}, {}
     for turn in range(repetitions + 1):
         for name, call in calls.items():
@@ -176,7 +176,7 @@ def gradient_norm(X, y, w):
 
 
 def scikit_learn(X, y, solver, sizes=(None,)):
-    """Non-private fits of the first rows, one after the other."""
+    """Non-private fits of the first rows, one after another."""
 
     def run():
         norms = []
@@ -217,7 +217,7 @@ def floor(X, restarts, rows=256):
 
 
 def private_fits(X, y, peers, repetitions):
-    """Objective perturbation, 200 restarts together, beside diffprivlib and scikit-learn's best solver."""
+    """Objective perturbation, 200 restarts together; diffprivlib; and scikit-learn's best solver."""
     n, d = X.shape
     mechanism, restarts = MECHANISMS["objective_perturbation"], 200
     solvers = ("newton-cholesky", "lbfgs", "newton-cg")
@@ -263,8 +263,8 @@ def private_fits(X, y, peers, repetitions):
 def wide_fits(what, X, y, repetitions):
     """Fits of 50 nested sizes: each from the one before, as in a fit job; each alone; 24 restarts together.
 
-    Two of scikit-learn's solvers are beside them: the quickest, which does not reach that gradient norm,
-    and the quickest that does.
+    They are compared with two of scikit-learn's solvers: the quickest, which does not reach that gradient
+    norm, and the quickest that does.
     """
     solvers = ("lbfgs", "newton-cg")
     sizes = np.linspace(200, len(X), 50).astype(int)
@@ -343,7 +343,7 @@ def reading(X, batch, simulations):
 
 
 def poisson_reading(X, sampling, simulations, arithmetic=False):
-    """Draws a Poisson batch per simulation, and reads its rows, as many at a time as we do."""
+    """Draws a Poisson batch per simulation, and reads as many of its rows at a time as this project."""
     rng, d = np.random.default_rng(1), X.shape[1]
     size = max(full_batch.LEAST_ROWS, full_batch.GATHERED // d)
     gathered, w = np.empty((size, d)), np.ones(d)
@@ -389,7 +389,7 @@ def descents(problems, peers, repetitions):
                 )  # fmt: skip
 
             once = release()
-            # the noise on a sum, which gives epsilon: that of dp_sgd is stated so, others' is on the mean
+            # the noise on a sum, which gives epsilon: dp_sgd states it so, others state the mean's
             noise = float(np.mean(once.info["scale"])) * (1 if batches == "fixed" else rows)
             rate = options.get("rate") or options["learning_rate"]
 

@@ -3,7 +3,7 @@
     python tests/benchmarks/reading.py [rows] [plain|quoted|missing|gzip]
 
 Writes a table of nine numbers and a label into a temporary folder (2 GB), reads it, then prepares it
-as the job does, each in its own process. Prints seconds by the clock, processor seconds (which other work
+as the job does, each in its own process. Prints wall-clock seconds, processor seconds (which other work
 on the machine disturbs less), and peak memory. The exit status is 1 if the smaller of both times is over
 60 s, or the memory over 3 GB, per 10 million rows.
 """

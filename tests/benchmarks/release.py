@@ -4,8 +4,8 @@
 
 Gaussian objective perturbation with lambda and noise by rule, delta = 1e-6 and one thread, certified to a
 gradient norm of 1e-9. The time includes the fit without privacy from which it starts. The rows are Adult's
-if `data/raw` has them (as the workflow downloads them), otherwise simulated: six numbers and eight
-categories, too. Prints a table. The exit status is 1 if a release takes more than 0.1 s.
+if `data/raw` has them (as the workflow downloads them), otherwise simulated, also with six numbers and
+eight categories. Prints a table. The exit status is 1 if a release takes more than 0.1 s.
 """
 
 import os
@@ -40,7 +40,7 @@ LEVELS = (
     5,
     2,
     39,
-)  # of categories, beside six numbers and a constant: 104 columns
+)  # of categories, with six numbers and a constant: 104 columns
 
 
 def adult():
@@ -81,7 +81,7 @@ def main():
     for epsilon in EPSILONS:
         settings = {"epsilon": epsilon, "delta": DELTA, "bound": bound}
         lam, seconds = mechanism.rule_lambda(*X.shape, **settings), []
-        for _ in range(3):  # the least of three: other work disturbs it least
+        for _ in range(3):  # other work disturbs the shortest time least
             start = time.process_time()
             release = mechanism.release(
                 X, y, lam=lam, restarts=DRAWS, rng=generator(2, epsilon), **settings

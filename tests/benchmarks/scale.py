@@ -3,8 +3,8 @@
     python tests/benchmarks/scale.py [cells]
 
 In a copy of the project in a temporary folder it measures `snakemake -n` (at most 60 s and 600 MB), the
-longest path (200 characters), and the aggregation of all run files (60 s and 1 GB). Prints seconds by the
-clock and processor seconds, which other work on the machine disturbs less. The exit status is 1 if the
+longest path (200 characters), and the aggregation of all run files (60 s and 1 GB). Prints wall-clock
+seconds and processor seconds, which other work on the machine disturbs less. The exit status is 1 if the
 smaller of both, the memory or a path exceeds its limit.
 """
 
@@ -33,7 +33,7 @@ DRAWS = (5, 50)  # folds and restarts of a run file
 
 
 def experiment(cells):
-    """cm08 with two methods at ten sizes, and as many epsilons as so many cells need."""
+    """cm08 with two methods at ten sizes, and as many epsilons as this number of cells needs."""
     epsilons = [round(0.001 * (k + 1), 3) for k in range(cells // 20)]
     sizes = [1000 * (k + 1) for k in range(10)]
     return {
@@ -62,7 +62,7 @@ def experiment(cells):
 
 
 def measured(project, *command):
-    """(seconds by the clock, of the processor, peak MB, standard output) of a Python command."""
+    """Wall-clock seconds, processor seconds, peak MB and standard output of a Python command."""
     code = (
         "import resource, subprocess, sys; code = subprocess.run(sys.argv[1:]).returncode;"
         "used = resource.getrusage(resource.RUSAGE_CHILDREN);"
@@ -85,7 +85,7 @@ def measured(project, *command):
 
 
 def run_files(project, study):
-    """For every cell a file as `scripts/run.py` writes it, with made-up draws."""
+    """Writes a file for every cell, as `scripts/run.py` does, with made-up draws."""
     rng = np.random.default_rng(0)
     folds, restarts = DRAWS
     for cell in study.cells():

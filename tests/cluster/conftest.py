@@ -1,6 +1,6 @@
 """Starts a temporary Slurm for the tests of this folder.
 
-If that fails, they are skipped and say why.
+If Slurm does not start, they are skipped with the reason.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""What the tests on a scheduler run, and what they look at."""
+"""The runs of the tests on a scheduler, and the jobs that they inspect."""
 
 SBATCH = ("--workflow-profile", "workflow/profiles/sbatch", "--seconds-between-status-checks", "1")
 ARRAY = (
@@ -18,7 +18,7 @@ def on(cluster, project):
 
 
 def jobs(cluster, project, *states):
-    """Ids of this copy's jobs; if states are given, only of the jobs in one of them."""
+    """Ids of this copy's jobs, or only of its jobs in the given states."""
     return [
         job
         for job, _, state, folder in cluster.queue()

@@ -15,12 +15,12 @@ from pathlib import Path
 
 NODES = ("n1", "n2")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol")
-ETC = Path("/etc/slurm")  # the jobstep plugin drops SLURM_CONF: the default path must work too
+ETC = Path("/etc/slurm")  # the jobstep plugin drops SLURM_CONF, so the default path must work too
 READY = 60  # seconds that a daemon may take to answer
 
 
 def missing():
-    """Why no Slurm can be started here, or None."""
+    """The reason why no Slurm can be started here, or None."""
     if os.geteuid() != 0:
         return "a throw-away Slurm needs root"
     absent = [name for name in PROGRAMS if not shutil.which(name)]
@@ -38,7 +38,7 @@ def missing():
 
 
 class Slurm:
-    """The daemons of one cluster. `env`: the environment variables that a client process needs."""
+    """The daemons of a cluster. `env`: the environment variables that a client process needs."""
 
     def __init__(self, root, cpus, memory, port):
         self.root, self.cpus, self.memory, self.port = Path(root), cpus, memory, port
@@ -49,7 +49,7 @@ class Slurm:
         self.hosts = None
 
     def run(self, *command, check=True, timeout=30):
-        """A client command's standard output."""
+        """Runs a client command, and returns its standard output."""
         done = subprocess.run(
             command, env=self.env, capture_output=True, text=True, check=False, timeout=timeout
         )
@@ -58,7 +58,7 @@ class Slurm:
         return done.stdout
 
     def queue(self):
-        """(job id, job id of its array, state, folder) of every job that Slurm remembers."""
+        """The job id, its array's job id, the state and the folder of every job that Slurm remembers."""
         lines = self.run("squeue", "-h", "-r", "-t", "all", "-o", "%A %F %T %Z").splitlines()
         return [tuple(line.split(" ", 3)) for line in lines]
 
@@ -101,7 +101,7 @@ class Slurm:
         self._wait(node, lambda: re.match("idle|mixed|allocated", self.state_of(node)))
 
     def state_of(self, node):
-        """idle, mixed, down*, drained, ... of a node."""
+        """The state of a node: idle, mixed, down*, drained, ..."""
         return self.run("sinfo", "-h", "-N", "-n", node, "-p", "pair", "-o", "%T", check=False)
 
     def kill_controller(self):
@@ -112,7 +112,7 @@ class Slurm:
     def resumed(self):
         """Waits, and meanwhile puts drained nodes back into service, as an administrator does.
 
-        A killed controller forgets its last seconds. If it then gives a job a number that a node already
+        A killed controller forgets its last seconds. If it then gives a job an id that a node already
         knows, Slurm drains the node ("Duplicate jobid").
         """
         ended = threading.Event()
@@ -162,7 +162,7 @@ class Slurm:
     def processes(self, node=None):
         """Process ids of a node's jobs, or of all jobs.
 
-        Their environment tells which they are: without cgroups, a job's grandchildren can outlive it.
+        They are found by their environment: without cgroups, a job's grandchildren can outlive it.
         """
         marker = f"SLURMD_NODENAME={node}" if node else f"SLURM_CONF={self.conf}"
         numbers = []

@@ -25,7 +25,7 @@ def refuse(message):
 
 
 def whole(text, what):
-    """A positive whole number, as schedulers want threads, minutes and megabytes."""
+    """A positive whole number, as schedulers require for threads, minutes and megabytes."""
     if not re.fullmatch(r"[1-9]\d*", str(text)):
         refuse(f"{what} must be a positive whole number, not {text!r}")
     return int(text)
@@ -59,7 +59,7 @@ def start(command, name, folder, output):
 
 
 def jobs():
-    """(id, name, folder, exit code or None while it runs) of every job."""
+    """The id, name, folder and exit code (None while it runs) of every job."""
     for job in sorted((ROOT / "jobs").glob("*/process")):
         code = job.with_name("code")
         yield (
@@ -79,7 +79,7 @@ def kill(numbers):
 
 
 def options(words, valued, flags=()):
-    """({option: [values]}, the words after them). An option is two words, or one with =."""
+    """The values by option, and the words after the options. An option is two words, or one with =."""
     values = {}
     words = list(words)
     while words and words[0].startswith("-"):

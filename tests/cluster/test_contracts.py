@@ -50,7 +50,7 @@ def after(words, option):
 
 @pytest.mark.parametrize(("unit", "per_mb"), [("MB", 1), ("KB", 1024)])
 def test_lsf(project, unit, per_mb):
-    """Submissions state queue, project, minutes and memory as the cluster wants them: in its unit,
+    """Submissions state queue, project, minutes and memory as the cluster requires: in its unit,
     per slot.
     """
     if unit == "KB":  # one job shows it as well as two
@@ -136,7 +136,7 @@ def test_submit_command_with_a_status_command(project):
 def test_generic_as_it_is_shipped(project):
     """As shipped, it submits by Grid Engine's qsub.
 
-    Without a status command, files that jobs write show that they have ended.
+    Without a status command, the end of a job is known from a file that it writes.
     """
     install(project, "qsub", "qdel")
     project.snakemake(

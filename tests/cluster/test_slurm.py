@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
-    """One experiment runs at toy size, from its data to its figures, with groups of jobs and a cache."""
+    """An experiment runs at toy size, from its data to its figures, with groups of jobs and a cache."""
     whole = ("--configfile", "config/smoke.yaml", "--", "wdbc")
     alone, project = fresh("alone"), on(cluster, fresh("cluster"))
     alone.snakemake(*whole, timeout=300)
@@ -33,7 +33,7 @@ def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
 
 
 def test_a_crashing_daemon_leaves_no_core_dump(cluster):
-    """Slurm raises its own limit on core dumps, and that of its jobs, as far as it may."""
+    """Slurm raises its own and its jobs' limit on core dumps as far as it may."""
     for daemon in cluster.daemons.values():
         limits = Path(f"/proc/{daemon.pid}/limits").read_text()
         assert re.search(r"^Max core file size +0 +0 ", limits, flags=re.MULTILINE), limits
@@ -51,7 +51,7 @@ sweeps: {main: {train_sizes: [200], epsilons: [1]}}
 
 
 def test_a_study_is_recovered_from_elsewhere(fresh, cluster, tmp_path):
-    """A study in the folder of --directory is run, killed, watched and recovered from the checkout."""
+    """From the checkout, a study in the folder of --directory is run, killed, watched and recovered."""
     home = on(cluster, fresh("home"))
     studies = [Project(tmp_path / name) for name in ("alone", "study")]
     for study in studies:
@@ -109,7 +109,7 @@ def test_killed_run_is_recovered(project, cluster, local, profile):
 
 
 def moment(cluster, job, which):
-    """Latest SubmitTime or EndTime of a job and its tasks, as Slurm writes it."""
+    """The latest SubmitTime or EndTime of a job and its tasks, as Slurm writes it."""
     return max(re.findall(rf"{which}=(\S+)", cluster.run("scontrol", "show", "job", job)))
 
 
@@ -155,7 +155,7 @@ def test_node_that_goes_down_and_comes_back(project, cluster, local):
     project.wait_for(lambda: jobs(cluster, project, "RUNNING"), 120)
     cluster.run("scontrol", "update", "nodename=n1", "state=down", "reason=test")
     time.sleep(3)
-    # Slurm refuses this if the node has come back by itself.
+    # Slurm refuses this if the node has already returned.
     cluster.run("scontrol", "update", "nodename=n1", "state=resume", check=False)
     project.wait_for(lambda: "down" not in cluster.state_of("n1"), 60)
     project.finish(process, timeout=300)

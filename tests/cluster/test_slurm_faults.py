@@ -68,7 +68,7 @@ def test_one_of_two_nodes_is_lost(project, cluster, local):
 
 
 def test_a_full_disk_on_the_node(project, cluster, local):
-    """Slurm takes such a node out of use. A person puts it back when its disk has room again."""
+    """Slurm drains a node whose disk is full. A person puts it back when its disk has room again."""
     spool = cluster.root / "spool/n1"
     cluster.kill_node("n1")
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(spool)]

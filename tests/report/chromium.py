@@ -47,7 +47,7 @@ class Chromium:
         self.process.wait(timeout=20)
 
     def call(self, method, **parameters):
-        """The result of one command of the DevTools protocol."""
+        """The result of a command of the DevTools protocol."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session:
@@ -88,12 +88,12 @@ class Chromium:
         return done["result"].get("value")
 
     def named(self, method):
-        """The parameters of all events of one name."""
+        """The parameters of all events with this name."""
         return [event["params"] for event in self.events if event.get("method") == method]
 
 
 def _high(descriptor):
-    """A copy of a file descriptor, above the two numbers that the browser needs."""
+    """A copy of a file descriptor, with a number above the two that the browser needs."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD, 20)
     os.close(descriptor)
     return moved

@@ -1,6 +1,6 @@
 """Makes the files of a small run by hand.
 
-A cell and the data of a figure are missing on purpose.
+One cell and one figure's data are missing on purpose.
 """
 
 import os
@@ -48,7 +48,7 @@ def write_cell(experiment, cell, rng):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """An empty folder with the project's code and configuration, as the current folder."""
+    """A folder with only the project's code and configuration, as the current folder."""
     for name in ("config", "scripts", "workflow"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
@@ -95,7 +95,7 @@ def decided(experiment):
 
 @pytest.fixture
 def browser():
-    """The path of a Chromium. If there is none, the test is skipped."""
+    """The path of a Chromium. Without one, the test is skipped."""
     names = ("chromium", "chromium-browser", "google-chrome")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if path is None:

@@ -35,7 +35,7 @@ def test_a_printed_number_counts_once_and_apart_from_its_standard_deviation():
     rows = [
         value("t/0", "tables/t/0", "not run"),
         value("t/0/sd", "tables/t/0", "reproduced", "error, standard deviation over folds"),
-        value("t/1", "tables/t/0", "reproduced"),  # the same number beside another method
+        value("t/1", "tables/t/0", "reproduced"),  # the same number for another method
         value("t/2", "tables/lambda", "reproduced", "setting"),
         value("t/3", "tables/lambda", "not run", "setting"),
         value("u/0", "tables/text", "reproduced") | {"comparison": "u"},
@@ -62,7 +62,7 @@ def test_what_holds_at_once_under_a_reading():
         # each number holds under some reading, but no reading makes both hold
         *(row("x: y", "t/0", "no"), row("x: y", "t/1", "yes")),
         row("x: y", "c", "yes", section="claims"),
-        # a number that no reading concerns stays as stated; one that is not decided does not count
+        # a number that no reading concerns stays as stated; an undecided number does not count
         *(row("x: z", "t/0", "no", "no"), row("x: z", "t/1", "")),
     ]
     results = {
@@ -77,8 +77,8 @@ def test_what_holds_at_once_under_a_reading():
 
 
 def part(*cells, printed=()):
-    """The report's facts about an experiment, from rows (method, claimed, proven). printed: methods
-    that have printed numbers; all, if none is named.
+    """The report's facts about an experiment, from rows (method, claimed, proven). printed: the methods
+    with printed numbers; all methods, if none is named.
     """
     methods = {
         name: {"mechanism": name, "title": f"The {name}", "private": name != "plain"}

@@ -1,4 +1,4 @@
-"""The form is asked twelve questions that recommendations.csv answers. The page has no serious fault."""
+"""The form answers twelve questions from recommendations.csv. The page has no serious fault."""
 
 import json
 import subprocess
@@ -17,10 +17,10 @@ from study import paths
 from study.configuration.experiment import data_path
 from study.jobs.files import write_csv, write_json
 
-# Data set -> number of columns. Those of one task are far apart, so that only the nearest counts.
+# Columns of each data set. Numbers within one task are far apart, so that only the nearest counts.
 COLUMNS = {"small": 5, "middle": 100, "wide": 2000, "income": 8, "bills": 400}
-# (task, data set, rows, epsilon, adjacency) -> methods that no other beats, and the share of the
-# gain they keep.
+# (task, data set, rows, epsilon, adjacency): methods that no other beats, and the share of the
+# gain that they keep.
 RECORDED = {
     ("classes", "small", 500, "0.1", "replace-one"): {"output": 0.31},
     ("classes", "small", 500, "4", "replace-one"): {"newton": 0.93, "objective": 0.92},
@@ -57,7 +57,7 @@ def write_recommendations(recorded):
 
 @pytest.fixture
 def opened(project, browser, tmp_path):
-    """A browser with the page of these recommendations, on a telephone."""
+    """A phone-sized browser with the page of these recommendations."""
     write_recommendations(RECORDED)
     file = tmp_path / "report.html"
     text = render([], seed=1, shows={"configuration": "", "experiments": {}})
@@ -70,7 +70,7 @@ def opened(project, browser, tmp_path):
 
 
 def ask(page, **asked):
-    """What the form shows: {methods: their lines, rows: of the table of recorded questions, text}."""
+    """What the form shows: the methods' lines, the rows of the table of recorded questions, and text."""
     return page.evaluate(f"""(asked => {{
         const form = document.getElementById("choose");
         for (const [key, value] of Object.entries(asked)) form.elements[key].value = value;

@@ -61,7 +61,7 @@ def test_a_missing_cell_is_a_visible_gap_and_the_rest_is_shown(experiment):
     assert "failed: error: row 3 has norm 2" in text
     columns, rows = gathered.cell_table()
     (gap,) = [row for row in rows if row[columns.index("status")] != "ok"]
-    assert gap[columns.index("error_mean")] != gap[columns.index("error_mean")]  # NaN, no number
+    assert gap[columns.index("error_mean")] != gap[columns.index("error_mean")]  # NaN
     # a figure without missing cells has no mark
     whys = {f["name"]: f["why"] for f in gathered.figures()}
     assert whys["figure_2a"] == "not made yet"
@@ -222,7 +222,7 @@ def test_page_one_answers_which_method_to_use(experiment):
     names = re.findall(r'<span class="name">(.*?)</span>', text)
     marks = re.findall(r'class="mark (\w+)" style="left: ([\d.]+)%"', text)
     assert names == ["The best", "The other"]
-    assert marks == [("all", "0.0"), ("some", "95.24")]  # of an axis that ends at 1.05 x 50 %
+    assert marks == [("all", "0.0"), ("some", "95.24")]  # the axis ends at 1.05 x 50 %
     assert "The best <b>90.0\u00a0%</b>" in text and 'class="best">The other' not in text
     void = 'title="it was not paid for">void: The unpaid, 5.0\u00a0% ahead</span>'
     assert void in text and "1,234" in text
@@ -281,7 +281,7 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
         judged = {row["verdict"] for row in gathered.verdicts(section)}
         shown = gathered.shown(section)
         assert section == "published" or "reproduced" in judged  # as the file states it
-        # arithmetic decides two claims, which does not depend on sizes
+        # arithmetic, which does not depend on sizes, decides two claims
         of_sizes = [row for row in shown if row.get("id") not in ("cm08-13", "cm08-15")]
         assert {row["verdict"] for row in of_sizes} <= {"not judged", "not run", "not tested"}
         assert {row.get("distance", "") for row in of_sizes} == {""}
@@ -299,7 +299,7 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
     claims = dict(bars.pop("claims"))
     assert (claims.pop("as stated"), claims.pop("not reproduced")) == ("1", "1")
     assert claims.keys() == {"not tested"}
-    # of means and settings, only those that are not tested are shown
+    # only untested means and settings are shown
     assert bars and all([name for name, _ in parts] == ["not tested"] for parts in bars.values())
     experiment.values["smaller"] = []
     page = page_of(experiment)
@@ -316,7 +316,7 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
         "clinic:\n  source: {csv: clinic.csv}\n  label: back\n  positive: 'yes'\n"
         "  bounds: {age: [18, 98], visits: [0, 20]}\n"
     )
-    Path("clinic.csv").write_text("age,visits,back\n")  # the line that says how columns are called
+    Path("clinic.csv").write_text("age,visits,back\n")  # the line with the columns' names
     asked = (
         "title: Who comes back\ndata: clinic\nrows: 3000\nunit: one row is one patient\n"
         "book: clinic.book\nbudget: {epsilon: 2, delta: 2.0e-6}\nepsilon: 1\ndelta: 1.0e-6\n"
@@ -354,7 +354,7 @@ def test_a_partial_report_judges_nothing_itself(decided):
         path.write_bytes(content)
         os.utime(path, (before + 3600, before + 3600))
         assert found(section) == {"not decided yet"}
-        # Snakemake makes a full report after all that it shows, in whatever order.
+        # Snakemake makes a full report after everything that it shows, in any order.
         full = Gathered(decided, {}, partial=False).verdicts(section)
         assert "not decided yet" not in {row["verdict"] for row in full}
         os.utime(path, (before, before))

@@ -197,8 +197,8 @@ def test_coverage_is_at_least_the_confidence():
 
 def test_the_largest_of_several_bounds_holds_as_surely_as_one():
     """Takes the largest of ten bounds on randomised response, where bounds are tightest, 200 times.
-    With single bounds at 95 %, more than one maximum in twenty exceeds epsilon. With `of_each` at 95 %,
-    at most one in twenty does.
+    With each bound at 95 %, more than one maximum in twenty exceeds epsilon. With the bounds from
+    `of_each` at 95 %, at most one in twenty does.
     """
     family, repeats, epsilon = 10, 200, 5.0
     sides = pairs.find("flipped_label").sides
@@ -347,7 +347,7 @@ def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
 
 @pytest.mark.slow
 def test_laplace_noise_per_weight_is_found_in_784_dimensions():
-    """An attack with a million releases on each side finds more than twice the claimed epsilon."""
+    """An attack with a million releases per side finds more than twice the claimed epsilon."""
     bound = audit.epsilon_lower_bound(
         "laplace_coordinates", "saturated_diagonal", epsilon=1.0, trials=1_000_000,
         rng=generator(61),
@@ -406,7 +406,7 @@ def test_tight_pairs_are_nearly_reached():
 
 
 def test_the_last_bits_of_sums_are_not_what_is_found():
-    """Scores that are constant up to rounding differ between the two sides in their last bits only."""
+    """Scores that are constant up to rounding differ between the two sides only in their last bits."""
     mechanism = SimpleNamespace(
         fit=None,
         release=lambda X, y, *, restarts, rng, **_: Release(
@@ -472,7 +472,7 @@ def test_pairs_are_neighbours_within_their_bound(name):
         check_rows(X, y, pair.arguments.get("bound", 1.0), classes)
     (X, y), (other, label) = pair.sides
     assert X.shape == pair.size and len(pair.reason) > 20
-    if pair.resized:  # the attack is on n itself: one side has a record more
+    if pair.resized:  # the attack is on n itself: one side has one more record
         np.testing.assert_array_equal(X[1:], other)
         np.testing.assert_array_equal(y[1:], label)
         return
@@ -498,7 +498,7 @@ def test_shift_loss_is_the_largest_log_ratio_of_densities(name):
 class OwnNoise(Perturbed):
     """A user's own mechanism: the common fit plus noise of a given law.
 
-    Whether it needs a delta is an argument.
+    An argument says whether it needs a delta.
     """
 
     name, fit = "own_noise", "l2"
@@ -541,7 +541,7 @@ def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
     if pairs.find(name).size[1] > 100:
         pytest.skip("784 dimensions show nothing more")
     given = {key: pairs.find(name).arguments.get(key) for key in ("lam", "bound")}
-    sides = pairs.find(name)._replace(arguments=given)  # without the options of other mechanisms
+    sides = pairs.find(name)._replace(arguments=given)  # without other mechanisms' options
     bound = audit.epsilon_lower_bound(
         OwnMean(), sides, epsilon=1.5, delta=1e-5, trials=4000, rng=generator(62)
     )
@@ -741,7 +741,7 @@ def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_exact_curve_of_the_free_jacobian(epsilon):
     """Exact densities in one dimension, for any gradient sum of the other records. At the threshold,
-    delta is met. At half of it, the same noise has 1.26 to 1.37 times delta.
+    delta is met. At half the threshold, the same noise has 1.26 to 1.37 times delta.
     """
     from dp.accounting import gaussian_sigma
     from dp.privacy import gaussian_tilt

@@ -1,4 +1,4 @@
-"""Low-order bits break float mechanisms, and tell nothing about releases on a lattice."""
+"""Low-order bits break float mechanisms, and reveal nothing about releases on a lattice."""
 
 import math
 

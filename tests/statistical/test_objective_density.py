@@ -21,7 +21,7 @@ def tilt(w, X, y, counts, n_lambda, loss):
 
 
 def log_density(w, X, y, counts, n_lambda, epsilon_b, bound, loss):
-    """Log of the density of w, without its constant (the same for all data sets)."""
+    """Log of the density of w, without its constant (which is the same for all data sets)."""
     curvature = counts * loss.curvature(y * (X @ w))
     jacobian = n_lambda * np.eye(len(w)) + (X * curvature[:, None]).T @ X
     norm = np.linalg.norm(tilt(w, X, y, counts, n_lambda, loss))
@@ -44,7 +44,7 @@ def privacy_loss(w, others, counts, old, new, n_lambda, epsilon_b, bound=1.0, lo
 def worst_pair(s, n_lambda, bound=1.0):
     """Two-dimensional data that nearly reach the supremum, at a far point w = (0, t). Many records, at
     angle -delta below the first axis, have slope -1 at w and no curvature. Their sum turns b along the
-    first axis. The new record is like them. The old record points the other way, with a margin at which
+    first axis. The new record is like these. The old record points the other way, with a margin at which
     its slope is -s.
     """
     t, depth = 4000.0, 40.0
@@ -102,7 +102,7 @@ def test_no_pair_exceeds_the_supremum(loss, dimension):
         best = minimize(negative, start, method="Nelder-Mead", options={"maxfev": 400})
         assert -best.fun <= limit * (1 + 1e-9)
         largest = max(largest, -best.fun / limit)
-    assert largest > 0.5  # the search came close, so it looked in the right places
+    assert largest > 0.5  # the search came close
 
 
 @pytest.mark.parametrize("calibration", ["cms11", "single_log", "supremum"])

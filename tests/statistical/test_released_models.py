@@ -1,4 +1,4 @@
-"""Attacks on releases find no more than their epsilon, and find one that is too large."""
+"""Attacks on releases find no more than their epsilon, and detect an epsilon above the claim."""
 
 import hmac
 
@@ -15,7 +15,7 @@ KEY = b"of tests alone"
 def weights(plan, label, count):
     """Released weights (count,) of data whose only nonzero row has this label.
 
-    Keys follow from KEY.
+    All keys are derived from KEY.
     """
     V, y = np.zeros((N, 1), np.int32), np.zeros(N, np.int32)
     V[0, 0], y[0] = rows.ONE, label
@@ -26,7 +26,7 @@ def weights(plan, label, count):
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "claimed", "count"), [(1.0, 1.0, 2500), (30.0, 1.0, 300)])
 def test_an_attack_finds_no_more_than_epsilon(epsilon, claimed, count):
-    """The neighbours differ in a label. The second plan has far too little noise for its claim."""
+    """The neighbours differ in one label. The second plan has far too little noise for its claim."""
     plan = models.objective_perturbation(N, 1, epsilon, DELTA)
     scores = [{"weight": weights(plan, label, count)} for label in (1, -1)]
     actual = audit._bound(scores, count // 2, DELTA, 0.95)["epsilon"]

@@ -17,7 +17,7 @@ HELPER = "\nfrom mechanisms.helper import LARGEST\n"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The folder of a study, with the template's mechanism and a module that this imports."""
+    """The folder of a study, with the template's mechanism and a module that the mechanism imports."""
     shutil.copytree(ROOT / "workflow/template/mechanisms", tmp_path / "mechanisms")
     file = tmp_path / "mechanisms/noisy_mean.py"
     file.write_text(file.read_text().replace("noisy_mean", "added_mean") + HELPER)
@@ -44,7 +44,7 @@ def test_what_it_states_is_claimed_and_not_proven(folder):
 
 
 def test_its_branches_are_compared_like_those_of_any_mechanism(folder):
-    """Against the epsilon that it claims."""
+    """They are compared with the epsilon that it claims."""
     assert not differences(MECHANISMS["added_mean"], {"epsilon": 1.0})
 
 

@@ -1,4 +1,4 @@
-"""Tells which runs of this folder are alive."""
+"""The runs of this folder that are alive are found."""
 
 import threading
 import time

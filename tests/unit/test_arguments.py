@@ -21,7 +21,7 @@ from study.data import origins, readers
 from study.data.prepared import Prepared
 from study.jobs.files import read_json, write_json
 
-# The number that `reason` states about the noise, from info and arguments, where it is not
+# The number that `reason` states about the noise, from info and arguments, if it is not
 # info["scale"].
 STATES = {
     "laplace_l1": lambda info, given: info["scale"] * given["epsilon"],
@@ -45,7 +45,7 @@ def public_facts(dataset, overlay):
 
 @cache
 def cases():
-    """(overlay, experiment, data set, private method) of some cells.
+    """The overlay, experiment, data set and private method of some cells.
 
     They cover every data set, and every mechanism with each of its settings, each sort of data set
     and each sort of experiment.
@@ -96,7 +96,7 @@ def folder(tmp_path_factory):
                     prepare.main()
                 continue
             facts = origins.public_facts(datasets[name])
-            if "idx" in source:  # 28 x 28 pixels, which only the file tells
+            if "idx" in source:  # 28 x 28 pixels: only the file states this size
                 facts["columns"] = [f"pixel{k}" for k in range(784)]
             stated = {"unit": datasets[name].get("unit", {})}
             stated["premises"] = [datasets[name]["premise"]] if "premise" in datasets[name] else []
@@ -105,7 +105,7 @@ def folder(tmp_path_factory):
 
 
 def rows(data, meta, size):
-    """Rows of the data set. If it needs a download, substitutes with the same bounds and classes."""
+    """Rows of the data set, or, if it needs a download, substitutes with the same bounds and classes."""
     if data.exists():
         prepared = Prepared(data)
         return prepared.floats(np.arange(size) % len(prepared.y))
@@ -210,7 +210,7 @@ def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
 
 
 def test_the_breast_cancer_constants_describe_their_rows():
-    """The premises of these data sets say how far the centres are from the rows' own means."""
+    """The premises of these data sets state how far the centres are from the rows' own means."""
     from sklearn.datasets import load_breast_cancer
 
     datasets, data = configuration("default")[2], load_breast_cancer()
@@ -265,7 +265,7 @@ def test_the_lists_above_name_used_mechanisms_only():
 
 
 def test_facts_known_before_the_preparation_are_those_it_writes(folder):
-    """All facts agree if the configuration names the columns; otherwise bounds and classes do."""
+    """All facts agree if the configuration names the columns; otherwise bounds and classes agree."""
     datasets = configuration("default")[2]
     seen = 0
     for name, entry in datasets.items():

@@ -80,7 +80,7 @@ def test_fewer_trials_of_attacks_that_a_study_leaves_out_are_left_out():
     fewer = {"tukey_em": {"tukey_shell": {"trials": 9}}, "dp_gd": whole}
     resolved = audits.load({"audit": {"mechanisms": fewer}}, experiments=[])
     assert "tukey_em" not in resolved.mechanisms
-    assert set(resolved.mechanisms["dp_gd"]) == {"opposite_corner"}  # which is asked for
+    assert set(resolved.mechanisms["dp_gd"]) == {"opposite_corner"}  # the requested pair
 
 
 @pytest.mark.parametrize(

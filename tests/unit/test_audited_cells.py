@@ -1,4 +1,4 @@
-"""Attacks say something about the cells they attacked, and about no others."""
+"""Attacks support statements only about the cells that they attacked."""
 
 import pytest
 

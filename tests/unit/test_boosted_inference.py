@@ -59,11 +59,11 @@ def test_covariance_and_bias_are_those_of_many_recursions(way):
 
 @pytest.mark.parametrize("way", [inference.last_iterate, inference.late_iterates])
 def test_the_noise_on_the_gram_matrix_is_counted(way):
-    """Estimates of one recursion from many noisy D vary as the part for the noise on D says."""
+    """Estimates of one recursion from many noisy D have the covariance stated for the noise on D."""
     from dp.privacy.quadratics import coefficients, isotropic
 
     _, steps = simulated(20_000)
-    one = np.zeros(20_000, dtype=int)  # the same recursion again and again
+    one = np.zeros(20_000, dtype=int)  # the same recursion every time
     same = {name: getattr(steps, name)[one] for name in ("last", "P", "D", "J", "size")}
     same |= {name: getattr(steps, name)[:, one] for name in ("thetas", "moments")}
     noise = 0.5 * generator(5).standard_normal((20_000, coefficients(3)))
@@ -132,7 +132,7 @@ def test_without_noise_and_clipping_it_is_least_squares():
 
 
 def covered(n, epsilon, replicates, iterates):
-    """(coverage, its Monte Carlo error, share of coarse draws) of 95 % intervals."""
+    """Coverage of 95 % intervals, its Monte Carlo error, and the share of coarse draws."""
     rng, result, coarse = generator(4, "coverage", n), [], []
     for _ in range(replicates):
         settings = {"epsilon": epsilon, "delta": DELTA, "restarts": 4, "rng": rng}

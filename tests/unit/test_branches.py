@@ -18,7 +18,7 @@ from dp.privacy import composition
 from dp.seeds import generator
 from reference import OF_CLASSES
 
-# Functions whose branches may depend on the data. The comment says why that is private.
+# Functions whose branches may depend on the data. A comment says why that is private.
 ALLOWED = {
     # A noisy test decides whether it answers, and `differences` tests how often. Tied fits have no
     # volume.
@@ -121,19 +121,19 @@ class Together(tukey_em.TukeyEM):
 
 
 def exact_fit(n):
-    """The first of `numbers`: a row of zeros in data that are fitted exactly."""
+    """The first case of `numbers`: a row of zeros in data that are fitted exactly."""
     return [next(numbers(n))]
 
 
 def test_a_singular_part_moves_no_other_fit():
-    """Beside a row of zeros, every other part has the same fit to the last bit."""
+    """With a row of zeros in one part, every other part has the same fit to the last bit."""
     [(_, (X, y), (X_other, y_other))] = exact_fit(2000)
     assert np.array_equal(X[1:], X_other[1:]) and not X_other[0].any()
     arguments = 1000, 0.0, 3
     points = MECHANISMS["tukey_em"]._points(X, y, *arguments, generator(5))
     other = MECHANISMS["tukey_em"]._points(X_other, y_other, *arguments, generator(5))
     for first, second in zip(points.reshape(-1, 1000, 2), other.reshape(-1, 1000, 2), strict=True):
-        for j in range(2):  # sorted: one value leaves and one comes
+        for j in range(2):  # sorted: one value is replaced
             assert len(np.setdiff1d(first[:, j], second[:, j])) <= 1
     moved = [
         Together()._points(*side, *arguments, generator(5)) for side in ((X, y), (X_other, y_other))
@@ -162,7 +162,7 @@ def test_stacks_of_matrices_are_decomposed_one_by_one():
 
 
 def test_the_attack_that_showed_the_fault():
-    """At a claimed epsilon of 1, it finds more than 1.5 for the old fits, and nothing for the new ones."""
+    """At a claimed epsilon of 1, it finds more than 1.5 for the old fits, and nothing for the new fits."""
     [(_, *sides)] = exact_fit(800)
     arguments = {"epsilon": 1.0, "delta": 0.01, "trials": 600}
     old = audit.attack(Together(), sides, rng=generator(7), **arguments)["epsilon"]
@@ -170,11 +170,11 @@ def test_the_attack_that_showed_the_fault():
     assert old > 1.5 and new <= 0.5, (old, new)
 
 
-# ---- planted faults, each of which must be found
+# ---- planted faults, which must all be found
 
 
 class Planted(Mechanism):
-    """The mean of the rows with enough noise, but for what a subclass adds."""
+    """The mean of the rows with enough noise. Subclasses add faults."""
 
     name = "planted"
     needs_lambda = False
@@ -241,7 +241,7 @@ def test_without_a_fault_nothing_is_found():
 
 
 def test_the_old_fits_are_found():
-    """The lines that run show the fault, and so do the weights."""
+    """The lines that run and the weights both show the fault."""
     arguments = {"epsilon": 1.0, "delta": 0.01}
     allowed = ALLOWED["tukey_em"]
     *lines, last = differences(Together(), arguments, cases=exact_fit(800), allowed=allowed)
@@ -298,7 +298,7 @@ def test_a_delta_is_served_or_refused_in_one_sentence(name):
 
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
 def test_the_multiplier_of_sampled_steps_follows_delta_or_is_refused(adjacency):
-    """It grows about like sqrt(log(1/delta)).
+    """It grows approximately as sqrt(log(1/delta)).
 
     At 1e-15, which is refused, it would be 20 times as large.
     """

@@ -57,7 +57,7 @@ def hard(kind, bound, rng):
 
 
 def settings(loss, n, d, bound, rng):
-    """(lambda, tolerance) from the whole range that is not refused; half of the tolerances at its edge."""
+    """A lambda and a tolerance from the whole accepted range; half of the tolerances at its edge."""
     lam = loss.c * bound**2 * 10.0 ** rng.uniform(-10, -1)
     least = newton.least_tolerance(n, d, lam, bound, loss)
     return lam, least * 10.0 ** (rng.choice([0, 1]) * rng.uniform(0, 4))
@@ -95,7 +95,7 @@ def test_no_data_set_keeps_the_elastic_net_from_its_certificate(kind):
 
 @pytest.mark.parametrize("h", [1e-4, 1e-2])
 def test_kinks_of_nearly_linear_pieces_on_wide_rows(h):
-    """Newton's method alone gives up on some of these."""
+    """Newton's method alone fails on some of these."""
     rng, bound = generator(83), 100.0
     loss = losses.get("huber", h=h)
     for _ in range(3):
@@ -109,7 +109,7 @@ def test_kinks_of_nearly_linear_pieces_on_wide_rows(h):
 @pytest.mark.parametrize("kappa", [1.5, 1e3, 1e6])
 @pytest.mark.parametrize("l1", [0.0, 0.3])
 def test_descent_alone_keeps_its_promise(kappa, l1):
-    """On a quadratic of known curvature, a proximal step after `steps` ends within the tolerance."""
+    """On a quadratic of known curvature, a proximal step after `steps` steps ends within the tolerance."""
     values = np.geomspace(1, kappa, 7)
     slope = 5 * generator(84).standard_normal(7)
 

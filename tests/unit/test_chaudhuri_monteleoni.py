@@ -1,4 +1,4 @@
-"""Tests the checks that only the source of 2008 needs, by bounds written out and by made-up curves."""
+"""Tests the checks that only the source of 2008 needs, with explicit bounds and made-up curves."""
 
 import math
 
@@ -13,8 +13,8 @@ from study.configuration.experiment import Experiment
 
 
 def test_the_ratio_of_the_lemmas_is_one_at_a_third():
-    """The ratio of 8/lambda to 2 (1 + lambda)/lambda^2 is 4 lambda/(1 + lambda), whatever the other
-    arguments are.
+    """The ratio of 8/lambda to 2 (1 + lambda)/lambda^2 is 4 lambda/(1 + lambda) for all other
+    arguments.
     """
     arguments = {"first": "cm08_lemma_4", "second": "cm08_lemma_3", "at_most": 1}
     below = checks.bound_ratio(None, lambdas=[0.01, 0.333], **arguments)
@@ -42,7 +42,7 @@ LAMBDAS = (1.0, 0.1, 0.01)
 
 
 class Made(Results):
-    """Errors of five folds: each method has a curve along lambda, and folds differ by noise."""
+    """Errors of five folds: each method has a curve over lambda, and folds differ by noise."""
 
     def __init__(self, curves, noise):
         rows = [

@@ -1,4 +1,4 @@
-"""Tests checks of claims on tables made by hand, and which cell belongs to a published value."""
+"""Tests the checks of claims on tables made by hand, and the choice of a published value's cell."""
 
 import math
 from argparse import Namespace
@@ -94,7 +94,7 @@ def test_an_order_within_chance_is_open_unless_the_folds_agree(monkeypatch):
     draws = {name: folds + shift[name] + noise[name] for name in shift}
     monkeypatch.setattr(made, "draws", lambda cell, column: draws[cell.method])
     outcome = cells.lower_than(made, lower="one", higher="two")
-    assert outcome.holds  # differences within folds cancel the spread between folds
+    assert outcome.holds  # differences within folds do not contain the spread between folds
     assert cells.lower_than(made, lower="two", higher="one").holds is False
 
 
@@ -314,7 +314,7 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
 
 
 def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
-    """Numbers that a mechanism reports for each draw are no column of results.csv.
+    """Numbers that a mechanism reports for each draw are not a column of results.csv.
 
     Decimals are as stated.
     """
@@ -384,7 +384,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     other = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.1], "row": {0.1: [0.3, 0.1]}}}}
     )
-    # the printed model without noise, above or below, has an error of 0.2, and ours 0.05
+    # the printed model without noise, above or below, has an error of 0.2, and this project's 0.05
     for rows, at in (([plain, private], 1), ([private, plain], 0)):
         spec = {"t": SPEC | {"rows": rows}}
         actual = [r for r in verdicts_of(CURVES, other, spec) if not r["id"].endswith("/sd")]
@@ -408,7 +408,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     assert [row["verdict"] for row in actual[::2]] == [
         *("not reproduced by any of 1 reading", "reproduced"),
     ]
-    # on other data there is no such model
+    # other data have no printed model
     spec = {"t": SPEC | {"rows": [plain | {"dataset": "b"}, private]}}
     assert [r["verdict"] for r in verdicts_of(CURVES, other, spec)][2] == "reproduced"
 
@@ -498,7 +498,7 @@ def test_a_protocols_draws_make_the_interval_and_judge_the_spread(monkeypatch):
     assert mean["prediction_high"] - mean["prediction_low"] < 0.06
     assert spread["quantity"] == "error, standard deviation over folds"
     assert spread["published"] == 0.02 and spread["distance"] == "equal to the printed precision"
-    # the spread of five numbers is uncertain: half of it, or half more, would be inside too
+    # the spread of five numbers is uncertain: half or one and a half times it would be inside, too
     assert spread["verdict"] == "too wide to decide"
     wide = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
     mean, spread = compare(CURVES, wide, {"t": spec}, {})
@@ -585,9 +585,9 @@ def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_given():
 
 
 def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
-    """A claim that fails on such a search is no fault of the source, since we left values out.
+    """A claim that fails on such a search is no fault of the source, since this project left values out.
 
-    A claim that holds, holds.
+    A claim that holds counts as holding.
     """
     tables = {"t": {"row": {0.1: [0.5, 0.02]}}, "grid": [1, 0.1, 0.01], "votes": 6}
     stated = [{"id": "m-1", "says": "bad is better"}, {"id": "m-2", "says": "good is better"}]
@@ -687,7 +687,7 @@ def test_a_lambda_that_ties_is_not_excluded():
     assert actual.decided_by.endswith("does not exclude 0.01")
     actual = cells.tuned_lambda(made, value=0.01, datasets=["a", "b"])
     assert actual.holds is False and actual.decided_by.endswith("(error 0.1, 0.1 at 0.01)")
-    # where all tie, any lambda would be among the best
+    # if all values tie, any lambda would be among the best
     tuned["a"]["ties"] = [0.001, 0.01, 0.1]
     assert cells.tuned_lambda(made, value=0.01, datasets=["a"]).holds is None
     tuned["b"]["ties"] = [0.01]

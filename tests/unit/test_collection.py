@@ -10,7 +10,7 @@ import pytest
 from project import COLLECTED
 
 ROOT = Path(__file__).resolve().parents[2]
-# Python imports a module of this name before anything else. This one moves the clock.
+# Python imports a module of this name before anything else. This module shifts the clock.
 CLOCK = """
 import time
 clock, clock_ns = time.time, time.time_ns
@@ -41,7 +41,7 @@ def collected(folder, days, **changes):
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    # From another folder, pytest prints the ids relative to that one.
+    # From another folder, pytest prints the ids relative to it.
     return [line[line.index("tests/") :] for line in done.stdout.splitlines() if "::" in line]
 
 

@@ -46,7 +46,7 @@ def test_a_method_is_beaten_by_the_one_that_says_so():
 def test_the_best_method_is_kept_in_the_set_as_often_as_promised():
     """Seven methods are equally good, so each is a best one.
 
-    At most 5 % of 800 sets may omit a given one.
+    At most 5 % of 800 sets may omit a given method.
     """
     rng = np.random.default_rng(4)
     missed = 0
@@ -54,7 +54,7 @@ def test_the_best_method_is_kept_in_the_set_as_often_as_promised():
         p, _ = comparison.beaten(rng.normal(size=(7, 5)))
         missed += p[0] <= 0.05
     assert missed / 800 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 800)
-    assert missed > 8  # the sets do not contain nearly everything
+    assert missed > 8  # the sets do not contain almost all methods
 
 
 def test_rows_for_a_gain():

@@ -19,7 +19,7 @@ def guarantee(epsilon, delta=0.0, adjacency=REPLACE_ONE):
 
 @pytest.mark.parametrize("steps", [1, 10, 400])
 def test_gaussian_steps_are_one_gaussian(steps):
-    """T equal Gaussian steps are one with sqrt(T) times the sensitivity (Dong, Roth, Su, cor. 2)."""
+    """T equal Gaussian steps are one step with sqrt(T) times the sensitivity (Dong, Roth, Su, cor. 2)."""
     epsilon = composition.gaussian_steps(5.0, steps, 1e-5)
     assert gaussian_delta(5.0, epsilon, 2 * math.sqrt(steps)) == pytest.approx(1e-5, rel=1e-6)
     half = composition.gaussian_steps(5.0, steps, 1e-5, adjacency="add-remove")
@@ -66,7 +66,7 @@ def test_gaussian_epsilon_inverts_delta():
 def test_laplace_profile():
     """One coordinate has delta = 1 - e^((epsilon - ratio)/2).
 
-    Many have nearly the profile of normal noise.
+    Many coordinates have nearly the profile of normal noise.
     """
     actual = composition.laplace_coordinates_delta(1, 1.5, [0.5, 1.0, 1.5])
     assert actual == pytest.approx([-math.expm1(-0.5), -math.expm1(-0.25), 0.0], abs=1e-4)

@@ -18,7 +18,7 @@ DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"experime
 
 
 def update(base, changes):
-    """Snakemake's merge of configuration files: mappings merged, null a value like any other."""
+    """Snakemake's merge of configuration files: mappings are merged, and null is an ordinary value."""
     for key, value in changes.items():
         if isinstance(value, dict):
             before = base.get(key)
@@ -36,7 +36,7 @@ def _others(folder, names):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A folder with the project's configuration of few experiments, as the current folder for `load`."""
+    """A folder with the project's configuration of few experiments, which is current for `load`."""
     shutil.copytree(ROOT / "config", tmp_path / "config", ignore=_others)
     shutil.copytree(ROOT / "workflow/schemas", tmp_path / "workflow/schemas")
     shutil.copytree(ROOT / "workflow/rules", tmp_path / "workflow/rules")
@@ -212,7 +212,7 @@ OVERLAYS = [
         CM08 % "{figures: {figure_2a: {options: {log_error: 3}}}}",
         WHERE + "figures.figure_2a.options.log_error: must be true/false, not a number (3)",
     ),
-    # another entry names a removed one
+    # another entry names a removed entry
     (
         CM08
         % "{methods: {nonprivate: null, output_perturbation: null, objective_perturbation: null, "

@@ -31,7 +31,7 @@ ODD = [
 
 
 def place(value, rng):
-    """The path of a random value: short paths are as likely as long ones, although most values lie deep."""
+    """The path of a random value: short paths are as likely as long ones, although most values are deep."""
     path = []
     while isinstance(value, (dict, list)) and len(value) and (not path or rng.random() < 0.8):
         path.append(rng.choice(list(value) if isinstance(value, dict) else range(len(value))))
@@ -48,7 +48,7 @@ class Twice(dict):
 
 
 def change(values, rng):
-    """(what was done, the changed values or, if a key is duplicated, their text)."""
+    """A description of the change, and the changed values (their text, if a key is duplicated)."""
     values = copy.deepcopy(values)
     *parents, last = path = place(values, rng)
     here = values
@@ -80,7 +80,7 @@ def change(values, rng):
 
 
 class Files:
-    """The configuration files in memory, and a cache of what unchanged files determine."""
+    """The configuration files in memory, and a cache of the results that unchanged files determine."""
 
     def __init__(self, monkeypatch):
         monkeypatch.chdir(ROOT)
@@ -120,7 +120,7 @@ class Files:
         return name + text + repr([entry for key, entry in datasets.items() if key in text])
 
     def remember(self, function, key):
-        """The function, which computes a value only if the key of its arguments is new."""
+        """The cached function: it computes a value only if the key of its arguments is new."""
 
         def call(*arguments):
             known = (function.__name__, key(*arguments))
@@ -147,7 +147,7 @@ class Files:
 
 
 def ask(experiment):
-    """What rules ask of an experiment."""
+    """Ask an experiment what rules ask."""
     json.dumps(experiment.values)
     experiment.fits()
     for cell in experiment.cells():

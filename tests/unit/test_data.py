@@ -23,7 +23,7 @@ BOUNDS = st.floats(1e-50, 1e50)
 @given(ROWS, BOUNDS)
 @settings(max_examples=300, deadline=None)
 def test_normalised_rows_never_exceed_the_bound(X, bound):
-    """This holds for all finite floats, subnormal and huge ones included.
+    """This holds for all finite floats, including subnormal and huge ones.
 
     A row of zeros does not change.
     """

@@ -12,7 +12,7 @@ from study.data import origins
 
 @pytest.fixture
 def experiment(tmp_path, monkeypatch):
-    """Write one experiment beside the project's data sets, and load it."""
+    """Add one experiment to the project's data sets, and load it."""
 
     def load(**values):
         (tmp_path / "study.yaml").write_text(yaml.safe_dump({"title": "A study"} | values))
@@ -52,7 +52,7 @@ def test_training_sizes_are_checked_against_the_rows_of_two_classes(experiment):
 
 
 def downloads(*overlays):
-    """{experiment: files that it needs} for the default run."""
+    """The files that each experiment of the default run needs, by experiment."""
     values, experiments, datasets = configured(*overlays)
     files = read_yaml("config/files.yaml")
     carried = {  # installed packages contain these files
@@ -75,5 +75,5 @@ def test_the_default_needs_no_download_and_the_overlays_combine():
     for overlays in (["real"], ["real", "full"]):
         assert images in downloads(*overlays)["einarsson_data"]
     assert not any(downloads("smoke").values())
-    # The published protocols alone name the data for which they are stated.
+    # Only the published protocols name the data for which they are stated.
     assert images in downloads("full")["einarsson_logistic"]

@@ -1,4 +1,4 @@
-"""Figures and tables of data agree with counts, means and orders that are computed independently."""
+"""Figures and tables of data agree with independently computed counts, means and orders."""
 
 import json
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ EXPERIMENT = SimpleNamespace(name="study")
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory):
-    """The bundled digits, prepared as bytes, and the two classes 4 and 9."""
+    """The bundled digits, prepared as bytes, and their two classes 4 and 9."""
     folder = tmp_path_factory.mktemp("data")
     ten = readers.read({"source": {"sklearn": "digits"}}, "digits")
     two, _ = prepare(
@@ -76,7 +76,7 @@ def test_violins_have_the_classes_quartiles(digits):
     rows = ten.X[ten.y == 7].astype(float)
     distances = np.linalg.norm(rows - rows.mean(axis=0), axis=1)
     drawn = [line.get_ydata() for line in axes.lines if (np.abs(line.get_xdata() - 7) < 0.5).all()]
-    _, box, median = drawn  # the first is a whisker without width
+    _, box, median = drawn  # the first element is a whisker without width
     np.testing.assert_allclose(box, np.quantile(distances, [0.25, 0.75]))
     assert median == pytest.approx(np.median(distances))
     assert [text.get_text() for text in axes.get_xticklabels()] == list("0123456789")

@@ -1,4 +1,4 @@
-"""Several data sets may be drawn from one law, and intervals are then over data sets."""
+"""Several data sets may be drawn from one law; intervals are then over data sets."""
 
 import json
 import math
@@ -109,7 +109,7 @@ def test_captions_say_over_what_an_interval_is():
 
 
 def test_figures_name_the_divisions_of_one_data_set_what_they_are():
-    """A figure's job gets part of its experiment's configuration, which must include `divisions`."""
+    """A figure's job gets a part of its experiment's configuration that must include `divisions`."""
     _, experiments, _ = load(
         {"seed": 1, "experiments": ["patton"]}, only=sources.concerned({"patton"})
     )
@@ -122,7 +122,7 @@ def test_figures_name_the_divisions_of_one_data_set_what_they_are():
     assert style.replicates(part, frame) == (
         "mean of 10 divisions x 5 folds x 20 draws,\n95 % interval over divisions"
     )
-    # nothing but what the last figure depends on
+    # only what the last figure depends on
     assert "claims" not in part.values and [*part.sweeps] == [patton.figures[name]["sweep"]]
 
 
@@ -139,7 +139,7 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
         np.testing.assert_allclose(
             np.sort(np.concatenate(results[4 * k : 4 * k + 4])), rows, atol=1e-6
         )
-    # the first is the one without `divisions`, and the others differ from it
+    # the first is the division without `divisions`, and the others differ from it
     for ours, theirs in zip(results, folds.training_folds(one), strict=False):
         np.testing.assert_array_equal(ours, theirs[1][0][:, 0])
     assert all(set(results[0]) != set(other) for other in results[4:])
@@ -152,8 +152,8 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
 
 def test_another_division_of_the_same_rows_lies_in_the_interval_of_divisions():
     rng, inside = np.random.default_rng(3), 0
-    # the chance of the rows (0.05) is common to all divisions: folds differ by it, their means do
-    # not
+    # the chance of the rows (0.05) is common to all divisions: folds differ by it, but not their
+    # means
     for _ in range(200):
         chance = rng.permuted(np.tile(rng.normal(0, 0.05, 5), (21, 1)), axis=1)
         draws = 0.37 + chance - chance.mean(axis=1, keepdims=True)

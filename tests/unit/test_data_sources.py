@@ -1,6 +1,6 @@
 """Tests what the configuration may say about data sets.
 
-What makes no sense is refused with a sentence.
+Nonsensical settings are refused with a sentence.
 """
 
 import gzip

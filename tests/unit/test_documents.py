@@ -109,7 +109,7 @@ def drawn_rules():
     ids=lambda p: p.parent.name,
 )
 def test_no_group_of_a_profile_waits_for_a_rule_that_waits_for_it(profile):
-    """Snakemake refuses such a group, since its jobs are submitted together."""
+    """Snakemake refuses this group, since its jobs are submitted together."""
     _, edges = drawn_rules()
     groups = yaml.safe_load(profile.read_text(encoding="utf-8")).get("groups", {})
     for group in set(groups.values()):
@@ -138,7 +138,7 @@ FOLDERS = ("config/", "envs/", "scripts/", "tests/", "workflow/", ".venv")
 
 
 def commands():
-    """(document, command without its comment) of every indented line that calls a program."""
+    """The document and the command, without comment, of every indented line that calls a program."""
     for path in DOCUMENTS:
         for line in path.read_text(encoding="utf-8").splitlines():
             match = re.match(r"    ((?:sh|bash|python|snakemake|\.venv/bin/\S+) .*)", line)

@@ -19,7 +19,7 @@ NOWHERE = "http://127.0.0.1:9/file.bin"  # the discard port, where nothing liste
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves /file.bin and /ranges/file.bin; /cut/file.bin breaks off, /page/... is HTML, /lie/...
+    """Serves /file.bin and /ranges/file.bin; /cut/file.bin is truncated, /page/... is HTML, /lie/...
     is wrong.
     """
 
@@ -232,7 +232,7 @@ def test_a_file_of_an_installed_package(out, tmp_path, monkeypatch):
 
 @pytest.fixture
 def wheels(tmp_path, monkeypatch):
-    """A folder of wheels that takes the place of the package index."""
+    """A folder of wheels that replaces the package index."""
     folder = tmp_path / "wheels"
     folder.mkdir()
     with zipfile.ZipFile(folder / "carrier-1.0-py3-none-any.whl", "w") as wheel:

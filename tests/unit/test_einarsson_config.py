@@ -71,9 +71,7 @@ def test_full_configuration_is_the_published_protocol():
 
 
 def test_real_configuration_has_ten_sizes_and_eight_simulations():
-    """The logistic study has all 50 sizes, the source's simulations, and independent noise in every
-    cell.
-    """
+    """The logistic study has all 50 sizes, the source's simulations, and independent noise per cell."""
     actual = resolved("real")
     logistic = actual["einarsson_logistic"]
     assert logistic.sweeps["as_run"]["train_sizes"] == list(range(235, 11751, 235))
@@ -121,7 +119,7 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
     for overlay, method in product(("real", "full"), ("dp_sgd", "pca_central", "pixels_central")):
         parts = results[overlay, method]["of_the_published_grid"].split("; ")
         assert all(a == b for a, b in (part.split()[1::2] for part in parts)), parts
-    # a thinned grid has no values beside those of the published grid
+    # a thinned grid has only values of the published grid
     assert not any("more" in row["of_the_published_grid"] for row in results.values())
     words = results["full", "nonprivate_sum"]["of_the_published_grid"]
     assert words == "lambda 32 of 32"

@@ -44,7 +44,7 @@ def direct():
 
 
 def applicable(items, python):
-    """{canonical name: requirement}, if its markers hold for that Python."""
+    """The requirements whose markers hold for that Python, by canonical name."""
     there = environment(python)
     return {
         canonicalize_name(item.name): item
@@ -54,7 +54,7 @@ def applicable(items, python):
 
 
 def locked(python):
-    """{name: version} in the lock, for that Python."""
+    """The versions in the lock for that Python, by package name."""
     items = requirements((ENVS / "requirements.lock").read_text().splitlines())
     return {name: pinned(item) for name, item in applicable(items, python).items()}
 
@@ -66,7 +66,7 @@ def pinned(requirement):
 
 
 def conda():
-    """The conda file's Python version, and {name: version} of its packages."""
+    """The conda file's Python version, and its packages' versions by name."""
     entries = yaml.safe_load((ENVS / "environment.yaml").read_text())["dependencies"]
     (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
     (python,) = [entry.split("=")[1] for entry in entries if str(entry).startswith("python=")]
@@ -87,7 +87,7 @@ def closure(names, python):
 
 
 def imported(*folders):
-    """{distribution: a file that imports it}, for the Python and Snakemake files in the folders."""
+    """For each distribution, a Python or Snakemake file in the folders that imports it."""
     files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     snakefiles = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.smk"))]
     if "workflow" in folders and (ROOT / "Snakefile").exists():
@@ -103,7 +103,7 @@ def imported(*folders):
         text = path.read_text(encoding="utf-8")
         for name in re.findall(r"^\s*(?:import|from)\s+(\w+)", text, re.MULTILINE):
             modules[name] = path
-    # Modules that can be imported without being installed: beside the script, or beside the test.
+    # Modules that can be imported without being installed: in the folder of the script or of the test.
     own = {path.stem for path in files}
     own |= {
         p.name for place in ("scripts", *folders) for p in (ROOT / place).iterdir() if p.is_dir()
@@ -335,7 +335,7 @@ def test_setup_trusts_verified_files_alone():
 
 @pytest.mark.slow
 def test_setup_for_real(project, tmp_path):
-    """Runs with a real venv and a real pip, which finds the lock's only package in a folder."""
+    """Runs with a real venv and a real pip that finds the lock's only package in a folder."""
     with zipfile.ZipFile(tmp_path / "demo-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("demo.py", "")
         wheel.writestr(

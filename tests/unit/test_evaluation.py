@@ -62,7 +62,7 @@ def test_many_scores_are_counted_in_bins(rng, monkeypatch):
 
 
 def test_auc_of_ties_and_zeros():
-    """Signed zeros are equal, and if all scores tie, the AUC is a half."""
+    """Zeros of either sign are equal, and if all scores tie, the AUC is a half."""
     positive = np.array([True, False, True, False, True])
     scores = np.array([
         [0.0, -0.0, 0.0, -0.0, 0.0],

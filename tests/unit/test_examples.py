@@ -55,5 +55,5 @@ def test_published_table(tmp_path):
     assert float(row["high"]) < 0
     assert "protects nobody" in (tmp_path / "card.md").read_text(encoding="utf-8")
     again, _ = run("published_table.py", tmp_path)
-    assert again == first  # the second run reads the stored release: nothing is drawn twice
+    assert again == first  # the second run reads the stored release, and draws nothing
     assert len(list((tmp_path / "survey.book").glob("*/model.json"))) == 1

@@ -17,7 +17,7 @@ from study.data import readers
 
 @pytest.mark.parametrize("columns", [2, 10])
 def test_separator_has_the_largest_margin(columns):
-    """It is compared with the quadratic programme: min ||w||^2 with all margins at least 1."""
+    """It is compared with the quadratic program min ||w||^2 with all margins at least 1."""
     X, y, true = examples.simulate_separable(500, columns, 0.05, generator(81, columns))
     actual = examples.maximum_margin_separator(X, y)
     A = X * y[:, None]
@@ -45,7 +45,7 @@ def test_labels_are_flipped_in_the_band_of_the_estimated_separator_only():
     true = examples.simulate_separable(rows, 10, 0.03, generator(82))
     np.testing.assert_array_equal(X, true[0])  # the same points with other labels
     assert (np.abs(X @ true[2]) >= 0.03).all()
-    assert np.linalg.norm(separator - true[2]) > 1e-4  # the estimated one, not the simulation's
+    assert np.linalg.norm(separator - true[2]) > 1e-4  # estimated, not the simulation's
     np.testing.assert_array_equal(separator, examples.maximum_margin_separator(X, true[1]))
 
     flipped = y != true[1]
@@ -97,7 +97,7 @@ def test_the_real_rows_are_the_same_in_both_forms(tmp_path):
         assert record["columns"][3] == "mean area"
     # prepared as in the source they are nearly parallel, because the area is by far the largest number
     assert (raw["X"][:, 3] > 0.9).mean() > 0.99
-    # the same rows, but for their norm, from another reader
+    # the same rows, except for their norm, from another reader
     from sklearn.datasets import load_breast_cancer
 
     bunch = load_breast_cancer()

@@ -31,7 +31,7 @@ MEMBERS = [
 
 @pytest.fixture(scope="module")
 def loaded():
-    """(experiments, data sets) of the project's own configuration."""
+    """The experiments and data sets of the project's own configuration."""
     return configured()[1:]
 
 
@@ -300,7 +300,7 @@ def test_the_projects_families_keep_their_labels(loaded):
 
 
 def test_no_option_has_the_name_of_a_column():
-    """results.csv has columns for varied options beside its own.
+    """results.csv has columns for varied options in addition to its own.
 
     `adjacency` may be both, since both mean the same.
     """

@@ -1,4 +1,4 @@
-"""A file is complete or absent, and tables spell each number in one way."""
+"""A file is complete or absent, and tables write each number in one way."""
 
 import json
 import math

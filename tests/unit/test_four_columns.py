@@ -1,8 +1,8 @@
 """Wherever this project tunes, results compare four ways to tune: by rule, paid for, on public rows,
 and void.
 
-A source's own experiments may tune as the source did, on private rows at no cost: `aggregate` voids what
-such a cell guarantees (tests/unit/test_tuning.py).
+A source's own experiments may tune as the source did, on private rows at no cost: `aggregate` voids the
+guarantees of these cells (tests/unit/test_tuning.py).
 """
 
 import pytest
@@ -20,7 +20,7 @@ def experiments(request):
 
 
 def way(experiment, label):
-    """(how a method's settings are chosen, its mechanism, the grid of choices)."""
+    """How a method's settings are chosen, its mechanism, and the grid of choices."""
     method = experiment.methods[label]
     if method["lambda"] == "selected":
         return "selected", method["options"]["of"], method["options"]["grid"]
@@ -33,7 +33,7 @@ def way(experiment, label):
 
 
 def columns(experiment, sweep):
-    """(mechanism, grid as text) -> ways of tuning of a sweep's private methods; a rule counts for
+    """How a sweep's private methods are tuned, by mechanism and grid (as text); a rule counts for
     every grid.
     """
     result, rules = {}, set()
@@ -65,8 +65,8 @@ def test_what_is_tuned_stands_in_four_columns(experiments):
 
 
 def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
-    """This concerns mechanisms with several settings, or with one that was changed after results
-    had been seen.
+    """This concerns mechanisms with several settings, or with one setting that was changed after
+    results had been seen.
     """
     tuned, mechanism = set(), MECHANISMS.__getitem__
     tuning = experiments["frontier_tuning"]

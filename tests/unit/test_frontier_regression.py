@@ -1,4 +1,4 @@
-"""Boosted AdaSSP, Iterative Hessian Mixing and TukeyEM: what they pay for and what they compute."""
+"""Tests the privacy costs and results of boosted AdaSSP, Iterative Hessian Mixing and TukeyEM."""
 
 import math
 
@@ -111,7 +111,7 @@ def test_what_the_released_boosting_gives():
 
 
 def test_the_released_boosting_takes_the_smallest_positive_eigenvalue():
-    """One record moves it from 20 to 1.
+    """One record changes it from 20 to 1.
 
     Then a ridge of 1.96 sqrt(16) mu shrinks all other weights.
     """
@@ -137,7 +137,7 @@ def test_the_released_boosting_fails_without_a_positive_eigenvalue():
 
 
 def test_the_released_boostings_noise_is_as_stated():
-    """Without data, the last moment is noise alone, with the multiplier's deviation."""
+    """Without data, the last moment is only noise, with the multiplier's deviation."""
     mechanism, draws = MECHANISMS["boosted_adassp_released"], 20_000
     X, y = np.array([[1.0]]), np.array([0.0])
     arguments = {"epsilon": 1.0, "delta": 1e-6, "iterations": 1}
@@ -184,7 +184,7 @@ def test_wishart_matrices_have_their_moments():
 
 @pytest.mark.parametrize("calibration", ["analytic", "published"])
 def test_the_spectral_ridge_is_about_the_noises_norm(calibration):
-    """Even without rows it makes most noisy matrices definite, and it is hardly larger than needed."""
+    """Even without rows it makes most noisy matrices definite, and is hardly larger than needed."""
     X, y = np.zeros((50, 15)), np.zeros(50)
     arguments = {"epsilon": 1.0, "delta": 1e-6, "restarts": 300, "calibration": calibration}
     results = {
@@ -249,7 +249,7 @@ def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
 
 
 def test_points_of_a_shell_are_uniform_in_it():
-    """Their coordinates have the quantiles of rejection sampling from R_i without R_{i+1}."""
+    """Coordinates have the quantiles of rejection sampling from R_i without R_{i+1}."""
     points, i, draws = nested(), 3, 20_000
     actual = tukey.shell_point(np.repeat(points, draws, axis=0), np.full(draws, i), generator(11))
     low, high, low_in, high_in = (

@@ -187,7 +187,7 @@ def test_the_noise_is_symmetric_and_has_its_law():
     )
     np.testing.assert_array_equal(Q, Q.transpose(0, 2, 1))
 
-    # On rows of zeros, the minimiser that the mechanism releases depends on the noise alone.
+    # On rows of zeros, the minimiser that the mechanism releases depends only on the noise.
     X, y = np.zeros((5, 1)), np.array([1, 1, -1, 1, -1])
     for name, options, law in (
         ("functional_laplace", {}, laplace(scale=published_sensitivity(1) / scale)),
@@ -218,7 +218,7 @@ def test_repairs():
     np.testing.assert_allclose(trim, [[1, 0], [1, 1]])
     ridge, _ = quadratics.solve(A, b, 0.5, repair="ridge")
     r = math.sqrt(2) * 0.5
-    np.testing.assert_allclose(ridge[0], [4 / (4 + r), 3 / 0.5])  # -1 + r < 0.5: moved to 0.5
+    np.testing.assert_allclose(ridge[0], [4 / (4 + r), 3 / 0.5])  # -1 + r < 0.5: raised to 0.5
     np.testing.assert_allclose(ridge[1], [4 / (4 + r), 2 / (2 + r)])
 
 
@@ -232,7 +232,7 @@ def test_an_unbounded_quadratic_left_alone_is_a_status():
 
 
 def test_adam_is_adam():
-    """The update agrees with one written out for a single coordinate, and its limit with the minimum."""
+    """The update agrees with explicit steps for a single coordinate, and its limit with the minimum."""
     A, b = np.array([[[3.0]]]), np.array([[2.0]])
     w = m = v = 0.0
     for t in range(1, 6):

@@ -81,7 +81,7 @@ def test_where_no_noise_helps_it_is_refused():
 @pytest.mark.parametrize("epsilon", [1e-20, 1e-13, 1e-9, 1e-5])
 @pytest.mark.parametrize("loss", ["logistic", {"log_cosh": {"tau": 0.25}}])
 def test_the_rules_lambda_that_a_refusal_names_is_never_refused(adjacency, epsilon, loss):
-    """Also with an epsilon far below delta."""
+    """This holds even for an epsilon far below delta."""
     given = {"epsilon": epsilon, "delta": 1e-5, "adjacency": adjacency, "loss": loss}
     lam = MECHANISM.rule_lambda(300, 5, **given)
     MECHANISM.check(300, 5, lam=lam, **given)
@@ -105,7 +105,7 @@ def test_the_rules_lambda_makes_the_jacobian_free(adjacency, epsilon):
     "name", ["gaussian_objective_perturbation", "amp", "objective_perturbation_redberg"]
 )
 def test_tilts_and_output_noise_have_the_laws_that_are_paid_for(name):
-    """The release determines b = -n (gradient at w), with an error from the output noise."""
+    """The release determines b = -n (gradient at w), up to an error from the output noise."""
     (X, y), n, d = rows(), 200, 4
     mechanism, lam = MECHANISMS[name], 0.3
     given = {"epsilon": 1.0, "delta": 1e-5, "lam": lam}

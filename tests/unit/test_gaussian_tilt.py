@@ -99,7 +99,7 @@ def test_no_density_in_one_dimension_exceeds_the_profile(row, share, epsilon):
 
 
 def delta_2d(angle, pull, sigma, n_lambda, epsilon, points=(1201, 161)):
-    """delta of replacing v by v', `angle` degrees apart. The others' gradient sum is -pull along the
+    """delta of replacing v by v', `angle` degrees apart. Other records' gradient sum is -pull along the
     bisector. The common density factor cancels. w runs over a rotated grid around both means.
     """
     half = math.radians(angle / 2)
@@ -219,7 +219,7 @@ def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=
 
 def test_log_cosh_adding_has_two_tails_and_removing_one():
     """If the record's slope changes its sign at w = 0, adding reaches 2 G(m). A small Lambda shows
-    this, since the slope then changes quickly against the noise. Removing has one tail even there.
+    this, since the slope then changes quickly relative to the noise. Removing has one tail even there.
     """
     epsilon, m = 1.0, 1.0
     n_lambda = 0.02

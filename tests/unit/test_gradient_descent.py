@@ -122,7 +122,7 @@ def test_noise_for_a_clipped_mean():
     known = {"epsilon": 1.0, "delta": 1e-5, "iterations": 4}
     p = MEAN_CLIP.parameters(100, 2, **known)
     assert MEAN_CLIP.sigma(100, p) == pytest.approx(2 / 100 * math.sqrt(8 * math.log(1.25e5)))
-    # it moves 100 times as far as the noise is for: mu = 100/sqrt(2 log(1.25/delta)), on the exact
+    # it moves 100 times as far as the noise assumes: mu = 100/sqrt(2 log(1.25/delta)), on the exact
     # curve
     mu, epsilon = (
         100 / math.sqrt(2 * math.log(1.25e5)),
@@ -150,7 +150,7 @@ def test_rows_that_overflow_are_clipped_to_numbers():
 
 
 def test_a_score_that_is_no_number_moves_a_clipped_mean_no_farther():
-    """A sum may be inf - inf, which its order decides.
+    """A sum may be inf - inf, depending on its order.
 
     The record must not become the whole mean.
     """
@@ -201,7 +201,7 @@ def test_softmax_of_two_classes_is_logistic():
 @pytest.mark.parametrize("noise", ["analytic", "published"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 15.0, 150.0])
 def test_calibration_by_an_independent_accountant(noise, epsilon):
-    """dp_accounting composes T Gaussian events from the privacy loss distribution of one."""
+    """dp_accounting composes T Gaussian events from the privacy loss distribution of one event."""
     from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 
     n, T, clip, delta = 400, 50, 0.7, 1e-5
@@ -393,7 +393,7 @@ def test_the_rule_of_steps_needs_no_data():
 
 
 def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
-    """It bounds the standard deviation of a score that the noise of all steps causes, if gradients
+    """It bounds the standard deviation that the noise of all steps causes in a score, if gradients
     do not react.
     """
     for n, classes, epsilon, bound in (
@@ -417,7 +417,7 @@ def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
 @pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 4)])
 @pytest.mark.parametrize("bound", [1.0, 2.0])
 def test_the_rule_of_steps_does_not_diverge_at_any_lambda(loss, classes, bound):
-    """With hardly any noise it ends at the minimiser. A small lambda changes no step."""
+    """With hardly any noise, descent ends at the minimiser. A small lambda changes no step."""
     X, y = rows(200, classes=classes)
     X, curvature = bound * X, bound**2 / 4
     given = {"epsilon": 1e8, "delta": 1e-6, "bound": bound, "loss": loss, "classes": classes}

@@ -20,9 +20,9 @@ EXPERIMENT = SimpleNamespace(
 
 @pytest.fixture
 def searches(tmp_path):
-    """{cell: file} of searches over 3 x 2 values and a third option.
+    """The files, by cell, of searches over 3 x 2 values and a third option.
 
-    The search of sgd has one value less.
+    The search of sgd has one value fewer.
     """
     rng, result = np.random.default_rng(1), {}
     for method, epsilon in (("dp_sgd", 0.1), ("dp_sgd", 1.0), ("sgd", np.inf)):

@@ -27,7 +27,7 @@ def rows(n, rng):
 
 
 def coverage(n, epsilon, replicates, draws=4, **options):
-    """(coverage, its Monte Carlo error, mean share of draws that are too coarse) of 95 % intervals."""
+    """Coverage of 95 % intervals, its Monte Carlo error, and the mean share of too coarse draws."""
     rng = generator(1, "coverage", n)
     lam = MECHANISM.rule_lambda(n, 6, epsilon, DELTA, **options)
     settings = {"epsilon": epsilon, "delta": DELTA, "lam": lam, "restarts": draws, "rng": rng}
@@ -53,9 +53,7 @@ def test_with_little_budget_most_releases_lack_an_interval_and_none_is_too_narro
 
 
 def hospital(n, rng):
-    """Rows with a strong score, a condition that one in 30 has, and a category; and the true
-    coefficients.
-    """
+    """Rows with a strong score, a condition of one in 30 and a category; and the true coefficients."""
     score = np.clip(rng.normal(-0.3, 0.35, n), -1, 1)
     condition = np.where(rng.random(n) < 1 / 30, 1.0, -1.0)
     level = rng.choice(3, n, p=[0.6, 0.3, 0.1])[:, None] == [1, 2]
@@ -168,9 +166,7 @@ def test_a_count_is_covered_among_the_intervals_that_are_printed(epsilon):
 
 
 def test_the_hessians_noise_is_counted():
-    """With many noisy Hessians and one w near the truth, estimates vary as this part of the
-    covariance says.
-    """
+    """With many noisy Hessians and one w near the truth, estimates have this part of the covariance."""
     from dp.privacy.quadratics import coefficients, isotropic
 
     rng, n, lam, deviation = generator(35), 10**12, 0.03, 0.004
@@ -218,7 +214,7 @@ def test_without_an_answer_nothing_but_the_estimate_is_printed():
 
 
 def test_the_debiased_bootstrap_finds_the_model_whose_mean_release_is_the_one_that_was_found():
-    """The procedure shrinks by half and adds 0.2, so a release of 1 points to 1.6."""
+    """The procedure shrinks by half and adds 0.2, so a release of 1 implies a model of 1.6."""
 
     def fit(X, y, rng):
         return 0.5 * y.mean(keepdims=True) + 0.2
@@ -235,7 +231,7 @@ def test_the_debiased_bootstrap_finds_the_model_whose_mean_release_is_the_one_th
 
 
 def test_variances_of_many_releases_of_the_same_rows_are_the_noise():
-    """Without the part for sampling, the covariance is that of 600 draws on one data set."""
+    """Without the part for sampling, the covariance equals that of 600 draws on one data set."""
     rng = generator(3)
     X, y = rows(20_000, rng)
     lam = MECHANISM.rule_lambda(20_000, 6, 1.0, DELTA)
@@ -293,7 +289,7 @@ def test_shares_of_the_budget_add_up(adjacency, robust):
 
 
 def test_second_moments_move_by_at_most_their_sensitivities():
-    """A search over pairs of records comes near each bound, and never exceeds it."""
+    """A search over pairs of records approaches each bound, and never exceeds it."""
     rng = generator(6)
     largest = np.zeros(2)
     for _ in range(300):
@@ -384,7 +380,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
     mu = plan.mu_output * math.sqrt(p.covariance) / NUMBERS._second(vars(p))
     limits = np.array(NUMBERS._scales(50, p, plan)) * 50 * mu
     tilt_and_output = 2 * tau / plan.scale, plan.mu_output
-    assert plan.mu_output**2 > 2 * mu**2  # both are paid for, beside the noise on the weights
+    assert plan.mu_output**2 > 2 * mu**2  # both are paid for, as is the noise on the weights
     assert math.hypot(*tilt_and_output) < gaussian_mu(1.0, DELTA)
     largest = np.zeros(2)
     for _ in range(2000):

@@ -38,7 +38,7 @@ def simulated(tmp_path):
 
 
 def survey(tmp_path, n=4000):
-    """A prepared data set with two numbers, a category and a true model; and its raw columns."""
+    """A prepared data set with two numbers, a category and a true model, and its raw columns."""
     rng = np.random.default_rng(3)
     low, high = np.array(list(BOUNDS.values()), dtype=float).T
     raw = rng.uniform(low, high, (n, 2))
@@ -196,7 +196,7 @@ def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
 
 
 def test_standard_errors_are_over_data_sets():
-    """Two data sets of three draws, of which all or none cover: the share is 1/2, its error that of two."""
+    """One data set's draws all cover, another's never: the share is 1/2, its error that of two sets."""
     low, high = np.full((2, 3, 1), -1.0), np.full((2, 3, 1), 1.0)
     low[1] = 0.5
     (line,) = inference._judged(low, high, np.zeros(1), None, np.ones(1))
@@ -220,7 +220,7 @@ def test_the_table_of_the_rule_keeps_flags_apart(simulated, tmp_path):
 
 
 def test_the_figure_of_designs_shows_each_coefficient_and_flag(tmp_path):
-    """There is a point per coefficient and flag, hollow if not printed.
+    """Each coefficient and flag has a point, hollow if not printed.
 
     Points of few intervals are left out.
     """

@@ -1,4 +1,4 @@
-"""The public interface of the package: each name says what it takes and gives, with examples that run."""
+"""The public interface of the package: each name documents arguments and results, with tested examples."""
 
 import doctest
 import importlib
@@ -28,7 +28,7 @@ MODULES = list(modules())
 
 
 def public():
-    """(name, object) of all classes and functions that are listed, and of methods that classes list."""
+    """The names and objects of all listed classes and functions, and of the methods that classes list."""
     for name in MODULES:
         module = importlib.import_module(name)
         for each in module.__all__:
@@ -42,7 +42,7 @@ def public():
 
 
 def sections(thing):
-    """{section: text} of an object's own docstring in numpydoc's format."""
+    """The sections of an object's own numpydoc docstring, by heading."""
     text = "" if thing.__doc__ is None else inspect.cleandoc(thing.__doc__)
     parts = re.split(r"^([A-Z][A-Za-z ]+)\n(-+)$", text, flags=re.MULTILINE)
     for name, line in zip(parts[1::3], parts[2::3], strict=True):
@@ -51,7 +51,7 @@ def sections(thing):
 
 
 def listed(section):
-    """The names that a section describes, several of which may share a line."""
+    """The names that a section describes. Several names may share a line."""
     heads = [line.partition(" : ")[0] for line in section.splitlines() if re.match(r"\S", line)]
     return [name.lstrip("*") for head in heads for name in head.split(", ")]
 

@@ -312,7 +312,7 @@ def test_rows_without_any_varying_column_release_zeros():
 
 
 def test_two_centres_whose_averages_are_added_are_one_at_twice_the_rate(data):
-    """The claim that sharing gradients beats all data in one place compares a method with itself."""
+    """The claim that sharing gradients beats pooling all data compares a method with itself."""
     options = {"preparation": "standardise", "shrinkage": "as_printed", "lam": 1e-20, "bias": True}
     settings = {"max_iterations": 300, **options}
     added = LASSO.release(*data, centres=2, gradients="added_means", rate=0.01, **settings)

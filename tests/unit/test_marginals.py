@@ -23,7 +23,7 @@ def one_hot(levels):
 
 
 def drawn(n, rng):
-    """Levels of three variables, of which two depend on each other, and labels that depend on two."""
+    """Levels of three variables, two of them dependent on each other, and labels that depend on two."""
     first = rng.integers(3, size=n)
     second = (first + rng.integers(2, size=n) > 1).astype(int)
     third = rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])
@@ -128,7 +128,7 @@ def test_where_noise_hides_everything_the_class_rate_remains():
 
 
 def test_shrinkage_beats_objective_perturbation_in_the_middle():
-    """It does so on rows that do not suit it: many variables of which few matter, with n mu near 1,000."""
+    """The rows do not suit it: they have many variables, but few matter. n mu is near 1,000."""
     rng, k, n = generator(7), 12, 8000
     levels = rng.integers(4, size=(n, k))
     score = 1.5 * (levels[:, 0] == 0) + 1.5 * (levels[:, 1] == 1) - 2.5
@@ -153,7 +153,7 @@ def test_shrinkage_beats_objective_perturbation_in_the_middle():
 
 
 def test_the_nearest_possible_counts():
-    """A search finds no nearer counts of the same sum."""
+    """A search finds no nearer counts with the same sum."""
     rng = generator(9)
     counts = rng.normal(10, 20, (30, 4))
     actual = _possible(counts, 40)

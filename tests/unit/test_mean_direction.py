@@ -1,4 +1,4 @@
-"""The noisy mean direction, and the guard that takes it where noise dominates."""
+"""The noisy mean direction, and the guard that selects it if noise dominates."""
 
 import math
 

@@ -39,7 +39,7 @@ from dp.solvers.newton import minimise
 N, D = 60, 3
 LAMBDA = 0.1
 SEEDED = object()
-# For mechanisms that may refuse to answer: an epsilon at which they rarely do, even on so few rows.
+# For mechanisms that may refuse to answer: an epsilon at which they rarely do, even on these few rows.
 ANSWERING = {
     "tukey_em": 50.0,
     "tukey_em_released": 50.0,
@@ -49,7 +49,7 @@ ANSWERING = {
 
 
 def rows(n=N, d=D, name=None):
-    """Rows and labels, such as the mechanism `name` takes."""
+    """Rows and labels for the mechanism `name`."""
     rng = generator(5, "contract")
     X = rng.standard_normal((n, d))
     X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
@@ -108,7 +108,7 @@ def test_guarantee_states_everything(name):
         assert math.isinf(guarantee.epsilon)
 
 
-# Mechanisms whose noise is additive, and others. A user's own mechanism is in neither set.
+# Mechanisms with additive noise, and others. A user's own mechanism is in neither set.
 OTHER = {
     *("amp", "dp_sgd_poisson", "gaussian_objective_perturbation", "iterative_hessian_mixing"),
     *("noise_aware_log_cosh", "noise_aware_logistic", "objective_perturbation"),
@@ -136,7 +136,7 @@ ADDITIVE = {
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_replay_finds_no_more_than_is_stated(name):
     """It finds no distance above the proven epsilon (or the claim, if nothing is proven), and
-    nothing released without noise. Without additive noise, it never finds that a statement holds.
+    no release without noise. Without additive noise, it never finds that a statement holds.
     """
     findings = set()
     for pair, _, result, stated in replay.on_general_pairs(name):
@@ -274,12 +274,12 @@ def test_release_takes_every_option_that_guarantee_takes(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_public_calls_are_those_of_the_base(name):
-    """A mechanism that replaced one of them would skip its checks."""
+    """A mechanism that replaced such a call would skip its checks."""
     for call in ("guarantee", "release", "release_many", "parameters", "of_data"):
         assert getattr(type(MECHANISMS[name]), call) is getattr(Mechanism, call), call
 
 
-# argument -> (its name in messages, values that none takes)
+# argument: (its name in messages, values that no mechanism takes)
 BAD = {
     "epsilon": ("epsilon", [0.0, -1.0, math.nan, math.inf]),
     "delta": ("delta", [-0.1, 1.0, math.nan, "0", None, True]),
@@ -805,7 +805,7 @@ def test_no_release_is_the_starting_point(name, n, d, epsilon, tolerance):
 def test_the_whole_epsilon_is_what_both_noises_cost(
     name, n, d, epsilon, lam, bound, tolerance, loss
 ):
-    """The epsilons of the tilt and of the output noise, each recomputed from its scale."""
+    """It is compared with the epsilons of tilt and output noise, recomputed from their scales."""
     arguments = {
         "epsilon": epsilon,
         "lam": lam,
@@ -872,7 +872,7 @@ def test_the_share_of_the_output_noise_is_nearly_the_best(loss, tolerance):
 
 
 def test_output_noise_costs_as_little_accuracy_as_its_share_says():
-    """Compares excess risks with those of the exact minimiser with all of epsilon and the same tilts."""
+    """Compares excess risks with those of the exact minimiser for the whole epsilon and the same tilts."""
     X, y = rows(1000, 5)
     mechanism, lam, epsilon, tolerance = MECHANISMS["objective_perturbation_cm08"], 0.1, 5.0, 1e-5
     settings = {"epsilon": epsilon, "lam": lam}
@@ -940,7 +940,7 @@ def test_the_advice_for_too_much_output_noise_is_what_helps(tolerance, lam, advi
 
 
 def test_a_lambda_that_is_not_certified_on_every_data_set_is_refused_or_raised():
-    """If the repaired form needs a ridge, that makes lambda large enough."""
+    """If the repaired form needs a ridge, the ridge makes lambda large enough."""
     with pytest.raises(ValueError, match="larger lambda"):
         MECHANISMS["objective_perturbation_cm08"].guarantee(N, D, epsilon=1.0, lam=1e-9)
     plan = MECHANISMS["objective_perturbation"].plan(N, D, epsilon=1.0, lam=1e-9)

@@ -25,7 +25,7 @@ from dp.solvers.newton import minimise
 from reference import OF_CLASSES
 from study import arguments
 
-# The mechanisms that take them, with the options that they need. All others refuse.
+# The mechanisms that take numbers, with the options that they need. All others refuse.
 TAKERS = {
     "functional_laplace": {},
     "functional_gaussian": {"delta": 1e-5},

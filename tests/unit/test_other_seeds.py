@@ -1,4 +1,4 @@
-"""Which changes of verdicts between seeds can be explained by chance."""
+"""Tests which changes of verdicts between seeds chance can explain."""
 
 import csv
 import sys

@@ -15,7 +15,7 @@ DELTA = 1e-6
 
 
 def moved(X, y, X_other, y_other, **options):
-    """(the largest distance of the last weights for one order of rows, the bound)."""
+    """The largest distance between last weights for the same order of rows, and its bound."""
     settings = {"epsilon": 1.0, "delta": DELTA, "restarts": 50} | options
     sides = (
         OUTPUT_SGD.release(*side, rng=generator(1), **settings)

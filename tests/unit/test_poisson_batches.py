@@ -11,12 +11,12 @@ from dp.seeds import generator
 
 
 def members(n, draws, sampling, rng):
-    """(draws, n): whether a row is in a draw's batch."""
+    """Whether a row is in a draw's batch: (draws, n)."""
     result = np.zeros((draws, n), dtype=bool)
     for part, rows, edges in poisson.batches(n, draws, sampling, rng):
         assert edges[0] == 0 and edges[-1] == len(rows)
         draw = part.start + np.repeat(np.arange(part.stop - part.start), np.diff(edges))
-        assert (np.diff(n * draw + rows) > 0).all()  # ascending, and none twice
+        assert (np.diff(n * draw + rows) > 0).all()  # ascending, without repetition
         result[draw, rows] = True
     return result
 
@@ -86,7 +86,7 @@ def test_no_rows_and_all_rows(n):
 
 
 class Short(np.random.Generator):
-    """Its exponential numbers are 0, so every trial succeeds and the first numbers are too few."""
+    """A generator whose exponential numbers are 0: every trial succeeds, so the first are too few."""
 
     def __init__(self):
         super().__init__(np.random.PCG64(0))
@@ -121,7 +121,7 @@ def test_the_work_is_in_proportion_to_the_batch():
 @pytest.mark.parametrize("loss", ["logistic", "huber_residual", "softmax"])
 @pytest.mark.parametrize("clip", [None, 0.3])
 def test_the_gradient_is_the_sum_over_the_batch(monkeypatch, loss, clip):
-    """Blocks are so small that they divide draws, and only part of the draws is drawn at once."""
+    """Blocks are so small that they divide draws, and only some of the draws are drawn at once."""
     monkeypatch.setattr(full_batch, "GATHERED", 1)
     monkeypatch.setattr(full_batch, "LEAST_ROWS", 7)
     monkeypatch.setattr(poisson, "INDICES", 40)

@@ -112,8 +112,8 @@ def test_the_densities_of_neighbours_differ_by_at_most_epsilon():
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
 def test_acceptance_at_thirty_dimensions(epsilon):
-    """It is about 2/sqrt(4 pi d) = 10 % if the ball cuts the posterior, and almost none without the
-    tilt.
+    """The rate is about 2/sqrt(4 pi d) = 10 % if the ball cuts the posterior, and almost 0 without
+    the tilt.
     """
     X, y = rows(400, 30, scale=math.sqrt(30))
     options = {"epsilon": epsilon, "bound": math.sqrt(30), "radius": 1.0, "restarts": 200}
@@ -173,7 +173,7 @@ def test_a_draw_that_may_take_too_long_is_refused():
 
 
 def test_every_draw_is_made():
-    """However rarely proposals are accepted."""
+    """This holds however rarely proposals are accepted."""
     X, y = rows(200, 3)
     options = {"epsilon": 40.0, "loss": "logistic", "radius": 6.0, "restarts": 50}
     free = MECHANISM.release(X, y, rng=generator(8), **options)

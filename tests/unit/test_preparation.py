@@ -79,7 +79,7 @@ def apply(name, given, **options):
 @given(X=X_ROWS)
 @settings(max_examples=40, deadline=None)
 def test_public_steps_treat_every_row_alone(name, X):
-    """If a step claims to read no other private row, a row's result is the same without the others."""
+    """If a step claims to read no other private row, a row's result is the same without other rows."""
     assert not STEPS[name].private_rows
     assert STEPS[name].row_wise
     together = apply(name, table(X), **PUBLIC[name])
@@ -275,7 +275,7 @@ def test_binary_refuses(options, match):
 
 
 def test_bytes_stay_bytes_until_floats_are_asked_for():
-    """Deferred steps give the same rows as immediate ones, whichever rows a caller asks for."""
+    """Deferred steps give the same rows as immediate steps, whichever rows a caller requests."""
     rng = np.random.default_rng(4)
     X = rng.integers(0, 256, (9000, 5)).astype(np.uint8)  # more than one block
     y = rng.integers(0, 3, len(X)).astype(np.int8)

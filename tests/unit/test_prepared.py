@@ -1,4 +1,4 @@
-"""Prepared files: large arrays are mapped, and read in blocks where possible. Nothing else changes."""
+"""Prepared files: large arrays are memory-mapped, read in blocks if possible, and otherwise unchanged."""
 
 import tracemalloc
 from argparse import Namespace
@@ -147,7 +147,7 @@ def test_rows_read_in_blocks_obey_the_bound():
 
 
 def test_memory_does_not_grow_with_the_rows_as_floats():
-    """500,000 rows of 20 floats take 80 MB, and their order alone takes 4 MB."""
+    """500,000 rows of 20 floats take 80 MB; their order takes 4 MB."""
     rng = np.random.default_rng(5)
     X = rng.integers(-5, 6, (500_000, 20)).astype(np.int8)
     y = np.where(X[:, 0] + X[:, 1] > rng.integers(-2, 3, 500_000), 1, -1).astype(np.int8)

@@ -1,14 +1,14 @@
-"""Every number that a source prints is in its source.yaml, and stands beside ours in published.csv.
+"""Every number that a source prints is in its source.yaml, and in published.csv with this project's.
 
-A person read the texts, not source.yaml, to write the printed.yaml beside it:
+A person read the texts, not source.yaml, to write the printed.yaml in the same folder:
 
-    results:    # what the source measured or chose: its `tables` hold these and no others
+    results:    # what the source measured or chose: its `tables` have these and no others
       <place>: {at: <path in source.yaml>, values: [..]}     # or count: of a long table
     again:      # results that the text repeats elsewhere
       <place>: {<path of one number>: <the number>}
     settings:   # what it set: source.yaml has these among others
       <place>: {at: <path>, values: [..]}
-    without_ours:   # results beside which nothing of ours stands
+    without_ours:   # results that this project compares with no number of its own
       <why>: [<path>, ..]
 """
 
@@ -39,7 +39,7 @@ def experiments():
 
 @pytest.fixture(params=FILES, ids=lambda path: path.parent.name)
 def printed(request):
-    """(key of a source, what it prints)."""
+    """The key of a source, and what it prints."""
     empty = {"results": {}, "again": {}, "settings": {}, "without_ours": {}}
     return request.param.parent.name, empty | yaml.safe_load(
         request.param.read_text(encoding="utf-8")
@@ -47,7 +47,7 @@ def printed(request):
 
 
 def leaves(value, path):
-    """Path -> number or text of everything below a value."""
+    """Every number or text below a value, by path."""
     if isinstance(value, dict):
         items = value.items()
     elif isinstance(value, list):

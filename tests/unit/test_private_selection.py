@@ -164,7 +164,7 @@ def test_no_run_releases_the_default():
 
 
 def test_whatever_a_mechanism_takes_is_selected():
-    """It selects with losses for numbers, with several classes, and from starts on public rows."""
+    """It selects with losses for numbers, with several classes, and with starts from public rows."""
     rng = np.random.default_rng(6)
     X, y = rows(400)
     numbers = np.clip(0.8 * X[:, 1] + 0.1 * rng.standard_normal(400), -1, 1)
@@ -189,7 +189,7 @@ def test_whatever_a_mechanism_takes_is_selected():
 
 
 def test_a_mechanism_that_gives_more_away_than_it_claims_is_asked_for_less():
-    """It gives away 500 times its claim: an epsilon of 900 would overflow in profiles."""
+    """Its true cost is 500 times its claim: an epsilon of 900 would overflow in profiles."""
     actual = plan(2.0, n=800, of="lasso_output_perturbation", grid={"lambda": [0.1]})
     proven = (
         MECHANISMS["lasso_output_perturbation"].guarantee(800, 3, **actual.candidates[0]).epsilon
@@ -275,7 +275,7 @@ def test_runs_whose_epsilon_does_not_fall_with_the_one_asked_for_are_refused(mon
 
 
 def test_settings_searched_on_public_rows(tmp_path):
-    """The noise is that for the number of training rows, and lambda follows the rule."""
+    """The noise is calibrated for the number of training rows, and lambda follows the rule."""
     X, y = rows(400)
     np.savez(tmp_path / "data.npz", X=X[:100], y=y[:100], X_public=X[100:], y_public=y[100:])
     meta = {"bound": 1.0, "columns": ["a", "b", "c"]}

@@ -1,4 +1,4 @@
-"""Under add-remove, n is the number of records (a premise), or a number that is stated."""
+"""Under add-remove, n is the number of records (a premise) or a stated number."""
 
 import math
 
@@ -13,7 +13,7 @@ from dp.mechanisms import MECHANISMS
 from dp.privacy.pairs import Pair
 from dp.seeds import generator
 
-# Mechanism -> options with which n matters.
+# For each mechanism, options with which n matters.
 TAKERS = {
     "dp_sgd_poisson": {"sampling": 0.5, "iterations": 2},
     "dp_gd": {"iterations": 3},
@@ -67,7 +67,7 @@ def test_reasons_say_what_n_is_taken_for(name):
 
 @pytest.mark.parametrize("name", TAKERS)
 def test_n_is_what_is_stated_in_all_that_is_released(name):
-    """40 records, and the same with 10 rows of zeros, have the same sums, and n is stated as 50. The
+    """40 records, with or without 10 rows of zeros, have the same sums, and n is stated as 50. The
     zeros' label is -1, since `mean_direction` counts the other label. Sampled batches depend on the
     rows, so only a probability of 1 gives the same release.
     """

@@ -1,4 +1,4 @@
-"""Printed values beside the cells that regenerate them, and the tables made from them."""
+"""Printed values, the cells that regenerate them, and the tables made from both."""
 
 import csv
 import math

@@ -1,6 +1,6 @@
 """Data files are damaged at random. Their rows are read, or one sentence says what is wrong.
 
-A plain run makes a sample; `-m slow` makes more, as many as DP_FAULTS says.
+A plain run makes a sample; `-m slow` makes as many as DP_FAULTS says.
 """
 
 import gzip
@@ -32,7 +32,7 @@ def zipped(text, method):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in (("in/rows.csv", text), ("in/notes.txt", "none")):
-            # The archive's member has no time, so the same faults hit the same bytes on every day.
+            # The archive's member has no time, so the same faults damage the same bytes every day.
             archive.writestr(zipfile.ZipInfo(name), content, method)
     return buffer.getvalue()
 

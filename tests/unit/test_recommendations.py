@@ -1,4 +1,4 @@
-"""Recommendations from a small made-up experiment with known answers, and the file that holds them."""
+"""Recommendations from a small made-up experiment with known answers, and their file."""
 
 import json
 import math
@@ -135,7 +135,7 @@ def test_scores_and_tests_are_those_of_the_draws(experiment):
     assert (actual["worse"]["excess_low"], actual["worse"]["excess_high"]) == pytest.approx(
         interval
     )
-    # although its log loss is 9, it counts as no worse than a model that knows nothing
+    # despite its log loss of 9, it counts as no worse than a model that knows nothing
     assert actual["useless"]["kept"] == 0 and actual["useless"]["value"] == pytest.approx(
         9, rel=0.1
     )

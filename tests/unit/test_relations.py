@@ -1,4 +1,4 @@
-"""Curves and bands lie where the columns of a frame say, in a single figure and in panels."""
+"""Curves and bands lie where a frame's columns say, in single figures and in panels."""
 
 from types import SimpleNamespace
 
@@ -47,7 +47,7 @@ def cells(methods, along, values):
 
 
 def bands(axes):
-    """Colour -> (x, low, high) of the drawn bands."""
+    """The drawn bands (x, low, high), by colour."""
     drawn = {}
     for patch in axes.patches:
         lower, upper = np.split(patch.get_path().vertices[: 2 * (len(patch.get_xy()) // 2)], 2)

@@ -1,4 +1,4 @@
-"""The forms of released programs do what their facts say, and nothing else."""
+"""The forms of released programs do exactly what their facts say."""
 
 import math
 

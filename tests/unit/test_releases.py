@@ -1,4 +1,4 @@
-"""Releases in a study take columns from its data set, and are refused before a row is read."""
+"""Releases in a study take columns from its data set. Refusals come before a row is read."""
 
 import gzip
 import re
@@ -128,7 +128,7 @@ def test_labels(asked, positive, cell, labels):
 
 @pytest.mark.parametrize("positive", [True, ["maybe", False]])
 def test_labels_without_quotes_are_refused(asked, positive):
-    """YAML reads `positive: yes` as true, which no cell `yes` is: all rows would be of one class."""
+    """YAML reads `positive: yes` as true, but no cell `yes` is true: all rows would have one class."""
     with pytest.raises(ConfigError, match=r"YAML also makes of yes, .* quote it"):
         asked({"positive": positive})
 
@@ -259,7 +259,7 @@ def test_a_model_of_another_book_is_not_replaced(asked, tmp_path):
 
 
 def test_the_job_is_in_a_process_of_its_own(tmp_path):
-    """The hooks' shell function hands other jobs to a process that lives on, and not this one."""
+    """The hooks' shell function hands other jobs to a long-lived process, but not this job."""
     rule = (ROOT / "workflow/rules/release.smk").read_text()
     hooks = (ROOT / "workflow/rules/hooks.smk").read_text()
     (command,) = (line.strip() for line in rule.splitlines() if "scripts/tools/release.py" in line)

@@ -250,7 +250,7 @@ def test_the_solver_and_descent_together_always_succeed(loss):
 
 
 def test_a_solver_that_fails_is_not_believed(monkeypatch):
-    """Newton's method is replaced by one that returns NaN, a far point, or the minimiser of other rows."""
+    """Newton's method is replaced: it returns NaN, a far point, or the minimiser of other rows."""
     rng, loss = generator(94), LOSSES[0]
     X, y = prepared(rng.standard_normal((50, 3)), rng.choice([-1, 1], 50), loss)
     problem = tilt.Problem(50, 3, 1e-3, loss, 0.0)
@@ -300,7 +300,7 @@ def minimisers_1d(x, y, lam, loss, tilts):
 
 
 def law_1d(plan, x, y, errors, noisy=True):
-    """{lattice point: probability} of the release, with errors (a function of the tilt's index)."""
+    """The release's probabilities by lattice point, with errors (a function of the tilt's index)."""
     n, lam = plan.problem.n, plan.problem.lam
     h, scale = float(plan.tilt.noise.spacing), plan.tilt.noise.scale
     k = np.arange(-12 * scale, 12 * scale + 1)
@@ -334,9 +334,9 @@ ERRORS = {
 
 
 def neighbours_1d(loss, rng, n=12, share=1.0):
-    """(x, y, x', y') whose last records have opposite labels and values 1 and `share`.
+    """Neighbours (x, y, x', y') whose last records have opposite labels and values 1 and `share`.
 
-    If the share is 1, the slopes of logistic loss differ by 1 everywhere, and so minimisers of tilts that
+    If the share is 1, the slopes of logistic loss differ by 1 everywhere, so minimisers for tilts that
     are 1 apart coincide.
     """
     x, sign = rng.uniform(-1, 1, n), rng.choice([-1.0, 1.0], n)
@@ -534,7 +534,7 @@ def test_statistics_against_40_digits(loss, kind):
 
 
 def check_sensitivities():
-    """No replacement moves a sum by more than its sensitivity, and some reach it."""
+    """No replacement changes a sum by more than its sensitivity, and some replacements reach it."""
     rng = generator(98)
     for loss in LOSSES[:2]:
         problem = tilt.Problem(2, 2, 1e-3, loss)

@@ -78,7 +78,7 @@ def counted(table, event, name="first"):
 
 
 def killed(function):
-    """Runs a function in a fork. True if it was killed; otherwise it must succeed."""
+    """Runs a function in a fork. True if the fork was killed; otherwise it must succeed."""
     child = os.fork()
     if child == 0:
         status = 3
@@ -127,7 +127,7 @@ def of_key(key):
 
 @pytest.mark.parametrize("half", [False, True])
 def test_killed_anywhere_it_ends_in_one_draw_and_one_entry(table, half):
-    """A process is killed before each call, or in each write; then another one completes the release."""
+    """A process is killed before each call, or in each write; then another completes the release."""
     seen = set()
     for number in range(1, 200):
         folder = table.parent / "b.book"
@@ -155,7 +155,7 @@ def test_killed_anywhere_it_ends_in_one_draw_and_one_entry(table, half):
 
 
 def test_two_kills_in_one_release(table):
-    """The second process continues what the first one began, and is killed too."""
+    """The second process continues the first one's release, and is killed too."""
     for first in range(8, 20, 3):
         for second in range(3, 12, 4):
             folder = table.parent / "b.book"
@@ -195,7 +195,7 @@ def test_on_a_full_disk_nothing_is_lost(table, monkeypatch):
         assert drawn in (None, files.parse(content).document["parts"]["weights"]["integers"])
         assert counted(table, "begin") == counted(table, "done") == 1
         shutil.rmtree(table.parent / "b.book")
-    assert number == 7  # two keys, three lines and one model are six writes that could fail
+    assert number == 7  # two keys, three lines and one model: six writes that could fail
 
 
 def test_two_processes_at_once_make_one_release(table):
@@ -321,7 +321,7 @@ def test_a_key_that_was_put_there_beforehand_is_not_used(table):
     disk.place(path, bytes(32), 0o600)
     with pytest.raises(Refused, match=r"first/key is there, and no line .* 'first'"):
         make(table)
-    path.rename(disk.prepared(path))  # as after a run that is killed before it writes its line
+    path.rename(disk.prepared(path))  # as if the run had been killed before it wrote its line
     actual = files.parse(make(table)).document["parts"]["weights"]["integers"]
     assert actual != of_key(bytes(32))
 
@@ -366,7 +366,7 @@ def test_lines_that_were_taken_out_at_the_end_are_noticed(table):
     ],
 )
 def test_the_model_of_another_release_is_not_taken(table, monkeypatch, change):
-    """A model without a line must be of a release that was killed before its line, and have its facts."""
+    """A model without a line must come from a release killed before its line, and have its facts."""
     with monkeypatch.context() as patch:
         patch.setattr(Book, "_done", lambda *_: os._exit(0))
         assert not killed(lambda: make(table))
@@ -415,7 +415,7 @@ def test_the_sum_never_exceeds_the_budget(table):
 
 
 def test_sums_are_exact(table):
-    """Ten times 0.1 is 1, and not 0.9999999999999999."""
+    """Ten times 0.1 is 1, not 0.9999999999999999."""
     for k in range(10):
         make(
             table, REQUEST._replace(name=f"r{k}", epsilon=0.1, delta=1e-7), epsilon=1, delta="1e-6"
@@ -505,7 +505,7 @@ ODD = [b"", b"41 (HIV+),yes", b"\xff\x00,\r", b"1e999,yes", b'"', b"nan,spy"]
 def test_what_rows_hold_changes_no_message(table):
     """Any bytes in a line lead to a release.
 
-    Another number of lines is refused in one sentence, before the cost.
+    A different number of lines is refused in one sentence, before the cost.
     """
     head, *lines = table.read_bytes().splitlines()
     for k, odd in enumerate(ODD):
@@ -594,7 +594,7 @@ def test_refusals_of_a_request(change, message):
 
 
 def test_options_at_their_ends_make_a_plan_or_a_sentence(monkeypatch):
-    """Arithmetic that fails leads to a refusal, before rows are read and the process is guarded."""
+    """Failing arithmetic leads to a refusal, before rows are read and the process is guarded."""
     monkeypatch.undo()
     for key, ends in RANGES.items():
         for end in ends:
@@ -615,7 +615,7 @@ def test_options_at_their_ends_make_a_plan_or_a_sentence(monkeypatch):
 
 
 def test_a_process_is_guarded_once_rows_are_read(table, monkeypatch):
-    """An earlier error is shown as it is, since no row was read."""
+    """An earlier error is shown unchanged, since no row was read."""
     order = []
     monkeypatch.setattr(making, "guard", lambda: order.append("guard"))
     monkeypatch.setattr(making, "planned", lambda request: order.append("plan") or PLAN)

@@ -14,13 +14,13 @@ KEY = bytes(range(32))
 
 
 def p_value(values, probabilities):
-    """The chi-square p-value of integers for {integer: probability}. Rare values form one class."""
+    """The chi-square p-value of integers, given probabilities by integer. Rare values form one class."""
     common = {k: p for k, p in probabilities.items() if p * len(values) >= 10}
     counts = np.array([np.sum(np.array(values) == k) for k in common])
     expected = np.array(list(common.values())) * len(values)
     counts = np.append(counts, len(values) - counts.sum())
     expected = np.append(expected, len(values) - expected.sum())
-    if expected[-1] < 1:  # too rare for a class of its own
+    if expected[-1] < 1:  # too rare for its own class
         counts[-2:], expected[-2:] = counts[-2:].sum(), expected[-2:].sum()
         counts, expected = counts[:-1], expected[:-1]
     return chi2.sf(((counts - expected) ** 2 / expected).sum(), len(counts) - 1)

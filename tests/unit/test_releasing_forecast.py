@@ -72,7 +72,7 @@ def copy(rng, n):
 
 
 def realised(asked, copies, seed):
-    """(geometric means of widths, covered shares, answered shares), each (d,), of independent copies."""
+    """Geometric means of widths, covered shares and answered shares of independent copies, each (d,)."""
     rng, plan, units = np.random.default_rng(seed), asked.plan(), files.own_units(SCHEMA)
     widths, covered = [], []
     for _ in range(copies):
@@ -96,7 +96,7 @@ def check_copies(epsilon, copies, draws, near):
     asked = request(epsilon=epsilon)
     widths, covered, answered = realised(asked, copies, 5)
     assert (answered > 0.9).all()
-    # three standard errors of a share of 0.95 below 0.93 would be found by chance less than once in 700
+    # by chance, a share of 0.95 is three standard errors below 0.93 less than once in 700 times
     assert (covered >= 0.93 - 3 * math.sqrt(0.93 * 0.07 / copies)).all(), covered
     actual = forecast.outlook(asked, Study(SCHEMA, KNOWN), draws)
     ratio = np.array([actual.widths[name] for name in SCHEMA.names]) / widths
@@ -219,7 +219,7 @@ def test_the_epsilon_that_a_width_needs_gives_it(study):
 
 def test_a_release_with_a_holdout(study):
     actual = forecast.outlook(request(holdout=0.2), study, 5)
-    alone = math.sqrt(0.25 * 0.75 / 600) * 1.96  # sampling alone, at an error of about a quarter
+    alone = math.sqrt(0.25 * 0.75 / 600) * 1.96  # only sampling, at an error of about a quarter
     assert alone * 0.9 < actual.held < 2 * alone
 
 
@@ -362,7 +362,7 @@ def test_a_preview_is_private_and_the_book_keeps_that_it_was_run(folder):
 
 
 def test_a_forecast_opens_no_rows(folder):
-    """The file has 8 lines of nonsense, and the forecast is for the stated 600 rows."""
+    """The file has 8 meaningless lines, and the forecast is for the stated 600 rows."""
     options = ["--expect", "age=50,10", "smoker=0:0.8,1:0.2", "--effect", "age=0.1", "smoker=1=0.5"]
     done = command(
         folder,

@@ -65,7 +65,7 @@ def test_both_parts_need_rows(n, share):
 def test_sums_of_classes_by_hand():
     V = np.array([[ONE // 2, 5], [-ONE // 2, 7], [0, 9], [0, 0], [3, -3]], np.int32)
     y = np.array([1, 1, -1, 1, 0], np.int32)
-    # right, wrong, right (a score of 0 is of the first class), no record, no label
+    # right, wrong, right (a score of 0 means the first class), no record, no label
     assert holdout.sums(V, y, [1 << 60, 0], None) == [-1 << 40, 1 << 40, 6 << 40]
 
 
@@ -108,7 +108,7 @@ def test_predictions_by_integers_are_those_by_fractions():
 
 
 def every_record(step):
-    """(score, label) of all kinds of records, on a grid with the ends, as they enter the sums."""
+    """Scores and labels of all kinds of records, on a grid with its ends, as they enter the sums."""
     if step is None:
         return [
             holdout.summands(np.array([s]), np.array([t]), None)[0]
@@ -144,7 +144,7 @@ def test_any_bytes_as_rows_stay_within_the_sensitivity():
             assert math.dist(one, other) <= float(holdout.APART) * 2**40
 
 
-# ---- the maximum, and not the sum
+# ---- the maximum, not the sum
 
 
 def answers(records, epsilon):
@@ -155,7 +155,7 @@ def answers(records, epsilon):
 
 
 def counted(records, answer, scale):
-    """The law of a discrete Gaussian count of the held records that differ from the answer."""
+    """The law of a discrete Gaussian count of the held-out records that differ from the answer."""
     reach = np.arange(-12 * scale, 12 * scale + len(records) + 1)
     p = np.exp(-((reach - sum(r != answer for r in records)) ** 2) / (2 * scale**2))
     return p / p.sum()
@@ -184,7 +184,7 @@ def test_exact_neighbours_pay_the_maximum():
     n, held, rr, scale = 5, 2, 0.8, 2
     sets = list(itertools.combinations(range(n), held))
     reach = range(-12 * scale, 12 * scale + 2)
-    # for the count alone, neighbours are one apart, and its own law is exact
+    # for the count alone, neighbours are one apart, and the count's own law is exact
     p, q = (np.array([math.exp(-((k - c) ** 2) / (2 * scale**2)) for k in reach]) for c in (0, 1))
     p, q = p / p.sum(), q / q.sum()
     for epsilon in (0.0, 0.8, 1.2):
@@ -245,7 +245,7 @@ def test_a_replaced_record_changes_one_part():
 
 
 def check_one_part():
-    """Under one key, the weights or the sums stay the same to the last bit, also in another order."""
+    """Under one key, weights or sums stay the same to the last bit, even in another order."""
     plan = holdout.package(model(), 100)
     rng = np.random.default_rng(6)
     V, y = data(rng)
@@ -257,7 +257,7 @@ def check_one_part():
         other[position], labels[position] = -other[position], -labels[position]
         release = holdout.release(plan, other, labels, KEY)
         assert (release.model.parts == base.model.parts) == held
-        # the rows that are not replaced, in another order inside both parts
+        # the rows that are not replaced, in another order within both parts
         order = np.arange(1000)
         order[~out], order[out] = order[~out][::-1], order[out][::-1]
         again = holdout.release(plan, other[order], labels[order], KEY)
@@ -341,7 +341,7 @@ LAWS = {
 @pytest.mark.parametrize("count", [100, 2000])
 @pytest.mark.parametrize("deviation", [0.0, 12.0])
 def test_intervals_hold_for_errors_of_any_law(law, count, deviation):
-    """They cover at least 95 % less the Monte Carlo error of 500 draws, and less 1 % where few
+    """They cover at least 95 % minus the Monte Carlo error of 500 draws, and minus 1 % if few
     errors are at the cap.
     """
     rng = np.random.default_rng(12)
@@ -382,7 +382,7 @@ def test_a_fresh_key_gives_another_partition_and_other_noise(plan):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """There is one key, and the meaning of an epsilon is not computed."""
+    """All releases have one key, and the meaning of an epsilon is not computed."""
     meant = meaning.meaning(Gaussian(1.0))
     monkeypatch.setattr(books, "new_key", lambda: KEY)
     monkeypatch.setattr(meaning, "meaning", lambda profile: meant)
@@ -390,7 +390,7 @@ def quick(monkeypatch):
 
 
 def made(folder, target, cells, method):
-    """model.json of a release of 600 lines, a quarter of which are held out."""
+    """model.json of a release of 600 lines with a quarter held out."""
     schema = rows.Schema([rows.Number("x", 0, 10), target], target.name)
     rng = np.random.default_rng(11)
     x = rng.uniform(0, 10, 600)

@@ -2,8 +2,8 @@
 
 The reference follows the inequalities in `dp.privacy.gaussian_tilt` anew. It computes Gaussian
 profiles in 40 digits. The expectation over a Gaussian release's loss and each removal are
-quadratures with many more nodes. Every e1 gives a proven bound, so the reference may search for e1
-in its own way.
+quadratures with many more nodes. Every e1 gives a proven bound, so the reference may use any search
+for e1.
 """
 
 import math
@@ -67,7 +67,7 @@ class Reference:
         low, high = np.full(e.shape, least), np.full(e.shape, max(switch, least))
         closed = np.maximum(high, e / m - m / 2)
         total = tail(closed, m, e)
-        for _ in range(45):  # where the loss begins to exceed e
+        for _ in range(45):  # finds where the loss begins to exceed e
             middle = (low + high) / 2
             over = largest(middle, m, r, self.curvature) > e
             low, high = np.where(over, low, middle), np.where(over, middle, high)
@@ -121,7 +121,7 @@ class Reference:
         return (1 + self.two) * np.maximum(tail(e / m - m / 2, m, e), 0.0)
 
     def composed(self, epsilon, mu):
-        """(reference, joint part, excess) with a Gaussian release of parameter mu."""
+        """Reference, joint part and excess with a Gaussian release of parameter mu."""
         with mpmath.workdps(40):
             total = mpmath.sqrt((2 * mpmath.mpf(self.m)) ** 2 + mpmath.mpf(mu) ** 2)
             a, b = total / 2 - epsilon / total, -total / 2 - epsilon / total
@@ -167,7 +167,7 @@ PAID = [
 def check(loss, epsilon, m, r, mu):
     result = gaussian_tilt.composed_delta(epsilon, m, mu, r, loss=loss)
     reference, joint, excess = Reference(m, r, loss).composed(epsilon, mu)
-    # a tenth of the slack for what floats may lack
+    # a tenth of the slack for the errors of floats
     assert reference <= result * (1 + float(models.SLACK) / 10), (
         result / reference - 1,
         excess / joint,
@@ -196,7 +196,7 @@ def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_paid(case):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0, 20.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-12])
 def test_gaussian_profiles_are_right_to_much_less_than_the_slack(epsilon, delta):
-    """For plain releases by rule, delta is this closed form. It is compared in 40 digits."""
+    """For plain releases by rule, delta is this closed form, which is compared in 40 digits."""
     for make in (models.objective_perturbation, models.output_perturbation_gaussian):
         lam = {"lam": 0.01} if make is models.output_perturbation_gaussian else {}
         plan = make(10_000, 5, epsilon, delta, **lam)

@@ -1,4 +1,4 @@
-"""The checks of other tests find faults that would break the guarantee, put into the code one at a time."""
+"""Faults that would break the guarantee are planted one at a time, and other tests' checks find them."""
 
 import inspect
 from types import FunctionType
@@ -26,7 +26,7 @@ def check_law():
     found_in_draws.test_gaussian_draws_have_their_exact_probabilities("4")
 
 
-# Name -> module, a text in it, the replacement, the check that must then fail.
+# Name: the module, a text in it, the replacement, the check that must then fail.
 MUTANTS = {
     "sensitivity of the point halved": (
         *(tilt, "(2 * Fraction(tolerance) + rounding)", "(Fraction(tolerance) + rounding / 2)"),

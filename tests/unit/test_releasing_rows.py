@@ -86,7 +86,7 @@ def test_rows_by_hand():
 @example(line=b"1e-999999999999999999999,yes,x,1,1")
 @example(line=b'30,yes,"a\x85b\x0c",5,1\r')
 def test_any_bytes_in_a_line_change_that_row_alone(schema, where, line):
-    """Every row's norm is also at most 2^20, exactly, and nothing raises or warns."""
+    """Every row's norm is at most 2^20, exactly, and nothing raises or warns."""
     before, y = parse(schema, LINES)
     changed = [*LINES[:where], line, *LINES[where + 1 :]]
     data = b"header\n" + b"\n".join(changed) + b"\n"
@@ -231,7 +231,7 @@ def test_schemas_that_define_no_rows_are_refused(arguments, message):
 
 
 def check_norms():
-    """Long rows are shortened to a norm of at most 2^20, exactly, and no more than needed."""
+    """Long rows are shortened to a norm of at most 2^20, exactly, but no more than needed."""
     rng = np.random.default_rng(7)
     for d in (1, 2, 7, 300):
         for size in (1, 1000, ONE, ONE + 1, 1 << 24, (1 << 31) - 1):

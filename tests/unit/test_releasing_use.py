@@ -38,7 +38,7 @@ REQUEST = {"unit": "one row is one patient", "delta": 1e-5, "premise": CHOSEN_WI
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
-    """A plan is public, so it is made once. What it means is not computed here."""
+    """A plan is public, so it is made once. Its meaning is not computed here."""
     made, whole = {}, Request.plan
     meant = meaning.meaning(Gaussian(1.0))
 
@@ -52,7 +52,7 @@ def quick():
         patch.setattr(Request, "plan", plan)
         patch.setattr(files, "PROFILE", (1.0,))
         patch.setattr(meaning, "meaning", lambda profile: meant)
-        patch.setattr(making, "guard", lambda: None)  # which this process would keep
+        patch.setattr(making, "guard", lambda: None)  # this process would stay guarded
         yield
 
 
@@ -231,7 +231,7 @@ def test_other_files_are_refused_in_a_sentence(content):
 
 @pytest.mark.filterwarnings("error")
 def test_errors_beyond_the_machine_s_numbers_are_not_said(tmp_path):
-    """The slope's variance is below the least float: its error would be 0, and its p-value, too."""
+    """The slope's variance is below the least float: its error and its p-value would be 0."""
     target = rows.Number("y", 0, 1e-100)
     schema = rows.Schema([rows.Number("x", 0, 1e100), target], "y")
     x = np.random.default_rng(6).uniform(0, 1, N).tolist()
@@ -428,7 +428,7 @@ def test_labels_of_the_same_meaning_are_read(tmp_path, target, labels, monkeypat
 
 
 def test_a_frame_is_the_file_that_it_came_from(tmp_path):
-    """fit's content gives the rows that the CSV gives: text with commas, quotes, numbers, missing cells."""
+    """fit's content gives the CSV's rows: text with commas, quotes, numbers, missing cells."""
     X, y = frame()
     X.loc[3, "visits"], X.loc[5, "ward"], X.loc[6, "ward"] = np.nan, 'a "b"\nc', " icu "
     seen = []
@@ -484,7 +484,7 @@ def test_columns_may_be_stated_as_in_a_schema(tmp_path):
 
 
 class Fresh:
-    """`fit` with what scikit-learn's checks cannot state: a book of its own for each."""
+    """`fit` with its own book for each call, which scikit-learn's checks cannot state."""
 
     def fit(self, X, y):
         shape = np.asarray(X).shape if not hasattr(X, "shape") else X.shape

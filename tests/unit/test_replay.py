@@ -1,4 +1,4 @@
-"""Deterministic replay measures known distances, and finds faults without being told where they are."""
+"""Deterministic replay measures known distances, and finds faults without knowing where they are."""
 
 import math
 
@@ -102,7 +102,7 @@ def test_a_symmetric_matrix_s_noise_counts_once():
 
 
 def test_the_same_bits_as_without_a_replay():
-    """Following noise changes no release."""
+    """Tracking noise changes no release."""
     X, y = pairs.find("turned_row").sides[0]
     for name in sorted(set(PRIVATE) - set(OF_CLASSES)):
         mechanism = audit.find(name)
@@ -177,7 +177,7 @@ def budget_twice(X, y, rng):
 
 
 def root_two_missing(X, y, rng):
-    """X'X with noise for a sensitivity of 1, which is enough if a row is removed, but not if it turns."""
+    """X'X with noise for a sensitivity of 1: enough if a row is removed, but not if it turns."""
     d = X.shape[1]
     sigma = gaussian_sigma(EPSILON, DELTA, 1.0)
     noisy = rng.normal(0, 1, (d, d)) * sigma
@@ -226,7 +226,7 @@ def test_planted_faults(fault, expected):
 
 
 def test_the_last_bits_of_a_sum_are_not_seen():
-    """Rounding in floating-point sums depends on the rows, but the replay measures the distance alone."""
+    """Rounding in floating-point sums depends on the rows, but the replay measures only the distance."""
     finding = findings(right)
     assert finding.finding == replay.HOLDS and finding.epsilon <= EPSILON
 
@@ -319,7 +319,7 @@ def test_verdicts(claimed, proven, word):
 
 
 def sides(numbers=False):
-    """Two neighbours with 40 records: one record, on the bound, turns by a right angle."""
+    """Two neighbours with 40 records: a record on the bound turns by a right angle."""
     rng = generator(8, "lattice")
     X = rng.uniform(-0.1, 0.1, (40, 3))
     y = rng.choice([-1.0, 1.0], 40)

@@ -13,7 +13,7 @@ from dp.solvers.fits import FITS, sum_intercept
 from dp.solvers.newton import minimise
 
 TAU = 0.25
-# (value, slope), written out again
+# (value, slope), written out independently
 FORMULAS = {
     "squared": (lambda r: r * r / 2, lambda r: r),
     "huber_residual": (
@@ -73,7 +73,7 @@ def test_squared_loss_is_scikit_learns_ridge(d):
 
 
 def test_huber_is_scikit_learns_at_its_scale():
-    """At its scale s, HuberRegressor minimises 2/s times our loss with tau = epsilon s, lam = alpha s/n."""
+    """HuberRegressor at scale s minimises 2/s times this loss with tau = epsilon s, lam = alpha s/n."""
     X, y = problem(900, 5, generator(3))
     huber = HuberRegressor(epsilon=1.35, alpha=0.9, fit_intercept=False, tol=1e-9, max_iter=2000)
     huber.fit(X, y)

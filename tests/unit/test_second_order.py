@@ -1,4 +1,4 @@
-"""Preconditioned gradient descent and private Newton: what they pay for, and to what they converge."""
+"""Preconditioned gradient descent and private Newton: their privacy costs and their limits."""
 
 import math
 
@@ -26,7 +26,7 @@ def rows(n=400, d=3, classes=None):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 3)])
 def test_preconditioned_parts_compose_to_mu(adjacency, loss, classes):
-    """Each part's sensitivity is the largest movement among many records, and is divided by its noise."""
+    """Each part's sensitivity is the largest change by any of many records, and is divided by its noise."""
     n, bound, mechanism = 50, 2.0, MECHANISMS["preconditioned_gd"]
     given = {"epsilon": 1.0, "delta": 1e-6, "bound": bound, "adjacency": adjacency, "loss": loss}
     given |= {"classes": classes, "share": 0.4, "iterations": 7}

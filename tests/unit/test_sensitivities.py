@@ -1,4 +1,4 @@
-"""No pair of neighbours exceeds a sensitivity, and a search comes near it."""
+"""No pair of neighbours exceeds a sensitivity, and a search approaches it."""
 
 import math
 
@@ -12,7 +12,7 @@ D = 3
 
 
 def record(rng, bound, label_bound=1.0):
-    """A row of norm at most R, mostly equal to R; a label, mostly at an end of its range."""
+    """A row of norm at most R, mostly R, and a label, mostly at an end of its range."""
     x = rng.normal(size=D)
     size = bound * (1.0 if rng.random() < 0.7 else rng.random())
     y = label_bound * (rng.choice([-1, 1]) if rng.random() < 0.7 else rng.uniform(-1, 1))
@@ -115,7 +115,7 @@ def test_smallest_eigenvalue_and_newton_directions(adjacency):
 
 
 def test_the_floored_inverse_comes_near_its_bound():
-    """With eigenvalues at the floor and a small record, the limit reaches the Lipschitz constant."""
+    """With eigenvalues at the floor and small records, the limit reaches the Lipschitz constant."""
     floor, bound = 1.0, 0.2
 
     def floored(x, y, z, u):
@@ -152,7 +152,7 @@ def test_spectral_ridges():
     gram = 0.9 * edge * np.eye(d)
 
     def unstable(ridge):
-        """How often the steps I - P X'X expand, since P X'X has an eigenvalue above 2 or below 0."""
+        """How often the steps I - P X'X expand because P X'X has an eigenvalue above 2 or below 0."""
         values = 0.9 * edge / np.linalg.eigvalsh(gram + noise + ridge * np.eye(d))
         return ((values > 2) | (values < 0)).any(axis=1).mean()
 

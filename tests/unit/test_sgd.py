@@ -93,8 +93,8 @@ def test_noise_of_one_step_has_the_stated_law(epochs, accounting):
         X, y, epsilon=epsilon, lam=1.0, restarts=4000, rng=np.random.default_rng(5), batch=1,
         epochs=epochs, accounting=accounting, schedule="constant", clip=clip, bias=True,
     )  # fmt: skip
-    # With rate 1 and lam 1, each step forgets the one before, so w is the last step's -(gradient + z).
-    # Its clipped gradient depends on the point before, but its norm is far below the noise.
+    # With rate 1 and lam 1, each step forgets the previous one, so w is the last step's -(gradient + z).
+    # Its clipped gradient depends on the previous point, but its norm is far below the noise.
     scale = 2 * clip * (epochs if accounting == "composed" else 1) / epsilon
     z = np.column_stack([release.weights, release.info["intercept"]])
     if epochs == 1:
@@ -257,7 +257,7 @@ def test_as_run_is_the_loop_of_the_sources_program():
 
 @pytest.mark.parametrize("cached", [1, 40, 1 << 15])
 def test_gradients_as_run_are_those_of_scipys_logistic_function(cached, monkeypatch):
-    """This holds for blocks of any size, and where exp overflows."""
+    """This holds for blocks of any size, and if exp overflows."""
     monkeypatch.setattr(stochastic, "CACHED", cached)
     rng, clip = np.random.default_rng(4), 0.5
     w, x = rng.standard_normal((2, 3, 5)), rng.standard_normal((2, 7, 5))
@@ -301,7 +301,7 @@ def test_the_density_of_noise_as_run_has_no_bounded_quotient():
 
     losses = [math.log(density(t, 1e-3) / density(t, 1.0)) for t in (10, 100, 400)]
     assert losses[0] < losses[1] < losses[2] and losses[1] > 4 * epsilon
-    # the stated leading term, without the factors that are powers
+    # the stated leading term, without its power factors
     expected = [((1 + t ** (2 / 3)) ** 1.5 - t) / scale for t in (100, 400)]
     assert losses[2] - losses[1] == pytest.approx(expected[1] - expected[0], rel=0.35)
     assert (

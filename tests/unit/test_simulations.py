@@ -1,4 +1,4 @@
-"""Simulations in place of folds, and settings that are searched for each cell."""
+"""Simulations instead of folds, and settings that are searched for each cell."""
 
 import json
 from argparse import Namespace
@@ -83,7 +83,7 @@ def test_rows_are_the_same_bits_whether_prepared_all_at_once_or_split_by_split(t
     for k, ((rows, labels), (test, _)) in enumerate(together):
         assert len(rows) == 40 and len(labels) == 40 and len(test) == 15
         assert (np.abs(np.linalg.norm(rows, axis=1) - 1) < 1e-12).all()
-        # the smaller size needs no more rows than there are, so each split is prepared by itself
+        # there are enough rows for the smaller size, so each split is prepared separately
         few = list(folds.training_folds(Namespace(**arguments, train_size=12), first=k + 1))
         assert len(few) == k + 1
         np.testing.assert_array_equal(few[k][0][0], rows[:12])

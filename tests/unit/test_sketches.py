@@ -16,7 +16,7 @@ from dp.privacy.profiles import Gaussian, Losses, compose, losses
 
 
 def test_monte_carlo_of_whole_sketches():
-    """Rows of N(0, X'X + g^2 I) with and without a record. Losses are from their full densities."""
+    """Rows of N(0, X'X + g^2 I) with and without a record. Losses follow from full densities."""
     rng = np.random.default_rng(8)
     d, rows, draws, epsilon = 3, 6, 40_000, 0.6
     X = rng.normal(size=(5, d))
@@ -117,7 +117,7 @@ def test_the_gaussian_approximation_is_too_small_a_gamma():
 
 
 def test_the_whole_algorithm():
-    """Sketches, eigenvalue, gradients and the lower bound's failure together cost more than each alone."""
+    """Sketches, eigenvalue, gradients and the lower bound's failure cost more together than separately."""
     rows, steps, gamma, gradient, tau0 = 60, 3, 120.0, 0.05, 6.0
     parts = math.hypot(sketches.eigenvalue_mu(rows, gamma), math.sqrt(steps) * gradient)
     whole = sketches.total(rows, steps, gamma, gradient, tau0)

@@ -132,7 +132,9 @@ def test_what_is_refused():
 
 
 def test_a_refusal_names_a_lambda_that_works():
-    """The rule's, a larger one, or none where epsilon is so far below delta that no tilt is proven."""
+    """It names the rule's lambda, a larger one, or none if epsilon is so far below delta that no tilt
+    is proven.
+    """
 
     def refusal(**given):
         with pytest.raises(Refused) as caught:
@@ -151,7 +153,7 @@ def test_a_refusal_names_a_lambda_that_works():
 
 
 def test_rounding_of_softmax_gradients_is_within_its_bound():
-    """The reference has 40 digits, and weights are as long as a minimiser may be."""
+    """The reference has 40 digits, and weights are as long as a minimiser can be."""
     X, y = rows(200, 6)
     lam, constants = 0.01, softmax.Constants(4)
     W = generator(5).standard_normal((6, 4))

@@ -16,7 +16,7 @@ PLANE = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]])
 
 
 def log_density(w, records, pull, sigma, n_lambda):
-    """Log density of the minimiser at w (..., 2). records: (x, class). pull: the gradient of others."""
+    """Log density of the minimiser at w (..., 2). records: (x, class). pull: other records' gradient."""
     W = w @ PLANE
     gradient, H = pull + n_lambda * W, [n_lambda, 0.0, n_lambda]
     for x, label in records:
@@ -49,7 +49,7 @@ def exact(one, other, pull, sigma, n_lambda, epsilons, points=281):
     )
 
 
-# Others that pull towards a third class, between two classes, and away from the record's own class 0.
+# Other records pull towards a third class, between two classes, or away from the record's own class 0.
 PULLS = [np.zeros(3)] + [
     np.array(way) * size for way in ((2, -1, -1), (1, -1, 0), (-2, 1, 1)) for size in (0.5, 4, 40)
 ]
@@ -145,7 +145,7 @@ def test_a_split_of_probability_attains_what_the_jacobian_costs():
 
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
 def test_two_classes_have_the_threshold_of_logistic_loss(adjacency):
-    """w_1 - w_2 over sqrt(2) is tilted by N(0, sigma^2), and rows are sqrt(2) times as long for it."""
+    """(w_1 - w_2)/sqrt(2) is tilted by N(0, sigma^2), and rows are sqrt(2) times as long for it."""
     sigma, epsilon = 8.0, 0.5
     m = math.sqrt(2) / sigma
     mu = m if adjacency == ADD_REMOVE else 2 * m

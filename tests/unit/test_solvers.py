@@ -18,7 +18,7 @@ from dp.solvers.newton import minimise
 TOLERANCE = 1e-9
 EPS = np.finfo(float).eps
 
-# l', written out again: the tests have their own formulas, not those of dp.losses
+# l', written out independently: the tests do not use the formulas of dp.losses
 SLOPES = {
     "logistic": lambda z: -expit(-z),
     "huber": lambda z: -np.clip(1.5 - z, 0, 1),  # h = 0.5
@@ -56,7 +56,7 @@ def rng():
     return np.random.default_rng(7)
 
 
-# ---- what is found, against others
+# ---- results, compared with other solvers
 
 
 @pytest.mark.parametrize("n, d", [(1, 3), (60, 1), (500, 7), (5000, 12), (400, 100), (3000, 60)])
@@ -262,7 +262,7 @@ def test_a_starting_point_that_is_not_finite(rng):
 
 
 def test_what_double_precision_cannot_reach_is_not_converged(rng):
-    """At ||w|| = 1e10 the spacing of the weights alone moves the gradient by 1e-8."""
+    """At ||w|| = 1e10 the spacing of the weights alone changes the gradient by 1e-8."""
     X, y = problem(1, 5, rng)
     linear = 1e8 * directions(30, 5, rng)
     W, info = minimise(X, y, 0.01, linear)
@@ -307,7 +307,7 @@ def test_settings_in_which_data_could_decide_the_status_are_refused(loss):
 
 
 def worst_data(n, d, bound, rng):
-    """Name -> rows on the bound and labels that are hard to fit, or to be fitted exactly."""
+    """Rows on the bound and labels that are hard to fit, or to be fitted exactly, by name."""
     X, shrinking = rng.standard_normal((n, d)), np.geomspace(1, 1e-6, d)
     X *= bound / np.linalg.norm(X, axis=1, keepdims=True)
     skewed = X * shrinking
@@ -386,7 +386,7 @@ def extended_norm(X, y, lam, w, linear, loss):
 @pytest.mark.parametrize("n, d", [(700, 6), (14000, 6), (700, 50)])
 @pytest.mark.parametrize("kind", [np.float32, np.uint8, np.int8, np.int64])
 def test_any_type_of_rows_mapped_or_not(n, d, kind, rng, tmp_path):
-    """Results have the same bits as for rows in double precision, and the file stays as it is."""
+    """Results have the same bits as for rows in double precision, and the file does not change."""
     X, y = problem(n, d, rng)
     X = np.round(X * 100 + 100 * (kind == np.uint8)).astype(kind)
     linear = 10 * directions(3, d, rng)
@@ -414,7 +414,7 @@ def test_one_lambda_per_restart(d, rng):
 
 @pytest.mark.parametrize("d", [6, 60])
 def test_starting_points(d, rng):
-    """They save passes, and change the result by no more than the certificate allows."""
+    """They save passes, and change results by at most what the certificate allows."""
     X, y = problem(1500, d, rng)
     linear = 30 * directions(3, d, rng)
     cold, info = minimise(X, y, 0.01, linear)
@@ -440,7 +440,7 @@ def test_a_good_start_is_not_spoilt_by_the_sample(rng):
 @pytest.mark.parametrize("d", [5, 60])
 @pytest.mark.parametrize("restarts", [1, 6])
 def test_nested_sizes_start_near_the_one_before(d, restarts, rng):
-    """Each is certified and agrees with a separate fit, and together they take fewer passes."""
+    """Each size's fit is certified and agrees with a separate fit; together they take fewer passes."""
     X, y = problem(6000, d, rng, decay=0.1)
     lam, linear = 0.01, 20 * directions(restarts, d, rng)
     near, passes_near, passes_alone = None, 0, 0
@@ -502,7 +502,7 @@ def test_a_loss_object(rng):
 
 @pytest.mark.parametrize("n", [300, 4000])
 def test_a_loss_derived_from_a_quadratic_one(n, rng):
-    """Its curvature is not taken for constant, so it converges like others."""
+    """Its curvature is not assumed to be constant, so it converges like other losses."""
 
     class Quartic(losses.Squared):
         def slopes(self, z):
@@ -551,12 +551,12 @@ def test_invalid_arguments_are_one_plain_sentence(changes, said):
     assert "\n" not in str(error.value)
 
 
-# ---- resources, and the same results in every way
+# ---- resources, and the same results for every method
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber", "squared"])
 def test_restarts_at_one_point_share_a_pass(loss, rng):
-    """Gradients and Hessians are those of each restart alone, and those of plain formulas."""
+    """Gradients and Hessians agree with each restart's own and with plain formulas."""
     X, y = problem(500, 6, rng)
     w = rng.standard_normal(6)
     rows = passes.Direct(X, y, losses.get(loss), 1.0, np.float64, np.float64)
@@ -591,7 +591,7 @@ def test_more_restarts_than_are_solved_together(rng):
 
 
 def peak(function):
-    """The most bytes allocated at one time, beyond those allocated before."""
+    """The peak of bytes allocated, beyond those allocated before."""
     tracemalloc.start()
     try:
         function()

@@ -59,7 +59,7 @@ def test_fits_one_after_the_other_are_those_of_each_alone(name):
 
 
 def test_columns_far_from_zero_are_fitted_in_a_few_steps():
-    """First-order steps and undamped Newton steps both fail on such rows, as on standardised lengths."""
+    """First-order steps and undamped Newton steps both fail on these rows, as on standardised lengths."""
     rng = generator(72)
     X = rng.normal([0.0, 5.0, 150.0, -2000.0], size=(60, 4))
     y = np.where(X @ [1.0, 1.0, 1.0, 0.1] + 45 > 0, 1, -1)
@@ -188,7 +188,7 @@ def test_bad_penalties_are_refused():
 
 
 def counterexample():
-    """1,000 records, and the same with one replaced: X, its neighbour, y, lambda."""
+    """X of 1,000 records, its neighbour with one record replaced, y and lambda."""
     X = np.full((1000, 2), 0.7071)
     other = X.copy()
     X[-1], other[-1] = (1, 0), (0, 1)
@@ -282,7 +282,7 @@ def test_noise_has_the_stated_law_around_the_fit(name, fit):
 
 
 def test_the_lasso_is_released_whatever_the_solver_found():
-    """Releases stay within the bound that the guarantee needs, and show nothing about the solver."""
+    """Releases stay within the bound that the guarantee needs, and reveal nothing about the solver."""
     lam = 0.05
     norm = {"gradient_norm": np.full(1, math.inf), "status": np.array(["not_converged"])}
     direction = np.array([[3.0, 0.0, -2.0, 1.0]])

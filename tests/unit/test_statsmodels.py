@@ -1,5 +1,5 @@
 """Regression, robust fits, intervals and multiple comparisons agree with statsmodels, which shares
-no code.
+no code with this project.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ from study.jobs.summary import summarise
 
 @pytest.fixture(scope="module")
 def rows():
-    """Rows in the unit ball with a constant last column; targets with heavy tails, cut at -1 and 1."""
+    """Rows in the unit ball with a constant last column; targets with heavy tails, clipped to [-1, 1]."""
     rng = generator(1, "statsmodels")
     X = np.column_stack([rng.standard_normal((1500, 5)), np.ones(1500)])
     X /= np.linalg.norm(X, axis=1).max()
@@ -51,7 +51,7 @@ def test_least_squares_and_its_r2(rows):
 
 @pytest.mark.parametrize("t", [0.5, 1.345, 4.0])
 def test_huber_by_reweighting(rows, t):
-    """At a fixed scale s, the losses of RLM are 1/s^2 times ours with tau = t s."""
+    """At a fixed scale s, the losses of RLM are 1/s^2 times this project's with tau = t s."""
     X, y = rows
     reference = sm.RLM(y, X, M=HuberT(t)).fit(update_scale=False, tol=1e-13, maxiter=1000)
     loss = {"huber_residual": {"tau": t * reference.scale}}

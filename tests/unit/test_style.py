@@ -1,4 +1,4 @@
-"""Every mechanism has its own style in figures, which can be recognised without colour."""
+"""Every mechanism has its own style in figures, recognisable without colour."""
 
 import pytest
 

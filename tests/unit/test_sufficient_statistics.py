@@ -84,7 +84,7 @@ def test_adassp_states_the_composition(calibration, epsilon):
     if calibration == "published":
         unit = math.sqrt(math.log(6 / delta)) / (epsilon / 3)
         assert (eigenvalue, matrix, vector) == pytest.approx((unit * R**2, unit * R**2, unit * R))
-    # The worst of many neighbouring pairs, composed as the root of the sum of squares.
+    # The largest over many neighbouring pairs, composed as the root of the sum of squares.
     worst = 0.0
     for k in np.linspace(-1, 1, 2001):
         M2, L2 = 2 * R**4 * (1 - k**2), 2 * R**2 * (1 + k)

@@ -1,4 +1,4 @@
-"""Run files become one row per cell, as by scipy.stats and by hand."""
+"""Run files become one row per cell, which agrees with scipy.stats and with results by hand."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The repository holds texts, and the few other files that are named here."""
+"""The repository has texts, and a few other files, which are named here."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tests the choice of tuning, and what results state about its cost."""
+"""Tests the choice of tuning, and the statements of results about its cost."""
 
 import json
 import math
@@ -36,7 +36,7 @@ def test_a_lasso_is_tuned_at_its_own_scale(scale):
         assert errors[k, 1] == pytest.approx(error_rate(weights, X[test], y[test])[0])
     ridge, _ = tuning.cross_validate(X, y, grid, cut)
     assert (ridge[2] < 0.1).all()
-    # lambda = 30 beside the mean loss makes all weights zero; beside the sum it acts as 0.15
+    # lambda = 30 added to the mean loss makes all weights zero; added to the sum it acts as 0.15
     assert (errors[2] > 0.4).all() == (scale != "summed")
 
 

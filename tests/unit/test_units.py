@@ -1,4 +1,4 @@
-"""Tests what a row is, the guarantee for a person with several rows, and what is assumed public."""
+"""Tests the unit of a row, the guarantee for a person with several rows, and what is assumed public."""
 
 import json
 import math
@@ -79,7 +79,7 @@ def test_a_group_of_other_guarantees():
     point = Guarantee(1.0, 1.0, DELTA, "replace-one", "")
     epsilon, delta = composition.of_group(point, 5)
     assert epsilon == 5.0 and delta == pytest.approx(DELTA * math.expm1(5) / math.expm1(1))
-    # randomised response that fails with probability delta attains no less than delta in five steps
+    # randomised response that fails with probability delta attains at least delta in five steps
     assert group_delta(approximate(1.0, DELTA), 5.0, 5) == pytest.approx(delta)
     void = Guarantee(1.0, math.inf, 0.0, "replace-one", "")
     assert composition.of_group(void, 5) == (math.inf, 0.0)
@@ -114,7 +114,7 @@ def test_every_form_of_the_health_insurance_experiment_has_its_unit():
 
 
 def test_entries_with_the_same_bounds_or_constants_have_the_same_premise():
-    """Bounds that describe the rows do so in every entry that takes them."""
+    """Bounds that describe the rows do so in every entry that uses them."""
     premises = {}
     for name, entry in DATASETS.items():
         taken = [
@@ -126,7 +126,7 @@ def test_entries_with_the_same_bounds_or_constants_have_the_same_premise():
         for each in taken:
             key = json.dumps(each, sort_keys=True)
             premises.setdefault(key, {})[name] = entry.get("premise")
-    # this one is about its target, the standardised average of the first year, which the others do not have
+    # this premise is about a target that only this data set has: the standardised first-year average
     others = [
         {name: premise for name, premise in found.items() if name != "law_school_grades"}
         for found in premises.values()
@@ -145,7 +145,7 @@ def prepared(tmp_path, name, entry):
 def test_refusals_by_private_labels_are_premises(tmp_path):
     """Data with one label are refused.
 
-    So it is taken as public that both occur, and reasons say so.
+    So it is taken as public that both labels occur, and reasons say so.
     """
     meta = prepared(tmp_path, "wdbc", DATASETS["wdbc_clip"])
     assert readers.BOTH in meta["premises"] and meta["unit"] == {}

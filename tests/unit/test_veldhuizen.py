@@ -29,7 +29,7 @@ def test_the_published_protocol_is_the_default():
     fits = {method["fit"]["name"] for method in experiment.methods.values()}
     assert fits == {"l2", "l1", "elastic_net"}
     assert experiment.methods["nonprivate_l1"]["fit"] == {"name": "l1", "options": {}}
-    # the L1 fit of the baseline is the one that algorithm 1 perturbs
+    # the L1 fit of the baseline is the fit that algorithm 1 perturbs
     assert experiment.fit_label("nonprivate_l1") == experiment.fit_label(
         "lasso_output_perturbation"
     )
@@ -165,5 +165,5 @@ def test_printed_errors_are_crosses_beside_the_curve_of_a_method_without_privacy
     )  # fmt: skip
     (axes,) = printed_curve(experiment, spec, frame).axes
     crosses = [line for line in axes.lines if line.get_marker() == "x"]
-    # of the sizes that were run, one has a printed error
+    # one of the sizes that were run has a printed error
     assert [(*line.get_xdata(), *line.get_ydata()) for line in crosses] == [(50, 0.86)]

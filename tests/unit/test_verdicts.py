@@ -67,7 +67,7 @@ def test_errors_of_an_intervals_ends_are_those_of_many_runs():
 @pytest.mark.parametrize(
     ("ours", "spreads", "protocol"),
     [
-        ((1, 5, 20), (0.0, 0.05, 0.0), Protocol(5, 1)),  # folds alone
+        ((1, 5, 20), (0.0, 0.05, 0.0), Protocol(5, 1)),  # only folds
         ((1, 5, 20), (0.0, 0.01, 0.05), Protocol(5, 1)),
         ((10, 5, 20), (0.02, 0.05, 0.05), Protocol(5, 1, shared=True)),  # divisions, and draws
         ((20, 5, 10), (0.02, 0.02, 0.02), Protocol(5, 200)),
@@ -97,7 +97,7 @@ def test_what_little_is_left_of_a_spread_is_known_badly():
 
 
 def test_a_count_has_no_narrower_interval_than_a_row():
-    # 195 of 500 rows were wrong, however they were divided; 0.391 is half a row more
+    # 195 of 500 rows were wrong in any division; 0.391 is half a row more
     interval = counted((0.39, 0.39), 500, (0, 1))
     assert interval == pytest.approx((0.389, 0.391))
     assert distance(0.391, 0.39, interval, half=0.0005)[0] == INSIDE
@@ -116,9 +116,9 @@ def test_a_count_has_no_narrower_interval_than_a_row():
         (0.342, 0.001, {"absolute": 0.1}, CLOSE),
         (0.342, 0.001, {"half": 0.0005}, EDGE),  # a number that may have been 0.3415
         (0.342, 0.0, {"half": 0.002}, INSIDE),
-        (0.305, 0.04, {}, EDGE),  # every value is near an end if the ends are hardly known
+        (0.305, 0.04, {}, EDGE),  # if the ends are hardly known, every value is near one
         (0.3, 0.04, {"half": 0.0005}, EQUAL),
-        (0.262, 0.01, {"limits": (0.26, 1)}, INSIDE),  # there is no end beyond the possible values
+        (0.262, 0.01, {"limits": (0.26, 1)}, INSIDE),  # no end lies beyond the possible values
     ],
 )
 def test_what_is_near_an_end_is_neither_inside_nor_outside(published, error, options, expected):
@@ -155,7 +155,7 @@ def test_distances_by_hand(published, ours, interval, options, expected):
         ([("a", "yes")], "reproduced if a"),
         ([("a", "no")], "not reproduced by any of 1 reading"),
         ([], "undecided"),
-        # a claim that is open as stated stays open, and no claim fails that a reading leaves open
+        # a claim that is open as stated stays open, and a claim that a reading leaves open does not fail
         ([("", ""), ("a", "yes")], "open"),
         ([("", "no"), ("a", "")], "open"),
         ([("", "no"), ("a", ""), ("b", "yes")], "reproduced if b"),
@@ -173,14 +173,14 @@ def test_an_interval_decides_if_a_value_a_margin_away_would_fail():
     assert margin(0.03, share=True) == margin(0.958, share=True) == 0.01
     assert margin(-50.0) == pytest.approx(5.0) and margin(0.02) == pytest.approx(0.002)
     assert margin(0.02, spread=True) == 0.01
-    # V20's error on real rows: from 0.303 to 0.444 says nothing of 0.391
+    # V20's error on real rows: from 0.303 to 0.444 says nothing about 0.391
     assert too_wide((0.303, 0.444), 0.0391)
     assert not too_wide((0.35, 0.42), 0.0391) and not too_wide((0.39, 0.41), 0.01)
     assert not too_wide(None, 0.0)
 
 
 def test_luck_is_what_the_intervals_cover_together():
-    # [0.1, 0.3] and [0.2, 0.4] overlap and cover 0.3 of the range; what lies outside it does not count
+    # [0.1, 0.3] and [0.2, 0.4] overlap and cover 0.3 of the range; parts outside it do not count
     assert covered([(0.2, 0.4), (0.1, 0.3), (0.9, 2.0)], 0.0, 1.0) == pytest.approx(0.4)
     assert covered([], 0.0, 1.0) == 0
     assert math.isnan(covered([(0, 1)], 0.5, 0.5))
@@ -219,7 +219,7 @@ def test_shared_draws_spread_a_mean_more_and_the_draws_sd_is_theirs():
     draws = normal(rng, 5, 400, 0.0, 0.1)
     alone = predict(draws, Protocol(5, 1), rng)
     shared = predict(draws, Protocol(5, 1, shared=True), rng)
-    # one draw that five folds share, in place of five draws: the spread is sqrt(5) times as large
+    # one draw that five folds share, instead of five draws: the spread is sqrt(5) times as large
     widths = [end[1] - end[0] for end in (alone.interval, shared.interval)]
     assert widths[1] / widths[0] == pytest.approx(math.sqrt(5), rel=0.1)
     assert predict(draws, Protocol(5, 200, sd="draws"), rng).sd == pytest.approx(0.1, rel=0.05)

@@ -1,4 +1,4 @@
-"""Compares this package with every reference value beside this file.
+"""Compares this package with every reference value in this file's folder.
 
     python -m dp.vectors.check            where the package is installed
     PYTHONPATH=scripts:tests python -m vectors.check    in a checkout
@@ -15,7 +15,7 @@ EXTRAS = {"dp_accounting": "accounting", "sklearn": "learn"}  # module: the extr
 
 
 def read() -> dict:
-    """File name -> its content: {module, cases}."""
+    """The content of every file, {module, cases}, by file name."""
     import yaml
 
     files = sorted(Path(__file__).parent.glob("*.yaml"))
@@ -24,7 +24,7 @@ def read() -> dict:
 
 
 def value(module: str, case: dict) -> float:
-    """What this package gives for a case."""
+    """The value that this package gives for a case."""
     if "mechanism" in case:
         mechanism = importlib.import_module("dp.mechanisms").MECHANISMS[case["mechanism"]]
         return float(mechanism.guarantee(**case["inputs"]).epsilon)
@@ -38,7 +38,7 @@ def agrees(found: float, case: dict) -> bool:
 
 
 def missing(error: BaseException) -> str | None:
-    """The module of an extra whose absence caused an error, None if that is not the cause."""
+    """The module of an extra whose absence caused an error, or None if the cause is another."""
     while error is not None:
         if isinstance(error, ImportError) and (name := (error.name or "").split(".")[0]) in EXTRAS:
             return name

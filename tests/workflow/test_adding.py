@@ -19,14 +19,14 @@ TEXT = "".join((ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS)
 
 
 def block(language, word):
-    """The only block of code that contains a word."""
+    """The only block of code that contains the given word."""
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
     (found,) = (each for each in blocks if word in each)
     return found
 
 
 def entry(start):
-    """The only piece of inline code that begins with a text."""
+    """The only piece of inline code that begins with the given text."""
     (found,) = re.findall(rf"`({re.escape(start)}[^`]*)`", TEXT)
     return found
 
@@ -126,8 +126,7 @@ def can_notice(path):
     return any(id(node) not in looked_up for node in names)
 
 
-# Slow tests that list no mechanisms: runs of envs/setup.sh, changed configuration files, releases,
-# jobs.
+# Slow tests that list no mechanisms: envs/setup.sh, changed configuration files, releases, jobs.
 LIST_NONE = [
     "test_setup_",
     "test_single_changes",
@@ -152,7 +151,7 @@ def test_no_test_demands_an_entry_for_the_mechanism(extended):
     paths = filter(can_notice, sorted((ROOT / "tests/unit").glob("test_*.py")))
     names = [path.relative_to(ROOT) for path in paths]
     assert {"test_mechanisms.py", "test_explain.py", "test_envs.py"} < {path.name for path in names}
-    # The recipe's last step lists figure kinds in config/README.md; this test is about the mechanism.
+    # The recipe's last step adds figure kinds to config/README.md; this test is about the mechanism.
     (extended / "scripts/plots/spread.py").unlink()
     others = " and ".join(f"not {part}" for part in [*LIST_NONE, *OF_ANOTHER])
     output = extended.python("-m", "pytest", "-q", "-k", others, *names, timeout=1200)

@@ -61,7 +61,7 @@ def test_from_the_mirror_to_prepared_rows(project):
     assert done.returncode == 0, done.stderr
     assert project.joinpath("data/raw/survey.csv").read_text() == TABLE
     assert project.joinpath("data/raw/own-own.csv").read_text() == TABLE
-    # With another mirror, or none, the content is the same, so nothing runs again.
+    # Another mirror, or none, does not change the content, so nothing runs again.
     again = snakemake(
         project, "-n", "--config", "data={mirrors: [/nowhere]}", "--", "results/data/survey.npz"
     )

@@ -1,4 +1,4 @@
-"""Faults of a run: it is killed, memory or disk are full, or its folder must not be written."""
+"""Faults of a run: it is killed, memory or disk is full, or its folder is read-only."""
 
 import os
 import random
@@ -36,7 +36,7 @@ def visible(files):
 
 
 def completed(project, paths):
-    """Those paths that exist, and that Snakemake does not take for incomplete.
+    """The paths that exist and that Snakemake does not consider incomplete.
 
     It may be called during a run.
     """
@@ -46,7 +46,7 @@ def completed(project, paths):
 
 
 def wait_until_completed(project, process, paths, number):
-    """Wait until so many of the paths are completed, or the process has ended."""
+    """Wait until `number` of the paths are completed, or the process has ended."""
     project.wait_for(
         lambda: process.poll() is not None or len(completed(project, paths)) >= number, seconds=120
     )
@@ -54,7 +54,7 @@ def wait_until_completed(project, process, paths, number):
 
 @pytest.mark.slow
 def test_killed_at_random_moments(finished, fresh):
-    """No half-written file is taken for done, and the final bytes are the same. DP_KILLS: how often."""
+    """No half-written file counts as complete, and the final bytes are the same. DP_KILLS: how often."""
     whole = results(finished)
     rng = random.Random(9)
     resume = ("--cores", 2, *TINY)

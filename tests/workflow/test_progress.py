@@ -1,4 +1,4 @@
-"""Progress shows jobs done and to do per experiment, before, during and after a run."""
+"""Progress shows finished and remaining jobs per experiment, before, during and after a run."""
 
 import re
 
@@ -6,7 +6,7 @@ from project import TINY
 
 
 def counts(output):
-    """The last table of `progress.py`: name -> (jobs done, all jobs)."""
+    """The finished jobs and all jobs by name, from the last table of `progress.py`."""
     last = output.rpartition("done      of\n")[2]
     lines = re.findall(r"^(\S+) +(\d+) +(\d+) +(\d+) %", last, re.MULTILINE)
     assert all(int(percent) == 100 * int(done) // int(of) for _, done, of, percent in lines)

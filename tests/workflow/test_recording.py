@@ -38,7 +38,7 @@ def rows(project, path):
 
 
 def stale(project):
-    """(section, method) of the stale lines, and why, as another program sees it."""
+    """The section and method of each stale line, and why it is stale, as another program sees it."""
     program = (
         "import sys; sys.path.insert(0, 'scripts')\n"
         "from reporting import record, stale\n"

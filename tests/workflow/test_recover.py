@@ -13,10 +13,10 @@ def test_recovery_beside_a_live_run_is_refused(fresh):
         project.wait_for(lambda: list((project / ".snakemake/locks").glob("*.lock")))
         os.killpg(run.pid, signal.SIGSTOP)  # the run is alive until this test ends
         output = project.python("scripts/tools/recover.py", "--cores", 1, *TINY, ok=False)
-        number = f"process {run.pid} of this machine"  # a fork may be named too
+        number = f"process {run.pid} of this machine"  # the message may name a fork, too
         assert output.startswith("recover: a Snakemake run of this folder is alive (process ")
         assert number in output and output.endswith("stop it with Ctrl-C where it was started\n")
-        # Snakemake itself would advise the user to remove the lock, and would remove it.
+        # Snakemake itself would advise removing the lock, and would remove it.
         for words in (TINY, ("--unlock", *TINY)):
             output = project.snakemake(*words, ok=False)
             assert "another run of this folder is alive (process " in output and number in output
@@ -28,7 +28,7 @@ def test_recovery_beside_a_live_run_is_refused(fresh):
         run.communicate()
     output = project.snakemake(*TINY, ok=False)
     assert "a run of this folder was killed" in output and "scripts/tools/recover.py" in output
-    # Once it is killed, recovery goes on.
+    # After the run is killed, recovery continues.
     output = project.python("scripts/tools/recover.py", "--cores", 1, "--dry-run", *TINY)
     assert "unlocking and resuming" in output
     assert not list((project / ".snakemake/alive").glob("*"))

@@ -49,7 +49,7 @@ def study(folder):
 
 
 def run(folder, *words, ok=True):
-    """What a command of the documents prints, in a study."""
+    """Runs a command of the documents in a study, and returns what it prints."""
     words = [
         str(ROOT / ".venv/bin" / words[0]) if words[0] == "snakemake" else words[0],
         *words[1:],
@@ -77,7 +77,7 @@ def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
     text = (ROOT / "workflow/guides/release_a_model.md").read_text(encoding="utf-8")
     blocks = re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
     (lines,) = (block for block in blocks if "export DP_HOME" in block)
-    checkout = tmp_path / "checkout"  # the lines start in one, and make a folder beside it
+    checkout = tmp_path / "checkout"  # the lines start here, and make a sibling folder
     checkout.symlink_to(ROOT)
     printed = run(
         tmp_path,
@@ -132,8 +132,8 @@ def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tm
         label = "yes" if rng.random() < age / 120 else "no"
         lines.append(f"{k},{age},{visits},{'female' if k % 2 else 'male'},surgery,{label}")
     (secure / "clinic.csv").write_text("\n".join(lines) + "\n")
-    # The key is secret, so each run draws other noise. Both predictions are eight of its standard
-    # deviations from the threshold. A ward without rows would be one and a half.
+    # The key is secret, so each run draws different noise. Both predictions are eight standard deviations
+    # of the noise from the threshold. For a ward without rows it would be one and a half.
     (folder / "new.csv").write_text("ward,age,visits,sex\nsurgery,20,1,male\nsurgery,95,1,female\n")
     printed = run(folder, "bash", "-ec", "".join(forecasts) + commands)
     assert printed.count("On simulated rows, at epsilon") == 4
@@ -145,7 +145,7 @@ def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tm
 
 
 def table(seed):
-    """Lines of a table, with cells that must not be found anywhere."""
+    """The lines of a table with cells that must not appear anywhere."""
     rng, lines = np.random.default_rng(seed), []
     for k in range(ROWS):
         ward = ("general", "surgery")[rng.integers(2)]
@@ -156,7 +156,7 @@ def table(seed):
 
 
 def forbidden(lines, data, seed):
-    """What was not paid for: texts, and numbers as texts."""
+    """Texts that were not paid for, and numbers as texts."""
     schema = rows.Schema(
         [
             *(rows.Unused("id"), rows.Number("age", 18, 98)),
@@ -182,7 +182,7 @@ def forbidden(lines, data, seed):
 
 
 def texts(folder):
-    """Path -> text of every file below a folder, with the times that Snakemake records taken out."""
+    """The text of every file below a folder, by path, without the times that Snakemake records."""
     results = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix != ".png":
@@ -191,7 +191,7 @@ def texts(folder):
 
 
 def recorded(folder):
-    """Snakemake's records of a run: per file, without times, process ids and random names."""
+    """Snakemake's records of a run, by file, without times, process ids and random names."""
     results = {}
     for name, text in texts(folder / ".snakemake").items():
         if name.startswith("metadata/"):
@@ -218,7 +218,7 @@ def recorded(folder):
 
 
 def test_nothing_that_was_not_paid_for_is_left(tmp_path):
-    """Two studies differ in rows alone.
+    """Two studies differ only in their rows.
 
     What they publish and record shows no difference that was not paid for.
     """

@@ -9,7 +9,7 @@ VARYING = ("/logs/", "timing.csv", "provenance.json", "report.html", "costs.csv"
 
 
 def results(project):
-    """Path -> content, for every file that must not differ from run to run."""
+    """The content of every file that must not differ between runs, by path."""
     files = project.files("results")
     return {path: text for path, text in files.items() if not any(v in path for v in VARYING)}
 
@@ -45,7 +45,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(finished, fresh):
     process.communicate()
     assert not (project / "results/cm08/results.csv").exists()
 
-    # An interrupted writer leaves such a file behind: it exists and is not whole.
+    # An interrupted writer leaves a file that exists but is incomplete.
     cut_off = project.incomplete()
     assert cut_off
     for path in cut_off:

@@ -251,7 +251,7 @@ def test_another_workflow_takes_results_from_a_module(other):
     assert {job.partition(":")[0] for job in other.plan("--", "dp_study")} == {
         *("dp_provenance", "dp_configuration", "dp_figure", "dp_compare", "dp_check"),
     }
-    # Its hooks refuse the same as elsewhere.
+    # Its hooks refuse the same faults as elsewhere.
     other.write("more.yaml", "dp: {settings: {study: {restarts: 4}}}\n")
     output = other.snakemake("--configfile", "more.yaml", ok=False)
     assert "error: kept/study holds results of" in output and "Traceback" not in output
@@ -289,7 +289,7 @@ def test_a_cache_is_shared_by_a_study_and_a_module(made, other, tmp_path):
 
 
 def test_a_cluster_finds_the_workflow(made, tmp_path):
-    """From a study's folder, jobs and the profile's helper script are found at the workflow's place."""
+    """From a study's folder, jobs and the profile's helper script are found in the workflow's folder."""
     study = new(tmp_path / "study", made.home)
     commands = tmp_path / "commands"
     commands.mkdir()
@@ -323,7 +323,7 @@ def printed_commands():
 
 @pytest.fixture(scope="module")
 def templated(tmp_path_factory):
-    """The study that they make. `.output`: what they printed."""
+    """The study that the printed commands make. `.output`: what they printed."""
     checkout = Project.copy(tmp_path_factory.mktemp("place") / "checkout", extra=("tests",))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
@@ -376,7 +376,7 @@ def test_an_edited_mechanism_reruns_its_own_and_a_moved_one_nothing(templated, t
 
 @pytest.fixture
 def claiming(fresh, tmp_path):
-    """A study with the template's mechanism, in which only the audit is to be made."""
+    """A study with the template's mechanism, in which only the audit is not made yet."""
     study = Study(tmp_path / "claiming")
     study.home = fresh("checkout").folder
     shutil.copytree(study.home / "workflow/template", study.folder)

@@ -6,6 +6,7 @@ density, and shows any excess. A lower bound needs only releases, and sees only 
 evaluated releases of each side show no loss above log(N / 3.7), and no event as rare as a delta of 1e-5.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -307,25 +308,20 @@ def attack(
     half = int(trials) // 2
     _blur(scores, half, streams)
     each = of_each(confidence, max(len(deltas), 1))
-    return _bound(scores, half, delta, confidence) | {
-        "at_deltas": [_bound(scores, half, at, each)["epsilon"] for at in deltas]
-    }
+    bound, *others = _bounds(scores, half, [(delta, confidence), *((at, each) for at in deltas)])
+    return bound | {"at_deltas": [other["epsilon"] for other in others]}
 
 
-def _bound(scores, half, delta, confidence):
-    """The bound at one delta. The first half of the scores chooses the event."""
+def _bounds(scores, half, points):
+    """The bounds at several (delta, confidence). The first half of the scores chooses the events."""
+    events = {name: list(_events(*(side[name][:half] for side in scores))) for name in scores[0]}
+    limits = {confidence: list(_limits(events, half, confidence)) for _, confidence in points}
+    return [_bound(scores, half, limits[point[1]], *point) for point in points]
+
+
+def _bound(scores, half, limits, delta, confidence):
+    _, threshold, sign, name, order = _choose(limits, delta)
     level = 1 - (1 - confidence) / 2
-    best = max(
-        (
-            (*_choose(first[:half], second[:half], delta, level), name, order)
-            for name in scores[0]
-            for order, (first, second) in enumerate(
-                [(scores[0][name], scores[1][name]), (scores[1][name], scores[0][name])]
-            )
-        ),
-        key=lambda found: found[0],
-    )
-    _, threshold, sign, name, order = best
     counts = [
         int((sign * scores[side][name][half:] >= threshold).sum()) for side in (order, 1 - order)
     ]
@@ -473,30 +469,52 @@ def _blur(scores, half, streams):
             side[name] += width * stream.random(len(side[name]))
 
 
-def _choose(first, second, delta, level):
-    """(estimated bound, threshold, sign) of the best event {sign * score >= threshold}.
+def _events(first, second):
+    """The events {sign * score >= threshold}: (sign, thresholds, their counts on either side) per sign.
+
+    Scores are sorted once here, and serve every delta.
+    """
+    sides = np.sort(first), np.sort(second)
+    # A stable sort merges two sorted runs in linear time.
+    pooled = np.sort(np.concatenate(sides), kind="stable")
+    # The number of pooled scores above a threshold is 1, 2, ..., and then grows geometrically.
+    ranks = np.unique(np.geomspace(1, len(pooled), CANDIDATES).astype(int)) - 1
+    for sign in (1, -1):
+        thresholds = np.unique(sign * pooled[::-sign][ranks])
+        counts = [len(side) - np.searchsorted(sign * side[::sign], thresholds) for side in sides]
+        yield sign, thresholds, counts
+
+
+def _limits(events, half, confidence):
+    """(statistic, order of the data sets, sign, thresholds, limits of both probabilities) per choice.
 
     The largest of many estimates is biased upwards. So limits here allow a hundredth of the evaluation's
     error, and a threshold with few releases never wins.
     """
-    level = 1 - (1 - level) / 100
-    best = (-math.inf, math.inf, 1)
-    size = len(first)
-    # The number of pooled scores above a threshold is 1, 2, ..., and then grows geometrically.
-    ranks = np.unique(np.geomspace(1, 2 * size, CANDIDATES).astype(int)) - 1
-    for sign in (1, -1):
-        a, b = np.sort(sign * first), np.sort(sign * second)
-        thresholds = np.unique(
-            np.concatenate([a, b])[np.argsort(np.concatenate([a, b]))[::-1][ranks]]
-        )
-        p = size - np.searchsorted(a, thresholds)
-        q = size - np.searchsorted(b, thresholds)
-        gain = least_share(p, size, level) - delta
+    level = 1 - (1 - confidence) / 200
+    for name, order in itertools.product(events, (0, 1)):
+        for sign, thresholds, counts in events[name]:
+            p_low = least_share(counts[order], half, level)
+            yield (
+                name,
+                order,
+                sign,
+                thresholds,
+                p_low,
+                largest_share(counts[1 - order], half, level),
+            )
+
+
+def _choose(limits, delta):
+    """(estimated bound, threshold, sign, statistic, order of the data sets) of the best event."""
+    best = (-math.inf, math.inf, 1, limits[0][0], 0)
+    for name, order, sign, thresholds, p_low, q_high in limits:
+        gain = p_low - delta
         with np.errstate(divide="ignore", invalid="ignore"):
-            bound = np.where(gain > 0, np.log(gain / largest_share(q, size, level)), -math.inf)
+            bound = np.where(gain > 0, np.log(gain / q_high), -math.inf)
         k = int(bound.argmax())
         if bound[k] > best[0]:
-            best = (float(bound[k]), float(thresholds[k]), sign)
+            best = (float(bound[k]), float(thresholds[k]), sign, name, order)
     return best
 
 

@@ -29,5 +29,5 @@ def test_an_attack_finds_no_more_than_epsilon(epsilon, claimed, count):
     """The neighbours differ in one label. The second plan has far too little noise for its claim."""
     plan = models.objective_perturbation(N, 1, epsilon, DELTA)
     scores = [{"weight": weights(plan, label, count)} for label in (1, -1)]
-    actual = audit._bound(scores, count // 2, DELTA, 0.95)["epsilon"]
+    actual = audit._bounds(scores, count // 2, [(DELTA, 0.95)])[0]["epsilon"]
     assert (actual <= claimed) == (epsilon == claimed)

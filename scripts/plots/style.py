@@ -255,10 +255,12 @@ def halo():
 
 def save(fig, *paths):
     """Write a figure to every path, without a date, so that equal figures are equal files."""
+    # The layout takes longer than the drawing, so all files share that of the first one.
     for path in paths:
         suffix, drawn = Path(path).suffix[1:], io.BytesIO()
         metadata = {"CreationDate": None} if suffix == "pdf" else None
         fig.savefig(drawn, format=suffix, metadata=metadata)
+        fig.set_layout_engine("none")
         with atomic(path, "wb") as handle:
             handle.write(small(drawn.getvalue()) if suffix == "png" else drawn.getvalue())
     plt.close(fig)

@@ -457,11 +457,11 @@ def composed_delta(
 ) -> float:
     """delta at epsilon of the tilt's release together with a Gaussian release of parameter mu_output.
 
-    It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Beyond +-e0 (`_gaussian_from`), the
-    tilt's profile is at most the Gaussian one (twice that for log-cosh), whose joint profile is known. So
-    only L in (epsilon - e0, epsilon + e0) adds to that, at most the probability of L > epsilon - e0. If
-    this is below 1e-9 of the joint delta, it is added (unless `exact`); otherwise the excess is
-    integrated.
+    It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Beyond +-e0
+    (`_gaussian_from`), the tilt's profile is at most the Gaussian one (twice that for log-cosh),
+    whose joint profile is known. So only L in (epsilon - e0, epsilon + e0) adds to the joint delta.
+    It adds at most P(L > epsilon - e0). If this bound is below 1e-9 of the joint delta, it is added
+    (unless `exact`). Otherwise the excess is integrated.
     """
     from scipy.special import ndtr
 

@@ -369,7 +369,7 @@ def opposite_residual() -> Pair:
 
 
 def _saturated(direction, others, sine, lam):
-    """Two opposite records with slopes near -1, because others drive w far along the last axis."""
+    """Opposite first records with slopes near -1: the others drive w far along the last axis."""
     size = others + 1, len(direction) + 1
 
     def sides():
@@ -392,7 +392,7 @@ SATURATED = (
 
 @pair
 def saturated() -> Pair:
-    """Logistic loss in two dimensions."""
+    """4000 records in two dimensions. The first one's first coordinate changes sign."""
     sides, arguments = _saturated(np.ones(1), others=3999, sine=0.44, lam=3 / 4000)
     return Pair(sides, arguments, SATURATED, distances(2), shift_loss)
 
@@ -538,7 +538,7 @@ def only_record() -> Pair:
 
 @pair
 def new_axis() -> Pair:
-    """20 records along each of 15 axes, and one along a 16th, or at 0."""
+    """20 records along each of 15 axes, and one record along a 16th axis or at 0."""
     axes, each = 16, 20
     X = np.vstack([np.repeat(np.eye(axes)[:-1], each, axis=0), np.eye(axes)[-1:]])
     return Pair(
@@ -629,7 +629,7 @@ def pulled() -> Pair:
 
 @pair
 def saturated_few() -> Pair:
-    """1000 records in two dimensions. One turns around at a point where both rows have slopes near 1."""
+    """1000 records in two dimensions. The first one's first coordinate changes sign."""
     sides, arguments = _saturated(np.ones(1), others=999, sine=0.5, lam=2 / 1000)
     return Pair(sides, arguments, SATURATED, tilt_log_ratio)
 
@@ -651,7 +651,7 @@ def lasso_jump() -> Pair:
 
 @pair
 def separable_circle() -> Pair:
-    """20 records on a circle, all or all but one of them separable, with hardly any penalty."""
+    """20 records on a circle, separable on one side only, with hardly any penalty."""
     angle = 2 * math.pi * np.arange(20) / 20 + 0.1
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     return Pair(

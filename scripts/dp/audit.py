@@ -26,7 +26,7 @@ __all__ = ["attack", "epsilon_lower_bound", "privacy_loss_1d"]
 # ---- exact, one dimension
 
 GRID = 801  # points per axis of the first grid
-REACH = 9.0  # its axes are sinh-spaced, from 0.02 to 4000 times the natural unit 1/R on either side of 0
+REACH = 9.0  # the axes are sinh-spaced: 0.02 to 4000 times the unit 1/R on either side of 0
 ZOOMS = 14  # each shrinks the cells to a seventh
 
 
@@ -40,10 +40,10 @@ def privacy_loss_1d(
 ) -> float:
     """Supremum of the privacy loss over all replace-one pairs in one dimension.
 
-    The supremum is over every public size n with n lambda = `n_lambda`, all records, and the released
-    value. A sinh-spaced grid of 801 points per axis is refined 14 times around its best point; 401 points
-    agree to 1e-6 in the tests. Minimisers are exact (tolerance 0), without the noise for a solver's error
-    and its share of epsilon.
+    The supremum is over every public size n with n lambda = `n_lambda`, all records, and the
+    released value. A sinh-spaced grid of 801 points per axis is refined 14 times around its best
+    point. In the tests, a grid of 401 points agrees to 1e-6. The tolerance is 0: minimisers are
+    exact, so no noise covers a solver's error, and none of epsilon is spent on it.
 
     Parameters
     ----------
@@ -222,8 +222,8 @@ def epsilon_lower_bound(
 def of_each(confidence: float, family: int) -> float:
     """The confidence that each of `family` bounds needs for all to hold with `confidence` (Bonferroni).
 
-    The largest of k bounds exceeds the truth only if one of them does. The union bound holds even if they
-    share releases.
+    The largest of k bounds exceeds the truth only if one of them does. This union bound holds even
+    if the k bounds come from the same releases.
     """
     return 1 - (1 - confidence) / family
 
@@ -359,7 +359,7 @@ def check(
     delta: float = 0.0,
     **options,
 ) -> None:
-    """Raise what `guarantee` raises, by the mechanism's own `check` if it has one."""
+    """Raise the errors of `guarantee`, found by the mechanism's own `check` if it has one."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
     # If the sides differ in size, only the guarantee says whether it covers them.
     private_n = pair.resized and settings.get("public_n") is None
@@ -421,9 +421,9 @@ def check_removes(pair: pairs.Pair) -> None:
 
 
 def spent(mechanism: object, epsilon: float, delta: float) -> dict:
-    """The epsilon and delta that a mechanism is given.
+    """The epsilon and delta to pass to a mechanism.
 
-    A pure mechanism gets no delta. The attack still uses the requested one.
+    A pure mechanism gets a delta of 0. The attack still uses the requested one.
     """
     pure = getattr(mechanism, "delta", "") == "none"
     return {"epsilon": epsilon, "delta": 0.0 if pure else delta}
@@ -488,8 +488,8 @@ def _events(first, second):
 def _limits(events, half, confidence):
     """(statistic, order of the data sets, sign, thresholds, limits of both probabilities) per choice.
 
-    The largest of many estimates is biased upwards. So limits here allow a hundredth of the evaluation's
-    error, and a threshold with few releases never wins.
+    The largest of many estimates is biased upwards. So the confidence limits here have a hundredth
+    of the evaluation's error probability, and a threshold with few releases never wins.
     """
     level = 1 - (1 - confidence) / 200
     for name, order in itertools.product(events, (0, 1)):

@@ -39,10 +39,10 @@ def holm(p: np.ndarray | Sequence[float]) -> np.ndarray:
 def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """(p (methods,), by (methods,)) from losses (methods, folds) on the same folds.
 
-    Each method is tested against every other, one-sided, with Holm's adjustment. p is its least p value,
-    and `by` the method of that test (-1 without another). The methods with p > alpha are a confidence set
-    for the best one, at level 1 - alpha. Folds are treated as independent. Those of a cross-validation
-    share training rows, so they are only nearly so.
+    Each method is tested against every other, one-sided, with Holm's adjustment. p is its least p
+    value, and `by` the method of that test (-1 without another). The methods with p > alpha are a
+    confidence set for the best one, at level 1 - alpha. Folds are treated as independent. The folds
+    of a cross-validation share training rows, so they are only nearly independent.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)

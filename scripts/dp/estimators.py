@@ -104,7 +104,7 @@ class _Private(BaseEstimator):
         Returns
         -------
         PrivateClassifier or PrivateRegressor
-            An instance of the class that this is called on.
+            An instance of the class on which `load` is called.
 
         Raises
         ------
@@ -187,7 +187,7 @@ class _Private(BaseEstimator):
         )
         book = Book(self.book, Budget.of(self.budget), self.unit)
         self._check_spending(request, book)
-        # The guard's hook is for a command, and would hide the caller's errors.
+        # `guard` sets an exception hook for commands, which would hide the caller's errors.
         hook = sys.excepthook
         making.guard()
         sys.excepthook = hook
@@ -299,7 +299,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     target : list
         The two public labels, the negative one first.
     unit : str
-        The meaning of a row, in words: whom this protects.
+        The meaning of a row, in words: whom the guarantee protects.
     epsilon, delta : float
         The cost of the release.
     method : str or None
@@ -499,7 +499,7 @@ def _check_caller():
 
 
 def _labelled(y, target):
-    """Labels of the target's kind. Refuses others, by y's dtype alone."""
+    """y as labels of the target's kind. Refuses another kind, judged by y's dtype alone."""
     if isinstance(target, rows.Number):
         stated = {"numbers"}
     else:
@@ -519,7 +519,7 @@ _KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USO", "text") | {"b": 
 
 
 def _labels(found):
-    """The labels as in the rows if each stands for one value, else the model's names of the classes."""
+    """The rows' labels if every class has exactly one, else the model's names of the classes."""
     target = found.schema.columns[found.schema.target]
     if isinstance(target, rows.Category):
         return target.values
@@ -574,7 +574,7 @@ def _cells(X):
 
 
 def _cell(value):
-    """A value as text, the cell of a file. Missing values (NaN, None, NA) are empty."""
+    """A value as the text of a file's cell. Missing values (NaN, None, NA) are empty."""
     if isinstance(value, bytes):
         return value
     text = str(_plain(value)).encode(errors="replace")

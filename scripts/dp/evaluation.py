@@ -22,8 +22,8 @@ def _blocks(rows, restarts):
 def _scores(weights, X, intercept, look):
     """Yields (a slice of the restarts, their scores (restarts, n)).
 
-    A slice has at most CACHED scores, or one restart. Before, look(restarts, rows, scores (rows,
-    restarts)) is called for all scores in blocks of rows.
+    A slice has at most CACHED scores, or one restart. Before a slice is yielded, its scores have
+    been passed to look(restarts, rows, scores (rows, restarts)), in blocks of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -50,8 +50,8 @@ def error_rate(
     """Share of rows with a wrong prediction, for each of the weights, (restarts,).
 
     With weights (restarts, d) and labels -1 and 1, the prediction is sgn(w.x + b), and -1 for 0.
-    intercept: b, a number or (restarts,). With weights (restarts, d, K) and labels 0, .., K - 1, it is the
-    first class with the largest score.
+    intercept: b, a number or (restarts,). With weights (restarts, d, K) and labels 0, .., K - 1,
+    the prediction is the first class with the largest score.
     """
     wrong = np.zeros(len(weights))
     if weights.ndim == 3:
@@ -101,8 +101,8 @@ def classification(
 def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
     """Area under the ROC curve of each row of finite scores (restarts, n); ties count half.
 
-    NaN if there is only one class. The label replaces a score's last bit, so one sort orders both, and
-    scores that differ only there are tied.
+    NaN if there is only one class. The label replaces each score's last bit. So one sort orders by
+    score and then by label, and scores that differ only in the last bit are tied.
     """
     count = int(positive.sum())
     pairs = count * (len(positive) - count)
@@ -161,7 +161,7 @@ def binned_auc(
     counts = np.zeros(2 * BINS * restarts, dtype=np.int64)
     for rows in slices(len(X), max(1, KEPT // 8 // restarts)):
         bins = (X[rows] @ W + b - low) * per_score
-        np.clip(bins, 0, BINS - 1, out=bins)  # rounding differs from that of the first pass
+        np.clip(bins, 0, BINS - 1, out=bins)  # scores are rounded otherwise than in the first pass
         bins = bins.astype(np.int64) + first + BINS * positive[rows, None]
         counts += np.bincount(bins.ravel(), minlength=len(counts))
     negatives, positives = counts.reshape(restarts, 2, BINS).swapaxes(0, 1).astype(float)
@@ -178,8 +178,9 @@ def regression(
 ) -> dict[str, np.ndarray]:
     """`metrics.TARGETS` for each of the weights (restarts, d), name -> (restarts,).
 
-    mse and mae are in the target's own units. unit: one unit of y in these. r2: 1 minus the mean squared
-    error over the variance of the test targets, NaN if that is 0.
+    mse and mae are in the target's own units. unit: the size of one unit of y in the target's
+    units. r2: 1 minus the mean squared error over the variance of the test targets, NaN if that
+    variance is 0.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}
     y = np.asarray(y, dtype=float)
@@ -195,7 +196,7 @@ def regression(
 def mean_squared_error(
     weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
 ) -> np.ndarray:
-    """Mean squared error of targets in [-1, 1], for each of the weights, instead of `error_rate`."""
+    """Mean squared error for each of the weights: `error_rate` for targets in [-1, 1]."""
     return regression(weights, X, y, intercept)["mse"]
 
 

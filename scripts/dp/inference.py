@@ -16,8 +16,8 @@ __all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wal
 
 FLOOR = 0.5  # least eigenvalue of a released Hessian, in standard deviations of its noise
 UNRESOLVED = 0.8  # largest share of a coefficient's variance that the Hessian's noise may cause
-SELECTED = 1.0  # eigenvalue of a released Hessian, in that unit, above which intervals are printed
-CURVED = 3.0  # relative growth of variances per mean square change of log l'', at most to twice
+SELECTED = 1.0  # least eigenvalue, in the unit of FLOOR, of a direction whose interval is printed
+CURVED = 3.0  # variances grow by this times the mean square change of log l'', at most to twice
 
 
 class Intervals(NamedTuple):
@@ -89,9 +89,9 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     coefficient gets an interval if the Hessian at the truth may be very different (`linearise`). Both
     matrices are functions of released and public numbers, and so is the rule.
 
-    It does not select by estimates, which would reduce coverage. It does prefer small eigenvalues with
-    positive noise; `unselected` corrects for that. `FLOOR`, `CURVED` and `UNRESOLVED` were chosen on half
-    of the simulated designs, and tested on the other half.
+    The rule does not select by estimates, which would reduce coverage. But of small eigenvalues it
+    prefers those with positive noise, and `unselected` corrects for this. `FLOOR`, `CURVED` and
+    `UNRESOLVED` were chosen on half of the simulated designs, and tested on the other half.
 
     Parameters
     ----------
@@ -191,10 +191,10 @@ def linearise(
 
         lam w + hessian (w - theta) = E (w - theta) - g - b/n + (H + lam) z.
 
-    So the estimate is w + lam hessian^-1 w, of covariance hessian^-1 S hessian^-1, where S is that of the
-    right side. Given w, E is independent of w - theta = u. E uu' is about vv' + K (J/n + tilt^2/n^2) K,
-    where v = -lam hessian^-1 w is the ridge's estimated pull and K = (hessian + lam)^-1. `symmetric_noise`
-    gives E's part of S.
+    So the estimate is w + lam hessian^-1 w, of covariance hessian^-1 S hessian^-1, where S is the
+    right side's covariance. Given w, E is independent of w - theta = u. E uu' is about vv' + K (J/n
+    + tilt^2/n^2) K, where v = -lam hessian^-1 w is the ridge's estimated pull and K = (hessian +
+    lam)^-1. `symmetric_noise` gives E's part of S.
 
     The Hessian changes between w and theta: an estimate too near 0 has too large a Hessian, and too narrow
     an interval. So variances are multiplied by 1 + `CURVED` times the mean square change of log l'', at
@@ -205,9 +205,9 @@ def linearise(
     norm would make intervals of rare levels, and of dominated columns, much too narrow.
 
     A large E makes printed intervals too narrow. Without `change`, the covariance is that at the
-    `unselected` Hessian; with it, `CURVED` already widens such intervals. One gap is left: a column with a
-    large effect and an eigenvalue far below the noise. A fifth of releases print its interval, and 0.8 of
-    these cover.
+    `unselected` Hessian; with it, `CURVED` already widens such intervals. One gap is left: a column
+    with a large effect and an eigenvalue far below the noise. A fifth of releases print its
+    interval, and 80 % of these intervals cover.
 
     Parameters
     ----------
@@ -262,8 +262,9 @@ def linearise(
 def curvature_level(hessian: np.ndarray, deviation: float, bound: float = 1.0) -> np.ndarray:
     """A lower bound on the mean of l'' over rows, (draws,), which holds with probability 0.98.
 
-    hessian (draws, d, d): as released, with isotropic noise of this deviation, before it is floored. Its
-    trace is the mean of l'' |x|^2, |x| <= R = bound, plus noise of deviation sqrt(d).
+    hessian (draws, d, d): as released, with isotropic noise of this deviation, before it is
+    floored. Its trace is the mean of l'' |x|^2, |x| <= R = bound, plus noise of standard deviation
+    sqrt(d) deviation.
     """
     trace = np.trace(hessian, axis1=1, axis2=2)
     return (trace - 2 * deviation * np.sqrt(hessian.shape[1])) / bound**2
@@ -272,10 +273,11 @@ def curvature_level(hessian: np.ndarray, deviation: float, bound: float = 1.0) -
 def logistic_change(hessian: np.ndarray, U: np.ndarray, level: np.ndarray) -> np.ndarray:
     """Mean square change of log l'' between weights u apart, E uu' = U: (draws,).
 
-    hessian, U: (draws, d, d). level (draws,): by `curvature_level`. Of logistic loss, (d log l''/dz)^2 = 1
-    - 4 l''. Means over rows are weighted by l''; that of (x.u)^2 is tr(H U) over the mean of l'', at least
-    `level`. If the level is not positive, the curvature is lost in the noise, and the change counts as
-    infinite. Otherwise tables with a rare class would get wrong intervals by chance.
+    hessian, U: (draws, d, d). level (draws,): by `curvature_level`. For logistic loss, (d log
+    l''/dz)^2 = 1 - 4 l''. Means over rows are weighted by l''. So the mean of (x.u)^2 is tr(H U)
+    over the mean of l'', which is at least `level`. If the level is not positive, the curvature is
+    lost in the noise, and the change counts as infinite. Otherwise tables with a rare class would
+    get wrong intervals by chance.
     """
     moved = np.einsum("rij,rji->r", hessian, U) / np.maximum(level, 1e-300)
     change = np.maximum(0.0, 1 - 4 * level) * moved
@@ -343,8 +345,8 @@ def last_iterate(steps: Steps) -> Linearised:
     clip(y - X theta), of covariance J. To first order, the clipped moment at theta_t is s - D (theta_t -
     theta). So theta_T is as in `Steps.spread`, with the mean K D theta, and A = (K D)^-1 undoes the bias.
 
-    P counts as independent of the rows' errors. An error E of D changes every step's force by E (theta -
-    theta_t); uu' of all steps' u = theta - theta_t is taken to be its mean.
+    P counts as independent of the rows' errors. An error E of D changes a step's force by E u,
+    where u = theta - theta_t. For every step, uu' is replaced by its mean over the steps.
 
     In the first steps more residuals are clipped, and D is smaller. The mean's change, with D reduced by
     `Steps.clipped`, counts as unresolved.
@@ -403,7 +405,7 @@ def logistic_rows(
 ) -> np.ndarray:
     """Rows (n, d) of norm at most `bound`, normal before they are clipped, that give about this Hessian.
 
-    For a parametric bootstrap without public rows. hessian: (d, d), at weights (d,).
+    They serve a parametric bootstrap without public rows. hessian: (d, d), at weights (d,).
     """
 
     def curvature(X):
@@ -432,8 +434,9 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     """The standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, and E l''(e).
 
-    loss: of residuals, such as log-cosh. The ratio increases with the standard deviation. So bisection
-    finds it, with e at 2,000 quantiles, up to 100 times the loss' width.
+    loss: of residuals, such as log-cosh. The ratio increases with the standard deviation, so
+    bisection finds the deviation, up to 100 times the loss' width. Expectations are means over
+    2,000 quantiles of e.
     """
     from scipy.special import ndtri
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from dp.errors import Refused, did_you_mean
 
-SUMMED = 1000  # most losses that `total` adds: a product of as many numbers up to 2 is a float
+SUMMED = 1000  # most losses that `total` adds: it multiplies numbers up to 2, and 2^1000 is finite
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class MarginLoss:
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "slopes" in vars(cls):  # a parent's shortcuts would belong to another loss
+        if "slopes" in vars(cls):  # the parent's shortcuts are for the parent's slopes
             for shortcut in ("slope", "total", "quadratic"):
                 if shortcut not in vars(cls):
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))
@@ -56,7 +56,7 @@ class MarginLoss:
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(l', l'') at an array of float32 or float64 z, which is overwritten.
 
-        In one pass, in the array's own precision.
+        It makes one pass, in the array's own precision.
         """
         raise NotImplementedError
 
@@ -93,7 +93,7 @@ class Logistic(MarginLoss):
         return np.log(value.prod(axis=0)) - np.minimum(z, 0.0).sum(axis=0)
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        slope = Logistic.slope(self, z)  # not a subclass's own
+        slope = Logistic.slope(self, z)  # even if a subclass replaces `slope`
         curvature = np.subtract(-1.0, slope)  # l'' = -l' (1 + l')
         curvature *= slope
         return slope, curvature

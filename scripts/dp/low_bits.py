@@ -1,12 +1,13 @@
 """An attack on the low-order bits of weights plus noise, at any noise scale.
 
-A program that adds noise in floating point releases o = fl(w + fl(s z)), where its generator can draw z.
-For another centre w', often no such z gives o (Mironov, CCS 2012). An attacker who knows both neighbours
-tests every coordinate with both centres. The generator is numpy's.
+A program that adds noise in floating point releases o = fl(w + fl(s z)), where z is a number that
+its generator can draw. For another centre w', often no such z gives o (Mironov, CCS 2012). An
+attacker who knows both neighbours tests every coordinate with both centres. The generator is
+numpy's.
 
 - Normal draws are k W[i] with k < 2^52 and one of 256 constants W[i] (the ziggurat method), except beyond
   3.65.
-- Laplace draws are -log V or log V, where V is a multiple of 2^-52 (or rarely beside one).
+- Laplace draws are -log V or log V, where V is a multiple of 2^-52 (or rarely a float next to one).
 """
 
 import math
@@ -23,7 +24,7 @@ from dp.solvers.fits import FITS, fit_options
 
 __all__ = ["Found", "allowed", "attack"]
 
-FAR = 3.65  # normal draws beyond it have another form; any value counts as possible
+FAR = 3.65  # normal draws beyond it have another form, so every value there counts as possible
 BITS = 2.0**52
 NEAR = np.arange(-2, 3)  # offsets around an inverse, because of rounding
 LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
@@ -46,7 +47,7 @@ def ziggurat() -> np.ndarray:
     for layer, draws in seen.items():
         k, z = np.array(draws).T
         middle = np.median(z / k)
-        simple = np.abs(z / k / middle - 1) < 1e-9  # others were drawn again
+        simple = np.abs(z / k / middle - 1) < 1e-9  # the others' first draw was rejected
         near = middle + np.arange(-40, 41) * np.spacing(middle)
         right = (near[:, None] * k[simple] == z[simple]).all(axis=1)
         if len(seen) < 256 or not right.any():
@@ -69,7 +70,7 @@ def laplace_possible(released: np.ndarray, centre: np.ndarray, scale: float) -> 
     """Whether a Laplace draw can give each of `released` (m, d) from `centre` (d,)."""
     x = (released - centre) / scale
     V = np.exp(-np.abs(x)) * BITS
-    known = LOG * (1 + np.abs(x)) + np.spacing(np.abs(released)) / scale  # how exactly x is known
+    known = LOG * (1 + np.abs(x)) + np.spacing(np.abs(released)) / scale  # x's error
     return np.abs(V - np.rint(V)) <= V * known
 
 
@@ -95,7 +96,7 @@ class Found(NamedTuple):
 
     @property
     def error(self) -> float:
-        """Standard error of `right` if it were `allowed`."""
+        """Standard error of `right` if its expectation were `allowed`."""
         return math.sqrt(self.allowed * (1 - self.allowed) / self.trials)
 
     @property
@@ -179,7 +180,7 @@ def attack(
     rng : numpy.random.Generator
         For the mechanism's noise.
     sides : tuple or None
-        ((X, y), (X', y')); by default, rows of this attack's own.
+        ((X, y), (X', y')); by default, `neighbours()`.
     **options
         The mechanism's options, and lam.
 
@@ -191,7 +192,7 @@ def attack(
     Raises
     ------
     dp.errors.Refused
-        If nothing finite is proven that low-order bits could break.
+        If no finite epsilon is proven: then low-order bits have no guarantee to break.
 
     Examples
     --------
@@ -203,7 +204,7 @@ def attack(
     (True, True, 0.525)
     """
     if not hasattr(mechanism, "scale") or getattr(mechanism, "law", None) not in POSSIBLE:
-        return None  # it is no `dp.mechanisms.output_perturbation.Perturbed` with such a law
+        return None  # no `dp.mechanisms.output_perturbation.Perturbed` with a law in POSSIBLE
     (X, y), other = neighbours() if sides is None else sides
     settings = {"epsilon": epsilon, "delta": delta, "lam": LAMBDA} | options
     p = mechanism.parameters(*X.shape, **settings)

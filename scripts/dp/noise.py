@@ -15,7 +15,7 @@ __all__ = ["gaussian", "l2_laplace", "laplace"]
 
 
 def law(function: Callable) -> Callable:
-    """Decorator of a law. A generator with a method `law`, such as `dp.replay.Recorder`, draws itself."""
+    """Decorator of a law. A generator's own method `law` (`dp.replay.Recorder`) draws instead."""
 
     @wraps(function)
     def draw(dimension, scale, size, rng):
@@ -144,7 +144,7 @@ def gaussian_reach(dimension: int) -> float:
 
 
 def numbers(noise: np.ndarray) -> np.ndarray:
-    """The noise alone, for unreleased statistics."""
+    """Noise as plain numbers, for unreleased statistics. A replay does not record this use."""
     return noise.alone() if hasattr(noise, "alone") else noise
 
 

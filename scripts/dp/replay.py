@@ -14,10 +14,10 @@ differ only by the record's own effect. This shows two things more sharply than 
 It takes milliseconds and is deterministic (Cebere, Erb, Desfontaines, Bellet, Fitzsimons, "Privacy in
 Theory, Bugs in Practice", PETS 2026, arXiv 2602.17454).
 
-It cannot judge noise that is not added to a value (a tilted objective, a sketch), nor random choices (a
-subsample, a selection, a rejection). Their finding is "not additive", not "holds". Permutations of the
-rows are replayed: what holds for each order holds for the mixture. A replay sees only the tried pairs, and
-not the bits of floating-point sums.
+It cannot judge noise that is not added to a value (a tilted objective, a sketch), nor random
+choices (a subsample, a selection, a rejection). Then the finding is "not additive", not "holds".
+Permutations of the rows are replayed: what holds for each order holds for the mixture. A replay
+sees only the tried pairs, and not the bits of floating-point sums.
 """
 
 import copy
@@ -96,7 +96,7 @@ class Replay(NamedTuple):
 
 
 class Tape:
-    """The draws and uses of one run. first: the tape of the first run, if this is the second."""
+    """One run's draws and uses of noise. first: in the second run, the first run's tape."""
 
     def __init__(self, first: "Tape | None" = None) -> None:
         self.first = first
@@ -119,7 +119,7 @@ class Tape:
         return numbers
 
     def use(self, noisy: "_Noisy") -> np.ndarray:
-        """The noisy value of the first run at the same place; in the first run, its own."""
+        """Record a use, and return its noisy value: in the second run, that of the first run."""
         bare = noisy.value is None
         value = np.zeros(noisy.shape) if bare else noisy.value
         result = value + noisy.scale * noisy.unit
@@ -133,7 +133,7 @@ class Tape:
 
 
 class _Parted(Exception):
-    """The second run uses other noisy values than the first."""
+    """The second run uses a noisy value that the first did not use, or one of another shape."""
 
 
 class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
@@ -176,7 +176,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return len(self.unit)
 
     def _each(self, change):
-        """One change of shape for all arrays."""
+        """Apply one change of shape to all arrays."""
         if self.used is not None:
             return change(self.used)
         parts = self.draws, self.unit, self.scale, self.value
@@ -249,7 +249,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return function(*_plain(arguments), **_plain(settings))
 
     def _joined(self, function, parts, **settings):
-        """Several draws of one law without values, joined, or None."""
+        """Parts joined. None unless all are unused noise of this law that is added to no value."""
         parts = list(parts)
         alike = (isinstance(part, _Noisy) and part.law == self.law for part in parts)
         if not all(alike) or any(part.used is not None or part.value is not None for part in parts):
@@ -299,14 +299,14 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return self._spread(self.scale, value + other)
 
     def _spread(self, scale, value):
-        """With another scale and value, each repeated to the shape of both."""
+        """The same draws with this scale and value, all broadcast to one shape."""
         known = [each for each in (self.draws, self.unit, scale, value) if each is not None]
         known = np.broadcast_arrays(*known)
         return self._like(*known)
 
 
 def _plain(thing):
-    """The same, with an array instead of every `_Noisy`."""
+    """`thing` with an array in place of every `_Noisy` in it."""
     if isinstance(thing, _Noisy):
         return np.asarray(thing)
     if isinstance(thing, dict):
@@ -317,7 +317,7 @@ def _plain(thing):
 
 
 class Recorder(np.random.Generator):
-    """A generator whose normal and Laplace draws are `_Noisy`. It records the names of all others."""
+    """A generator whose normal and Laplace draws are `_Noisy`. It records other draws' names."""
 
     def __init__(self, bits: np.random.BitGenerator, tape: Tape) -> None:
         super().__init__(bits)
@@ -492,7 +492,7 @@ class Distances:
         if not np.isfinite(moved).all():
             self.problem = "a value before noise is not a finite number"
             return
-        # the rounding of a sum is no distance
+        # differences that the rounding of a sum explains count as 0
         size = np.maximum(np.abs(one.value), np.abs(two.value))
         moved = np.where(np.abs(moved) <= 1e-12 * size.max(initial=0.0), 0.0, moved)
         if (moved[scale == 0] != 0).any():

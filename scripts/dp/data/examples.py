@@ -242,9 +242,9 @@ def _check_bound(bound):
 
 
 def _by_largest(X):
-    """Rows divided by their largest absolute value, the norms of these, and that value; 1 replaces zeros.
+    """(rows divided by their largest absolute values, norms of the quotients, divisors).
 
-    Squares of the divided rows cannot underflow or overflow.
+    Norms and divisors of 0 become 1. Squares of the divided rows cannot underflow or overflow.
     """
     X = np.asarray(X, dtype=float)
     largest = np.abs(X).max(axis=1, initial=0.0)

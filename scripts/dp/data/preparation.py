@@ -364,8 +364,8 @@ def prepare(
     rows of integers remain integers, and the last row-wise steps become `Table.later`, for when floats are
     needed. overwrite: table.X may be overwritten, which saves a copy.
 
-    Returns the table and, per step, a dictionary of its name, effect, look at private rows, premise and
-    options. Raises if the rows end up without a bound.
+    Returns the table and, per step, a dictionary of its name, effect, dependence on private rows,
+    premise and options. Raises if the rows end up without a bound.
     """
     record = [
         {

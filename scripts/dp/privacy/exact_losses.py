@@ -45,7 +45,7 @@ def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Seque
     The objective is the summed loss plus Lambda w^2/2 + b w with b ~ N(0, sigma^2). Many other short rows
     add a constant gradient -p and no curvature. Without the record, the density at w is that of b = p -
     Lambda w times |db/dw| = Lambda. With it, it is that of b = p - Lambda w + s times Lambda + s(1-s), s =
-    1/(1 + e^w). Returns both suprema over p, that for removing first, by sums on grids.
+    1/(1 + e^w). Returns both suprema over p, the one for removing first, by sums on grids.
     """
     import numpy as np
 

@@ -325,9 +325,9 @@ def gaussian_dp_regularisation(
 ) -> float:
     """The least Lambda for which the release (logistic loss) is mu-GDP: for all epsilon >= 0 at once.
 
-    Add/remove: R^2/(epsilon + mu^2/2) is largest at epsilon = 0. Replace-one: the Jacobian is free for
-    every Lambda below epsilon = mu^2/4, where the threshold R^2/(epsilon/2 + mu^2/4) is largest: 8 R^2/(3
-    mu^2).
+    Add/remove: R^2/(epsilon + mu^2/2) is largest at epsilon = 0. Replace-one: for epsilon < mu^2/4
+    the Jacobian is free for every Lambda. From there on, the threshold R^2/(epsilon/2 + mu^2/4) is
+    largest at epsilon = mu^2/4: 8 R^2/(3 mu^2).
     """
     return bound**2 * (2 if adjacency == ADD_REMOVE else 8 / 3) / mu**2
 
@@ -457,11 +457,11 @@ def composed_delta(
 ) -> float:
     """delta at epsilon of the tilt's release together with a Gaussian release of parameter mu_output.
 
-    It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Beyond +-e0 (`_gaussian_from`), the
-    tilt's profile is at most the Gaussian one (twice that for log-cosh), whose joint profile is known. So
-    only L in (epsilon - e0, epsilon + e0) adds to that, at most the probability of L > epsilon - e0. If
-    this is below 1e-9 of the joint delta, it is added (unless `exact`); otherwise the excess is
-    integrated.
+    It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Beyond +-e0
+    (`_gaussian_from`), the tilt's profile is at most the Gaussian one (twice that for log-cosh),
+    whose joint profile is known. So only L in (epsilon - e0, epsilon + e0) adds to the joint delta.
+    It adds at most P(L > epsilon - e0). If this bound is below 1e-9 of the joint delta, it is added
+    (unless `exact`). Otherwise the excess is integrated.
     """
     from scipy.special import ndtr
 

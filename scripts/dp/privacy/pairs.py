@@ -54,7 +54,7 @@ class Pair(NamedTuple):
 
     @property
     def resized(self) -> bool:
-        """Whether one side has a record more than the other."""
+        """Whether one side has one record more than the other."""
         lazy = isinstance(self.sides, LazySides)
         return not lazy and len(self.sides[0][0]) != len(self.sides[1][0])
 
@@ -132,8 +132,9 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    They are the projection on the difference of the medians; its distance from their middle, for
-    differences of spread; and differences of L1 and L2 distances to the medians.
+    One score is the projection on the difference of the medians. Another is this projection's
+    distance from the midpoint of the medians, for differences of spread. The others are differences
+    of L1 and L2 distances to the medians.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -368,7 +369,7 @@ def opposite_residual() -> Pair:
 
 
 def _saturated(direction, others, sine, lam):
-    """Two opposite records with slopes near -1, because others drive w far along the last axis."""
+    """Opposite first records with slopes near -1: the others drive w far along the last axis."""
     size = others + 1, len(direction) + 1
 
     def sides():
@@ -391,14 +392,14 @@ SATURATED = (
 
 @pair
 def saturated() -> Pair:
-    """Logistic loss in two dimensions."""
+    """4000 records in two dimensions. The first one's first coordinate changes sign."""
     sides, arguments = _saturated(np.ones(1), others=3999, sine=0.44, lam=3 / 4000)
     return Pair(sides, arguments, SATURATED, distances(2), shift_loss)
 
 
 @pair
 def saturated_diagonal() -> Pair:
-    """The same in 784 dimensions. The two records lie along the diagonal of the other axes."""
+    """`saturated` in 784 dimensions. The two records lie along the diagonal of the other axes."""
     sides, arguments = _saturated(np.full(783, 783**-0.5), 3999, sine=0.44, lam=3 / 4000)
     reason = SATURATED + "; along the diagonal its L1 norm is sqrt(d) times its L2 norm"
     return Pair(sides, arguments, reason, distances(1), shift_loss)
@@ -406,14 +407,14 @@ def saturated_diagonal() -> Pair:
 
 @pair
 def saturated_diagonal_l2() -> Pair:
-    """The same data for noise whose density falls with the L2 norm."""
+    """The data of `saturated_diagonal`, for noise whose density falls with the L2 norm."""
     sides, arguments = _saturated(np.full(783, 783**-0.5), 499, sine=0.48, lam=3 / 500)
     reason = SATURATED + " (0.7 with 500 rows); of 784 dimensions noise hardly ever points that way"
     return Pair(sides, arguments, reason, distances(2), shift_loss)
 
 
 def _of_weights(scores):
-    """The same statistic of the weights for every mechanism."""
+    """A statistic that depends on the weights alone, for every mechanism."""
     return lambda *_, **__: scores
 
 
@@ -537,7 +538,7 @@ def only_record() -> Pair:
 
 @pair
 def new_axis() -> Pair:
-    """20 records along each of 15 axes, and one along a 16th, or at 0."""
+    """20 records along each of 15 axes, and one record along a 16th axis or at 0."""
     axes, each = 16, 20
     X = np.vstack([np.repeat(np.eye(axes)[:-1], each, axis=0), np.eye(axes)[-1:]])
     return Pair(
@@ -596,7 +597,7 @@ def curvature() -> Pair:
 
 @pair
 def curvature_strong() -> Pair:
-    """The same with n lambda = 1."""
+    """`curvature` with n lambda = 1."""
     return _curvature(1.0)
 
 
@@ -628,7 +629,7 @@ def pulled() -> Pair:
 
 @pair
 def saturated_few() -> Pair:
-    """1000 records in two dimensions. One turns around at a point where both rows have slopes near 1."""
+    """1000 records in two dimensions. The first one's first coordinate changes sign."""
     sides, arguments = _saturated(np.ones(1), others=999, sine=0.5, lam=2 / 1000)
     return Pair(sides, arguments, SATURATED, tilt_log_ratio)
 
@@ -650,7 +651,7 @@ def lasso_jump() -> Pair:
 
 @pair
 def separable_circle() -> Pair:
-    """20 records on a circle, all or all but one of them separable, with hardly any penalty."""
+    """20 records on a circle, separable on one side only, with hardly any penalty."""
     angle = 2 * math.pi * np.arange(20) / 20 + 0.1
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     return Pair(
@@ -748,7 +749,7 @@ def sum_regularised() -> Pair:
 
 @pair
 def released_intercept() -> Pair:
-    """The same data, seen through the intercept released without noise."""
+    """The data of `sum_regularised`, for an intercept that is released without noise."""
     return Pair(
         *_unpenalised(),
         reason="the intercept is a function of the data without noise: one release tells the two apart",

@@ -280,10 +280,11 @@ def _with_gaussian(delta, mu):
 def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) -> Curve:
     """The `Curve` of a Gaussian release together with a release of any one of `profiles`.
 
-    profiles: upper bounds for both directions. epsilons: an increasing array of numbers > 0, between which
-    the largest profile is replaced by chords in t = e^epsilon. Chords belong to finitely many losses at
-    their ends, with probability t times the change of slope; the rest is an infinite loss. So the result
-    is a sum over these losses of their probability times the Gaussian profile at epsilon minus the loss.
+    profiles: upper bounds for both directions. epsilons: an increasing array of numbers > 0,
+    between which the largest profile is replaced by chords in t = e^epsilon. Chords are the profile
+    of finitely many losses, one at each end, with probability t times the change of slope there.
+    The remaining probability is that of an infinite loss. So the result is a sum over the losses of
+    their probability times the Gaussian profile at epsilon minus the loss.
     """
     at = np.max([np.asarray(symmetric(each.delta)(epsilons)) for each in profiles], axis=0)
     zero = max(float(each.delta(0.0)) for each in profiles)

@@ -108,9 +108,10 @@ def redberg_renyi(
     slope: float = 1.0,
     curvature: float = 0.25,
 ) -> float | np.ndarray:
-    """Their bound on the Rényi divergence: j + m^2/2 + log E e^((a-1) |N(0, m^2)|)/(a-1), add/remove.
+    """The Rényi divergence by Redberg, Koskela and Wang's bound, add/remove.
 
-    j and m are as in `redberg_delta`. The folded normal's moment generating function at t is
+    It is j + m^2/2 + log E e^((a-1) |N(0, m^2)|)/(a-1) at order a. j and m are as in
+    `redberg_delta`. The folded normal's moment generating function at t is
     2 e^(t^2 m^2/2) Phi(t m).
     """
     from scipy.special import log_ndtr
@@ -144,12 +145,13 @@ def redberg(
     gradient_norm: float = 5e-4,
     largest: float = 1.3,
 ) -> Tilt:
-    """Their calibration, add/remove: the least Lambda on a grid with sigma <= 1.3 times the Gaussian one.
+    """Redberg, Koskela and Wang's calibration, add/remove.
 
-    The grid goes from 2 curvature/epsilon upwards in steps of 5 %. Tilt and output noise are composed by
+    It takes the least Lambda on a grid with sigma <= 1.3 times the Gaussian mechanism's. The grid
+    goes from 2 curvature/epsilon upwards in steps of 5 %. Tilt and output noise are composed by
     Rényi divergences. The output noise is for a sensitivity of 2 tau/Lambda, where tau, here
-    `gradient_norm`, is the gradient norm of the *summed* objective. The default constants are theirs, for
-    rows of norm 1 and an intercept.
+    `gradient_norm`, is the gradient norm of the *summed* objective. The default constants are the
+    paper's, for rows of norm 1 and an intercept.
     """
     gauss = gaussian_sigma(epsilon, delta, slope)
     start = n_lambda = 2 * curvature / epsilon

@@ -4,12 +4,13 @@ K is drawn from a public distribution and not released. The base mechanism Q run
 and the best run is released. Settings drawn from a grid are part of Q. See Liu, Talwar (STOC 2019);
 Papernot, Steinke (ICLR 2022); Koskela, Redberg, Wang (ICML 2024).
 
-**What "best" may depend on.** Q's release must contain the score by which runs are compared, under Q's
-guarantee. A noisy score on the private rows is one more release of Q. A score on public rows, or of the
-weights alone, is free. An *exact* score on the private rows is not covered: if Q is uniform on N points,
-which is 0-DP, the score 1(point = p(data)) would release p(data) with probability close to 1. For exact
-scores a weaker bound holds. u = Q(worse than y) and u' = Q'(worse than y) are then of two different events,
-and F'(u)/F'(u') is at most F'(1)/F'(0). So below, log C becomes log(1/g), and m TV becomes m. This
+**What "best" may depend on.** Q's release must contain the score by which runs are compared, under
+Q's guarantee. A noisy score on the private rows is one more release of Q. A score on public rows,
+or of the weights alone, is free. An *exact* score on the private rows is not covered: if Q is
+uniform on N points, which is 0-DP, the score 1(point = p(data)) would release p(data) with
+probability close to 1. For exact scores a weaker bound holds, because "worse than y" is then
+another event on each data set. With u = Q(worse than y) and u' = Q'(worse than y), F'(u)/F'(u') is
+at most F'(1)/F'(0). So below, log C becomes log(1/g), and m TV becomes m. This
 `cost_of_exact_score` does not fall with epsilon.
 
 **Profile bound**, derived here. Runs are ordered by a fixed total order of Q's releases (ties by an
@@ -123,7 +124,7 @@ def cost(profile: Profile, law: str, mean: float) -> float:
 
 
 def cost_of_exact_score(law: str, mean: float) -> float:
-    """As `cost`, if runs are compared by an exact score on the private rows: see the module's docstring."""
+    """`cost` if an exact score on the private rows compares runs: see the module's docstring."""
     _check(law, mean)
     if law == "poisson":
         return mean

@@ -28,9 +28,9 @@ from dp.privacy.profiles import Curve, Gaussian, Profile, compose, with_failure
 def larger_variance_profile(rows: int, v: float, epsilon: float | np.ndarray) -> float | np.ndarray:
     """Hockey-stick divergence of k draws of N(0, 1) from k draws of N(0, 1-v), any real epsilon.
 
-    The loss is (k/2) log(1-v) + v/(2(1-v)) C. The sum of squares C is chi-square with k degrees of freedom
-    under the first, C/(1-v) under the second. The loss exceeds epsilon if C > t = 2 (1-v)/v (epsilon -
-    (k/2) log(1-v)).
+    The loss is (k/2) log(1-v) + v/(2(1-v)) C, with C the sum of squares. C is chi-square with k
+    degrees of freedom under the first law, and C/(1-v) is so under the second. The loss exceeds
+    epsilon if C > t = 2 (1-v)/v (epsilon - (k/2) log(1-v)).
     """
     from scipy.stats import chi2
 
@@ -44,9 +44,9 @@ def smaller_variance_profile(
 ) -> float | np.ndarray:
     """Hockey-stick divergence of k draws of N(0, 1-v) from k draws of N(0, 1).
 
-    The loss is -(k/2) log(1-v) - v/2 C, with C the sum of squares over 1-v: chi-square with k degrees of
-    freedom under the first, as C (1-v) under the second. The loss exceeds epsilon if C < t = 2/v (-(k/2)
-    log(1-v) - epsilon).
+    The loss is -(k/2) log(1-v) - v/2 C, with C the sum of squares divided by 1-v. C is chi-square
+    with k degrees of freedom under the first law, and C (1-v) is so under the second. The loss
+    exceeds epsilon if C < t = 2/v (-(k/2) log(1-v) - epsilon).
     """
     from scipy.stats import chi2
 

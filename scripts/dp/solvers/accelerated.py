@@ -32,8 +32,8 @@ def proximal_descent(
     """Descend from `start` on a function whose smooth part has curvatures in [convex, smooth].
 
     gradient: of the smooth part. proximal: the proximal map of the other part over `smooth`.
-    attempt(w) tries a faster method from w, and returns whether it succeeded. Success ends the descent. It
-    is called ever more rarely, for the last time after `limit` steps.
+    attempt(w) tries a faster method from w, and returns whether it succeeded. Success ends the
+    descent. `attempt` is called ever more rarely, for the last time after `limit` steps.
     """
     root = math.sqrt(convex / smooth)
     previous, w, due = start, start, 0

@@ -73,14 +73,14 @@ def minimise_elastic_net(
 def _newton_and_descent(X, y, l1, l2, tolerance):
     """Subgradient norm, weights, and passes over the rows.
 
-    A step u of the proximal Newton method minimises the penalty and the quadratic model of the rest, on
-    the weights that differ from zero or have to. Near the minimiser, whole steps square the error. A whole
-    step that neither lowers the objective enough nor halves the subgradient is damped. The logistic loss
-    has a third derivative of at most l'', so that along u, where margins move by at most
-    r = max_i |x_i.u| and u'Hu = s, a share t of the step changes the objective by at most
-    -t s + s (e^(t r) - t r - 1)/r^2. At t = log(1 + r)/r this is least, and negative (Sun and Tran-Dinh,
-    Generalized self-concordant functions, 2019). Between attempts, accelerated descent, which ends on any
-    data if l2 > 0, moves closer.
+    A step u of the proximal Newton method minimises the penalty and the quadratic model of the
+    rest, on the weights that differ from zero or have to. Near the minimiser, whole steps square
+    the error. A whole step that neither lowers the objective enough nor halves the subgradient is
+    damped. The third derivative of logistic loss is at most l''. Let margins move along u by at
+    most r = max_i |x_i.u|, and let s = u'Hu. Then a share t of the step changes the objective by at
+    most -t s + s (e^(t r) - t r - 1)/r^2. At t = log(1 + r)/r this is least, and negative (Sun and
+    Tran-Dinh, Generalized self-concordant functions, 2019). Between attempts, accelerated descent
+    moves closer. It ends on any data if l2 > 0.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2
@@ -132,7 +132,7 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
     convex, limit = l2, UNCERTAIN
     if l2 == 0:
         convex = 1e-3 * smooth
-    # At most the public bound, since `dp.data.examples.check_rows` allows this rounding.
+    # norms.max() / (1 + ROUNDING) is at most the public bound: `check_rows` allows this rounding.
     elif least_tolerance(n, d, l2, norms.max() / (1 + ROUNDING)) <= 2 * tolerance:
         limit = steps(smooth, l2, best[0], tolerance)
     if 0 < smooth < np.inf:
@@ -143,14 +143,15 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
 def _minimise_quadratic(hessian, linear, l1, v):
     """argmin of v'Hv/2 + linear.v + sum_j l1_j |v_j|, from v, by feature-sign search.
 
-    Lee, Battle, Raina, Ng (Efficient sparse coding algorithms, NIPS 2006): the minimiser for the signs of
-    the moment is approached until a weight reaches zero, which then leaves; if none does, the weight at
-    zero that breaks its condition most enters. Every step lowers the function, so that no signs come twice.
+    Algorithm of Lee, Battle, Raina, Ng (Efficient sparse coding algorithms, NIPS 2006). A step goes
+    towards the minimiser for the current signs. If a weight reaches zero on the way, the step ends
+    there and the weight becomes inactive. Otherwise the zero weight that violates its optimality
+    condition most becomes active. Every step lowers the function, so no signs come twice.
     """
     v, sign = v.copy(), np.sign(v)
     active = (v != 0) | (l1 == 0)
     slack = 1e-14 * (np.abs(linear).max(initial=0.0) + l1.max(initial=0.0))
-    for _ in range(20 * len(v) + 20):  # by rounding, it could go round in circles
+    for _ in range(20 * len(v) + 20):  # rounding could make the search cycle
         on = np.flatnonzero(active)
         start = v[on]
         end = np.linalg.solve(hessian[np.ix_(on, on)], -linear[on] - l1[on] * sign[on])

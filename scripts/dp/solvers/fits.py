@@ -110,10 +110,10 @@ def sum_intercept_path(
 
 
 def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
-    """Weights, gradient norm and iterations. rows: rows times labels by precision, filled as needed.
+    """Weights, gradient norm and iterations.
 
-    For a residual loss, rows are not multiplied, and shift holds the targets. ridge: the ridge of each
-    weight.
+    rows: precision -> rows times labels; a missing precision is added when needed. For a residual
+    loss, rows are not multiplied, and shift holds the targets. ridge: the ridge of each weight.
     """
     signed = rows[np.float64]
     n = len(signed)
@@ -192,7 +192,7 @@ def fit_each(
 
 
 def penalties(fit: str, lam: float, lambda1: float | None = None) -> tuple[float, float]:
-    """(l1, l2): the weights of ||w||_1 and of ||w||^2 / 2 in the objective of the fit `name`."""
+    """(l1, l2): the weights of ||w||_1 and of ||w||^2 / 2 in the objective of this fit."""
     if fit == "l1":
         return lam, 0.0
     if fit == "elastic_net":

@@ -162,11 +162,12 @@ def least_tolerance(
 ) -> float:
     """The least tolerance that `minimise` meets on every data set of n rows; arguments as for `rounding`.
 
-    It is four times the rounding. Asked for half of it, `minimise` meets it in exact arithmetic too, on
-    any data. If Newton's method gives up, descent continues (`dp.solvers.accelerated`), for at most 10^7
-    steps if c R^2 is at most 10^10 lambda. Otherwise the tolerance is infinite. It is infinite too if, with
-    many columns, rounding at the returned weights could take another quarter of it, besides the quarter at
-    the minimiser. (Their norm may exceed the minimiser's by tolerance/lambda.)
+    It is four times the rounding. If `minimise` is asked for half of the tolerance, the exact
+    gradient's norm is within the tolerance too, on any data. If Newton's method gives up, descent
+    continues (`dp.solvers.accelerated`), for at most 10^7 steps if c R^2 is at most 10^10 lambda.
+    Otherwise the tolerance is infinite. It is infinite too if, with many columns, rounding at the
+    returned weights could take another quarter of it, besides the quarter at the minimiser. (Their
+    norm may exceed the minimiser's by tolerance/lambda.)
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:

@@ -35,7 +35,7 @@ def main_directions(
     along = X @ basis
     square = np.einsum("ij,ij->", X, X)
     gram = along.T @ along / n
-    if not np.isfinite(gram).all():  # nor will gradients be finite
+    if not np.isfinite(gram).all():  # gradients will not be finite either
         return basis, np.zeros(k), 0.0
     values, vectors = np.linalg.eigh(gram)
     rest = (square / n - values.sum()) / max(1, d - k)

@@ -28,7 +28,7 @@ def main():
 
     experiment = arguments.experiment
     guarantees = Guarantees(experiment)
-    varied = [name for name in experiment.varied() if name not in COLUMNS]  # not lambda
+    varied = [name for name in experiment.varied() if name not in COLUMNS]  # lambda has a column
     rows = []
     for cell in experiment.cells():
         name = experiment.methods[cell.method]["mechanism"]

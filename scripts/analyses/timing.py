@@ -45,7 +45,7 @@ def timing(experiment, spec, paths, seed, out):
             meta = read_json(path.removesuffix(".npz") + ".json")
             calls = _procedures(experiment, spec, dataset, X, y, meta, seed)
             for run in calls.values():
-                run()  # a first run, since imports and caches are not what is measured
+                run()  # a warm-up, so that no repeat includes imports or cold caches
             for repeat in range(options["repeats"]):
                 for (procedure, draws), run in calls.items():
                     start = time.perf_counter()

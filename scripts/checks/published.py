@@ -242,7 +242,7 @@ def _compare(results, value, stand_ins):
 
 
 def _compare_spread(results, value, stand_ins):
-    """As `_compare`, for a printed standard deviation. Our value is computed by the source's protocol."""
+    """The columns that compare a printed standard deviation with ours, by the source's protocol."""
     try:
         _ours(results, value.spec, value.item)
         predicted = _predict(results, value, (-math.inf, math.inf))

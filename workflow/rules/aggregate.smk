@@ -1,7 +1,7 @@
 # Writes all cells of an experiment into one file, with what they guarantee and what differs between runs.
 
 
-# This needs no run, so it runs at the same time.
+# This rule reads no runs, so Snakemake starts it beside them.
 rule guarantees:
     input:
         meta=lambda wildcards: expand(paths.DATA("json"), dataset=experiment_of(wildcards).datasets),

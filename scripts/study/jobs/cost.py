@@ -15,7 +15,7 @@ from typing import NamedTuple
 LINE = re.compile(
     r"^(\w+) took ([\d.]+) s of a processor, ([\d.]+) s by the clock, ([\d.]+) MB$", re.MULTILINE
 )
-MAXRSS_MB = 1024**2 if sys.platform == "darwin" else 1024  # bytes there, kilobytes elsewhere
+MAXRSS_MB = 1024**2 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes on macOS
 
 
 class Cost(NamedTuple):

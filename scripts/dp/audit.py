@@ -315,7 +315,8 @@ def attack(
 def _bounds(scores, half, points):
     """The bounds at several (delta, confidence). The first half of the scores chooses the events."""
     events = {name: list(_events(*(side[name][:half] for side in scores))) for name in scores[0]}
-    limits = {confidence: list(_limits(events, half, confidence)) for _, confidence in points}
+    levels = {confidence for _, confidence in points}
+    limits = {level: list(_limits(events, half, level)) for level in levels}
     return [_bound(scores, half, limits[point[1]], *point) for point in points]
 
 

@@ -78,7 +78,7 @@ def made():
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_coefficients_are_in_own_units(made, kind):
-    """Applied to raw cells, they give the scores that the weights give for integer rows."""
+    """Applied to raw cells, coefficients give the scores that the weights give for integer rows."""
     document, model = made(kind, "gaussian_objective_perturbation")
     V, _ = model.schema.rows(lines(kind == "numbers"), N)
     scores = V / rows.ONE @ model.weights

@@ -137,7 +137,7 @@ def test_simulated_rows_have_the_expected_moments():
 
 
 def test_simulated_rows_have_the_expected_correlations():
-    """Their moments agree as well. Intervals of nearly equal columns are wider."""
+    """Moments are as expected, too. Intervals of nearly equal columns are wider."""
     together = KNOWN._replace(correlations={("age", "visits"): -0.9})
     V, _ = Study(SCHEMA, together).rows(40_000, 3)
     age, visits = (V[:, SCHEMA.names.index(name)] / SCHEMA.each for name in ("age", "visits"))

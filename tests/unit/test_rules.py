@@ -112,7 +112,7 @@ def test_mechanisms_without_a_rule_say_so():
 
 
 def test_steps_by_rule_are_those_that_are_stated():
-    """Both have the same noise and number of steps, at the loss's own smoothness."""
+    """A rule and stated steps give the same noise and step count, at the loss's own smoothness."""
     dp_gd = MECHANISMS["dp_gd"]
     settings = {"epsilon": EPSILON, "delta": 1e-6, "bound": 1.5}
     p = dp_gd.parameters(N, D, steps="rule", **settings)

@@ -1,6 +1,4 @@
-"""dp_sgd and sgd: the update agrees with a plain loop; the noise has its law; composition and
-batches are right.
-"""
+"""Tests the update, noise, composition and batches of dp_sgd and sgd."""
 
 import math
 

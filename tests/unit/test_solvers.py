@@ -414,7 +414,7 @@ def test_one_lambda_per_restart(d, rng):
 
 @pytest.mark.parametrize("d", [6, 60])
 def test_starting_points(d, rng):
-    """They save passes, and change results by at most what the certificate allows."""
+    """Starting points save passes, and change results by at most what the certificate allows."""
     X, y = problem(1500, d, rng)
     linear = 30 * directions(3, d, rng)
     cold, info = minimise(X, y, 0.01, linear)

@@ -1,5 +1,6 @@
-"""Regression, robust fits, intervals and multiple comparisons agree with statsmodels, which shares
-no code with this project.
+"""Regression, robust fits, intervals and multiple comparisons agree with statsmodels.
+
+It shares no code with this project.
 """
 
 import numpy as np

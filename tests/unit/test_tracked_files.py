@@ -1,4 +1,4 @@
-"""The repository has texts, and a few other files, which are named here."""
+"""The repository tracks text files only, except for the files named here."""
 
 import subprocess
 from pathlib import Path

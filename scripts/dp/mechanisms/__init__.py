@@ -79,8 +79,9 @@ class Parameters(SimpleNamespace):
     inputs that the mechanism declares.
     """
 
-    adjacency = REPLACE_ONE  # unless it is an option
-    public_n = None  # unless it is an option
+    # Values for mechanisms that do not have these options.
+    adjacency = REPLACE_ONE
+    public_n = None
 
     @property
     def mu(self) -> float:
@@ -90,13 +91,13 @@ class Parameters(SimpleNamespace):
     def proven(
         self, reason: str, epsilon: float | None = None, profile: object | None = None
     ) -> Guarantee:
-        """The `Guarantee` of the requested (epsilon, delta), or of another epsilon if that holds."""
+        """The `Guarantee` for the proven `epsilon`, by default the requested one."""
         epsilon = self.epsilon if epsilon is None else epsilon
         return Guarantee(self.epsilon, epsilon, self.delta, self.adjacency, reason, profile)
 
 
 def repeated(release: Release, draws: int) -> Release:
-    """Noiseless draws: every row of a release, and its entries of info, `draws` times."""
+    """A release without noise, with every row and its entries of info repeated `draws` times."""
     rows = len(release.weights)
     info = release.info.items()
     return Release(
@@ -124,7 +125,7 @@ def join(releases: list[Release]) -> Release:
 
 
 class Mechanism:
-    """Base of all mechanisms. They are stateless, with one instance each.
+    """Base class of all mechanisms, which are stateless and have one instance each.
 
     `bound` is the public bound R on ||x||_2, and `lam` multiplies the ||w||^2 / 2 added to the *mean* loss.
     A subclass overrides the declarations below.
@@ -132,7 +133,7 @@ class Mechanism:
     Methods
     -------
     guarantee
-        For a public size, with the reason.
+        The guarantee for a public size, with its reason.
     release
         Independent draws for one data set.
     release_many
@@ -158,8 +159,8 @@ class Mechanism:
     name: str
     # Options by name: each is a kind (`dp.mechanisms.options`) with its default.
     options: dict = {}
-    # "none": pure, refuses a delta. "needed": Gaussian noise. "optional": pure at delta = 0, else
-    # Gaussian.
+    # "none": the mechanism is pure and refuses a delta. "needed": its noise is Gaussian.
+    # "optional": it is pure at delta = 0, and its noise is Gaussian otherwise.
     delta = "none"
     # The smallest delta > 0 whose noise can be computed without underflow.
     least_delta = 1e-100
@@ -234,7 +235,7 @@ class Mechanism:
         return self.numbers and (loss is None or losses.get(loss).residual)
 
     def shared_fit(self, options: dict) -> str | None:
-        """Name of the fit with these options."""
+        """Name of the non-private fit that the mechanism uses with these options, if any."""
         return self.fit
 
     def hides(self, options: dict) -> bool:
@@ -308,7 +309,7 @@ class Mechanism:
         Returns
         -------
         dp.accounting.Guarantee
-            Its epsilon is infinite if nothing holds, and NaN if nothing is proven.
+            Its epsilon is infinite if no finite one holds, and NaN if none is proven.
         """
         p = self.parameters(n, d, **settings)
         with self._own_code(self._guarantee):
@@ -381,8 +382,8 @@ class Mechanism:
         rngs, fits, all_rows : Iterable or None
             One per fold, as in `release`.
         candidates : Sequence[dict]
-            Settings to try on each data set with the same draws. These mappings of "lam" and options
-            override `arguments`.
+            Settings to try on each data set, all with the same random draws. Each maps "lam" and
+            names of options to values that override `arguments`.
         restarts : int
             The number of draws per candidate.
         **arguments
@@ -629,9 +630,9 @@ def added_folder() -> Path | None:
 
 @cache
 def _files(added):
-    """Mechanisms by name, (module, whether it is added), from `@register("name")` without any import.
+    """(module, whether it is added) by name, from the files' `@register("name")` lines.
 
-    added: a folder of further files, modules of a package of its name.
+    No file is imported. added: the folder of added mechanisms, a package of the same name, or None.
     """
     modules, here = {}, Path(__file__).parent
     folders = [(here, __name__, False), (here / "published", f"{__name__}.published", False)]

@@ -44,7 +44,7 @@ def boost(
         np.clip(np.subtract(y, residual, out=residual), -clip, clip, out=residual)
         moment = residual @ X
         if not np.isfinite(moment).all():
-            # A score may be NaN after overflow. The record's share must stay bounded.
+            # Overflow can make a residual NaN. As 0, it keeps the record's contribution bounded.
             moment = np.nan_to_num(residual) @ X
         moment = moment - n_lambda * theta + gaussian(X.shape[1], sigma, draws, rng)
         if steps is not None:
@@ -98,7 +98,7 @@ class BoostedAdaSSP(Mechanism):
             f"({gram:.6g}, isotropic) and of {p.iterations} sums of clipped residuals ({moments:.6g})"
             f"{self._beside(n, p)} compose to Gaussian DP with mu = {p.mu:.6g}"
         )
-        # every sum contains n lambda, and a mean divides by n
+        # n enters every sum as n lambda, and divides the means that a subclass releases
         reason += public_size(p) if p.lam > 0 or self._beside(n, p) else unused_size(p)
         return p.proven(reason, profile=Gaussian(p.mu))
 

@@ -198,10 +198,10 @@ class _Functional(Mechanism):
         return Release(weights, status, {"unbounded": unbounded, "scale": scale})
 
     def _in_batches(self, X, y, p, noise, rng):
-        """Weights (draws, d) after a step of Adam per batch, whose sums give the polynomial's coefficients.
+        """Weights (draws, d) after one step of Adam per batch, on the noisy polynomial of its rows.
 
-        Every epoch shuffles the rows, alike for all draws. noise: (draws, coefficients), for all batches,
-        or for the first if each gets its own.
+        Every epoch shuffles the rows, in one order for all draws. noise: (draws, coefficients), for
+        all batches, or only for the first if each batch gets noise of its own.
         """
         n, d = X.shape
         alpha, beta, times = POLYNOMIALS[self.loss]
@@ -222,7 +222,7 @@ class _Functional(Mechanism):
         return quadratics.descend(objectives(), (len(noise), d), p.learning_rate)
 
     def _composed(self, p):
-        """Number of releases that a record affects (None without privacy), also in words.
+        """Number of releases that a record affects (None: no finite epsilon holds), and its reason.
 
         The batches of an epoch are disjoint. So with new noise for each batch, an epoch is one release
         (parallel composition), and epochs compose. Noise that all batches share cancels in differences.
@@ -251,7 +251,7 @@ class FunctionalLaplace(_Functional):
     ceil(n/batch_size) steps of Adam on the noisy polynomial from zero, which may end far from its minimum.
     batches: "all" takes each step on all rows; "shuffled" on a batch, with noise "once" for all batches
     (nothing is proven) or "per_batch". objective: noise calibrated for the "sum" over records is added to
-    the coefficients of the "sum", or of the "mean", where an n-th would do.
+    the coefficients of the "sum", or of the "mean", for which 1/n of it would suffice.
     """
 
     numbers = True

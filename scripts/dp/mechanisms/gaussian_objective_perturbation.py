@@ -104,7 +104,7 @@ class _GaussianTilt(Tilted):
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Make the plan, which refuses invalid settings. The slower profile refuses none."""
+        """Refuse invalid settings by making the plan. The profile is slow and refuses nothing."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -211,7 +211,10 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
 
 class _Published(_GaussianTilt):
-    """Lambda is the source's own, or n lam if larger. The proof is as above."""
+    """Objective perturbation with the source's Lambda, or n lam if larger.
+
+    The proof is that of the module's docstring.
+    """
 
     needs_lambda = False
     fit = None  # a fit would need a lambda

@@ -64,14 +64,14 @@ class Classifier(Mechanism):
         return full_batch.classes_of(p.loss, p.classes)
 
     def _descend(self, X, y, p, **settings):
-        """`full_batch.descend` with its settings in p, and the given ones."""
+        """`full_batch.descend` with its settings from p, which `settings` override."""
         named = ("iterations", "learning_rate", "loss", "classes", "lam")
         own = {name: value for name, value in vars(p).items() if name in named}
         return full_batch.descend(X, y, **own | {"size": p.public_n} | settings)
 
 
 class Descent(Classifier):
-    """`initial`, if given, replaces pre-training.
+    """Full-batch gradient descent. `initial`, if given, replaces pre-training.
 
     info["train_error"] and, with `traced`, info["loss"], the mean training loss of every iterate, are
     diagnostics without a guarantee.
@@ -104,7 +104,7 @@ class Descent(Classifier):
         weights, trace = self._descend(
             X, y, p, restarts=descents, rng=rng, initial=start, traced=traced, **noise
         )
-        error = np.full(descents, np.nan)  # only classes have one
+        error = np.full(descents, np.nan)  # numbers have no error rate
         if self._classes(p) != NUMBERS or np.isin(y, (-1, 1)).all():
             error = error_rate(weights, X, y)
         info = {"train_error": error, "scale": noise.get("sigma", 0.0)}
@@ -187,9 +187,9 @@ class DPGradientDescent(Descent):
 
         With lambda, curvatures are between lambda and c + lambda. A step at rate e changes a distance by
         at most max(|1 - e lambda|, |1 - e (c + lambda)|), which is least, c/(c + 2 lambda), at e = 2/(c +
-        2 lambda). So the rate is at most that, and lambda changes it from c/2 on. As e lambda < 1
-        and gradients have norm at most G, |W| <= G/lambda without noise. Softmax has curvatures up to R^2/2
-        elsewhere; e (R^2/2 + lambda) <= 2 from lambda = R^2/2 - R^2/K on.
+        2 lambda). So the rate is at most 2/(c + 2 lambda), which is below 1/c if lambda > c/2. As
+        e lambda < 1 and gradients have norm at most G, |W| <= G/lambda without noise. Softmax has
+        curvatures up to R^2/2 elsewhere; e (R^2/2 + lambda) <= 2 from lambda = R^2/2 - R^2/K on.
         """
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)

@@ -88,7 +88,7 @@ class IterativeHessianMixing(Mechanism):
         **PUBLIC_N,
     }
 
-    # The guarantee takes a second, to search for the noise.
+    # `check` leaves out the guarantee, whose search for the noise takes a second.
     check = Mechanism.parameters
 
     def _check_together(self, n, d, p):

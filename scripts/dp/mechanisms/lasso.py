@@ -22,13 +22,13 @@ class DistributedLasso(_OverCentres):
     """The squared loss with an L1 penalty over `centres` that return only their gradients.
 
     centres: 1 means that all data are in one place. part: "all", or "one" for the rows of a single centre.
-    preparation, components: see `dp.descents.distributed_lasso.Preparation`. It is fitted on `all_rows` if
-    these are given. So subsets of any size have the same columns and components, as in the source. rate:
-    the step size, None for the reciprocal of the gradient's Lipschitz constant. shrinkage: "soft", or
-    "as_printed" in the source. gradients: how those of the centres are combined, see
-    `dp.descents.distributed_lasso.GRADIENTS`. bias: a column of ones gets a weight of its own, shrunk like
-    the others, as in the source's program. max_iterations, cost_difference, loss_threshold: the source's
-    three stopping rules.
+    preparation, components: see `dp.descents.distributed_lasso.Preparation`. The preparation is
+    fitted on `all_rows`, if given. So subsets of any size have the same columns and components, as
+    in the source. rate: the step size, None for the reciprocal of the gradient's Lipschitz
+    constant. shrinkage: "soft", or "as_printed" in the source. gradients: how those of the centres
+    are combined, see `dp.descents.distributed_lasso.GRADIENTS`. bias: a column of ones gets a
+    weight of its own, shrunk like the others, as in the source's program. max_iterations,
+    cost_difference, loss_threshold: the source's three stopping rules.
 
     info, each (restarts,): intercept; discarded, the number of features whose weight is below 1e-100 in
     magnitude; smallest_weight, the least magnitude of a weight; iterations; stopped, the rule that ended

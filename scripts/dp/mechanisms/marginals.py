@@ -16,7 +16,8 @@ from dp.privacy.profiles import Gaussian
 LEVELS = 5  # levels of a column outside the groups
 RIDGE = 0.03  # least ridge for covariances of zeros and ones
 KEPT = 1 << 20  # most cells of noisy tables held simultaneously
-SURE = 4.0  # standard deviations by which a table must differ from what is expected without it
+# e of `PrivateMarginals` is this many standard deviations above the mean under noise alone.
+SURE = 4.0
 
 
 class Sizes(Option):
@@ -32,7 +33,8 @@ class Variables(NamedTuple):
     """How rows are read as levels of k variables, K levels in all.
 
     sizes: (k,) number of levels. part: (K, k) zeros and ones, which variable a level belongs to. columns:
-    (K, d) a level's values in the columns, where a one stands for `unit`. grouped: columns in groups.
+    (K, d) a level's values in the columns, where a one stands for `unit`. grouped: number of
+    columns in groups.
     """
 
     sizes: np.ndarray

@@ -24,12 +24,13 @@ class MeanDirection(Mechanism):
 
         r = mean of t                                 by at most 1/n (either adjacency),
         a = mean of (t - p) x, p of r's release       by 2 max(p, 1 - p) R/n (add-remove: half of that),
-        V = mean of (x.u)^2, u = a/|a| as released    by R^2/n (either adjacency),
+        V = mean of (x.u)^2, u = a/|a| as released    by R^2/n (either adjacency).
 
-    the second because |t - p| <= max(p, 1 - p). The noise gives r the share `rate` of mu^2, V the share
-    `moment`, and a the rest. So all three together are mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022,
-    corollary 3.3). By default the rate's share gives it a standard deviation of 0.05, within 0.1 and 0.8:
-    if noise hides even the rate, nothing else is worth its cost.
+    The bound for a holds because |t - p| <= max(p, 1 - p). The noise gives r the share `rate` of
+    mu^2, V the share `moment`, and a the rest. So all three together are mu-Gaussian DP (Dong,
+    Roth, Su, JRSS B 84, 2022, corollary 3.3). By default, r gets the share
+    with which its noise has a standard deviation of 0.05, clipped to [0.1, 0.8]: if noise hides
+    even the rate, nothing else is worth its cost.
 
     The rest is post-processing. p is r, shrunk towards 1/2 by the James-Stein factor 1 - (variance of its
     noise)/(r - 1/2)^2, at least 0, and kept at least one standard deviation away from 0 and 1. The

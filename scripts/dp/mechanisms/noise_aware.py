@@ -31,17 +31,17 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     theirs.
 
     weights: without the ridge's bias (`dp.inference.linearise`). info["covariance"]: (draws, d, d), of
-    sampling and all noise. info["unresolved"]: (draws, d, d), the part of the Hessian's noise.
-    info["answered"]: (draws, d), which coefficients get an interval (`dp.inference.answered`).
-    info["coarse"]: (draws,), whether some coefficient gets none. info["minimiser"] (draws, d),
-    info["hessian"] (draws, d, d), info["level"] (draws,) and, with `robust`, info["scores"]: the releases
-    themselves. The level is `dp.inference.curvature_level`.
+    sampling and all noise. info["unresolved"]: (draws, d, d), the part that the Hessian's noise
+    causes. info["answered"]: (draws, d), which coefficients get an interval
+    (`dp.inference.answered`). info["coarse"]: (draws,), whether some coefficient gets no interval.
+    info["minimiser"] (draws, d), info["hessian"] (draws, d, d), info["level"] (draws,) and, with
+    `robust`, info["scores"]: the releases themselves. The level is `dp.inference.curvature_level`.
 
     covariance: share of mu^2 for the Hessian, and for each further release.
     """
 
     numbers = False
-    # covariances need the number of records
+    # There is no `public_n`, because covariances need the number of records.
     options = GaussianObjectivePerturbation.options
     options = {k: v for k, v in options.items() if k not in ("loss", "public_n")}
     options |= {"covariance": Between(0.15, low=0, high=0.45), "robust": Flag(False)}

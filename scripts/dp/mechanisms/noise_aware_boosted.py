@@ -35,7 +35,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
     over unclipped residuals and the sum of clip(residual)^2 x x', divided by n.
     """
 
-    # covariances need the number of records
+    # There is no `public_n`, because covariances need the number of records.
     options = {k: v for k, v in BoostedAdaSSP.options.items() if k != "public_n"} | {
         "covariance": Between(0.05, low=0, high=1),
         "iterates": Choice("late", "last"),

@@ -28,9 +28,9 @@ MOST = 0.999  # largest share of epsilon that output noise may take
 class Plan(NamedTuple):
     """The noise of a release.
 
-    share: of epsilon, for the output noise of norm ~ Gamma(d, output_scale). epsilon: the rest, for the
-    tilt b of norm ~ Gamma(d, scale). epsilon_b, ridge: `Tilted.tilt` of that epsilon. tolerance: the
-    gradient norm of the certificate.
+    share: share of epsilon for the output noise, whose norm is ~ Gamma(d, output_scale). epsilon:
+    the rest, for the tilt b, whose norm is ~ Gamma(d, scale). epsilon_b, ridge: `Tilted.tilt` of
+    that epsilon. tolerance: the gradient norm of the certificate.
     """
 
     share: float

@@ -27,8 +27,8 @@ class OutputSGD(Mechanism):
 
         2 eta kappa R/b (1 + rho^m + .. + rho^((k-1) m)),
 
-    for the worst case, a record in the last batch of every pass. At lambda = 0 this is k times the first
-    factor, as in the source. The noise's standard deviation is this over mu.
+    for the worst case, a record in the last batch of every pass. At lambda = 0 the bound is k times
+    its first factor, as in the source. The noise's standard deviation is the bound over mu.
 
     learning_rate: eta; by default 1/sqrt(n), as in the source, and at most 1/(c R^2 + lambda).
     """

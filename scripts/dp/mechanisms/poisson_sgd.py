@@ -42,7 +42,8 @@ class PoissonSGD(Classifier):
         **PUBLIC_N,
     }
 
-    check = Classifier.parameters  # the guarantee takes a second, to compose distributions
+    # `check` leaves out the guarantee, which takes a second to compose distributions.
+    check = Classifier.parameters
 
     def _check_together(self, n, d, p):
         super()._check_together(n, d, p)

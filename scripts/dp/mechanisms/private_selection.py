@@ -17,7 +17,7 @@ from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
 from dp.privacy import selection
 from dp.privacy.profiles import Gaussian, approximate, with_chords
 
-# Points of other profiles than Gaussian ones, in units of the total epsilon: dense where delta is read.
+# Points of non-Gaussian profiles, in units of the total epsilon: dense where delta is read.
 POINTS = np.concatenate([np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26])
 CLOSE = 2e-3  # share of the total epsilon that runs may leave unspent
 LARGEST = 100  # largest total epsilon: e^epsilon stays far from a float's limits
@@ -53,10 +53,10 @@ class PrivateSelection(Mechanism):
 
     score: "exact" has no noise, and costs more: see `selection.cost_of_exact_score`.
 
-    settings: fixed options of `of`. grid: name -> values to draw from. Without the name "lambda", lambda
-    is `lam` or the rule's. share: the score's share of a run's mu^2, as if the mechanism were Gaussian.
-    info["setting"]: the release's combination of the grid, from 0; -1 for the default. info["scale"]:
-    standard deviation of the noise on scores.
+    settings: fixed options of `of`. grid: name -> values to draw from. If it has no "lambda",
+    lambda is `lam` or the rule's. share: the score's share of a run's mu^2, as if the mechanism
+    were Gaussian. info["setting"]: index of the released combination of the grid, from 0; -1 if K
+    is 0. info["scale"]: standard deviation of the noise on scores.
     """
 
     delta = "needed"
@@ -207,8 +207,9 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The total is nearly proportional to the epsilon of a run. So scaling steps find it from a Gaussian
-    mechanism's value, with bisection where a step leaves the known interval.
+    The total is nearly proportional to the epsilon of a run. So the search for a run's epsilon
+    starts at that of a Gaussian mechanism and scales it, or bisects where a step leaves the known
+    interval.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))

@@ -32,10 +32,10 @@ class PreconditionedGradientDescent(Classifier):
     """Gradient descent preconditioned by one noisy majorant of all Hessians.
 
     c X'X/n with c = 1/4 (softmax: 1/2) bounds all Hessians (Boehning, Lindsay, 1988; Boehning, 1992), so
-    noiseless steps with its inverse descend. It is released once, with isotropic noise of standard
-    deviation s for a Frobenius sensitivity of sqrt(2) c R^2/n (add-remove: c R^2/n). Negative eigenvalues
-    become 0. Then lambda and s sqrt(2d), about the noise's largest eigenvalue, are added to all. P is the
-    inverse. T steps follow: w <- w - P (gradient + lambda w + noise).
+    noiseless steps with its inverse descend. c X'X/n is released once, with isotropic noise of
+    standard deviation s for a Frobenius sensitivity of sqrt(2) c R^2/n (add-remove: c R^2/n).
+    Negative eigenvalues become 0. Then lambda and s sqrt(2d), about the noise's largest eigenvalue,
+    are added to all. P is the inverse. T steps follow: w <- w - P (gradient + lambda w + noise).
 
     share: of mu^2 for the matrix. iterations: T, by default 5 if n mu/sqrt(d) < 150, and else 10.
     """

@@ -13,7 +13,7 @@ from dp.mechanisms.options import LOSS, Choice, Flag, Optional, Ordinary, Positi
 from dp.noise import l2_laplace
 
 CHUNK_BYTES = 1 << 28  # rows and noise held at a time
-EXAMPLES_BYTES = 1 << 22  # batches of one step of all runs that descend together: the L3 cache
+EXAMPLES_BYTES = 1 << 22  # all runs' batches in one step, which should fit the L3 cache
 OPTIONS = {
     "batch": Whole(50),
     "epochs": Whole(1),
@@ -155,7 +155,7 @@ class _SGD(Mechanism):
 def _rows(trains, runs, dimensions, bias, residual):
     """Rows times labels (blocks, n, width), each run's block, and the projections (or None).
 
-    residual: rows are not multiplied, and targets (blocks, n) are returned too; otherwise None.
+    residual: if true, rows are not multiplied, and targets (blocks, n) are returned, not None.
     """
     n, d = np.shape(trains[0][0])
     if dimensions is None:

@@ -15,7 +15,7 @@ CHUNK = 2**22  # most numbers in the models of all draws at once
 
 
 class ShellModel(Mechanism):
-    """m least-squares fits on disjoint parts of a random partition; then the test; then a draw by depth.
+    """A point drawn by depth among m least-squares fits on disjoint random parts, if a test passes.
 
     models: m, by default min(1000, n // d). With fewer models, the test hardly ever passes; with more,
     each fit has fewer rows. If the test fails, the draw has the status "refused" and weights 0; that is

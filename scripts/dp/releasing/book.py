@@ -3,9 +3,9 @@
 A book is a private folder (0700) next to the rows, for all studies of the same people:
 
     book.jsonl            a line per event: append-only, locked, on the disk before anything follows from it
-    key                   the book's own, which stays: it keys the digests of rows and the chain of lines
-    <name>/key            of one release, while it is being made
-    <name>/model.json     of a release that is done
+    key                   the book's own, never deleted: for the digests of rows and the chain
+    <name>/key            the key of one release, while it is being made
+    <name>/model.json     the model of a release that is done
 
 A line is an event with `chain`, a keyed digest of the line before it and of itself. So the book notices
 edited lines, lines removed from the middle, and lines removed from the end while their release's folder is
@@ -103,7 +103,7 @@ class Budget(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A release to be made. key: for its request alone. spent: for model.json."""
+    """A release to be made. key: of this release alone. spent: the book's entry in model.json."""
 
     key: bytes
     spent: dict
@@ -140,7 +140,7 @@ class Book:
     same_rows
         Whether a release was made of these rows.
     raise_to
-        Another budget.
+        Replaces the budget.
 
     Examples
     --------
@@ -190,7 +190,7 @@ class Book:
             self._file = -1
 
     def _read(self):
-        """The events. A torn last line is ignored, since nothing followed from it."""
+        """Reads and verifies all events, but not a torn last line: nothing followed from it."""
         size = os.fstat(self._file).st_size
         content = os.pread(self._file, size, 0)
         self._end = content.rfind(b"\n") + 1
@@ -230,7 +230,10 @@ class Book:
                 )
 
     def _own_key(self, size):
-        """The book's own key, which stays. size: the lines' length in bytes."""
+        """The book's own key, which is made if there is no line yet.
+
+        size: the lines' length in bytes.
+        """
         with contextlib.suppress(FileNotFoundError):
             return disk.read_private(self.path / KEY)
         if size:
@@ -365,9 +368,9 @@ class Book:
         return None
 
     def _adopted(self, request):
-        """The event of a release killed after writing model.json and before its line."""
+        """Adds the missing "done" line of a release that was killed after it wrote model.json."""
         k, begun = self._of("begin", request.name)
-        self._resumed(begun)  # the key is destroyed only after that line
+        self._resumed(begun)  # a release without its "done" line still has its key
         path = self.path / request.name / MODEL
         content = path.read_bytes()
         try:
@@ -430,8 +433,8 @@ class Book:
         self._admit(request)
         key, folder = new_key(), self.path / name
         disk.private_folder(folder)
-        disk.destroy(folder / KEY)  # left by a run killed before its line
-        disk.prepare(folder / KEY, key, 0o600)  # it gets its name once a line names it
+        disk.destroy(folder / KEY)  # a key left by a run that was killed before its line
+        disk.prepare(folder / KEY, key, 0o600)  # settled once a line commits to it
         epsilon, delta = request.cost
         self._append(
             {
@@ -483,7 +486,7 @@ class Book:
         self._append({"event": "preview", "at": _today(), "name": request.name})
 
     def raise_to(self, budget: Budget, reason: str) -> None:
-        """Another budget.
+        """Replaces the budget.
 
         Parameters
         ----------

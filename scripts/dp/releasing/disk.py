@@ -11,7 +11,7 @@ NEW = ".new"  # ends the name of an unfinished file
 
 
 def sync(folder: Path) -> None:
-    """Puts the names in a folder on the disk."""
+    """Flushes a folder's entries to the disk."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -48,13 +48,13 @@ def read_private(path: Path) -> bytes:
 
 
 def place(path: Path, content: bytes, mode: int) -> None:
-    """A new file, on the disk under its name when this returns."""
+    """Writes a new file, which is on the disk under its name when this returns."""
     prepare(path, content, mode)
     settle(path)
 
 
 def prepare(path: Path, content: bytes, mode: int) -> None:
-    """The first half of `place`: the content is on the disk, under `prepared`."""
+    """The first half of `place`: writes the content to the disk under the name `prepared`."""
     new = prepared(path)
     with contextlib.suppress(FileNotFoundError):
         new.unlink()
@@ -71,7 +71,7 @@ def prepare(path: Path, content: bytes, mode: int) -> None:
 
 
 def settle(path: Path) -> None:
-    """The second half of `place`: the file has its name."""
+    """The second half of `place`: gives the file its final name."""
     path.hardlink_to(prepared(path))  # a rename would replace an existing file
     prepared(path).unlink()
     sync(path.parent)
@@ -85,7 +85,7 @@ def prepared(path: Path) -> Path:
 def destroy(path: Path) -> None:
     """Overwrites and removes a key and any unfinished file of it.
 
-    Disks and backups may keep it.
+    Disks and backups may still hold the key.
     """
     for each in (path, prepared(path)):
         try:

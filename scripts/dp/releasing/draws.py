@@ -79,7 +79,7 @@ def bernoulli_exp(numerator: int, denominator: int, stream: Stream) -> bool:
 
 
 def _bernoulli_exp(numerator, denominator, stream):
-    """The same for a ratio x <= 1: whether the first k with a tail in Bernoulli(x/k) is odd."""
+    """`bernoulli_exp` for a ratio x <= 1: whether the first k with Bernoulli(x/k) = 0 is odd."""
     k = 1
     while stream.bernoulli(numerator, denominator * k):
         k += 1

@@ -7,8 +7,8 @@ expectations. It takes seconds, or many minutes for a million rows.
 A number is drawn from a beta distribution on its bounds with the expected mean and standard deviation, and
 a level with its expected share. Columns are independent, except for expected correlations of numbers (a
 Gaussian copula), which widen intervals several times. Without expected effects, a standard deviation of
-each column changes the score equally, up and down in turn. Widths depend on effects, too, through the ridge
-and the Hessian's noise.
+each column changes the score by the same amount, with alternating signs. Widths depend on effects,
+too, through the ridge and the Hessian's noise.
 """
 
 import math
@@ -49,8 +49,8 @@ class Expected(NamedTuple):
         Column -> {"mean": .., "deviation": ..}, or {level: share}. By default, the middle of the bounds
         and a sixth of their distance, or equal shares.
     effects : dict
-        Coefficients in own units, by the names of `Schema.names`, by default 0. Without any, `strength`
-        and `explained` scale all.
+        Coefficients in the columns' own units, by the names of `Schema.names`, by default 0.
+        Without any, all columns have equal effects, which `strength` or `explained` scales.
     positives : float
         Share of the second class.
     strength : float
@@ -283,7 +283,7 @@ class Outlook(NamedTuple):
     Methods
     -------
     sentences
-        In words.
+        The forecast in words.
     """
 
     epsilon: float
@@ -296,12 +296,12 @@ class Outlook(NamedTuple):
     profile: Profile
 
     def sentences(self, prior: float = 0.5) -> list[str]:
-        """In words.
+        """The forecast in words.
 
         Parameters
         ----------
         prior : float
-            An attacker's: see `dp.releasing.meaning`.
+            An attacker's prior probability: see `dp.releasing.meaning`.
 
         Returns
         -------
@@ -469,7 +469,7 @@ def needed(
         middle = math.sqrt(low * high)
         try:
             tried = at(middle)
-        except Refused:  # no useful release is private there
+        except Refused:  # no useful release is private at this epsilon
             tried = None
         if tried is not None and enough(tried):
             high = middle

@@ -19,7 +19,7 @@ and the divergence is at most delta_A. In S, A's law is the same, and given ever
 at most delta_B. A hockey-stick divergence is jointly convex, so that of the mixture over S is at most the
 maximum.
 
-A sorts its rows, and B's sums of integers are exact, so order is no input.
+A sorts its rows, and B's sums of integers are exact, so neither depends on the order of rows.
 
 With fixed positions, a neighbour in another order could change *both* parts, at the sum of both costs.
 
@@ -38,8 +38,8 @@ it. Proof. (e - e')^2 <= 4. For classes, (t - t')^2 <= 4. For numbers let r = |t
 An error of a number counts at most 1/2, a quarter of the target's range. With errors up to the whole
 range, the mean square would have 16 times the noise.
 
-They are integers in units of 2^-40, exactly: a score is the sum of v_j k_j, with the row's integers and
-the weights' released integers. A score of 0 belongs to the first class. So lemma 2
+The vectors are integers in units of 2^-40, exactly: a score is the sum of v_j k_j, with the row's
+integers and the weights' released integers. A score of 0 belongs to the first class. So lemma 2
 (`dp.releasing.lattice`) holds with rho = 0, on a fine lattice.
 """
 
@@ -164,7 +164,7 @@ def summands(found: np.ndarray, y: np.ndarray, step: int | None) -> np.ndarray:
 def sums(V: np.ndarray, y: np.ndarray, weights: Sequence[int], step: int | None) -> list[int]:
     """Sums of `summands` over rows and labels as for `models.release`, in units of 2^-40, exactly.
 
-    A row of zeros is no record, as is one without a class. (With a constant, no record has zeros.)
+    A row of zeros, or without a class, is no record. (With a constant, no record is all zeros.)
     """
     V, y = rows.shortened(V), y.astype(np.int64)
     y = np.sign(y) if step is None else np.clip(y, -rows.ONE, rows.ONE)

@@ -82,14 +82,14 @@ def _loaded():
     except ImportError:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return sorted(
-        sorted((key, Path(str(value)).name) for key, value in each.items())  # a file's name
+        sorted((key, Path(str(value)).name) for key, value in each.items())  # a path's last part
         for each in threadpool_info()
-        if each.get("user_api") != "openmp"  # it depends on what else was imported
+        if each.get("user_api") != "openmp"  # whether OpenMP is loaded depends on other imports
     )
 
 
 def _features():
-    """Names of the processor's features that numpy uses. Its table has no public name."""
+    """Names of the processor's features that NumPy uses. NumPy's table of them is not public."""
     with suppress(ImportError):
         from numpy._core._multiarray_umath import __cpu_features__
 

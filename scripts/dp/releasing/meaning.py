@@ -50,7 +50,7 @@ class Meaning(NamedTuple):
     right: float
 
     def sentences(self) -> list[str]:
-        """In words."""
+        """The meaning in words."""
         guess = max(self.prior, 1 - self.prior)
         attacks = [
             f"An attacker who accuses wrongly {false:.0%} of the time accuses rightly at most "

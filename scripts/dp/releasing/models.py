@@ -314,7 +314,7 @@ def _longest(problem, noise):
 
 
 def _proven(plan):
-    """The plan, after its delta is computed again from its rounded numbers."""
+    """The plan, checked: its delta is computed again from its rounded numbers."""
     if not plan.delta_at(plan.epsilon) <= plan.delta:
         raise Refused("the calibrated noise does not reach delta: this is a fault of the program")
     return plan

@@ -1,7 +1,7 @@
 """A preview of how a release reads a file: for the owner of the rows alone.
 
 All of it is private and without noise: counts, examples of cells, and even the number of sentences. Bounds
-or categories that change after a preview are chosen by the rows.
+or categories that are changed after a preview depend on the private rows.
 """
 
 from collections import Counter
@@ -19,8 +19,8 @@ EXAMPLES = 3  # most cells of a column shown
 class Looked:
     """Counts of a column's cells.
 
-    unread: cells that void their line. missing: missing cells. replaced: whether a value replaces these.
-    below, above: clipped numbers.
+    unread: cells that void their line. missing: missing cells. replaced: whether a value replaces
+    them. below, above: clipped numbers.
     """
 
     def __init__(self, column: rows.Column, reader: Callable) -> None:
@@ -61,7 +61,7 @@ class Preview(NamedTuple):
     columns: list[Looked]
 
     def sentences(self, classes: list[str] | None) -> list[str]:
-        """In words. classes: names of the labels -1 and 1."""
+        """The counts in words. classes: names of the labels -1 and 1."""
         said = []
         if self.lines != self.stated:
             said.append(

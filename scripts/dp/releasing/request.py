@@ -32,9 +32,10 @@ PREMISES = {
 
 
 class Method(NamedTuple):
-    """plan: (n, d, epsilon, delta, **options) -> `models.Plan`.
+    """A method of a release.
 
-    numbers: whether it learns a number; None for both. options: names of its options.
+    plan: (n, d, epsilon, delta, **options) -> `models.Plan`. numbers: whether it learns a number;
+    None for both. options: names of its options.
     """
 
     plan: Callable

@@ -4,8 +4,8 @@ A file is split at line feeds, and every line is a record. `Schema.record` makes
 line and public numbers alone, with ||v|| <= 2^20 exactly; the row is v 2^-20. No line is refused. A line
 with another number of cells, or with a cell that is no number or in no category, becomes the row of zeros
 with the label 0. So does a line of more than 64 KiB (or 200 bytes per column, if more), to bound memory.
-That row adds nothing to a gradient. A changed line therefore changes one row and nothing else, and no
-message or file reveals its content.
+A row of zeros adds nothing to a gradient. A changed line therefore changes one row and nothing
+else, and no message or file reveals its content.
 
 A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs, unlike Python's
 `float`. Its exact value x is clipped to public bounds [low, high], and mapped to trunc(K (2 x - low -
@@ -36,7 +36,7 @@ LONGEST_CELL = 200  # bytes; a longer cell is no number
 LONGEST_LINE = 1 << 16  # bytes; a longer line is no record
 FAR = 1000  # decimal exponent beyond which a number is 0 or exceeds every bound
 KEPT = 1 << 16  # most cached cells of a column
-EMPTY = (b"", b"nan", b"na", b"n/a", b"null", b"?")  # missing cells, in any case of letters
+EMPTY = (b"", b"nan", b"na", b"n/a", b"null", b"?")  # missing cells, in upper or lower case
 Value = str | float | int | bool
 
 
@@ -379,7 +379,7 @@ def fraction(value: float | str) -> Fraction | None:
 
 
 def _remembered(read):
-    """The same function with a cache of KEPT cells: most columns have few values."""
+    """The function `read` with a cache of KEPT cells: most columns have few values."""
     known = {}
 
     def remembered(cell):
@@ -518,10 +518,10 @@ def shortened(V: np.ndarray) -> np.ndarray:
 
 
 def bounded(V: np.ndarray, y: np.ndarray, numbers: bool) -> tuple[np.ndarray, np.ndarray]:
-    """(X, y) for a release: X (n, d) of float32, exactly v 2^-20, and y of float64. Any integers may come.
+    """(X, y) for a release: X (n, d) of float32, exactly v 2^-20, and y of float64.
 
-    y: labels, by their sign alone (0 gives a row of zeros), or with `numbers` targets in units of 2^-20,
-    clipped.
+    V, y: any integers. y: labels, by their sign alone (0 gives a row of zeros), or with `numbers`
+    targets in units of 2^-20, clipped.
     """
     V, y = np.asarray(V), np.asarray(y)
     if V.dtype.kind not in "iu" or y.dtype.kind not in "iu":

@@ -1,7 +1,7 @@
 """Predictions of a published model for new records: post-processing, which costs no privacy.
 
-A new record is read as the rows were (`dp.releasing.rows`). If a cell is no number or in no category, it
-has no row and no prediction.
+A new record is read as the rows were (`dp.releasing.rows`). If a cell is no number or in no
+category, the record has no row and no prediction.
 """
 
 from collections.abc import Iterable, Sequence

@@ -18,14 +18,15 @@ class MeanClippedDescent(Descent):
     `rows` says.
 
     rows:
-      "unbounded"  it may outweigh all others and turn the mean around: 2C for any n
+      "unbounded"  the record may outweigh all others and reverse the mean: a change of 2C for any n
       "bounded"    gradients have norm at most kappa R, where kappa is 1 for logistic and sqrt(2) for
                    softmax loss. So the mean changes by at most 2 kappa R/n. The clipped mean changes by no
                    more, because clipping is the projection onto a ball, which increases no distance. So the
                    bound is the smaller of 2 kappa R/n and 2C, or 2C if gradients have no bound.
     noise:
       "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta))
-      "analytic"   sigma = sqrt(T)/mu times that distance, with the mu that is (epsilon, delta)-DP exactly
+      "analytic"   sigma = sqrt(T)/mu times the bound of `rows`, with the mu that is
+                   (epsilon, delta)-DP exactly
 
     T steps compose as in dp_gd. pretrain: as in dp_gd.
     """

@@ -1,4 +1,4 @@
-"""Released programs, reimplemented from descriptions. Claims are the programs'.
+"""Released programs, reimplemented from descriptions, with the claims of those programs.
 
 config/experiments/released_code.yaml names repositories and commits. `boosted_adassp_released.py` and
 `tukey_em_released.py` contain two more programs. The papers' theorems are not affected.
@@ -129,10 +129,10 @@ class FunctionalCentredReleased(Mechanism):
     """diffprivlib's LinearRegression with an intercept, its default.
 
     Columns are in [0, R], targets in [-1, 1]. Noisy means, clipped to the bounds, get epsilon/(d + 1) for
-    all columns and as much for the targets, although one such share is set aside. The coefficients of the
-    squared loss of the centred rows share d/(d + 1) of epsilon, so all parts have (d + 2)/(d + 1) epsilon.
-    The squares of a column have noise for its lower bound minus the noisy mean; their noisy sum is
-    reflected at 0. info["intercept"]: (restarts,).
+    all columns and as much again for the targets, although only one such share is set aside. The
+    coefficients of the squared loss of the centred rows share d/(d + 1) of epsilon, so all parts
+    have (d + 2)/(d + 1) epsilon. The squares of a column have noise for its lower bound minus the
+    noisy mean; their noisy sum is reflected at 0. info["intercept"]: (restarts,).
     """
 
     needs_lambda = False
@@ -232,7 +232,7 @@ class PoissonSGDReleased(Mechanism):
         "records": Choice("public", "private"),
     }
 
-    # The search for the noise takes a second and refuses nothing else.
+    # `check` leaves out the search for the noise, which takes a second and refuses nothing else.
     check = Mechanism.parameters
 
     def _noise(self, n, p):

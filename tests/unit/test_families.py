@@ -139,7 +139,7 @@ def test_a_familys_name_stands_for_its_members(study):
     assert experiment.tables["errors"]["methods"] == MEMBERS
     assert experiment.figures["panels"]["options"]["panels"]["a"] == ["nonprivate", *MEMBERS]
     assert {cell.method for cell in experiment.cells("main")} == {"nonprivate", *MEMBERS}
-    # each has a search of its own settings
+    # each member has its own search
     searches = {f"rate_{label}": label for label in MEMBERS}
     assert {name: search["method"] for name, search in experiment.searches.items()} == searches
     assert all(experiment.methods[label]["search"] == name for name, label in searches.items())

@@ -76,8 +76,8 @@ def test_neighbours_have_the_same_branches(name):
     ("n", "d"), [(2100, 3), (60, 45), pytest.param(2100, 45, marks=pytest.mark.slow)]
 )
 def test_every_way_of_a_solver_ends_with_a_certificate(name, n, d):
-    """The solver starts on a sample of many rows, in single precision, and has other methods for
-    wide rows.
+    """The solver starts in single precision, on a sample if there are many rows, and has other
+    methods for wide rows.
     """
     mechanism = MECHANISMS[name]
     arguments = settings(mechanism)

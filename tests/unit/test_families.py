@@ -302,7 +302,7 @@ def test_the_projects_families_keep_their_labels(loaded):
 def test_no_option_has_the_name_of_a_column():
     """results.csv has columns for varied options in addition to its own.
 
-    `adjacency` may be both, since both mean the same.
+    `adjacency` is an option and a column with the same meaning.
     """
     for name, mechanism in MECHANISMS.items():
         assert set(mechanism.options) & set(COLUMNS) <= {"adjacency"}, name

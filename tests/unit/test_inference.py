@@ -64,7 +64,7 @@ def hospital(n, rng):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_rare_levels_are_covered_or_say_that_they_are_not(epsilon):
-    """If the norm of the noise were the least eigenvalue, intervals would cover these coefficients
+    """If eigenvalues were floored at the norm of the noise, intervals would cover these coefficients
     far too rarely.
     """
     rng = generator(31)

@@ -43,7 +43,7 @@ def classical_sigma(epsilon, delta):
 
 
 def test_classical_gaussian_fails_where_the_facts_say():
-    """At delta = 1e-5 it first fails at epsilon = 8.42.
+    """At delta = 1e-5 the classical sigma first fails at epsilon = 8.42.
 
     The true epsilon of a claimed 10 is 10.394, and of a claimed 1 it is 0.751.
     """

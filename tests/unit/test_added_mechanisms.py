@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
     shutil.copytree(ROOT / "workflow/template/mechanisms", tmp_path / "mechanisms")
     file = tmp_path / "mechanisms/noisy_mean.py"
     file.write_text(file.read_text().replace("noisy_mean", "added_mean") + HELPER)
-    file.rename(tmp_path / "mechanisms/added_mean.py")  # a name of its own
+    file.rename(tmp_path / "mechanisms/added_mean.py")  # not the template's name
     (tmp_path / "mechanisms/helper.py").write_text("LARGEST = 1\n")
     monkeypatch.setenv("DP_MECHANISMS", str(tmp_path / "mechanisms"))
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -44,7 +44,7 @@ def test_what_it_states_is_claimed_and_not_proven(folder):
 
 
 def test_its_branches_are_compared_like_those_of_any_mechanism(folder):
-    """They are compared with the epsilon that it claims."""
+    """The comparison uses the epsilon that the mechanism claims."""
     assert not differences(MECHANISMS["added_mean"], {"epsilon": 1.0})
 
 

@@ -54,7 +54,7 @@ def test_noise_once_moves_all_steps_alike_and_noise_per_batch_averages_out():
         ).mean()
         for noise in ("once", "per_batch")
     }
-    # 100 steps of 0.001 add up with the same noise, but are a random walk with new noise
+    # 100 steps of 0.001 add up with noise drawn once, but are a random walk with noise per batch
     assert size["once"] > 0.05 > 0.04 > size["per_batch"] > 0.001
 
 

@@ -103,7 +103,7 @@ def test_the_parts_compose_to_mu(adjacency):
 
 def test_both_means_move_by_at_most_their_sensitivity():
     """A record is added, removed or replaced: the bound of sqrt(2) is reached and never exceeded."""
-    y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # scores of weights that overflow
+    y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # NaN: from weights that overflow
     each = [
         residual_means(np.zeros((1, 1)), y[i : i + 1], np.zeros((1, 1)), 0.3) for i in range(42)
     ]

@@ -20,7 +20,7 @@ from reference import OF_CLASSES
 
 # Functions whose branches may depend on the data. A comment says why that is private.
 ALLOWED = {
-    # A noisy test decides whether it answers, and `differences` tests how often. Tied fits have no
+    # A noisy test decides whether TukeyEM answers; `differences` tests how often. Tied fits have no
     # volume.
     "tukey_em": ("_release", "_draw"),
 }
@@ -39,7 +39,7 @@ def settings(mechanism):
 
 
 def of_classes(cases):
-    """The same cases with class numbers in place of the labels -1 and 1."""
+    """The cases with class numbers in place of the labels -1 and 1."""
     for name, *sides in cases:
         yield name, *((X, np.where(y > 0, 1, 0)) for X, y in sides)
 
@@ -76,8 +76,8 @@ def test_neighbours_have_the_same_branches(name):
     ("n", "d"), [(2100, 3), (60, 45), pytest.param(2100, 45, marks=pytest.mark.slow)]
 )
 def test_every_way_of_a_solver_ends_with_a_certificate(name, n, d):
-    """The solver starts on a sample of many rows, in single precision, and has other methods for
-    wide rows.
+    """The solver starts in single precision, on a sample if there are many rows, and has other
+    methods for wide rows.
     """
     mechanism = MECHANISMS[name]
     arguments = settings(mechanism)
@@ -133,7 +133,7 @@ def test_a_singular_part_moves_no_other_fit():
     points = MECHANISMS["tukey_em"]._points(X, y, *arguments, generator(5))
     other = MECHANISMS["tukey_em"]._points(X_other, y_other, *arguments, generator(5))
     for first, second in zip(points.reshape(-1, 1000, 2), other.reshape(-1, 1000, 2), strict=True):
-        for j in range(2):  # sorted: one value is replaced
+        for j in range(2):  # values are sorted: only one part's fit changes
             assert len(np.setdiff1d(first[:, j], second[:, j])) <= 1
     moved = [
         Together()._points(*side, *arguments, generator(5)) for side in ((X, y), (X_other, y_other))
@@ -162,7 +162,7 @@ def test_stacks_of_matrices_are_decomposed_one_by_one():
 
 
 def test_the_attack_that_showed_the_fault():
-    """At a claimed epsilon of 1, it finds more than 1.5 for the old fits, and nothing for the new fits."""
+    """At a claimed epsilon of 1, the attack finds more than 1.5 for the former fits only."""
     [(_, *sides)] = exact_fit(800)
     arguments = {"epsilon": 1.0, "delta": 0.01, "trials": 600}
     old = audit.attack(Together(), sides, rng=generator(7), **arguments)["epsilon"]
@@ -298,7 +298,7 @@ def test_a_delta_is_served_or_refused_in_one_sentence(name):
 
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
 def test_the_multiplier_of_sampled_steps_follows_delta_or_is_refused(adjacency):
-    """It grows approximately as sqrt(log(1/delta)).
+    """The multiplier grows approximately as sqrt(log(1/delta)).
 
     At 1e-15, which is refused, it would be 20 times as large.
     """

@@ -86,7 +86,7 @@ def test_no_data_set_keeps_the_elastic_net_from_its_certificate(kind):
         bound = 10.0 ** rng.uniform(-3, 4)
         X, y = hard(kind, bound, rng)
         lam, tolerance = settings(loss, *X.shape, bound, rng)
-        lam = max(lam, 1e-7 * bound**2)  # a smaller value takes a million steps of the same kind
+        lam = max(lam, 1e-7 * bound**2)  # a smaller lambda would take a million such steps
         lambda1 = bound * 10.0 ** rng.uniform(-12, 0)
         w, info = FITS["elastic_net"](X, y, lam, lambda1=lambda1, tolerance=tolerance)
         assert info["status"][0] == "ok" and info["gradient_norm"][0] <= tolerance / 2
@@ -95,7 +95,7 @@ def test_no_data_set_keeps_the_elastic_net_from_its_certificate(kind):
 
 @pytest.mark.parametrize("h", [1e-4, 1e-2])
 def test_kinks_of_nearly_linear_pieces_on_wide_rows(h):
-    """Newton's method alone fails on some of these."""
+    """Newton's method alone fails on some of these data sets."""
     rng, bound = generator(83), 100.0
     loss = losses.get("huber", h=h)
     for _ in range(3):
@@ -158,7 +158,7 @@ def test_settings_in_which_rounding_could_decide_are_refused_before_data_are_see
         with pytest.raises(ValueError, match="double precision certifies"):
             mechanism.guarantee(20, 2, **arguments)
         with pytest.raises(ValueError, match="double precision certifies"):
-            # these rows would be refused too, but the check does not read them
+            # the check refuses before it reads these rows, which would be refused too
             mechanism.release(np.full((20, 2), 1e9), np.ones(20), rng=generator(1), **arguments)
     assert "a premise" in mechanism.guarantee(20, 2, epsilon=1.0, lam=0.01).reason
 
@@ -177,7 +177,7 @@ def test_what_is_not_certified_is_not_released(name):
 @pytest.mark.parametrize("name", ["output_perturbation", "objective_perturbation"])
 @pytest.mark.parametrize(("bound", "lam"), [(1e22, 1e40), (1e20, 1e32), (1e30, 1e50 / 2)])
 def test_rows_too_large_for_single_precision_are_certified(name, bound, lam):
-    """Their squares overflow in single precision, which must not change the release."""
+    """The rows' squares overflow in single precision, which must not change the release."""
     rng = generator(84, name)
     X, y = rng.standard_normal((3000, 5)), rng.choice([-1, 1], 3000)
     X *= bound * (1 - 1e-14) / np.linalg.norm(X, axis=1, keepdims=True)
@@ -206,7 +206,7 @@ def test_lasso_of_rows_that_the_library_refuses_is_released():
     ],
 )
 def test_a_record_has_a_bounded_share_where_margins_overflow(name, options):
-    """With weights near 1e300 a margin may be inf - inf. The release must not show that."""
+    """With weights near 1e300 a margin may be inf - inf, which the release must not show."""
     n = 150 if name == "dp_sgd" else 40
     X = np.full((n, 64), 1e-30)
     other = X.copy()

@@ -13,9 +13,7 @@ from study.configuration.experiment import Experiment
 
 
 def test_the_ratio_of_the_lemmas_is_one_at_a_third():
-    """The ratio of 8/lambda to 2 (1 + lambda)/lambda^2 is 4 lambda/(1 + lambda) for all other
-    arguments.
-    """
+    """The ratio of 8/lambda to 2 (1 + lambda)/lambda^2 is 4 lambda/(1 + lambda)."""
     arguments = {"first": "cm08_lemma_4", "second": "cm08_lemma_3", "at_most": 1}
     below = checks.bound_ratio(None, lambdas=[0.01, 0.333], **arguments)
     assert below.holds and below.number == pytest.approx(4 * 0.333 / 1.333)
@@ -72,7 +70,7 @@ GROUPS = {"first": "low", "second": "high", "without": "none"}
 
 def test_what_degrades_less_as_lambda_falls():
     actual = degrades((0.2, 0.22, 0.25))
-    # one method costs 0.1, 0.12 and 0.2, the other 0.1, 0.2 and 0.45
+    # privacy adds 0.1, 0.12 and 0.2 to one method's error, and 0.1, 0.2 and 0.45 to the other's
     assert actual.holds and actual.number == pytest.approx(-0.08, abs=0.005)
     assert degrades((0.2, 0.35, 0.6)).holds is False
     assert degrades((0.2, 0.3, 0.5), noise=0.05).holds is None

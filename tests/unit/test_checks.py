@@ -78,7 +78,7 @@ def test_lower_than_counts_points():
     with pytest.raises(Missing):
         cells.lower_than(CURVES, lower="good", higher="bad", train_size=7)
     spread = {"lower": "good", "higher": "bad", "column": "error_sd_folds"}
-    assert not cells.lower_than(CURVES, **spread).holds  # all are 0.01
+    assert not cells.lower_than(CURVES, **spread).holds  # all standard deviations are 0.01
     assert "a, error sd folds: good is below 1.1 x bad at 2 of 2" in (
         cells.lower_than(CURVES, **spread, factor=1.1).decided_by
     )
@@ -94,7 +94,7 @@ def test_an_order_within_chance_is_open_unless_the_folds_agree(monkeypatch):
     draws = {name: folds + shift[name] + noise[name] for name in shift}
     monkeypatch.setattr(made, "draws", lambda cell, column: draws[cell.method])
     outcome = cells.lower_than(made, lower="one", higher="two")
-    assert outcome.holds  # differences within folds do not contain the spread between folds
+    assert outcome.holds  # the spread between folds cancels
     assert cells.lower_than(made, lower="two", higher="one").holds is False
 
 
@@ -155,7 +155,7 @@ def test_level_and_its_limits():
     farthest = CURVES.cells(methods="bad")["error_mean"].min()
     assert cells.level(CURVES, methods="bad", at_least=0.4)[2:4] == (farthest, 0.4)
     assert cells.level(CURVES, methods="bad", at_least=0.4, share=0.5).holds
-    # 0.45 +- 0.01
+    # the error is 0.45 +- 0.01
     for least, holds in ((0.43, True), (0.445, None), (0.455, None), (0.47, False)):
         actual = cells.level(CURVES, methods="bad", epsilon=0.1, at_least=least)
         assert actual.holds is holds
@@ -175,8 +175,8 @@ def test_methods_of_two_experiments_are_compared_as_independent(monkeypatch):
     monkeypatch.setattr(CURVES, "other", lambda name: CURVES.frame, raising=False)
     arguments = {"experiment": "made", "as_prepared": None, "epsilon": 1.0}
     for method, other, other_epsilon, holds in (
-        ("good", "bad", 0.1, True),  # 0.1 and 0.45
-        ("good", "bad", 1.0, False),  # 0.1 and 0.08, +- 0.014
+        ("good", "bad", 0.1, True),  # errors 0.1 and 0.45
+        ("good", "bad", 1.0, False),  # errors 0.1 and 0.08; their difference is +- 0.014
         ("bad", "good", 0.1, True),
         ("good", "good", 1.0, None),
     ):
@@ -275,7 +275,7 @@ def test_gaussian_excess_of_known_cases():
 
 
 def test_gaussian_noise_is_not_pure():
-    """mu^2/2 + mu z exceeds epsilon if z > epsilon/mu - mu/2; computed by hand at mu = 1/4.8448."""
+    """The privacy loss mu^2/2 + mu z exceeds epsilon if z > epsilon/mu - mu/2."""
     actual = privacy.gaussian_loss_exceeds(CURVES, epsilons=[1], delta=1e-5, at_least=1e-7)
     mu = 1 / math.sqrt(2 * math.log(1.25e5))
     assert actual.holds and actual.number == pytest.approx(
@@ -305,9 +305,9 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
         Results, "draws", lambda self, cell, column: draws + other.get(cell.method, 0.0)
     )
     assert cells.coincide(CURVES, method="good", other="bad").holds
-    draws[0, 1, 0] = np.nan  # both fail there
+    draws[0, 1, 0] = np.nan  # both methods failed on this draw
     assert cells.coincide(CURVES, method="good", other="bad").holds
-    other["good"] = np.where(np.arange(6).reshape(1, 3, 2) == 4, np.nan, 0.0)  # one alone
+    other["good"] = np.where(np.arange(6).reshape(1, 3, 2) == 4, np.nan, 0.0)  # one failed
     assert not cells.coincide(CURVES, method="good", other="bad").holds
     other["good"] = 1e-3
     assert not cells.coincide(CURVES, method="good", other="bad").holds
@@ -361,7 +361,8 @@ def test_published_values_beside_their_cells():
     means = [row for row in rows if not row["id"].endswith("/sd")]
     assert [row["verdict"] for row in means] == [
         "reproduced",
-        # 0.15, from 0.145 on, against 0.10 +- 0.0176; the printed spread 0.02 does not widen it
+        # the printed 0.15, at least 0.145, is outside 0.10 +- 0.0176, which the printed standard
+        # deviation of 0.02 does not widen
         "not reproduced by any of 1 reading",
         # they agree within +- 0.0176, and so would the printed value +- 0.01
         "too wide to decide",
@@ -400,7 +401,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
         ):
             rows_ = verdicts_of(CURVES, other, spec, readings=[read | {"holds": holds}])
             assert {row["id"]: row["verdict"] for row in rows_}[f"t/{at}"] == verdict
-    # one within the printed standard deviation is the printed model
+    # a model within the printed standard deviation counts as the printed model
     near = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.16], "row": {0.1: [0.3, 0.1]}}}}
     )
@@ -408,7 +409,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     assert [row["verdict"] for row in actual[::2]] == [
         *("not reproduced by any of 1 reading", "reproduced"),
     ]
-    # other data have no printed model
+    # a model printed for other data does not count
     spec = {"t": SPEC | {"rows": [plain | {"dataset": "b"}, private]}}
     assert [r["verdict"] for r in verdicts_of(CURVES, other, spec)][2] == "reproduced"
 

@@ -40,7 +40,7 @@ def test_poisson_sampling_amplifies_and_is_continuous():
 def test_published_descent_numbers():
     """T steps have the classical formula's sigma at delta = 1e-5.
 
-    Claims of 15 and 150 are exceeded, 8 is not.
+    The true epsilon exceeds claims of 15 and 150, but not of 8.
     """
     (of_15, _), (of_150, _) = reference.values("gaussian_descent", "sigma")
     for claimed, sum_sigma in ((15, of_15), (150, of_150), (8.0, None)):

@@ -445,7 +445,7 @@ def test_data_files_of_ones_own_are_looked_at(project, entry, file, content, exp
     (project / file).parent.mkdir(exist_ok=True)
     (project / file).write_text(content)
     merged, experiments, datasets = load()
-    config.check_own_files(experiments, datasets, merged["files"])  # although no experiment uses it
+    config.check_own_files(experiments, datasets, merged["files"])  # no experiment uses the file
     experiments["cm08"].values["datasets"] = ["toy"]
     with pytest.raises(ConfigError) as caught:
         config.check_own_files(experiments, datasets, merged["files"])

@@ -152,12 +152,12 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
 
 def test_another_division_of_the_same_rows_lies_in_the_interval_of_divisions():
     rng, inside = np.random.default_rng(3), 0
-    # the chance of the rows (0.05) is common to all divisions: folds differ by it, but not their
-    # means
+    # the rows' sampling error (0.05) is common to all divisions: folds differ by it, but their
+    # mean does not
     for _ in range(200):
         chance = rng.permuted(np.tile(rng.normal(0, 0.05, 5), (21, 1)), axis=1)
         draws = 0.37 + chance - chance.mean(axis=1, keepdims=True)
-        draws += rng.normal(0, 0.01, (21, 1))  # of the division
+        draws += rng.normal(0, 0.01, (21, 1))  # the division's own error
         actual = predict(draws[:20, :, None], Protocol(5, 1), rng)
         inside += actual.interval[0] <= draws[20].mean() <= actual.interval[1]
         assert (
@@ -177,5 +177,5 @@ def test_a_prediction_covers_a_run_on_another_data_set_as_often_as_it_says(sprea
     for _ in range(150):
         low, high = predict(run(5, 4), Protocol(5, 6, data_drawn=True), rng).interval
         inside += low <= run(1, 6).mean() <= high
-    # of 150: at least three binomial standard errors below 95 %, but not all
+    # coverage is at most three binomial standard errors below 95 %, and not 100 %
     assert 0.95 - 3 * math.sqrt(0.95 * 0.05 / 150) < inside / 150 < 1

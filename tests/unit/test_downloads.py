@@ -253,7 +253,7 @@ def test_a_member_of_a_wheel(out, wheels):
     """The wheel may be for any Python, and its dependencies are not needed."""
     fetch(wanted("pypi:carrier==1.0#carrier/rows.bin"), out)
     assert out.read_bytes() == CONTENT and files(out) == ["file.bin"]
-    fetch(wanted(NOWHERE, "pypi:carrier==2.0#carrier/rows.bin"), out)  # the file stays as it is
+    fetch(wanted(NOWHERE, "pypi:carrier==2.0#carrier/rows.bin"), out)  # the good file is kept
     out.unlink()
     for place, problem in (
         ("pypi:carrier==2.0#carrier/rows.bin", r"pip cannot download carrier==2.0 \(No matching"),

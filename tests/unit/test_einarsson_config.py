@@ -33,7 +33,7 @@ def test_published_lambdas_are_those_of_the_noise_variances():
     for row, lam in zip(rows, table["lambdas"], strict=True):
         n, variance = int(row["n_train"]), float(row["noise_variance_eps_0.0005"])
         assert lam == pytest.approx(2 / (n * 0.0005 * math.sqrt(variance / 2)), rel=0.02)
-        assert 2 * round(0.5 / lam) == pytest.approx(1 / lam, rel=1e-9)  # C is an even number
+        assert 2 * round(0.5 / lam) == pytest.approx(1 / lam, rel=1e-9)  # C = 1/lambda is even
 
 
 def test_full_configuration_is_the_published_protocol():

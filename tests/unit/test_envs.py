@@ -208,7 +208,7 @@ class Project:
         calls.write_text("")
         result = subprocess.run(
             ["sh", str(self.root / "envs" / "setup.sh")],
-            cwd=self.root.parent,  # any folder
+            cwd=self.root.parent,  # setup.sh may be called from any folder
             env={"PATH": os.defpath, "PYTHON": str(self.python), **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

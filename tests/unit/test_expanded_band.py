@@ -17,7 +17,7 @@ from study.data import readers
 
 @pytest.mark.parametrize("columns", [2, 10])
 def test_separator_has_the_largest_margin(columns):
-    """It is compared with the quadratic program min ||w||^2 with all margins at least 1."""
+    """The reference is the quadratic program min ||w||^2 with all margins at least 1."""
     X, y, true = examples.simulate_separable(500, columns, 0.05, generator(81, columns))
     actual = examples.maximum_margin_separator(X, y)
     A = X * y[:, None]
@@ -95,7 +95,7 @@ def test_the_real_rows_are_the_same_in_both_forms(tmp_path):
     for record in (meta, other):
         assert record["rows"] == 565 and record["bound"] == 1 and not record["private_rows"]
         assert record["columns"][3] == "mean area"
-    # prepared as in the source they are nearly parallel, because the area is by far the largest number
+    # prepared as in the source, rows are nearly parallel: the area is by far the largest number
     assert (raw["X"][:, 3] > 0.9).mean() > 0.99
     # the same rows, except for their norm, from another reader
     from sklearn.datasets import load_breast_cancer

@@ -139,7 +139,7 @@ def test_a_familys_name_stands_for_its_members(study):
     assert experiment.tables["errors"]["methods"] == MEMBERS
     assert experiment.figures["panels"]["options"]["panels"]["a"] == ["nonprivate", *MEMBERS]
     assert {cell.method for cell in experiment.cells("main")} == {"nonprivate", *MEMBERS}
-    # each has a search of its own settings
+    # each member has its own search
     searches = {f"rate_{label}": label for label in MEMBERS}
     assert {name: search["method"] for name, search in experiment.searches.items()} == searches
     assert all(experiment.methods[label]["search"] == name for name, label in searches.items())
@@ -302,7 +302,7 @@ def test_the_projects_families_keep_their_labels(loaded):
 def test_no_option_has_the_name_of_a_column():
     """results.csv has columns for varied options in addition to its own.
 
-    `adjacency` may be both, since both mean the same.
+    `adjacency` is an option and a column with the same meaning.
     """
     for name, mechanism in MECHANISMS.items():
         assert set(mechanism.options) & set(COLUMNS) <= {"adjacency"}, name

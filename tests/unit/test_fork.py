@@ -19,7 +19,7 @@ SCRIPTS = ROOT / "scripts"
 @pytest.fixture(scope="module")
 def forks():
     """The folder of the sockets, and their processes."""
-    folder = tempfile.mkdtemp(prefix="dp-")  # a socket's path is short
+    folder = tempfile.mkdtemp(prefix="dp-")  # a socket's path must be short
     servers = fork.begin(folder)
     yield folder, servers
     for server in servers:

@@ -97,9 +97,10 @@ def test_one_records_share_is_bounded_where_scores_overflow():
 
 
 def test_what_the_released_boosting_gives():
-    """Nothing finite is proven.
+    """No finite epsilon is proven.
 
-    With the smallest eigenvalue instead, a claim of 1 at T = 100 would be worth 1,112.
+    With the smallest eigenvalue, not the smallest positive one, a claim of 1 at T = 100 would be
+    worth 1,112.
     """
     mechanism = MECHANISMS["boosted_adassp_released"]
     guarantee = mechanism.guarantee(1000, 1, epsilon=1.0, delta=1e-6)
@@ -111,7 +112,7 @@ def test_what_the_released_boosting_gives():
 
 
 def test_the_released_boosting_takes_the_smallest_positive_eigenvalue():
-    """One record changes it from 20 to 1.
+    """One record changes this eigenvalue from 20 to 1.
 
     Then a ridge of 1.96 sqrt(16) mu shrinks all other weights.
     """
@@ -217,7 +218,7 @@ def test_volumes_and_weights_of_the_given_examples():
 
 
 def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
-    """For random neighbours |k^ - k^'| <= 1.
+    """The distances k^ and k^' of random neighbours differ by at most 1.
 
     If k^ >= 1, the laws of the draws differ as little as proved.
     """

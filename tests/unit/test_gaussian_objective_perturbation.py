@@ -177,7 +177,7 @@ def test_gaussian_output_perturbation(adjacency, loss):
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_adding_a_record_moves_the_minimiser_by_half_of_what_replacing_does(loss):
-    """n lambda is the same.
+    """The two are compared at the same n lambda.
 
     The other records move the minimiser to where the record's slope is largest.
     """
@@ -198,7 +198,7 @@ LOG_COSH = {"log_cosh": {"tau": 0.25}}
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_log_cosh_costs_the_gaussian_noise_of_half_of_delta(adjacency, epsilon):
-    """lambda is by rule.
+    """The rule sets lambda.
 
     Under replace-one, one of the two records has only one tail, and costs less.
     """

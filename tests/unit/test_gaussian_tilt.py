@@ -23,7 +23,7 @@ def slopes(z):
 def hockey_stick(log_p, log_q, epsilon, cell):
     """The integral of (p - e^epsilon q)_+ on a grid."""
     gap = epsilon + log_q - log_p
-    inside = gap < 0  # often few of the points
+    inside = gap < 0  # often only a few points
     return float(-np.dot(np.exp(log_p[inside]), np.expm1(gap[inside])) * cell)
 
 

@@ -122,8 +122,7 @@ def test_noise_for_a_clipped_mean():
     known = {"epsilon": 1.0, "delta": 1e-5, "iterations": 4}
     p = MEAN_CLIP.parameters(100, 2, **known)
     assert MEAN_CLIP.sigma(100, p) == pytest.approx(2 / 100 * math.sqrt(8 * math.log(1.25e5)))
-    # it moves 100 times as far as the noise assumes: mu = 100/sqrt(2 log(1.25/delta)), on the exact
-    # curve
+    # the clipped mean moves 100 times as far as the noise assumes: mu = 100/sqrt(2 log(1.25/delta))
     mu, epsilon = (
         100 / math.sqrt(2 * math.log(1.25e5)),
         MEAN_CLIP.guarantee(100, 2, **known).epsilon,
@@ -264,7 +263,7 @@ def test_a_warm_start_is_where_descent_begins():
     np.testing.assert_array_equal(trained.weights, given.weights)
     start = mean_loss(X, y, expected[0][:, None], "logistic")
     assert trained.info["loss"][0, 0] == pytest.approx(start)
-    # the guarantee does not change
+    # pretraining does not change the guarantee
     kinds = [
         MECHANISM.guarantee(60, 3, epsilon=1.0, delta=1e-5, pretrain=pretrain)[:4]
         for pretrain in (False, True)
@@ -393,8 +392,8 @@ def test_the_rule_of_steps_needs_no_data():
 
 
 def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
-    """It bounds the standard deviation that the noise of all steps causes in a score, if gradients
-    do not react.
+    """The rule bounds the standard deviation that the noise of all steps causes in a score, if
+    gradients do not react.
     """
     for n, classes, epsilon, bound in (
         (48_000, 10, 1.0, 1.0),

@@ -64,7 +64,7 @@ def hospital(n, rng):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_rare_levels_are_covered_or_say_that_they_are_not(epsilon):
-    """If the norm of the noise were the least eigenvalue, intervals would cover these coefficients
+    """If eigenvalues were floored at the norm of the noise, intervals would cover these coefficients
     far too rarely.
     """
     rng = generator(31)
@@ -147,7 +147,10 @@ def visits(n, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_a_count_is_covered_among_the_intervals_that_are_printed(epsilon):
-    """Its Hessian is as small as the noise. Without `unselected` this finds 0.87 to 0.90 of 900."""
+    """The Hessian along the count is as small as the noise.
+
+    Without `unselected` 0.87 to 0.90 of 900 intervals cover.
+    """
     rng, loss = generator(41, int(2 * epsilon)), get("log_cosh", tau=0.25)
     (truth,), _ = minimise(*visits(500_000, rng), 1e-9, loss=loss)
     settings = {"epsilon": epsilon, "delta": DELTA, "loss": {"log_cosh": {"tau": 0.25}}}
@@ -380,7 +383,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
     mu = plan.mu_output * math.sqrt(p.covariance) / NUMBERS._second(vars(p))
     limits = np.array(NUMBERS._scales(50, p, plan)) * 50 * mu
     tilt_and_output = 2 * tau / plan.scale, plan.mu_output
-    assert plan.mu_output**2 > 2 * mu**2  # both are paid for, as is the noise on the weights
+    assert plan.mu_output**2 > 2 * mu**2  # mu_output pays for both moments and for the weights
     assert math.hypot(*tilt_and_output) < gaussian_mu(1.0, DELTA)
     largest = np.zeros(2)
     for _ in range(2000):

@@ -42,7 +42,7 @@ def test_derivative_and_curvature_are_finite_differences(loss, z):
     low, high = np.array(z - step), np.array(z + step)
     slope = (loss.value(high) - loss.value(low)) / (2 * step)
     bend = (loss.derivative(high) - loss.derivative(low)) / (2 * step)
-    third = step**2 * max(1, getattr(loss, "tau", 1) ** -2)  # the differences' error
+    third = step**2 * max(1, getattr(loss, "tau", 1) ** -2)  # the finite differences' error
     assert loss.derivative(z) == pytest.approx(slope, abs=1e-8 + third)
     assert loss.curvature(z) == pytest.approx(bend, abs=1e-8 + third)
 

@@ -135,8 +135,8 @@ ADDITIVE = {
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_replay_finds_no_more_than_is_stated(name):
-    """It finds no distance above the proven epsilon (or the claim, if nothing is proven), and
-    no release without noise. Without additive noise, it never finds that a statement holds.
+    """The replay finds no distance above the proven epsilon (the claim, if nothing is proven), and
+    no release without noise. Without additive noise, the replay never finds that a statement holds.
     """
     findings = set()
     for pair, _, result, stated in replay.on_general_pairs(name):
@@ -805,7 +805,7 @@ def test_no_release_is_the_starting_point(name, n, d, epsilon, tolerance):
 def test_the_whole_epsilon_is_what_both_noises_cost(
     name, n, d, epsilon, lam, bound, tolerance, loss
 ):
-    """It is compared with the epsilons of tilt and output noise, recomputed from their scales."""
+    """The epsilons of tilt and output noise, from their scales, add up to at most the proven one."""
     arguments = {
         "epsilon": epsilon,
         "lam": lam,
@@ -838,7 +838,7 @@ def test_the_whole_epsilon_is_what_both_noises_cost(
 def test_output_noise_has_the_law_that_is_paid_for(name, monkeypatch):
     """A solver that returns zeros leaves only the output noise.
 
-    It is called with half of the tolerance.
+    The solver gets half of the tolerance.
     """
     from dp.mechanisms import objective_perturbation as module
 
@@ -856,7 +856,7 @@ def test_output_noise_has_the_law_that_is_paid_for(name, monkeypatch):
     assert kstest(norm, law.cdf).pvalue > 1e-3
     assert (
         kstest(release.weights[:, 0] / norm, uniform(-1, 2).cdf).pvalue > 1e-3
-    )  # in three dimensions
+    )  # a coordinate of a direction in three dimensions is uniform
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
@@ -948,7 +948,7 @@ def test_a_lambda_that_is_not_certified_on_every_data_set_is_refused_or_raised()
 
 
 def test_a_subclass_of_the_logistic_loss_is_not_the_logistic_loss():
-    """It has its parent's name and ten times the curvature, so the parent's supremum is too low."""
+    """The parent's supremum is too low for a subclass of its name with ten times the curvature."""
 
     class Sharp(losses.Logistic):
         kappa, c = 1.0, 2.5

@@ -285,7 +285,7 @@ def log_density(w, X, y, n_lambda, loss, scale):
 @pytest.mark.parametrize("calibration", ["cms11", "single_log", "supremum"])
 @pytest.mark.parametrize("name", ["log_cosh", "huber_residual"])
 def test_no_neighbours_exceed_epsilon(name, calibration):
-    """A search over records, targets and released points in two dimensions finds no such pair."""
+    """A search in two dimensions varies records, targets and released points."""
     rng, tau = generator(10, name, calibration), 0.3
     loss = losses.get(name, tau=tau)
     for epsilon, n_lambda in ((0.5, 20.0), (2.0, 0.5)):

@@ -21,7 +21,7 @@ def moved(X, y, X_other, y_other, **options):
         OUTPUT_SGD.release(*side, rng=generator(1), **settings)
         for side in ((X, y), (X_other, y_other))
     )
-    one, other = sides  # the noise is the same, too
+    one, other = sides  # both releases draw the same noise
     apart = np.linalg.norm(one.weights - other.weights, axis=1).max()
     return apart, one.info["scale"] * gaussian_mu(1.0, DELTA)
 

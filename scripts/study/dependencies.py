@@ -102,7 +102,7 @@ def _statements(node):
     """All statements below a node. Most nodes of a tree are expressions, which import nothing."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
         below = getattr(node, field, ())
-        for each in below if isinstance(below, list) else ():  # a lambda's is an expression
+        for each in below if isinstance(below, list) else ():  # a lambda's body is no list
             yield each
             yield from _statements(each)
 

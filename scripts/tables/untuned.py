@@ -81,5 +81,5 @@ def _against(spec, draws):
 
 
 def _interval(held, total):
-    """The interval of Clopper and Pearson for a share."""
+    """The Clopper-Pearson interval for a share."""
     return float(least_share(held, total)), float(largest_share(held, total))

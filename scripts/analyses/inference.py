@@ -46,7 +46,7 @@ def _truth(name, axes):
 
 
 def _sandwich(X, y, weights, design):
-    """Estimates (1, d) and covariances (1, d, d), without privacy."""
+    """Estimates (1, d) and sandwich covariances (1, d, d), without privacy."""
     n = len(y)
     matrices = second_moments(X, y, weights, not design.right, design.loss)
     hessian, *scores = (matrix / n for matrix in matrices)

@@ -279,12 +279,13 @@ def _over_data(rows):
 def across(rows):
     """Rows of ACROSS: each competing method's regret and rank over the data sets of an experiment.
 
-    They also have the median of its seconds, and its largest memory. Regret is the difference of two shares
-    of the gain: what the best competitor keeps at the same question, minus what the method keeps. The rank
-    among the competitors is 0 for the best and 1 for the last. The replicate of the 95 % intervals is the
-    data set (Student's t over data sets' means), since questions on one data set share rows. The columns
-    `shared_` have the same numbers for the questions that a ranking shares (`shared`). They are empty for a
-    method that does not answer all of these questions.
+    A row also has the median of the method's seconds, and its largest memory. Regret is the
+    difference of two shares of the gain: what the best competitor keeps at the same question, minus
+    what the method keeps. The rank among the competitors is 0 for the best and 1 for the last. The
+    replicate of the 95 % intervals is the data set (Student's t over data sets' means), since
+    questions on one data set share rows. The columns `shared_` have the same numbers for the
+    questions that a ranking shares (`shared`). They are empty for a method that does not answer all
+    of these questions.
     """
     frame = pd.DataFrame([row for row in rows if not row["why"]], columns=COLUMNS)
     if frame.empty:

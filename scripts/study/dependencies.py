@@ -53,7 +53,7 @@ def _keep(known, before):
     if len(known) == before:
         return
     draft = KEPT.with_suffix(f".{os.getpid()}")
-    with contextlib.suppress(OSError):  # only others may write here
+    with contextlib.suppress(OSError):  # this user may not write here
         KEPT.parent.mkdir(exist_ok=True)
         draft.write_text(json.dumps(dict([*known.items()][-MOST:])), encoding="utf-8")
         draft.replace(KEPT)

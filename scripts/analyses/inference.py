@@ -10,7 +10,7 @@ from analyses.designs import CHOSEN, DESIGNS, HELD_OUT, draw
 from dp import inference
 from dp.mechanisms import (
     MECHANISMS,
-    noise_aware_boosted,  # noqa: F401, which designs name: analyses depend on its file
+    noise_aware_boosted,  # noqa: F401 (designs name it, so analyses depend on its file)
 )
 from dp.mechanisms.noise_aware import second_moments
 from dp.seeds import generator
@@ -46,7 +46,7 @@ def _truth(name, axes):
 
 
 def _sandwich(X, y, weights, design):
-    """Estimates (1, d) and covariances (1, d, d), without privacy."""
+    """Estimates (1, d) and sandwich covariances (1, d, d), without privacy."""
     n = len(y)
     matrices = second_moments(X, y, weights, not design.right, design.loss)
     hessian, *scores = (matrix / n for matrix in matrices)
@@ -154,7 +154,7 @@ def coverage(experiment, spec, inputs, seed, out):
                 for key, (estimates, covariances, printed) in ways.items():
                     ends = inference.wald(estimates, covariances)
                     if printed is None:
-                        printed = np.ones(ends.low.shape, bool)  # if the method has no rule
+                        printed = np.ones(ends.low.shape, bool)  # no rule: all are printed
                     intervals.setdefault(key, []).append((ends.low, ends.high, printed))
             low, high, _ = np.moveaxis(np.array(intervals["without_privacy", math.inf]), 1, 0)
             plain = (high - low).mean(axis=(0, 1))

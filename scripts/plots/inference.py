@@ -9,7 +9,7 @@ from study.configuration.inputs import ANALYSIS
 from study.configuration.kinds import figure
 from study.configuration.options import Options
 
-FEW = 40  # intervals; a simulation cannot measure the coverage of fewer
+FEW = 40  # with fewer intervals, a simulation cannot measure their coverage
 NAMES = {
     "without_privacy": "without privacy",
     "noise_aware": "noise-aware",

@@ -10,9 +10,9 @@ COLOURS = {"claimed": "#000000", "proven": "#0072B2", "audited": "#D55E00", "pai
 def ledger(frame):
     """One row per attack, the worst mechanism at the top; what has no finite epsilon points to the right.
 
-    Only one of an attack's epsilons is shown: where the attack refutes the claim by the largest factor. If
-    there is none, it is the epsilon whose proven epsilon exceeds the claim the most, or else the one
-    nearest to 1.
+    Each attack is shown at one epsilon: where it refutes the claim by the largest factor. If it
+    refutes no claim, this is where the proven epsilon exceeds the claim by the largest factor, or
+    else the epsilon nearest to 1.
     """
     frame = frame.loc[
         [_shown(rows) for _, rows in frame.groupby(["mechanism", "attack"], sort=False)]

@@ -180,7 +180,7 @@ def _looks(frame, keys):
         number = kinds.index(curve[:-1]) if len(kinds) > 1 else last.index(curve[-1])
         named = dict(zip(keys, curve, strict=True))
         if named.get("epsilon") == np.inf and "method" in named:
-            del named["epsilon"]  # the method's name says this already
+            del named["epsilon"]  # the method's name says "without privacy"
         looks[tuple(zip(keys, curve, strict=True))] = {
             "label": ", ".join(_named(key, value) for key, value in named.items() if value != ""),
             "color": colours[curve[-1]],

@@ -11,7 +11,7 @@ from tables.preparation import preparation_price as shares
 POINTS = 100
 LIMIT = {"color": "#777777", "marker": "|", "markersize": 13, "markeredgewidth": 1.5}
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
-APART = 0.6  # distance of two preparations' lines: the room for epsilons below one another
+APART = 0.6  # share of the distance between preparations' lines that the points of one fill
 
 
 class Kept(PreparationPrice):

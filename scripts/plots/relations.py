@@ -13,10 +13,10 @@ from plots import style
 
 TOGETHER = 4  # this many curves, without baselines, are distinguishable on common axes
 WIDTH = 40  # characters of a panel's title on a line
-NAMED = 5  # curves named at their right ends, and entries of a legend among curves
-APART = 0.058  # distance of such names, as a share of the axes
-NARROW = 0.35  # share of the common axis; a panel whose curves fill less gets its own
-TRIED = 8  # at most this many values along a logarithmic axis are its ticks
+NAMED = 5  # at most this many curves are named at their ends, or in a legend among curves
+APART = 0.058  # distance between names at right ends, as a share of the axes
+NARROW = 0.35  # if a panel's curves fill less of the y axis, panels do not share this axis
+TRIED = 8  # a logarithmic axis with at most this many values has its ticks at them
 PARTS = ("color", "marker", "linestyle")  # the parts of a look that seaborn takes
 BAND = ("error_low", "error_high")
 OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
@@ -211,7 +211,7 @@ def _label(axes, values, x, scales, panels):
     if x == "train_size":
         style.sizes(axes, values, narrow=panels.many)
     elif "x" in scales.log and (finite.nunique() <= TRIED or finite.max() < 10 * finite.min()):
-        style.plain_ticks(axes, finite)  # decades would be too few ticks, or untried values
+        style.plain_ticks(axes, finite)  # decades may be too few, or values that were not run
     else:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
@@ -234,7 +234,7 @@ def _explain(fig, spec, looks, panels, note, printed):
         fig.set_size_inches(0.6 + 3.1 * columns, 1.4 + (2 + 0.2 * lines) * rows)
         fig.suptitle(spec["title"], x=0.01, ha="left")
         beside = {"loc": "outside lower left", "ncols": columns}
-        if len(panels.names) % columns:  # the legend is where a panel is missing
+        if len(panels.names) % columns:  # the legend fills the place of missing panels
             beside = {"loc": "lower right"}
         fig.legend(**look, **beside)
         return
@@ -243,7 +243,7 @@ def _explain(fig, spec, looks, panels, note, printed):
         fig.set_size_inches(9.2, 4.2)
         fig.legend(loc="outside right upper", **look)
     elif explained or note:
-        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # keeps lines off its text
+        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # the frame hides curves
 
 
 def _name(axes, frame, looks, x, y):

@@ -16,7 +16,7 @@ import numpy as np
 
 from study.jobs.files import atomic
 
-COLOURS = 256  # at most, in a PNG
+COLOURS = 256  # the most that a PNG has
 
 # mechanism: (name in legends, colour, marker, line style)
 LOOKS = {

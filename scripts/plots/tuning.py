@@ -8,7 +8,7 @@ from study.configuration.kinds import figure
 from study.jobs import paired
 from tables.tuning import Price
 
-LEAST = 1e-4  # a smaller excess is drawn here
+LEAST = 1e-4  # smaller excesses are drawn at this value
 # The looks of the ways of tuning, in their order.
 LOOKS = (("#0072B2", "o", "-"), ("#D55E00", "D", "-"), ("#009E73", "^", "-"), ("#777777", "X", ":"))
 

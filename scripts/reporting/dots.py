@@ -3,11 +3,11 @@
 import math
 
 MOST = 1000.0  # end of a logarithmic axis; larger values stand there
-STEPS = (0.5, 1, 2, 5, 10, 20, 25, 50)  # of a linear axis
+STEPS = (0.5, 1, 2, 5, 10, 20, 25, 50)  # between ticks of a linear axis
 
 
 def brief(text):
-    """A number in words, with three significant digits or all digits before the point; "" for none."""
+    """A number for readers: three significant digits, or a whole number from 1,000; "" for none."""
     if text in (None, ""):
         return ""
     value = float(text)

@@ -174,5 +174,5 @@ def _order(attack):
 
 
 def _number(text):
-    """A positive number. A cell without a number counts as a tiny one, and so does 0."""
+    """The number in a cell; a tiny one for 0 or an empty cell, so that ratios exist."""
     return float(text or 0) or 1e-9

@@ -17,9 +17,9 @@ ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending", 
 class Planned(NamedTuple):
     """One planned job.
 
-    experiment: the folder of results that it writes to (an experiment's, data or audit; "" for other
-    places). path: its path below the rule's folder. file: its first file. pending: whether it is still to
-    run. missing: whether that file is missing.
+    experiment: the folder of results that the job writes to (an experiment's, data or audit; "" for
+    other places). path: the job's path below the rule's folder. file: the job's first file.
+    pending: whether the job is still to run. missing: whether `file` is missing.
     """
 
     rule: str

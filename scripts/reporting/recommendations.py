@@ -27,7 +27,7 @@ from study.jobs.files import read_json
 from study.jobs.summary import draws_frame, over_folds
 
 LEVEL = 0.05
-SHARE = 0.95  # counted rows keep this share of the gain without privacy
+SHARE = 0.95  # rows needed are those that keep this share of the gain without privacy
 UNTUNED, SELECTED = "nothing tuned", "selected and paid for"
 NOT_BEATEN, BEATEN, FAILED, VOID = "not beaten", "beaten", "failed", "void"
 # task -> (metric, its sign as a loss)
@@ -61,7 +61,7 @@ def recommend(experiments):
 def _of_experiment(experiment):
     cells = experiment.recommended_cells()
     frame = pd.read_csv(paths.CELLS(experiment=experiment.folder))
-    frame = frame.merge(pd.DataFrame(cells, columns=Cell._fields))  # the order is that of the first
+    frame = frame.merge(pd.DataFrame(cells, columns=Cell._fields))  # in the order of `frame`
     draws = draws_frame(experiment, cells)
     names = {label: look["label"] for label, look in style.looks(experiment.methods).items()}
     costs = _costs(experiment, cells)
@@ -184,7 +184,7 @@ def _answers(entries, scores):
             rows = [row for row in rows if row["setting"] != "selected"]
         competing = [row for row in rows if not row["why"]]
         if regime == UNTUNED and selected and len(competing) < 2:
-            continue  # all other methods were selected, so it has no competitor
+            continue  # all others were selected, so an untuned method has no competitor
         if competing:
             p, by = comparison.beaten([row["losses"] for row in competing])
             best = min(competing, key=lambda row: row["losses"].mean())
@@ -212,7 +212,7 @@ def _with_rows_needed(rows):
     for _, curve in rows.groupby(curves, sort=False):
         curve = curve[curve["kept"].notna()].sort_values("train_size")
         if len(curve) > 1:
-            # Each size's share of one gain, that at the largest size.
+            # Each size's gain, as a share of the gain without privacy at the largest size.
             gains = curve["kept"] * curve["gain"] / curve["gain"].iloc[-1]
             count, what = comparison.rows_for(curve["train_size"].to_numpy(), gains, SHARE)
             rows.loc[curve.index, ["rows_for_95_percent", "rows_are"]] = round(count), what
@@ -279,12 +279,13 @@ def _over_data(rows):
 def across(rows):
     """Rows of ACROSS: each competing method's regret and rank over the data sets of an experiment.
 
-    They also have the median of its seconds, and its largest memory. Regret is the difference of two shares
-    of the gain: what the best competitor keeps at the same question, minus what the method keeps. The rank
-    among the competitors is 0 for the best and 1 for the last. The replicate of the 95 % intervals is the
-    data set (Student's t over data sets' means), since questions on one data set share rows. The columns
-    `shared_` have the same numbers for the questions that a ranking shares (`shared`). They are empty for a
-    method that does not answer all of these questions.
+    A row also has the median of the method's seconds, and its largest memory. Regret is the
+    difference of two shares of the gain: what the best competitor keeps at the same question, minus
+    what the method keeps. The rank among the competitors is 0 for the best and 1 for the last. The
+    replicate of the 95 % intervals is the data set (Student's t over data sets' means), since
+    questions on one data set share rows. The columns `shared_` have the same numbers for the
+    questions that a ranking shares (`shared`). They are empty for a method that does not answer all
+    of these questions.
     """
     frame = pd.DataFrame([row for row in rows if not row["why"]], columns=COLUMNS)
     if frame.empty:

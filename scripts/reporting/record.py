@@ -261,7 +261,7 @@ def once(rows):
 
 
 def outcome(row):
-    """The place of a verdict among the outcomes that are counted together."""
+    """The outcome under which a verdict is counted."""
     verdict = row["verdict"]
     if verdict in (verdicts.REPRODUCED, "shown"):
         return "as stated" if verdict == verdicts.REPRODUCED else "shown"

@@ -9,7 +9,7 @@ from reporting import dots, readings, record
 from study import facts as source_file
 
 SCALED = ("published", "ours", "prediction_low", "prediction_high")  # columns of published.csv
-LOOKED = " looked at the private rows"  # in reasons, after the names of the steps that did
+LOOKED = " looked at the private rows"  # follows the names of preparation steps in reasons
 SECTIONS = ("claims", "defects")
 UNREASONED = (verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)  # verdicts that need no further reason
 ELSEWHERE = "No experiment of this report decides it."
@@ -240,7 +240,7 @@ def cell(rows, names, scale=1):
     values = [row for row in rows if row not in spreads] or spreads
     printed, ours = (_spread(values[0], spreads, key) for key in ("published", "ours"))
     known = outcome(values[0]["verdict"])
-    said = {}  # what is known -> of which numbers
+    said = {}  # text -> the numbers that it is about
     for row in (*values, *spreads):
         found = dots.brief(row.get("ours"))
         ends = [dots.brief(row.get(f"prediction_{end}")) for end in ("low", "high")]

@@ -28,7 +28,7 @@ def loaded(configfile, names=None):
 
 @cache
 def digests():
-    """Recorded digests that have changed. If the configuration cannot be read, they are all digests."""
+    """Recorded digests that have changed: all of a configuration's if it cannot be read."""
     rows, found = record.read(), set()
     for configfile in {row["configfile"] for row in rows}:
         own = [row for row in rows if row["configfile"] == configfile and row["section"] != "run"]

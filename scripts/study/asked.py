@@ -19,7 +19,7 @@ def arguments():
         return None
     try:
         return get_argument_parser().parse_args(sys.argv[1:])
-    except (Exception, SystemExit):  # Snakemake has accepted them, so the parser is at fault
+    except (Exception, SystemExit):  # Snakemake accepted the arguments: the parser is at fault
         return None
 
 

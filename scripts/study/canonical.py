@@ -11,7 +11,7 @@ EPSILON_PATTERN = r"\d+(\.\d*[1-9])?|inf"
 
 @cache
 def epsilon(value):
-    """'0.1', '1', 'inf': never '0.30000000000000004' (of 0.1 + 0.2), '1e-05' or '1.0'."""
+    """An epsilon as '0.1', '1' or 'inf': without an exponent, a rounding error or '.0'."""
     value = float(value)
     if math.isinf(value):
         return "inf"

@@ -53,7 +53,7 @@ def _keep(known, before):
     if len(known) == before:
         return
     draft = KEPT.with_suffix(f".{os.getpid()}")
-    with contextlib.suppress(OSError):  # only others may write here
+    with contextlib.suppress(OSError):  # this user may not write here
         KEPT.parent.mkdir(exist_ok=True)
         draft.write_text(json.dumps(dict([*known.items()][-MOST:])), encoding="utf-8")
         draft.replace(KEPT)
@@ -102,7 +102,7 @@ def _statements(node):
     """All statements below a node. Most nodes of a tree are expressions, which import nothing."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
         below = getattr(node, field, ())
-        for each in below if isinstance(below, list) else ():  # a lambda's is an expression
+        for each in below if isinstance(below, list) else ():  # a lambda's body is no list
             yield each
             yield from _statements(each)
 

@@ -119,7 +119,7 @@ ATTACK = Place("audit", "runs", "{mechanism}/{label}/eps={epsilon}")
 ATTACKS = Place("audit", "", "{mechanism}")
 LEDGER = Place("audit", "", "ledger")  # its figure: png, pdf
 PROFILES = Place("audit", "", "profiles", "png")
-HELD = Place("audit", "claims", "held")  # about a study's own mechanisms
+HELD = Place("audit", "claims", "held")  # no attack refutes a claim of a study's own mechanisms
 EXACT = Place("audit", "", "exact")
 REPLAY = Place("audit", "", "replay")
 SPENDING = Place("audit", "", "spending")
@@ -130,7 +130,7 @@ BY_SOURCE = Place("verdicts", "", "{source}")
 
 # Files about all experiments together.
 REPORT = Place("", "", "report", "html")
-PARTIAL_REPORT = Place("", "", "report-partial", "html")  # made where REPORT shows more
+PARTIAL_REPORT = Place("", "", "report-partial", "html")  # made if REPORT shows more
 COSTS = Place("", "", "costs")
 RECOMMENDATIONS = Place("", "", "recommendations")
 ACROSS = Place("", "", "regret")  # recommended methods across data sets; the figure is .png

@@ -31,7 +31,7 @@ def preparation_price(experiment, spec, draws):
     means["gain"] = math.log(2) - means["value"]
     rows = []
     for group, datasets in spec["options"]["groups"].items():
-        whole = {}  # training size -> gain
+        whole = {}  # training size -> gain without privacy, with the first preparation
         first = {}
         for dataset in datasets:
             own = means[means["dataset"] == dataset]

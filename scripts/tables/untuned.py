@@ -64,7 +64,7 @@ _VERDICTS = ("better", "within noise", "worse")
 
 
 def _against(spec, draws):
-    """Rows (dataset, train_size, epsilon, (other, difference, low, high, folds, verdict)), in order."""
+    """Rows (dataset, train_size, epsilon, (other, difference, low, high, folds, verdict))."""
     method, metric = spec["options"]["method"], spec["options"]["metric"]
     if method not in set(draws["method"]):
         raise ValueError(f"options.method must name a method of the sweep, not {method!r}")
@@ -81,5 +81,5 @@ def _against(spec, draws):
 
 
 def _interval(held, total):
-    """The interval of Clopper and Pearson for a share."""
+    """The Clopper-Pearson interval for a share."""
     return float(least_share(held, total)), float(largest_share(held, total))

@@ -274,7 +274,7 @@ def weights_and_noise(experiment, spec, fits, seed, out):
             options, settings = arguments.of_cell(experiment, cell, meta)
             axes = experiment.name, cell.dataset, cell.method
             release = MECHANISMS[name].release(
-                np.zeros((size, d)),  # the fit exists, so only the number of rows matters
+                np.zeros((size, d)),  # with `fit` given, only the number of rows matters
                 np.ones(size),
                 rng=generator(seed, *axes, *noise_axes(fresh, size, cell.epsilon), 0, "noise"),
                 fit=fit,

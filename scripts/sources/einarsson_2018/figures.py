@@ -110,7 +110,7 @@ def farthest_images(experiment, spec, paths):
     return fig
 
 
-BINS = 64  # in a density
+BINS = 64  # the most bins of a density
 
 
 @figure(DATA)
@@ -216,7 +216,7 @@ def _scatter(axes, panel):
     frame = pd.DataFrame(panel["scores"][:, :2], columns=["first", "second"])
     frame["class"] = [names[label] for label in panel["y"]]
     seaborn.scatterplot(
-        frame.sample(frac=1, random_state=0),  # shuffled: no class covers all others
+        frame.sample(frac=1, random_state=0),  # in random order, so that no class covers others
         **{"x": "first", "y": "second", "hue": "class", "style": "class", "ax": axes},
         hue_order=list(names.values()),
         style_order=list(names.values()),
@@ -613,7 +613,7 @@ def weights_and_noise(experiment, spec, path):
         *(3.2 * len(sizes) + 0.4, 6.4),
         **{"nrows": 2, "ncols": len(sizes), "sharex": True, "sharey": "row", "squeeze": False},
     )
-    grid[0, 0].set_yscale("asinh")  # first, because seaborn measures the boxes on this scale
+    grid[0, 0].set_yscale("asinh")  # before drawing: seaborn measures boxes on this scale
     grid[1, 0].set_yscale("log")
     names = [*(canonical(e) for e in epsilons), "weights"]
     look = {"palette": [*style.shades(len(epsilons)), "#999999"], "saturation": 1, "fliersize": 2}

@@ -41,7 +41,7 @@ def accuracy_panels(experiment, spec, frame):
     fig, grid = style.figure(
         5.2 * columns, 4.3 * rows + 0.5, nrows=rows, ncols=columns, sharey=True, squeeze=False
     )
-    printed = {}  # method -> where it stands -> value
+    printed = {}  # method -> path in the source -> value
     for value in printed_values.values(experiment, spec["options"]["published"], frame):
         if value.dataset == (spec["options"]["printed_of"] or dataset):
             printed.setdefault(value.method, {})[value.path] = value
@@ -121,11 +121,11 @@ def _panel(axes, experiment, frame, methods, baseline, majority):
 
 
 def _printed(axes, experiment, method, values):
-    # The method's colour in this panel, where variants of a mechanism have spare colours.
+    # Printed values have the method's colour in this panel, which may be a spare one.
     look = style.looks({method: experiment.methods[method]})[method]
     drawn = {container.get_label(): container for container in axes.containers}
     colour = drawn[look["label"]].lines[0].get_color() if look["label"] in drawn else look["color"]
-    if values[0].epsilon is None:  # without privacy, a level with its standard deviation
+    if values[0].epsilon is None:  # without privacy: a level line, with a band for its sd
         (level,) = values
         label = "published: without privacy"
         axes.axhline(level.value, color=colour, linestyle=(0, (1, 1.5)), linewidth=1.2, label=label)

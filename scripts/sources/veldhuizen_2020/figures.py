@@ -96,7 +96,7 @@ def _draw(axes, X, y, separator, source):
         linestyle="-",
         label="separator estimated by a linear SVM" if estimated else "separator",
     )
-    # The simulation's margin belongs to its own separator. An estimated separator has the largest margin.
+    # The configured margin is that of the simulation's separator, not of an estimated one.
     margin = np.abs(X @ separator).min() if estimated else source.get("margin")
     if margin:
         name = f"its margin, {margin:.3f}" if estimated else f"margin of {margin:g}"

@@ -134,7 +134,7 @@ def listed(config, available):
 
 
 def _last(layers):
-    """Where a key comes from: the last of the layers that have most parts of its path.
+    """A function from a key's parts to its place: the last layer that has the most of these parts.
 
     layers: pairs (where, changes).
     """

@@ -10,7 +10,7 @@ from study import arguments, lambdas
 from study.configuration import kinds
 from study.data import origins, units
 
-_ACCEPTED = set()  # readings share most cells, so `_check_mechanisms` tries settings once
+_ACCEPTED = set()  # settings that `_check_mechanisms` need not try again for readings
 
 
 def check(experiment, fail, datasets):

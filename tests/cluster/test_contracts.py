@@ -53,7 +53,7 @@ def test_lsf(project, unit, per_mb):
     """Submissions state queue, project, minutes and memory as the cluster requires: in its unit,
     per slot.
     """
-    if unit == "KB":  # one job shows it as well as two
+    if unit == "KB":  # one job is enough to test this unit
         project.snakemake(*TINY, "--until", "run", "--", RESULTS)
     install(project, "bsub", "bjobs", "bkill", "badmin", "lsclusters", "bhist")
     folder = project.commands / "lsbatch/test/configdir"
@@ -134,9 +134,9 @@ def test_submit_command_with_a_status_command(project):
 
 
 def test_generic_as_it_is_shipped(project):
-    """As shipped, it submits by Grid Engine's qsub.
+    """The shipped profile `generic` submits by Grid Engine's qsub.
 
-    Without a status command, the end of a job is known from a file that it writes.
+    Without a status command, a job's end is known from a file that the job writes.
     """
     install(project, "qsub", "qdel")
     project.snakemake(
@@ -145,6 +145,6 @@ def test_generic_as_it_is_shipped(project):
     )
     assert (project / RESULTS).read_bytes() == project.expected
     cells, aggregate = calls(project, "qsub")
-    # memory is requested per slot, time in seconds
+    # the group of cells requests two slots, the aggregate one
     assert after(cells, "-pe") == "smp" and cells[cells.index("smp") + 1] == "2"
     assert after(aggregate, "-pe") == "smp" and aggregate[aggregate.index("smp") + 1] == "1"

@@ -123,7 +123,7 @@ def test_what_a_killed_run_finished_is_kept(project, cluster, local):
     project.python("scripts/tools/recover.py", *SBATCH, *CELLS, timeout=300)
     assert (project / RESULTS).read_bytes() == local
     kept = [path for path, when in done.items() if path.stat().st_mtime_ns == when]
-    assert len(kept) >= len(done) - 1  # the file whose job had ended before Snakemake noticed
+    assert len(kept) >= len(done) - 1  # one job may have ended before Snakemake noticed
     assert len(run_files(project)) > len(done)
 
 
@@ -137,7 +137,7 @@ def test_cancelled_job_is_tried_again(project, cluster, local):
 
 
 def test_job_over_its_memory_gets_more(project, cluster):
-    """A request that is too small even for Snakemake is killed at once; a doubled one is not."""
+    """A job with too little memory even for Snakemake is killed, and then requests more."""
     (project / DATA).unlink()
     project.replace("workflow/rules/resources.smk", "SNAKEMAKE_MB = 300", "SNAKEMAKE_MB = 40")
     project.replace("workflow/rules/data.smk", "mem_mb=memory(540,", "mem_mb=memory(40,")
@@ -155,7 +155,7 @@ def test_node_that_goes_down_and_comes_back(project, cluster, local):
     project.wait_for(lambda: jobs(cluster, project, "RUNNING"), 120)
     cluster.run("scontrol", "update", "nodename=n1", "state=down", "reason=test")
     time.sleep(3)
-    # Slurm refuses this if the node has already returned.
+    # Slurm refuses to resume a node that has already returned.
     cluster.run("scontrol", "update", "nodename=n1", "state=resume", check=False)
     project.wait_for(lambda: "down" not in cluster.state_of("n1"), 60)
     project.finish(process, timeout=300)

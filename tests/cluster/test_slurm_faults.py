@@ -31,9 +31,7 @@ def recovered(project):
 
 
 def test_the_controller_is_killed_and_comes_back(project, cluster, local):
-    """While it is down, submissions fail and are repeated, and states are queried until there is an
-    answer.
-    """
+    """Until the controller is back, submissions and queries of states fail and are repeated."""
     process = begun(project, cluster)
     cluster.kill_controller()
     time.sleep(8)
@@ -56,7 +54,7 @@ def test_a_node_dies_under_its_jobs_and_comes_back(project, cluster, local):
 
 def test_one_of_two_nodes_is_lost(project, cluster, local):
     project.environment["SBATCH_PARTITION"] = "pair"
-    process = project.start(*ONE_EACH, "--jobs", "8", *CELLS)  # more than one node can run
+    process = project.start(*ONE_EACH, "--jobs", "8", *CELLS)  # more jobs than one node can run
     try:
         project.wait_for(lambda: cluster.processes("n2"), 120)
         cluster.kill_node("n2")
@@ -90,7 +88,7 @@ def test_a_full_disk_on_the_node(project, cluster, local):
         cluster.start_node("n1")
 
 
-# Submits a job, then kills the caller before that can write down the job's number.
+# Submits a job, then kills the caller before it can write down the job's number.
 SUBMITS_AND_KILLS = """\
 #!{python}
 import os, signal, subprocess, sys

@@ -160,7 +160,7 @@ def test_a_printed_number_stands_above_ours_with_all_that_is_known():
     other = row | {"method": "n", "ours": "0.3", "verdict": "reproduced"}
     actual = sources.cell([row, spread, other], {"m": "the method"})
     assert (actual["printed"], actual["ours"]) == ("0.296 ± 0.0617", "0.0654 ± 0.0035")
-    assert actual["outcome"] == "under a reading"  # it counts for the first method
+    assert actual["outcome"] == "under a reading"  # the outcome is the first method's
     for said in ("the method): 0.0654", "0.06 to 0.07; reproduced if epsilon: 0.02", "(n): 0.3"):
         assert said in actual["says"]
     assert sources.cell([row], {}, scale=100)["printed"] == "29.6"
@@ -191,7 +191,7 @@ def test_a_refuted_variant_is_named_by_its_options():
     bad = attack("refutes the claim", 2, '{"lam": 0.1, "runs": 3, "score": "exact"}')
     other = attack("refutes the claim", 3, '{"lam": 0.1, "law": "poisson", "score": "exact"}')
     assert ledger.entry([good, bad, other])["name"].endswith("(only with score: exact)")
-    assert ledger.variant([bad, other]) == ""  # nothing else was attacked
+    assert ledger.variant([bad, other]) == ""  # no attack is consistent with the claim
     assert "only with" not in ledger.entry([bad, other])["name"]
 
 

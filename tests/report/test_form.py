@@ -139,7 +139,7 @@ def test_a_study_chooses_by_shipped_data_alone(project, monkeypatch):
     assert len(_questions()) == len(RECORDED) and answers.shipped() == _questions()
     monkeypatch.setattr(paths, "HOME", project / "checkout")
     page = render([], seed=1, shows={"configuration": "", "experiments": {}})
-    assert 'id="choose"' not in page  # the page has this study's results
+    assert 'id="choose"' not in page  # only the study has results
     assert "-- results/recommendations.csv</code> makes them." in page
     (project / "results").rename(project / "checkout_results")
     (project / "checkout").mkdir()

@@ -218,7 +218,7 @@ def test_page_one_answers_which_method_to_use(experiment):
     (text,) = re.findall(r'<section id="answers">(.*?)</section>', page, re.S)
     assert page.index('id="answers"') < page.index('id="sources"') < page.index('id="ledger"')
     assert "<b>The best</b>. No other method is significantly better in 3 of 3" in text
-    # one picture for two classes: a full point where it is never beaten
+    # in the picture for two classes, a method that is never beaten has a full point
     names = re.findall(r'<span class="name">(.*?)</span>', text)
     marks = re.findall(r'class="mark (\w+)" style="left: ([\d.]+)%"', text)
     assert names == ["The best", "The other"]
@@ -280,7 +280,7 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
     for section in ("published", "claims"):
         judged = {row["verdict"] for row in gathered.verdicts(section)}
         shown = gathered.shown(section)
-        assert section == "published" or "reproduced" in judged  # as the file states it
+        assert section == "published" or "reproduced" in judged  # as claims.csv states
         # arithmetic, which does not depend on sizes, decides two claims
         of_sizes = [row for row in shown if row.get("id") not in ("cm08-13", "cm08-15")]
         assert {row["verdict"] for row in of_sizes} <= {"not judged", "not run", "not tested"}
@@ -299,7 +299,7 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
     claims = dict(bars.pop("claims"))
     assert (claims.pop("as stated"), claims.pop("not reproduced")) == ("1", "1")
     assert claims.keys() == {"not tested"}
-    # only untested means and settings are shown
+    # all means and settings are shown as not tested
     assert bars and all([name for name, _ in parts] == ["not tested"] for parts in bars.values())
     experiment.values["smaller"] = []
     page = page_of(experiment)
@@ -336,9 +336,9 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
 
 
 def test_a_partial_report_judges_nothing_itself(decided):
-    """It shows what the run has decided.
+    """The report shows the verdicts that the run has written.
 
-    If a cell is missing, or newer than the decisions, nothing is decided yet.
+    If a cell is missing, or newer than the verdicts, nothing is decided yet.
     """
 
     def found(section):
@@ -354,7 +354,7 @@ def test_a_partial_report_judges_nothing_itself(decided):
         path.write_bytes(content)
         os.utime(path, (before + 3600, before + 3600))
         assert found(section) == {"not decided yet"}
-        # Snakemake makes a full report after everything that it shows, in any order.
+        # Snakemake makes a full report last, so the times of files do not matter.
         full = Gathered(decided, {}, partial=False).verdicts(section)
         assert "not decided yet" not in {row["verdict"] for row in full}
         os.utime(path, (before, before))
@@ -380,7 +380,7 @@ def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided):
     assert len(pictures) >= 5 and max(pictures) < 100_000
     of_cells = len(text) - sum(
         pictures
-    )  # downloads, tables, statements, scripts, of this experiment
+    )  # this experiment's downloads, tables and statements, and the scripts
     _, experiments, _ = load(DEFAULT)
     listed = [experiments[name] for name in DEFAULT["experiments"]]
     figures = sum(len(experiment.figures) for experiment in listed)
@@ -463,8 +463,7 @@ def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
     )
     assert sound["verdict"] == "consistent with the claim" and "at epsilon 1: " in sound["why"]
     assert own["verdict"] == "more than claimed by proof"
-    # on a logarithmic axis, the claim is left of what attacks show, and that is left of what is
-    # proven
+    # on the axis, from left to right: claimed, shown by attacks, proven
     marks = dict(worst["marks"])
     assert marks["claimed"] < marks["attacked"] < marks["proven"]
     assert worst["bar"][0] == marks["claimed"] and worst["bar"][1] > 0
@@ -545,14 +544,14 @@ def test_in_a_browser(experiment, browser, tmp_path):
         typing = "f.value = 'output_perturbation 10000 0.2'; f.dispatchEvent(new Event('input'))"
         page.evaluate(f"(f => {{ {typing} }})({field})")
         buttons = "[...document.querySelectorAll('.found button')]"
-        assert page.evaluate(f"{buttons}.length") == 2  # of two data sets
+        assert page.evaluate(f"{buttons}.length") == 2  # one for each of two data sets
         page.evaluate(f"{buttons}[0].click()")
         chosen = page.evaluate("document.querySelector('.chosen').textContent")
         assert "output perturbation" in chosen and "10000" in chosen
         top = page.evaluate("document.querySelector('.chosen').getBoundingClientRect().top")
         assert 0 < top < 800 and page.evaluate("document.querySelector('.found').hidden")
 
-        # on paper nothing asks for a click; without scripts only the search is missing
+        # the printed page has no navigation
         shown = "getComputedStyle(document.querySelector('nav')).display"
         page.call("Emulation.setEmulatedMedia", media="print")
         assert page.evaluate(shown) == "none"

@@ -388,7 +388,7 @@ def test_without_output_noise_the_starting_point_is_found(monkeypatch):
         scales.append(scale)
         return draw(d, scale if len(scales) % 2 else 0.0, size, rng)
 
-    # the epsilon to which the tilt alone would be calibrated
+    # the output noise gets 1e-9 of epsilon, and the tilt gets the rest
     monkeypatch.setattr(module.Tilted, "share", staticmethod(lambda *_: 1e-9))
     monkeypatch.setattr(module.Tilted, "law", staticmethod(tilt_alone))
     bound = audit.epsilon_lower_bound(
@@ -568,7 +568,7 @@ def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mecha
 def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
     """The loss is the distance over the scale in the norm of the noise.
 
-    It is missing if the law's loss is not known.
+    If the law's loss is not known, the result is NaN.
     """
     scale = 2 / (3 * 1.5)  # n lambda = 3
     pair = pairs.find("saturated")
@@ -584,7 +584,7 @@ def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
 
 
 def test_an_exact_loss_knows_delta():
-    """A release that needs a delta is given it."""
+    """The exact loss passes delta to a mechanism that needs it."""
     assert exact_on("saturated", OwnNoise(delta="needed"), 1e-5)[1] == ""
 
 
@@ -613,7 +613,7 @@ def test_shipped_attacks_keep_their_exact_losses():
         if exact is pairs.shift_loss:
             law = getattr(MECHANISMS[name], "law", None)  # none: this mechanism's loss is not known
             assert law in (*pairs.ORDERS, noise.gaussian, None)
-        # a descent may be attacked on the pair of a tilt; its own density there is not known
+        # a descent, whose density is not known, may be attacked on the pair of a tilt
         elif exact is not None and hasattr(MECHANISMS[name], "tilt"):
             pairs.check_tilts(MECHANISMS[name], tuple(pairs.TILTS))
             tilted.add(name)
@@ -647,7 +647,7 @@ def test_distance_statistics_are_differences_of_distances(d, seed):
 
 
 def test_tilt_log_ratio_in_several_dimensions():
-    """It agrees with densities summed over records, which include the ridge of the repaired form."""
+    """The ratio agrees with densities summed over records, with the repaired form's ridge."""
     pair = pairs.find("flipped_label")
     mechanism = MECHANISMS["objective_perturbation"]
     arguments = {"epsilon": 0.1, "lam": 0.01, "bound": 1.0}

@@ -47,7 +47,7 @@ def test_a_reading_runs_what_differs_and_is_needed(experiments):
     assert not read.figures and not read.tables and not read.analyses and not read.readings
     # a claim about times is not decided by readings
     assert "v20-7" in base.claims and "v20-7" not in read.claims
-    assert "v20-5" not in read.claims  # the reading says what it decides
+    assert "v20-5" not in read.claims  # `decides` of the reading omits it
 
 
 def test_it_has_the_draws_of_its_experiment_and_a_folder_of_its_own(experiments):

@@ -56,7 +56,7 @@ def experiment(tmp_path, monkeypatch):
     rows = []
     for k, cell in enumerate(experiment.cells()):
         loss = METHODS[cell.method][0][SIZES.index(cell.train_size)]
-        shared = 0.05 * noise(1000).mean(axis=1, keepdims=True)  # of each fold's rows
+        shared = 0.05 * noise(1000).mean(axis=1, keepdims=True)  # per fold, for all methods
         losses = loss + shared + 0.002 * noise(k)
         status = "1 of 15 diverged" if cell.method == "broken" else "ok"
         draws = [
@@ -135,7 +135,7 @@ def test_scores_and_tests_are_those_of_the_draws(experiment):
     assert (actual["worse"]["excess_low"], actual["worse"]["excess_high"]) == pytest.approx(
         interval
     )
-    # despite its log loss of 9, it counts as no worse than a model that knows nothing
+    # despite a log loss of 9, this method counts as no worse than a model that knows nothing
     assert actual["useless"]["kept"] == 0 and actual["useless"]["value"] == pytest.approx(
         9, rel=0.1
     )

@@ -203,7 +203,7 @@ def test_a_method_of_ones_own_is_refused_by_its_name(asked, tmp_path, monkeypatc
         '@register("mine")\nclass Mine(Mechanism):\n    pass\n'
     )
     monkeypatch.setenv("DP_MECHANISMS", str(tmp_path / "own"))
-    assert asked().request.method == "noise_aware_logistic"  # that such cells exist refuses nothing
+    assert asked().request.method == "noise_aware_logistic"  # a study may have its own mechanisms
     with pytest.raises(ConfigError, match="mechanism of your own"):
         asked({}, {"method": "mine"})
 
@@ -241,7 +241,7 @@ def test_a_benchmark_of_the_same_rows_must_be_told(asked, tmp_path, monkeypatch)
 
 
 def test_a_model_of_another_book_is_not_replaced(asked, tmp_path):
-    """Otherwise a second draw of the same name would be published, and no sum would include its cost."""
+    """Replacing it would publish a second draw of the same name, whose cost no sum includes."""
     own = tmp_path / "clinic.book/visits/model.json"
     release = asked({}, {"book": str(tmp_path / "clinic.book")})
     releases.check_place(release, tmp_path / "out")
@@ -295,4 +295,4 @@ def test_the_job_is_in_a_process_of_its_own(tmp_path):
         return done.stdout.strip()
 
     assert run(command) == "own"
-    assert run(command.replace("command python", "python")) == "asked"  # else it could not fail
+    assert run(command.replace("command python", "python")) == "asked"  # the hooks' function

@@ -431,7 +431,7 @@ def test_given_the_minimiser_the_output_noise_hides_every_error(bits):
 
 
 def check_scales_are_rounded_up(bits=3):
-    """The noise is at least as calibrated, and the plan's own numbers keep delta."""
+    """The noise is at least as large as calibrated, and the plan's own numbers keep delta."""
     for deviation in (1.01, 1.99, 3.3, 1e-5):
         noise = tilt.tilt(deviation, 1.0, 4, bits).noise
         assert noise.deviation >= Fraction(deviation)

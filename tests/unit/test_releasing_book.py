@@ -310,7 +310,7 @@ def test_arithmetic_is_of_the_loaded_blas(monkeypatch, reported):
     assert making.arithmetic() == first
     monkeypatch.setattr("threadpoolctl.threadpool_info", lambda: reported)
     assert making.arithmetic() != first
-    monkeypatch.setitem(sys.modules, "threadpoolctl", None)  # `dp` alone does not need it
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)  # optional for `dp`
     assert making.arithmetic() not in (first, "")
 
 

@@ -144,7 +144,7 @@ def test_the_card_says_what_is_promised(made):
     ):
         assert part in text, part
     actual = document["guarantee"]["meaning"]
-    assert 0.5 < actual["right"] < 0.56 and 0.01 < actual["power"][0] < 0.0273  # e^1/100 and delta
+    assert 0.5 < actual["right"] < 0.56 and 0.01 < actual["power"][0] < 0.0273  # e^1/100 + delta
     alone = card.card(made("numbers", "gaussian_objective_perturbation")[0])
     assert "releases no interval" in alone and "between -5 and 20" in alone and "`cost`" in alone
 
@@ -166,7 +166,7 @@ def test_the_card_promises_no_more_than_holds(made):
         assert [w for w in words.values() if w in text(right)] == [much]
         assert ("nearly the same" in text(right)) == (right < 0.6)
     assert text(epsilon=1.0000001).count("epsilon = 1.0000001") == 3
-    # 1e-6 (1 + e) and 1e-6 (e^10 - 1)/(e - 1) = 0.01282, both rounded up; at 3 it is above 1
+    # 1e-6 (1 + e) and 1e-6 (e^10 - 1)/(e - 1) = 0.01282, both rounded up; above 1 at epsilon 3
     for part in ("for 2 rows, epsilon = 2 and delta = 3.72e-06", "= 10 and delta = 0.0129 hold"):
         assert part in text()
     assert "for 10 rows, nothing is promised" in text(epsilon=3.0)

@@ -257,7 +257,7 @@ def check_one_part():
         other[position], labels[position] = -other[position], -labels[position]
         release = holdout.release(plan, other, labels, KEY)
         assert (release.model.parts == base.model.parts) == held
-        # the rows that are not replaced, in another order within both parts
+        # another order within each part gives the same release
         order = np.arange(1000)
         order[~out], order[out] = order[~out][::-1], order[out][::-1]
         again = holdout.release(plan, other[order], labels[order], KEY)
@@ -341,7 +341,7 @@ LAWS = {
 @pytest.mark.parametrize("count", [100, 2000])
 @pytest.mark.parametrize("deviation", [0.0, 12.0])
 def test_intervals_hold_for_errors_of_any_law(law, count, deviation):
-    """They cover at least 95 % minus the Monte Carlo error of 500 draws, and minus 1 % if few
+    """Intervals cover at least 95 % minus the Monte Carlo error of 500 draws, and minus 1 % if few
     errors are at the cap.
     """
     rng = np.random.default_rng(12)

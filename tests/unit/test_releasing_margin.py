@@ -59,7 +59,7 @@ class Reference:
         return tail(e / m - m / 2, m, e)
 
     def remove(self, e):
-        """e >= 0, (k,)."""
+        """Delta of removing a record, (k,), for e >= 0."""
         m, r = self.m, self.r
         # from here on, s = 1 gives the largest loss
         switch = max(2 * r / m - m, 0.0) if self.two else max(r / m - m, -m / 2)
@@ -84,7 +84,7 @@ class Reference:
         return np.minimum(total, self.add(np.zeros(1)))
 
     def either(self, e, of):
-        """On all reals."""
+        """`of`, which is `add` or `remove`, extended to negative e."""
         other = self.remove if of == self.add else self.add
         result = np.empty_like(e)
         result[e >= 0] = of(e[e >= 0])

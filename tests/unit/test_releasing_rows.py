@@ -125,7 +125,7 @@ def test_what_is_no_number_makes_the_row_zero(cell):
 )
 def test_records_that_do_not_fit_are_zero(line):
     V, y = parse(SCHEMA, [line])
-    assert not V.any() and not y.any()  # also the constant and the label
+    assert not V.any() and not y.any()  # the constant and the label are zero, too
 
 
 def test_a_longest_line_is_public():

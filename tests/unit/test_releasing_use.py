@@ -484,7 +484,7 @@ def test_columns_may_be_stated_as_in_a_schema(tmp_path):
 
 
 class Fresh:
-    """`fit` with its own book for each call, which scikit-learn's checks cannot state."""
+    """`fit` with a new book for each call, since scikit-learn's checks cannot name one."""
 
     def fit(self, X, y):
         shape = np.asarray(X).shape if not hasattr(X, "shape") else X.shape

@@ -51,7 +51,7 @@ def modules_by_name(job):
     if "--mechanism" in arguments:
         name = argument(job, "--mechanism")
         if name not in MECHANISMS:
-            return []  # the auditor uses it to test itself
+            return []  # the auditor's null control
         options = json.loads(argument(job, "--options" if "--options" in arguments else "--attack"))
         options = MECHANISMS[name].defaults() | options.get("options", options)
         return [MECHANISMS.module(each) for each in (name, options.get("of")) if each]
@@ -177,10 +177,10 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
     project.write("fewer.yaml", yaml.safe_dump(without_repetitions()))
     overlays = ("--configfile", "config/smoke.yaml", "fewer.yaml")
     project.captured = tmp_path
-    project.environment["DP_FORK"] = "1"  # only packages are imported once
+    project.environment["DP_FORK"] = "1"  # forks share only imports of packages
     project.snakemake(*overlays, capture=tmp_path, timeout=3000)
     assert check(project) == {path.name for path in SCRIPTS.glob("*.py")} - {"download.py"}
-    # this is the only complete run, so its snapshot is checked here, too
+    # no other test runs everything, so frontier.json is checked here
     schema = read_yaml(project / "workflow/schemas/frontier.schema.yaml")
     snapshot = json.loads((project / "results-smoke/frontier.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(snapshot)

@@ -61,7 +61,7 @@ def test_from_the_mirror_to_prepared_rows(project):
     assert done.returncode == 0, done.stderr
     assert project.joinpath("data/raw/survey.csv").read_text() == TABLE
     assert project.joinpath("data/raw/own-own.csv").read_text() == TABLE
-    # Another mirror, or none, does not change the content, so nothing runs again.
+    # Content does not depend on mirrors, so a change of mirrors reruns no job.
     again = snakemake(
         project, "-n", "--config", "data={mirrors: [/nowhere]}", "--", "results/data/survey.npz"
     )

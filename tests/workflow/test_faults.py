@@ -38,9 +38,10 @@ def visible(files):
 def completed(project, paths):
     """The paths that exist and that Snakemake does not consider incomplete.
 
-    It may be called during a run.
+    This also works during a run.
     """
-    # Files come first: a job marks its files before it writes them, and clears the marks at its end.
+    # Existing files are listed before incomplete ones: a job marks its files as incomplete before
+    # it writes them, and clears the marks at its end.
     there = {path for path in paths if (project / path).exists()}
     return there.difference(project.incomplete())
 
@@ -54,7 +55,10 @@ def wait_until_completed(project, process, paths, number):
 
 @pytest.mark.slow
 def test_killed_at_random_moments(finished, fresh):
-    """No half-written file counts as complete, and the final bytes are the same. DP_KILLS: how often."""
+    """No half-written file counts as complete, and the final bytes are the same.
+
+    DP_KILLS is the number of kills.
+    """
     whole = results(finished)
     rng = random.Random(9)
     resume = ("--cores", 2, *TINY)

@@ -55,7 +55,7 @@ def test_a_report_says_whose_it_is_and_follows_a_run_of_one_experiment(edited):
     assert (edited / REPORT).stat().st_mtime_ns > before
     assert STALE not in page(edited)
 
-    # Another configuration with the same cells: the page says so, and keeps its age.
+    # Another configuration with the same cells marks the page as stale, and keeps its time.
     other = overlay(edited, "      figure_2a: null", "      figure_2a: null\n      tuning: null")
     (edited / TABLE).unlink()
     before = (edited / REPORT).stat().st_mtime_ns

@@ -53,7 +53,7 @@ def test_a_missing_file_is_refused_although_there_are_results(project):
     for arguments in (["--", "my_study"], ["-n", "--", "audit"]):
         output = project.snakemake(*arguments, ok=False)
         assert output.splitlines()[-1] == expected and "Traceback" not in output
-    assert project.plan("--", "wdbc")  # this target needs no file of another experiment
+    assert project.plan("--", "wdbc")  # wdbc does not need the missing file
 
 
 def test_a_report_and_a_job_elsewhere_do_not_miss_the_file(project):

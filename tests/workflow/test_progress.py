@@ -18,7 +18,7 @@ def test_all_is_done_after_a_run(finished, edited):
     assert set(actual) == {"(shared)", "data", "cm08", "all"}
     assert all(done == of for done, of in actual.values())
     total = int(re.search(r"^total +(\d+)", finished.output, re.MULTILINE)[1])
-    assert actual["all"][1] == total - 1  # the target's own rule makes no file
+    assert actual["all"][1] == total - 1  # total includes the target's rule, which makes no file
 
 
 def test_an_edit_counts_as_to_be_done(edited):

@@ -38,7 +38,7 @@ def rows(project, path):
 
 
 def stale(project):
-    """The section and method of each stale line, and why it is stale, as another program sees it."""
+    """Each stale line's section, method and reason, computed in a process of its own."""
     program = (
         "import sys; sys.path.insert(0, 'scripts')\n"
         "from reporting import record, stale\n"

@@ -16,7 +16,7 @@ def test_recovery_beside_a_live_run_is_refused(fresh):
         number = f"process {run.pid} of this machine"  # the message may name a fork, too
         assert output.startswith("recover: a Snakemake run of this folder is alive (process ")
         assert number in output and output.endswith("stop it with Ctrl-C where it was started\n")
-        # Snakemake itself would advise removing the lock, and would remove it.
+        # Without the project's check, Snakemake would advise --unlock, and obey it.
         for words in (TINY, ("--unlock", *TINY)):
             output = project.snakemake(*words, ok=False)
             assert "another run of this folder is alive (process " in output and number in output

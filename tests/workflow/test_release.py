@@ -77,7 +77,7 @@ def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
     text = (ROOT / "workflow/guides/release_a_model.md").read_text(encoding="utf-8")
     blocks = re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
     (lines,) = (block for block in blocks if "export DP_HOME" in block)
-    checkout = tmp_path / "checkout"  # the lines start here, and make a sibling folder
+    checkout = tmp_path / "checkout"  # the lines run here, and make the study beside it
     checkout.symlink_to(ROOT)
     printed = run(
         tmp_path,
@@ -132,8 +132,9 @@ def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tm
         label = "yes" if rng.random() < age / 120 else "no"
         lines.append(f"{k},{age},{visits},{'female' if k % 2 else 'male'},surgery,{label}")
     (secure / "clinic.csv").write_text("\n".join(lines) + "\n")
-    # The key is secret, so each run draws different noise. Both predictions are eight standard deviations
-    # of the noise from the threshold. For a ward without rows it would be one and a half.
+    # The key is secret, so each run draws different noise. Both predictions are eight standard
+    # deviations of the noise from the threshold. For a ward without rows, the distance would be one
+    # and a half.
     (folder / "new.csv").write_text("ward,age,visits,sex\nsurgery,20,1,male\nsurgery,95,1,female\n")
     printed = run(folder, "bash", "-ec", "".join(forecasts) + commands)
     assert printed.count("On simulated rows, at epsilon") == 4
@@ -209,7 +210,7 @@ def recorded(folder):
                 "",
                 text,
             )
-            text = re.sub(r"(?m)^  .*$", "", text)  # the machine, and the command
+            text = re.sub(r"(?m)^  .*$", "", text)  # lines of machine and command
         else:
             assert not text or "alive" in name or name.startswith("auxiliary"), name
             continue

@@ -44,7 +44,7 @@ def test_a_failed_cell_is_a_gap_and_the_report_is_made_anyway(fresh):
     assert "All cells of the experiment" in page and "on one self-contained page" in page
     assert page.count('"caption": "<p>') == page.count('"caption": ') > 4
     assert '"cm08"' in page and '"Everything"' in page
-    assert not project.plan(*TINY)  # nothing runs again
+    assert not project.plan(*TINY)  # the report has made no result stale
 
 
 def test_all_that_reports_are_marked_with_has_a_caption():

@@ -6,7 +6,7 @@ import time
 from project import TINY
 
 RUNS = "results/cm08/runs/cm08_separable"
-REPORT = {"report: results/report.html"}  # shows every figure and table
+REPORT = {"report: results/report.html"}  # the report shows all figures and tables
 
 
 def test_a_run_ends_with_its_results_and_names_them(finished):
@@ -67,7 +67,7 @@ def test_an_edited_plotting_script_redraws_figures_only(edited):
     edited.append("scripts/plots/curves.py", "\nAN_EDIT = True\n")
     figures = {f"figure: results/cm08/figures/{name}.png" for name in ("figure_2c", "tuning")}
     assert edited.plan(*TINY) == figures | REPORT
-    # If one figure is the target, only it is redrawn, and it is named at the end.
+    # If one figure is the target, no other is redrawn, and the output ends with its files.
     output = edited.snakemake(*TINY, "--", "results/cm08/figures/tuning.png")
     assert "results/cm08/figures/: tuning.pdf, tuning.png\n" in output
     assert edited.plan(*TINY) == {"figure: results/cm08/figures/figure_2c.png"} | REPORT
@@ -122,7 +122,7 @@ def test_overlays_combine_and_the_later_one_wins(edited):
         f"run: {RUNS}/output_perturbation/n=100/eps=4.csv",
         f"run: {RUNS}/objective_perturbation/n=100/eps=4.csv",
     }
-    # The first overlay removes it. The figures that the tiny one had removed stay removed, too.
+    # The first overlay removes the table. Figures that tiny.yaml removes stay removed, too.
     assert {job for job in planned if job.startswith(("table:", "figure:"))} == {
         "figure: results/cm08/figures/figure_2c.png"
     }

@@ -20,7 +20,7 @@ def order_of_runs(project):
 
 
 def test_one_core_and_another_order_give_the_same_bytes(finished, fresh):
-    """Forks give the same bytes, too: in the finished run each job had its own interpreter."""
+    """Jobs are forks here. In the finished run, each had its own interpreter."""
     project = fresh("one_core")
     last = order_of_runs(finished)[-1]
     project.snakemake(*TINY, "--prioritize", last, cores=1)
@@ -51,7 +51,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(finished, fresh):
     for path in cut_off:
         project.write(path, "fold,restart,error\n0,0,0.\n")
 
-    # The killed run may leave its lock behind. Then Snakemake says what to do.
+    # If the killed run left its lock behind, the next run only says what to do.
     output = project.snakemake(*TINY, ok=None)
     if "its lock is still there" in output:
         assert "recover.py" in output and "--unlock" not in output

@@ -251,7 +251,7 @@ def test_another_workflow_takes_results_from_a_module(other):
     assert {job.partition(":")[0] for job in other.plan("--", "dp_study")} == {
         *("dp_provenance", "dp_configuration", "dp_figure", "dp_compare", "dp_check"),
     }
-    # Its hooks refuse the same faults as elsewhere.
+    # A module, too, refuses to replace results of other settings.
     other.write("more.yaml", "dp: {settings: {study: {restarts: 4}}}\n")
     output = other.snakemake("--configfile", "more.yaml", ok=False)
     assert "error: kept/study holds results of" in output and "Traceback" not in output
@@ -376,7 +376,7 @@ def test_an_edited_mechanism_reruns_its_own_and_a_moved_one_nothing(templated, t
 
 @pytest.fixture
 def claiming(fresh, tmp_path):
-    """A study with the template's mechanism, in which only the audit is not made yet."""
+    """A study with the template's mechanism and one attack on it. Nothing has run yet."""
     study = Study(tmp_path / "claiming")
     study.home = fresh("checkout").folder
     shutil.copytree(study.home / "workflow/template", study.folder)

@@ -22,10 +22,11 @@ SCRIPTS = {"analysis": ("analyses", "analyse.py"), "table": ("tables", "table.py
 
 
 class About(NamedTuple):
-    """What decides a line.
+    """What a recorded line depends on.
 
-    methods: labels. entries: comparisons or checks, which may name an analysis or a table. judges: scripts
-    of verdicts. modules: modules that these scripts load by name.
+    methods: labels of the methods that it compares. datasets: names of their data sets. entries: its
+    comparison or checks, which may name an analysis or a table. judges: the scripts that decide its
+    verdict. modules: modules that these scripts load by name.
     """
 
     methods: tuple

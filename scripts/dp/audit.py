@@ -373,7 +373,7 @@ def check(
 
 
 def _asked(mechanism, pair, epsilon, delta, options):
-    """(mechanism, pair, all settings). Raises `Refused` if the mechanism lacks a setting of the pair."""
+    """(mechanism, pair, all settings). Raises `Refused` if the pair sets what the mechanism lacks."""
     mechanism, pair = find(mechanism), pairs.find(pair)
     for key in pair.arguments:
         if key not in ("lam", "bound", *mechanism.facts, *mechanism.options):

@@ -83,15 +83,16 @@ def wald(
 
 
 def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
-    """Which coefficients get an interval: a rule of post-processing.
+    """Which coefficients get an interval, decided from released and public numbers alone.
 
     A coefficient gets none if the Hessian's noise causes more than `UNRESOLVED` of its variance. No
-    coefficient gets an interval if the Hessian at the truth may be very different (`linearise`). Both
-    matrices are functions of released and public numbers, and so is the rule.
+    coefficient gets an interval if the Hessian at the true weights may differ much from the released
+    one (`linearise`). The rule is post-processing, because both matrices are.
 
-    The rule does not select by estimates, which would reduce coverage. But of small eigenvalues it
-    prefers those with positive noise, and `unselected` corrects for this. `FLOOR`, `CURVED` and
-    `UNRESOLVED` were chosen on half of the simulated designs, and tested on the other half.
+    Selection by estimates would reduce coverage, so the rule does not look at them. But it prefers
+    small eigenvalues whose noise happens to be positive, and `unselected` corrects for this.
+    `FLOOR`, `CURVED` and `UNRESOLVED` were chosen on half of the simulated designs, and tested on
+    the other half.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from study.configuration.config import ConfigError, load
 
 
 def stampers(configfile, names):
-    """Each experiment's `Stamper` under a configuration. configfile: its overlays, in one text."""
+    """Experiment -> `Stamper`. configfile: paths of the overlays, separated by spaces."""
     config, experiments, datasets = loaded(configfile, {*names})
     return {
         name: Stamper(experiments, name, datasets, config["files"], config["seed"])

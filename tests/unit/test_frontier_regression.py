@@ -97,10 +97,9 @@ def test_one_records_share_is_bounded_where_scores_overflow():
 
 
 def test_what_the_released_boosting_gives():
-    """No finite epsilon is proven.
+    """No finite epsilon is proven, because the program releases the smallest positive eigenvalue.
 
-    With the smallest eigenvalue, not the smallest positive one, a claim of 1 at T = 100 would be
-    worth 1,112.
+    If it released the smallest eigenvalue, a claimed epsilon of 1 with 100 steps would be 1,112.
     """
     mechanism = MECHANISMS["boosted_adassp_released"]
     guarantee = mechanism.guarantee(1000, 1, epsilon=1.0, delta=1e-6)

@@ -11,7 +11,7 @@ import numpy as np
 from dp.errors import Refused
 
 LOOKED_AT = 50  # most iterations whose costs are computed together
-HELD = 1 << 17  # most numbers in their iterates: 1 MB
+HELD = 1 << 17  # most numbers in the iterates that are held until then: 1 MB
 STOPPED = ("iterations", "cost difference", "loss threshold", "diverged")
 
 

@@ -256,11 +256,12 @@ def with_failure(profile: Profile, probability: float) -> Curve:
 
 
 def _with_gaussian(delta, mu):
-    """epsilon -> E delta(epsilon - L), where L ~ N(mu^2/2, mu^2) is the loss of a Gaussian release under P.
+    """The profile of a release with profile `delta` and a mu-GDP Gaussian release together.
 
-    Losses add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+ under P. Given L, the other release
-    contributes delta(epsilon - L). For adaptive releases in either order, suprema are inside the
-    expectation, because the law of L does not depend on the data.
+    It is epsilon -> E delta(epsilon - L), where L ~ N(mu^2/2, mu^2) is the Gaussian release's privacy
+    loss. Losses add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+. So, given L, the other
+    release contributes delta(epsilon - L). This holds for adaptive releases in either order: the law
+    of L does not depend on the data, so a supremum over data sets can be taken inside the expectation.
     """
 
     def composed(epsilon):

@@ -496,8 +496,9 @@ def value_of(found: tuple[int, int]) -> Fraction:
 def shortened(V: np.ndarray) -> np.ndarray:
     """Rows (n, d) of int32 with squared norms of at most 4^20, exactly. Longer ones are shortened.
 
-    V: integers, clipped to a size of 2^31. A row v becomes trunc(2^20 v/r) with r = ceil(||v||) > 2^20, of
-    norm at most 2^20. Rows whose squares could overflow are halved first, and are still too long.
+    V: integers, which are clipped to [-2^31, 2^31]. A row v that is too long becomes trunc(2^20 v/r)
+    with r = ceil(||v||), so its norm is at most 2^20. A row whose squares could overflow is halved
+    first, until they cannot. It is then still too long.
     """
     out = np.empty(V.shape, np.int32)
     for part in slices(len(V), BLOCK_ROWS):

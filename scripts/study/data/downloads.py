@@ -21,7 +21,7 @@ MIRRORS = "DP_DATA_MIRROR"  # folders or URLs, separated by commas
 TIMEOUT = 60  # seconds without an answer
 CHUNK = 1 << 20
 
-# In place of the file, a log-in page, a proxy or a moved address may answer with a web page.
+# A log-in page, a proxy or a moved address may answer with a web page in place of the file.
 _HTML = re.compile(rb"^(\xef\xbb\xbf)?\s*(<!doctype\s+html|<html)", re.IGNORECASE)
 # pip prints one of these if it reaches no package index.
 _NO_INDEX = re.compile(

@@ -471,9 +471,9 @@ def _blur(scores, half, streams):
 
 
 def _events(first, second):
-    """The events {sign * score >= threshold}: (sign, thresholds, their counts on either side) per sign.
+    """(sign, thresholds, counts on both sides) of the events {sign * score >= threshold}, per sign.
 
-    Scores are sorted once here, and serve every delta.
+    This sorts the scores once for all deltas.
     """
     sides = np.sort(first), np.sort(second)
     # A stable sort merges two sorted runs in linear time.
@@ -487,7 +487,7 @@ def _events(first, second):
 
 
 def _limits(events, half, confidence):
-    """(statistic, order of the data sets, sign, thresholds, limits of both probabilities) per choice.
+    """(statistic, order of the data sets, sign, thresholds, p_low, q_high) for every kind of event.
 
     The largest of many estimates is biased upwards. So the confidence limits here have a hundredth
     of the evaluation's error probability, and a threshold with few releases never wins.
@@ -496,14 +496,8 @@ def _limits(events, half, confidence):
     for name, order in itertools.product(events, (0, 1)):
         for sign, thresholds, counts in events[name]:
             p_low = least_share(counts[order], half, level)
-            yield (
-                name,
-                order,
-                sign,
-                thresholds,
-                p_low,
-                largest_share(counts[1 - order], half, level),
-            )
+            q_high = largest_share(counts[1 - order], half, level)
+            yield name, order, sign, thresholds, p_low, q_high
 
 
 def _choose(limits, delta):

@@ -255,7 +255,7 @@ def halo():
 
 def save(fig, *paths):
     """Write a figure to every path, without a date, so that equal figures are equal files."""
-    # The layout takes longer than the drawing, so all files share that of the first one.
+    # All files share the layout of the first one, so it is computed once.
     for path in paths:
         suffix, drawn = Path(path).suffix[1:], io.BytesIO()
         metadata = {"CreationDate": None} if suffix == "pdf" else None

@@ -17,6 +17,7 @@ sensitivities hold for targets in [-1, 1] too.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -206,7 +207,7 @@ class _Functional(Mechanism):
         n, d = X.shape
         alpha, beta, times = POLYNOMIALS[self.loss]
 
-        def objectives():
+        def gradients():
             Q, c = quadratics.unpack(noise, d)
             for epoch in range(p.epochs):
                 order = rng.permutation(n)
@@ -215,11 +216,15 @@ class _Functional(Mechanism):
                     if p.noise == "per_batch" and (epoch or start):
                         Q, c = quadratics.unpack(self._noise(d, p, len(noise), rng)[0], d)
                     gram, moment = quadratics.moments(X[rows], y[rows])
-                    ridge = times * len(rows) * p.lam * np.eye(d)
-                    k = _times(p, len(rows))
-                    yield 2 * (alpha * gram + k * Q) + ridge, beta * moment - k * c
+                    A = 2 * alpha * gram + times * len(rows) * p.lam * np.eye(d)
+                    yield partial(gradient, A, beta * moment, _times(p, len(rows)), Q, c)
 
-        return quadratics.descend(objectives(), (len(noise), d), p.learning_rate)
+        # Every draw has the batch's own A and b. To add k (w'Qw + c.w) to a matrix per draw would take
+        # longer than to multiply twice.
+        def gradient(A, b, k, Q, c, weights):
+            return weights @ A - b + k * (2 * quadratics.times(Q, weights) + c)
+
+        return quadratics.descend(gradients(), (len(noise), d), p.learning_rate)
 
     def _composed(self, p):
         """Number of releases that a record affects (None: no finite epsilon holds), and its reason.

@@ -3,8 +3,9 @@
 Whatever uses only the noisy coefficients and public numbers is post-processing.
 """
 
+import functools
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -24,6 +25,7 @@ def coefficients(d: int) -> int:
     return d + d * (d + 1) // 2
 
 
+@functools.cache
 def _positions(d):
     """Positions (d, d) of a symmetric matrix' entries: the upper triangle, row by row, after d others."""
     rows, columns = np.triu_indices(d)
@@ -116,27 +118,36 @@ def solve(
 
 def adam(A: np.ndarray, b: np.ndarray, steps: int, learning_rate: float = 0.001) -> np.ndarray:
     """Weights (restarts, d) after a number of steps of Adam on w'Aw/2 - b.w, from zero."""
-    return descend(itertools.repeat((A, b), steps), b.shape, learning_rate)
+
+    def gradient(weights):
+        return times(A, weights) - b
+
+    return descend(itertools.repeat(gradient, steps), b.shape, learning_rate)
+
+
+def times(A: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Products (restarts, d) of matrices (restarts, d, d) and as many vectors (restarts, d)."""
+    return (A @ weights[:, :, None])[:, :, 0]
 
 
 def descend(
-    objectives: Iterable,
+    gradients: Iterable[Callable[[np.ndarray], np.ndarray]],
     shape: tuple[int, int],
     learning_rate: float = 0.001,
     beta1: float = 0.9,
     beta2: float = 0.999,
     stabiliser: float = 1e-8,
 ) -> np.ndarray:
-    """Adam (Kingma, Ba, ICLR 2015) from zero, with one step on w'Aw/2 - b.w per objective.
+    """Adam (Kingma, Ba, ICLR 2015) from zero, with one step per gradient.
 
-    objectives: pairs (A, b) with A (restarts, d, d) or (d, d), and b (restarts, d). A step changes no
-    coordinate by much more than the learning rate, however steep the objective is. So if steps x
-    learning_rate is small, the signs of the first gradients determine the result. Returns weights of
-    `shape`, (restarts, d).
+    gradients: functions of the weights (restarts, d) that return the objectives' gradients there, of the
+    same shape. A step changes no coordinate by much more than the learning rate, however steep the
+    objective is. So if steps x learning_rate is small, the signs of the first gradients determine the
+    result. Returns weights of `shape`, (restarts, d).
     """
     weights, mean, square = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    for step, (A, b) in enumerate(objectives, start=1):
-        gradient = (A @ weights[:, :, None])[:, :, 0] - b
+    for step, gradient_at in enumerate(gradients, start=1):
+        gradient = gradient_at(weights)
         mean = beta1 * mean + (1 - beta1) * gradient
         square = beta2 * square + (1 - beta2) * gradient * gradient
         corrected = np.sqrt(square / (1 - beta2**step)) + stabiliser

@@ -36,7 +36,8 @@ def gain(release, X, y):
 def test_what_a_record_moves_is_as_stated(adjacency):
     """A search over pairs of records reaches each of the three bounds, and never exceeds it."""
     rng, bound, n = generator(1), 1.5, 7
-    p = SIMPLE.parameters(n, 2, epsilon=1.0, delta=DELTA, bound=bound, adjacency=adjacency)
+    settings = {"epsilon": 1.0, "delta": DELTA, "bound": bound, "adjacency": adjacency}
+    p = SIMPLE.parameters(n, 2, **settings, rate=0.8)
     rate = SIMPLE._rate(n, p)
     shares = np.sqrt([rate, 1 - rate - p.moment, p.moment])
     limits = np.array(SIMPLE._scales(n, p)) * shares * p.mu * n  # noise scales times mu
@@ -59,13 +60,30 @@ def test_what_a_record_moves_is_as_stated(adjacency):
     assert (largest <= limits * (1 + 1e-9)).all() and (largest >= 0.95 * limits).all()
 
 
-@pytest.mark.parametrize("n", [40, 400, 40_000])
-def test_the_three_releases_compose_to_mu(n):
+@pytest.mark.parametrize("n", [40, 180, 181, 400, 40_000])  # n mu = 22.36 at 180.2
+def test_the_releases_compose_to_mu(n):
     p = SIMPLE.parameters(n, 3, epsilon=0.5, delta=DELTA)
-    rate, direction, moment = SIMPLE._scales(n, p)
-    total = math.hypot(1 / (n * rate), 2 / (n * direction), 1 / (n * moment))
+    rate, *others = SIMPLE._scales(n, p)
+    moved = zip((2, 1), others, strict=True) if others else ()
+    total = math.hypot(1 / (n * rate), *(size / (n * scale) for size, scale in moved))
     assert total == pytest.approx(gaussian_mu(0.5, DELTA), rel=1e-12)
-    assert rate >= 0.05 * (1 - 1e-9) or n == 40_000, "the rate gets no more than it needs"
+    assert bool(others) == (n >= 181)
+    assert rate >= 0.05 * (1 - 1e-9) or n in (180, 40_000), "the rate gets no more than it needs"
+
+
+def test_where_noise_hides_even_the_rate_nothing_else_is_released():
+    """The intercept does not depend on the rows, and the noise on the rate is what the whole mu buys."""
+    X, y = rows(150, generator(8), 3.0, 0.3)
+    settings = {"epsilon": 0.5, "delta": DELTA, "restarts": 4000}
+    release = SIMPLE.release(X, y, rng=generator(9), **settings)
+    other = SIMPLE.release(X[::-1] / 2, y, rng=generator(9), **settings)
+    assert not release.weights.any()
+    np.testing.assert_array_equal(release.info["intercept"], other.info["intercept"])
+    assert "nothing else" in SIMPLE.guarantee(150, 10, epsilon=0.5, delta=DELTA).reason
+    noisy = 1 / (1 + np.exp(-release.info["intercept"]))
+    sd = 1 / (150 * gaussian_mu(0.5, DELTA))
+    usual = (noisy > sd) & (noisy < 1 - sd) & (noisy != 0.5)  # neither clipped nor shrunk away
+    assert usual.mean() > 0.8 and abs(noisy[usual].mean() - (y > 0).mean()) < 0.02
 
 
 def test_without_noise_it_is_the_best_step_of_the_quadratic_bound():

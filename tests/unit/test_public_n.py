@@ -22,8 +22,8 @@ TAKERS = {
     "boosted_adassp": {"iterations": 2, "lam": 0.1},
     "iterative_hessian_mixing": {"iterations": 2, "lam": 0.1},
     "gaussian_objective_perturbation": {"lam": 0.1},
-    "mean_direction": {},
-    "guarded_objective_perturbation": {"lam": 0.1},
+    "mean_direction": {"rate": 0.5},
+    "guarded_objective_perturbation": {"lam": 0.1, "guard": 0.001},
     "softmax_objective_perturbation": {"lam": 0.1, "classes": 2},
 }
 ASKED = {"epsilon": 1.0, "delta": 1e-6, "adjacency": ADD_REMOVE}

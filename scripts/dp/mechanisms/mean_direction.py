@@ -29,8 +29,9 @@ class MeanDirection(Mechanism):
     The bound for a holds because |t - p| <= max(p, 1 - p). The noise gives r the share `rate` of
     mu^2, V the share `moment`, and a the rest. So all three together are mu-Gaussian DP (Dong,
     Roth, Su, JRSS B 84, 2022, corollary 3.3). By default, r gets the share
-    with which its noise has a standard deviation of 0.05, clipped to [0.1, 0.8]: if noise hides
-    even the rate, nothing else is worth its cost.
+    with which its noise has a standard deviation of 0.05, and at least 0.1. Where that takes more than 0.8,
+    r gets all: a and V are not released, and the weights are zero. If noise hides even the rate, nothing
+    else is worth its cost.
 
     The rest is post-processing. p is r, shrunk towards 1/2 by the James-Stein factor 1 - (variance of its
     noise)/(r - 1/2)^2, at least 0, and kept at least one standard deviation away from 0 and 1. The
@@ -47,34 +48,46 @@ class MeanDirection(Mechanism):
     options |= {"rate": Optional(Between(low=0, high=1)), "moment": Between(0.1, low=0, high=1)}
 
     def _check_together(self, n, d, p):
-        if self._rate(n, p) + p.moment >= 1:
+        if p.rate and p.rate + p.moment >= 1:
             raise Refused("rate and moment leave nothing for the direction: make them smaller")
 
     def _rate(self, n, p):
         """The rate's share of mu^2."""
-        return p.rate or min(0.8, max(0.1, (20 / (n * p.mu)) ** 2))
+        needed = max(0.1, (20 / (n * p.mu)) ** 2)
+        return p.rate or (needed if needed <= 0.8 else 1.0)
 
     def _scales(self, n, p):
-        """Standard deviations of the noise on r, a/max(p, 1 - p) and V."""
+        """Standard deviations of the noise on r, and then on a/max(p, 1 - p) and V if they are released."""
         rate, size = self._rate(n, p), vector_sum(p.bound, p.adjacency)
         moved = (1, rate), (size, 1 - rate - p.moment), (p.bound**2, p.moment)
-        return [size / (n * p.mu * math.sqrt(share)) for size, share in moved]
+        return [
+            size / (n * p.mu * math.sqrt(share)) for size, share in moved[: 1 if rate == 1 else 3]
+        ]
 
     def _guarantee(self, n, d, p):
-        rate, direction, moment = self._scales(n, p)
-        reason = (
-            f"noise of standard deviation {rate:.6g} on the class rate, {direction:.6g} times "
-            f"max(p, 1 - p) on the mean of (t - p) x, and {moment:.6g} on the second moment along it: "
-            f"together Gaussian DP with mu = {p.mu:.6g}{public_size(p)}"
-        )
+        rate, *others = self._scales(n, p)
+        reason = f"noise of standard deviation {rate:.6g} on the class rate"
+        if others:
+            direction, moment = others
+            reason += (
+                f", {direction:.6g} times max(p, 1 - p) on the mean of (t - p) x, and {moment:.6g} on the "
+                f"second moment along it: together"
+            )
+        else:
+            reason += ", and nothing else is released:"
+        reason += f" Gaussian DP with mu = {p.mu:.6g}{public_size(p)}"
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _release(self, X, y, p, draws, rng):
         n, d = p.public_n or len(X), X.shape[1]
-        rate, direction, moment = self._scales(n, p)
+        rate, *others = self._scales(n, p)
         t = np.asarray(y) > 0
         noisy = t.sum() / n + gaussian(1, rate, draws, rng)
         centre = _centre(np.asarray(noisy)[:, 0], rate, n)
+        intercept = np.log(centre / (1 - centre))
+        if not others:
+            return np.zeros((draws, d)), {"intercept": intercept, "scale": rate}
+        direction, moment = others
         size = np.maximum(centre, 1 - centre)
         sums = sum(np.stack([t[k], np.ones(len(t[k]))]) @ _floats(X[k]) for k in slices(len(t)))
         means = (sums[0] - centre[:, None] * sums[1]) / n
@@ -86,7 +99,7 @@ class MeanDirection(Mechanism):
         V = np.clip(V, min(2 * moment, p.bound**2), p.bound**2)
         shrunk = np.maximum(0.0, 1 - d * (direction * size / length) ** 2)
         weights = u * (4 * shrunk * length / V)[:, None]
-        return weights, {"intercept": np.log(centre / (1 - centre)), "scale": direction}
+        return weights, {"intercept": intercept, "scale": direction}
 
 
 def _floats(rows):

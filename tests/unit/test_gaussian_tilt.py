@@ -260,7 +260,7 @@ def test_output_noise_is_free_at_twice_the_threshold_and_costs_at_it():
         assert exact <= delta * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("loss", ["logistic", "log_cosh", "huber"])
+@pytest.mark.parametrize("loss", ["logistic", "log_cosh", "huber", "clipped_logistic"])
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
 def test_calibration_is_private_and_no_larger_than_needed(loss, adjacency):
     for epsilon, n_lambda in ((0.5, 2.0), (2.0, 0.4), (1.0, 50.0)):

@@ -13,6 +13,8 @@ from dp import losses
 
 ALL = {
     "logistic": losses.get("logistic"),
+    "clipped_logistic": losses.get("clipped_logistic"),
+    "much_clipped_logistic": losses.get("clipped_logistic", cap=0.25),
     "huber": losses.get("huber"),
     "wide_huber": losses.get("huber", h=2.0),
     "squared": losses.get("squared"),
@@ -30,6 +32,8 @@ each_loss = pytest.mark.parametrize("loss", ALL.values(), ids=ALL)
 def kinks(loss):
     if isinstance(loss, losses.HuberResidual):
         return (-loss.tau, loss.tau)
+    if isinstance(loss, losses.ClippedLogistic):
+        return (math.log(1 / loss.cap - 1),)
     return (1 - loss.h, 1 + loss.h) if isinstance(loss, losses.Huber) else ()
 
 
@@ -51,6 +55,7 @@ def test_derivative_and_curvature_are_finite_differences(loss, z):
 def test_kappa_and_c_are_suprema(loss):
     """On a fine grid, |l'| and l'' never exceed them, and come close to them."""
     z = np.linspace(-60, 60, 1_200_001)
+    z = np.append(z, [kink + 1e-13 for kink in kinks(loss)])
     curvature = loss.curvature(z)
     assert (curvature >= 0).all()
     assert curvature.max() == pytest.approx(loss.c, rel=1e-12)
@@ -134,8 +139,8 @@ def test_huge_margins(loss):
         assert not np.isnan(loss.value(HUGE)).any()
     assert not np.isnan(slope).any() and not np.isnan(curvature).any()
     assert (np.diff(slope) >= 0).all() and (curvature >= 0).all()
-    assert slope[0] == -1 and slope[-1] == 0 and curvature[0] == curvature[-1] == 0
-    assert loss.value(-1e10) == pytest.approx(1e10) and loss.value(np.inf) == 0
+    assert slope[0] == -loss.kappa and slope[-1] == 0 and curvature[0] == curvature[-1] == 0
+    assert loss.value(-1e10) == pytest.approx(loss.kappa * 1e10) and loss.value(np.inf) == 0
 
 
 @pytest.mark.parametrize("loss", RESIDUALS)
@@ -209,7 +214,7 @@ def test_lookup():
     [
         ("logistc", {}, "did you mean 'logistic'"),
         ("Huber", {}, "did you mean 'huber'"),
-        ("xyz", {}, "valid names are logistic, huber, squared"),
+        ("xyz", {}, "valid names are logistic, clipped_logistic, huber"),
         ("logistic", {"h": 1.0}, "logistic loss has no option 'h'"),
         (losses.get("huber"), {"h": 1.0}, "takes no options"),
         ("huber", {"h": 0.0}, "h > 0, not 0.0"),

@@ -111,16 +111,20 @@ def test_where_noise_dominates_it_is_nearly_the_class_rate_and_objective_perturb
 
 def test_the_guard_takes_one_or_the_other_by_public_numbers_alone():
     X, y = rows(500, generator(6), 2.0)
-    for epsilon, chosen in ((0.2, SIMPLE), (4.0, USUAL)):
-        settings = {"epsilon": epsilon, "delta": DELTA, "restarts": 3}
-        settings["lam"] = GUARDED.rule_lambda(500, 10, epsilon, DELTA)
-        assert settings["lam"] == USUAL.rule_lambda(500, 10, epsilon, DELTA)
+    clipped = {"loss": "clipped_logistic"}
+    for epsilon, chosen, options in ((0.2, SIMPLE, {}), (4.0, USUAL, clipped)):
+        asked = {"epsilon": epsilon, "delta": DELTA}
+        asked["lam"] = GUARDED.rule_lambda(500, 10, epsilon, DELTA)
+        assert asked["lam"] == USUAL.rule_lambda(500, 10, epsilon, DELTA, **clipped)
         actual, expected = (
-            mechanism.release(X, y, rng=generator(7), **settings) for mechanism in (GUARDED, chosen)
+            mechanism.release(X, y, rng=generator(7), restarts=3, **asked, **own)
+            for mechanism, own in ((GUARDED, {}), (chosen, options))
         )
         np.testing.assert_array_equal(actual.weights, expected.weights)
-        asked = {key: settings[key] for key in ("epsilon", "delta", "lam")}
-        given, own = (m.guarantee(500, 10, **asked) for m in (GUARDED, chosen))
+        given, own = (
+            GUARDED.guarantee(500, 10, **asked),
+            chosen.guarantee(500, 10, **asked, **options),
+        )
         assert own.reason in given.reason and given.delta == own.delta
     twice = {"epsilon": 0.5, "delta": DELTA, "lam": 0.1}  # n mu = 62
     assert "tilt" in GUARDED.guarantee(500, 10, **twice).reason

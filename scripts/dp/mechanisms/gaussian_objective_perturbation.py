@@ -9,6 +9,7 @@ lambda). With `public_n`, both gradients have norm at most `public_n` tau, and t
 2 tau/lambda.
 """
 
+import math
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -66,14 +67,15 @@ class Kind(NamedTuple):
 def kind(loss: losses.Loss) -> Kind:
     """The `Kind` of a loss. Raises `Refused` if the proofs do not cover it."""
     loss = losses.get(loss)
-    if type(loss) not in (losses.Logistic, losses.LogCosh):
+    if type(loss) not in (losses.Logistic, losses.ClippedLogistic, losses.LogCosh):
         raise Refused(
-            f"the Jacobian of a Gaussian tilt is known for logistic and log_cosh loss, not for {loss.name}"
+            f"the Jacobian of a Gaussian tilt is known for logistic, clipped_logistic and log_cosh loss, "
+            f"not for {loss.name}"
         )
     return Kind(loss.name, loss.kappa, loss)
 
 
-LOGISTIC = kind("logistic")
+LOGISTIC, CLIPPED = kind("logistic"), kind("clipped_logistic")
 
 
 def moved(n: int, lam: float, tolerance: float, adjacency: str, stated: bool = False) -> float:
@@ -109,6 +111,10 @@ class _GaussianTilt(Tilted):
 
     def _kind(self, p):
         return LOGISTIC
+
+    def _loss(self, p):
+        """The loss whose slopes the noise covers."""
+        return self._kind(p).loss
 
     def _checked_plan(self, n, d, p, plan):
         """The plan. Raises `Refused` unless the minimiser of every data set can be certified.
@@ -153,7 +159,8 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
     loss: "logistic", or for numbers "log_cosh": t^2 log cosh(residual/t), with t its option `tau`. Its
     slopes are within [-t, t]. So the tilt is t times the Gaussian mechanism's noise at delta/2, and the
-    threshold is about twice as large.
+    threshold is about twice as large. "clipped_logistic": slopes are at most its option `cap`, and so is
+    the tilt, relative to logistic loss. The Jacobian then costs log(1 + R^2/(4 n lambda)) of epsilon.
 
     output: share s of mu for the output noise, which raises the tilt's standard deviation by about s^2/2.
     radius: with the rule's lambda, the tilt moves the minimiser by at most about radius/R.
@@ -201,13 +208,19 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         plan = self._plan(n, d, p)
         loss = self._kind(p)
         mu = vector_sum(loss.slope, p.adjacency) * p.bound / plan.scale
+        paid = f"{self._paid(n, p, plan)}; {self._jacobian(n, p, mu, loss)}"
+        return p.proven(paid, profile=self._profile(n, p, plan))
+
+    def _jacobian(self, n, p, mu, loss):
+        """The part of a reason about what the Jacobian costs."""
+        if loss.name in gaussian_tilt.NEVER_FREE:
+            costs = math.log1p(p.bound**2 / (4 * n * p.lam))
+            return f"slopes are at most {loss.slope:g}; the Jacobian costs at most {costs:.3g} of epsilon"
         least = gaussian_tilt.least_regularisation(p.epsilon, mu, p.bound, p.adjacency, loss.name)
         free = "the Jacobian is free" if n * p.lam >= least else "the Jacobian is paid for"
         if loss.loss.residual:
             free = f"slopes are at most {loss.slope:g} whatever the targets are; {free}"
-        times = f"n lambda is {n * p.lam / least:.3g} times the threshold"
-        reason = f"{self._paid(n, p, plan)}; {free}: {times}"
-        return p.proven(reason, profile=self._profile(n, p, plan))
+        return f"{free}: n lambda is {n * p.lam / least:.3g} times the threshold"
 
 
 class _Published(_GaussianTilt):

@@ -177,32 +177,36 @@ class DPGradientDescent(Descent):
         classes: int | None = None,
         lam: float = 0.0,
     ) -> dict:
-        """Options from public numbers alone; no gradient is clipped.
+        """Options from public numbers alone.
 
         One slope per record: T = min(1000, n mu/sqrt(d)) steps at a rate of 1/c, where c = R^2/4 is the
-        largest curvature. Softmax: c = R^2/K, the largest at W = 0, and steps until the noise on the score
-        of a row of norm R has a standard deviation of 1. The noise of T steps at rate e is e T 2 sqrt(2)
-        R/(n mu) on every weight, so T = n mu/(2 sqrt(2) K), at most 1000. Below one step, the rate is
-        reduced.
+        largest curvature. No gradient is clipped.
+
+        Softmax: gradients are clipped to C = R/2, a third of what they can be, and steps are taken until
+        the noise on the score of a row of norm R has a standard deviation of 1. The noise of T steps at
+        rate e is e T 2C/(n mu) on every weight, so e T = n mu/R^2. That takes n mu/K steps at the rate 1/c,
+        where c = R^2/K is the largest curvature at W = 0. From 300 steps on, the rate rises instead, up to
+        1.5/c, and then the number of steps again, up to 1000. Below one step, the rate is reduced.
 
         With lambda, curvatures are between lambda and c + lambda. A step at rate e changes a distance by
         at most max(|1 - e lambda|, |1 - e (c + lambda)|), which is least, c/(c + 2 lambda), at e = 2/(c +
         2 lambda). So the rate is at most 2/(c + 2 lambda), which is below 1/c if lambda > c/2. As
-        e lambda < 1 and gradients have norm at most G, |W| <= G/lambda without noise. Softmax has
-        curvatures up to R^2/2 elsewhere; e (R^2/2 + lambda) <= 2 from lambda = R^2/2 - R^2/K on.
+        e lambda < 1 and gradients have norm at most G, |W| <= G/lambda without noise. (For softmax, 1/c is
+        the rate from above. It has curvatures up to R^2/2; e (R^2/2 + lambda) <= 2 from lambda = R^2/2 - c
+        on.)
         """
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)
         if not math.isfinite(largest):
             raise Refused(f"dp_gd has no rule for its steps with the {loss} loss: state them")
-        steps, rate, share = last_iterate.rule_steps(n, d, mu), 1 / smoothness, 1.0
+        steps, rate, clip = last_iterate.rule_steps(n, d, mu), 1 / smoothness, largest / 2
         if loss == "softmax":
             K = full_batch.classes_of(loss, classes)
-            wanted = n * mu / (2 * math.sqrt(2) * K)
-            steps = min(1000, math.ceil(wanted))
-            rate, share = K / bound**2, min(1.0, wanted / steps)
-        rate = min(rate, 2 / (1 / rate + 2 * lam)) * share
-        return {"iterations": steps, "learning_rate": rate, "clip": largest / 2}
+            usual = n * mu / K  # steps at a rate of K/R^2
+            steps = min(1000, math.ceil(max(min(usual, 300), usual / 1.5)))
+            rate, clip = K / bound**2 * min(1.5, usual / steps), bound / 2
+        rate = min(rate, 2 / (1 / rate + 2 * lam))
+        return {"iterations": steps, "learning_rate": rate, "clip": clip}
 
     def _unit(self, n, p):
         """mu at a standard deviation of 1, and its accounting in words ("" for composition)."""

@@ -8,7 +8,7 @@ from dp.accounting import REPLACE_ONE, gaussian_mu
 from dp.data.examples import slices
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, register
-from dp.mechanisms.gaussian_objective_perturbation import LOGISTIC, GaussianObjectivePerturbation
+from dp.mechanisms.gaussian_objective_perturbation import CLIPPED, GaussianObjectivePerturbation
 from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Between, Optional, Positive, public_size
 from dp.noise import gaussian
 from dp.privacy.profiles import Gaussian
@@ -116,7 +116,9 @@ def _centre(found, deviation, n):
 
 @register("guarded_objective_perturbation")
 class Guarded(GaussianObjectivePerturbation):
-    """`mean_direction` if n mu < guard, where noise dominates; else `gaussian_objective_perturbation`.
+    """`mean_direction` if n mu < guard, where noise dominates; else objective perturbation.
+
+    That is `gaussian_objective_perturbation` with clipped logistic loss.
 
     mu is the Gaussian-DP parameter of (epsilon, delta), or twice that under add-remove. So 2/(n mu) is the
     noise on each coordinate of a mean gradient of norm at most 1. n and mu are public, so the choice costs
@@ -134,12 +136,12 @@ class Guarded(GaussianObjectivePerturbation):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """The lambda of objective perturbation."""
+        """The lambda of objective perturbation with this loss."""
         options = {key: options[key] for key in options.keys() - {"guard"}}
-        return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"loss": "logistic"})
+        return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"loss": CLIPPED.loss})
 
     def _kind(self, p):
-        return LOGISTIC
+        return CLIPPED
 
     def _simple(self, n, d, p):
         """The `Parameters` of `mean_direction` if the rule chooses it, else None."""

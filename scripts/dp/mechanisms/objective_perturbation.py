@@ -122,6 +122,10 @@ class Tilted(Mechanism):
             f"share {plan.share:.3g} of epsilon, which belongs to this implementation, not to the source"
         )
 
+    def _loss(self, p):
+        """The loss that is minimised, which must be the one that the plan pays for."""
+        return getattr(p, "loss", "logistic")
+
     def _release(self, X, y, p, draws, rng):
         """The solver starts from the given fit.
 
@@ -136,7 +140,7 @@ class Tilted(Mechanism):
             y,
             (p.lam + plan.ridge) * per_record,
             linear=self.law(d, plan.scale, draws, rng),
-            loss=getattr(p, "loss", "logistic"),
+            loss=self._loss(p),
             initial=None if p.fit is None else p.fit[0][0],
             tolerance=plan.tolerance / 2 * per_record,
         )

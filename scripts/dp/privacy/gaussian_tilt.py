@@ -4,32 +4,34 @@ The release is the w that minimises F(w) + Lambda/2 ||w||^2 + b.w, where F is th
 linear predictions, Lambda = n lambda > 0 and b ~ N(0, sigma^2 I). Losses:
 
     logistic  l(y w.x);                gradient -s v, Hessian s (1-s) v v',     v = y x, s in (0, 1)
+    clipped_logistic  slopes cut at k; gradient -s k v, Hessian at most v v'/4, v = y x, s in (0, 1]
     log_cosh  t^2 log cosh((y-w.x)/t); gradient -s t x, Hessian (1-s^2) x x',  s in (-1, 1), any y
     huber     t^2 huber((y-w.x)/t);    gradient -s t x, Hessian at most x x', s in [-1, 1], any y
 
 Every record's gradient is -s k v, where v is a vector of norm rho <= R, s is a slope that depends on w,
-and k = t (1 for logistic loss). g(s) rho^2 bounds the record's curvature, where g is s(1-s), 1-s^2 and 1.
+and k = t (1 for logistic loss; its cap if it is clipped). g(s) rho^2 bounds the record's curvature, where g
+is s(1-s), 1/4, 1-s^2 and 1.
 Notation: m = k R/sigma, r = R^2/Lambda, and G(m)(e) is the Gaussian profile at any real e
 (`dp.privacy.profiles.gaussian_profile`).
 
 Below, minimisers are *exact*; `with_output_noise` pays for approximate ones. Lambda is the same on both
 data sets. Under add/remove it is a public number, since the number of records is secret.
 
-ONE RECORD. Let D' = D + record. On D the tilt that makes w the minimiser is b(w) = -(grad F(w) +
-Lambda w). This is a smooth bijection, because F + Lambda/2 ||.||^2 is strongly convex and grad F has
-bounded derivatives. So w has the density phi_sigma(b(w)) det H(w) with H = F'' + Lambda I >= Lambda I. On
-D' the tilt is b' = b + s k v, and H' = H + g(s) v v' with det H' = det H (1 + g(s) v'H^-1 v). (Here g(s)
-is the exact second derivative.)
+ONE RECORD. Let D' = D + record. On D the tilt that makes w the minimiser is b(w) = -(grad F(w) + Lambda w).
+This is a smooth bijection, because F + Lambda/2 ||.||^2 is strongly convex and grad F has bounded
+derivatives. (If slopes have kinks, it is Lipschitz both ways, which suffices.) So w has the density
+phi_sigma(b(w)) det H(w) with H = F'' + Lambda I >= Lambda I. On D' the tilt is b' = b + s k v, and H' = H +
+g(s) v v' with det H' = det H (1 + g(s) v'H^-1 v). (Here g(s) is the exact second derivative.)
 
 *Adding* (P = D, Q = D'). With u = b.v/(sigma rho) ~ N(0, 1) under P and m' = k rho/sigma,
 
     log p/q = (||b'||^2 - ||b||^2)/(2 sigma^2) - log(1 + g v'H^-1 v) <= m' s u + m'^2 s^2/2.
 
 The right side is convex in s, so it is at most the larger of its values at the two ends of s. For logistic
-loss that is the positive part of the Gaussian loss m' u + m'^2/2. Hence delta(e) = E_P (1 - e^(e -
-loss))_+ <= G(m')(e) <= G(m)(e) for every e >= 0, *whatever Lambda is*. For the other losses it is m'^2/2 +
-m' |u|. Hence delta(e) <= E (1 - e^(e - m^2/2 - m |u|))_+, which is 2 G(m)(e) for e >= m^2/2 and less than
-that for smaller e.
+loss, clipped or not, that is the positive part of the Gaussian loss m' u + m'^2/2. Hence delta(e) = E_P (1
+- e^(e - loss))_+ <= G(m')(e) <= G(m)(e) for every e >= 0, *whatever Lambda is*. For the other losses it is
+m'^2/2 + m' |u|. Hence delta(e) <= E (1 - e^(e - m^2/2 - m |u|))_+, which is 2 G(m)(e) for e >= m^2/2 and
+less than that for smaller e.
 
 *Removing* (P = D', Q = D). Now b' ~ N(0, sigma^2 I) under P, and b = b' - s k v. With u = -b'.v/(sigma rho)
 
@@ -39,6 +41,10 @@ that for smaller e.
 Here H >= Lambda I is the Hessian without the record, so v'H^-1 v <= rho^2/Lambda. A shorter record has the
 slope c = s rho/R in place of s: m' s = m c, and s(1-s) rho^2 <= c(1-c) R^2 and (1-s^2) rho^2 <= (1-c^2)
 R^2. So delta(e) <= E (1 - e^(e - f(u)))_+ for every Lambda.
+
+*Clipped logistic.* f(u) <= max(m u + m^2/2, 0) + J with J = log(1 + r/4), since m s u + m^2 s^2/2 is convex
+in s. So for e >= J, removing costs G(m)(e - J). For smaller e, it costs at most the total variation
+distance, which is the delta at 0 of adding, so G(m)(0).
 
 *When removing is free.* Logistic: let u0 be the u at which s = 1 gives the loss e, so m u0 = e - m^2/2. If
 
@@ -72,6 +78,10 @@ and the addition at e2 are free for every Lambda. With mu = 2m:
 
     Lambda >= R^2/(e/2 + mu^2/4) gives exactly G(mu)(e); if e < mu^2/4 every Lambda does.
 
+Clipped logistic, e < m^2: take M = D0, which is free as above. So delta(e) <= G(mu)(mu^2/4) for every e >=
+m^2, because delta falls. If e >= m^2 + J, take M = D0+v+v' and the split of e - J with J added to e2. Hence
+delta(e) <= G(mu)(min(e, max(m^2, e - J))) for every Lambda.
+
 Log-cosh: delta(e) <= 2 G(m)(e1) + e^e1 G(m)(e2) (two tails for the addition, one for the removal) for any
 e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above this is at most 2 G(2m)(e). This
 covers all records; y needs no bound, because t bounds the slope.
@@ -101,8 +111,15 @@ from dp.privacy.sensitivities import vector_sum
 
 # (c0, c1, c2) of g(s) = c0 + c1 s + c2 s^2
 CURVATURES = {"logistic": (0.0, 1.0, -1.0), "log_cosh": (1.0, 0.0, -1.0), "huber": (1.0, 0.0, 0.0)}
+CURVATURES["clipped_logistic"] = (0.25, 0.0, 0.0)
+NEVER_FREE = ("huber", "clipped_logistic")  # with curvature at their largest slope
 BLOCK = 512  # integrals computed at a time: arrays of a few MB
-SIGNS = {"logistic": 1, "log_cosh": 2, "huber": 2}  # how many signs a slope can have
+SIGNS = {
+    "logistic": 1,
+    "clipped_logistic": 1,
+    "log_cosh": 2,
+    "huber": 2,
+}  # how many signs a slope can have
 # Shifts of e1, in units of e, tried if Lambda is below the threshold.
 SHIFTS = np.linspace(-0.5, 0.5, 31)
 
@@ -186,6 +203,8 @@ def removal(
     default the fewest.
     """
     epsilon = np.asarray(epsilon, dtype=float)
+    if loss == "clipped_logistic":
+        return gaussian_profile(m, np.maximum(epsilon - math.log1p(r / 4), 0.0))
     if loss == "huber":
         over = epsilon - math.log1p(r)
         return np.minimum(
@@ -249,6 +268,9 @@ def replacement(
     around it are tried, and then points around the best one. For several epsilons, fewer are tried.
     """
     epsilon = np.asarray(epsilon, dtype=float)
+    if loss == "clipped_logistic":
+        paid = np.maximum(m * m, epsilon - math.log1p(r / 4))
+        return gaussian_profile(2 * m, np.minimum(epsilon, paid))
     add, remove = _both(m, r, loss)
 
     def at(e, e1):
@@ -310,9 +332,9 @@ def least_regularisation(
     that of two tails. (For replace-one, log-cosh also needs epsilon >= mu^2/4.)
     """
     _check(loss, adjacency)
-    if loss == "huber":
+    if loss in NEVER_FREE:
         raise ValueError(
-            "the huber loss has curvature at its largest slope, so no Lambda makes its Jacobian free"
+            f"the {loss} loss has curvature at its largest slope, so no Lambda makes its Jacobian free"
         )
     size = epsilon + mu**2 / 2 if adjacency == ADD_REMOVE else epsilon / 2 + mu**2 / 4
     if loss == "logistic":
@@ -381,7 +403,7 @@ def calibrate(
     If the Jacobian is free, it is `sigma_where_free`. (Log-cosh under replace-one needs less, because one
     record has one tail only.) Otherwise it is a root of the profile, checked to be private.
     """
-    if loss != "huber":
+    if loss not in NEVER_FREE:
         sigma = sigma_where_free(epsilon, delta, bound, slope, adjacency, loss)
         mu = vector_sum(slope * bound, adjacency) / sigma
         free = n_lambda >= least_regularisation(epsilon, mu, bound, adjacency, loss)
@@ -437,12 +459,14 @@ def rule_lambda(
     Lambda* is `least_regularisation`. The second term bounds the tilt's shift, about sqrt(d) sigma/(n
     lambda), by `radius`/R. output: share of mu for output noise (`with_output_noise`). With output noise,
     Lambda* is twice the threshold of the tilt's own mu, where the tilt's excess over a Gaussian profile
-    hardly counts.
+    hardly counts. Clipped logistic loss has the threshold of the logistic one, although its Jacobian is
+    never free. It costs about epsilon/16 of epsilon there.
     """
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
     own = mu * math.sqrt(1 - output**2)
     sigma = vector_sum(slope * bound, adjacency) / own
-    least = least_regularisation(epsilon, own, bound, adjacency, loss)
+    threshold = "logistic" if loss == "clipped_logistic" else loss
+    least = least_regularisation(epsilon, own, bound, adjacency, threshold)
     return max((2 if output else 1) * least, math.sqrt(d) * sigma * bound / radius) / n
 
 
@@ -466,7 +490,7 @@ def composed_delta(
     from scipy.special import ndtr
 
     one = profile(m, r, adjacency, loss)
-    if loss == "huber" or mu_output == 0:
+    if loss in NEVER_FREE or mu_output == 0:
         return float(compose(one, Gaussian(mu_output)).delta(epsilon))
     parts = vector_sum(1.0, adjacency)
     joint = SIGNS[loss] * float(gaussian_profile(math.hypot(parts * m, mu_output), epsilon))

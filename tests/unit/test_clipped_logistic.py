@@ -1,0 +1,161 @@
+"""Logistic loss with clipped slopes: exact densities of its tilted minimisers, and what clipping saves."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import expit
+from scipy.stats import kstest, norm
+from test_gaussian_tilt import hockey_stick
+
+from dp import losses
+from dp.accounting import ADD_REMOVE, REPLACE_ONE
+from dp.errors import Refused
+from dp.mechanisms import MECHANISMS
+from dp.privacy import gaussian_tilt
+from dp.seeds import generator
+
+MECHANISM = MECHANISMS["gaussian_objective_perturbation"]
+CAPS = [0.3, 0.5, 0.75, 0.95]
+
+
+def slopes(z, cap):
+    """min(s, cap) and the curvature, s = 1/(1 + e^z)."""
+    s = expit(-z)
+    return np.minimum(s, cap), np.where(s <= cap, s * (1 - s), 0.0)
+
+
+def deltas_1d(pull, sigma, n_lambda, epsilon, cap, row=1.0, points=40_001):
+    """delta of (removing, adding) a record v = row, as in `test_gaussian_tilt.deltas_1d`. The density jumps
+    at the bend, so the bend is put halfway between two points of the grid.
+    """
+    w = np.linspace(pull - 14 * sigma, pull + row + 14 * sigma, points) / n_lambda
+    cell = w[1] - w[0]
+    w += ((math.log(1 / cap - 1) / row - w[0]) / cell % 1 - 0.5) * cell
+    s, curvature = slopes(w * row, cap)
+    norm_ = math.log(sigma * math.sqrt(2 * math.pi))
+    without = -((pull - n_lambda * w) ** 2) / (2 * sigma**2) + math.log(n_lambda) - norm_
+    record = -((pull - n_lambda * w + s * row) ** 2) / (2 * sigma**2) - norm_
+    record += np.log(n_lambda + curvature * row**2)
+    return hockey_stick(record, without, epsilon, cell), hockey_stick(
+        without, record, epsilon, cell
+    )
+
+
+@pytest.mark.parametrize("cap", CAPS)
+@pytest.mark.parametrize("n_lambda", [0.1, 1.0, 6.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0, 4.0])
+def test_no_density_in_one_dimension_exceeds_the_profile(cap, n_lambda, epsilon):
+    """The bend, where the Jacobian costs most, is reached by some of the pulls."""
+    for sigma in (0.7 * cap, 4.0 * cap):
+        both = gaussian_tilt.profile(cap / sigma, 1 / n_lambda, ADD_REMOVE, "clipped_logistic")
+        bend = n_lambda * math.log(1 / cap - 1)
+        for row in (1.0, 0.6):
+            for pull in bend + sigma * np.array([-30.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0]):
+                remove, add = deltas_1d(pull, sigma, n_lambda, epsilon, cap, row)
+                assert remove <= both.remove(epsilon) * (1 + 1e-4) + 1e-12
+                assert add <= both.add(epsilon) * (1 + 1e-4) + 1e-12
+
+
+def test_the_jacobian_has_to_be_paid_for():
+    """Just above the bend, a record's slope is nearly the cap and its curvature cap (1 - cap): the
+    Gaussian mechanism's delta does not cover this, and the profile does.
+    """
+    cap, sigma, n_lambda, epsilon = 0.5, 1.0, 0.5, 1.0
+    gaussian = gaussian_tilt.profile(cap / sigma, 1e-12, ADD_REMOVE, "clipped_logistic")
+    paid = gaussian_tilt.profile(cap / sigma, 1 / n_lambda, ADD_REMOVE, "clipped_logistic")
+    worst = max(
+        deltas_1d(pull, sigma, n_lambda, epsilon, cap)[0] for pull in np.linspace(-6, 6, 61)
+    )
+    assert 1.3 * gaussian.remove(epsilon) < worst <= paid.remove(epsilon)
+
+
+def delta_2d(angle, pull, sigma, n_lambda, epsilon, cap, points=(601, 201)):
+    """delta of replacing v by v', as in `test_gaussian_tilt.delta_2d`."""
+    half = math.radians(angle / 2)
+    across = np.linspace(-10 * sigma - 1, 10 * sigma + 1, points[0]) / n_lambda
+    along = np.linspace(-8 * sigma - 1, 8 * sigma + 1, points[1]) / n_lambda
+    x, y = across[:, None], along[None, :] - pull / n_lambda
+
+    def log_density(row):
+        s, curvature = slopes(row[0] * x + row[1] * y, cap)
+        b = -n_lambda * x + s * row[0], -pull - n_lambda * y + s * row[1]
+        jacobian = 2 * math.log(n_lambda) + np.log1p(curvature / n_lambda)
+        return jacobian - (b[0] ** 2 + b[1] ** 2) / (2 * sigma**2) - 2 * math.log(sigma)
+
+    rows = [np.array([sign * math.sin(half), math.cos(half)]) for sign in (1, -1)]
+    cell = (across[1] - across[0]) * (along[1] - along[0]) / (2 * math.pi)
+    return hockey_stick(log_density(rows[0]), log_density(rows[1]), epsilon, cell)
+
+
+@pytest.mark.parametrize("cap", [0.5, 0.75])
+@pytest.mark.parametrize("angle", [179.0, 120.0, 20.0])
+@pytest.mark.parametrize("n_lambda", [0.3, 4.0])
+def test_no_density_in_two_dimensions_exceeds_the_replace_one_profile(cap, angle, n_lambda):
+    sigma = 2.0 * cap
+    profile = gaussian_tilt.profile(cap / sigma, 1 / n_lambda, loss="clipped_logistic")
+    largest = 0.0
+    for e in (0.0, 0.2, 0.5, 1.5):
+        for pull in (-3.0, 0.0, 1.0, 5.0, 100.0):
+            actual = delta_2d(angle, pull * n_lambda, sigma, n_lambda, e, cap)
+            assert actual <= profile.delta(e) * (1 + 1e-3) + 1e-10
+            largest = max(largest, actual / profile.delta(e))
+    assert largest > 0.3 or angle < 179, "some pair comes close"
+
+
+@pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 4.0])
+def test_the_guarantee_is_met_with_less_noise_than_logistic_loss_needs(adjacency, epsilon):
+    loss = {"clipped_logistic": {"cap": 0.75}}
+    settings = {"epsilon": epsilon, "delta": 1e-6, "adjacency": adjacency}
+    lam = MECHANISM.rule_lambda(5000, 10, loss=loss, **settings)
+    settings |= {"lam": lam, "tolerance": 1e-8}
+    plan = MECHANISM.plan(5000, 10, loss=loss, **settings)
+    usual = MECHANISM.plan(5000, 10, loss="logistic", **settings)
+    stated = MECHANISM.guarantee(5000, 10, loss=loss, **settings)
+    most = 0.83 if adjacency == REPLACE_ONE else 0.86  # the cap, and what the Jacobian costs
+    assert 0.75 < plan.scale / usual.scale < most
+    assert stated.epsilon == epsilon and "Jacobian costs at most" in stated.reason
+    assert 0.999e-6 < stated.profile.delta(epsilon) <= 1e-6 * (1 + 1e-9)
+
+
+def test_the_tilt_that_is_paid_for_is_released():
+    rng = generator(3)
+    X = rng.standard_normal((200, 4))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(200) > 0, 1, -1)
+    arguments = {"epsilon": 1.0, "delta": 1e-5, "lam": 0.02, "loss": "clipped_logistic"}
+    release = MECHANISM.release(X, y, restarts=3000, rng=generator(7), **arguments)
+    plan = MECHANISM.plan(200, 4, **arguments)
+    assert (release.status == "ok").all()
+    s = slopes(release.weights @ X.T * y, 0.75)[0] * y
+    b = s @ X - 200 * 0.02 * release.weights
+    for column in b.T:
+        assert kstest(column / plan.scale, norm.cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("cap", [0.6, 0.75, 0.9])
+@pytest.mark.parametrize("log_odds", [0.0, 0.2, 1.0, 3.0, 8.0])
+def test_the_best_score_is_what_is_said_of_calibration(cap, log_odds):
+    loss, p = losses.get("clipped_logistic", cap=cap), expit(log_odds)
+
+    def risk(z):
+        return float(p * loss.value(z) + (1 - p) * loss.value(-z))
+
+    best = minimize_scalar(risk, bounds=(-1, 15), method="bounded", options={"xatol": 1e-9}).x
+    bend = math.log(cap / (1 - cap))
+    expected = log_odds if log_odds <= bend else math.log(math.exp(log_odds) / cap - 1)
+    assert best == pytest.approx(expected, abs=1e-4)
+    assert 0 <= expected - log_odds < math.log(1 / cap)
+
+
+@pytest.mark.parametrize("cap", [0, 1, -0.5, math.nan, "half", 1e-200])
+def test_caps_outside_zero_and_one_are_refused(cap):
+    with pytest.raises(Refused, match="cap in"):
+        losses.get("clipped_logistic", cap=cap)
+
+
+def test_no_lambda_makes_its_jacobian_free():
+    with pytest.raises(ValueError, match="no Lambda"):
+        gaussian_tilt.least_regularisation(1.0, 0.2, loss="clipped_logistic")

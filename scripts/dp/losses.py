@@ -115,51 +115,6 @@ class Logistic(MarginLoss):
         return np.divide(-1.0, z, out=z)
 
 
-LOGISTIC = Logistic()
-
-
-@dataclass(frozen=True)
-class ClippedLogistic(MarginLoss):
-    """log(1 + e^-z) down to the z0 whose slope is -cap, and straight below: |l'| <= cap, l'' <= 1/4.
-
-    A row that is badly misclassified pulls with `cap` instead of 1. So noise for these slopes is `cap`
-    times that for logistic loss, and for margins above z0 = log(1/cap - 1) nothing changes. Let cap > 1/2.
-    Scores in [z0, -z0] minimise the expected loss if they are the log-odds, as for logistic loss. If the
-    log-odds t are above -z0, the best score is log(e^t/cap - 1), which exceeds t by less than log(1/cap).
-    l'' jumps at z0; there `curvature` is that of logistic loss.
-    """
-
-    cap: float = 0.75
-
-    name = "clipped_logistic"
-
-    def __post_init__(self):
-        if not (isinstance(self.cap, Real) and 1e-100 < self.cap < 1):
-            raise Refused(f"the clipped_logistic loss needs a cap in (0, 1), not {self.cap}")
-
-    @property
-    def kappa(self) -> float:
-        return self.cap
-
-    @property
-    def c(self) -> float:
-        return 0.25 if self.cap >= 0.5 else self.cap * (1 - self.cap)
-
-    def value(self, z: float | np.ndarray) -> float | np.ndarray:
-        bend = math.log1p(-self.cap) - math.log(self.cap)
-        z = np.asarray(z, dtype=float)
-        return LOGISTIC.value(np.maximum(z, bend)) + self.cap * np.maximum(bend - z, 0.0)
-
-    def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        slope, curvature = LOGISTIC.slopes(z)
-        curvature *= slope >= -self.cap
-        return np.maximum(slope, -self.cap, out=slope), curvature
-
-    def slope(self, z: np.ndarray) -> np.ndarray:
-        z = LOGISTIC.slope(z)
-        return np.maximum(z, -self.cap, out=z)
-
-
 @dataclass(frozen=True)
 class Huber(MarginLoss):
     """Huber hinge: 0 for z > 1 + h, (1 + h - z)^2/(4h) for |1 - z| <= h, 1 - z below.
@@ -292,17 +247,13 @@ class LogCosh(Robust):
         return z
 
 
-LOSSES = {
-    loss.name: loss for loss in (Logistic, ClippedLogistic, Huber, Squared, HuberResidual, LogCosh)
-}
+LOSSES = {loss.name: loss for loss in (Logistic, Huber, Squared, HuberResidual, LogCosh)}
 # A loss as an argument: a name, {name: options}, or the object itself.
 Loss = str | dict | MarginLoss
 
 
 def get(loss: Loss, **options) -> MarginLoss:
-    """A loss by name, with its options.
-
-    They are `cap` of "clipped_logistic", `h` of "huber", and `tau` of "log_cosh" and "huber_residual".
+    """A loss by name, with its options (`h` of "huber", `tau` of "log_cosh" and "huber_residual").
 
     {name: options}, as in configurations, is accepted. A loss object is returned.
 

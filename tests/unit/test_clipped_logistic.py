@@ -9,8 +9,8 @@ from scipy.special import expit
 from scipy.stats import kstest, norm
 from test_gaussian_tilt import hockey_stick
 
-from dp import losses
 from dp.accounting import ADD_REMOVE, REPLACE_ONE
+from dp.clipped_logistic import ClippedLogistic
 from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.privacy import gaussian_tilt
@@ -107,17 +107,32 @@ def test_no_density_in_two_dimensions_exceeds_the_replace_one_profile(cap, angle
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 4.0])
 def test_the_guarantee_is_met_with_less_noise_than_logistic_loss_needs(adjacency, epsilon):
-    loss = {"clipped_logistic": {"cap": 0.75}}
     settings = {"epsilon": epsilon, "delta": 1e-6, "adjacency": adjacency}
-    lam = MECHANISM.rule_lambda(5000, 10, loss=loss, **settings)
+    lam = MECHANISM.rule_lambda(5000, 10, clip=0.75, **settings)
     settings |= {"lam": lam, "tolerance": 1e-8}
-    plan = MECHANISM.plan(5000, 10, loss=loss, **settings)
-    usual = MECHANISM.plan(5000, 10, loss="logistic", **settings)
-    stated = MECHANISM.guarantee(5000, 10, loss=loss, **settings)
+    plan = MECHANISM.plan(5000, 10, clip=0.75, **settings)
+    usual = MECHANISM.plan(5000, 10, **settings)
+    stated = MECHANISM.guarantee(5000, 10, clip=0.75, **settings)
     most = 0.83 if adjacency == REPLACE_ONE else 0.86  # the cap, and what the Jacobian costs
     assert 0.75 < plan.scale / usual.scale < most
     assert stated.epsilon == epsilon and "Jacobian costs at most" in stated.reason
     assert 0.999e-6 < stated.profile.delta(epsilon) <= 1e-6 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
+def test_output_noise_is_composed_although_the_profile_has_kinks(adjacency):
+    """The first case puts a kink next to the end of a panel of the integral over whole numbers."""
+    cases = [(0.00010826662225969308, 0.010405124807501978, 0.02002549786993048, 16.19)]
+    cases += [(0.1, 0.05, 0.003, 0.02), (1.0, 0.3, 0.2, 1.5), (4.0, 0.5, 0.02, 30.0)]
+    for epsilon, m, mu, r in cases:
+        one = gaussian_tilt.profile(m, r, adjacency, "clipped_logistic")
+        z = (np.arange(2_000_000) + 0.5) / 2_000_000 * 24 - 12
+        values = one.delta(epsilon - mu * mu / 2 - mu * z) * np.exp(-z * z / 2)
+        expected = values.sum() * 24 / 2_000_000 / math.sqrt(2 * math.pi)
+        actual = gaussian_tilt.composed_delta(epsilon, m, mu, r, adjacency, "clipped_logistic")
+        assert actual == pytest.approx(expected, rel=1e-8, abs=1e-30) and actual >= expected * (
+            1 - 1e-10
+        )
 
 
 def test_the_tilt_that_is_paid_for_is_released():
@@ -125,7 +140,7 @@ def test_the_tilt_that_is_paid_for_is_released():
     X = rng.standard_normal((200, 4))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = np.where(X[:, 0] + 0.5 * rng.standard_normal(200) > 0, 1, -1)
-    arguments = {"epsilon": 1.0, "delta": 1e-5, "lam": 0.02, "loss": "clipped_logistic"}
+    arguments = {"epsilon": 1.0, "delta": 1e-5, "lam": 0.02, "clip": 0.75}
     release = MECHANISM.release(X, y, restarts=3000, rng=generator(7), **arguments)
     plan = MECHANISM.plan(200, 4, **arguments)
     assert (release.status == "ok").all()
@@ -138,7 +153,7 @@ def test_the_tilt_that_is_paid_for_is_released():
 @pytest.mark.parametrize("cap", [0.6, 0.75, 0.9])
 @pytest.mark.parametrize("log_odds", [0.0, 0.2, 1.0, 3.0, 8.0])
 def test_the_best_score_is_what_is_said_of_calibration(cap, log_odds):
-    loss, p = losses.get("clipped_logistic", cap=cap), expit(log_odds)
+    loss, p = ClippedLogistic(cap), expit(log_odds)
 
     def risk(z):
         return float(p * loss.value(z) + (1 - p) * loss.value(-z))
@@ -150,10 +165,15 @@ def test_the_best_score_is_what_is_said_of_calibration(cap, log_odds):
     assert 0 <= expected - log_odds < math.log(1 / cap)
 
 
-@pytest.mark.parametrize("cap", [0, 1, -0.5, math.nan, "half", 1e-200])
-def test_caps_outside_zero_and_one_are_refused(cap):
-    with pytest.raises(Refused, match="cap in"):
-        losses.get("clipped_logistic", cap=cap)
+@pytest.mark.parametrize("clip", [0, 1, -0.5, math.nan, "half"])
+def test_clips_outside_zero_and_one_are_refused(clip):
+    with pytest.raises(Refused, match="clip"):
+        MECHANISM.guarantee(100, 3, epsilon=1.0, delta=1e-5, lam=0.1, clip=clip)
+
+
+def test_a_clip_is_for_logistic_loss():
+    with pytest.raises(Refused, match="clip is for logistic loss"):
+        MECHANISM.guarantee(100, 3, epsilon=1.0, delta=1e-5, lam=0.1, clip=0.5, loss="log_cosh")
 
 
 def test_no_lambda_makes_its_jacobian_free():

@@ -262,5 +262,5 @@ def test_exact_densities_in_one_dimension_of_log_cosh_stay_below_the_profile(adj
 
 def test_losses_without_a_proof_are_refused():
     for loss in ("huber", "squared", "huber_residual"):
-        with pytest.raises(Refused, match=f"clipped_logistic and log_cosh loss, not for {loss}"):
+        with pytest.raises(Refused, match=f"logistic and log_cosh loss, not for {loss}"):
             MECHANISM.guarantee(1000, 3, epsilon=1.0, delta=1e-5, lam=0.1, loss=loss)

@@ -111,7 +111,7 @@ def test_where_noise_dominates_it_is_nearly_the_class_rate_and_objective_perturb
 
 def test_the_guard_takes_one_or_the_other_by_public_numbers_alone():
     X, y = rows(500, generator(6), 2.0)
-    clipped = {"loss": "clipped_logistic"}
+    clipped = {"clip": 0.75}
     for epsilon, chosen, options in ((0.2, SIMPLE, {}), (4.0, USUAL, clipped)):
         asked = {"epsilon": epsilon, "delta": DELTA}
         asked["lam"] = GUARDED.rule_lambda(500, 10, epsilon, DELTA)
@@ -135,3 +135,6 @@ def test_the_guard_takes_one_or_the_other_by_public_numbers_alone():
 def test_shares_that_leave_nothing_are_refused():
     with pytest.raises(Refused, match="leave nothing for the direction"):
         SIMPLE.guarantee(100, 2, epsilon=1.0, delta=DELTA, rate=0.6, moment=0.4)
+    with pytest.raises(Refused, match="leave nothing for the direction"):
+        SIMPLE.guarantee(182, 2, epsilon=0.5, delta=DELTA, moment=0.3)
+    assert SIMPLE.guarantee(150, 2, epsilon=0.5, delta=DELTA, moment=0.3).epsilon == 0.5

@@ -17,6 +17,7 @@ import numpy as np
 
 from dp import losses
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
+from dp.clipped_logistic import ClippedLogistic
 from dp.errors import Refused
 from dp.mechanisms import Parameters, register
 from dp.mechanisms.objective_perturbation import Tilted
@@ -27,6 +28,7 @@ from dp.mechanisms.options import (
     TOLERANCE,
     Between,
     NonNegative,
+    Optional,
     Ordinary,
     Positive,
     public_size,
@@ -56,6 +58,9 @@ class Plan(NamedTuple):
     adjacency: str
 
 
+CLIP = Between(0.75, low=1e-50, high=1)
+
+
 class Kind(NamedTuple):
     """A loss as in `gaussian_tilt`: its name there, the bound on a slope, and the loss itself."""
 
@@ -64,18 +69,18 @@ class Kind(NamedTuple):
     loss: object
 
 
-def kind(loss: losses.Loss) -> Kind:
-    """The `Kind` of a loss. Raises `Refused` if the proofs do not cover it."""
+def kind(loss: losses.Loss, clip: float | None = None) -> Kind:
+    """The `Kind` of a loss, with its slopes clipped. Raises `Refused` if the proofs do not cover it."""
     loss = losses.get(loss)
-    if type(loss) not in (losses.Logistic, losses.ClippedLogistic, losses.LogCosh):
+    if type(loss) not in (losses.Logistic, losses.LogCosh):
         raise Refused(
-            f"the Jacobian of a Gaussian tilt is known for logistic, clipped_logistic and log_cosh loss, "
-            f"not for {loss.name}"
+            f"the Jacobian of a Gaussian tilt is known for logistic and log_cosh loss, not for {loss.name}"
         )
+    if clip is not None:
+        if loss.residual:
+            raise Refused(f"clip is for logistic loss; slopes of {loss.name} are at most its tau")
+        loss = ClippedLogistic(clip)
     return Kind(loss.name, loss.kappa, loss)
-
-
-LOGISTIC, CLIPPED = kind("logistic"), kind("clipped_logistic")
 
 
 def moved(n: int, lam: float, tolerance: float, adjacency: str, stated: bool = False) -> float:
@@ -110,7 +115,7 @@ class _GaussianTilt(Tilted):
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
-        return LOGISTIC
+        return kind("logistic")
 
     def _loss(self, p):
         """The loss whose slopes the noise covers."""
@@ -159,8 +164,10 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
     loss: "logistic", or for numbers "log_cosh": t^2 log cosh(residual/t), with t its option `tau`. Its
     slopes are within [-t, t]. So the tilt is t times the Gaussian mechanism's noise at delta/2, and the
-    threshold is about twice as large. "clipped_logistic": slopes are at most its option `cap`, and so is
-    the tilt, relative to logistic loss. The Jacobian then costs log(1 + R^2/(4 n lambda)) of epsilon.
+    threshold is about twice as large.
+
+    clip: the largest slope of a record under logistic loss, below 1 (`ClippedLogistic`), and so the tilt
+    relative to that of logistic loss. The Jacobian then costs log(1 + R^2/(4 n lambda)) of epsilon.
 
     output: share s of mu for the output noise, which raises the tilt's standard deviation by about s^2/2.
     radius: with the rule's lambda, the tilt moves the minimiser by at most about radius/R.
@@ -169,6 +176,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     numbers = True
     options = LOSS | ADJACENCY | PUBLIC_N | TOLERANCE
     options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(20.0)}
+    options |= {"clip": Optional(CLIP)}
 
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
@@ -182,7 +190,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         return gaussian_tilt.rule_lambda(n, d, epsilon, delta, bound, **settings)
 
     def _kind(self, p):
-        return kind(p.loss)
+        return kind(p.loss, p.clip)
 
     def _plan(self, n, d, p):
         loss = self._kind(p)

@@ -8,7 +8,7 @@ from dp.accounting import REPLACE_ONE, gaussian_mu
 from dp.data.examples import slices
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, register
-from dp.mechanisms.gaussian_objective_perturbation import CLIPPED, GaussianObjectivePerturbation
+from dp.mechanisms.gaussian_objective_perturbation import CLIP, GaussianObjectivePerturbation, kind
 from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Between, Optional, Positive, public_size
 from dp.noise import gaussian
 from dp.privacy.profiles import Gaussian
@@ -48,7 +48,8 @@ class MeanDirection(Mechanism):
     options |= {"rate": Optional(Between(low=0, high=1)), "moment": Between(0.1, low=0, high=1)}
 
     def _check_together(self, n, d, p):
-        if p.rate and p.rate + p.moment >= 1:
+        rate = self._rate(n, p)
+        if rate < 1 and rate + p.moment >= 1:
             raise Refused("rate and moment leave nothing for the direction: make them smaller")
 
     def _rate(self, n, p):
@@ -118,7 +119,7 @@ def _centre(found, deviation, n):
 class Guarded(GaussianObjectivePerturbation):
     """`mean_direction` if n mu < guard, where noise dominates; else objective perturbation.
 
-    That is `gaussian_objective_perturbation` with clipped logistic loss.
+    That is `gaussian_objective_perturbation` with slopes of at most `clip`.
 
     mu is the Gaussian-DP parameter of (epsilon, delta), or twice that under add-remove. So 2/(n mu) is the
     noise on each coordinate of a mean gradient of norm at most 1. n and mu are public, so the choice costs
@@ -131,17 +132,18 @@ class Guarded(GaussianObjectivePerturbation):
 
     numbers = False
     options = {k: v for k, v in GaussianObjectivePerturbation.options.items() if k != "loss"}
-    options |= {"guard": Positive(60.0)}
+    options |= {"guard": Positive(60.0), "clip": CLIP}
 
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """The lambda of objective perturbation with this loss."""
+        """The lambda of objective perturbation."""
+        options = self.defaults() | options | {"loss": "logistic"}
         options = {key: options[key] for key in options.keys() - {"guard"}}
-        return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"loss": CLIPPED.loss})
+        return super().rule_lambda(n, d, epsilon, delta, bound, **options)
 
     def _kind(self, p):
-        return CLIPPED
+        return kind("logistic", p.clip)
 
     def _simple(self, n, d, p):
         """The `Parameters` of `mean_direction` if the rule chooses it, else None."""

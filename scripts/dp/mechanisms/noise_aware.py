@@ -43,7 +43,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     numbers = False
     # There is no `public_n`, because covariances need the number of records.
     options = GaussianObjectivePerturbation.options
-    options = {k: v for k, v in options.items() if k not in ("loss", "public_n")}
+    options = {k: v for k, v in options.items() if k not in ("loss", "public_n", "clip")}
     options |= {"covariance": Between(0.15, low=0, high=0.45), "robust": Flag(False)}
     reports = ("coarse",)
 

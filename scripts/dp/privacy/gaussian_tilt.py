@@ -93,11 +93,13 @@ regularised constant feature, part of R: a free one has Lambda = 0.
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency, gaussian_mu
 from dp.privacy.profiles import (
+    FAR,
     Curve,
     Gaussian,
     compose,
@@ -490,6 +492,10 @@ def composed_delta(
     from scipy.special import ndtr
 
     one = profile(m, r, adjacency, loss)
+    if loss == "clipped_logistic" and mu_output > 0:
+        paid = math.log1p(r / 4)
+        kinks = np.array([0.0, m * m, paid, m * m + paid])
+        return _between(one.delta, epsilon, mu_output, np.concatenate([kinks, -kinks]))
     if loss in NEVER_FREE or mu_output == 0:
         return float(compose(one, Gaussian(mu_output)).delta(epsilon))
     parts = vector_sum(1.0, adjacency)
@@ -506,6 +512,18 @@ def composed_delta(
         return over * np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
 
     return joint + max(integral(excess, start, stop, panels=(4, 8, 16, 32)), 0.0) + 4e-33
+
+
+def _between(delta, epsilon, mu, kinks):
+    """E delta(epsilon - L) with L ~ N(mu^2/2, mu^2), piece by piece, since `integral` may miss kinks."""
+
+    def integrand(z):
+        there = delta(epsilon - mu * mu / 2 - mu * z)
+        return there * np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+
+    ends = np.clip((epsilon - mu * mu / 2 - kinks) / mu, -FAR, FAR)
+    ends = np.unique([-FAR, *ends, FAR])
+    return sum(integral(integrand, a, b) for a, b in pairwise(ends)) + 4e-33
 
 
 def _gaussian_from(m, r, adjacency, loss):

@@ -462,7 +462,7 @@ def rule_lambda(
     lambda), by `radius`/R. output: share of mu for output noise (`with_output_noise`). With output noise,
     Lambda* is twice the threshold of the tilt's own mu, where the tilt's excess over a Gaussian profile
     hardly counts. Clipped logistic loss has the threshold of the logistic one, although its Jacobian is
-    never free. It costs about epsilon/16 of epsilon there.
+    never free; with output noise, it costs about a sixteenth of epsilon.
     """
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
     own = mu * math.sqrt(1 - output**2)

@@ -116,12 +116,8 @@ CURVATURES = {"logistic": (0.0, 1.0, -1.0), "log_cosh": (1.0, 0.0, -1.0), "huber
 CURVATURES["clipped_logistic"] = (0.25, 0.0, 0.0)
 NEVER_FREE = ("huber", "clipped_logistic")  # with curvature at their largest slope
 BLOCK = 512  # integrals computed at a time: arrays of a few MB
-SIGNS = {
-    "logistic": 1,
-    "clipped_logistic": 1,
-    "log_cosh": 2,
-    "huber": 2,
-}  # how many signs a slope can have
+# How many signs a slope can have.
+SIGNS = {"logistic": 1, "clipped_logistic": 1, "log_cosh": 2, "huber": 2}
 # Shifts of e1, in units of e, tried if Lambda is below the threshold.
 SHIFTS = np.linspace(-0.5, 0.5, 31)
 

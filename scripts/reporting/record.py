@@ -224,13 +224,15 @@ def answers(rows, stale=()):
     said = []
     for (name, where), group in groups.items():
         best = min(group, key=lambda row: float(row["ours"]))
-        low, high = (100 * float(best[end] or "nan") for end in ("low", "high"))
+        sets = best["quantity"].removeprefix("share of the gain lost, ")
+        if best["low"]:  # one data set has no interval
+            sets = f"{100 * float(best['low']):.1f} to {100 * float(best['high']):.1f} %, {sets}"
         old = why_stale(best, stale)
         said.append(
             f"{name.replace('_', ' ')} ({where}), recorded at {best['commit']} on {best['date']}: "
             f"{best['method'].replace('_', ' ')} loses least, {100 * float(best['ours']):.1f} % of the "
-            f"gain ({low:.1f} to {high:.1f} %{best['quantity'].removeprefix('share of the gain lost')}), "
-            f"and is {best['verdict']} comparisons" + (f"; stale, since {old}." if old else ".")
+            f"gain ({sets}), and is {best['verdict']} comparisons"
+            + (f"; stale, since {old}." if old else ".")
         )
     return said
 

@@ -95,7 +95,11 @@ def test_the_method_that_loses_least_is_named_per_experiment_and_regime():
         line(experiment="f", id="x", method="m", ours="", **common),
     ]
     (said,) = record.answers(rows, ["old"])
-    assert "n loses least, 1.0 % of the gain (" in said and "%, 11 data sets)" in said
+    assert "n loses least, 1.0 % of the gain (11 data sets), and is not beaten in 4 of 4" in said
+    rows[1] |= {"low": "0", "high": "0.02"}
+    (said,) = record.answers(rows)
+    assert "1.0 % of the gain (0.0 to 2.0 %, 11 data sets), and is not" in said
+    (said,) = record.answers(rows, ["old"])
     assert "not beaten in 4 of 4" in said and record.WHY["judge"] in said
 
 

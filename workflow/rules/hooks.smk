@@ -4,6 +4,7 @@ import logging
 import signal
 import subprocess
 import tempfile
+import threading
 
 from snakemake.logging import logger
 from snakemake.shell import shell
@@ -11,6 +12,8 @@ from snakemake.shell import shell
 from snakemake.exceptions import LockException, WorkflowError
 
 from study.jobs import alive, fork
+
+INTERRUPTED = threading.Event()
 
 
 def check_asked():
@@ -108,6 +111,7 @@ def begin(dag):
     schedule_quickly()
     if not only_releases(jobs):
         start_quickly()
+    logger.addFilter(shown)
     signal.signal(signal.SIGINT, interrupt)
 
 
@@ -155,10 +159,18 @@ def start_quickly():
     )
 
 
+def shown(record):
+    """Whether Snakemake prints a record. After Ctrl-C, the errors of the jobs that it stopped are hidden.
+
+    Those jobs end before the main thread handles the signal, so every error waits half a second for it.
+    """
+    return record.levelno < logging.ERROR or not INTERRUPTED.wait(0.5)
+
+
 def interrupt(number, frame):
-    """After Ctrl-C, hide the errors of the jobs that it stops."""
+    """Handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    logger.addFilter(lambda record: record.levelno < logging.ERROR)
+    INTERRUPTED.set()
     print("Interrupted: the same command resumes this run", file=sys.stderr)
     signal.default_int_handler(number, frame)
 

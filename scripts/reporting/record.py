@@ -73,7 +73,8 @@ def made_by(experiment, own, configfile):
     }
     seconds = {_at(row): row["cpu_seconds"] for row in read_csv(paths.TIMING(experiment=name))}
     lines = [_run(own), *_decided(experiment), *_sample(own)]
-    lines += _recommended(name) if experiment.values.get("recommends") else []
+    if experiment.values.get("recommends") and Path(paths.RECOMMENDATIONS()).exists():
+        lines += _recommended(name)
     return [
         dict.fromkeys(COLUMNS, "") | {"seconds": seconds.get(_at(line), "")} | line | common
         for line in lines

@@ -47,7 +47,9 @@ def write(arguments):
     known = stale.stampers(configfile, arguments.targets)
     configuration(arguments.configfile)  # this sets the folder of results
     targets = [*arguments.targets]
-    if any(each.experiment.values.get("recommends") for each in known.values()):
+    # Recommendations are of the experiments that a configuration lists.
+    listed = stale.loaded(configfile)[0]["experiments"]
+    if any(known[name].experiment.values.get("recommends") for name in known if name in listed):
         targets.append(paths.RECOMMENDATIONS())
     jobs = planned(arguments.configfile, targets, home.START)
     pending = [job.file for job in jobs if job.pending]

@@ -18,6 +18,14 @@ def of_mechanism(mechanism, meta, options, **cell):
             f"{mechanism.name} learns classes with these options, and the target "
             f"{meta['target']['column']!r} is a number: {_for_numbers(mechanism, options)}"
         )
+    counts = meta.get("target", {}).get("counts", False)
+    if counts != getattr(mechanism, "counts", False):
+        target = "is a count" if counts else "is not declared as a count (`target: {counts: true}`)"
+        kind = "does not learn counts" if counts else "learns counts"
+        raise Refused(
+            f"{mechanism.name} {kind}, and the target {target}: these mechanisms learn counts: "
+            f"{', '.join(name for name in MECHANISMS if name.startswith('counts_'))}"
+        )
     return {**cell, "bound": meta["bound"], **mechanism.of_data(meta), **options}
 
 

@@ -202,7 +202,7 @@ def counts(
 ) -> dict[str, np.ndarray]:
     """`metrics.COUNTS` for each of the weights (restarts, d), name -> (restarts,).
 
-    y stands for the counts k = largest (y + 1)/2, and the predicted rates are m = largest min(e^(w.x + b), 1).
+    y stands for the counts k = largest (y + 1)/2. The predicted rates are m = largest min(e^(w.x + b), 1).
     deviance: mean of 2 (k log(k/m) - k + m), Poisson's. d2: 1 minus the deviance over that of the best
     constant rate, the mean test count. It is NaN if all test counts are equal.
     """

@@ -60,7 +60,12 @@ LOOKS = {
     "counts_regression": ("Poisson regression, without privacy", "#000000", "", "--"),
     "counts_rate": ("mean count alone", "#999999", "v", "-"),
     "counts_gd": ("Poisson regression, gradient descent", "#0072B2", "p", "-"),
-    "counts_objective_perturbation": ("Poisson regression, objective perturbation", "#D55E00", "*", "-"),
+    "counts_objective_perturbation": (
+        "Poisson regression, objective perturbation",
+        "#D55E00",
+        "*",
+        "-",
+    ),
     "amp": ("AMP, as published", "#E69F00", "H", "-"),
     "private_selection": ("private selection", "#332288", "D", "-"),
     "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),

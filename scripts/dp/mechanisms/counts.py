@@ -1,8 +1,8 @@
 """Poisson regression: counts with a logarithmic link, replace-one, and the baselines of it.
 
-Targets are numbers in [-1, 1], as everywhere in this package: y stands for the count M (y + 1)/2, where M is
-the largest count, which is public. Larger counts were clipped to it, each by itself. So u = (y + 1)/2 is a
-count in units of M. The model's rate is M min(e^(w.x + b), 1).
+Targets are numbers in [-1, 1], as everywhere in this package: y stands for the count M (y + 1)/2, where M
+is the largest count, which is public. Larger counts were clipped to it, each by itself. So u = (y + 1)/2
+is a count in units of M. The model's rate is M min(e^(w.x + b), 1).
 
 All private forms first release the mean of u, which one record changes by at most 1/n, with Gaussian noise.
 What follows is relative to this rate: the intercept b is its logarithm, so weights of 0 are the constant
@@ -18,7 +18,7 @@ import numpy as np
 from dp.capped_exponential import CappedExponential
 from dp.data.examples import row_norms, slices
 from dp.mechanisms import Mechanism, Release, register, repeated
-from dp.mechanisms.options import TOLERANCE, Between, Optional, Positive, Whole
+from dp.mechanisms.options import TOLERANCE, Between, Optional, Ordinary, Positive, Whole
 from dp.noise import gaussian, gaussian_reach
 from dp.privacy import counts_tilt, gaussian_tilt
 from dp.privacy.profiles import Curve, Gaussian, symmetric
@@ -28,7 +28,7 @@ from dp.solvers.newton import check_certifiable, minimise
 SUMMED = 4096  # rows of a partial sum, as in the bound of `dp.solvers.newton.rounding`
 RESOLVED = 0.0025  # the deviation of the noise on the rate, in units of M, that its share aims at
 LEAST, MOST = 0.01, 0.15  # bounds of that share
-MOST_STEPS = 200
+MOST_STEPS = 1000
 RATE = {"rate": Optional(Between(low=0, high=1))}
 
 
@@ -86,22 +86,23 @@ class CountsRate(Counts):
 class CountsGradientDescent(Counts):
     """The mean count, and then T gradient steps for Poisson regression, each with Gaussian noise.
 
-    The mean gradient is that of clipped slopes: a record has the slope min(e^s, 1) - u at s = w.x + b, and its
-    gradient is shortened to norm C R with C = min(1, clip * rate), where `rate` is the noisy mean of u. The
-    released rate is public from then on, so C may depend on it. Replacing one record changes the mean
-    gradient by at most 2CR/n. T such Gaussian releases compose with that of the rate to mu-Gaussian DP, with
-    mu^2 the sum of their squares (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). The rate has the share
-    `rate` of mu^2, by default so much that its noise has a standard deviation of 0.0025, within 1 and 15 %.
-    This is the accounting of all iterates. There is none of the last one alone.
+    The mean gradient is that of clipped slopes: a record has the slope min(e^s, 1) - u at s = w.x + b,
+    and its gradient is shortened to norm C R with C = min(1, clip * rate), where `rate` is the noisy mean
+    of u. The released rate is public from then on, so C may depend on it. Replacing one record changes
+    the mean gradient by at most 2CR/n. T such Gaussian releases compose with that of the rate to
+    mu-Gaussian DP, with mu^2 the sum of their squares (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3).
+    The rate has the share `rate` of mu^2, by default so much that its noise has a standard deviation of
+    0.0025, within 1 and 15 %. This is the accounting of all iterates. There is none of the last one
+    alone.
 
-    A step is the gradient times learning_rate/(rate R^2). rate R^2 is about the largest curvature, so 2 is the
-    longest step that is stable. iterations: by default n mu/12, at least 1 and at most 200, where mu is that
-    of all steps together. So without contraction, the noise of T steps moves a score by a standard deviation
-    of at most 2 clip learning_rate T/(n mu) = 1/2.
+    A step is the gradient times learning_rate/(rate R^2). rate R^2 is about the largest curvature, so 2
+    is the longest step that is stable. iterations: by default n mu/16, at least 1 and at most 1000, where
+    mu is that of all steps together. So without contraction, the noise of T steps moves a score by a
+    standard deviation of at most 2 clip learning_rate T/(n mu) = 1/2.
     """
 
     delta = "needed"
-    options = RATE | {"clip": Positive(1.5), "iterations": Optional(Whole())}
+    options = RATE | {"clip": Ordinary(2.0), "iterations": Optional(Whole())}
     options |= {"learning_rate": Positive(2.0)}
 
     def plan(self, n: int, p: object) -> tuple[float, float, int, float]:
@@ -111,16 +112,16 @@ class CountsGradientDescent(Counts):
         """
         share = self._rate_share(n, p)
         own, steps = p.mu * math.sqrt(share), p.mu * math.sqrt(1 - share)
-        T = p.iterations or max(1, min(MOST_STEPS, round(n * steps / 12)))
+        T = p.iterations or max(1, min(MOST_STEPS, round(n * steps / 16)))
         return own, steps, T, math.sqrt(T) * vector_sum(p.bound, p.adjacency) / (n * steps)
 
     def _guarantee(self, n, d, p):
         own, steps, T, sigma = self.plan(n, p)
         reason = (
-            f"noise of standard deviation {1 / (n * own):.6g} M on the mean count, which is Gaussian DP with "
-            f"mu = {own:.6g}; with C = min(1, {p.clip:g} times the noisy mean over M), {T} Gaussian steps of "
-            f"sensitivity 2CR/n = {2 * p.bound / n:.6g} C and standard deviation {sigma:.6g} C compose to mu = "
-            f"{steps:.6g}: together Gaussian DP with mu = {p.mu:.6g}"
+            f"noise of standard deviation {1 / (n * own):.6g} M on the mean count, which is Gaussian DP "
+            f"with mu = {own:.6g}; with C = min(1, {p.clip:g} times the noisy mean over M), {T} Gaussian "
+            f"steps of sensitivity 2CR/n = {2 * p.bound / n:.6g} C and standard deviation {sigma:.6g} C "
+            f"compose to mu = {steps:.6g}: together Gaussian DP with mu = {p.mu:.6g}"
         )
         return p.proven(reason, profile=Gaussian(p.mu))
 
@@ -163,20 +164,23 @@ class CountsObjectivePerturbation(Counts):
     """The mean count, and then w + z, w near the minimiser of a tilted objective, b and z Gaussian.
 
     The objective is mean of h(w.x) - v w.x + lam/2 ||w||^2 + b.w/n. Counts are clipped once more: v is
-    min(u, C)/C with C = min(1, clip * rate), where `rate` is the noisy mean of u. h is `CappedExponential` with
-    the logarithm of the rate over C as its offset. So lam is relative to counts in units of C M.
-    `dp.privacy.counts_tilt` proves the cost of the exact minimiser: that of Gaussian noise with mu = 2R/scale,
-    and log(1 + R^2/(n lam)) of epsilon for the Jacobian. The noise z covers the distance of the solver's
-    point, as in `gaussian_tilt.with_output_noise`, and the rate is one more Gaussian release.
+    min(u, C)/C with C = min(1, clip * rate), where `rate` is the noisy mean of u. h is
+    `CappedExponential` with the logarithm of the rate over C as its offset. So lam is relative to counts
+    in units of C M. `dp.privacy.counts_tilt` proves the cost of the exact minimiser: that of Gaussian
+    noise with mu = 2R/scale, and log(1 + R^2/(n lam)) of epsilon for the Jacobian. The noise z covers the
+    distance of the solver's point, as in `gaussian_tilt.with_output_noise`, and the rate is one more
+    Gaussian release.
 
-    output: the share of mu for the output noise. rate: the rate's share of mu^2, as for `counts_gd`. The rule
-    for lambda lets the Jacobian cost a tenth of epsilon.
+    output: the share of mu for the output noise. rate: the rate's share of mu^2, as for `counts_gd`. The
+    rule for lambda lets the Jacobian cost a tenth of epsilon.
     """
 
     delta = "needed"
-    least_delta = 1e-20  # as for `gaussian_objective_perturbation`: tilts of probability e^-60 are neglected
+    least_delta = (
+        1e-20  # as for `gaussian_objective_perturbation`: tilts of probability e^-60 are neglected
+    )
     needs_lambda = True
-    options = RATE | {"clip": Positive(4.0), "output": Between(0.03, low=0, high=1)} | TOLERANCE
+    options = RATE | {"clip": Ordinary(4.0), "output": Between(0.03, low=0, high=1)} | TOLERANCE
 
     def _check_together(self, n, d, p):
         self.plan(n, d, p)
@@ -190,8 +194,8 @@ class CountsObjectivePerturbation(Counts):
     def plan(self, n: int, d: int, p: object) -> Plan:
         """The `Plan`. p: the mechanism's parameters.
 
-        Raises `Refused` unless the minimiser of every data set can be certified. The linear part has norm at
-        most nR, and its sum rounds no more than that of the other gradients.
+        Raises `Refused` unless the minimiser of every data set can be certified. The linear part has norm
+        at most nR, and its sum rounds no more than that of the other gradients.
         """
         for reach in (0.0, 2 * p.bound / p.mu * gaussian_reach(d)):
             self._check_certifiable(n, d, p, reach)
@@ -222,12 +226,12 @@ class CountsObjectivePerturbation(Counts):
             )(epsilon)
 
         reason = (
-            f"noise of standard deviation {1 / (n * plan.mu_rate):.6g} M on the mean count; tilt of standard "
-            f"deviation {plan.scale:.6g} for slopes in an interval of length 1; the Jacobian costs at most "
-            f"{math.log1p(r):.3g} of epsilon; a point of gradient norm at most tau = {p.tolerance:g} is found "
-            f"on every data set (a premise: settings in which rounding or passes could prevent it are "
-            f"refused), and noise of standard deviation {plan.output_scale:.6g} on it is a Gaussian release "
-            f"with mu = {plan.mu_output:.6g}"
+            f"noise of standard deviation {1 / (n * plan.mu_rate):.6g} M on the mean count; tilt of "
+            f"standard deviation {plan.scale:.6g} for slopes in an interval of length 1; the Jacobian "
+            f"costs at most {math.log1p(r):.3g} of epsilon; a point of gradient norm at most tau = "
+            f"{p.tolerance:g} is found on every data set (a premise: settings in which rounding or passes "
+            f"could prevent it are refused), and noise of standard deviation {plan.output_scale:.6g} on "
+            f"it is a Gaussian release with mu = {plan.mu_output:.6g}"
         )
         return p.proven(reason, profile=Curve(symmetric(delta)))
 
@@ -261,9 +265,9 @@ def _minimiser(X, v, lam, loss, tolerance, tilt=0.0):
 class CountsRegression(Counts):
     """Without privacy: Poisson regression, argmin of mean h(w.x) - u w.x + lam/2 ||w||^2.
 
-    h is `CappedExponential` with the logarithm of the mean of u as its offset, so lam penalises the distance
-    from the constant rate. With a lam near 0, it is the maximum-likelihood estimate for the clipped counts
-    if no estimated rate exceeds M.
+    h is `CappedExponential` with the logarithm of the mean of u as its offset, so lam penalises the
+    distance from the constant rate. With a lam near 0, it is the maximum-likelihood estimate for the
+    clipped counts if no estimated rate exceeds M.
     """
 
     private = False

@@ -1,17 +1,18 @@
 """Objective perturbation of Poisson regression with Gaussian noise: the privacy of the exact minimiser.
 
-Release, notation and the formulas for densities are those of `dp.privacy.gaussian_tilt`: b ~ N(0, sigma^2 I),
-Lambda is the same on all data sets, G(m)(e) is the Gaussian profile, m = R/sigma and r = R^2/Lambda. The
-loss of a record x with the target v in [0, 1] is h(w.x) - v w.x (`dp.capped_exponential`), for any public
-offset. So its slope q = h' - v is in [-v, 1-v], its gradient is q x, and its curvature h'' is in [0, 1].
-h' has a kink, so b(w) is Lipschitz both ways, which suffices.
+Release, notation and the formulas for densities are those of `dp.privacy.gaussian_tilt`: b ~ N(0, sigma^2
+I), Lambda is the same on all data sets, G(m)(e) is the Gaussian profile, m = R/sigma and r = R^2/Lambda.
+The loss of a record x with the target v in [0, 1] is h(w.x) - v w.x (`dp.capped_exponential`), for any
+public offset. So its slope q = h' - v is in [-v, 1-v], its gradient is q x, and its curvature h'' is in
+[0, 1]. h' has a kink, so b(w) is Lipschitz both ways, which suffices.
 
 Slopes have both signs. Nevertheless a record costs no more than one whose slopes have one sign, because the
 interval of its slopes has length 1.
 
-*Adding* (P = D, Q = D + record). With |x| = rho, m' = rho/sigma and c = b.x/(sigma rho) ~ N(0, 1) under P,
-log p/q <= -m' q c + m'^2 q^2/2. This is convex in q, so it is at most its larger value at q = -v and q = 1-v.
-Let phi and Phi be the standard normal density and distribution function. Hence delta(e) <= D(v) with
+*Adding* (P = D, Q = D + record). With |x| = rho, m' = rho/sigma and c = b.x/(sigma rho) ~ N(0, 1) under
+P, log p/q <= -m' q c + m'^2 q^2/2. This is convex in q, so it is at most its larger value at q = -v and q
+= 1-v. Let phi and Phi be the standard normal density and distribution function. Hence delta(e) <= D(v)
+with
 
     D(v) = integral of max(0, phi(c) - e^e min(phi(c + m' v), phi(c - m' (1-v)))) dc.
 
@@ -28,9 +29,9 @@ c > -m'/2 shows that this is at most G(m')(e).
 
 So adding costs at most G(m')(e) <= G(m)(e) for every Lambda.
 
-*Removing* (P = D + record, Q = D). The record's Jacobian adds at most J = log(1 + r) to the same loss. So for
-e >= J removing costs at most G(m)(e - J). For smaller e, it costs at most the total variation distance,
-which is the delta at 0 of adding, so G(m)(0).
+*Removing* (P = D + record, Q = D). The record's Jacobian adds at most J = log(1 + r) to the same loss. So
+for e >= J removing costs at most G(m)(e - J). For smaller e, it costs at most the total variation
+distance, which is the delta at 0 of adding, so G(m)(0).
 
 These are the bounds of clipped logistic loss in `gaussian_tilt`, with log(1 + r) in place of log(1 + r/4).
 Replacing a record follows from them as it does there:

@@ -9,6 +9,7 @@ from scipy.stats import kstest, norm
 from sklearn.metrics import d2_tweedie_score, mean_poisson_deviance
 from test_gaussian_tilt import hockey_stick
 
+from configured import changed
 from dp.accounting import ADD_REMOVE, gaussian_mu
 from dp.capped_exponential import CappedExponential
 from dp.errors import Refused
@@ -18,6 +19,8 @@ from dp.privacy import counts_tilt
 from dp.privacy.profiles import gaussian_profile
 from dp.replay import replay
 from dp.seeds import generator
+from study import arguments
+from study.configuration.config import ConfigError
 
 PRIVATE = ["counts_rate", "counts_gd", "counts_objective_perturbation"]
 LARGEST = 12
@@ -303,3 +306,34 @@ def test_settings_whose_minimiser_cannot_be_certified_are_refused():
     asked = {"epsilon": 1.0, "delta": 1e-5}
     with pytest.raises(Refused, match="double precision"):
         MECHANISMS["counts_objective_perturbation"].guarantee(1000, 3, lam=1e-9, **asked)
+
+
+# ---- which data they are for
+
+
+NUMBER = {"bound": 1.0, "target": {"column": "visits", "bounds": [0, 20]}}
+COUNT = NUMBER | {"target": NUMBER["target"] | {"counts": True}}
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, "counts_regression"])
+def test_they_learn_what_is_declared_as_a_count(name):
+    cell = {"epsilon": 1.0, "delta": 1e-6}
+    assert arguments.of_mechanism(MECHANISMS[name], COUNT, {}, **cell)["bound"] == 1.0
+    for meta in (NUMBER, {"bound": 1.0}):
+        with pytest.raises(Refused, match=f"{name} learns counts alone"):
+            arguments.of_mechanism(MECHANISMS[name], meta, {}, **cell)
+
+
+def test_others_refuse_counts_and_counts_are_not_proposed_for_numbers():
+    for name in ("adassp", "mean_direction"):
+        with pytest.raises(Refused, match="'visits' is one: these mechanisms do: counts_gd, "):
+            arguments.of_mechanism(MECHANISMS[name], COUNT, {}, epsilon=1.0, delta=1e-6)
+    with pytest.raises(Refused, match="these mechanisms do") as caught:
+        arguments.of_mechanism(MECHANISMS["mean_direction"], NUMBER, {}, epsilon=1.0, delta=1e-6)
+    assert "adassp" in str(caught.value) and "counts" not in str(caught.value)
+
+
+def test_lambda_is_not_tuned_by_a_metric_of_numbers():
+    tune = {"grid": {"low": 0.1, "high": 1, "values": 3}, "folds": 2}
+    with pytest.raises(ConfigError, match="tune: the target of randhie_counts is a count"):
+        changed("counts", tune=tune)

@@ -28,7 +28,7 @@ from dp.solvers.newton import check_certifiable, minimise
 SUMMED = 4096  # rows of a partial sum, as in the bound of `dp.solvers.newton.rounding`
 RESOLVED = 0.0025  # the deviation of the noise on the rate, in units of M, that its share aims at
 LEAST, MOST = 0.01, 0.15  # bounds of that share
-MOST_STEPS = 1000
+MOST_STEPS = 200
 RATE = {"rate": Optional(Between(low=0, high=1))}
 
 
@@ -96,13 +96,13 @@ class CountsGradientDescent(Counts):
     alone.
 
     A step is the gradient times learning_rate/(rate R^2). rate R^2 is about the largest curvature, so 2
-    is the longest step that is stable. iterations: by default n mu/16, at least 1 and at most 1000, where
+    is the longest step that is stable. iterations: by default n mu/12, at least 1 and at most 200, where
     mu is that of all steps together. So without contraction, the noise of T steps moves a score by a
     standard deviation of at most 2 clip learning_rate T/(n mu) = 1/2.
     """
 
     delta = "needed"
-    options = RATE | {"clip": Ordinary(2.0), "iterations": Optional(Whole())}
+    options = RATE | {"clip": Ordinary(1.5), "iterations": Optional(Whole())}
     options |= {"learning_rate": Positive(2.0)}
 
     def plan(self, n: int, p: object) -> tuple[float, float, int, float]:
@@ -112,7 +112,7 @@ class CountsGradientDescent(Counts):
         """
         share = self._rate_share(n, p)
         own, steps = p.mu * math.sqrt(share), p.mu * math.sqrt(1 - share)
-        T = p.iterations or max(1, min(MOST_STEPS, round(n * steps / 16)))
+        T = p.iterations or max(1, min(MOST_STEPS, round(n * steps / 12)))
         return own, steps, T, math.sqrt(T) * vector_sum(p.bound, p.adjacency) / (n * steps)
 
     def _guarantee(self, n, d, p):
@@ -176,9 +176,8 @@ class CountsObjectivePerturbation(Counts):
     """
 
     delta = "needed"
-    least_delta = (
-        1e-20  # as for `gaussian_objective_perturbation`: tilts of probability e^-60 are neglected
-    )
+    # Tilts of probability e^-60 are neglected, as for `gaussian_objective_perturbation`.
+    least_delta = 1e-20
     needs_lambda = True
     options = RATE | {"clip": Ordinary(4.0), "output": Between(0.03, low=0, high=1)} | TOLERANCE
 

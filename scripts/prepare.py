@@ -68,7 +68,7 @@ def main():
             },
             # label in y -> its name
             "labels": {} if table.target else label_names(table),
-            **target(table),
+            **target(table, entry),
             "class_counts": counts[""],
             # the number of data sets from the same distribution; each is divided into folds
             "data_replicates": source.get("data_replicates", 1),
@@ -178,12 +178,13 @@ def label_names(table):
     return dict(zip(("-1", "1"), table.pair or ("-1", "1"), strict=True))
 
 
-def target(table):
-    """What y in [-1, 1] stands for: a column clipped to public bounds."""
+def target(table, entry):
+    """What y in [-1, 1] stands for: a column clipped to public bounds, and whether it is a count."""
     if not table.target:
         return {}
     column, low, high = table.target
-    return {"target": {"column": column, "bounds": [low, high]}}
+    counts = {"counts": True} if entry["target"].get("counts") else {}
+    return {"target": {"column": column, "bounds": [low, high], **counts}}
 
 
 def class_counts(y):

@@ -7,7 +7,7 @@ from itertools import count
 import numpy as np
 
 from dp import metrics
-from dp.evaluation import classification, regression, regularised_risk
+from dp.evaluation import classification, counts, regression, regularised_risk
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from dp.solvers.fits import penalties
@@ -59,6 +59,8 @@ def main():
     if "target" in meta:
         low, high = meta["target"]["bounds"]
         evaluate, names = partial(regression, unit=(high - low) / 2), metrics.TARGETS
+        if meta["target"].get("counts"):
+            evaluate, names = partial(counts, largest=high), metrics.COUNTS
     rows = []
     for fold, ((train, test), release) in enumerate(releases):
         ok = release.status == "ok"

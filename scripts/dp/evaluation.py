@@ -193,6 +193,33 @@ def regression(
     return values
 
 
+def counts(
+    weights: np.ndarray,
+    X: np.ndarray | Rows,
+    y: np.ndarray,
+    intercept: float | np.ndarray = 0.0,
+    largest: float = 1.0,
+) -> dict[str, np.ndarray]:
+    """`metrics.COUNTS` for each of the weights (restarts, d), name -> (restarts,).
+
+    y stands for the counts k = largest (y + 1)/2. The predicted rates are m = largest min(e^(w.x + b), 1).
+    deviance: mean of 2 (k log(k/m) - k + m), Poisson's. d2: 1 minus the deviance over that of the best
+    constant rate, the mean test count. It is NaN if all test counts are equal.
+    """
+    values = {name: np.full(len(weights), np.nan) for name in metrics.COUNTS}
+    share = (np.asarray(y, dtype=float) + 1) / 2
+    there = share > 0
+    logs = np.log(share, where=there, out=np.zeros_like(share))
+    entropy, rate = share @ logs, share.mean()
+    nothing = entropy - rate * len(X) * np.log(rate) if np.ptp(share) > 0 else np.nan
+    for part, scores in _scores(weights, X, intercept, lambda *_: None):
+        np.minimum(scores, 0.0, out=scores)
+        total = entropy - scores @ share - share.sum() + np.exp(scores).sum(axis=1)
+        values["deviance"][part] = 2 * largest * np.maximum(total, 0.0) / len(X)
+        values["d2"][part] = 1 - total / nothing
+    return values
+
+
 def mean_squared_error(
     weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
 ) -> np.ndarray:

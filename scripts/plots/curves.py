@@ -19,7 +19,8 @@ from study.configuration.options import Comparison, Options, PrintedAxis
 # Axis -> the options that make it logarithmic.
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
 FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss stay far from 0 even if nothing is learnt
-LEAST = {"r2": -1.0}  # lowest value on a metric's axis, since R^2 may be arbitrarily far below 0
+# lowest value on a metric's axis, since R^2 and D^2 may be arbitrarily far below 0
+LEAST = {"r2": -1.0, "d2": -1.0}
 
 
 class Curve(Options):

@@ -57,6 +57,15 @@ LOOKS = {
     "preconditioned_gd": ("preconditioned gradient descent", "#009E73", "d", "-"),
     "dp_newton": ("private Newton", "#CC79A7", "h", "-"),
     "dp_sgd_poisson": ("SGD, Poisson batches", "#8C564B", "v", "-"),
+    "counts_regression": ("Poisson regression, without privacy", "#000000", "", "-"),
+    "counts_rate": ("mean count alone", "#999999", "v", "-"),
+    "counts_gd": ("Poisson regression, gradient descent", "#56B4E9", "p", "-"),
+    "counts_objective_perturbation": (
+        "Poisson regression, objective perturbation",
+        "#D55E00",
+        "D",
+        "-",
+    ),
     "amp": ("AMP, as published", "#E69F00", "H", "-"),
     "private_selection": ("private selection", "#332288", "D", "-"),
     "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),
@@ -82,6 +91,8 @@ TITLES = {
     "mse": "test mean squared error",
     "mae": "test mean absolute error",
     "r2": "test $R^2$",
+    "deviance": "test deviance",
+    "d2": "test $D^2$, the share of deviance explained",
 }
 
 PARAMETERS = {

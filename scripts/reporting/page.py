@@ -41,6 +41,8 @@ HEADINGS = {
     "mse_mean": "squared error",
     "mae_mean": "absolute error",
     "r2_mean": "R\u00b2",
+    "deviance_mean": "deviance",
+    "d2_mean": "D\u00b2",
     "epsilon_claimed": "claimed epsilon",
     "epsilon_proven": "proven epsilon",
     "epsilon_audited": "audited epsilon",

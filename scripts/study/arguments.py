@@ -13,12 +13,27 @@ def of_mechanism(mechanism, meta, options, **cell):
     meta: the record of the data's preparation, with every public fact that the mechanism uses. options: the
     mechanism's options. cell: epsilon, delta, and lam if it is known.
     """
+    counts = meta.get("target", {}).get("counts", False)
+    if counts != learns_counts(mechanism):
+        known = ", ".join(sorted(name for name in MECHANISMS if learns_counts(MECHANISMS[name])))
+        raise Refused(
+            f"{mechanism.name} does not learn counts, and the target {meta['target']['column']!r} is one: "
+            f"these mechanisms do: {known}"
+            if counts
+            else f"{mechanism.name} learns counts alone: declare the target as one, with "
+            f"`target: {{counts: true}}` in config/datasets.yaml, or take another mechanism"
+        )
     if "target" in meta and not mechanism.takes_numbers(options):
         raise Refused(
             f"{mechanism.name} learns classes with these options, and the target "
             f"{meta['target']['column']!r} is a number: {_for_numbers(mechanism, options)}"
         )
     return {**cell, "bound": meta["bound"], **mechanism.of_data(meta), **options}
+
+
+def learns_counts(mechanism):
+    """Whether the mechanism learns counts, and nothing else."""
+    return getattr(mechanism, "counts", False)
 
 
 def _for_numbers(mechanism, options):
@@ -39,6 +54,7 @@ def _for_numbers(mechanism, options):
         return f"with {' or '.join(suitable)} among its options it learns numbers"
     others = [name for name in MECHANISMS if MECHANISMS[name].takes_numbers({})]
     others = [name for name in others if not name.endswith("_released")]
+    others = [name for name in others if not learns_counts(MECHANISMS[name])]
     return f"none of its losses learns numbers; these mechanisms do: {', '.join(sorted(others))}"
 
 

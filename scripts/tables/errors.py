@@ -6,6 +6,7 @@ from study.configuration.inputs import CELLS
 from study.configuration.kinds import table
 
 CELL = ("dataset", "method", "train_size", "epsilon")
+TARGETS = ("r2", "mse", "mae", "d2", "deviance")
 SPREADS = ("error_mean", "error_sd_folds", "error_sd", "error_low", "error_high")
 
 
@@ -13,10 +14,11 @@ SPREADS = ("error_mean", "error_sd_folds", "error_sd", "error_low", "error_high"
 def errors(experiment, spec, frame):
     """One row per cell: mean, standard deviation over folds and over all draws, and 95 % interval.
 
-    If targets are numbers, the metrics are r2, mse and mae, with their intervals.
+    If targets are numbers, the metrics are r2, mse and mae. If they are counts, the metrics are d2 and
+    deviance. All have their intervals.
     """
     frame = frame.assign(epsilon=frame["epsilon"].map(epsilon))
-    numbers = [name + end for name in ("r2", "mse", "mae") for end in metrics.ENDS]
+    numbers = [name + end for name in TARGETS for end in metrics.ENDS]
     shown = [name for name in (*SPREADS, *numbers) if frame[name].notna().any()]
     columns = (*CELL, *(shown or SPREADS), "status")
     return columns, frame[list(columns)].itertuples(index=False)

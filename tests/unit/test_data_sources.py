@@ -194,6 +194,16 @@ TARGET = {"target": {"column": "visits", "bounds": [0, 20]}}
             {"target": {"column": "visits", "bounds": [20, 20]}},
             "target.bounds: 20 is not below 20",
         ),
+        (
+            {"csv": "bank.zip"},
+            {"target": {"column": "visits", "bounds": [1, 20], "counts": True}},
+            "counts start at 0",
+        ),
+        (
+            {"csv": "bank.zip"},
+            {"target": {**TARGET["target"], "counts": True, "scaled": True}},
+            "no `scaled`",
+        ),
         ({"csv": "bank.zip"}, {**TARGET, "bounds": {"visits": [0, 1]}}, "'visits' is no feature"),
         ({"csv": "bank.zip"}, {**TARGET, "missing": {"visits": "none"}}, "'drop' or a number"),
         ({"sklearn": "diabetes"}, {"positive": 1}, "learnt by regression"),

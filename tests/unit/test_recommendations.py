@@ -71,7 +71,11 @@ def experiment(tmp_path, monkeypatch):
             **cell._asdict(),
             **{"experiment": "made_up", "mechanism": cell.method, "options": "{}", "delta": 0},
             **{"lambda": 0.01, "folds": FOLDS, "restarts": DRAWS, "status": status},
-            **{f"{n}{end}": math.nan for n in ("auc", "mse", "mae", "r2") for end in _ENDS},
+            **{
+                f"{n}{end}": math.nan
+                for n in ("auc", "mse", "mae", "r2", "deviance", "d2")
+                for end in _ENDS
+            },
             **{f"error{end}": 0.1 for end in _ENDS},
             **{f"log_loss{end}": losses.mean() for end in _ENDS},
             **{"epsilon_claimed": cell.epsilon, "epsilon_proven": proven, "delta_proven": 0.0},

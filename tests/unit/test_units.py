@@ -107,7 +107,7 @@ def test_a_person_with_five_years():
 
 
 def test_every_form_of_the_health_insurance_experiment_has_its_unit():
-    assert len(RANDHIE) == 10
+    assert len(RANDHIE) == 11
     for name in RANDHIE:
         unit = DATASETS[name]["unit"]
         assert unit["rows"] == 5 and "three or five years" in unit["source"]

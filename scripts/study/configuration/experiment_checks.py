@@ -45,7 +45,19 @@ def _check_classes(experiment, fail, datasets):
 
 
 def _check_targets(experiment, fail, datasets):
-    """For a target that is a number, refuse tuning by a loss that is not of residuals."""
+    """For a target that is a number, refuse tuning by a loss that is not of residuals.
+
+    For a count, refuse every choice by a metric, because none of those that choose is for counts.
+    """
+    counts = [
+        name for name in experiment.datasets if datasets[name].get("target", {}).get("counts")
+    ]
+    if counts and (experiment.values.get("tune") or experiment.searches):
+        raise fail(
+            "tune" if experiment.values.get("tune") else "searches",
+            f"the target of {counts[0]} is a count, and neither tuning nor searches have a metric for "
+            f"counts: state lambda and the options, or leave out the data set",
+        )
     numbers = [name for name in experiment.datasets if "target" in datasets[name]]
     tune = experiment.values.get("tune")
     if not numbers or not tune:

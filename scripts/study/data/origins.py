@@ -178,6 +178,8 @@ def _check_labels(entry):
         low, high = entry["target"]["bounds"]
         if not low < high:
             raise ValueError(f"target.bounds: {low} is not below {high}")
+        if entry["target"].get("counts") and (low or {"log", "scaled"} & entry["target"].keys()):
+            raise ValueError("target.counts: counts start at 0, and have no `log` and no `scaled`")
         if any("binary" in step for step in entry["steps"]):
             raise ValueError("steps: 'binary' chooses among classes, and the target is a number")
         return

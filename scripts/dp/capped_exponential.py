@@ -1,0 +1,38 @@
+"""The convex part of Poisson regression's loss, with rates of at most a public number."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dp import losses
+
+
+@dataclass(frozen=True)
+class CappedExponential(losses.MarginLoss):
+    """h(z) = e^s for s = offset + z <= 0, and 1 + s beyond: 0 <= h' <= 1 and 0 <= h'' <= 1.
+
+    Let a count be v times the largest count, which is public, and the rate e^s times it. Then h(z) - v s
+    is Poisson's negative log likelihood over the largest count, up to a constant. A larger rate than the
+    largest count has the slope of that rate, so that slopes are bounded. `offset` is at most 0. h'' jumps
+    at s = 0; there `curvature` is 1.
+
+    Labels are all 1 for this loss. The linear part -v s belongs to the linear term of
+    `dp.solvers.minimise`.
+    """
+
+    offset: float = 0.0
+
+    name = "capped_exponential"
+    kappa = 1.0
+    c = 1.0
+
+    def value(self, z: float | np.ndarray) -> float | np.ndarray:
+        score = np.asarray(z, dtype=float) + self.offset
+        return np.exp(np.minimum(score, 0.0)) + np.maximum(score, 0.0)
+
+    def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        z += self.offset
+        below = z <= 0
+        np.minimum(z, 0.0, out=z)
+        np.exp(z, out=z)
+        return z, z * below

@@ -45,9 +45,11 @@ class Forecast(NamedTuple):
 def job(rule, experiment, path, experiments):
     """The `Job` for a path below its rule's folder: <dataset>/<method>/n=<size>/eps=<epsilon> for a run.
 
-    experiments: name -> resolved configuration (a mapping).
+    experiments: folder of results -> resolved configuration (a mapping). A job of a reading counts with its
+    experiment.
     """
     values = experiments.get(experiment)
+    experiment = experiment.partition("/")[0]
     parts = path.split("/")
     size = re.search(r"n=(\d+)", path)
     if rule not in TRAIN or not size or not values:

@@ -33,7 +33,7 @@ def main():
 
 def show(arguments):
     _, experiments, _ = load(*configuration(arguments.configfile))
-    experiments = {name: experiment.values for name, experiment in experiments.items()}
+    experiments = {experiment.folder: experiment.values for experiment in experiments.values()}
     jobs_to_run = [
         forecast.job(job.rule, job.experiment, job.path, experiments)
         for job in planned(arguments.configfile, arguments.targets, home.START)
@@ -68,12 +68,9 @@ def line(name, total):
 
 
 def record():
-    provenance = (
-        Path(paths.PROVENANCE(experiment=f.name)) for f in Path(paths.results()).iterdir()
-    )
-    experiments = {
-        path.parent.name: read_json(path)["configuration"] for path in provenance if path.exists()
-    }
+    results = Path(paths.results())
+    found = [*results.glob("*/configuration.json"), *results.glob("*/readings/*/configuration.json")]
+    experiments = {path.parent.relative_to(results).as_posix(): read_json(path) for path in found}
     rows = {}
     if forecast.RECORD.exists():
         lines = (tuple(row.values()) for row in read_csv(forecast.RECORD))

@@ -33,6 +33,7 @@ class FewColumns(Mechanism):
     it were on the separator, or less if it is on the right side.
 
     Weights are bounded, so no score overflows, and no draw depends on the rows otherwise than by g.
+    info["scale"]: of the noise, over the sensitivity of what it is added to.
     """
 
     delta = "needed"
@@ -100,10 +101,10 @@ class FrankWolfe(FewColumns):
 
     def _guarantee(self, n, d, p):
         rho, steps = self._rho(p), self._steps(n, d, p)
-        reach = 2 * noisy_top.choice_rate(rho, steps, 1.0)
+        rate = noisy_top.choice_rate(rho, steps, 1.0)
         return p.proven(
-            f"{steps} choices among {2 * d} vertices, each of bounded range {reach:.6g}, are "
-            f"together {rho:.6g}-zCDP",
+            f"{steps} choices among {2 * d} vertices, by Gumbel noise of {1 / rate:.6g} times the "
+            f"sensitivity and so of bounded range {2 * rate:.6g}, are together {rho:.6g}-zCDP",
             profile=noisy_top.Concentrated(rho),
         )
 
@@ -125,7 +126,7 @@ class FrankWolfe(FewColumns):
             W *= 1 - share
             W[each, column] += share * end
             scores = (1 - share) * scores + share * end * X[:, column]
-        return W
+        return W, {"scale": float(np.max(1 / (rate * moved)))}
 
 
 class NoisyValues(FewColumns):
@@ -195,7 +196,7 @@ class CoordinateDescent(NoisyValues):
             change = -self._rate(p) * np.asarray(noisy)
             W[each, column] += change
             scores = scores + change * X[:, column]
-        return W
+        return W, {"scale": float(np.max(scale / moved))}
 
 
 @register("iterative_thresholding")
@@ -239,4 +240,4 @@ class IterativeThresholding(NoisyValues):
             W = np.zeros((draws, d))
             W[each, columns] = noisy
             scores = np.einsum("nrk,rk->nr", X[:, columns], noisy)
-        return W
+        return W, {"scale": float(np.max(scale / (together * moved)))}

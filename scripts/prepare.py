@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from dp.data import examples
+from dp.data import examples, wide
 from dp.data.components import BLOCK_ROWS
 from dp.data.preparation import Table, prepare
 from dp.seeds import generator
@@ -201,7 +201,8 @@ def simulate(dataset, source, seed, *again):
         return simulate_mixture(source, rng), None
     rows, columns = source["rows"] + source.get("holdout", 0), source["columns"]
     names = tuple(f"x{k}" for k in range(columns))
-    function = getattr(examples, f"simulate_{source['simulate']}")
+    module = wide if source["simulate"] == "signs" else examples
+    function = getattr(module, f"simulate_{source['simulate']}")
     keys = set(inspect.signature(function).parameters) - {"rows", "columns", "rng"}
     options = {key: source[key] for key in keys & source.keys()}
     X, y, separator = function(rows=rows, columns=columns, rng=rng, **options)

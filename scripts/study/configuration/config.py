@@ -37,6 +37,7 @@ SIMULATIONS = {
     "unseparable": ("rows", "columns", "band", "flip_probability"),
     "expanded_band": ("rows", "columns", "margin", "band", "flip_probability"),
     "linear": ("rows", "columns", "condition", "noise"),
+    "signs": ("rows", "columns", "true_columns", "strength"),
 }
 # Each kind may also have these keys, and "holdout". All others are refused.
 OPTIONAL = dict.fromkeys(SIMULATIONS, ("data_replicates",))

@@ -1,0 +1,243 @@
+"""Logistic regression in many columns of which few count: descents that choose columns by noise.
+
+Noise on all d coordinates of a gradient has a norm that grows with sqrt(d). A noisy choice of the largest
+coordinate is wrong only if another one comes near it, which costs log(d). It also needs the public bound on
+single coordinates, which in wide rows is far below that on norms.
+"""
+
+import math
+
+import numpy as np
+
+from dp import losses
+from dp.accounting import REPLACE_ONE
+from dp.mechanisms import Mechanism, register
+from dp.mechanisms.options import Between, Choice, Optional, Ordinary, Whole
+from dp.noise import gaussian
+from dp.privacy import noisy_top
+from dp.privacy.sensitivities import vector_sum
+
+LOGISTIC = losses.get("logistic")
+
+
+class FewColumns(Mechanism):
+    """What these descents share: how a record moves the gradient, and the number of steps.
+
+    The gradient of the mean loss has coordinates g_j = mean of l'(y w.x) y x_j. Let B be the bound on every
+    |x_j| (`coordinate_bound` of the data, or R if that is less), and let slopes be clipped so that |l'| <=
+    k. Replacing a record moves every g_j by at most D = 2 k B/n, and any m of them together by at most 2 k
+    min(sqrt(m) B, R)/n in L2.
+
+    k is `clip`, or less: |w.x| <= z = min(B |w|_1, R |w|_2), so no slope exceeds 1/(1 + e^-z). Earlier
+    releases determine w, so k may depend on it: at w = 0 it is 1/2. With `clip` = 1/2, a row pulls as if
+    it were on the separator, or less if it is on the right side.
+
+    Weights are bounded, so no score overflows, and no draw depends on the rows otherwise than by g.
+    info["scale"]: of the noise, over the sensitivity of what it is added to.
+    """
+
+    delta = "needed"
+    needs_lambda = False
+    facts = ("coordinate_bound",)
+    options = {"clip": Between(0.5, low=1e-50, high=1), "iterations": Optional(Whole())}
+
+    def _rho(self, p):
+        return noisy_top.rho(p.epsilon, p.delta)
+
+    def _bound(self, p):
+        """B."""
+        return min(p.coordinate_bound or math.inf, p.bound)
+
+    def _largest_slope(self, W, p):
+        """k for each of the weights W, (draws,)."""
+        reach = np.minimum(
+            self._bound(p) * np.abs(W).sum(axis=1), p.bound * np.linalg.norm(W, axis=1)
+        )
+        return np.minimum(p.clip, 1 / (1 + np.exp(-reach)))
+
+    def _gradient(self, X, y, W, scores, p):
+        """(g (draws, d), D (draws,)) at weights W with these scores (n, draws)."""
+        y, most = y[:, None], self._largest_slope(W, p)
+        # Clipping again leaves no room for rounding in the scores.
+        slopes = np.maximum(LOGISTIC.slope(y * scores), -most) * y
+        return (X.T @ slopes).T / len(X), vector_sum(most, REPLACE_ONE) * self._bound(p) / len(X)
+
+
+def _choices(n, d, rho):
+    """The number of choices, of rho-zCDP together, that tell a correlation of 1/8 from noise; 1 to 30.
+
+    At w = 0, a column of values -B and B that has the correlation c with the labels has |g_j| = c B/2,
+    which is n c/2 times D. A choice at the rate a/D adds Gumbel noise to a n c/2. The largest noise of 2 d
+    values is about log(2 d). T choices have a = sqrt(2 rho/T), so a n c/2 = log(2 d) at T = rho (n c/log(2
+    d))^2/2.
+    """
+    return min(30.0, max(1.0, rho * (n / (8 * math.log(2 * d))) ** 2 / 2))
+
+
+@register("frank_wolfe")
+class FrankWolfe(FewColumns):
+    """T steps towards noisily chosen vertices of the ball |w|_1 <= L (Talwar, Thakurta, Zhang, NIPS 2015).
+
+    A vertex is L e_j or -L e_j, and the best one has the least product with the gradient. Each step chooses
+    the largest of the 2 d values -g_j and g_j, which a record moves by at most D, with Gumbel noise at the
+    rate a = sqrt(2 rho/T)/D. T such choices are rho-zCDP (`dp.privacy.noisy_top`), and rho is the largest
+    that gives (epsilon, delta)-DP. Everything else follows from the vertices and public numbers. Talwar et
+    al. add Laplace noise and compose by (epsilon, delta) alone, which needs more noise.
+
+    step: "constant" goes 1/T of the way to the vertex in each step, "published" 2/(t + 2) in step t = 0, 1,
+    .., so that the first step is at a vertex.
+
+    radius: L B, the largest score in size. iterations: by the rule, T = rho (n/(8 log(2 d)))^2/2, at least
+    1 and at most 30, which tells a correlation of 1/8 between a column and the labels from noise.
+    """
+
+    options = FewColumns.options | {
+        "radius": Ordinary(5.0),
+        "step": Choice("constant", "published"),
+    }
+
+    def _steps(self, n, d, p):
+        return p.iterations or round(_choices(n, d, self._rho(p)))
+
+    def _guarantee(self, n, d, p):
+        rho, steps = self._rho(p), self._steps(n, d, p)
+        rate = noisy_top.choice_rate(rho, steps, 1.0)
+        return p.proven(
+            f"{steps} choices among {2 * d} vertices, by Gumbel noise of {1 / rate:.6g} times the "
+            f"sensitivity and so of bounded range {2 * rate:.6g}, are together {rho:.6g}-zCDP",
+            profile=noisy_top.Concentrated(rho),
+        )
+
+    def _release(self, X, y, p, draws, rng):
+        n, d = X.shape
+        W, scores, each = np.zeros((draws, d)), np.zeros((n, draws)), np.arange(draws)
+        length, y, steps = (
+            p.radius / self._bound(p),
+            np.asarray(y, dtype=float),
+            self._steps(n, d, p),
+        )
+        for t in range(steps):
+            gradient, moved = self._gradient(X, y, W, scores, p)
+            rate = noisy_top.choice_rate(self._rho(p), steps, moved)
+            vertices = np.concatenate([-gradient, gradient], axis=1)
+            chosen = noisy_top.noisy_top(vertices, 1, rate, rng)[:, 0]
+            column, end = chosen % d, length * np.where(chosen < d, 1.0, -1.0)
+            share = 1 / steps if p.step == "constant" else 2 / (t + 2)
+            W *= 1 - share
+            W[each, column] += share * end
+            scores = (1 - share) * scores + share * end * X[:, column]
+        return W, {"scale": float(np.max(1 / (rate * moved)))}
+
+
+class NoisyValues(FewColumns):
+    """Descents that also release noisy values of the gradient where they have chosen columns.
+
+    share: of rho, for the noise on values. The rest is for choices. learning_rate: in units of 1/B^2. The
+    mean loss has a curvature of at most B^2/4 along a column, so 4 is a step of Newton's method there or
+    less.
+    """
+
+    options = FewColumns.options | {
+        "share": Between(0.2, low=0, high=1),
+        "learning_rate": Ordinary(4.0),
+    }
+
+    def _costs(self, p):
+        """rho of all choices, and of all noise on values."""
+        rho = self._rho(p)
+        return (1 - p.share) * rho, p.share * rho
+
+    def _rate(self, p):
+        return p.learning_rate / self._bound(p) ** 2
+
+    def _stated(self, p, steps, kept):
+        choosing, values = self._costs(p)
+        reach = 2 * noisy_top.choice_rate(choosing, kept * steps, 1.0)
+        scale = noisy_top.gaussian_scale(values / steps, 1.0)
+        columns = "one coordinate" if kept == 1 else f"{kept} weights"
+        return p.proven(
+            f"{kept * steps} choices of a column, each of bounded range {reach:.6g}, are together "
+            f"{choosing:.6g}-zCDP, and {steps} times Gaussian noise of {scale:.6g} times the "
+            f"sensitivity on {columns} are {values:.6g}-zCDP",
+            profile=noisy_top.Concentrated(self._rho(p)),
+        )
+
+
+@register("coordinate_descent")
+class CoordinateDescent(NoisyValues):
+    """T steps, each along the column whose gradient is noisily chosen as the largest.
+
+    Greedy coordinate descent (Mangold, Bellet, Salmon, Tommasi, AISTATS 2023): w_j falls by the learning
+    rate times g_j, with j the largest of |g_j| plus Gumbel noise, and Gaussian noise on g_j. A record moves
+    every |g_j|, and then g_j, by at most D. The T choices have rho (1 - share), and the T values rho share
+    (`dp.privacy.noisy_top`). Mangold et al. add Laplace noise to both, and compose by (epsilon, delta)
+    alone.
+
+    iterations: by the rule of `frank_wolfe`, with the choices' rho.
+    """
+
+    def _steps(self, n, d, p):
+        return p.iterations or round(_choices(n, d, self._costs(p)[0]))
+
+    def _guarantee(self, n, d, p):
+        return self._stated(p, self._steps(n, d, p), 1)
+
+    def _release(self, X, y, p, draws, rng):
+        n, d = X.shape
+        W, scores, each = np.zeros((draws, d)), np.zeros((n, draws)), np.arange(draws)
+        choosing, values = self._costs(p)
+        y, steps = np.asarray(y, dtype=float), self._steps(n, d, p)
+        for _ in range(steps):
+            gradient, moved = self._gradient(X, y, W, scores, p)
+            rate = noisy_top.choice_rate(choosing, steps, moved)
+            column = noisy_top.noisy_top(np.abs(gradient), 1, rate, rng)[:, 0]
+            scale = noisy_top.gaussian_scale(values / steps, moved)
+            noisy = gradient[each, column] + scale * gaussian(1, 1.0, draws, rng)[:, 0]
+            change = -self._rate(p) * np.asarray(noisy)
+            W[each, column] += change
+            scores = scores + change * X[:, column]
+        return W, {"scale": float(np.max(scale / moved))}
+
+
+@register("iterative_thresholding")
+class IterativeThresholding(NoisyValues):
+    """T steps of gradient descent, after each of which only `columns` weights stay, noisily.
+
+    The k largest weights are chosen by Gumbel noise and get Gaussian noise; the others become zero
+    (peeling: Cai, Wang, Zhang, Annals of Statistics 49, 2021, who add Laplace noise). Before noise, a step
+    from released weights is v = w - e g, with learning rate e. A record moves every |v_j| by at most e D,
+    and any k of the v_j by 2 e k' min(sqrt(k) B, R)/n, where k' is the largest slope. The k T choices have
+    rho (1 - share), and the T noisy vectors rho share (`dp.privacy.noisy_top`).
+
+    columns: k, how many weights the model may have. iterations: by the rule, as many as make k T the number
+    of choices by the rule of `frank_wolfe`, with the choices' rho; at least 1. At w = 0 no slope exceeds
+    1/2, so the first step has the least noise.
+    """
+
+    options = NoisyValues.options | {"columns": Whole(10)}
+
+    def _steps(self, n, d, p):
+        choices = _choices(n, d, self._costs(p)[0])
+        return p.iterations or max(1, int(choices / min(p.columns, d)))
+
+    def _guarantee(self, n, d, p):
+        return self._stated(p, self._steps(n, d, p), min(p.columns, d))
+
+    def _release(self, X, y, p, draws, rng):
+        n, d = X.shape
+        kept, bound = min(p.columns, d), self._bound(p)
+        together = min(math.sqrt(kept), p.bound / bound)  # L2 over the largest change of one
+        W, scores, each = np.zeros((draws, d)), np.zeros((n, draws)), np.arange(draws)[:, None]
+        choosing, values = self._costs(p)
+        y, steps = np.asarray(y, dtype=float), self._steps(n, d, p)
+        for _ in range(steps):
+            gradient, moved = self._gradient(X, y, W, scores, p)
+            V, moved = W - self._rate(p) * gradient, self._rate(p) * moved
+            rate = noisy_top.choice_rate(choosing, kept * steps, moved)
+            columns = noisy_top.noisy_top(np.abs(V), kept, rate, rng)
+            scale = noisy_top.gaussian_scale(values / steps, together * moved)
+            noisy = np.asarray(V[each, columns] + scale[:, None] * gaussian(kept, 1.0, draws, rng))
+            W = np.zeros((draws, d))
+            W[each, columns] = noisy
+            scores = np.einsum("nrk,rk->nr", X[:, columns], noisy)
+        return W, {"scale": float(np.max(scale / (together * moved)))}

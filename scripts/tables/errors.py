@@ -1,4 +1,4 @@
-"""Test error of every cell, or metrics of targets that are numbers, with spreads and intervals."""
+"""Test error, or regression metrics, of every cell, with standard deviations and intervals."""
 
 from dp import metrics
 from study.canonical import epsilon
@@ -13,7 +13,7 @@ SPREADS = ("error_mean", "error_sd_folds", "error_sd", "error_low", "error_high"
 def errors(experiment, spec, frame):
     """One row per cell: mean, standard deviation over folds and over all draws, and 95 % interval.
 
-    If targets are numbers, the metrics are r2, mse and mae, with their intervals.
+    For regression, the metrics are r2, mse and mae, with their intervals.
     """
     frame = frame.assign(epsilon=frame["epsilon"].map(epsilon))
     numbers = [name + end for name in ("r2", "mse", "mae") for end in metrics.ENDS]

@@ -6,7 +6,7 @@ min_version("9.9")
 report: "workflow/report/workflow.rst"
 
 
-# A study's file may leave out anything, or be missing: see `study.configuration.config.load`.
+# A study's file may be partial or missing: see `study.configuration.config.load`.
 if os.path.exists("config/config.yaml"):
 
     configfile: "config/config.yaml"

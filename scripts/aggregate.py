@@ -1,4 +1,4 @@
-"""Writes all cells of an experiment into results.csv, with their guarantees."""
+"""Writes all cells of an experiment, with their guarantees, to results.csv."""
 
 from dp import metrics
 from study import canonical

@@ -1,4 +1,4 @@
-"""Runs one attack: what a mechanism claims, what is proven, and what its releases on one pair show."""
+"""Attacks a mechanism on one pair of neighbours: writes claimed, proven and audited epsilon."""
 
 import json
 import math
@@ -19,11 +19,10 @@ COLUMNS = (
     *("adjacency", "reason", "pair_reason", "no_epsilon_pair", "seed", "low_bits"),
     *("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon"),
 )
-# If a whole profile is proven, attacks also give lower bounds at these deltas. Smaller deltas would need
-# more releases.
+# If a profile is proven, attacks also bound epsilon at these deltas. Smaller ones would need more releases.
 DELTAS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.4)
 POINTS = 25  # points of the proven curve
-RELEASES = 300  # releases on each data set, for the attack on low-order bits
+RELEASES = 300  # releases per data set of the attack on low-order bits
 
 
 def main():
@@ -84,9 +83,9 @@ def main():
 
 
 def profiles(guarantee, audited):
-    """The proven curve delta(epsilon) and the audited points, as lists of numbers; {} without a profile.
+    """The proven curve delta(epsilon) and the audited points, as lists of numbers; "" without a profile.
 
-    The audited points of a row hold simultaneously, with the confidence of the row's own bound.
+    A row's audited points hold simultaneously, with the confidence of the row's bound.
     """
     if guarantee.profile is None:
         return dict.fromkeys(COLUMNS[-4:], "")
@@ -101,7 +100,7 @@ def profiles(guarantee, audited):
 
 
 def exact(mechanism, pair, settings):
-    """(supremum of the privacy loss on this pair, ""), or (NaN, the reason)."""
+    """(supremum of the privacy loss on this pair, "") or, if unknown, (NaN, the reason)."""
     if pair.exact is None:
         return math.nan, "of this pair no density is known"
     try:
@@ -112,7 +111,7 @@ def exact(mechanism, pair, settings):
 
 def bits(mechanism, settings, rng):
     """The findings of the attack on low-order bits of the program's releases, in words."""
-    # The attack has its own neighbours, and sets lam and bound for them.
+    # The attack has its own neighbours, with their lam and bound.
     names = {"epsilon", "delta", *mechanism.options}
     settings = {name: value for name, value in settings.items() if name in names}
     if math.isinf(settings["epsilon"]):

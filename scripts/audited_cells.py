@@ -1,4 +1,4 @@
-"""Lists every cell of every results.csv: what is claimed, what is proven, and what attacks refute."""
+"""Lists every cell of every results.csv with its claimed, proven and audited epsilon."""
 
 import json
 
@@ -33,9 +33,9 @@ def main():
 
 
 def variant_of(mechanism, options):
-    """Options whose values are words, such as loss or calibration. Missing options have their defaults."""
+    """Options whose values are words, such as loss or calibration, with defaults for missing ones."""
     if mechanism not in MECHANISMS:
-        return frozenset()  # the auditor's own control is not a mechanism
+        return frozenset()  # the auditor's control is not a mechanism
     options = {
         key: options.get(key, default) for key, default in MECHANISMS[mechanism].defaults().items()
     }
@@ -45,10 +45,9 @@ def variant_of(mechanism, options):
 def audited(cell, attacks):
     """The largest lower bound among attacks that apply to this cell, and the attack that found it.
 
-    An attack applies if it is on the same variant of the mechanism, at the same delta. Its claimed and
-    proven epsilons must be at most this cell's. It has its own n, d and lambda, but it tests a statement
-    about all of these. All bounds on a mechanism hold simultaneously, so the largest has the same
-    confidence.
+    An attack applies if it has the same variant of the mechanism, the same delta, and claimed and proven
+    epsilons of at most this cell's. It has its own n, d and lambda, but the tested claim is for all of
+    them. All bounds on a mechanism hold simultaneously, so the largest has the same confidence.
     """
     stated = ("epsilon_claimed", "epsilon_proven")
     usable = [
@@ -67,8 +66,8 @@ def audited(cell, attacks):
 
 def low_bits(attacks):
     """The worst finding on low-order bits of the same mechanism and variant."""
-    told = sorted(attack.get("low_bits", "") for attack in attacks)  # "broken" comes first
-    return told[0] if told else ""
+    findings = sorted(attack.get("low_bits", "") for attack in attacks)  # "broken" comes first
+    return findings[0] if findings else ""
 
 
 def bound(text):

@@ -1,4 +1,4 @@
-"""Writes every printed number of a source next to ours, as stated and under each reading."""
+"""Writes a source's printed numbers next to ours, as stated and under each reading."""
 
 import json
 from pathlib import Path

@@ -32,7 +32,7 @@ def main():
 
 
 def line(attacks):
-    """What is proven for a mechanism, and what replays and attacks show, on one line."""
+    """A mechanism's proofs, replays and worst attack, on one line."""
     proven = {attack["epsilon_proven"] for attack in attacks}
     said = "nothing is proven" if "" in proven else f"proven in {len(proven)} settings"
     said = "no finite epsilon is proven" if proven == {"inf"} else said
@@ -51,7 +51,7 @@ def beyond(attack):
 
 
 def refuse(attacks):
-    """Raise ValueError if an attack found more than its mechanism claims."""
+    """Raise ValueError if an attack refutes its mechanism's claim."""
     refuted = [attack for attack in attacks if attack["verdict"].startswith("refutes")]
     if refuted:
         worst = max(refuted, key=beyond)

@@ -1,4 +1,4 @@
-"""Computes privacy losses from densities, for differences that no number of releases could resolve."""
+"""Computes privacy losses from densities, for differences too small for attacks."""
 
 import json
 

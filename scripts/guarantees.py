@@ -1,4 +1,4 @@
-"""Writes the guarantees of all cells of an experiment, with preparation and tuning. They need no run."""
+"""Writes the guarantees of all cells of an experiment, with preparation and tuning, before any run."""
 
 import json
 import math
@@ -50,7 +50,7 @@ def main():
 
 
 class Guarantees:
-    """Guarantees of cells that account for how data were prepared and how lambda was chosen."""
+    """Guarantees of cells, with the preparation of data and the choice of lambda."""
 
     def __init__(self, experiment):
         self.experiment = experiment
@@ -76,7 +76,7 @@ class Guarantees:
 
 
 def group(meta, stated):
-    """What a record is, which records belong together, and the (epsilon, delta) of such a group."""
+    """(record, group of records, epsilon, delta of the group), for data with a larger unit than a row."""
     if not meta.get("unit"):
         return "row", "", "", ""
     unit = meta["unit"]
@@ -85,7 +85,7 @@ def group(meta, stated):
 
 
 def _unit(meta, stated):
-    """The end of a reason: what a record is, if it is less than the unit to be protected."""
+    """The end of a reason: the record and its group, if a record is smaller than the protected unit."""
     row, words, epsilon, delta = group(meta, stated)
     if not words:
         return ""

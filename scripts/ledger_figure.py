@@ -1,4 +1,4 @@
-"""Draws the privacy ledger: claimed, proven and audited epsilon, and whole profiles delta(epsilon)."""
+"""Draws the privacy ledger: claimed, proven and audited epsilon, and profiles delta(epsilon)."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Simulates or reads one data set, prepares its rows, and records what the steps looked at."""
+"""Simulates or reads one data set, prepares its rows, and records the steps."""
 
 import inspect
 import json
@@ -62,7 +62,7 @@ def main():
             "source": source,
             "rows": len(parts[""][1]),
             "columns": list(table.columns),
-            # column -> its levels; each level became a column of zeros and ones
+            # column -> its levels, each of which became a column of zeros and ones
             "categories": {
                 name: list(map(str, known)) for name, known in entry.get("categories", {}).items()
             },
@@ -70,24 +70,24 @@ def main():
             "labels": {} if table.target else label_names(table),
             **target(table, entry),
             "class_counts": counts[""],
-            # the number of data sets from the same distribution; each is divided into folds
+            # the number of data sets from the same distribution
             "data_replicates": source.get("data_replicates", 1),
             "public_rows": len(public),
             "holdout_rows": source.get("holdout", 0),
             "test_rows": len(parts["_test"][1]) if "_test" in parts else 0,
             "test_class_counts": counts.get("_test", {}),
             "bound": table.bound,
-            # None if the bound on the norm implies it
+            # None if it follows from the bound on the norm
             "coordinate_bound": (
                 table.coordinate_bound if table.coordinate_bound < table.bound else None
             ),
             "largest_norm": largest,
-            # missing cells by column, and rows left out because of them
+            # missing cells by column, and rows dropped because of them
             "missing": {name: count for name, count in missing.items() if count},
             "steps": record,
             "put_off": [name for name, _ in table.later.steps],
             "private_rows": [step["step"] for step in record if step["private_rows"]],
-            # {row, group, rows, source} if a row is less than the unit to be protected
+            # {row, group, rows, source} if a row is smaller than the protected unit
             "unit": entry.get("unit", {}),
             # what every guarantee assumes to be public
             "premises": [
@@ -103,8 +103,8 @@ def main():
 def prepared(dataset, entry, seed, missing, replicate=0):
     """The data set's `dp.data.preparation.Table`, separator or None, and the record of the steps.
 
-    missing: counts of missing cells, which this function increases. replicate: the number of a further data
-    set, drawn in the same way but without a holdout.
+    missing: counts of missing cells, which this function increases. replicate: if not 0, the number of a
+    further data set from the same distribution, without a holdout.
     """
     source, separator = entry["source"], None
     again = (replicate,) if replicate else ()  # an axis of the seed
@@ -129,8 +129,7 @@ def prepared(dataset, entry, seed, missing, replicate=0):
 
 
 def public_rows(dataset, entry, rows, train_rows, seed):
-    """The row numbers of the public training rows: the first simulated rows, or a random share of real
-    rows."""
+    """Row numbers of the public training rows: the first simulated ones, or a random share of real ones."""
     if "public_share" not in entry:
         return np.arange(entry["source"].get("public_rows", 0))
     cut = rows if train_rows is None else train_rows
@@ -139,7 +138,7 @@ def public_rows(dataset, entry, rows, train_rows, seed):
 
 
 def split(table, holdout, public):
-    """(X, y) of the training rows "", and of "_holdout", "_test" and "_public" if they exist."""
+    """Part -> (X, y): "" for training rows, and "_holdout", "_test" and "_public" if they exist."""
     cut = len(table.y) if table.train_rows is None else table.train_rows
     rows = {"": slice(holdout, cut), "_holdout": slice(0, holdout), "_test": slice(cut, None)}
     if len(public):
@@ -152,15 +151,14 @@ def split(table, holdout, public):
 
 
 def check(table, parts):
-    """Check all rows, and return the largest norm of a training row.
+    """Return the largest norm of a training row.
 
     Raises an error for rows or labels that no mechanism accepts.
     """
     classes = examples.NUMBERS if table.target else len(table.classes) or None
     largest = 0.0
     for part, (X, y) in parts.items():
-        # Test rows are not protected. A step that is fitted on training rows may make them longer than the
-        # bound.
+        # Test rows may exceed the bound, because steps are fitted on training rows.
         bound = np.finfo(float).max if part == "_test" else table.bound
         for rows in examples.slices(max(1, len(y)), BLOCK_ROWS):
             floats = table.later.apply(X[rows])
@@ -179,7 +177,7 @@ def label_names(table):
 
 
 def target(table, entry):
-    """What y in [-1, 1] stands for: a column clipped to public bounds, and whether it is a count."""
+    """The column behind y in [-1, 1], its public bounds, and whether it is a count."""
     if not table.target:
         return {}
     column, low, high = table.target
@@ -194,8 +192,7 @@ def class_counts(y):
 
 
 def simulate(dataset, source, seed, *again):
-    """Rows, and separator or weights, of a simulation. The holdout's rows, or the public rows, come
-    first."""
+    """(rows, separator or weights) of a simulation. Holdout or public rows come first."""
     rng = generator(seed, "data", dataset, "simulate", *again)
     if source["simulate"] == "mixture":
         return simulate_mixture(source, rng), None
@@ -210,18 +207,14 @@ def simulate(dataset, source, seed, *again):
 
 
 def first_shuffled(table, source, seed):
-    """The first rows in a random order.
-
-    The seed of that order does not depend on the data set, so all data sets from one source have the same
-    rows.
-    """
+    """The first rows in a random order, the same rows for all data sets from one source."""
     order = generator(seed, "data", source["sklearn"], "shuffle").permutation(len(table.X))
     rows = order[: source["first"]]
     return table._replace(X=table.X[rows], y=table.y[rows])
 
 
 def simulate_mixture(source, rng):
-    """Simulates Gaussian classes. The means of the public rows are shifted."""
+    """Simulates Gaussian classes; the public rows have shifted means."""
     means, deviations = (
         np.array([component[key] for component in source["components"]])
         for key in ("mean", "deviation")

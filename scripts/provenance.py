@@ -1,4 +1,4 @@
-"""Records what differs between runs: seconds, memory, host, versions, commit."""
+"""Records a run's seconds, memory, host, versions and commit."""
 
 import platform
 import subprocess
@@ -57,7 +57,7 @@ def main():
 
 
 def commit(folder):
-    """A folder's commit, and whether files differ from it; None outside of a checkout."""
+    """A folder's commit, and whether files differ from it; None outside a checkout."""
 
     def git(*words):
         words = ["git", "-C", folder, *words]

@@ -1,4 +1,4 @@
-"""Replays every private mechanism: how far one record changes what gets noise, and what gets no noise."""
+"""Replays every private mechanism: the exact change by one record of its noised and its exact outputs."""
 
 import json
 

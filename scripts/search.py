@@ -1,5 +1,4 @@
-"""Cross-validates a method's settings at one training size and epsilon, in every simulation or on public
-rows."""
+"""Cross-validates a method's settings at one size and epsilon, on simulations' rows or public rows."""
 
 import itertools
 import json
@@ -40,8 +39,8 @@ def main():
             raise ValueError(
                 f"{arguments.dataset} has neither public nor holdout rows to search on"
             )
-        # The rows are public, so this epsilon protects nothing. It sets the noise that a run on the private
-        # rows would have.
+        # This epsilon protects nothing, because the rows are public. It gives the noise of a run on the
+        # private rows.
         cell["epsilon"] *= arguments.train_size / (len(rows[1]) * (1 - 1 / entry["folds"]))
         simulations, all_rows = [(rows, None)], iter([rows[0]])
     else:
@@ -61,8 +60,7 @@ def main():
         for simulation, (train, _) in enumerate(simulations):
             shuffle = generator(arguments.seed, *axes, simulation, "search folds")
             parts = split_folds(len(train[0]), entry["folds"], shuffle)
-            # A training part may be one row longer than others. It is truncated, so that the folds can be
-            # computed together.
+            # Training parts differ by at most a row. They are truncated, so that the folds run together.
             size = min(len(fit) for fit, _ in parts)
             for fit, part in parts:
                 yield (train[0][fit[:size]], train[1][fit[:size]]), train, part
@@ -76,7 +74,7 @@ def main():
     )
     if mechanism.uses_all_rows:
         shared["all_rows"] = (rows for rows in all_rows for _ in range(entry["folds"]))
-    # Releases with equally many rows run together. Each task is made when the mechanism asks for it.
+    # Releases with the same number of rows run together. Tasks are lazy.
     for (size, d), tasks in itertools.groupby(divided(), key=lambda task: task[0][0].shape):
         releases = mechanism.release_many(
             tasks,
@@ -118,7 +116,7 @@ def main():
 
 
 def _errors(release, train, part, measure):
-    """The validation error of each candidate; NaN for failed ones."""
+    """The validation error of each candidate, NaN if it failed."""
     X, y = train[0][part], train[1][part]
     error = measure(release.weights, X, y, release.info.get("intercept", 0.0))
     return np.where(release.status == "ok", error, np.nan)

@@ -1,4 +1,4 @@
-"""Writes the privacy that methods spend, including tuning and preparation."""
+"""Writes the privacy cost of methods, including tuning and preparation."""
 
 import math
 from itertools import groupby
@@ -52,7 +52,7 @@ def excess(cell):
 
 
 def together(cells):
-    """What holds if all cells of a method are released together. Nothing is composed here."""
+    """The guarantee of a method's cells if all are released together, without composition."""
     if math.isinf(float(cells[0]["epsilon"])):  # without privacy
         return ""
     if len(cells) == 1:

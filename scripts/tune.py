@@ -28,7 +28,7 @@ def main():
     holdout = "X_holdout" in prepared
     X, y = prepared.floats(part="holdout" if holdout else "")
     low, high, values = arguments.grid
-    # Rounding turns a value that should be 0.01 into exactly that number.
+    # Rounding makes a value such as 0.01 exact.
     grid = np.array([float(f"{lam:.9g}") for lam in np.geomspace(low, high, int(values))])
     rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "tuning folds")
     errors, status = cross_validate(
@@ -40,8 +40,7 @@ def main():
         lasso=arguments.lasso,
         measure=folds.measure(read_json(arguments.meta)),
     )
-    # Means of equal error counts may differ in their last bits, by the order of summation. Rounding makes
-    # them ties.
+    # Means of equal error counts may differ in their last bits, so rounding makes them ties.
     mean = errors.mean(axis=1).round(12)
     if np.isnan(mean).all():
         raise ValueError(

@@ -8,11 +8,11 @@ import pytest
 
 from project import COLLECTED, ENVIRONMENT, TINY, Project
 
-# Processes share the processors, so each has one thread. This must precede any import of numpy.
+# Test processes share the cores, so each has one thread. This must precede any import of numpy.
 for name, value in ENVIRONMENT.items():
     os.environ.setdefault(name, value)
 
-# A daemon that crashes must leave no core dump in the folder in which it was started.
+# Daemons that crash must leave no core dump.
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -24,27 +24,27 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Files that take minutes come first, so that no process has to run one at the end."""
+    """Run the slowest files first, so that none is left for the end."""
     items.sort(key=lambda item: "workflow" not in item.path.parts)
     config.stash[COLLECTED] = [item.nodeid for item in items]
 
 
 def pytest_make_parametrize_id(val, argname):
-    """A test's id has the argument's name instead of bytes: compressed bytes depend on the time."""
+    """Use an argument's name for bytes in a test's id, because compressed bytes depend on the time."""
     return argname if isinstance(val, bytes) else None
 
 
 @pytest.fixture(scope="session")
 def fresh(tmp_path_factory):
-    """A function that makes a new copy of the project, in which nothing has run."""
+    """A function that makes a new copy of the project without results."""
     return lambda name="project": Project.copy(tmp_path_factory.mktemp(name))
 
 
 @pytest.fixture(scope="session")
 def finished(fresh, tmp_path_factory):
-    """A copy in which the tiny experiment has run on two cores. Tests only read it.
+    """A read-only copy in which the tiny experiment has run on two cores.
 
-    `.output`: what Snakemake printed; `.captured`: the folder that names what its jobs imported.
+    `.output`: Snakemake's output; `.captured`: the folder with the modules that its jobs imported.
     """
     project = fresh("finished")
     project.captured = tmp_path_factory.mktemp("captured")

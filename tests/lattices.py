@@ -1,4 +1,4 @@
-"""Releases on lattices of rows that are floats, and their deterministic replay."""
+"""Lattice releases of float rows, and their deterministic replay."""
 
 import math
 
@@ -10,11 +10,9 @@ from dp.replay import CHOICE, CLOSE, EXCEEDS, HOLDS, Replay
 
 
 def from_floats(X: np.ndarray, y: np.ndarray, bound: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """(V, y) for float rows of norm at most `bound`, a public number. Each row is truncated and
-    shortened independently.
+    """(V, y) for float rows of norm at most the public `bound`, truncated and shortened row by row.
 
-    A row with a number that is not finite becomes zeros. y: labels -1 and 1, or numbers in [-1, 1] if they
-    are floats.
+    A row with a non-finite number becomes zeros. y: labels -1 and 1, or floats in [-1, 1].
     """
     scaled = np.asarray(X, dtype=float) * (rows.ONE / bound)
     whole = np.isfinite(scaled).all(axis=1, keepdims=True)
@@ -27,7 +25,7 @@ def from_floats(X: np.ndarray, y: np.ndarray, bound: float = 1.0) -> tuple[np.nd
 
 
 def of_release(plan: models.Plan, first: tuple, second: tuple, key: bytes = bytes(32)) -> Replay:
-    """The result of a replay for a plan. first, second: (V, y) as for `dp.releasing.models.release`.
+    """The replay of a plan on two data sets (V, y), as for `dp.releasing.models.release`.
 
     Both releases have the same key, so their integers differ exactly by the values before noise.
     Statistics are compared at the weights of the first release. A tilt is not additive.

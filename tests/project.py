@@ -1,4 +1,4 @@
-"""Makes copies of the project, and runs Snakemake in them as a user would."""
+"""Copies the project, and runs Snakemake in the copies as a user would."""
 
 import base64
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-# The contents of a checkout, without the files that setup, runs and caches leave behind.
+# The contents of a fresh checkout.
 PARTS = ("Snakefile", "config", "envs", "profiles", "pyproject.toml", "scripts", "workflow")
 TINY = ("--configfile", "tests/tiny.yaml")
 CAPTURE = ROOT / "tests" / "workflow" / "capture"
@@ -22,11 +22,11 @@ ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 class Project:
-    """A copy of the project in a folder of its own."""
+    """A copy of the project in its own folder."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        self.environment = {}  # environment variables of every program started in the copy
+        self.environment = {}  # variables for programs in the copy
         self.processes = []
 
     def __truediv__(self, path):
@@ -34,7 +34,7 @@ class Project:
 
     @classmethod
     def copy(cls, folder, source=ROOT, extra=("tests/tiny.yaml", "tests/cluster/cells.yaml")):
-        ignore = shutil.ignore_patterns(".*")  # what Python has compiled is copied, too
+        ignore = shutil.ignore_patterns(".*")  # keep compiled Python files
         for part in (*PARTS, *extra):
             path, target = Path(source, part), Path(folder, part)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ class Project:
         return cls(folder)
 
     def duplicate(self, folder):
-        """A second copy, with everything that runs have made here, including Snakemake's records."""
+        """A second copy, with all results and Snakemake's records."""
         shutil.copytree(self.folder, folder, symlinks=True)
         return Project(folder)
 
@@ -65,14 +65,15 @@ class Project:
         self.write(path, text.replace(old, new))
 
     def start(self, *arguments, capture=None, program=("-m", "snakemake")):
-        """Start Snakemake, or another Python program, in its own process group. capture: a folder in
-        which its jobs record what they import.
+        """Start Snakemake, or another Python program, in its own process group.
+
+        capture: a folder in which its jobs record their imports.
         """
         environment = os.environ | ENVIRONMENT
         if capture:
             environment |= {"CAPTURE": str(capture), "PYTHONPATH": str(CAPTURE), "DP_FORK": "0"}
         environment |= self.environment
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compiling everything takes seconds
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # compilation takes seconds
         process = subprocess.Popen(
             [sys.executable, *program, *map(str, arguments)],
             cwd=self.folder,
@@ -92,10 +93,7 @@ class Project:
                 self.kill(process)
 
     def finish(self, process, ok=True, timeout=600):
-        """The output of a process.
-
-        Fails the test unless it ends as expected (None: any exit status).
-        """
+        """The output of a process; fails the test unless it ends as expected (None: any exit status)."""
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -112,15 +110,15 @@ class Project:
         process.communicate()
 
     def snakemake(self, *arguments, ok=True, cores=2, capture=None, timeout=600):
-        """Runs Snakemake, and returns what it prints."""
+        """Run Snakemake, and return its output."""
         return self.finish(self.start("--cores", cores, *arguments, capture=capture), ok, timeout)
 
     def python(self, *arguments, ok=True, timeout=600):
-        """Runs a script, and returns what it prints."""
+        """Run a script, and return its output."""
         return self.finish(self.start(*arguments, program=()), ok, timeout)
 
     def plan(self, *arguments):
-        """The jobs that a run would make, as "rule: first output file"."""
+        """The jobs of a dry run, as "rule: first output file"."""
         output = self.snakemake("--dry-run", *arguments)
         jobs = re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)+)", output, flags=re.MULTILINE)
         planned = set()
@@ -137,7 +135,7 @@ class Project:
             time.sleep(0.02)
 
     def incomplete(self):
-        """Paths of the files that Snakemake considers incomplete: their jobs still run, or were killed."""
+        """Paths of Snakemake's incomplete files, whose jobs still run or were killed."""
         marks = [p for p in (self / ".snakemake/incomplete").glob("*") if p.is_file()]
         return [base64.b64decode(mark.name).decode() for mark in marks]
 

@@ -3,12 +3,12 @@
 from vectors import check
 
 VECTORS = check.read()
-# Mechanisms whose labels are always 0, 1, .., never -1 and 1.
+# Mechanisms with labels 0, 1, .. instead of -1 and 1.
 OF_CLASSES = ("softmax_objective_perturbation",)
 
 
 def values(name, *inputs, function=None):
-    """The inputs and expected value of each case in a file, or of one function's or mechanism's cases."""
+    """(inputs .., expected value) of each case in a file, or of one function's or mechanism's cases."""
     return [
         (*(case["inputs"][key] for key in inputs), case["expected"])
         for case in VECTORS[name]["cases"]

@@ -1,1 +1,1 @@
-"""Analyses, one module per kind: computations of an experiment that are not a sweep of cells."""
+"""Analyses, one module per kind: computations of an experiment beside its cells."""

@@ -25,9 +25,9 @@ def zero_concentrated(epsilon, delta):
 def gaussians(sizes, epsilon, delta, exact=None):
     """The common standard deviation of Gaussian releases with these sensitivities, by accounting.
 
-    split: every release gets an equal part of epsilon and delta, and the largest sensitivity decides. zcdp:
-    values of rho add up. gdp: Gaussian DP, as if all worst cases came at once. exact: with the joint
-    sensitivity `exact`.
+    split: every release has an equal part of epsilon and delta, and the noise is for the largest
+    sensitivity. zcdp: values of rho add up. gdp: Gaussian DP, as if all worst cases were simultaneous.
+    exact: Gaussian DP with the joint sensitivity `exact`.
     """
     count, together = len(sizes), math.hypot(*sizes)
     return {
@@ -48,11 +48,10 @@ class Accounting(Options):
 def accounting(experiment, spec, inputs, seed, out):
     """One row per case, accounting and epsilon: the noise, and its ratio to that of exact accounting.
 
-    Case "adassp": the smallest eigenvalue, X'X and X'y, under replace-one with bounds 1. Its exact
-    accounting uses the fact that X'X and X'y cannot both change by their maximum. Case "boosted": the
-    eigenvalue, X'X and ten sums of residuals clipped at 1/4, under replace-one. Case "sketch": gamma of
-    three sketches of options["rows"] rows, under add-remove. There, renyi is its authors' bound, and
-    gdp is an approximation with too little noise.
+    "adassp": the smallest eigenvalue, X'X and X'y, under replace-one with bounds 1; exact accounting uses
+    that X'X and X'y cannot both change by their maximum. "boosted": the eigenvalue, X'X and ten sums of
+    residuals clipped at 1/4, under replace-one. "sketch": gamma of three sketches of options["rows"] rows,
+    under add-remove; renyi is its authors' bound, and gdp an approximation with too little noise.
     """
     delta, rows = spec["options"]["delta"], spec["options"]["rows"]
     eigenvalue, gram = sensitivities.smallest_eigenvalue(), sensitivities.gram()

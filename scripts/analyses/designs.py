@@ -1,6 +1,6 @@
-"""Simulates tables with known coefficients, on which intervals are judged.
+"""Simulates tables with known coefficients, to test intervals.
 
-Columns are made as in practice: clipped to public bounds, mapped to [-1, 1], joined by a constant, and
+Columns are prepared as real ones: clipped to public bounds, mapped to [-1, 1], with a constant column, and
 divided by the root of their number. A category becomes zeros and ones, without its reference level.
 """
 
@@ -17,7 +17,7 @@ COEFFICIENTS = np.array([2.0, -1.5, 1.0, 0.5, 0.0, 0.0])
 
 
 class Table(NamedTuple):
-    """A function and its coefficients.
+    """Simulated rows and their coefficients.
 
     rows: (n, rng) -> (n, d) of norm at most 1. theta (d,): the coefficients.
     """
@@ -34,7 +34,7 @@ BALLS = Table(_balls, COEFFICIENTS)
 
 
 def table(columns: Callable, effects: list, intercept: float) -> Table:
-    """A table of columns in [-1, 1]. effects: of one unit of each column on the log-odds."""
+    """A table of columns in [-1, 1]. effects: log-odds per unit of each column."""
     d = len(effects) + 1
 
     def rows(n, rng):
@@ -55,15 +55,14 @@ def normals(deviations: list, effects: list, intercept: float, correlation: floa
 
 
 def _levels(n, rng, shares):
-    """Zeros and ones for every level of a category except the first."""
+    """Dummy columns for every level of a category except the first."""
     return (rng.choice(len(shares), n, p=shares)[:, None] == np.arange(1, len(shares))).astype(
         float
     )
 
 
 def hospital(rare: float, shares: list, strong: float, intercept: float, more: int = 0) -> Table:
-    """Age, a strong score, a rare condition, a category whose levels have these shares, and further
-    columns."""
+    """Age, a strong score, a rare condition, a category with these shares, and `more` columns."""
 
     def columns(n, rng):
         age = np.clip(rng.normal(0, 0.4, n), -1, 1)
@@ -77,7 +76,7 @@ def hospital(rare: float, shares: list, strong: float, intercept: float, more: i
 
 
 def levels(first: list, second: list, effects: list, intercept: float) -> Table:
-    """A number and two categories."""
+    """A numeric column and two categories."""
 
     def columns(n, rng):
         number = np.clip(rng.normal(0.1, 0.35, n), -1, 1)
@@ -156,8 +155,8 @@ HELD_OUT = {
 class Design(NamedTuple):
     """A simulated model.
 
-    ways: name -> options of the mechanism's intervals. loss: of fits without privacy. right: whether that
-    is the model's loss. truth: the true coefficients, or None if they are not known.
+    ways: name -> options of the mechanism's intervals. loss: of non-private fits. right: whether it is the
+    model's loss. truth: the true coefficients, or None if unknown.
     """
 
     mechanism: str
@@ -180,8 +179,7 @@ DESIGNS = {
     "logistic": Design("noise_aware_logistic", ROBUST, LOGISTIC, True, BALLS, COEFFICIENTS),
     "other": Design("noise_aware_logistic", ROBUST, LOGISTIC, False, BALLS),
     "linear": Design("noise_aware_log_cosh", WIDTHS, losses.get(LOG_COSH), False, BALLS),
-    # Errors are symmetric, even when clipped at TAU, because the cut of targets to [-1, 1] shortens no
-    # error to less than TAU.
+    # Errors clipped at TAU are symmetric, because clipping targets to [-1, 1] leaves none shorter than TAU.
     "boosted": Design("noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4),
     "boosted_uneven": Design(
         "noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4
@@ -193,11 +191,11 @@ DESIGNS = {
 
 
 def draw(name: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, d) of norm at most 1, and labels or numbers, of a design.
+    """Rows (n, d) of norm at most 1, and labels or numeric targets, of a design.
 
-    Labels follow a logistic model. For "other", the model has heavier tails and a kink. Numbers are linear
-    in the rows, with errors of three degrees of freedom, cut to [-1, 1]. In "boosted_uneven", errors grow
-    with the distance of the first column from 0.
+    Labels follow a logistic model; in "other", the model has heavier tails and a kink. Targets are linear
+    in the rows, with t-distributed errors (three degrees of freedom), clipped to [-1, 1]. In
+    "boosted_uneven", errors are proportional to the first column's magnitude.
     """
     design = DESIGNS[name]
     X = design.table.rows(n, rng)

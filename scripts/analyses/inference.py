@@ -1,4 +1,4 @@
-"""Measures how often private intervals cover, and makes a private regression table."""
+"""Measures the coverage of private intervals, and makes a private regression table."""
 
 import itertools
 import math
@@ -23,7 +23,7 @@ from study.data.prepared import Prepared
 from study.data.units import Units
 from study.jobs.files import read_json, write_csv
 
-RIDGE = 1e-8  # for fits without privacy; too small to matter
+RIDGE = 1e-8  # of non-private fits; negligible
 COVERAGE = (
     *("design", "half", "train_size", "epsilon", "method", "coefficient", "printed", "intervals"),
     *("share", "coverage", "coverage_error", "width", "width_ratio"),
@@ -36,7 +36,7 @@ SILENT = "no interval: at this epsilon and size, the noise says more about it th
 
 
 def _truth(name, axes):
-    """The design's coefficients (d,); if unknown, the coefficients of the best fit to a million rows."""
+    """The design's coefficients (d,) or, if unknown, those of the best fit to a million rows."""
     design = DESIGNS[name]
     if design.truth is not None:
         return design.truth
@@ -46,7 +46,7 @@ def _truth(name, axes):
 
 
 def _sandwich(X, y, weights, design):
-    """Estimates (1, d) and sandwich covariances (1, d, d), without privacy."""
+    """Non-private estimates (1, d) and sandwich covariances (1, d, d)."""
     n = len(y)
     matrices = second_moments(X, y, weights, not design.right, design.loss)
     hessian, *scores = (matrix / n for matrix in matrices)
@@ -55,10 +55,9 @@ def _sandwich(X, y, weights, design):
 
 
 def _ways(X, y, design, settings, rng, draws):
-    """Name -> (estimates, covariances, which coefficients get an interval) on one data set.
+    """Method -> (estimates, covariances, mask of printed intervals) on one data set.
 
-    The names are those of noise-aware intervals and of simpler ones. The third part is None for ways
-    without the rule that prints intervals.
+    The mask is None for methods without the rule that prints intervals.
     """
     mechanism, ways = MECHANISMS[design.mechanism], {}
     n, d = X.shape
@@ -80,17 +79,16 @@ def _ways(X, y, design, settings, rng, draws):
 
 
 def half(name: str) -> str:
-    """Whether the rule was "chosen" or "tested" on a design; "" if neither."""
+    """The use of a design for the rule: "chosen", "tested", or "" if neither."""
     return "chosen" if name in CHOSEN else "tested" if name in HELD_OUT else ""
 
 
 def _judged(low, high, truth, printed, plain):
-    """One row per coefficient and flag.
+    """(coefficient, printed, intervals, share, coverage, coverage_error, width, width_ratio) of each group.
 
-    The columns are coefficient, printed, intervals, share, coverage, coverage_error, width and width_ratio.
-
-    low, high: (data sets, draws, d). printed: has the same shape, or is None. plain (d,): widths without
-    privacy. Draws on one data set share its rows, so standard errors are over the data sets.
+    A group has the intervals of one coefficient with one value of printed. low, high: (data sets, draws,
+    d). printed: the same shape, or None. plain (d,): non-private widths. Draws on one data set share its
+    rows, so standard errors are over data sets.
     """
     covered = (low <= truth) & (truth <= high)
     for j in range(len(truth)):
@@ -119,21 +117,21 @@ class Coverage(Options):
 def coverage(experiment, spec, inputs, seed, out):
     """Coverage and width of intervals, for each coefficient, over data sets and draws.
 
-    designs: names of `analyses.designs.DESIGNS`. "chosen" and "tested" stand for all designs on which the
-    rule was chosen or tested. "logistic", "other", "linear", "boosted" and "boosted_uneven" have normal
-    columns. The others are logistic models on tables as in practice. In "other" and "linear" the truth is
-    the best fit to a million rows, logistic or log-cosh. In "boosted_uneven" errors depend on the rows,
-    although boosting's intervals assume that they are independent.
+    designs: names of `analyses.designs.DESIGNS`; "chosen" and "tested" stand for all designs that chose or
+    tested the rule. "logistic", "other", "linear", "boosted" and "boosted_uneven" have normal columns. The
+    others are logistic models on realistic tables. In "other" and "linear", the truth is the best logistic
+    or log-cosh fit to a million rows. In "boosted_uneven", errors depend on the rows, which violates the
+    assumption of boosting's intervals.
 
-    The column method has these values. "without_privacy". "noise_aware": the Hessian replaces the slopes'
-    second moments (for numbers, times a released number); for boosting, the second half of the steps gives
-    the interval. "noise_aware_robust": the second moments are released. "noise_aware_last": boosting's last
-    step gives the interval. "biased": from the first one's release, without correcting the bias from the
-    ridge or the start. "naive": from that release, as if it had no noise.
+    method: "without_privacy". "noise_aware": the Hessian replaces the slopes' second moments (for
+    regression, times a released number); boosting uses the second half of its steps. "noise_aware_robust":
+    the second moments are released. "noise_aware_last": boosting uses its last step. "biased": from the
+    release of "noise_aware", without correction of the bias from the ridge or the start. "naive": from that
+    release, as if it had no noise.
 
-    Further columns: printed is 1 for intervals that the rule prints, 0 for others, and empty for methods
-    without the rule. share: of all intervals. coverage_error: standard error over the data sets. width: the
-    median. width_ratio: width over the mean width without privacy.
+    printed: 1 for intervals that the rule prints, 0 for others, and empty for methods without the rule.
+    share: of all intervals. coverage_error: standard error over data sets. width: the median. width_ratio:
+    width divided by the mean non-private width.
     """
     options, rows = spec["options"], []
     sets = {"chosen": CHOSEN, "tested": HELD_OUT}
@@ -154,7 +152,7 @@ def coverage(experiment, spec, inputs, seed, out):
                 for key, (estimates, covariances, printed) in ways.items():
                     ends = inference.wald(estimates, covariances)
                     if printed is None:
-                        printed = np.ones(ends.low.shape, bool)  # no rule: all are printed
+                        printed = np.ones(ends.low.shape, bool)
                     intervals.setdefault(key, []).append((ends.low, ends.high, printed))
             low, high, _ = np.moveaxis(np.array(intervals["without_privacy", math.inf]), 1, 0)
             plain = (high - low).mean(axis=(0, 1))
@@ -178,12 +176,13 @@ class Bootstrap(Options):
 
 @analysis(NOTHING, Bootstrap)
 def bootstrap(experiment, spec, inputs, seed, out):
-    """Parametric bootstraps beside noise-aware intervals, on the same releases.
+    """Parametric bootstraps and noise-aware intervals on the same releases.
 
-    design: one of `DESIGNS`. Each data set has one release, of the design's first kind. "bootstrap": basic
-    intervals. "bootstrap_debiased": `rounds` steps change the simulated model until its mean release is the
-    actual one. Neither costs privacy: rows are simulated from the released Hessian, and numbers have normal
-    errors with the released spread. width_ratio: width over the median width of the noise-aware intervals.
+    design: one of `DESIGNS`. Each data set has one release, with the design's first options. "bootstrap":
+    basic intervals. "bootstrap_debiased": `rounds` steps fit the simulated model, so that its mean release
+    is the actual one. Neither costs privacy, because rows are simulated from the released Hessian, and
+    targets with normal errors of the released spread. width_ratio: width divided by the median noise-aware
+    width.
     """
     options, rows, name = spec["options"], [], spec["options"]["design"]
     design = DESIGNS[name]
@@ -227,7 +226,7 @@ def bootstrap(experiment, spec, inputs, seed, out):
 
 
 def _simulated(info, loss, n, rng):
-    """Rows (n, d), and a function that draws their labels or numbers, simulated from a release."""
+    """Rows (n, d), and a function that draws their labels or targets, simulated from a release."""
     (hessian,), (minimiser,) = info["hessian"], info["minimiser"]
     if not loss.residual:
         return inference.logistic_rows(hessian, minimiser, n, 1.0, rng), inference.logistic_labels
@@ -251,10 +250,10 @@ class Regression(Options):
 def regression(experiment, spec, inputs, seed, out):
     """Coefficients of a logistic regression in the columns' own units, with and without privacy.
 
-    Without privacy it is statsmodels' Logit, which uses only the bounds of columns from the preparation.
-    With privacy it is one release per epsilon and adjacency, and a rule sets lambda. All rows are used. A
-    category has a coefficient for each level except its reference: the level that `reference` names, or
-    else the first. If the rule of `dp.inference.answered` prints no interval, a sentence replaces it.
+    The non-private regression is statsmodels' Logit, which uses only the columns' bounds. The private one
+    is one release per epsilon, with lambda by rule. Both use all rows. A category has a coefficient for
+    each level except its reference: the level in `reference`, or else the first. If the rule of
+    `dp.inference.answered` prints no interval, a sentence replaces it.
     """
     import statsmodels.api as sm
 

@@ -30,12 +30,12 @@ class Timing(Options):
 
 @analysis(DATA, Timing, exclusive=True)
 def timing(experiment, spec, paths, seed, out):
-    """Write the seconds of every repeat. The whole release is timed, including its shared fit.
+    """Write the seconds of every repeat of the whole release, including its shared fit.
 
-    procedure: "plain" is this project's certified L2 fit. "scikit_learn" is that library's
-    LogisticRegression with its defaults. "general_purpose" is objective perturbation as it is often
-    written: SciPy's BFGS minimises a tilted objective without its gradient. Other procedures are the
-    experiment's private methods, with one draw and with options["restarts"] draws.
+    procedure: "plain" is this project's certified L2 fit. "scikit_learn" is the default LogisticRegression.
+    "general_purpose" is a common form of objective perturbation: SciPy's BFGS minimises a tilted objective
+    without its gradient. Other procedures are the experiment's private methods, with one draw and with
+    options["restarts"] draws.
     """
     options = spec["options"]
     rows = []
@@ -45,7 +45,7 @@ def timing(experiment, spec, paths, seed, out):
             meta = read_json(path.removesuffix(".npz") + ".json")
             calls = _procedures(experiment, spec, dataset, X, y, meta, seed)
             for run in calls.values():
-                run()  # a warm-up, so that no repeat includes imports or cold caches
+                run()  # warm-up of imports and caches
             for repeat in range(options["repeats"]):
                 for (procedure, draws), run in calls.items():
                     start = time.perf_counter()
@@ -56,7 +56,7 @@ def timing(experiment, spec, paths, seed, out):
 
 
 def one_thread():
-    """A context in which BLAS and OpenMP use one thread, however many the job has."""
+    """A context in which BLAS and OpenMP use one thread."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(1)
@@ -70,7 +70,7 @@ def _rows(experiment, dataset, path, size, seed):
 
 
 def _procedures(experiment, spec, dataset, X, y, meta, seed):
-    """Functions without arguments that run a procedure, by (procedure, draws)."""
+    """(procedure, draws) -> a function without arguments that runs the procedure."""
     options = spec["options"]
     lam = next(iter(experiment.methods.values()))["lambda"]
     if isinstance(lam, str):
@@ -121,5 +121,5 @@ def _general_purpose(X, y, lam, epsilon, bound, rng):
         return logistic.value(y * (X @ w)).mean() + lam / 2 * (w @ w) + linear @ w / n
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # finite differences may end short of the tolerance
+        warnings.simplefilter("ignore")  # finite differences may not reach the tolerance
         minimize(objective, np.zeros(d), method="BFGS")

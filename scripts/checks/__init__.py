@@ -1,1 +1,1 @@
-"""Compares what is published with what is computed: values, implied epsilons, claims and defects."""
+"""Compares published results with computed ones: values, implied epsilons, claims and defects."""

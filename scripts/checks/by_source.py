@@ -1,19 +1,17 @@
-"""Lists all claims, defects and printed numbers of a source in one table, with verdicts and their
-reasons."""
+"""Lists a source's claims, defects and printed numbers in one table, with verdicts and reasons."""
 
 from checks.statements import NOT_TESTED, SECTIONS
 
 # Columns that identify a row in every run.
 KEY = ("experiment", "section", "id", "dataset", "method", "train_size", "epsilon", "quantity")
-# stated: what is printed, or a check's threshold. low, high: the range of another run of the source.
+# stated: the printed value, or a check's threshold. low, high: the prediction interval.
 NUMBERS = ("stated", "ours", "low", "high", "verdict")
-STAMPS = ("settings", "code", "judge", "data")  # stamps of a recorded row, see `checks.stamps`
+STAMPS = ("settings", "code", "judge", "data")  # see `checks.stamps`
 COLUMNS = (*KEY, "where", "says", *NUMBERS, "because")
 
 
 def rows(source, decided):
-    """Dictionaries of COLUMNS: first claims and defects, in the order of source.yaml, then the printed
-    numbers.
+    """Dictionaries of COLUMNS: claims and defects in the order of source.yaml, then printed numbers.
 
     decided: experiment -> section -> rows of published.csv, claims.csv and defects.csv.
     """

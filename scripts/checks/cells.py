@@ -1,4 +1,4 @@
-"""Checks of claims about errors, on results.csv and on tables with one row per case."""
+"""Checks of claims about errors, decided from results.csv and from tables of analyses."""
 
 import itertools
 import math
@@ -37,7 +37,7 @@ def _spell(value):
 
 
 def _place(row):
-    """Where a number is from: its cell, in words."""
+    """A number's cell, in words."""
     epsilon = row["epsilon"]
     place = f"{row['dataset']}, n = {row['train_size']:.0f}"
     return place if math.isinf(epsilon) else f"{place}, epsilon = {canonical.epsilon(epsilon)}"
@@ -49,7 +49,7 @@ def _ok(frame, column="error_mean"):
     for row in frame.to_dict("records"):
         if failed := lost(row.get("status", "ok")):
             where = f"{row['method']} at {_place(row)}"
-            raise Lost(f"{failed} ({where}): the mean over other draws decides nothing")
+            raise Lost(f"{failed} ({where}): the mean over the other draws is not comparable")
     frame = frame[frame[column].notna()]
     if frame.empty:
         raise Missing("this run has no cell that this check reads")
@@ -84,14 +84,14 @@ def lower_than(
     per_dataset,
     column,
 ):
-    """Method `lower` has a mean error below `factor` times that of `higher`, in at least a `share` of
-    points. The points are those that both methods have, on every data set or, if per_dataset is false, on
-    all data together. A method without privacy is compared at every epsilon of the other. column: what is
-    compared in place of the mean error, such as error_sd_folds.
+    """At a `share` of the points or more, `lower` has a mean error below `factor` times that of `higher`.
+    Points are those that both methods have: per data set or, if per_dataset is false, on all data together.
+    A non-private method is compared at every epsilon of the other. column: the compared column in place of
+    the mean error, such as error_sd_folds.
 
     A point counts for the claim if the 95 % interval of the difference, paired by fold, lies below zero. It
     counts against the claim if the interval lies above zero, and is open otherwise. The claim is undecided
-    if the open points could turn it either way.
+    if it depends on the open points.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
     pairs = _pairs(results, lower, higher, column, where)
@@ -126,7 +126,7 @@ def lower_than(
 def _pairs(results, first, second, column, where):
     """Pairs of rows, as dictionaries, of two methods at every point that both have.
 
-    A method without privacy is compared at every epsilon of the other.
+    A non-private method is paired with every epsilon of the other.
     """
     frames = [_ok(results.cells(methods=method, **where), column) for method in (first, second)]
     private = [not frame["epsilon"].map(math.isinf).any() for frame in frames]
@@ -157,12 +157,12 @@ class Similar(Point):
 
 @check(RESULTS, Similar)
 def similar(results, *, method, other, within, relative, column, **where):
-    """The mean errors of two methods differ by at most `within` plus `relative` times the larger, at every
-    point. The points are those that both methods have. A method without privacy is compared at every
-    epsilon of the other. column: what is compared in place of the mean error.
+    """At every common point, two mean errors differ by at most `within` plus `relative` times the larger. A
+    non-private method is compared at every epsilon of the other. column: the compared column in place of
+    the mean error.
 
-    This is a test of equivalence. It holds if the 95 % interval of every difference, paired by fold, lies
-    within these bounds. It fails if one interval lies outside of them, and is undecided otherwise.
+    This is an equivalence test. It holds if the 95 % interval of every difference, paired by fold, lies
+    within these bounds. It fails if one interval lies outside, and is undecided otherwise.
     """
     outside, inside, gaps = [], [], []
     for first, second in _pairs(results, method, other, column, where):
@@ -195,10 +195,10 @@ class Level(Cells):
 
 @check(RESULTS, Level)
 def level(results, *, at_least, at_most, share, column, **where):
-    """The mean error, or another column, lies in [at_least, at_most] at a `share` of the cells.
+    """The mean error, or another column, lies in [at_least, at_most] at a `share` of the cells or more.
 
     A cell is inside if its 95 % interval is inside, outside if the interval is outside, and open otherwise.
-    The claim is undecided if the open cells could turn it.
+    The claim is undecided if it depends on the open cells.
     """
     frame = _ok(results.cells(**where), column)
     inside, possible = (each.mean() for each in _in_range(frame, column, at_least, at_most))
@@ -215,7 +215,7 @@ def level(results, *, at_least, at_most, share, column, **where):
     limits = f"between {at_least:g} and {at_most:g}"
     what = column.removesuffix("_mean").replace("_", " ")
     number, threshold = float(inside), share
-    if share == 1:  # the cell nearest to a limit, or farthest beyond it, decides
+    if share == 1:  # report the cell nearest to a limit, or farthest beyond it
         _, number, threshold = min(
             (sign * (value - limit), float(value), limit)
             for value in frame[column]
@@ -226,14 +226,14 @@ def level(results, *, at_least, at_most, share, column, **where):
 
 
 def _all(holds):
-    """Whether all verdicts hold: False if one fails, otherwise None if one is undecided."""
+    """Whether all verdicts hold: False if one fails, otherwise None if one is None."""
     return False if False in holds else None if None in holds else True
 
 
 def _in_range(frame, column, least, most):
-    """Which cells' means are surely in [least, most], and which may be.
+    """Masks of the cells whose 95 % interval is inside [least, most], and of those where it overlaps.
 
-    Both follow from the 95 % intervals, or from the means alone if there are none.
+    A cell without an interval is judged by its mean.
     """
     name = column.removesuffix("_mean")
     low, high = (
@@ -254,10 +254,11 @@ class LowerAcross(Options):
 
 @check(RESULTS, LowerAcross)
 def lower_across(results, *, method, epsilon, experiment, other_method, other_epsilon, as_prepared):
-    """On every common data set, a method at one epsilon has a lower mean error than another experiment's
-    method at another epsilon. Each is at its largest training size. It is undecided if zero is within the
-    95 % interval of a difference, as of two independent means. as_prepared: the other
-    experiment's data sets -> those with the same rows here, if they are prepared differently."""
+    """On every common data set, a method has a lower mean error than another experiment's method. Each is
+    at its own epsilon and its largest training size. The claim is undecided if a 95 % interval of the
+    difference, for independent means, contains zero. as_prepared: the other experiment's data sets -> data
+    sets here with the same rows, prepared differently.
+    """
     own = _ok(results.cells(methods=method, epsilon=epsilon, train_size="largest"))
     other = results.other(experiment)
     other = other[(other["method"] == other_method) & (other["epsilon"] == other_epsilon)]
@@ -289,12 +290,13 @@ class OptionFalls(Options):
 
 @check(RESULTS, OptionFalls)
 def option_falls(results, *, method, option, sweep, share):
-    """An option that a search chose is smaller at the largest epsilon than at the smallest, at a `share` of
-    the training sizes. A tie does not count."""
+    """A searched option is smaller at the largest epsilon than at the smallest, at a `share` of the sizes.
+    Ties do not count.
+    """
     import json
 
     frame = results.cells(methods=method, sweep=sweep)
-    if "options" not in frame:  # the cells of a partial run have no row of results.csv yet
+    if "options" not in frame:  # a partial run has no such rows in results.csv yet
         raise Missing(f"the search of {option} has not run to its end")
     chosen = frame["options"].map(lambda text: json.loads(text).get(option))
     if chosen.isna().any() or frame["epsilon"].nunique() < 2:
@@ -318,8 +320,9 @@ class SimilarEpsilons(Place):
 
 @check(RESULTS, SimilarEpsilons)
 def similar_epsilons(results, *, method, first, second, within, **where):
-    """A method's mean errors at two epsilons differ by at most `within`, at every point of `where`. This is
-    a test of equivalence, as `similar` is."""
+    """At every point, a method's mean errors at two epsilons differ by at most `within`. This is an
+    equivalence test, like `similar`.
+    """
     pair = [
         _ok(results.cells(methods=method, epsilon=e, **where)).to_dict("records")
         for e in (first, second)
@@ -356,9 +359,10 @@ class Slower(Options):
 
 @check(ANALYSIS, Slower)
 def slower(results, *, analysis, slow, fast, factor, fits):
-    """The median time of procedure `slow` is at least `factor` times that of `fast`, on every data set. The
-    times are of one fit at a time, from an analysis of the kind timing. fits: how many runs of `slow`
-    replace one run of `fast` in a protocol of many draws."""
+    """On every data set, procedure `slow` takes at least `factor` times the median time of `fast`. An
+    analysis of the kind timing measures one fit at a time. fits: the number of runs of `slow` that replace
+    one run of `fast` in a protocol of many draws.
+    """
     ratios = fits * _time_ratios(results, analysis, slow, fast)
     runs = f"{fits} runs of {slow} take" if fits > 1 else f"{slow} takes"
     text = "; ".join(f"{runs} {r:.2g} times {fast} on {d}" for d, r in ratios.items())
@@ -374,8 +378,9 @@ class AsFast(Options):
 
 @check(ANALYSIS, AsFast)
 def as_fast(results, *, analysis, first, second, factor):
-    """The median times of two procedures differ by at most the `factor`, on every data set. The times are
-    of one fit at a time, from an analysis of the kind timing."""
+    """On every data set, the median times of two procedures differ by at most the `factor`. An analysis of
+    the kind timing measures one fit at a time.
+    """
     ratios = _time_ratios(results, analysis, first, second)
     text = "; ".join(f"{first} takes {r:.2g} times {second} on {d}" for d, r in ratios.items())
     worst = max(ratios, key=lambda ratio: max(ratio, 1 / ratio))
@@ -383,7 +388,7 @@ def as_fast(results, *, analysis, first, second, factor):
 
 
 def _time_ratios(results, analysis, first, second):
-    """By data set, one procedure's median seconds divided by another's."""
+    """One procedure's median seconds divided by another's, by data set."""
     frame = results.analysis(analysis)
     frame = frame[frame["draws"] == 1]
     median = frame.groupby(["dataset", "procedure"])["seconds"].median().unstack()
@@ -407,9 +412,10 @@ class Monotone(Options):
 @check(RESULTS, Monotone)
 def monotone(results, *, along, sweep, datasets, methods, epsilon, train_size, share, metric):
     """Errors fall along "train_size" or "epsilon", in at least a `share` of the curves. A curve falls if
-    its slope against the logarithm, paired by fold, lies below zero with its 95 % interval. A claim about a
-    trend says nothing about single steps. metric: what is compared in place of the error; auc and r2 must
-    rise. The claim is undecided if curves without a clear slope could turn it."""
+    the 95 % interval of its slope against the logarithm, paired by fold, lies below zero. Single steps may
+    rise. The claim is undecided if it depends on curves whose interval contains zero. metric: the metric in
+    place of the error; auc and r2 must rise.
+    """
     other = {"train_size": "epsilon", "epsilon": "train_size"}[along]
     column = f"{metric}_mean"
     frame = _ok(
@@ -454,12 +460,12 @@ class WidthAlongSize(Options):
 
 @check(RESULTS, WidthAlongSize)
 def width_along_size(results, *, method, widens, narrows, sweep):
-    """The interval of the mean error widens with the training size at the epsilons `widens`, and narrows at
-    those of `narrows`, on every data set.
+    """The mean error's interval widens with size at the epsilons `widens`, and narrows at `narrows`.
 
-    It uses the rank correlation of width with size. Without any relation this is nearly normal, so more
-    than 1.96/sqrt(sizes - 1) is beyond chance. The claim fails if a correlation is beyond chance in the
-    other direction. It is undecided if none is, but one is not beyond chance.
+    The check uses the rank correlation of width and training size on every data set. If they are unrelated,
+    it is nearly normal, so a correlation beyond 1.96/sqrt(sizes - 1) is significant. The claim holds if
+    every correlation is significant in the stated direction. It fails if one is significant in the other
+    direction, and is undecided otherwise.
     """
     frame = _ok(results.cells(methods=method, sweep=sweep, epsilon=[*widens, *narrows]))
     found = []
@@ -491,8 +497,9 @@ class Coincide(Point):
 
 @check(RESULTS, Coincide)
 def coincide(results, *, method, other, share, **where):
-    """Two methods that ran separately have the same error in every draw, at a `share` of the points that
-    both have. Where one method fails, the other must fail too."""
+    """Two methods that ran separately have the same error in every draw, at a `share` of common points. If
+    one method fails on a draw, the other must fail, too.
+    """
     same, worst = [], 0.0
     pairs = _pairs(results, method, other, "error_mean", where)
     for pair in pairs:
@@ -520,8 +527,9 @@ class TunedLambda(Options):
 
 @check(TUNING, TunedLambda)
 def tuned_lambda(results, *, value, datasets):
-    """The tuned lambda is `value`: on each data set it is among the best of the grid, ties included. Where
-    all lambdas tie, none is excluded, and nothing is decided."""
+    """The tuned lambda is `value`: on each data set, it is the best of the grid or ties with the best. A
+    data set on which all lambdas tie is not decidable.
+    """
     texts, found = [], []
     for dataset in datasets or results.experiment.datasets:
         tuned, grid = results.tuned(dataset)
@@ -553,9 +561,10 @@ class Table(Options):
 
 @check(ANALYSIS, Table)
 def table(results, *, column, analysis, table, where, at_least, at_most, share, ratio_to, what):
-    """A column of an analysis' table lies in [at_least, at_most] in at least a `share` of the rows. The
-    rows are those that have the values of `where`. ratio_to: a column by which the column is divided, if
-    given. what: the quantity in words, for the text."""
+    """A column of an analysis's table lies in [at_least, at_most] in at least a `share` of the rows. where:
+    column -> value, or list of values, of the rows to read. ratio_to: a column that divides the column.
+    what: the quantity in words, for the text.
+    """
     frame = results.named({"analysis": analysis, "table": table})
     source = f"the table {analysis or table}"
     for key, value in (where or {}).items():
@@ -596,8 +605,9 @@ class TableBelow(Options):
 
 @check(ANALYSIS, TableBelow)
 def table_below(results, *, column, lower, higher, analysis, table):
-    """Every value of a column in the rows `lower` is below every value in the rows `higher`. Each of the
-    two is given as columns with the values that they must have."""
+    """Every value of a column in the rows `lower` is below every value in the rows `higher`. lower, higher:
+    column -> value of the rows.
+    """
     frame = results.named({"analysis": analysis, "table": table})
     ends = []
     for where, end in ((lower, "max"), (higher, "min")):
@@ -625,8 +635,9 @@ class BoundHolds(Options):
 
 @check(ANALYSIS, BoundHolds)
 def bound_holds(results, *, analysis, bound, looseness):
-    """In every cell, a bound that must hold with probability 1 - delta holds in at least that share of the
-    draws. `excess_risk_bounds` says how loose the bound is."""
+    """In every cell, a bound of probability 1 - delta holds in at least that share of the draws. looseness:
+    whether the text says how loose the bound is, as `excess_risk_bounds` measures it.
+    """
     frame = results.analysis(analysis)
     frame = frame[frame["bound"] == bound]
     if frame.empty:

@@ -1,4 +1,4 @@
-"""Counts how much of the source's search is repeated. A failure after a smaller search is not decidable."""
+"""Counts how much of the source's search is repeated: a failure after a smaller search is not decidable."""
 
 from study.configuration import kinds, needs, options
 
@@ -6,10 +6,10 @@ METHODS = (options.Method, options.Procedure, options.Rows)  # types of options 
 
 
 def shares(search, source):
-    """Three counts of values, for lambda and each option.
+    """Counts of values for lambda and each option.
 
-    They count the source's values that the search tries, other values that it tries, and all values of the
-    source.
+    Each has the number of source values that the search tries, of other values that it tries, and of all
+    source values.
     """
     counts = {}
     for name, path in search["published"].items():
@@ -22,8 +22,10 @@ def shares(search, source):
 
 
 def thinned(experiment, source, methods):
-    """The searches of these methods with fewer values or simulations than the source's, in words; "" if
-    none."""
+    """The searches of these methods that are smaller than the source's, in words; "" if none is.
+
+    A smaller search has fewer of the source's values, or fewer simulations.
+    """
     searches = {}
     for method in methods:
         name = experiment.methods.get(method, {}).get("search")

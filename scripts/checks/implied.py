@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Implied(NamedTuple):
-    """epsilon and its interval [low, high]. 0 and inf lie beyond an end of the measured curve."""
+    """epsilon and its interval [low, high]; 0 and inf are beyond the ends of the measured curve."""
 
     epsilon: float
     low: float
@@ -15,18 +15,18 @@ class Implied(NamedTuple):
 
 
 def crossing(epsilons, errors, target):
-    """The first and last epsilon at which a falling curve is at `target`, interpolated in log epsilon.
+    """The first and last epsilon at which a falling curve equals `target`, interpolated in log epsilon.
 
-    epsilons: increasing and positive. errors: non-increasing. first and last differ if the curve is level
-    at the target. Both are 0 if the whole curve lies below the target, and inf if it lies above.
+    epsilons: increasing and positive. errors: non-increasing. The two differ if the curve is level at the
+    target. Both are 0 if the whole curve lies below the target, and inf if it lies above.
     """
     x, y = np.log(epsilons), np.asarray(errors, dtype=float)
     if target > y[0]:
         return 0.0, 0.0
     if target < y[-1]:
         return math.inf, math.inf
-    at_least = np.flatnonzero(y >= target)[-1]  # the last point not yet below
-    at_most = np.flatnonzero(y <= target)[0]  # the first point no longer above
+    at_least = np.flatnonzero(y >= target)[-1]
+    at_most = np.flatnonzero(y <= target)[0]
     if at_most <= at_least:
         return float(epsilons[at_most]), float(epsilons[at_least])
     share = (y[at_least] - target) / (y[at_least] - y[at_most])
@@ -35,10 +35,10 @@ def crossing(epsilons, errors, target):
 
 
 def implied_epsilon(epsilons, errors, low, high, target):
-    """The `Implied` epsilon at which the curve of mean errors has the error `target`.
+    """The `Implied` epsilon at which the curve of mean errors equals `target`.
 
-    Isotonic regression first makes the curve non-increasing. The interval ends where the lower and upper
-    ends (low, high) of the errors' 95 % intervals cross the target. None for fewer than two points.
+    Isotonic regression first makes the curve non-increasing. The interval ends where the ends (low, high)
+    of the errors' 95 % intervals cross the target. None for fewer than two points.
     """
     from scipy.optimize import isotonic_regression  # slow to import
 

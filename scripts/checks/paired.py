@@ -1,4 +1,4 @@
-"""Computes differences and slopes with their uncertainty, over folds or data sets that methods share."""
+"""Computes differences and slopes with intervals, paired over the folds or data sets of the methods."""
 
 import math
 
@@ -9,16 +9,16 @@ from study.configuration.experiment import Cell
 
 
 def interval(values):
-    """(mean, low, high): Student's t over the folds' values. The ends are NaN with fewer than two."""
+    """(mean, low, high) by Student's t over the folds' values; the ends are NaN for fewer than two."""
     mean, _, low, high = intervals.of_mean(np.asarray(values, dtype=float))
     return mean, low, high
 
 
 def fold_means(results, row, column):
-    """Means of a cell for each data set or, if there is one, for each fold; None if draws are missing.
+    """A cell's mean for each data set or, for a single one, for each fold; None if draws are missing.
 
-    row: contains the cell's coordinates. column: a column of results.csv, such as error_mean, or error_sd
-    for standard deviations of the draws.
+    row: contains the cell's coordinates. column: a column of results.csv, such as error_mean; error_sd
+    gives standard deviations of the draws.
     """
     name, _, what = column.rpartition("_")
     if what not in ("mean", "sd"):
@@ -37,8 +37,8 @@ def fold_means(results, row, column):
 def difference(results, first, second, column, factor=1.0):
     """(mean, low, high) of first - factor x second, for two rows of the results on one data set.
 
-    Differences are paired by fold or by data set. If single draws are missing, the two intervals are added
-    as if independent, and without intervals the ends are NaN. A column that has no interval, such as
+    Differences are paired by fold or by data set. Without single draws, the two intervals are combined as
+    if independent; without intervals, the ends are NaN. A column that has no interval, such as
     error_sd_folds, is taken as exact.
     """
     pair = [fold_means(results, row, column) for row in (first, second)]
@@ -55,10 +55,9 @@ def difference(results, first, second, column, factor=1.0):
 
 
 def slope(results, rows, along, column):
-    """(slope, low, high) of a column per tenfold of `along`: least squares on the logarithm, for every
-    fold.
+    """(slope, low, high) of a column per tenfold of `along`, by least squares on every fold.
 
-    rows: one curve's rows. If single draws are missing, the points' intervals are taken as independent.
+    rows: one curve's rows. Without single draws, the points' intervals are taken as independent.
     """
     x = np.log10([row[along] for row in rows])
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()

@@ -1,4 +1,4 @@
-"""Predicts what another run would print, by resampling our own draws by the source's protocol."""
+"""Predicts what another run would print: resamples our draws by the source's protocol."""
 
 import math
 from typing import NamedTuple
@@ -13,9 +13,9 @@ SIZE = 4000  # simulated runs
 class Protocol(NamedTuple):
     """How a printed mean was computed.
 
-    folds: number of folds or simulations. draws: number of draws of the noise on each fold. shared: whether
-    all folds have the same draws, as when a seed is reset for each fold. data_drawn: whether the data set
-    is itself a draw. sd: the values of a printed standard deviation: "folds" (the folds' means) or "draws"
+    folds: number of folds or simulations. draws: number of noise draws on each fold. shared: whether all
+    folds have the same draws, as if the seed is reset for each fold. data_drawn: whether the data set is
+    itself a draw. sd: what a printed standard deviation is over: "folds" (the folds' means) or "draws"
     (every draw on every fold).
     """
 
@@ -29,10 +29,10 @@ class Protocol(NamedTuple):
 class Prediction(NamedTuple):
     """What another run by the source's protocol would print.
 
-    mean: our mean. interval: (low, high), which contains that run's mean with 95 % probability. error: the
-    standard error of either end, since another seed would change it. sd: the median of that run's standard
-    deviations. sd_interval: contains 95 % of them. sd_error: the standard error of sd, as a share of it.
-    The last three are None if the run has one value.
+    mean: our mean. interval: (low, high), contains that run's mean with 95 % probability. error: the
+    standard error of either end over our seeds. sd: the median of that run's standard deviations.
+    sd_interval: contains 95 % of them. sd_error: the standard error of sd, as a share of it. The last three
+    are None if the run has one value.
     """
 
     mean: float
@@ -44,26 +44,25 @@ class Prediction(NamedTuple):
 
 
 def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False):
-    """The `Prediction` for a run by `protocol`, None with fewer than two folds of a single data set.
+    """The `Prediction` for a run by `protocol`; None for fewer than two folds of a single data set.
 
-    draws: our values (folds, draws) or (data sets, folds, draws). A column in which a fold failed is left
-    out. paired: whether draws of one number are the same on all folds, as in a run that shares its draws.
+    draws: our values (folds, draws) or (data sets, folds, draws). Draws that failed on a fold are left out.
+    paired: whether draws with the same index are the same on all folds, as in a run that shares its draws.
 
-    A run's mean is resampled from `protocol.folds` of our folds' means. Each of these gets `protocol.draws`
-    residuals of draws, from any of our data sets. If we have several data sets, the run has a further one.
-    Its mean is normal with the variance of our means, because a choice among few would rarely give extreme
-    values. Its folds differ from that mean as the folds of one of our data sets differ from theirs.
+    A run's mean is resampled from `protocol.folds` of our fold means. Each gets `protocol.draws` residuals
+    of draws, from any of our data sets. If we have several data sets, the run has a new one. Its mean is
+    normal with the variance of our means, because resampling a few would rarely give extreme values. Its
+    folds deviate from that mean as the folds of one of our data sets deviate from theirs.
 
-    There are four corrections. Means of our own draws contain the chance of these draws, which is removed
-    from their spread. The variance of resampled means of k replicates is too small by the factor (k - 1)/k.
-    Their quantile is the normal one and not Student's. After both corrections, normal means without draws
-    give the interval of Student's t. Last, our mean is itself a mean of such parts, and its own chance is
-    added.
+    There are four corrections. The variance of our means includes the noise of our draws, which is
+    subtracted. The variance of resampled means of k replicates is multiplied by k/(k - 1). Their normal
+    quantile is replaced by Student's. For normal means without draws, these two give the interval of
+    Student's t. Last, the error of our own mean is added.
 
-    If all folds of the run share draws and ours do not, draws are taken to have the same rank in each fold.
-    This gives the widest interval that sharing can give. Folds of a single data set are taken as
+    If the run's folds share draws and ours do not, draws are assumed to have the same rank on each fold.
+    This gives the widest interval that sharing can give. Folds of a single data set are assumed to be
     independent. Each row is tested once, so the mean over another division of the data would vary less. A
-    drawn data set adds a chance that its folds do not show. If both we and the source have divided rows
+    drawn data set adds variance that its folds do not show. If we and the source both divided the rows
     several times, divisions replace data sets, and the run is another division.
     """
     draws = np.asarray(draws, dtype=float)
@@ -73,14 +72,14 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     replicates = data_sets if data_sets > 1 else folds
     if replicates < 2 or count < 1:
         return None
-    from scipy.special import ndtri  # takes 0.4 s, so only comparisons import it
+    from scipy.special import ndtri  # takes 0.4 s to import
 
     z = float(ndtri(UPPER))
     means = draws.mean(axis=2)
     stretch = float(student(replicates)) / z
     rest = draws - means[:, :, None]
     rest *= math.sqrt(count / (count - 1)) if count > 1 else 0.0
-    noise = rest.var() / count  # the chance of draws in a fold's mean
+    noise = rest.var() / count  # the variance of a fold's mean over draws
     rest = rest.transpose(1, 0, 2).reshape(folds, -1)  # (folds, draws of all data sets)
     rest = rest if paired else np.sort(rest, axis=1)
 
@@ -119,7 +118,7 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
         sd = float(np.median(found))
         sd_interval = tuple(map(float, np.quantile(found, [1 - UPPER, UPPER])))
         shares = [part.reshape(SIZE, -1).var(axis=1, ddof=1).mean() for part in parts]
-        # The mean is a median over data sets, which varies by pi/2 times as much as a mean.
+        # A median over data sets has pi/2 times the variance of a mean.
         counts = data_sets * (folds - 1) / (math.pi / 2 if data_sets > 1 else 1), rest.size
         shares = (sum(shares), 0) if protocol.shared else shares
         sd_error = _error_of_sd(shares, counts, removed=noise)
@@ -136,12 +135,12 @@ def _error_of_sd(shares, counts, z=None, removed=0.0):
     """The standard error of s, as a share of s.
 
     s^2 is a sum of mean squares v. With k degrees of freedom, v has the variance 2 v^2/k. So the standard
-    deviation of s is the root of the variances' sum, over 2 s (Satterthwaite).
+    deviation of s is the root of the variances' sum, divided by 2 s (Satterthwaite).
 
-    shares: v of folds or data sets, and of draws. counts: k of each. z: for a quantile of the draws instead
-    of a multiple of s. Few draws show little of their tails, so the quantile has the variance p (1 - p)/(k
-    f^2), more than z^2/(2 k); f is the density of normal draws there. removed: the chance of draws that was
-    taken out of the first v, which had varied with it.
+    shares: v of folds or data sets, and of draws. counts: k of each. z: set for a quantile of the draws
+    instead of a multiple of s. An empirical quantile has the variance p (1 - p)/(k f^2), more than
+    z^2/(2 k); f is the normal density there. removed: the variance of draws that was subtracted from the
+    first v, whose error still includes it.
     """
     total = sum(shares)
     if not total > 0:
@@ -155,9 +154,9 @@ def _error_of_sd(shares, counts, z=None, removed=0.0):
 
 
 def _spread(means, noise):
-    """Residuals of means (.., k), shrunk to the spread that they would have without chance.
+    """Residuals of means (.., k), shrunk to their spread without noise.
 
-    noise: the variance of that chance.
+    noise: the variance of the means over draws.
     """
     k = means.shape[-1]
     if k == 1:

@@ -52,7 +52,7 @@ class PrintedClose(Options):
 
 @check(NOTHING, PrintedClose)
 def printed_close(results, *, path, value, within, what):
-    """The number printed at `path` lies within `within` of a known one. what: the known one, in words."""
+    """The number printed at `path` differs from `value` by at most `within`. what: `value` in words."""
     (printed,) = _values(results, path)
     gap = abs(printed - value)
     text = f"{path} prints {printed:g}; {what} gives {value:g}, {gap:.4g} away"
@@ -85,9 +85,9 @@ class PrintedColumn(Options):
 
 @check(NOTHING, PrintedColumn)
 def printed_column(results, *, column, first, second, tolerance):
-    """A printed column is not in every row the difference of the two numbers printed beside it.
+    """In at least one row, a printed column is not the difference of the two numbers printed beside it.
 
-    column: the path of {key: number}. first, second: paths of the two numbers, with {} for the key.
+    column: the path of {key: number}. first, second: the two numbers' paths, with {} for the key.
     """
     source = source_file.read(results.experiment.source)
     wrong, printed = [], source.look_up(column)
@@ -111,9 +111,10 @@ class PrintedSpread(Options):
 
 @check(NOTHING, PrintedSpread)
 def printed_spread(results, *, mean, sd, half, count):
-    """The standard deviation printed for `count` numbers, none of them negative, is larger than their mean
-    allows. half: half a unit of the mean's last printed digit. Numbers with mean m spread most if all but
-    one are 0. Then their standard deviation is sqrt(count) m."""
+    """The standard deviation printed for `count` non-negative numbers is impossible for their mean. half:
+    half a unit of the mean's last printed digit. Numbers with mean m spread most if all but one are 0;
+    their standard deviation is then sqrt(count) m.
+    """
     values = _values(results, mean, sd)
     most = math.sqrt(count) * (values[0] + half)
     text = (

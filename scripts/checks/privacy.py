@@ -1,4 +1,4 @@
-"""Checks of privacy proofs. They compute a number and compare it with a threshold."""
+"""Checks of privacy proofs, each a computed number against a threshold."""
 
 import math
 
@@ -16,9 +16,10 @@ class Jacobian(Options):
 
 @check(NOTHING, Jacobian)
 def jacobian(results, *, cases, tolerance):
-    """The exact epsilon of objective perturbation as printed exceeds its claim, in every case. A case is
-    [epsilon, n lambda, expected supremum]. The computed supremum must be the expected one, and exceed
-    epsilon."""
+    """In every case, the exact epsilon of objective perturbation as printed exceeds its claim. A case is
+    [epsilon, n lambda, expected supremum]. The computed supremum must equal the expected one, to
+    `tolerance`, and exceed epsilon.
+    """
     from dp.privacy.laplace_tilt import exact_epsilon
 
     exact = [exact_epsilon(epsilon, n_lambda) for epsilon, n_lambda, _ in cases]
@@ -40,7 +41,7 @@ class ProvenAsClaimed(Point):
 
 @check(RESULTS, ProvenAsClaimed)
 def proven_as_claimed(results, *, method, **where):
-    """A method's proven epsilon is the claimed one in every cell of `where` (`Results.cells`)."""
+    """A method's proven epsilon is at most the claimed one in every cell of `where` (`Results.cells`)."""
     frame = results.cells(methods=method, **where)
     if frame.empty:
         raise Missing(f"this run has no cell of {method}")
@@ -61,9 +62,10 @@ class GaussianExcess(Options):
 
 @check(NOTHING, GaussianExcess)
 def gaussian_excess(results, *, cases, delta):
-    """Classically calibrated Gaussian noise exceeds its claim, in every case. A case is [claimed epsilon,
+    """In every case, classically calibrated Gaussian noise exceeds its claim. A case is [claimed epsilon,
     expected epsilon]. The exact epsilon at the same delta must be as expected (to 1 %), and larger than the
-    claimed one. The noise is sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth 2014, appendix A)."""
+    claimed one. The noise is sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth 2014, appendix A).
+    """
     from dp.accounting import classical_gaussian_sigma, gaussian_epsilon
 
     exact = [
@@ -89,10 +91,10 @@ class GaussianLossExceeds(Options):
 
 @check(NOTHING, GaussianLossExceeds)
 def gaussian_loss_exceeds(results, *, epsilons, delta, at_least):
-    """The privacy loss of classically calibrated Gaussian noise exceeds the claimed epsilon with at least a
-    given probability. at_least: that probability. For pure epsilon-DP it is 0. Neighbours are mu standard
-    deviations of the noise apart. The loss is then normal with mean mu^2/2 and standard deviation mu (Dong,
-    Roth, Su 2022)."""
+    """The loss of classical Gaussian noise exceeds epsilon with a probability of at least `at_least`. For
+    pure epsilon-DP, that probability is 0. If neighbours are mu standard deviations of the noise apart, the
+    loss is normal with mean mu^2/2 and standard deviation mu (Dong, Roth, Su 2022).
+    """
     from scipy.stats import norm
 
     tails = []
@@ -119,8 +121,9 @@ class GuaranteeRatio(Options):
 
 @check(NOTHING, GuaranteeRatio)
 def guarantee_ratio(results, *, mechanism, n, d, epsilon, lam, delta, at_least, options, bound):
-    """The proven epsilon of a mechanism is at least `at_least` times the one that its source claims. It is
-    computed at n rows and d columns, and infinite if nothing is proven."""
+    """A mechanism's proven epsilon is at least `at_least` times the one that its source claims. It is
+    computed for n rows and d columns, and infinite if nothing is proven.
+    """
     from dp.mechanisms import MECHANISMS
 
     guarantee = MECHANISMS[mechanism].guarantee(
@@ -143,10 +146,10 @@ class ClippedMeanMoves(Options):
 
 @check(NOTHING, ClippedMeanMoves)
 def clipped_mean_moves(results, *, n, clip, at_least):
-    """Replacing one of n records moves the mean gradient by at least `at_least` times 2 clip/n. Here the
-    mean gradient is clipped to norm `clip` as a whole. 2 clip/n is the sensitivity of a mean of clipped
-    gradients. The example has n - 1 gradients of zero, and a large one that changes its sign, as unbounded
-    features allow."""
+    """Replacing one of n records moves the clipped mean gradient by at least `at_least` times 2 clip/n.
+    Here the mean is clipped to norm `clip`, but 2 clip/n is the sensitivity of a mean of clipped gradients.
+    The example has n - 1 zero gradients, and a large one whose sign changes, as unbounded features allow.
+    """
     import numpy as np
 
     means = []
@@ -172,8 +175,8 @@ class L1Jump(Options):
 def l1_jump(results, *, n, lam):
     """The L1-regularised minimiser moves by more than 2/(n lam) when one record is replaced.
 
-    The example has n - 1 records at (1, 1)/sqrt(2) with label 1. For them, the two weights are
-    interchangeable. One more record decides which weight is used: it is at (1, 0), and moves to (0, 1).
+    The example has n - 1 records at (1, 1)/sqrt(2) with label 1, for which the two weights are
+    interchangeable. One more record moves from (1, 0) to (0, 1), which changes the weight that is used.
     """
     import numpy as np
 

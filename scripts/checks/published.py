@@ -1,4 +1,4 @@
-"""Makes published.csv: every printed value that an experiment names, with our value."""
+"""Makes published.csv: every printed value that an experiment names, and ours."""
 
 import math
 from decimal import Decimal
@@ -26,15 +26,13 @@ COLUMNS = (
 
 
 def compare(results, source, comparisons, stand_ins):
-    """Every printed number of some comparisons, with our number.
+    """Every printed number of some comparisons, with ours: rows for `judged`, which adds verdicts.
 
-    A row has a verdict only if agreement would decide nothing. `judged` turns these rows into rows of
-    published.csv.
+    A row has a verdict already if its number is not decidable. Keys for `judged` are id, distance, half
+    (half a unit of the last printed digit) and holds: "yes", "no", or "" if not decidable.
 
     results: `Results`, whose cells, tables and analyses are read. comparisons: entries of an experiment's
-    `published` section. stand_ins: data set -> why numbers on it decide nothing. Further keys are for
-    `judged`: id, distance, half (half a unit of the last printed digit) and holds. holds is "yes", "no", or
-    "" if neither agreement nor failure decides anything.
+    `published` section. stand_ins: data set -> why numbers on it are not decidable.
     """
     found = {}
     for row, value, spread in listed(results.experiment, source, comparisons):
@@ -51,7 +49,7 @@ def compare(results, source, comparisons, stand_ins):
 
 
 def listed(experiment, source, comparisons):
-    """For every printed number: descriptive columns, its `Printed`, whether it is a standard deviation."""
+    """(descriptive columns, `Printed`, whether it is a standard deviation) of every printed number."""
     for name, spec in comparisons.items():
         items = list(expand(spec))
         printed = [look_up(source, item["path"], spec["layout"]) for item in items]
@@ -67,10 +65,10 @@ def listed(experiment, source, comparisons):
 
 
 def _baseline(own, number, experiment):
-    """The number of the printed value without privacy that belongs to a private method's value, or None.
+    """The index of the non-private printed value that belongs to a private method's value, or None.
 
-    It is for the same data and size: the last such value above the private one, or else the first below.
-    own: the `Printed` of a comparison.
+    It has the same data and size: the last one above the private value, or else the first one below.
+    own: the `Printed` values of a comparison.
     """
 
     def private(value):
@@ -88,9 +86,9 @@ def _baseline(own, number, experiment):
 
 
 def judged(experiment, source, rows, readings=()):
-    """Rows of published.csv. rows: the result of `compare`.
+    """Rows of published.csv, from the rows of `compare`.
 
-    readings: rows of readings.csv. A verdict uses readings of its id that concern the value.
+    readings: rows of readings.csv. A verdict uses those with its id that concern the value.
     """
     rows = [dict(row) for row in rows]
     for row in rows:
@@ -103,15 +101,12 @@ def judged(experiment, source, rows, readings=()):
 
 
 def _alike(row, other):
-    """Whether both are standard deviations, or neither is."""
+    """Whether both or neither are standard deviations."""
     return row["id"].endswith("/sd") == other["id"].endswith("/sd")
 
 
 class Printed:
-    """One printed value in our units, its standard deviation, and half a unit of the last digit of each.
-
-    The standard deviation is None if none is printed.
-    """
+    """A printed value in our units, its standard deviation or None, and half a unit of the last digits."""
 
     def __init__(self, spec, item, value, sd):
         self.spec, self.item = spec, item
@@ -119,14 +114,12 @@ class Printed:
         self.decimals = [_decimals(value), _decimals(sd)]
         self.value, self.sd = self.to_ours(value), self.to_ours(sd) if sd is not None else None
         self.bounded = spec["quantity"] not in ("value", "setting")
-        # All numbers of a column are printed to the same digit.
         self.column = item["path"].rpartition("/")[2]
 
     def round_like(self, others):
-        """Take the column's longest number as the number of printed decimals.
+        """Take the printed decimals from the column's longest number, because a file loses trailing zeros.
 
-        Zeros at the end are lost when a file is read. The comparison may instead state the smallest number
-        of decimals.
+        The comparison may state the smallest number of decimals instead.
         """
         column = [other.decimals for other in others if other.column == self.column]
         digits = list(map(max, zip(*column, strict=True)))
@@ -138,14 +131,14 @@ class Printed:
 
     @property
     def protocol(self):
-        """The `Protocol` that the configuration states. Fields that it does not state are None."""
+        """The fields of the configured `Protocol`; None for those that the configuration leaves out."""
         stated = dict(self.spec.get("protocol", {}))
         if self.item["data_drawn"] is not None:
             stated["data_drawn"] = self.item["data_drawn"]
         return {key: stated.get(key) for key in Protocol._fields}
 
     def describe(self, experiment, spread=False):
-        """The value's cell, and what the value is. spread: whether it is a standard deviation."""
+        """The value's cell, quantity and protocol. spread: whether it is a standard deviation."""
         item = self.item
         method = experiment.methods.get(item["method"], {})
         private = item["epsilon"] is not None and method.get("private", True)
@@ -170,7 +163,7 @@ def _decimals(value):
 
 
 def _in_words(protocol):
-    """How a source says that its numbers were computed, in words."""
+    """The source's protocol in words."""
     if protocol["folds"] is None:
         return ""
     words = [f"{protocol['folds']} folds"]
@@ -206,7 +199,7 @@ def _compare(results, value, stand_ins):
     if predicted is not None:
         interval, error = predicted.interval, predicted.error
     else:
-        # the number of the source's replicates: folds, or one data set if we have several
+        # The source's replicates are its folds, or one data set if we have several.
         replicates = value.protocol["folds"] or ours["replicates"]
         replicates = 1 if ours["data_sets"] > 1 else replicates
         interval, error = prediction_interval(
@@ -242,7 +235,7 @@ def _compare(results, value, stand_ins):
 
 
 def _compare_spread(results, value, stand_ins):
-    """The columns that compare a printed standard deviation with ours, by the source's protocol."""
+    """The columns that compare a printed standard deviation with ours under the source's protocol."""
     try:
         _ours(results, value.spec, value.item)
         predicted = _predict(results, value, (-math.inf, math.inf))
@@ -268,8 +261,8 @@ def _compare_spread(results, value, stand_ins):
 def _judgement(published, ours, interval, half, absolute, margin, errors, limits=None):
     """{distance, reason, half, holds, near} of a printed number.
 
-    near: whether our value, or the interval of a new run, comes within the margin. A model without noise
-    within the margin counts as the source's.
+    near: whether our value, or the interval of a new run, comes within the margin. Our non-private model
+    counts as the source's if it is near.
     """
     found, reason = verdicts.distance(
         *(published, ours, interval), half=half, absolute=absolute, errors=errors, limits=limits
@@ -283,7 +276,7 @@ def _judgement(published, ours, interval, half, absolute, margin, errors, limits
 
 
 def _not_judged(row, value, stand_ins):
-    """Replace the verdict of a value whose agreement decides nothing."""
+    """Set the verdict of a value that is not decidable, because of stand-in data or calibration."""
     stand_in, calibrated = stand_ins.get(value.item["dataset"]), value.spec.get("calibrated")
     if stand_in:
         row |= {"verdict": verdicts.NOT_TESTED, "distance": "", "reason": stand_in, "holds": ""}
@@ -303,8 +296,7 @@ def _cell(results, value):
 
 
 def _counted_rows(results, value):
-    """The number of test rows that a run by the source's protocol counts for a printed share; None if
-    unknown."""
+    """The number of test rows behind a printed share under the source's protocol; None if unknown."""
     cell = _cell(results, value)
     rows = results.test_rows(cell) if cell else None
     draws = 1 if cell is None or math.isinf(cell.epsilon) else value.protocol["draws"] or 1
@@ -335,7 +327,7 @@ def _judge(row, readings, alike, why):
     """Add the verdict, the number of readings tried, and luck to a row.
 
     readings: readings that concern it. alike: the comparison's rows of standard deviations if the row is
-    one, or else its rows of means. why: why its failure decides nothing.
+    one, or else its rows of means. why: why a failure is not decidable; "" if it is.
     """
     if "verdict" in row:
         return
@@ -361,14 +353,14 @@ def _judge(row, readings, alike, why):
 
 
 def _reach(row, half):
-    """The range of printed numbers that would be equal or inside."""
+    """The range of printed numbers that would agree."""
     low, high = row.get("prediction_low"), row.get("prediction_high")
     low, high = (float(row["ours"]) if end in (None, "") else float(end) for end in (low, high))
     return min(low, float(row["ours"])) - half, max(high, float(row["ours"])) + half
 
 
 def _ours(results, spec, item):
-    """{mean, low, high, sd, replicates, status} from the single row of results that an item names."""
+    """{mean, low, high, sd, replicates, status, ...} from the single row of results that an item names."""
     column = item["column"]
     frame = results.named(spec) if "analysis" in spec or "table" in spec else results.frame
     keys = ("dataset", "method", "train_size", *(["epsilon"] if item["by_epsilon"] else []))
@@ -392,7 +384,7 @@ def _ours(results, spec, item):
         raise ValueError(f"{spec['values']}: {len(frame)} rows of results fit {item['path']}")
     found = frame.iloc[0]
     if failed := lost(found.get("status", "ok")):
-        raise Lost(f"{failed}: the mean over other draws decides nothing")
+        raise Lost(f"{failed}: the mean over the other draws is not comparable")
     if column not in frame:
         return _own_report(results, found, column)
     if math.isnan(found[column]):
@@ -419,13 +411,13 @@ def _ours(results, spec, item):
 
 
 def _draws(results, cell, column):
-    """A cell's draws of a column that the mechanism reports, or otherwise of the metric that is shown."""
+    """A cell's draws of a reported column or, if there is none of this name, of the metric."""
     found = results.draws(cell, column)
     return results.draws(cell, column.removesuffix("_mean")) if found is None else found
 
 
 def _own_report(results, row, column):
-    """As `_ours`, for a number that a mechanism reports for every draw, such as its noise variance."""
+    """Like `_ours`, for a number that a mechanism reports for every draw, such as its noise variance."""
     draws = None
     if set(Cell._fields) <= set(row.index):
         draws = _draws(results, Cell(*(row[key] for key in Cell._fields)), column)
@@ -445,14 +437,14 @@ def _own_report(results, row, column):
 
 
 def _implied(results, item, value):
-    """Columns of the epsilon at which this implementation has a published error."""
+    """Columns with the epsilon at which our curve has the published error."""
     if not results.experiment.methods[item["method"]]["private"]:
         return {}
     curve = results.cells(
         datasets=item["dataset"], methods=item["method"], train_size=item["train_size"]
     )
     metric = item["column"].removesuffix("_mean")
-    sign = -1 if metric in metrics.RISING else 1  # with this sign the curve falls, as an error does
+    sign = -1 if metric in metrics.RISING else 1  # the signed curve falls
     ends = ("_mean", "_low", "_high") if sign == 1 else ("_mean", "_high", "_low")
     found = implied_epsilon(
         curve["epsilon"], *(sign * curve[metric + end] for end in ends), sign * value

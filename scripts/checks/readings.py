@@ -1,4 +1,4 @@
-"""Makes readings.csv: every printed value and claim of an experiment, as stated and under each reading."""
+"""Makes readings.csv: all printed values and claims of an experiment, as stated and under each reading."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ COLUMNS = (
 
 
 def confront(experiment, readings, source):
-    """Rows of readings.csv. readings: as `study.configuration.readings` derives them."""
+    """Rows of readings.csv. readings: from `study.configuration.readings`."""
     main = Results(experiment)
     decided = needs.decided(experiment, readings)
     yield from _rows(main, decided, source, AS_STATED, "", None)
@@ -29,9 +29,9 @@ def confront(experiment, readings, source):
 
 
 def most_telling_first(rows):
-    """Rows of readings.csv (text) without the rows as stated. Readings that explain the most come first.
+    """Rows of readings.csv (text) of all readings, by falling number of explained values and claims.
 
-    Explained printed values and claims are counted. A verdict names the first reading that agrees.
+    The order matters, because a verdict names the first reading that agrees.
     """
     rows = [row for row in rows if row["reading"] != AS_STATED]
     explained = Counter(
@@ -43,14 +43,13 @@ def most_telling_first(rows):
 def _rows(results, decided, source, label, left_open, main):
     """Rows of one reading.
 
-    decided: names of comparisons and claims. main: the experiment as stated; None if it is the reading
-    itself.
+    decided: names of comparisons and claims. main: the experiment as stated, or None for its own rows.
     """
     experiment = results.experiment
     shown = {"reading": label, "open": left_open}
     rows = [row for row in results.printed if row["comparison"] in decided[0]]
     for row in judged(experiment, source, rows):
-        # A reading that concerns the printed value without noise concerns the private value, too.
+        # A reading of the non-private value concerns the private values that depend on it, too.
         about = [row["id"], *([row["given"]] if row["given"] else [])]
         concerned = main is None or any(_concerns_value(results, main, each) for each in about)
         yield row | shown | {"section": "published", "concerned": _yes(concerned)}
@@ -85,10 +84,9 @@ def _yes(truth):
 
 
 def _concerns_value(results, main, value):
-    """Whether a reading compares a printed value with another cell, table or analysis than the main
-    experiment.
+    """Whether a reading compares a printed value with another cell, table or analysis than `main` does.
 
-    The value is called <comparison>/<number>.
+    value: <comparison>/<number>.
     """
     name, number = value.split("/")[:2]
     if name not in needs.comparisons(main):
@@ -99,9 +97,9 @@ def _concerns_value(results, main, value):
 
 
 def _concerns_claim(results, main, name):
-    """Whether a reading decides a claim from other cells, tables or analyses than the main experiment.
+    """Whether a reading decides a claim from other cells, tables or analyses than `main` does.
 
-    A smaller part of the same cells does not count as other cells.
+    A subset of the same cells does not count.
     """
     if name not in needs.claims(main):
         return True

@@ -1,5 +1,4 @@
-"""Reads an experiment's results for comparisons and claims. It reports missing results, and guesses
-nothing."""
+"""Reads an experiment's results for comparisons and claims, and reports missing ones."""
 
 import re
 from functools import cached_property
@@ -11,11 +10,11 @@ from study.configuration.experiment import Cell, data_path
 from study.jobs.files import read_json
 
 
-LOST = 0.05  # If more draws failed, the mean over the remaining draws is of another process.
+LOST = 0.05  # The largest share of failed draws with which the mean over the others is decidable.
 
 
 class Missing(Exception):
-    """This run lacks a result that a comparison or claim needs. The message says why, in a sentence."""
+    """This run lacks a result that a comparison or claim needs. The message says why."""
 
 
 class Lost(Missing):
@@ -23,7 +22,7 @@ class Lost(Missing):
 
 
 def lost(status):
-    """The entry of the column `status` if too many draws failed, otherwise ""."""
+    """The status if too many draws failed, otherwise ""."""
     failed = sum(int(k) / int(n) for k, n in re.findall(r"(\d+) of (\d+) ", str(status)))
     return str(status) if failed > LOST else ""
 
@@ -43,13 +42,13 @@ class Results:
 
     @cached_property
     def printed(self):
-        """Printed numbers with ours, from the job that compares them: see `checks.published.compare`."""
+        """Printed numbers with ours, from the job that runs `checks.published.compare`."""
         main = self.experiment.folder.partition("/")[0]
         found = read_json(self._present(paths.COMPARED(experiment=main)))
         return found[self.experiment.name]
 
     def analysis(self, name):
-        """The table that an analysis wrote; for an .npz, its arrays."""
+        """The table of an analysis or, for an .npz file, its arrays."""
         if name not in self.experiment.analyses:
             raise Missing(f"this run has no analysis {name!r}")
         path = self.experiment.analysis_path(name)
@@ -61,8 +60,7 @@ class Results:
             return dict(arrays)
 
     def draws(self, cell, column):
-        """Values (data sets, folds, restarts) of a cell's draws. A failed draw is NaN. None without
-        draws."""
+        """A cell's draws (data sets, folds, restarts), NaN if failed; None if the run has none."""
         import pandas as pd
 
         path = Path(self.run_path(cell))
@@ -91,7 +89,7 @@ class Results:
         return self._csv(paths.TABLE(experiment=self.experiment.folder, name=spec["table"]))
 
     def tuned(self, dataset):
-        """{lambda, ties, ...} and the table of errors per lambda, for one data set."""
+        """({lambda, ties, ...}, the table of errors per lambda) of a data set."""
         path = self._present(self.experiment.tuned_path(dataset, "json"))
         return read_json(path), self._csv(self.experiment.tuned_path(dataset, "csv"))
 
@@ -100,10 +98,7 @@ class Results:
         return read_json(self._present(data_path(dataset, "json")))
 
     def test_rows(self, cell):
-        """The number of test rows that one division of a cell's data counts, each row once.
-
-        None if rows are not divided into folds, or if their number is not known.
-        """
+        """The number of test rows over all folds; None without folds, or if it is unknown."""
         if not self.experiment.values.get("folds"):
             return None
         if self.experiment.values.get("subsets") == "whole":
@@ -114,7 +109,7 @@ class Results:
             return None
 
     def _csv(self, path):
-        import pandas as pd  # takes 0.6 s, and checking the configuration imports this module, too
+        import pandas as pd  # takes 0.6 s, and configuration checks import this module, too
 
         return pd.read_csv(self._present(path))
 
@@ -127,8 +122,8 @@ class Results:
     def cells(self, *, sweep=None, datasets=None, methods=None, train_size=None, epsilon=None):
         """The rows of `frame` of a sweep, for these data sets and methods, at these coordinates.
 
-        train_size, epsilon: a number, a list of numbers, or "smallest" or "largest" for each data set.
-        "smallest" and "largest" are among finite epsilons. Methods without privacy are kept at any epsilon.
+        train_size, epsilon: a number, a list of numbers, or "smallest" or "largest" per data set, among
+        finite epsilons. Rows of non-private methods are kept for any epsilon.
         """
         frame = self.frame
         if sweep is not None:
@@ -150,8 +145,7 @@ class Results:
 
 
 class Read(Results):
-    """Results of a reading: its own cells, and the main experiment's cells that the reading does not
-    change."""
+    """Results of a reading: its own cells, and the main experiment's cells that it shares."""
 
     def __init__(self, reading, main):
         import pandas as pd  # 0.6 s to import

@@ -1,6 +1,6 @@
-"""Stamps of recorded lines are digests of the settings, the cells' code, the verdicts' code, and the data.
+"""Stamps of recorded lines: digests of the settings, the cells' code, the verdicts' code, and the data.
 
-A line is stale when one of its digests has changed.
+A line is stale if one of its digests has changed.
 """
 
 import hashlib
@@ -22,11 +22,11 @@ SCRIPTS = {"analysis": ("analyses", "analyse.py"), "table": ("tables", "table.py
 
 
 class About(NamedTuple):
-    """What a recorded line depends on.
+    """The dependencies of a recorded line.
 
-    methods: labels of the methods that it compares. datasets: names of their data sets. entries: its
-    comparison or checks, which may name an analysis or a table. judges: the scripts that decide its
-    verdict. modules: modules that these scripts load by name.
+    methods: labels of its methods. datasets: names of their data sets. entries: its comparison or checks,
+    which may name an analysis or a table. judges: the scripts that decide its verdict. modules: modules
+    that these scripts load by name.
     """
 
     methods: tuple
@@ -37,7 +37,7 @@ class About(NamedTuple):
 
 
 class Stamper:
-    """The stamps of one experiment's lines under one configuration.
+    """Computes the stamps of one experiment's lines under one configuration.
 
     experiments: all experiments by name, including readings. datasets, files: from
     `study.configuration.config.load`.
@@ -54,8 +54,7 @@ class Stamper:
         return [each for each in self.experiments.values() if each.axis() == name]
 
     def stamps(self, row):
-        """{settings, code, judge, data} of a recorded row. All are "" if something that the row names does
-        not exist."""
+        """{settings, code, judge, data} of a recorded row; all "" if it names something that is gone."""
         try:
             about = self._about(row)
         except KeyError:
@@ -105,7 +104,7 @@ class Stamper:
         return About(methods, datasets, ())
 
     def _others(self, entries):
-        """The other experiments that checks name, since their results decide, too."""
+        """The other experiments whose results the checks read."""
         named = [
             name
             for entry in entries

@@ -1,9 +1,9 @@
 """Makes claims.csv and defects.csv: statements that registered checks decide.
 
-A check is a function (results, **options) -> `Outcome`, one of `study.configuration.kinds.CHECKS`. A
+A check is a function (results, **options) -> `Outcome`, registered in `study.configuration.kinds.CHECKS`. A
 statement holds if all its checks hold, and fails if one fails. Otherwise it is not tested if this run lacks
-a check's inputs, or else undecided. A claim that fails as stated is tried under the readings of its source.
-A defect is either shown or not shown.
+a check's inputs, and undecided if it has them. A claim that fails as stated is tried under the readings of
+its source. A defect is either shown or not shown.
 """
 
 from typing import NamedTuple
@@ -23,10 +23,10 @@ COLUMNS = (
 
 
 class Outcome(NamedTuple):
-    """What a check found.
+    """The result of a check.
 
     holds: True, False, or None if not decidable. decided_by: the numbers, in words. number, threshold: the
-    number that decides, and its limit. tested: False if this run lacks the check's inputs.
+    deciding number and its limit. tested: False if this run lacks the check's inputs.
     """
 
     holds: bool | None
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
 
 
 def run(results, check):
-    """The `Outcome` of one configured check. It is undecided if a result is missing."""
+    """The `Outcome` of one configured check; not tested if a result is missing."""
     kind = kinds.CHECKS[check["kind"]]
     options = dict(check["options"])
     options |= {key: check[key] for key in ("analysis", "table") if key in check}
@@ -50,8 +50,7 @@ def run(results, check):
 def join(outcomes):
     """The `Outcome` of checks that must all hold.
 
-    number and threshold are from the first check that fails or, if none fails, the first check that has
-    them.
+    number and threshold are from the first check with the joint outcome that has them.
     """
     if any(outcome.holds is False for outcome in outcomes):
         holds = False
@@ -66,7 +65,7 @@ def join(outcomes):
 
 
 def another_model(results, entry):
-    """Whether the printed value without noise, on which a statement depends, is of another model than ours.
+    """Whether a statement depends on a printed non-private value that our model does not reproduce.
 
     The statement names the value, <comparison>/<number>, under its key `given`.
     """
@@ -79,7 +78,7 @@ def _given(results, entry):
 
 
 def outcome(results, entry):
-    """The `Outcome` of a statement's checks. It is undecided if the printed model is not ours."""
+    """The `Outcome` of a statement's checks; not decidable if the printed model is not ours."""
     found = join([run(results, check) for check in entry["checks"]])
     if another_model(results, entry):
         known = all(row["distance"] for row in _given(results, entry))
@@ -104,9 +103,9 @@ def listed(experiment, source, section):
 def decide(results, source, section, stand_ins, readings=()):
     """Rows of claims.csv or defects.csv, in the configuration's order.
 
-    stand_ins: data set -> why it decides nothing about the source's data. If only stand-ins would decide a
-    claim or defect, it is not tested, and its row says what they show. A claim is not tested either if it
-    fails after searches that tried fewer values than the source's. readings: rows of readings.csv.
+    stand_ins: data set -> why it cannot replace the source's data. A claim or defect that only stand-ins
+    decide is not tested, and its row has their outcome. A claim is not tested either if it fails after
+    searches with fewer values than the source's. readings: rows of readings.csv.
     """
     for row in listed(results.experiment, source, section):
         name = row["id"]
@@ -143,11 +142,10 @@ def decide(results, source, section, stand_ins, readings=()):
 
 
 def _judged(found, section, readings, another):
-    """The verdict, what decides it and, for a claim, the number of readings that decide it.
+    """The verdict, its reason and, for a claim, the number of deciding readings, the stated one included.
 
-    That number counts the experiment as stated, too. readings: rows of readings.csv of the readings that
-    decide the claim or leave it open. If one leaves it open, the claim does not fail. another: whether the
-    claim as stated is about another model.
+    readings: rows of readings.csv that decide the claim or leave it open. If one leaves it open, the claim
+    does not fail. another: whether the claim as stated is about another model.
     """
     if not found.tested and found.holds is None:
         return {"verdict": NOT_TESTED}
@@ -177,7 +175,7 @@ def _judged(found, section, readings, another):
 
 
 def _standing_in(experiment, checks, stand_ins):
-    """Why all data that the checks read are stand-ins; None if some are not."""
+    """The reason of a stand-in if the checks read only stand-ins, otherwise None."""
     used = set()
     for check in checks:
         if kinds.CHECKS[check["kind"]].inputs.needs:

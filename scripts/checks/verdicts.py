@@ -1,4 +1,4 @@
-"""The rule that decides whether a published number agrees with ours."""
+"""Decides whether a published number agrees with ours."""
 
 import math
 from typing import NamedTuple
@@ -6,15 +6,15 @@ from typing import NamedTuple
 from dp.intervals import student
 
 RELATIVE, ABSOLUTE = 0.10, 0.01
-SURE = 1.645  # standard errors; a normal value is below that with 95 % probability
+SURE = 1.645  # standard errors; the 95 % quantile of a normal value
 
-# The distances of a printed number from ours, the nearest first.
+# Distances of a printed number from ours, the nearest first.
 EQUAL = "equal to the printed precision"
 INSIDE = "inside"
 EDGE = "at an end"
 CLOSE = "close"
 OFF = "off"
-# The verdicts that follow from distances.
+# Verdicts.
 REPRODUCED = "reproduced"
 NOT_REPRODUCED = "not reproduced"
 TOO_WIDE = "too wide to decide"
@@ -27,7 +27,7 @@ NOT_RUN = "not run"
 NOT_JUDGED = "not judged"
 NOT_DECIDED = "not decided yet"
 
-# What each word means, for readers.
+# The meaning of each word, for the report.
 RULE = (
     ("equal to the printed precision", "our number rounds to the printed one"),
     (
@@ -95,17 +95,15 @@ def sd_of(half, replicates):
 
 
 def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
-    """((low, high), standard error of an end) of the mean of a new run of the same process.
+    """((low, high), standard error of an end): 95 % prediction interval of the mean of a new run.
 
-    The interval contains that mean with 95 % probability. It is used if there are no single draws to
-    resample (`checks.prediction`).
+    It is used if there are no single draws to resample (`checks.prediction`). The difference of the new
+    mean of k' replicates and our mean of k has the variance s^2/k + s^2/k'. So half the width is
+    t_{k-1} s sqrt(1/k + 1/k'). An end varies with our mean, and with s, whose variance is about
+    s^2/(2 (k - 1)).
 
-    The new run's mean of k' replicates differs from our mean of k by an error of variance s^2/k + s^2/k'.
-    So half the width is t_{k-1} s sqrt(1/k + 1/k'). An end varies with our mean, and with s, whose variance
-    is about s^2/(2 (k - 1)).
-
-    ours: a `Sample`. If it has fewer than two replicates, or its spread is not known, the result is (None,
-    0). replicates: k', at least 1. limits: the range of the quantity.
+    ours: a `Sample`. With fewer than two replicates or an unknown spread, the result is (None, 0).
+    replicates: k', at least 1. limits: the range of the quantity.
     """
     if ours.replicates < 2 or math.isnan(ours.sd) or replicates < 1:
         return None, 0.0
@@ -120,11 +118,10 @@ def distance(
 ):
     """(distance, reason) of a printed value from a computed one.
 
-    interval: the range of another run's value, or None. half: half a unit of the last printed digit. A
-    number that rounds into the interval is inside. absolute: a difference that counts as "close", as one of
-    10 % does. errors: standard errors of the interval's ends. Within `SURE` of them, a number is neither
-    inside nor outside. limits: the range of the quantity. An interval that reaches a limit has no end
-    there.
+    interval: the prediction interval, or None. half: half a unit of the last printed digit; a number that
+    rounds into the interval is inside. absolute: a difference that counts as "close", like one of 10 %.
+    errors: standard errors of the interval's ends; within `SURE` of them, a number is neither inside nor
+    outside. limits: the range of the quantity; an interval that reaches a limit has no end there.
     """
     rounding = 1e-12
     gap = abs(ours - published)
@@ -154,9 +151,9 @@ def distance(
 
 
 def counted(interval, rows, limits=(-math.inf, math.inf)):
-    """The interval of a share, with the continuity correction: half a row on either side belongs to it.
+    """The interval of a share with continuity correction: half a row wider on either side.
 
-    rows: how many rows all draws of a run count together, or None. interval: may be None.
+    rows: the total number of rows over all draws of a run, or None. interval: may be None.
     """
     if interval is None or not rows:
         return interval
@@ -164,15 +161,15 @@ def counted(interval, rows, limits=(-math.inf, math.inf)):
 
 
 def matches(found):
-    """Whether a value at this distance is equal to the printed one, or inside."""
+    """Whether this distance is agreement: equal or inside."""
     return found in (EQUAL, INSIDE)
 
 
 def margin(published, sd=None, *, share=False, spread=False):
-    """How far from ours a number must be to disagree, so that agreement means something.
+    """The difference from ours at which a number must disagree, so that agreement is informative.
 
-    sd: the standard deviation printed with it. share: whether it is an error or an accuracy, for which 0.05
-    and 0.95 are the same. spread: whether it is itself a standard deviation.
+    sd: the standard deviation printed with it. share: whether it is an error or an accuracy; 0.05 and 0.95
+    then have the same margin. spread: whether it is itself a standard deviation.
     """
     if spread:
         return published / 2
@@ -183,17 +180,17 @@ def margin(published, sd=None, *, share=False, spread=False):
 
 
 def too_wide(interval, margin):
-    """Whether a value that is `margin` away from the middle of an interval would still be inside."""
+    """Whether a value at `margin` from the middle of an interval would still be inside."""
     return interval is not None and interval[1] - interval[0] > 2 * margin * (1 + 1e-9)
 
 
 def with_readings(tried, still_open):
     """The verdict under all readings that are about the source's model.
 
-    tried: each reading and its `holds`, which is "yes", "no", or "" if open. The stated reading comes first
-    if it is about that model, and is called "". still_open: the verdict if it stays open.
+    tried: (reading, holds), with holds "yes", "no", or "" if open. The stated reading comes first if it is
+    about that model; its name is "". still_open: the verdict if it stays open.
 
-    If it is open as stated, readings are not used. The verdict names the first reading that agrees.
+    If the value is open as stated, readings are not used. The verdict names the first reading that agrees.
     """
     if not tried:
         return UNDECIDED

@@ -1,7 +1,7 @@
 # A mechanism of one's own: from its proof to a ledger, a comparison and a figure for a paper.
 #
-# For an author of methods. Editors show the parts that begin with `# %%` as cells. It needs the package
-# `dp` and matplotlib, and takes ten seconds:
+# Editors show the parts that begin with `# %%` as cells. The script needs the package `dp` and matplotlib,
+# and takes ten seconds:
 #
 #     python own_mechanism.py [folder for ledger.csv, comparison.csv and comparison.pdf]
 
@@ -26,7 +26,7 @@ EPSILONS, DELTA = (0.1, 0.3, 1.0, 3.0), 1e-5
 
 
 class MeanDirection(Mechanism):
-    """w = mean of y x + noise, the direction between two classes, for rows of norm at most R."""
+    """w = mean of y x + noise: the direction between two classes, for rows of norm at most R."""
 
     name = "mean_direction"
     delta = "needed"
@@ -46,7 +46,7 @@ class MeanDirection(Mechanism):
 
 
 class Halved(MeanDirection):
-    """Wrong on purpose: this treats a record as removed, although it is replaced."""
+    """Wrong on purpose: its noise is for the removal of a record, not for its replacement."""
 
     name = "mean_direction_halved"
     moves = 1.0
@@ -57,9 +57,9 @@ guarantee = OWN.guarantee(1000, 5, epsilon=1.0, delta=DELTA)
 print(f"epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}: {guarantee.reason}")
 
 
-# %% Replay: how far one record changes what gets noise, without any chance, in milliseconds
+# %% Replay: the exact change of the noised quantity when one record changes, in milliseconds
 def replayed(mechanism):
-    """The replay that says most against a mechanism, and the epsilon that its noise gives."""
+    """The worst finding of all replays, and the largest epsilon that the noise gives."""
     found = [run for _, _, run, _ in replay.on_general_pairs(mechanism, 1.0, DELTA)]
     worst = min(found, key=lambda run: replay.FINDINGS.index(run.finding))
     return worst.finding, max(run.epsilon for run in found)
@@ -67,14 +67,14 @@ def replayed(mechanism):
 
 # %% Audit: a lower bound on epsilon, from releases alone
 def attacked(mechanism):
-    """The epsilon that attacks show at the stated delta, with 95 % confidence, on rows y x and -y x."""
+    """The 95 % lower bound on epsilon at the stated delta, from attacks on one row with label 1 or -1."""
     first = np.array([[1.0, 0.0]]), np.array([1.0])
     second = np.array([[1.0, 0.0]]), np.array([-1.0])
     rng = np.random.default_rng(1)
     return audit.attack(mechanism, (first, second), 1.0, DELTA, trials=200_000, rng=rng)["epsilon"]
 
 
-# %% Ledger: what is stated, and what replay and audit found
+# %% Ledger: stated epsilon, replay and audit
 OUT.mkdir(parents=True, exist_ok=True)
 ledger = []
 for mechanism in (OWN, Halved()):
@@ -90,7 +90,7 @@ with (OUT / "ledger.csv").open("w", newline="", encoding="utf-8") as file:
     writer.writerows(ledger)
 
 # %% Comparison: the same rows, folds and epsilons for each method; test errors, paired by fold
-# For these rows, in all directions alike, a mean is at its best. Compare where it should not win, too.
+# These rows are isotropic, which favours a mean. Compare on data that do not favour it, too.
 METHODS = {
     OWN.name: (OWN, {}),
     "objective perturbation": (
@@ -132,7 +132,7 @@ with (OUT / "comparison.csv").open("w", newline="", encoding="utf-8") as file:
     writer.writerow(("method", "epsilon", "error", "half_interval", "p", "best_other"))
     writer.writerows(table)
 
-# %% Figure: one column of a paper, as vectors, in the typeface of the text
+# %% Figure: vector graphics for one column of a paper
 figure = Figure(figsize=(3.4, 2.4), layout="constrained")
 axes = figure.add_subplot()
 for name, marker in zip(METHODS, "osv", strict=True):

@@ -1,7 +1,7 @@
-# From a frame of pandas to a regression table that may be published.
+# From a pandas data frame to a regression table that may be published.
 #
-# For a statistician. Editors show the parts that begin with `# %%` as cells. It needs the package `dp` with
-# its extra `learn`, pandas, and statsmodels for its rows, and takes five seconds:
+# Editors show the parts that begin with `# %%` as cells. The script needs the package `dp` with its extra
+# `learn`, pandas, and statsmodels for the rows, and takes five seconds:
 #
 #     python published_table.py [folder for model.json, card.md, table.csv and the book]
 
@@ -24,7 +24,7 @@ survey = fair.load_pandas().data
 affair = pd.Series(np.where(survey["affairs"] > 0, "yes", "no"), name="affair")
 
 # %% What is public: the codes of the questionnaire's answers, never the extremes of the rows
-# Answers outside of a range are clipped to it. The number of rows is public, too.
+# Answers outside a range are clipped to it. The number of rows is public, too.
 RANGES = {
     "rate_marriage": (1, 5),
     "age": (17.5, 42),
@@ -34,34 +34,33 @@ RANGES = {
 }
 
 # %% The release: it spends epsilon 1 from the book's budget, once
-# The book is in the folder of the rows, and must be kept as private. If this is run again, the stored model
-# is returned and nothing is spent.
+# The book must be as private as the rows. A second run returns the stored model and spends nothing.
 model = PrivateClassifier(
     "affair",
     book=OUT / "survey.book",
-    budget={"epsilon": 2, "delta": 2e-6},  # all releases about these women together may spend this
+    budget={"epsilon": 2, "delta": 2e-6},  # for all releases about these women
     n_rows=6366,
     columns=RANGES,
     target=["no", "yes"],
     unit="one row is one respondent",
     epsilon=1.0,
     delta=1e-6,
-    premise=PUBLIC_EXAMPLE,  # for rows of your own, say how their settings were chosen
-    spend=True,  # without this, `fit` says what it would cost
+    premise=PUBLIC_EXAMPLE,  # for your own rows, say how you chose the settings
+    spend=True,  # without this, `fit` only shows the cost
 ).fit(survey[[*RANGES]], affair)
 print("epsilon {epsilon:g}, delta {delta:g}, {adjacency}: {reason}".format(**model.guarantee_))
 
-# %% The table: log odds per unit of each column, with intervals that count the noise
+# %% The table: log odds per unit of each column, with intervals that include the noise
 table = pd.DataFrame(model.table_)
 print(table.to_string(index=False))
 
-# %% What is published: the model, its card for readers, and the table
+# %% What is published: the model, its card, and the table
 document = model.model_.document
 (OUT / "model.json").write_text(json.dumps(document), encoding="utf-8")
 (OUT / "card.md").write_text(card(document), encoding="utf-8")
 (OUT / "table.csv").write_text(table_csv(document), encoding="utf-8")
 
-# %% Predictions for new rows, only from what is published
+# %% Predictions for new rows, from the published model alone
 published = PrivateClassifier.load(OUT / "model.json")
 new = pd.DataFrame({"educ": [12, 16], "age": [27, 27], "yrs_married": [6, 6]}).assign(
     rate_marriage=[2, 5], religious=[1, 4]

@@ -1,5 +1,4 @@
-"""Figures of what ways to account for privacy cost, and of what released programs guarantee of their
-claims."""
+"""Figures of the noise that accounting methods need, and of released programs' guarantees."""
 
 import math
 
@@ -28,7 +27,7 @@ NAMES = {
 
 @figure(ANALYSIS)
 def accounting(experiment, spec, path):
-    """Noise over that of exact accounting against epsilon, a panel per mechanism."""
+    """Noise relative to exact accounting against epsilon, one panel per mechanism."""
     frame = pd.read_csv(path)
     frame = frame.assign(curve=frame["accounting"], panel=frame["case"].map(CASES))
     looks = dict(zip(NAMES, style.ordered(NAMES.values()).values(), strict=True))

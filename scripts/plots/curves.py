@@ -16,10 +16,10 @@ from study.configuration.inputs import CELLS, TUNING
 from study.configuration.kinds import figure
 from study.configuration.options import Comparison, Options, PrintedAxis
 
-# Axis -> the options that make it logarithmic.
+# axis -> the options that make it logarithmic
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
-FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss stay far from 0 even if nothing is learnt
-# lowest value on a metric's axis, since R^2 and D^2 may be arbitrarily far below 0
+FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss are far from 0 for any model
+# the start of a metric's axis, because R^2 and D^2 have no lower bound
 LEAST = {"r2": -1.0, "d2": -1.0}
 
 
@@ -40,11 +40,11 @@ class LearningCurve(Curve):
 def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows.
 
-    options["beside"]: the legend is next to the axes, for curves and bands that leave no room.
-    options["metric"]: another metric of `dp.metrics` than the error, such as r2 for targets that are
-    numbers. options["published"]: the values that the source printed. They are crosses at their sizes, with
-    their standard deviations. options["printed_axis"]: the path in source.yaml of the range of the source's
-    own axis. options["from_zero"]: the axis of errors starts at 0, and otherwise where the curves begin.
+    options["beside"]: the legend is next to the axes, if curves leave it no room. options["metric"]: a
+    metric of `dp.metrics` in place of the error, such as r2 for regression. options["published"]: printed
+    values, drawn as crosses at their sizes, with their standard deviations. options["printed_axis"]: the
+    path in source.yaml of the range of the source's axis. options["from_zero"]: whether the axis of errors
+    starts at 0, and otherwise at the curves.
     """
     return _curves(experiment, spec, frame, "train_size", "training rows")
 
@@ -57,13 +57,13 @@ class EpsilonCurve(Curve):
 
 @figure(CELLS, EpsilonCurve, describes_data=True)
 def epsilon_curve(experiment, spec, frame):
-    """Mean error with 95 % bands against epsilon; methods without privacy as a level line.
+    """Mean error with 95 % bands against epsilon; non-private methods are level lines.
 
-    options["published"]: the values that the source printed. They are dotted lines in their methods'
-    colours, with their standard deviations at the right end. A curve crosses its line at the epsilon that
-    the value implies. If one curve has several values, they are crosses. "beside", "metric",
-    "printed_axis", "from_zero": as for `learning_curve`. "own_axes": every panel has its own y axis, which
-    starts at "least" if values are below it.
+    options["published"]: printed values, drawn as dotted lines in their methods' colours, with their
+    standard deviations at the right end. A curve crosses its line at the epsilon that the value implies.
+    Several values of one curve are crosses instead. options["beside"], ["metric"], ["printed_axis"],
+    ["from_zero"]: as for `learning_curve`. options["own_axes"]: every panel has its own y axis.
+    options["least"]: the start of the y axis if values are below it.
     """
     label = r"privacy parameter $\varepsilon$ (smaller is more private)"
     return _curves(experiment, spec, level(frame), "epsilon", label)
@@ -71,7 +71,7 @@ def epsilon_curve(experiment, spec, frame):
 
 @figure(TUNING, describes_data=True)
 def tuning_curve(experiment, spec, paths):
-    """Non-private cross-validation error against lambda, with ties and the published value, per data set.
+    """Non-private cross-validation error against lambda, with ties and the published value.
 
     Each data set has a panel with its own axis.
     """
@@ -110,7 +110,7 @@ def tuning_curve(experiment, spec, paths):
 
 
 def _curves(experiment, spec, frame, along, label):
-    """Curves of all methods, with a panel for each data set if there are several."""
+    """Curves of all methods, with one panel per data set."""
     options, shown = spec["options"], set(frame["method"])
     metric = options.get("metric") or metrics.of(frame)
     mean, *band = (metric + end for end in metrics.ENDS)
@@ -148,9 +148,11 @@ def _curves(experiment, spec, frame, along, label):
 
 
 def _printed(experiment, name, frame, datasets, behind, along):
-    """`plots.relations.Mark` for printed values of training sizes that were run. If a curve along epsilon
-    has one value, the mark has no place, because the figure then shows what its epsilon was. datasets:
-    their names for readers. behind: methods without privacy, which have no mark."""
+    """A `plots.relations.Mark` for every printed value at a training size of this run.
+
+    The only value of a curve along epsilon has no place, because the figure shows the epsilon that it
+    implies. datasets: data set -> displayed name. behind: non-private methods, which have no marks.
+    """
     methods = {*frame["method"]} - behind
     printed = [
         value
@@ -167,12 +169,12 @@ def _printed(experiment, name, frame, datasets, behind, along):
 
 
 def _axis(experiment, path):
-    """(low, high) of a printed axis, () if no path names one."""
+    """(low, high) of the printed axis at `path`; () without a path."""
     return tuple(source_file.read(experiment.source).look_up(path)) if path else ()
 
 
 def refusals(frame, looks):
-    """Text for a legend: how many draws mechanisms refused to answer, which the mean does not show."""
+    """Legend text with the number of draws that mechanisms refused; the mean leaves them out."""
     frame = frame.reset_index(drop=True)
     counted = frame["status"].str.extract(r"(\d+) of (\d+) refused").dropna().astype(int)
     text = ""

@@ -1,4 +1,4 @@
-"""What privacy costs: a metric over that of a method without privacy on the same rows."""
+"""The cost of privacy: a metric minus that of a non-private method on the same rows."""
 
 from plots import style
 from plots.relations import Curves, Scales, relation
@@ -9,8 +9,7 @@ from study.configuration.options import Method, Options
 from study.jobs import paired
 from study.jobs.files import read_json
 
-# Values beyond these limits are drawn at the limits. A model with more than MOST is worse than one that
-# knows nothing.
+# Values beyond these limits are drawn at the limits. A model above MOST is useless.
 LEAST, MOST = 1e-4, 1.0
 LABELS = {
     "epsilon": r"privacy parameter $\varepsilon$",
@@ -27,11 +26,11 @@ class Excess(Options):
 
 @figure(DRAWS, Excess, describes_data=True)
 def excess(experiment, spec, draws):
-    """Mean excess over the baseline with 95 % bands, a panel per data set, on logarithmic axes.
+    """Mean excess over the baseline with 95 % bands, one panel per data set, on logarithmic axes.
 
     Bands are over folds, or over simulated data sets from one distribution. options["along"]: epsilon,
-    train_size, or columns. With columns, the data sets are the points of one curve. metric: one of
-    `dp.metrics` that is better if smaller. baseline: the method without privacy.
+    train_size, or columns; for columns, data sets are the points of one curve. options["metric"]: a metric
+    of `dp.metrics` for which smaller is better. options["baseline"]: the non-private method.
     """
     options = spec["options"]
     along, metric = options["along"], options["metric"]

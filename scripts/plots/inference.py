@@ -9,7 +9,7 @@ from study.configuration.inputs import ANALYSIS
 from study.configuration.kinds import figure
 from study.configuration.options import Options
 
-FEW = 40  # with fewer intervals, a simulation cannot measure their coverage
+FEW = 40  # intervals needed to estimate their coverage
 NAMES = {
     "without_privacy": "without privacy",
     "noise_aware": "noise-aware",
@@ -26,16 +26,15 @@ class Coverage(Options):
 
 @figure(ANALYSIS, Coverage)
 def coverage(experiment, spec, path):
-    """Coverage, or width over that without privacy, against training rows, a panel per epsilon.
+    """Coverage, or width relative to the non-private interval, against training rows, per epsilon.
 
-    Lines show the median coefficient, and bands the smallest to the largest. Only intervals that the rule
-    prints count. The dotted line is what 95 % intervals promise.
+    Lines show the median over coefficients, and bands the range. Only printed intervals count. The dotted
+    line is the nominal 95 %.
     """
     frame = pd.read_csv(path)
     frame = frame[frame["printed"] != 0]
     wide = spec["options"]["show"] == "width"
     y = "width_ratio" if wide else "coverage"
-    # the coefficients with the smallest, the median and the largest value
     values = frame.groupby(["epsilon", "method", "train_size"])[y]
     ends = {"low": values.min(), y: values.median(), "high": values.max()}
     frame = pd.DataFrame(ends).reset_index()
@@ -71,12 +70,11 @@ def coverage(experiment, spec, path):
 
 @figure(ANALYSIS)
 def coverage_designs(experiment, spec, path):
-    """Coverage of every coefficient of every design, a panel per epsilon and a row per design.
+    """Coverage of every coefficient of every design, one panel per epsilon and one row per design.
 
-    A full point stands for intervals that the rule prints, and its size for their share. A hollow point
-    stands for the remaining intervals. Points of fewer than 40 intervals are left out. Designs on which the
-    rule was chosen are above the line, and designs on which it was tested below. The dotted line is what
-    95 % intervals promise.
+    A full point is for printed intervals, and its size shows their share. A hollow point is for the
+    remaining intervals. Points of fewer than 40 intervals are left out. The line separates designs that
+    chose the rule, above, from those that tested it. The dotted line is the nominal 95 %.
     """
     frame = pd.read_csv(path)
     frame = frame[frame["method"] == "noise_aware"]

@@ -8,11 +8,10 @@ COLOURS = {"claimed": "#000000", "proven": "#0072B2", "audited": "#D55E00", "pai
 
 
 def ledger(frame):
-    """One row per attack, the worst mechanism at the top; what has no finite epsilon points to the right.
+    """One row per attack, the worst mechanism at the top; an infinite epsilon is an arrow to the right.
 
-    Each attack is shown at one epsilon: where it refutes the claim by the largest factor. If it
-    refutes no claim, this is where the proven epsilon exceeds the claim by the largest factor, or
-    else the epsilon nearest to 1.
+    Each attack is shown at one epsilon: the one at which it refutes the claim by the largest factor, or
+    else at which the proven epsilon exceeds the claim by the largest factor, or else nearest to 1.
     """
     frame = frame.loc[
         [_shown(rows) for _, rows in frame.groupby(["mechanism", "attack"], sort=False)]
@@ -77,10 +76,10 @@ def ledger(frame):
 
 
 def _shown(rows):
-    """Index of the row that stands for an attack."""
+    """Index of the row of an attack that is drawn."""
     for kind in ("audited", "proven"):
         factor = rows[f"epsilon_{kind}"] / rows["epsilon_claimed"]
-        if (factor > 1 + 1e-3).any():  # a smaller excess only pays for the solver's error
+        if (factor > 1 + 1e-3).any():  # a smaller excess is the cost of the solver's error
             return factor.idxmax()
     return np.abs(np.log(rows["epsilon"])).idxmin()
 

@@ -32,12 +32,12 @@ class OptionCurve(Options):
 
 @figure(RESULTS, OptionCurve, describes_data=True)
 def option_curve(experiment, spec, frame):
-    """A column of results.csv against an option, a curve per remaining combination, with 95 % intervals.
+    """Columns of results.csv against an option, one curve per remaining combination, with 95 % intervals.
 
-    options["along"]: the option. If it is train_size, the varied options make a family of curves. columns:
-    each has a panel; x_mean has the interval from x_low to x_high. rows: a column; each of its values has a
-    row of panels. log_along: whether the axis is logarithmic. none: the name for null. A method without the
-    option is a level line.
+    options["along"]: the option; for train_size, the varied options give a family of curves.
+    options["columns"]: one panel per column; x_mean has the interval from x_low to x_high. options["rows"]:
+    a column with one row of panels per value. options["log_along"]: whether the axis is logarithmic.
+    options["none"]: the name of null. A method without the option is a level line.
     """
     options = spec["options"]
     along, rows, columns = options["along"], options["rows"], options["columns"]
@@ -96,7 +96,7 @@ def option_curve(experiment, spec, frame):
     drawn = {}
     for axes in grid.flat:
         handles, labels = axes.get_legend_handles_labels()
-        drawn = dict(zip(labels, handles, strict=True)) | drawn  # a line stands for its points too
+        drawn = dict(zip(labels, handles, strict=True)) | drawn  # prefer a line's handle
     labels = [look["label"] for look in looks.values() if look["label"] in drawn]
     fig.legend(
         [drawn[label] for label in labels],
@@ -110,7 +110,7 @@ def option_curve(experiment, spec, frame):
 
 
 def _groups(experiment, shown):
-    """Method -> the name of the methods that differ from it only in varied options."""
+    """Method -> the common name of methods that differ only in varied options."""
     varied = experiment.varied()
     titles = {
         label: family["title"]
@@ -147,14 +147,14 @@ def _value(text, none):
 
 
 def _ordered(values):
-    """Distinct values: numbers by size, then words in their order."""
+    """Distinct values: sorted numbers, then words in their order."""
     values = dict.fromkeys(values)
     numbers = sorted(value for value in values if not isinstance(value, str))
     return numbers + [value for value in values if isinstance(value, str)]
 
 
 def _places(values, log):
-    """Value -> its place on the axis. Words are beyond the numbers, one step apart."""
+    """Value -> its place on the axis; words follow the numbers, one step apart."""
     values = [value for value in _ordered(values) if value != ""]
     places = {value: value for value in values if not isinstance(value, str)}
     before, last = [0, 0, *places][-2:]
@@ -166,7 +166,7 @@ def _places(values, log):
 
 
 def _looks(frame, keys):
-    """Curve, ((key, value), ..), -> its look: a colour for the last key, marker and line for the others."""
+    """Curve ((key, value), ..) -> look: a colour for the last key, marker and line for the others."""
     orders = {key: _ordered(frame[key]) for key in keys}
     there = set(frame[keys].itertuples(index=False, name=None))
     curves = [curve for curve in itertools.product(*orders.values()) if curve in there]

@@ -1,4 +1,4 @@
-"""What each way of preparing rows keeps of the gain."""
+"""The share of the gain that each preparation of rows keeps."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tables.preparation import preparation_price as shares
 POINTS = 100
 LIMIT = {"color": "#777777", "marker": "|", "markersize": 13, "markeredgewidth": 1.5}
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
-APART = 0.6  # share of the distance between preparations' lines that the points of one fill
+APART = 0.6  # height of a preparation's points, as a share of the distance between preparations
 
 
 class Kept(PreparationPrice):
@@ -20,11 +20,11 @@ class Kept(PreparationPrice):
 
 @figure(DRAWS, Kept)
 def preparation_price(experiment, spec, draws):
-    """Share of the gain that each preparation keeps, with 95 % intervals over folds, a panel per data set.
+    """Share of the gain that each preparation keeps, with 95 % intervals over folds, per data set.
 
-    options: those of the table of this name, whose numbers are drawn. The names of groups are titles, and
-    ways are the preparations in words, in the order of every group. A grey mark is what the method
-    without privacy has with the same preparation.
+    options: those of the table of this name, which has the numbers. Names of groups are titles. ways: the
+    preparations in words, in the order of every group. A grey mark is the non-private method with the same
+    preparation.
     """
     columns, rows = shares(experiment, spec, draws)
     rows = [dict(zip(columns, row, strict=True)) for row in rows]
@@ -68,7 +68,7 @@ def preparation_price(experiment, spec, draws):
 
 
 def _below(at, count):
-    """How far below its line the number `at` of `count` stands."""
+    """The offset of point `at` of `count` below its preparation's line."""
     return APART * (np.arange(count) - (count - 1) / 2)[at] / max(1, count)
 
 

@@ -1,4 +1,4 @@
-"""Draws proven profiles delta(epsilon), with the claimed point and the points that attacks have found."""
+"""Draws proven profiles delta(epsilon), with the claimed point and the audited points."""
 
 import numpy as np
 
@@ -10,10 +10,10 @@ COLUMNS = ("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon
 
 
 def profiles(frame):
-    """A panel per mechanism whose guarantee carries its profile, of the attack that comes nearest to it.
+    """One panel per mechanism with a proven profile, with the audited points of the tightest attack.
 
-    frame: ledger.csv. An audited point lies below the curve, except with the probability that its row's
-    bounds allow. A point at epsilon 0 means that nothing was found, and is not drawn.
+    frame: ledger.csv. An audited point lies below the curve, except with the error probability of its
+    row's bounds. Points at epsilon 0 are not drawn, because they bound nothing.
     """
     shown = [_nearest(rows) for _, rows in _with_profile(frame).groupby("mechanism", sort=False)]
     count = max(len(shown), 1)
@@ -61,7 +61,7 @@ def _with_profile(frame):
 
 
 def _nearest(rows):
-    """The attack whose audited points reach the largest share of the proven epsilons at their deltas."""
+    """The attack with the largest ratio of audited to proven epsilon at its deltas."""
 
     def share(row):
         epsilon, delta, audited_delta, audited = (_numbers(row[name]) for name in COLUMNS)

@@ -1,4 +1,4 @@
-"""Draws how much each method loses against the best one, over all questions."""
+"""Draws the regret of each method, its loss against the best one, over all questions."""
 
 import math
 
@@ -8,9 +8,10 @@ POINTS = 100
 
 
 def regret(rows):
-    """A panel per task, from the experiment with the most data sets: mean regret over data sets with its
-    95 % interval, least at the top, and in how many questions the method is not beaten (full: in all). Only
-    methods that answer the same questions are shown.
+    """Mean regret over data sets with 95 % intervals, one panel per task, the smallest at the top.
+
+    A panel is from the experiment with the most data sets, and has only methods that answer the same
+    questions. It counts the questions in which a method is not beaten; a full point means all.
 
     rows: the rows of `reporting.recommendations.across` for one regime and adjacency.
     """

@@ -1,4 +1,4 @@
-"""Draws curves with bands from the columns of a frame: a few on common axes, or many with a panel each."""
+"""Draws curves with bands from columns of a frame: a few on common axes, or many in panels."""
 
 import math
 import textwrap
@@ -11,13 +11,13 @@ from matplotlib.lines import Line2D
 
 from plots import style
 
-TOGETHER = 4  # this many curves, without baselines, are distinguishable on common axes
-WIDTH = 40  # characters of a panel's title on a line
-NAMED = 5  # at most this many curves are named at their ends, or in a legend among curves
+TOGETHER = 4  # largest number of curves on common axes, without baselines
+WIDTH = 40  # characters per line of a panel's title
+NAMED = 5  # largest number of curves with names at their ends, or of entries of a legend inside the axes
 APART = 0.058  # distance between names at right ends, as a share of the axes
-NARROW = 0.35  # if a panel's curves fill less of the y axis, panels do not share this axis
-TRIED = 8  # a logarithmic axis with at most this many values has its ticks at them
-PARTS = ("color", "marker", "linestyle")  # the parts of a look that seaborn takes
+NARROW = 0.35  # panels whose curves fill less than this share of a common y axis have their own
+TRIED = 8  # largest number of values that are the ticks of a logarithmic axis
+PARTS = ("color", "marker", "linestyle")  # the properties of a look that seaborn takes
 BAND = ("error_low", "error_high")
 OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
 PRINTED = {"linestyle": (0, (1, 1.5)), "linewidth": 1.2}
@@ -27,10 +27,9 @@ AXIS = {"color": "#999999", "linestyle": (0, (6, 2)), "linewidth": 0.9}
 
 
 class Mark(NamedTuple):
-    """A printed value beside a curve.
+    """A printed value of a curve.
 
-    It has a standard deviation (None if none is printed) and a place along the axis (None if that is not
-    known).
+    sd: its standard deviation, None if not printed. at: its place along the axis, None if unknown.
     """
 
     curve: str
@@ -41,10 +40,10 @@ class Mark(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """The column that is drawn for each curve, and the two columns that bound its band (None for no band).
+    """The drawn column of each curve, and the two columns that bound its band (None for no band).
 
-    If there are more than `together` curves, each gets a panel. In it, the curves of `behind` are drawn
-    again, and all others are grey.
+    More than `together` curves get a panel each. Every panel repeats the curves of `behind`, and shows all
+    others in grey.
     """
 
     y: str = "error_mean"
@@ -54,11 +53,11 @@ class Curves(NamedTuple):
 
 
 class Scales(NamedTuple):
-    """How the axes are labelled and scaled.
+    """Labels and scales of the axes.
 
-    labels: of both axes. log: "x", "y" or both. bottom: the start of a linear y axis, None for an automatic
-    one. own: every panel has its own y axis. within: the ends of the y axis. A linear axis has exactly
-    these ends, and a logarithmic one fits the curves between them.
+    labels: of x and y. log: "x", "y" or "xy". bottom: the start of a linear y axis, None for an automatic
+    one. own: whether every panel has its own y axis. within: the ends of a linear y axis, or the limits of
+    a logarithmic one, which fits the curves.
     """
 
     labels: tuple = ("training rows", "test error")
@@ -68,7 +67,7 @@ class Scales(NamedTuple):
     within: tuple | None = None
 
     def parted(self, frame, x, y):
-        """Those of the axes "x" and "y" whose ranges differ between panels."""
+        """The axes, of "x" and "y", that panels do not share."""
         rows = frame[frame[y].notna() & np.isfinite(frame[x])]
         parted = {name for name in "xy" if name == "y" and self.own}
         for name, column in (("x", x), ("y", y)):
@@ -81,10 +80,10 @@ class Scales(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """What the source printed.
+    """The source's printed values and axis.
 
-    marks: each is drawn as a cross, or as a dotted line at the value if its place is not known. axis: (low,
-    high) of the source's own axis, drawn as level lines.
+    marks: drawn as crosses, or as dotted level lines if their place is unknown. axis: (low, high) of the
+    source's axis, drawn as level lines.
     """
 
     marks: tuple = ()
@@ -95,10 +94,10 @@ NOTHING = Printed()
 
 
 class _Panels(NamedTuple):
-    """How panels are laid out.
+    """The layout of panels.
 
-    names: the panels' names, [""] for one panel. headings: the text above each panel. each: whether every
-    curve has its own panel. parted: the axes that panels do not share.
+    names: panel names, [""] for one panel. headings: the text above each panel. each: whether every curve
+    has its own panel. parted: the axes that panels do not share.
     """
 
     names: list
@@ -116,11 +115,10 @@ class _Panels(NamedTuple):
 
 
 def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
-    """Figure of one curve per value of frame["curve"] along the column x, drawn as looks[value] says.
+    """A figure with one curve per value of frame["curve"] along the column x, in the style looks[value].
 
-    A column "panel" says where each row is drawn. Rows without a panel are in all of them. note: the
-    legend's title. spec["options"]["beside"]: the legend is next to the axes, because curves leave it no
-    room.
+    A column "panel" has the panel of each row; rows without one are in all panels. note: the legend's
+    title. spec["options"]["beside"]: whether the legend is next to the axes.
     """
     front = [name for name in looks if name not in curves.behind]
     each = "panel" not in frame and len(front) > curves.together
@@ -154,8 +152,8 @@ def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
 
 
 def _plot(shown, looks, x, curves, scales, panels):
-    """The curves over their bands, with other panels' curves in grey."""
-    import seaborn.objects as so  # this import takes as long as all others of the job
+    """Draw the curves over their bands, with other panels' curves in grey."""
+    import seaborn.objects as so  # slow to import
 
     many, band = panels.many, curves.band
     plot = so.Plot(shown, x=x, y=curves.y, **dict.fromkeys(PARTS, "curve"))
@@ -180,7 +178,7 @@ def _plot(shown, looks, x, curves, scales, panels):
 
 
 def _limit(axes, frame, placed, curves, scales, panels):
-    """The y axis of a panel. placed: the rows in it."""
+    """Set the y axis of a panel. placed: the rows in it."""
     y, band, bottom = curves.y, curves.band, scales.bottom
     if "y" in scales.log:
         style.log_errors(axes, frame[y])
@@ -192,7 +190,7 @@ def _limit(axes, frame, placed, curves, scales, panels):
         axes.set_ylim(scales.within)
     elif bottom is not None:
         axes.set_ylim(bottom=bottom)
-        if bottom:  # space below the axis would otherwise add space above it
+        if bottom:  # rows below the axis would stretch it at the top
             axes.set_ylim(top=frame[band[1] if band else y].max() + 0.05)
     fixed = scales.within or "y" in scales.log
     if (scales.own or "y" in panels.parted) and not fixed:
@@ -204,20 +202,20 @@ def _limit(axes, frame, placed, curves, scales, panels):
 
 
 def _label(axes, values, x, scales, panels):
-    """The x axis of a panel."""
+    """Set the x axis of a panel."""
     if "x" in scales.log:
         axes.set_xscale("log")
     finite = values[np.isfinite(values)]
     if x == "train_size":
         style.sizes(axes, values, narrow=panels.many)
     elif "x" in scales.log and (finite.nunique() <= TRIED or finite.max() < 10 * finite.min()):
-        style.plain_ticks(axes, finite)  # decades may be too few, or values that were not run
+        style.plain_ticks(axes, finite)  # ticks at the values of the run
     else:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
 def _explain(fig, spec, looks, panels, note, printed):
-    """The title and the legend."""
+    """Add the title and the legend."""
     explained = [Line2D([], [], **look) for name, look in looks.items() if name not in panels.names]
     if printed.marks:
         mark = PRINTED if printed.marks[0].at is None else CROSS
@@ -234,7 +232,7 @@ def _explain(fig, spec, looks, panels, note, printed):
         fig.set_size_inches(0.6 + 3.1 * columns, 1.4 + (2 + 0.2 * lines) * rows)
         fig.suptitle(spec["title"], x=0.01, ha="left")
         beside = {"loc": "outside lower left", "ncols": columns}
-        if len(panels.names) % columns:  # the legend fills the place of missing panels
+        if len(panels.names) % columns:  # the grid has room for the legend
             beside = {"loc": "lower right"}
         fig.legend(**look, **beside)
         return
@@ -247,8 +245,7 @@ def _explain(fig, spec, looks, panels, note, printed):
 
 
 def _name(axes, frame, looks, x, y):
-    """Name every curve at its right end, in its colour. Names that would touch move apart, each as little
-    as possible."""
+    """Name every curve at its right end, in its colour, with the least shifts that keep names apart."""
     from scipy.optimize import isotonic_regression
 
     ends = {}
@@ -270,7 +267,7 @@ def _name(axes, frame, looks, x, y):
 
 
 def _print(axes, mark, colour, share):
-    """Draw a printed value. If it has no place, its spread is near the right end, shifted by the share."""
+    """Draw a printed value. If it has no place, its sd is near the right end, shifted left by `share`."""
     if mark.at is None:
         axes.axhline(mark.value, color=colour, **PRINTED)
         if mark.sd is not None:
@@ -284,7 +281,7 @@ def _print(axes, mark, colour, share):
 
 
 def level(frame):
-    """The rows without privacy, at the least and the largest epsilon, since they hold at every epsilon."""
+    """The frame with non-private rows repeated at the smallest and largest epsilon, as level lines."""
     private = np.isfinite(frame["epsilon"])
     ends = frame.loc[private, "epsilon"].agg(["min", "max"]) if private.any() else [np.inf]
     return pd.concat([frame[private], *(frame[~private].assign(epsilon=end) for end in ends)])

@@ -4,15 +4,15 @@ import textwrap
 
 from plots import style
 
-WIDTH = 60  # letters in a line of a title
-SHARE = 10  # a coefficient is shown for 1/SHARE of the width of its column's bounds
+WIDTH = 60  # characters per line of a title
+SHARE = 10  # coefficients are per 1/SHARE of the width of their column's bounds
 
 
 def coefficients(document):
-    """A line per coefficient without the intercept: estimate and 95 % interval, or its sentence.
+    """One line per coefficient except the intercept: estimate and 95 % interval, or its sentence.
 
-    A number's coefficient is for a tenth of the width of its public bounds, so that columns can be
-    compared. document: the content of model.json.
+    A numeric column's coefficient is per tenth of the width of its public bounds, so that columns are
+    comparable. document: the content of model.json.
     """
     steps = {
         c["name"]: (float(c["high"]) - float(c["low"])) / SHARE

@@ -1,7 +1,7 @@
 """The style of all figures: every mechanism has the same colour, marker and line in each of them.
 
-Colours are those of Okabe and Ito, which colour-blind readers can distinguish. Markers and line styles
-distinguish the mechanisms in greyscale too.
+Colour-blind readers can distinguish the colours (Okabe and Ito). Markers and line styles distinguish the
+mechanisms in greyscale.
 """
 
 import io
@@ -16,7 +16,7 @@ import numpy as np
 
 from study.jobs.files import atomic
 
-COLOURS = 256  # the most that a PNG has
+COLOURS = 256  # of a PNG's palette
 
 # mechanism: (name in legends, colour, marker, line style)
 LOOKS = {
@@ -73,14 +73,14 @@ LOOKS = {
     "coordinate_descent": ("coordinate descent, noisy columns", "#E69F00", "v", "-"),
     "iterative_thresholding": ("iterative thresholding, noisy columns", "#332288", "s", "-"),
 }
-# Mechanisms and variants without an entry above get these looks in turn.
+# Mechanisms and variants without an entry above take these in turn.
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 SPARE_MARKERS = ("D", "v", "P", "X", "*")
-# Further methods without privacy are level lines with these dashes.
+# The level lines of further non-private methods.
 BASELINES = (("#777777", "-."), ("#777777", ":"))
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves, in its order
-# Ten classes: colours that colour-blind readers can distinguish (Petroff 2021).
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves
+# Colours of ten classes that colour-blind readers can distinguish (Petroff 2021).
 TEN = (
     *("#3F90DA", "#FFA90E", "#BD1F01", "#94A4A2", "#832DB6"),
     *("#A96B59", "#E76300", "#B9AC70", "#717581", "#92DADD"),
@@ -116,7 +116,7 @@ PARAMETERS = {
 
 
 def name(mechanism):
-    """A mechanism's name for readers."""
+    """A mechanism's displayed name."""
     if mechanism in LOOKS:
         return LOOKS[mechanism][0]
     base = mechanism.removesuffix("_released")
@@ -126,16 +126,15 @@ def name(mechanism):
 
 
 def look(label, colour, marker="", line="-"):
-    """How a curve is drawn and named, for `Axes.plot`."""
+    """A curve's label and style, as keyword arguments of `Axes.plot`."""
     return {"label": label, "color": colour, "marker": marker, "linestyle": line}
 
 
 def looks(methods):
     """Label -> `look` for an experiment's methods.
 
-    methods: label -> {mechanism, title, ...}. A mechanism's first method has the mechanism's own look. Its
-    further variants have spare looks. So has a mechanism whose colour and line are already taken by another
-    one here.
+    methods: label -> {mechanism, title, ...}. A mechanism's first method has its default style. Further
+    variants, and mechanisms whose colour and line are in use, have one of the fallback styles.
     """
     chosen, used = {}, set()
     taken = {LOOKS[m["mechanism"]][1] for m in methods.values() if m["mechanism"] in LOOKS}
@@ -178,17 +177,17 @@ def figure(width=6.4, height=4.2, **subplots):
 
 
 def columns(panels):
-    """Number of columns of a figure with so many panels."""
+    """The number of columns of a figure with this number of panels."""
     return 2 if panels in (2, 4) else min(panels, 3)
 
 
 def shades(count):
-    """Colours of an ordered family from dark to light, distinct in greyscale too: part of viridis."""
+    """Colours of an ordered family from dark to light (part of viridis), distinct in greyscale, too."""
     return [mpl.colormaps["viridis"](0.92 * k / max(1, count - 1)) for k in range(count)]
 
 
 def ordered(names):
-    """Name -> look, as from `looks`, for an ordered family of curves."""
+    """Name -> `look` for an ordered family of curves."""
     return {
         name: look(name, colour, MARKERS[k % len(MARKERS)])
         for k, (name, colour) in enumerate(zip(names, shades(len(names)), strict=True))
@@ -196,8 +195,10 @@ def ordered(names):
 
 
 def replicates(experiment, frame, interval=True):
-    """What means, and with `interval` their intervals, are over, for a legend: "mean of 12 simulations
-    x 10 draws,\n95 % interval over simulations"."""
+    r"""Legend text such as "mean of 12 simulations x 10 draws,\n95 % interval over simulations".
+
+    interval: whether the text names the interval.
+    """
     what = experiment.repetitions
     means, over = [], []
     frame = frame if "data_sets" in frame else frame.assign(data_sets=1)
@@ -212,7 +213,7 @@ def replicates(experiment, frame, interval=True):
 
 
 def sizes(axes, values, narrow=False):
-    """Label an axis with training sizes. A logarithmic axis gets some of the sizes themselves.
+    """Label an axis of training sizes; a logarithmic one has ticks at some of them.
 
     narrow: whether the axes are a third as wide as those of a single figure.
     """
@@ -226,9 +227,11 @@ def sizes(axes, values, narrow=False):
 
 
 def plain_ticks(axes, sizes, share=0.12):
-    """Label a logarithmic axis with some of the training sizes or other values, written out."""
+    """Label a logarithmic axis with some of the values, written out.
+
+    share: the smallest distance between labels, as a share of the axis.
+    """
     sizes = sorted(set(sizes), reverse=True)
-    # the smallest distance between labels, as a share of the axis
     apart = max(1.6, (sizes[0] / sizes[-1]) ** share)
     chosen = [sizes[0]]
     for size in sizes[1:]:
@@ -243,7 +246,7 @@ def plain_ticks(axes, sizes, share=0.12):
 
 
 def log_errors(axes, means):
-    """Make the axis of errors logarithmic. It ends near the least mean, as an interval may reach 0."""
+    """Make the axis of errors logarithmic, from half the smallest mean, because intervals may reach 0."""
     axes.set_yscale("log")
     means = np.asarray(means, dtype=float)
     if (means > 0).any():
@@ -251,7 +254,7 @@ def log_errors(axes, means):
 
 
 def ink(colour):
-    """A colour for text: as dark as white paper needs for a contrast of 4.5 (WCAG 2)."""
+    """The colour for text, darkened to a contrast of 4.5 on white (WCAG 2)."""
     rgb = np.array(mpl.colors.to_rgb(colour))
     while True:
         linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
@@ -261,7 +264,7 @@ def ink(colour):
 
 
 def halo():
-    """A white edge around text that lies on points."""
+    """A white outline for text on points."""
     from matplotlib.patheffects import withStroke
 
     return withStroke(linewidth=3, foreground="white")
@@ -269,7 +272,7 @@ def halo():
 
 def save(fig, *paths):
     """Write a figure to every path, without a date, so that equal figures are equal files."""
-    # All files share the layout of the first one, so it is computed once.
+    # The layout is computed once, for the first file.
     for path in paths:
         suffix, drawn = Path(path).suffix[1:], io.BytesIO()
         metadata = {"CreationDate": None} if suffix == "pdf" else None
@@ -281,13 +284,13 @@ def save(fig, *paths):
 
 
 def small(png):
-    """A PNG's bytes with at most COLOURS colours: a quarter of the size, with no visible difference."""
+    """A PNG's bytes with a palette of COLOURS: a quarter of the size, without a visible difference."""
     from PIL import Image
 
     picture = Image.open(io.BytesIO(png)).convert("RGB")
-    # no dithering, because its dots do not compress and do not belong in a chart
+    # Dithering would add dots, which do not compress.
     few = picture.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    # White stays white. The octree would replace it by the mean of its leaf.
+    # White stays white; the octree would replace it by the mean of its leaf.
     few.putpalette([255 if value >= 253 else value for value in few.getpalette()])
     written = io.BytesIO()
     few.save(written, "png", optimize=True)

@@ -1,4 +1,4 @@
-"""Draws what each way of tuning costs, at one total epsilon."""
+"""Draws the cost of each way of tuning, at one total epsilon."""
 
 import numpy as np
 
@@ -9,16 +9,17 @@ from study.jobs import paired
 from tables.tuning import Price
 
 LEAST = 1e-4  # smaller excesses are drawn at this value
-# The looks of the ways of tuning, in their order.
+# The styles of the ways of tuning.
 LOOKS = (("#0072B2", "o", "-"), ("#D55E00", "D", "-"), ("#009E73", "^", "-"), ("#777777", "X", ":"))
 
 
 @figure(DRAWS, Price)
 def price_of_tuning(experiment, spec, draws):
-    """Mean excess over the baseline with 95 % bars over folds, against epsilon: a panel per mechanism.
+    """Mean excess over the baseline with 95 % bars over folds, against epsilon, one panel per mechanism.
 
     options["panels"]: title -> methods, one per way of tuning, in the order of options["ways"].
-    metric: one of `dp.metrics` that is better if smaller. baseline: the method without privacy.
+    options["metric"]: a metric of `dp.metrics` for which smaller is better. options["baseline"]: the
+    non-private method.
     """
     options = spec["options"]
     means = paired.fold_means(draws, options["metric"])
@@ -36,7 +37,7 @@ def price_of_tuning(experiment, spec, draws):
             rows = frame[frame["method"] == method].sort_values("epsilon")
             y, low, high = (rows[name].clip(lower=LEAST) for name in ("mean", "low", "high"))
             look = style.look(options["ways"][place], *LOOKS[place])
-            # Bars would hide one another, so points are moved a little sideways.
+            # Points are shifted sideways so that bars do not overlap.
             x = rows["epsilon"] * 1.06 ** (place - 1.5)
             axes.errorbar(x, y, yerr=(y - low, high - y), capsize=2, elinewidth=1, **look)
         axes.set_title(title, loc="left", fontsize="medium")

@@ -1,1 +1,1 @@
-"""Gathers what was computed, and writes it as the report, one self-contained page."""
+"""Gathers results and writes the report, one self-contained page."""

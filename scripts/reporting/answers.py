@@ -11,16 +11,16 @@ from study.configuration.experiment import data_name
 from study.jobs.files import read_csv, read_json
 
 NOUNS = {"classes": "To learn two classes", "numbers": "To learn a number"}
-TABLE = ("regime", "task", "adjacency", "experiment")  # a table has methods that share these
-FEW = 2  # with so few data sets, an interval says hardly anything
-# What the form knows about a method at a question, in this order.
+TABLE = ("regime", "task", "adjacency", "experiment")  # the key of a table
+FEW = 2  # largest number of data sets without an interval
+# The form's facts about a method at a question.
 KNOWN = ("title", "mechanism", "standing", "kept", "kept_low", "kept_high")
 
 
 def answers(smaller=()):
-    """What the section shows; None if nothing was recommended.
+    """The section's content; None without recommendations.
 
-    smaller: names of experiments that ran at smaller sizes than the default run. They recommend no method.
+    smaller: names of experiments with smaller sizes than in the default run, which recommend no method.
     """
     path, across = Path(paths.RECOMMENDATIONS()), Path(paths.ACROSS())
     if not (path.exists() and across.exists()):
@@ -47,7 +47,7 @@ def answers(smaller=()):
 
 
 def _stale(path, experiments):
-    """Whether cells are newer than their recommendations, as after a run of one experiment."""
+    """Whether cells are newer than their recommendations, for example after a run of one experiment."""
     cells = (Path(paths.CELLS(experiment=name)) for name in experiments)
     made = path.stat().st_mtime
     return any(cell.exists() and cell.stat().st_mtime > made for cell in cells)
@@ -61,17 +61,16 @@ def percent(text):
 def shipped():
     """`questions` of the data sets that come with the workflow, if it has run in its own folder.
 
-    A study's form uses these to choose, since a choice by the study's own rows would not be paid for.
+    A study's form chooses with these, because a choice by the study's own rows would cost privacy.
     """
     path = paths.HOME / "results/recommendations.csv"
     return questions(read_csv(path), path.parent / "data") if path.exists() else []
 
 
 def questions(rows, folder):
-    """What the form chooses from: every question of competing methods with nothing tuned.
+    """The form's data: every question of competing methods with nothing tuned.
 
-    Only the page makes the choice itself (workflow/report/report.form.js). folder: the prepared data's
-    folder.
+    workflow/report/report.form.js makes the choice. folder: the folder of prepared data.
     """
     found = {}
     for row in rows:
@@ -98,9 +97,9 @@ def _plain(text):
 
 
 def _groups(methods):
-    """Groups of methods that answer the same questions about several data sets.
+    """Groups of methods that answer the same questions on several data sets, in the page's order.
 
-    The groups with the most data sets come first.
+    Within a regime, adjacency and task, groups with more data sets come first.
     """
     found = {}
     for row in methods:
@@ -111,13 +110,12 @@ def _groups(methods):
 
 
 def _first(row):
-    """Sort key of a row's table. Untuned methods come first, and replace-one comes before add-remove."""
+    """Sort key of a row's table: untuned methods first, then replace-one before add-remove."""
     return row["regime"] != UNTUNED, row["adjacency"] != REPLACE_ONE, row["task"]
 
 
 def sentence(group):
-    """The page's sentence on the method that is beaten least often, in the questions that a whole group
-    answers."""
+    """The page's sentence on the method of a group that is beaten least often."""
 
     def strength(row):
         return -int(row["shared_not_beaten"]), float(row["shared_regret"])
@@ -143,7 +141,7 @@ def sentence(group):
 
 
 def picture(group):
-    """Every method's loss in a group, smallest first, and how often the method is not beaten."""
+    """Every method's regret in a group, smallest first, with its number of unbeaten questions."""
     rows = []
     for row in sorted(group, key=lambda row: float(row["shared_regret"])):
         mean, low, high = (row[f"shared_regret{end}"] for end in ("", "_low", "_high"))
@@ -172,10 +170,9 @@ def _tables(rows):
 
 
 def _matrix(at, rows, names):
-    """One table of data sets against epsilons per regime, task, adjacency and experiment.
+    """A table of data sets against epsilons, for one regime, task, adjacency and experiment.
 
-    Each cell shows the methods that are not beaten and, in grey, void methods that would have been ahead of
-    them.
+    Each cell shows the methods that are not beaten and, in grey, void methods that would be ahead.
     """
     regime, task, adjacency, experiment = at
     epsilons = sorted({float(row["epsilon"]) for row in rows})
@@ -213,7 +210,7 @@ def _cell(rows):
 
 
 def _needed(rows, names):
-    """How many rows each competing method needs, for every data set, epsilon and adjacency."""
+    """The rows that each competing method needs, for every data set, epsilon and adjacency."""
     found = {}
     for row in rows:
         if row["rows_are"] and not row["why"] and row["regime"] == UNTUNED:

@@ -1,4 +1,4 @@
-"""Collects everything that the report shows of one experiment. Missing parts become gaps with a reason."""
+"""Collects the report's content of one experiment. Missing parts become gaps with a reason."""
 
 import csv
 import math
@@ -27,20 +27,20 @@ SHOWN = (
     *("error_high", "error_sd", *METRICS),
     *("epsilon_claimed", "epsilon_proven", "delta_proven", "status"),
 )
-# Every row of results.csv has these columns, but rows of missing cells lack them.
+# Columns of results.csv that rows of missing cells lack.
 SUMMARISED = (
     *("folds", "error_sd", "error_sd_folds", "status"),
     *(name + end for name in metrics.ALL for end in metrics.ENDS),
 )
 NOT_PROVEN = "claimed, not proven"
-LARGEST_DOWNLOAD = 2_000_000  # bytes of the largest CSV that the page contains
+LARGEST_DOWNLOAD = 2_000_000  # bytes of a CSV file
 
 
 class Gathered:
     """One experiment's part of the report.
 
-    experiment: `study.configuration.experiment.Experiment`. stand_ins: data set -> why numbers on it decide
-    nothing. partial: whether files may be older than their inputs.
+    experiment: `study.configuration.experiment.Experiment`. stand_ins: data set -> why numbers on it are
+    not decidable. partial: whether files may be older than their inputs.
     """
 
     def __init__(self, experiment, stand_ins, partial=True):
@@ -78,13 +78,13 @@ class Gathered:
 
     @property
     def there(self):
-        """The number of cells with a result; for an experiment without cells, of existing files."""
+        """The number of cells with a result or, for an experiment without cells, of existing files."""
         if self.cells:
             return len(self.cells) - len(self.gaps)
         return sum(Path(path).exists() for path in self._files())
 
     def _status_without_cells(self):
-        """The status of an experiment that only describes data: whether its tables and figures exist."""
+        """The status of an experiment that only describes data, from its tables and figures."""
         of = len(self._files())
         if self.there < of:
             missing = of - self.there
@@ -103,7 +103,7 @@ class Gathered:
 
     @cached_property
     def frame(self):
-        """results.csv. For a partial run, the existing cells, and the status of the missing ones."""
+        """results.csv or, for a partial run, existing cells and the status of missing ones."""
         import pandas as pd
 
         if not self.gaps and self._at(paths.CELLS).exists():
@@ -115,7 +115,7 @@ class Gathered:
         return frame.reindex(columns=[*dict.fromkeys([*frame.columns, *SUMMARISED])])
 
     def some(self, cells):
-        """One row per cell that has a run file. Tables and figures get these rows."""
+        """One row per cell that has a run file, for tables and figures."""
         from study.jobs.summary import cells_frame
 
         return cells_frame(
@@ -128,7 +128,7 @@ class Gathered:
         return pd.DataFrame([cell._asdict() | {"status": why} for cell, why in self.gaps])
 
     def cell_table(self):
-        """(columns, rows) of the cells, as they are shown."""
+        """(columns, rows) of the cells, for the page."""
         if not self.cells:
             return [], []
         frame = self.frame
@@ -149,14 +149,14 @@ class Gathered:
 
     @property
     def smaller(self):
-        """Settings smaller than in the experiment's own file, in words: see `study.configuration.sizes`."""
+        """Settings smaller than in the experiment's file, in words (`study.configuration.sizes`)."""
         return self.experiment.values.get("smaller", [])
 
     def verdicts(self, section):
         """Rows (dictionaries of text) of published.csv, claims.csv or defects.csv, as written by the run.
 
-        The page judges nothing itself. So nothing is decided yet if the file is missing, or if the report
-        is partial and cells that decide it have changed since it was written.
+        Rows are not decided yet if the file is missing, or if a partial report has newer cells on which the
+        file depends.
         """
         if not self.experiment.values.get(section):
             return []
@@ -179,12 +179,12 @@ class Gathered:
         runs = {self.experiment.run_path(cell) for cell in self.cells}
         files = set(verdict_inputs.of_checks(self.experiment, section, ()))
         files.discard(str(self._at(paths.GUARANTEES)))
-        if section != "defects" or files - runs:  # files made from cells may depend on any cell
+        if section != "defects" or files - runs:  # other files may depend on any cell
             files = runs
         return any(Path(run).stat().st_mtime > path.stat().st_mtime for run in files)
 
     def shown(self, section):
-        """`verdicts` for the page. Results at sizes smaller than the default run's have no verdict."""
+        """`verdicts` for the page, not judged at sizes smaller than the default run's."""
         rows = self.verdicts(section)
         return [self._unjudged(section, row) for row in rows] if self.smaller else rows
 
@@ -205,7 +205,7 @@ class Gathered:
     # -- figures and tables
 
     def figures(self):
-        """[{name, title, alt, data (base64 PNG) or None, why}]."""
+        """[{name, title, alt, data (base64 picture or None), why}]."""
         found = []
         for name, spec in self.experiment.figures.items():
             kind = kinds.FIGURES[spec["kind"]]
@@ -227,7 +227,7 @@ class Gathered:
         return [cell for cell, _ in self.gaps if cell in cells]
 
     def _redraw(self, spec, kind):
-        """(base64 PNG or None, what is missing) of a figure that is drawn from the existing cells."""
+        """(base64 picture or None, reason) of a figure drawn from the existing cells."""
         cells, missing = self.experiment.entry_cells(spec), self._gaps_of(spec)
         why = f"{len(missing)} of {len(cells)} cells are missing" if missing else "not made yet"
         if len(missing) == len(cells):
@@ -239,11 +239,11 @@ class Gathered:
                 picture = Path(folder, "figure.png")
                 style.save(figure, picture)
                 return packing.picture(picture), why
-        except Exception as error:  # something that the kind needs is missing, and the gap says so
+        except Exception as error:  # shown as a gap
             return None, f"{why}; it cannot be drawn from the others ({error})"
 
     def _alt(self, spec, kind):
-        """The figure in words: what its kind shows, and the values at the ends of its curves."""
+        """The alternative text: the kind's description, and the values at the ends of curves."""
         function = kind.load()
         what = (function.__doc__ or "Figure.").partition("\n")[0].rstrip(".")
         text = f"{spec['title']}. {what}."
@@ -296,7 +296,7 @@ class Gathered:
         return found
 
     def downloads(self):
-        """[(file name, packed)] for every CSV of the experiment, except the cells' own run files."""
+        """[(file name, packed)] of every CSV of the experiment, except the cells' run files."""
         parts = ("", *(place.part for place in (paths.TABLE, paths.TUNED, paths.ANALYSIS)))
         files = [path for part in parts for path in (self.folder / part).glob("*.csv")]
         return [
@@ -309,7 +309,7 @@ class Gathered:
         ]
 
     def changes(self):
-        """Settings of this run that differ from the experiment's own file, in words."""
+        """Settings of this run that differ from the experiment's file, in words."""
         file = experiment_files().get(self.experiment.name)
         if not file:
             return ""
@@ -325,7 +325,7 @@ class Gathered:
                     found.append(f"{key.replace('_', ' ')} of the sweep {name}")
         return "; ".join(found)
 
-    # -- what it ran on
+    # -- data and provenance
 
     def data(self):
         """[{name, title, rows, columns, bound, kind, stand_in, private_rows, unit}] of the data sets."""
@@ -376,7 +376,7 @@ def _kind_of_data(source):
 
 
 def _why(log):
-    """Why a file is missing: the end of its job's log, or a note that the job did not run."""
+    """Why a file is missing: the last line of its job's log, or "not run"."""
     log = Path(log)
     if not log.exists():
         return "not run"

@@ -1,4 +1,4 @@
-"""Reads seconds and memory of the jobs that ran from their logs."""
+"""Reads the seconds and memory of finished jobs from their logs."""
 
 from statistics import median
 from typing import NamedTuple
@@ -13,10 +13,10 @@ COLUMNS = (
 
 
 class Measured(NamedTuple):
-    """The time and memory that one job took.
+    """The cost of one job.
 
-    Fields: the script, which mostly has its rule's name; the experiment ("" for shared jobs); the path
-    below the rule's folder; wall-clock and CPU seconds; and peak memory in MB.
+    rule: the script, which usually has its rule's name. experiment: "" for shared jobs. path: below the
+    rule's folder. wall, cpu: seconds. peak_mb: peak memory in MB.
     """
 
     rule: str
@@ -28,7 +28,7 @@ class Measured(NamedTuple):
 
 
 def measured():
-    """`Measured` for every job whose log states its cost."""
+    """`Measured` of every job whose log has its cost."""
     found = []
     for log, experiment, path in paths.logs():
         took = cost.read(log)
@@ -41,7 +41,7 @@ def measured():
 
 
 def per_rule(jobs):
-    """Rows of COLUMNS: jobs, CPU seconds and peak memory, for every rule of every experiment."""
+    """Rows of COLUMNS: jobs, seconds and peak memory of every rule of every experiment."""
     groups = {}
     for job in jobs:
         groups.setdefault((job.rule, job.experiment), []).append(job)

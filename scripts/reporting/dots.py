@@ -1,13 +1,13 @@
-"""Places points on a common axis, in per cent. The page draws them as lines of text with marks."""
+"""Places points on a common axis, in per cent, for the page's lines of text with marks."""
 
 import math
 
-MOST = 1000.0  # end of a logarithmic axis; larger values stand there
+MOST = 1000.0  # end of a logarithmic axis; larger values are drawn there
 STEPS = (0.5, 1, 2, 5, 10, 20, 25, 50)  # between ticks of a linear axis
 
 
 def brief(text):
-    """A number for readers: three significant digits, or a whole number from 1,000; "" for none."""
+    """A number with three significant digits, or rounded to whole ones from 1,000 on; "" for none."""
     if text in (None, ""):
         return ""
     value = float(text)

@@ -1,8 +1,8 @@
-"""Forecasts what jobs will cost, from medians of recorded jobs; for jobs that train, from means.
+"""Forecasts the cost of jobs, from medians of recorded jobs or, for jobs that train, from means.
 
-A job's CPU seconds are START plus a part proportional to its work. For jobs that train, the work is
-training rows x folds (or simulations) x draws, and for a search times its own folds and candidates. For
-other jobs the work is 1.
+A job's CPU seconds are START plus a part proportional to its work. The work of a training job is training
+rows x folds (or simulations) x draws; a search multiplies by its own folds and candidates. The work of
+other jobs is 1.
 """
 
 import math
@@ -14,14 +14,14 @@ from study import paths
 
 RECORD = paths.HOME / "workflow/costs.csv"
 COLUMNS = ("rule", "experiment", "name", "jobs", "work", "cpu_seconds", "peak_mb")
-START = 0.05  # CPU seconds of a job that does nothing: a fork, and the process that requests it
+START = 0.05  # CPU seconds of an empty job: a fork, and the process that requests it
 TRAIN = ("run", "fit", "search")
 
 
 class Job(NamedTuple):
-    """A job's rule, its experiment ("" if all share it), its name, and its work.
+    """A job to be forecast.
 
-    name: a run's method, the search, or else the rule.
+    experiment: "" for shared jobs. name: a run's method, the search, or else the rule.
     """
 
     rule: str
@@ -31,10 +31,7 @@ class Job(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """The number of jobs, CPU seconds, peak MB of the largest job, and the number of unmeasured jobs.
-
-    A job is unmeasured if no job of its rule was measured.
-    """
+    """The cost of some jobs. unknown: the number of jobs of rules without measured jobs."""
 
     jobs: int
     cpu_seconds: float
@@ -75,8 +72,8 @@ def job(rule, experiment, path, experiments):
 def record(measured, experiments):
     """Rows of COLUMNS from `reporting.costs.measured`, per rule, experiment and method.
 
-    Jobs that train have means, because their largest jobs decide the time per work, and a larger protocol
-    has more of them.
+    Training jobs have means, because their largest jobs dominate the time, and larger protocols have more
+    of these.
     """
     groups = {}
     for one in measured:
@@ -91,7 +88,7 @@ def record(measured, experiments):
 
 
 class Costs:
-    """Recorded costs. A job's cost is looked up in the most specific entry that exists."""
+    """Recorded costs, looked up by the most specific entry that exists."""
 
     def __init__(self, rows):
         self.rows = {}
@@ -117,7 +114,7 @@ class Costs:
 
 
 def forecast(jobs, costs):
-    """The `Forecast` for each experiment's jobs, by experiment."""
+    """Experiment -> `Forecast` of its jobs."""
     totals = {}
     for one in jobs:
         count, seconds, peak, unknown = totals.get(one.experiment, Forecast(0, 0.0, 0.0, 0))

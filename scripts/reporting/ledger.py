@@ -1,4 +1,4 @@
-"""Makes the page's privacy ledger: a picture per family, with each mechanism's worst line."""
+"""Makes the page's privacy ledger: a picture per family, with each mechanism's worst attack."""
 
 import json
 import math
@@ -12,8 +12,7 @@ from reporting import dots, packing
 from study import paths
 from study.jobs.files import read_csv
 
-# Family -> files of its mechanisms in dp/mechanisms. Mechanisms in other files belong to the last family
-# but one.
+# Family -> files of its mechanisms in dp/mechanisms. The last family but one has all other mechanisms.
 FAMILIES = {
     "Forms as their authors printed or ran them": ("published",),
     "Noise on the solution": (
@@ -31,13 +30,13 @@ FAMILIES = {
     "Selection, sampling and others": (),
     "Without privacy": ("nonprivate",),
 }
-# Downloads in addition to the ledger, and what each contains.
+# Further downloads -> their content.
 OTHERS = {
     paths.EXACT: "losses from densities, which no number of releases resolves",
     paths.AUDITED_CELLS: "every cell of every results table: claimed, proven, and what attacks found",
     paths.SPENDING: "what methods spend, tuning and preparation included",
 }
-# First words of verdicts, from worst to best. All other verdicts rank as "".
+# First words of verdicts, from worst to best; "" is for all others.
 VERDICTS = ("exceeds", "refutes", "more than claimed", "", "consistent")
 NUMBERS = {
     "claimed": "epsilon_claimed",
@@ -46,7 +45,7 @@ NUMBERS = {
     "attacked": "epsilon_audited",
     "exact": "epsilon_pair",
 }
-# What a replay with frozen noise found, as the end of a sentence.
+# Finding of a replay with frozen noise -> end of a sentence.
 REPLAY = {
     "holds": "the replay agrees",
     "refutes the claim": "the replay refutes the claim",
@@ -57,7 +56,7 @@ COLUMNS = ("mechanism", "verdict", "replay", "attack", "epsilon", *NUMBERS)
 
 
 def ledger():
-    """What the page's section shows. `families` is empty if nothing was audited."""
+    """The section's content; `families` is empty if nothing was audited."""
     path, profiles = Path(paths.LEDGER()), Path(paths.PROFILES())
     attacks = read_csv(path) if path.exists() else []
     by_mechanism = {}
@@ -81,14 +80,14 @@ def ledger():
 
 
 def family(mechanism):
-    """Which of FAMILIES a mechanism belongs to, by its file."""
+    """The family of a mechanism, by its file."""
     parts = MECHANISMS.module(mechanism).split(".") if mechanism in MECHANISMS else ()
     found = (name for name, files in FAMILIES.items() if {*files} & {*parts})
     return next(found, [*FAMILIES][-2])
 
 
 def entry(group):
-    """A mechanism's line in the picture, which shows the attack with the worst verdict."""
+    """A mechanism's line in the picture, for the attack with the worst verdict."""
     worst = min(group, key=_order)
     known = {kind: worst[column] for kind, column in NUMBERS.items() if worst.get(column)}
     marks = {kind: float(text) for kind, text in known.items()}
@@ -113,15 +112,15 @@ def _brief(attack):
 
 
 def summary(by_mechanism):
-    """The number of mechanisms with each verdict. A mechanism counts with its worst verdict."""
+    """The number of mechanisms per worst verdict, in words."""
     counted = Counter(_brief(min(group, key=_order)) for group in by_mechanism.values())
     return ", ".join(f"{verdict} ({count})" for verdict, count in counted.most_common())
 
 
 def variant(attacks):
-    """The options of all attacks that have a mechanism's worst verdict, and of no other attack.
+    """The options that all attacks with a mechanism's worst verdict have, and no other attack.
 
-    "" if there are none. Then the verdict is about the mechanism itself, not only a variant of it.
+    "" means that the verdict is about the mechanism, not a variant of it.
     """
     worst = min(attacks, key=_order)["verdict"]
     alike, others = [], []
@@ -159,10 +158,10 @@ def why(attack, count):
 
 
 def _order(attack):
-    """Sort key: the worst verdict comes first.
+    """Sort key of attacks, the worst first.
 
-    Among equal verdicts, the largest factor by which an attack, or else a proof, exceeds the claim comes
-    first. Then comes the epsilon nearest to 1, as in the figure.
+    It has the verdict, the factor by which the attack exceeds the claim, that by which the proof does, and
+    the distance of epsilon from 1, as in the figure.
     """
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]
@@ -174,5 +173,5 @@ def _order(attack):
 
 
 def _number(text):
-    """The number in a cell; a tiny one for 0 or an empty cell, so that ratios exist."""
+    """The number in a cell, or 1e-9 for 0 and for an empty cell, so that ratios exist."""
     return float(text or 0) or 1e-9

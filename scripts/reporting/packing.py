@@ -1,4 +1,4 @@
-"""Packs files of results/ as the page contains them."""
+"""Packs files of results/ for the page."""
 
 import base64
 import gzip
@@ -16,5 +16,5 @@ def picture(path):
 
 
 def table(path):
-    """A CSV file as gzip in base64, a tenth of its size. The page's script unpacks it to save it."""
+    """A CSV file as gzip in base64, a tenth of its size, which the page's script unpacks."""
     return base64.b64encode(gzip.compress(Path(path).read_bytes(), 9, mtime=0)).decode()

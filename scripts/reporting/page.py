@@ -1,4 +1,4 @@
-"""Lays out what `Gathered` found as one page, with workflow/report/report.html.j2."""
+"""Renders experiments' `Gathered` parts as one page, with workflow/report/report.html.j2."""
 
 import functools
 import itertools
@@ -17,7 +17,7 @@ from study.canonical import epsilon
 from study.configuration.experiment import data_name
 
 TEMPLATES = paths.HOME / "workflow/report"
-MOST = 8_000_000  # bytes of the largest page, so that a telephone can open it
+MOST = 8_000_000  # bytes of a page, so that a phone can open it
 TITLE = "Differentially private linear models: published results, regenerated and checked"
 GOOD = (
     *("inside", "equal to the printed precision", "reproduced"),
@@ -52,17 +52,16 @@ HEADINGS = {
     "cpu_seconds_max": "most CPU seconds",
     "peak_mb": "peak memory, MB",
 }
-KEY = "[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # keys that have several words
-UNMISTAKABLE = ("nonprivate", "adassp")  # keys of one word that are not ordinary words
-KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # these columns hold keys
+KEY = "[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # keys of several words
+UNMISTAKABLE = ("nonprivate", "adassp")  # keys of one word that are not English words
+KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns of keys
 
 
 def render(gathered, seed, shows, stale=None):
-    """The whole page as text.
+    """The page's HTML, without the largest downloads if it would have more than MOST bytes.
 
-    gathered: a list of `reporting.collect.Gathered`. shows: what the page says about itself, see
-    `study.jobs.records.page`. stale: as for `sources.cards`. If the page has more than MOST bytes, it
-    leaves out the experiments' largest downloads.
+    gathered: a list of `reporting.collect.Gathered`. shows: the page's metadata, from
+    `study.jobs.records.page`. stale: as for `sources.cards`.
     """
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
@@ -111,9 +110,9 @@ def render(gathered, seed, shows, stale=None):
 
 
 def _leave_out(experiments, beyond):
-    """Remove the largest downloads of the experiments, until the page is smaller by so many bytes.
+    """Remove the experiments' largest downloads, at least `beyond` bytes in total.
 
-    Returns whether anything was removed.
+    Returns whether there were any.
     """
     each = [(len(data), e, name) for e in experiments for name, data in e["downloads"]]
     for size, e, name in sorted(each, key=lambda found: -found[0]):
@@ -126,13 +125,13 @@ def _leave_out(experiments, beyond):
 
 
 def command(configuration):
-    """The command that starts a run of this configuration, without cores and targets."""
+    """The command for a run of this configuration, without cores and targets."""
     study = f'-s "${paths.HOME_VARIABLE}"/Snakefile' if paths.in_study() else ""
     return " ".join(filter(None, ("snakemake", study, configuration)))
 
 
 def short(value):
-    """A value for readers: floats with four significant digits, keys in words, "" for None and NaN."""
+    """A value for the page: floats with four significant digits, keys in words, "" for None and NaN."""
     number = _float(value)
     if isinstance(value, str) and re.fullmatch(KEY, value):
         return words(value)
@@ -161,14 +160,14 @@ def words(name):
 
 
 def heading(column):
-    """A column's name for readers."""
+    """A column's displayed name."""
     return HEADINGS.get(column, words(column))
 
 
 def named(text, names):
-    """A sentence in which names replace keys. Keys of one word stay, since they may be plain words.
+    """A sentence with names in place of keys, except keys of one word, which may be plain words.
 
-    names: names of keys that are not data sets, or whose names differ from the data sets' own.
+    names: key -> name; other keys have the names of data sets.
     """
 
     def name(found):
@@ -180,7 +179,7 @@ def named(text, names):
 
 
 def _named_table(columns, rows, names):
-    """Rows in which names replace keys, in columns that hold keys."""
+    """Rows with names in place of keys, in columns of keys."""
     at = [k for k, column in enumerate(columns) if column in KEYS]
     for row in rows:
         row = list(row)
@@ -190,7 +189,7 @@ def _named_table(columns, rows, names):
 
 
 def _number_figures(cards, audited, experiments):
-    """Number all figures, in the order in which the page shows them."""
+    """Number all figures in the page's order."""
     numbers = itertools.count(1)
     for card in cards:
         if card["figure"]:
@@ -278,13 +277,13 @@ def _settings(method):
 
 
 def because(row, names):
-    """Why a statement has its verdict, in sentences with names in place of keys."""
+    """The reason of a statement's verdict, with names in place of keys."""
     text = named(row["decided_by"], names).strip().rstrip(".")
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def _facts(gathered):
-    """What the experiments ran with. Facts that differ between experiments are listed for each."""
+    """Provenance of the experiments, listed per experiment if it differs."""
     records = {part.experiment.name: part.provenance() for part in gathered}
     facts = []
     for key in ("commit", "python", "system", "host", "written"):

@@ -1,17 +1,17 @@
-"""Summarises what the report says about readings of a source: how much holds under each of them."""
+"""Summarises readings of a source for the report: how much holds under each of them."""
 
 from pathlib import Path
 
 from study import paths
 from study.jobs.files import read_csv
 
-# What a source printed and what it claimed are counted separately.
+# The kinds of printed values and claims, which are counted separately.
 MEANS, SPREADS, SETTINGS, CLAIMS = "means", "standard deviations", "settings", "claims"
 KINDS = (MEANS, SPREADS, SETTINGS, CLAIMS)
 
 
 def kind_of(row):
-    """The one of KINDS under which a row of published.csv, claims.csv or readings.csv is counted."""
+    """The kind of a row of published.csv, claims.csv or readings.csv."""
     if "published_at" not in row or row.get("section") == "claims":
         return CLAIMS
     if row["quantity"] == "setting":
@@ -20,10 +20,9 @@ def kind_of(row):
 
 
 def once(rows, again=()):
-    """The rows, in which each printed number occurs once.
+    """The rows with each printed number once, although several methods may be compared with it.
 
-    A source prints a number once, but several methods may be compared with it. again: comparisons with
-    numbers that the source also prints elsewhere; these are left out.
+    again: comparisons with numbers that the source also prints elsewhere; these are left out.
     """
     found = {}
     for row in rows:
@@ -45,7 +44,7 @@ def again(experiment):
 
 
 def shown(experiment):
-    """{open, kinds, joint}: what a source leaves open, and how much holds under one reading at a time.
+    """{open, kinds, joint}: the source's open settings, and how much holds under each reading.
 
     None without readings.csv.
     """
@@ -64,7 +63,7 @@ def shown(experiment):
 
 
 def joint(rows, again=()):
-    """(reading, {one of KINDS: "k of n"}): how much holds under one reading, of what it decides.
+    """[(reading, {kind: "k of n"})]: k of the n decided entries hold under a reading.
 
     rows: rows of readings.csv. Entries that a reading does not concern are as stated.
     """

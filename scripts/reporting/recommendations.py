@@ -1,14 +1,13 @@
-"""Recommends methods: which are not beaten at a question, what they cost, and how many rows they need.
+"""Recommends methods: those that are not beaten at a question, their cost, and the rows that they need.
 
-A question is a task, a data set, a training size, an epsilon and an adjacency, within one experiment. The
-experiment's methods share folds. A method competes only if its proven epsilon is at most the question's. No
-private row may have chosen its settings, unless this is paid for. Otherwise it is listed as void. The same
-holds for settings that were chosen on public rows, changed after results were seen, or tried as one of
-several. A method with a failed draw does not compete, either.
+A question is a task, a data set, a training size, an epsilon and an adjacency, within one experiment, whose
+methods share folds. A method is void, and does not compete, if its proven epsilon exceeds the question's.
+The same holds if its settings were chosen on private rows without payment, chosen on public rows, changed
+after results were seen, or tried as one of several. A method with a failed draw does not compete, either.
 
-The score of a draw is its loss: log loss, or 1 - R^2 if the target is a number. It is at most the loss of a
-model that knows nothing, since nobody needs to use a worse model. `kept` is the share that is left of what
-the model without privacy gains over knowing nothing.
+The score of a draw is its loss: log loss, or 1 - R^2 for regression. It is capped at the trivial model's
+loss, because nobody must use a worse model. The gain is the trivial model's loss minus that of the
+non-private model, and `kept` is a method's share of it.
 """
 
 import itertools
@@ -27,12 +26,11 @@ from study.jobs.files import read_json
 from study.jobs.summary import draws_frame, over_folds
 
 LEVEL = 0.05
-SHARE = 0.95  # rows needed are those that keep this share of the gain without privacy
+SHARE = 0.95  # of the gain, for the number of rows that a method needs
 UNTUNED, SELECTED = "nothing tuned", "selected and paid for"
 NOT_BEATEN, BEATEN, FAILED, VOID = "not beaten", "beaten", "failed", "void"
 # task -> (metric, its sign as a loss)
 TASKS = {"classes": ("log_loss", 1.0), "numbers": ("r2", -1.0)}
-# The columns that make a question, and the column that names the answering method.
 QUESTION = ("regime", "task", "experiment", "dataset", "train_size", "epsilon", "adjacency")
 COLUMNS = (
     *QUESTION,
@@ -61,7 +59,7 @@ def recommend(experiments):
 def _of_experiment(experiment):
     cells = experiment.recommended_cells()
     frame = pd.read_csv(paths.CELLS(experiment=experiment.folder))
-    frame = frame.merge(pd.DataFrame(cells, columns=Cell._fields))  # in the order of `frame`
+    frame = frame.merge(pd.DataFrame(cells, columns=Cell._fields))  # keeps the order of `frame`
     draws = draws_frame(experiment, cells)
     names = {label: look["label"] for label, look in style.looks(experiment.methods).items()}
     costs = _costs(experiment, cells)
@@ -74,7 +72,7 @@ def _of_experiment(experiment):
         task = "numbers" if there["error_mean"].isna().all() else "classes"
         labels = read_json(data_path(dataset, "json")).get("labels", (-1, 1))
         scores = _Scores(task, own, plain, len(labels))
-        if scores.gain <= 0:  # without privacy nothing is learnt, so there is nothing to keep
+        if scores.gain <= 0:  # the non-private model learns nothing
             continue
         private = there[~there["method"].isin(plain)]
         for (e, _), rows in private.groupby(["epsilon", "adjacency"], sort=False):
@@ -89,13 +87,12 @@ def _of_experiment(experiment):
 
 
 class _Scores:
-    """The draws of all methods on one data set and training size. classes: their number."""
+    """The draws of all methods on one data set and training size. classes: the number of classes."""
 
     def __init__(self, task, draws, plain, classes):
         self.task = task
         self.metric, sign = TASKS[task]
-        # The loss of a model that knows nothing: log K for classes, and 1 - R^2 = 1 for the mean of
-        # numbers.
+        # The loss of the trivial model: log K for K classes, and 1 - R^2 = 1 for the mean.
         self.nothing = math.log(classes) if task == "classes" else 1.0
         raw = draws.assign(value=draws[self.metric] * sign)
         self.raw = paired.fold_means(raw, "value")
@@ -113,7 +110,7 @@ class _Scores:
         ).set_index(["method", "epsilon"])
 
     def entry(self, row):
-        """The content of a row of results.csv, in terms of the score."""
+        """A row of results.csv with its scores."""
         key = row["method"], row["epsilon"]
         losses = self.means[key].to_numpy() if key in self.means.index else np.array([])
         excess = self.excess.loc[key] if key in self.excess.index else dict.fromkeys(
@@ -134,13 +131,12 @@ class _Scores:
         }
 
     def kept(self, losses):
-        """The share of the gain that is left, with its 95 % interval."""
+        """The kept share of the gain, with its 95 % interval."""
         mean, _, low, high = over_folds((self.nothing - losses) / self.gain, np.arange(len(losses)))
         return {"kept": mean, "kept_low": low, "kept_high": high}
 
     def behind(self, losses, best):
-        """How far the method is behind another, as a share of the gain. It is below 0 if the method is
-        ahead."""
+        """The method's loss minus another's, as a share of the gain; negative if the method is ahead."""
         mean, _, low, high = over_folds((losses - best) / self.gain, np.arange(len(losses)))
         return {"behind": mean, "behind_low": low, "behind_high": high}
 
@@ -149,7 +145,7 @@ _ENDS = (("", "mean"), ("_low", "low"), ("_high", "high"))
 
 
 def _standing(experiment, row):
-    """{setting, why, standing}: whether the method competes and, if not, why."""
+    """{setting, why, standing}: whether the method competes, and why not."""
     method = experiment.methods[row["method"]]
     cell = Cell(row["dataset"], row["method"], int(row["train_size"]), row["epsilon"])
     lam = experiment.lambda_of(cell)
@@ -175,7 +171,7 @@ def _standing(experiment, row):
 
 
 def _answers(entries, scores):
-    """The entries of one question with their standings, once for each regime."""
+    """The entries of one question with their standings, for each regime."""
     found = []
     selected = any(e["setting"] == "selected" and not e["why"] for e in entries)
     for regime in (UNTUNED, SELECTED) if selected else (UNTUNED,):
@@ -184,7 +180,7 @@ def _answers(entries, scores):
             rows = [row for row in rows if row["setting"] != "selected"]
         competing = [row for row in rows if not row["why"]]
         if regime == UNTUNED and selected and len(competing) < 2:
-            continue  # all others were selected, so an untuned method has no competitor
+            continue  # an untuned method without an untuned competitor
         if competing:
             p, by = comparison.beaten([row["losses"] for row in competing])
             best = min(competing, key=lambda row: row["losses"].mean())
@@ -204,7 +200,7 @@ def _or(value, otherwise):
 
 
 def _with_rows_needed(rows):
-    """The rows, and how many training rows each method needs for SHARE of the gain at the largest size."""
+    """The rows with the training size at which each method keeps SHARE of the largest size's gain."""
     rows = pd.DataFrame(rows)
     if rows.empty:
         return []
@@ -212,7 +208,7 @@ def _with_rows_needed(rows):
     for _, curve in rows.groupby(curves, sort=False):
         curve = curve[curve["kept"].notna()].sort_values("train_size")
         if len(curve) > 1:
-            # Each size's gain, as a share of the gain without privacy at the largest size.
+            # Gains as shares of the non-private gain at the largest size.
             gains = curve["kept"] * curve["gain"] / curve["gain"].iloc[-1]
             count, what = comparison.rows_for(curve["train_size"].to_numpy(), gains, SHARE)
             rows.loc[curve.index, ["rows_for_95_percent", "rows_are"]] = round(count), what
@@ -222,9 +218,8 @@ def _with_rows_needed(rows):
 def _costs(experiment, cells):
     """(method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
 
-    The seconds of the cell's job, including its start, are divided by its draws. If it starts from a fit
-    without privacy, the fit's seconds, divided by the folds, are added. The memory is the largest of any
-    job of the method on the data set.
+    The seconds are those of the cell's job, including its start, per draw, plus those of its non-private
+    fit, if it has one, per fold. The memory is the largest of the method's jobs on the data set.
     """
     seconds, memory = {}, {}
     for cell in cells:
@@ -246,16 +241,16 @@ def _costs(experiment, cells):
 
 
 def _took(file):
-    """Processor seconds and MB of the job that made a file; NaN if not measured."""
+    """CPU seconds and MB of the job that made a file; NaN if not measured."""
     took = cost.read(paths.log_of(file))
     return (took.cpu, took.peak_mb) if took else (math.nan, math.nan)
 
 
 def shared(answered):
-    """The questions on which methods are ranked. Several methods answer them.
+    """The questions on which methods are ranked, all of which several methods answer.
 
-    The product of questions and methods is as large as possible. No ranking then compares a method's share
-    of four questions with another's share of twenty. answered: method -> set of questions.
+    They have the largest product of questions and methods. Without this rule, a ranking could compare one
+    method's share of four questions with another's share of twenty. answered: method -> set of questions.
     """
     sets = [frozenset(questions) for questions in answered.values()]
     pairs = (one & other for one, other in itertools.combinations(sets, 2))
@@ -264,7 +259,7 @@ def shared(answered):
 
 
 def _over_data(rows):
-    """How often a method is not beaten in these questions, and its regret and rank over their data sets."""
+    """A method's number of unbeaten questions, and its regret and rank over their data sets."""
     per_data = rows.groupby("dataset", sort=False)[["regret", "rank"]].mean()
     found = {"data_sets": len(per_data), "questions": len(rows)}
     found["not_beaten"] = int((rows["standing"] == NOT_BEATEN).sum())
@@ -279,13 +274,12 @@ def _over_data(rows):
 def across(rows):
     """Rows of ACROSS: each competing method's regret and rank over the data sets of an experiment.
 
-    A row also has the median of the method's seconds, and its largest memory. Regret is the
-    difference of two shares of the gain: what the best competitor keeps at the same question, minus
-    what the method keeps. The rank among the competitors is 0 for the best and 1 for the last. The
-    replicate of the 95 % intervals is the data set (Student's t over data sets' means), since
-    questions on one data set share rows. The columns `shared_` have the same numbers for the
-    questions that a ranking shares (`shared`). They are empty for a method that does not answer all
-    of these questions.
+    Regret is the share of the gain that the best competitor keeps at the same question, minus the
+    method's. The rank among the competitors is 0 for the best and 1 for the last. The 95 % intervals
+    are over data sets (Student's t over their means), because questions on one data set share rows.
+    The columns `shared_` are for the questions that a ranking shares (`shared`), and empty for a
+    method that does not answer all of them. A row also has the method's median seconds, and its
+    largest memory.
     """
     frame = pd.DataFrame([row for row in rows if not row["why"]], columns=COLUMNS)
     if frame.empty:

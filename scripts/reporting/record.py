@@ -1,9 +1,8 @@
-"""The record in config/record/ has the verdicts of finished runs that are too long to repeat.
+"""Reads and writes the record in config/record/: the verdicts of finished runs that are too long to repeat.
 
 A file belongs to a source or, for recommendations, to an experiment. It has the lines of the table by
-source, when and where they were made, and the digests of what decided them (`checks.stamps`). It has a
-sample of cells, chosen by digests of their paths, with digests of their bytes. And it has one line per run,
-with all of the run's processor seconds.
+source, with date, machine and stamps (`checks.stamps`); a sample of cells with digests of their bytes,
+chosen by digests of their paths; and one line per run, with its total CPU seconds.
 """
 
 import hashlib
@@ -35,24 +34,23 @@ WHY = {
 
 
 def files():
-    """The record's files. A study shows none, since its settings are its own."""
+    """The record's files; none in a study, which has its own settings."""
     return [] if paths.in_study() else sorted(FOLDER.glob("*.csv"))
 
 
 def read(name=None):
-    """Lines of the record, as dictionaries of text: all lines, or those of one file, which may be
-    missing."""
+    """Lines of the record, as dictionaries of text: all, or those of one file, which may not exist."""
     return [row for path in files() if name in (None, path.stem) for row in read_csv(path)]
 
 
 def write(name, rows):
-    """Write the lines of one file. They are sorted, so a renewed file differs only where a result does."""
+    """Write the lines of one file, sorted, so that an updated file differs only in changed results."""
     rows = sorted(rows, key=lambda row: (row["experiment"], row["section"]))
     write_csv(FOLDER / f"{name}.csv", COLUMNS, ([row[key] for key in COLUMNS] for row in rows))
 
 
 def file_of(experiment):
-    """The name of the file that has an experiment's lines."""
+    """The name of the file for an experiment's lines."""
     own = experiment.values.get("recommends")
     return experiment.name if own else experiment.values.get("source") or experiment.name
 
@@ -86,7 +84,7 @@ def _at(row):
 
 
 def _run(own):
-    """The total cost of everything computed for an experiment, including readings."""
+    """The line with the total cost of an experiment, including its readings."""
     found = [
         cost.read(log)
         for each in own
@@ -110,7 +108,7 @@ def _decided(experiment):
 
 
 def _sample(own):
-    """One cell of each method on each data set: the cell whose path has the smallest digest."""
+    """One cell per method and data set: the one with the smallest digest of its path."""
     chosen = {}
     for each in own:
         for cell in each.cells():
@@ -138,8 +136,8 @@ def run_path(row):
 
 
 def _recommended(name):
-    """Recommendations: the methods that are not beaten at each question, and every method's regret."""
-    # This import loads pandas. The workflow imports the present module, and starts without pandas.
+    """The methods that are not beaten at each question, and every method's regret."""
+    # This import loads pandas, but the workflow, which imports this module, starts without pandas.
     from reporting.recommendations import NOT_BEATEN
 
     for row in read_csv(paths.RECOMMENDATIONS()):
@@ -162,11 +160,11 @@ def _recommended(name):
             }
 
 
-# The parts of the record that readers see.
+# The displayed parts of the record.
 
 
 def recommended(stale):
-    """The sentences of `answers`, for the whole record."""
+    """`answers` for the whole record."""
     return answers(read(), stale)
 
 
@@ -176,7 +174,7 @@ def why_stale(row, stale):
 
 
 def beside(source, decided, stale):
-    """What was recorded of a source's values and statements that this run does not decide, or None.
+    """Recorded verdicts of a source's values and statements that this run does not decide, or None.
 
     decided: experiment -> section -> rows of its verdicts. stale: as for `why_stale`.
     """
@@ -203,7 +201,7 @@ def beside(source, decided, stale):
 
 
 def sentence(rows, stale=()):
-    """What was recorded, on which data, when, and how much of it is stale, in words."""
+    """Data, date, outcomes and stale lines of recorded rows, in words."""
     data = sorted({row["dataset"].replace("_", " ") for row in rows if row["dataset"]})
     at = sorted({f"{row['commit']} on {row['date']}" for row in rows})
     counted = Counter(map(outcome, once(rows)))
@@ -217,7 +215,7 @@ def sentence(rows, stale=()):
 
 
 def answers(rows, stale=()):
-    """One sentence per experiment and regime in these lines, on the method that loses least."""
+    """One sentence per experiment and regime in these lines, on the method with the least regret."""
     groups = {}
     for row in rows:
         if row["section"] == "regret" and row["ours"]:
@@ -239,7 +237,7 @@ def answers(rows, stale=()):
 
 
 def in_document(text):
-    """A document in which the lines between two marks say what is recorded, one line per file."""
+    """A document with the record's summary, one entry per file, between two marks."""
     before, _, rest = text.partition(MARKS[0])
     _, _, after = rest.partition(MARKS[1])
     said = []
@@ -264,7 +262,7 @@ def once(rows):
 
 
 def outcome(row):
-    """The outcome under which a verdict is counted."""
+    """The outcome that counts a verdict."""
     verdict = row["verdict"]
     if verdict in (verdicts.REPRODUCED, "shown"):
         return "as stated" if verdict == verdicts.REPRODUCED else "shown"

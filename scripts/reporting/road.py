@@ -1,4 +1,4 @@
-"""Makes the first part of a study's page: what a release of its own rows would give. It reads no row."""
+"""Makes the first part of a study's page: forecasts of releases of its rows, without reading them."""
 
 from pathlib import Path
 
@@ -8,11 +8,11 @@ from study import paths
 from study.configuration import releases
 from study.configuration.validation import ConfigError
 
-DRAWS = 20  # simulated releases for each forecast
+DRAWS = 20  # simulated releases per forecast
 
 
 def road():
-    """{name, title, method, cost, says} of each release that a study asks for; None outside of a study."""
+    """{name, title, method, cost, says} of each release of a study; None outside a study."""
     if not paths.in_study():
         return None
     return [_release(path.stem) for path in sorted(Path("config/releases").glob("*.yaml"))]

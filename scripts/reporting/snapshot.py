@@ -11,13 +11,12 @@ from study import paths
 from study.configuration.experiment import data_path
 from study.jobs.files import read_json
 
-VERSION = 1  # raise this when a reader of older files would misread newer ones
+VERSION = 1  # to be raised if a reader of older files would misread newer ones
 MADE_WITH = ("commit", "uncommitted_changes", "python", "system", "packages")
 
 
 def of(experiments, rows, across, seed):
-    """The content of the file. rows, across: from `recommendations.recommend` and
-    `recommendations.across`."""
+    """The file's content. rows: from `recommendations.recommend`. across: from `recommendations.across`."""
     return plain(
         {
             "format": "frontier of differentially private linear models",
@@ -35,7 +34,7 @@ def of(experiments, rows, across, seed):
 
 
 def plain(value):
-    """A value for JSON, which has neither infinity (written as "inf") nor NaN (written as null)."""
+    """A value for JSON, with "inf" for infinity and null for NaN."""
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):

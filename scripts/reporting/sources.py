@@ -1,5 +1,4 @@
-"""Makes one card per source: what it printed and claimed, how much holds, and how private its methods
-are."""
+"""Makes one card per source: its printed numbers and claims, how much holds, and its methods' privacy."""
 
 import math
 
@@ -9,11 +8,11 @@ from reporting import dots, readings, record
 from study import facts as source_file
 
 SCALED = ("published", "ours", "prediction_low", "prediction_high")  # columns of published.csv
-LOOKED = " looked at the private rows"  # follows the names of preparation steps in reasons
+LOOKED = " looked at the private rows"  # in reasons, after the names of preparation steps
 SECTIONS = ("claims", "defects")
-UNREASONED = (verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)  # verdicts that need no further reason
+UNREASONED = (verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)  # verdicts shown without a reason
 ELSEWHERE = "No experiment of this report decides it."
-# Outcome -> (its mark in a table, its look, what it says).
+# Outcome -> (mark in a table, style, meaning).
 OUTCOMES = {
     "as stated": ("✓", "good", "our number agrees with the printed one"),
     "under a reading": (
@@ -33,10 +32,10 @@ STATED, READ, FAILED, OPEN, NOT_TESTED = OUTCOMES
 
 
 def cards(gathered, experiments, stale=None):
-    """A card for every source. Sources that these experiments regenerate come first.
+    """A card for every source, those of these experiments first.
 
-    gathered: a list of `reporting.collect.Gathered`. experiments: what the page shows of each experiment,
-    in the same order. stale: recorded digests that have changed; None shows nothing recorded.
+    gathered: a list of `reporting.collect.Gathered`. experiments: the page's content of each, in the same
+    order. stale: recorded digests that have changed; None leaves the record out.
     """
     found = []
     for key in source_file.files():
@@ -83,7 +82,7 @@ def cards(gathered, experiments, stale=None):
 
 
 def _headline(source, shown):
-    """The figure that the source names, or else the first one of the experiment with most cells."""
+    """The figure that the source names, or else the first one of its experiment with the most cells."""
     drawn = {figure["id"]: figure for e in shown for figure in e["figures"] if figure["data"]}
     most = max(shown, key=lambda e: e["cells"], default={"figures": ()})
     first = next((figure["id"] for figure in most["figures"] if figure["data"]), None)
@@ -91,7 +90,7 @@ def _headline(source, shown):
 
 
 def data(parts):
-    """A sentence about the data, which names the stand-ins for the source's own data."""
+    """Sentences about the data, with the stand-ins for the source's data."""
     names, reasons = {}, {}
     for part in parts:
         for each in part.data():
@@ -104,7 +103,7 @@ def data(parts):
 
 
 def outcome(verdict):
-    """The one of OUTCOMES to which a verdict belongs."""
+    """The outcome of a verdict."""
     if verdict == verdicts.REPRODUCED:
         return STATED
     if verdict.startswith(f"{verdicts.REPRODUCED} if"):
@@ -116,7 +115,7 @@ def outcome(verdict):
 
 
 def _bar(rows):
-    """(outcome, count, per cent, look) of each outcome that occurs."""
+    """(outcome, count, per cent, style) of each outcome that occurs."""
     counted = dict.fromkeys(OUTCOMES, 0)
     for row in rows:
         counted[outcome(row["verdict"])] += 1
@@ -128,11 +127,11 @@ def _bar(rows):
 
 
 def privacy(parts):
-    """Sentences about what the source's own private methods claim, and what is proven.
+    """Sentences about the claimed and proven epsilon of the source's private methods.
 
-    A method is the source's own if the source's numbers are compared with it. Other methods say nothing
-    about the source, nor do cells at another lambda than the published one. A cell whose rows were prepared
-    or tuned without privacy has no epsilon, with any method. The sentences then name the preparation.
+    A method is the source's if a printed number is compared with it. Cells with another lambda than the
+    published one are left out. Cells with rows prepared or tuned without privacy have no epsilon; their
+    sentence names the preparation.
     """
     worst, unproven, spoilt = {}, {}, {}
     for part in parts:
@@ -180,13 +179,13 @@ def privacy(parts):
 
 
 def _of_another_lambda(experiment, row):
-    """Whether a cell's lambda differs from the one number that the source published."""
+    """Whether a cell's lambda differs from the single published one."""
     published, own = experiment.values.get("lambda_published"), row.get("lambda", math.nan)
     return isinstance(published, float) and abs(own - published) > 1e-9 * published
 
 
 def _tables(part, shown, source):
-    """The source's printed tables in its own layout, with our numbers in every cell."""
+    """The source's printed tables in their layout, with our numbers in every cell."""
     found = []
     for name, spec in part.experiment.values.get("published", {}).items():
         cells = {}
@@ -227,10 +226,10 @@ def _columns(source, path):
 
 
 def cell(rows, names, scale=1):
-    """One printed number with ours: what the page shows, its outcome, and everything known about it.
+    """{printed, ours, says, outcome} of one printed number.
 
-    rows: the number's rows in published.csv. The first one counts, and the spread is shown with it.
-    scale: 100 if the source prints per cent, since published.csv has shares.
+    rows: the number's rows in published.csv; the first one has the outcome. scale: 100 if the source prints
+    per cent, because published.csv has shares.
     """
     rows = [
         row | {key: float(row[key]) * scale for key in SCALED if row.get(key) not in (None, "")}
@@ -240,7 +239,7 @@ def cell(rows, names, scale=1):
     values = [row for row in rows if row not in spreads] or spreads
     printed, ours = (_spread(values[0], spreads, key) for key in ("published", "ours"))
     known = outcome(values[0]["verdict"])
-    said = {}  # text -> the numbers that it is about
+    said = {}  # text -> the numbers with this text
     for row in (*values, *spreads):
         found = dots.brief(row.get("ours"))
         ends = [dots.brief(row.get(f"prediction_{end}")) for end in ("low", "high")]

@@ -1,4 +1,4 @@
-"""Finds digests in the record that differ from those of the current settings, code and data."""
+"""Finds recorded digests that differ from those of the current settings, code and data."""
 
 from functools import cache
 
@@ -21,14 +21,14 @@ def stampers(configfile, names):
 
 
 def loaded(configfile, names=None):
-    """Configuration, experiments and data sets under these overlays. names: experiments; None for all."""
+    """Configuration, experiments and data sets with these overlays. names: experiments, None for all."""
     only = names and sources.concerned(names & sources.experiment_files().keys())
     return load(*merged(configfile.split()), only=only)
 
 
 @cache
 def digests():
-    """Recorded digests that have changed: all of a configuration's if it cannot be read."""
+    """Recorded digests that have changed; all of those of a configuration that cannot be read."""
     rows, found = record.read(), set()
     for configfile in {row["configfile"] for row in rows}:
         own = [row for row in rows if row["configfile"] == configfile and row["section"] != "run"]

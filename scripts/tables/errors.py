@@ -1,4 +1,4 @@
-"""Test error of every cell, or metrics of targets that are numbers, with spreads and intervals."""
+"""Test error, or regression metrics, of every cell, with standard deviations and intervals."""
 
 from dp import metrics
 from study.canonical import epsilon
@@ -14,8 +14,7 @@ SPREADS = ("error_mean", "error_sd_folds", "error_sd", "error_low", "error_high"
 def errors(experiment, spec, frame):
     """One row per cell: mean, standard deviation over folds and over all draws, and 95 % interval.
 
-    If targets are numbers, the metrics are r2, mse and mae. If they are counts, the metrics are d2 and
-    deviance. All have their intervals.
+    For regression, the metrics are r2, mse and mae; for counts, d2 and deviance. All have their intervals.
     """
     frame = frame.assign(epsilon=frame["epsilon"].map(epsilon))
     numbers = [name + end for name in TARGETS for end in metrics.ENDS]

@@ -1,18 +1,18 @@
-"""Tables of regressions with standard errors, and of how often intervals cover."""
+"""Tables of regressions with standard errors, and of the coverage of intervals."""
 
 import pandas as pd
 
 from study.configuration.inputs import ANALYSIS
 from study.configuration.kinds import table
 
-LEAST = 0.93  # coverage that 95 % intervals should have at least
+LEAST = 0.93  # required coverage of 95 % intervals
 
 
 @table(ANALYSIS)
 def regression(experiment, spec, path):
     """A regression table as statsmodels prints it, with and without privacy.
 
-    It has coefficient, standard error, z, p-value and interval. If a release reveals too little about a
+    It has estimate, standard error, z, p-value and interval. If a release reveals too little about a
     coefficient, a sentence replaces them.
     """
     frame = pd.read_csv(path, dtype={"epsilon": str})
@@ -36,7 +36,7 @@ def _read(path):
 def coverage(experiment, spec, path):
     """Coverage of 95 % intervals, one row per coefficient and `printed` (1 if printed, else 0).
 
-    covers: 1 if coverage is at least 93 %, or below that by at most two standard errors.
+    covers: 1 if coverage is at least 93 %, up to two standard errors.
     """
     frame = _read(path)
     enough = frame["coverage"] + 2 * frame["coverage_error"] >= LEAST
@@ -46,9 +46,9 @@ def coverage(experiment, spec, path):
 
 @table(ANALYSIS)
 def coverage_rule(experiment, spec, path):
-    """What the rule for printing intervals does, one row per design.
+    """The effect of the rule for printing intervals, one row per design.
 
-    It has the share of coefficients with a printed interval, and the coverage of these and of the rest.
+    Columns are the share of intervals that are printed, and the coverage of these and of the rest.
     least: the lowest coverage of a coefficient with at least 40 printed intervals. width_ratio: the median.
     """
     frame, rows = _read(path), []

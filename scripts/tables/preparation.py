@@ -1,4 +1,4 @@
-"""What the preparation of rows keeps and costs, for one data set that is prepared in several ways."""
+"""The price of preparation, for one data set that is prepared in several ways."""
 
 import math
 
@@ -19,19 +19,19 @@ class PreparationPrice(Options):
 
 @table(DRAWS, PreparationPrice)
 def preparation_price(experiment, spec, draws):
-    """One row per data set of a group, private method and epsilon: what is left of the gain.
+    """One row per data set of a group, private method and epsilon: the remaining share of the gain.
 
-    options: groups, name -> data sets of the same rows, prepared in several ways; without, the method
-    without privacy. The gain is log 2 minus the log loss. The whole gain is that of `without` with the
-    first data set's preparation. can_keep: the share of it that `without` gains with the row's own
-    preparation. keeps: the private method's share, with its 95 % interval over folds. price: how much
-    smaller this share is than with the first preparation.
+    options["groups"]: name -> data sets of the same rows, prepared in several ways. options["without"]: the
+    non-private method. The gain is log 2 minus the log loss. The whole gain is that of `without` with the
+    first preparation. can_keep: the share of it that `without` has with the row's preparation. keeps: the
+    private method's share, with its 95 % interval over folds. price: the drop of this share from the first
+    preparation.
     """
     means = fold_means(draws, "log_loss")
     means["gain"] = math.log(2) - means["value"]
     rows = []
     for group, datasets in spec["options"]["groups"].items():
-        whole = {}  # training size -> gain without privacy, with the first preparation
+        whole = {}  # training size -> non-private gain with the first preparation
         first = {}
         for dataset in datasets:
             own = means[means["dataset"] == dataset]

@@ -1,4 +1,4 @@
-"""Tuned values next to published ones, and what each way of tuning costs."""
+"""Tuned values next to published ones, and the cost of each way of tuning."""
 
 import math
 from pathlib import Path
@@ -23,9 +23,10 @@ PRICE = (
 
 @table(TUNING)
 def tuning(experiment, spec, paths):
-    """One row per data set: the best lambda (the largest of those that tie), all ties, and their error.
+    """One row per data set: the best lambda (the largest of the ties), all ties, and their error.
 
-    It also has the nearest tie to the published lambda, and the latter's error, empty if not in the grid.
+    Further columns are the tie nearest to the published lambda, and the latter's error, empty if it is not
+    in the grid.
     """
     published = experiment.values.get("lambda_published")
     rows = []
@@ -60,9 +61,9 @@ class Price(Options):
 
 @table(DRAWS, Price)
 def price_of_tuning(experiment, spec, draws):
-    """One row per mechanism, cell and way of tuning: the metric, and how much it exceeds the rule's.
+    """One row per mechanism, cell and way of tuning: the metric, and its excess over the rule's.
 
-    options["panels"], options["ways"]: as for the figure of this kind. The first method of each panel has
+    options["panels"], options["ways"]: as for the figure of this kind. The first method of each panel uses
     the rule. over_rule: the excess, paired by fold, with a 95 % interval.
     """
     options = spec["options"]
@@ -76,7 +77,7 @@ def price_of_tuning(experiment, spec, draws):
         over = paired.differences(means, next(iter(ways))).set_index([*paired.AT, "method"])
         for at, cell in own.groupby(paired.AT, sort=False):
             values = cell.groupby("method")["value"].mean()
-            if len(values) < 2:  # one method alone has no comparison
+            if len(values) < 2:
                 continue
             for method in [method for method in ways if method in values]:
                 key = (*at, method)

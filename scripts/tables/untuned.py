@@ -1,4 +1,4 @@
-"""Compares a method with each other one, cell by cell, and counts the cells where it is not worse."""
+"""Compares a method with every other one, cell by cell, and counts the cells in which it is not worse."""
 
 from dp.intervals import largest_share, least_share
 from study.canonical import epsilon
@@ -35,9 +35,9 @@ class UntunedCount(Options):
 
 @table(DRAWS, UntunedCount)
 def untuned_count(experiment, spec, draws):
-    """One row per other method, and one for all of them: in how many cells the method is not worse.
+    """The number of cells in which the method is not worse: one row per other method, and one for all.
 
-    In the row for all, the method is "worse" in a cell if another method is better. It is "better" if it is
+    In the row for all, the method is "worse" in a cell if another method is better, and "better" if it is
     better than every other method. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of
     cells in which it is not worse, as if cells were independent. Cells of a data set share rows, so the
     true interval is at least as wide.

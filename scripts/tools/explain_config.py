@@ -1,4 +1,4 @@
-"""Writes config/README.md to standard output, which explains every key of the configuration.
+"""Writes config/README.md, which explains every key of the configuration, to standard output.
 
 Keys, values and meanings come from the schemas. Mechanisms, steps, and kinds of tables, figures, analyses
 and checks come from the code, with the first paragraphs of their docstrings.
@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-import home  # noqa: F401, what follows is in scripts/
+import home  # noqa: F401, first: it makes scripts/ importable
 
 from dp.data.preparation import STEPS
 from dp.mechanisms import MECHANISMS
@@ -118,8 +118,8 @@ TYPES = {
     "boolean": "true or false",
     "null": "null",
 }
-NEEDS = ("sweep", "analysis")  # an entry must have these keys, but may leave out `datasets`
-# What is in each place of `study.paths`, in the order of a run.
+NEEDS = ("sweep", "analysis")  # required keys of an entry; `datasets` has a default
+# The content of each place of `study.paths`, in the order of a run.
 PLACES = {
     "DATA": "rows that mechanisms see; beside them, as `.json`, what was done to them",
     "TUNED": "error of every lambda; as `.json`, the chosen one",
@@ -168,7 +168,7 @@ class Schema:
 
     def __init__(self, name):
         self.root = read_yaml(SCHEMAS / f"{name}.schema.yaml")
-        # definition -> the keys that refer to it. Each definition is explained once.
+        # definition -> the keys that refer to it, because each definition is explained once
         self.shared = defaultdict(list)
 
     def table(self):
@@ -242,7 +242,7 @@ def _table(rows, head=("key", "value", "meaning")):
 
 
 def _options(defaults):
-    """Names with their defaults. A default that YAML cannot write, such as REQUIRED, is left out."""
+    """Names with their defaults, without defaults that YAML cannot write, such as REQUIRED."""
     shown = []
     for name, default in defaults.items():
         plain = isinstance(default, (str, int, float, bool, list, tuple, dict, type(None)))
@@ -255,7 +255,7 @@ def _first_line(docstring):
 
 
 def _docstring(module, function):
-    """A function's docstring, read without importing its module, which may need matplotlib."""
+    """A function's docstring, read without an import of its module, which may need matplotlib."""
     path = Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py")
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if getattr(node, "name", None) == function:
@@ -269,7 +269,7 @@ def _kind_options(kind):
 
 
 def _examples():
-    """An entry by (section, kind), from an experiment of the default run if possible."""
+    """One entry per (section, kind), from an experiment of the default run if possible."""
     files = sources.experiments()
     listed = read_yaml(paths.HOME / "config/config.yaml")["experiments"]
     examples = {}

@@ -1,7 +1,6 @@
-"""Changes to a tool's working folder: the argument of `--directory`, as for snakemake, or this folder.
+"""Changes to a tool's working folder, the argument of `--directory` as for snakemake.
 
-A tool must import this module first, because other modules look at the working folder when they are
-imported.
+A tool must import this module first, because other modules read the working folder on import.
 """
 
 import argparse
@@ -11,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-START = Path.cwd()  # relative paths among the arguments start here
+START = Path.cwd()  # relative paths in the arguments start here
 
 ARGUMENTS = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
 ARGUMENTS.add_argument(
@@ -20,9 +19,9 @@ ARGUMENTS.add_argument(
 
 
 def run_arguments(description):
-    """A parser of a run's arguments, as for snakemake: its folder, targets and overlays.
+    """A parser of a run's arguments, as for snakemake: folder, targets and overlays.
 
-    Paths of overlays become relative to the run's folder.
+    It makes overlays' paths relative to the run's folder.
     """
     parser = argparse.ArgumentParser(
         description=description,

@@ -1,16 +1,15 @@
-"""Finds which verdicts change with other seeds, and whether a change turns one into its opposite.
+"""Finds the verdicts that change with other seeds, and those that turn into their opposite.
 
     python scripts/tools/other_seeds.py cm08 veldhuizen [--configfile config/real.yaml] [--seeds 1 2]
 
-It runs the experiments once per seed, each in a folder of its own, results-seed-<seed>. It compares the
-verdicts of published.csv, claims.csv and defects.csv there with the existing ones. These are the final
-verdicts, after all readings. It prints each verdict that has another word, with the numbers of both runs.
-Snakemake shows how far a run is, and a stopped run resumes. With --compare, existing folders are compared,
-and nothing runs.
+It runs the experiments once per seed, each in its own folder results-seed-<seed>. It compares the final
+verdicts of published.csv, claims.csv and defects.csv there with the existing ones, and prints each verdict
+that changes, with the numbers of both runs. Snakemake shows the progress, and a stopped run resumes. With
+--compare, it compares existing folders and runs nothing.
 
-Chance may leave a verdict open, or decide it: "too wide to decide", "undecided" and "not excluded" lie
-between agreement and failure. It may also name another reading that agrees. The exit status is 1 if
-anything else changes: if what agreed with one seed fails with another, or is no longer tested.
+Chance explains a change to or from "too wide to decide", "undecided" and "not excluded", which lie between
+agreement and failure, and a change of the reading that agrees. The exit status is 1 for any other change:
+a verdict that agrees with one seed fails with another, or is no longer tested.
 """
 
 import argparse
@@ -68,9 +67,9 @@ def main():
 
 
 def run(seed, folder, files, arguments):
-    """Make these files with a seed, below `folder`."""
+    """Make these files below `folder` with a seed."""
     command = [sys.executable, "-m", "snakemake", "--cores", arguments.cores]
-    command += ["--quiet", "rules", "reason", "host"]  # only the progress remains
+    command += ["--quiet", "rules", "reason", "host"]  # show only the progress
     command += ["--configfile", *arguments.configfile] if arguments.configfile else []
     command += ["--config", f"seed={seed}", f"results={folder}", "--"]
     if subprocess.run([*command, *(f"{folder}/{file}" for file in files)], check=False).returncode:
@@ -78,7 +77,7 @@ def run(seed, folder, files, arguments):
 
 
 def verdicts(folder):
-    """The row of each verdict, by its experiment and identity."""
+    """The row of each verdict, by `key_of`."""
     found = {}
     for file in FILES:
         path = folder / f"{file}.csv"
@@ -88,13 +87,12 @@ def verdicts(folder):
 
 
 def word(verdict):
-    """A verdict without the number of readings that were tried. A reading that turns open is not
-    counted."""
+    """A verdict without the number of readings, which changes if a reading becomes open."""
     return NOT_REPRODUCED if verdict.startswith(NOT_REPRODUCED) else verdict
 
 
 def changes(first, second):
-    """Yields key, old row, new row, and whether chance explains it, for each verdict with another word."""
+    """Yields (key, old row, new row, whether chance explains it) for each verdict that changes."""
     for key, before in first.items():
         after = second.get(key, {"verdict": "missing"})
         words = word(before["verdict"]), word(after["verdict"])
@@ -105,7 +103,7 @@ def changes(first, second):
 
 
 def said(row):
-    """A verdict, and what decided it."""
+    """A verdict and its reason."""
     why = row.get("reason") or row.get("decided_by") or ""
     return f"{row['verdict']}{f' ({why})' if why else ''}"
 

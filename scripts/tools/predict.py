@@ -2,9 +2,9 @@
 
 python scripts/tools/predict.py --model model.json --rows new.csv --out p.csv
 
-The file of rows has a header line, and at least the columns from which the model was learnt. The output has
-one line per row. The line is empty if a cell is no number or in no category. For classes, `probability` is
-that of the second class in the model's card.
+The file of rows has a header line and at least the model's columns. The output has one line per row, which
+is empty if a cell is not a number or not in a category. For classes, `probability` is that of the second
+class in the model's card.
 """
 
 import argparse

@@ -6,8 +6,8 @@ It refuses outdated results. After edits of code that should not change any numb
 
     python scripts/tools/record.py --confirm [veldhuizen]
 
-This runs a recorded sample of cells again, in another folder. If all bytes agree, it renews the stamps of
-the cells' code and data. New settings, or new code of verdicts, need a new run.
+This reruns a recorded sample of cells in another folder. If all bytes agree, it renews the stamps of the
+cells' code and data. New settings or new code of verdicts need a new run.
 """
 
 import shlex
@@ -40,12 +40,12 @@ def main():
 
 
 def write(arguments):
-    """Replace the lines of these experiments by lines from finished results."""
+    """Replace these experiments' lines with lines from finished results."""
     if not arguments.targets:
         raise ValueError("name the experiments that have run")
     configfile = " ".join(arguments.configfile)
     known = stale.stampers(configfile, arguments.targets)
-    configuration(arguments.configfile)  # this sets the folder of results
+    configuration(arguments.configfile)  # sets the folder of results
     targets = [*arguments.targets]
     # Recommendations are of the experiments that a configuration lists.
     listed = stale.loaded(configfile)[0]["experiments"]
@@ -68,7 +68,7 @@ def write(arguments):
 
 
 def confirm(arguments):
-    """Renew stamps of code and data, if a sample of cells has the recorded bytes."""
+    """Renew stamps of code and data if a sample of cells has the recorded bytes."""
     old = set(stale.digests())
     rows = [
         row
@@ -97,7 +97,7 @@ def confirm(arguments):
 
 
 def rerun(configfile, sample, cores):
-    """The number of recorded cells that have the same bytes again."""
+    """Rerun recorded cells, and return the number of those with the same bytes."""
     paths.use(CONFIRMED)
     files = [record.run_path(row) for row in sample]
     command = [sys.executable, "-m", "snakemake", *paths.snakefile(home.START), "--quiet"]
@@ -112,7 +112,7 @@ def rerun(configfile, sample, cores):
 
 
 def readme():
-    """Write README.md's summary of the record again."""
+    """Update README.md's summary of the record."""
     path = paths.HOME / "README.md"
     text = path.read_text(encoding="utf-8")
     path.write_text(record.in_document(text), encoding="utf-8")

@@ -1,10 +1,10 @@
-"""After a killed run, cancels the cluster jobs that it left behind, unlocks the folder, and resumes.
+"""Cancels the cluster jobs of a killed run, unlocks its folder, and resumes it.
 
     python scripts/tools/recover.py --workflow-profile workflow/profiles/slurm [any Snakemake arguments]
 
 If Snakemake is killed, its cluster jobs keep running, and would write the same files as a new run. This
-program cancels the jobs that work in this folder and, on Slurm, have the name that the profiles give them.
-If a run in the folder is alive, on this machine or on another that shares the folder, it does nothing.
+program cancels the jobs of this folder that, on Slurm, have a name from the profiles. It exits without
+changes if a run of the folder is alive, on this machine or another that shares the folder.
 """
 
 import os
@@ -20,12 +20,12 @@ import home  # first: it makes scripts/ importable
 from study import paths
 from study.jobs import alive
 
-NAMES = re.compile("dp[-_]")  # the names of all jobs begin so in the Slurm profiles
-PATIENCE = 300  # seconds that cancelled jobs may take to end
+NAMES = re.compile("dp[-_]")  # job names of the Slurm profiles
+PATIENCE = 300  # seconds until cancelled jobs must have ended
 
 
 def output(*command):
-    """The standard output of a scheduler's command. If the command fails, this exits with its message."""
+    """The standard output of a scheduler's command; exits with its message if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(
@@ -37,7 +37,7 @@ def output(*command):
 def slurm_jobs(folder):
     """The ids of unfinished Slurm jobs of a folder's runs.
 
-    Names matter, because the job that runs Snakemake may have been submitted from that folder, too.
+    The name is checked, because the job that runs Snakemake may have the same folder.
     """
     lines = output("squeue", "--noheader", "--me", "--format=%A|%j|%Z").splitlines()
     jobs = (line.split("|", 2) for line in lines)
@@ -51,9 +51,9 @@ def lsf_jobs(folder):
 
 
 def in_use(command, *traces):
-    """Whether to ask a scheduler: its command works, or this folder's jobs left a trace.
+    """Whether the scheduler is in use: its command works, or this folder has logs of its jobs.
 
-    A machine without a cluster may have a scheduler installed.
+    A scheduler may be installed on a machine without a cluster.
     """
     if not shutil.which(command[0]):
         return False
@@ -81,7 +81,7 @@ def cancel(find, command):
 
 
 def refuse_beside_a_live_run(folder):
-    """Exit if a run is alive, since its jobs would be cancelled."""
+    """Exit if a run is alive, because its jobs would be cancelled."""
     runs = [f"process {number} of this machine" for number in alive.here(folder)]
     runs = runs or alive.elsewhere(lambda text: print(f"recover: {text}", flush=True))
     if runs:
@@ -104,7 +104,7 @@ def main():
     if in_use(("bjobs", "-noheader"), "lsf_logs"):
         cancel(lambda: lsf_jobs(folder), "bkill")
     snakemake = [sys.executable, "-m", "snakemake", *paths.snakefile(home.START)]
-    os.chdir(home.START)  # the run's arguments are relative to this folder
+    os.chdir(home.START)  # Snakemake's arguments are relative to this folder
     print("recover: unlocking and resuming ...", flush=True)
     if subprocess.run([*snakemake, "--unlock", *arguments], check=False).returncode:
         sys.exit("recover: the folder could not be unlocked; see the lines above")

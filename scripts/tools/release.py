@@ -1,12 +1,12 @@
-"""Makes models of own rows that may be published, and shows what they cost.
+"""Makes publishable models of your own rows, and shows their cost.
 
     snakemake --cores 1 -- releases/<name>/model.json          # makes one, through `make` below
-    python "$DP_HOME/scripts/tools/release.py" book <name>     # what is spent, and on what
+    python "$DP_HOME/scripts/tools/release.py" book <name>     # spent budget, by release
     python "$DP_HOME/scripts/tools/release.py" preview <name>  # PRIVATE: what does not parse
     python "$DP_HOME/scripts/tools/release.py" forecast <name> # expected accuracy and widths; opens no rows
     python "$DP_HOME/scripts/tools/release.py" raise <name> --epsilon 4 --delta 4e-6 --reason "..."
 
-<name> is a file config/releases/<name>.yaml of the folder in which this runs.
+<name> stands for config/releases/<name>.yaml in the working folder.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def main():
 
 
 def make(arguments):
-    """Make the release with its card, table and figure, or copy it if it exists."""
+    """Make the release, or copy it if it exists, and write its card, table and figure."""
     release = releases.load(arguments.name)
     releases.check_place(release, arguments.out)
     content = making.make(release.request, release.book, release.path, release.header, alone=True)
@@ -70,7 +70,7 @@ def make(arguments):
 
 
 def show(arguments):
-    """Print what the book of a release has spent, and on what."""
+    """Print the spent budget of a release's book, by release."""
     _, values = releases.read(arguments.name)
     account = book.Book(values["book"])
     with account.locked():
@@ -87,7 +87,10 @@ def show(arguments):
 
 
 def preview(arguments):
-    """Show, only to the rows' owner, what a release would make of the rows. The book records this."""
+    """Show the rows' owner how a release would read the rows, and record this in the book.
+
+    The output is private.
+    """
     release = releases.load(arguments.name)
     request = release.request
     with release.book.locked():
@@ -131,8 +134,7 @@ def forecast_arguments(command):
 
 
 def forecast(arguments):
-    """Show what to expect from a release, by releases of simulated rows. This reads no rows and costs
-    nothing."""
+    """Show the expected accuracy of a release from releases of simulated rows, at no privacy cost."""
     request = releases.load(arguments.name).request
     schema = rows.from_facts(request.schema)
     expected = outlooks.Expected(
@@ -179,7 +181,7 @@ def _expected(pair):
 
 
 def change(arguments):
-    """Change the budget of a book, which records the reason. The releases' files need the same change."""
+    """Change a book's budget and record the reason. The releases' files need the same change."""
     _, values = releases.read(arguments.name)
     account = book.Book(values["book"])
     with account.locked():

@@ -1,11 +1,11 @@
-"""How fast Snakemake would start the default run's jobs on more cores than this machine has.
+"""Simulates how fast Snakemake would start the default run's jobs on more cores.
 
     python tests/benchmarks/dispatch.py [cores [target ...]]         # 24 and everything if not given
 
-A finished run must have left its logs in results/. In a copy of the checkout in a temporary folder, every
-job sleeps for the processor seconds that it took in that run, and writes empty files. Prints the wall-clock
-time, and two lower bounds for any scheduler: the longest chain of jobs, and the seconds of all jobs
-divided by the cores. The ratio to the larger bound should be at most 1.5.
+It needs the logs of a finished run in results/. In a temporary copy of the checkout, every job sleeps for
+its CPU seconds in that run, and writes empty files. It prints the wall-clock time, and two lower bounds for
+any scheduler: the critical path, and the seconds of all jobs divided by the cores. The ratio to the larger
+bound should be at most 1.5.
 """
 
 import inspect
@@ -30,10 +30,7 @@ run_shell = shell.__new__
 
 
 class StandIns:
-    """Replaces every job by a sleep.
-
-    `ends` maps a file to the seconds of the longest chain of jobs that ends with it.
-    """
+    """Replaces every job by a sleep. `ends`: file -> seconds of the critical path to it."""
 
     def __init__(self):
         self.ends, self.work, self.unknown, self.lock = {}, 0.0, 0, threading.Lock()

@@ -2,12 +2,11 @@
 
     python tests/benchmarks/estimators.py [fits]                2 minutes
 
-Rows are simulated, with public bounds of -1 and 1. Classification uses five columns and is compared
-with diffprivlib's LogisticRegression at its default regularisation. Regression uses one column, since
-OpenDP's LinearRegression takes no more. Each fit has its own rows, and errors are measured on 50,000
-others. This project makes a release: its noise is drawn on a lattice, it is written to a budget book, and
-it has intervals. The other libraries fit in floating point. Every guarantee is for neighbours that replace
-a record, with delta = 1e-6 here and 0 there.
+Rows are simulated, with public bounds of -1 and 1. Classification uses five columns and is compared with
+diffprivlib's LogisticRegression at its default regularisation. Regression uses one column, the most of
+OpenDP's LinearRegression. Each fit has its own rows, and errors are measured on 50,000 others. This
+project makes a release with lattice noise, a budget book and intervals. The other libraries fit in
+floating point. Every guarantee is for replace-one neighbours, with delta = 1e-6 here and 0 there.
 
 The other libraries need the environment of `peers.py` (envs/peers.txt). Without it, they are left out.
 """
@@ -45,7 +44,7 @@ def simulate(task, n, d, seed):
 
 
 def error(task, weights, intercept, d):
-    """The mean log loss, or the root of the mean squared error, on rows that no fit has seen."""
+    """The mean log loss, or the root mean squared error, on unseen rows."""
     X, y = simulate(task, TEST, d, seed=10**6)
     score = X @ np.ravel(weights) + np.ravel(intercept)
     if task == "classes":
@@ -54,10 +53,7 @@ def error(task, weights, intercept, d):
 
 
 def ours(task, X, y, epsilon):
-    """The weights and intercept of a release in a temporary budget book.
-
-    Without an epsilon: those of the minimiser.
-    """
+    """Weights and intercept of a release in a temporary budget book or, without epsilon, the minimiser."""
     sys.path.insert(0, str(ROOT / "scripts"))
     from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -100,7 +96,7 @@ def theirs(task, X, y, epsilon):
     def made(scale):
         return lines.LinearRegression(opendp.max_divergence(), [(-1, 1)], (-1, 1), scale=scale)
 
-    # A distance of two: replacing a record removes one and adds one.
+    # The distance is two, because a replacement removes a record and adds one.
     scale = opendp.binary_search(lambda s: made(s).measurement.map(2) <= epsilon, (1e-3, 1e3))
     model = made(scale).fit(X, y)
     return model.coef_, model.intercept_

@@ -1,12 +1,12 @@
-"""Times 24 releases of each frontier mechanism, of textbook programs, and of the least arithmetic.
+"""Times 24 releases of each frontier mechanism, textbook programs, and the minimum arithmetic.
 
     python tests/benchmarks/frontier.py [mechanism ...]         3 minutes
 
-All have the same rows (20,000 x 10, norms at most 1), epsilon 1, delta 1e-6 and one thread, and take
-turns in one run. The table gives median processor seconds per release. The textbook makes one release
-after another from the source's formulas, in numpy and scipy, since no library has most of these
-mechanisms (Opacus, diffprivlib and jax-privacy are in peers.py). The floor is the least arithmetic that 24
-releases need: matrix products, exponentials, and the solution of linear systems. Prints a table.
+All have the same rows (20,000 x 10, norms at most 1), epsilon 1, delta 1e-6 and one thread, and take turns
+in one run. The printed table has median CPU seconds per release. The textbook makes one release after
+another from the source's formulas, in numpy and scipy, because most of these mechanisms are in no library
+(peers.py times Opacus, diffprivlib and jax-privacy). The floor is the minimum arithmetic of 24 releases:
+matrix products, exponentials, and linear systems.
 """
 
 import os
@@ -137,10 +137,7 @@ def sufficient(X, y, p, rng):
 
 
 def deep(X, y, p, rng):
-    """Fits the parts one after another by least squares.
-
-    The depths are computed as in the source.
-    """
+    """Fits the parts one after another by least squares, with the source's depths."""
     m = p["models"]
     parts = np.array_split(rng.permutation(N)[: m * (N // m)], m)
     points = np.array([np.linalg.lstsq(X[part], y[part], rcond=None)[0] for part in parts])
@@ -149,7 +146,7 @@ def deep(X, y, p, rng):
     return points[int(np.argmax(volumes))]
 
 
-# ---- the floor: the least arithmetic of all draws
+# ---- the floor: the minimum arithmetic of all draws
 
 
 def products(X, y, passes, exponential=True):
@@ -174,7 +171,7 @@ def floor_of_models(X, y, models):
 
 
 def floor_of_batches(X, y, steps, sampling):
-    """Every draw has its own batches: it draws the gaps between rows, and reads one row at a time."""
+    """Every draw has its own batches: draw the gaps between rows, and read one row at a time."""
     rng = np.random.default_rng(0)
     for _ in range(steps):
         for _, rows, _ in poisson.batches(N, DRAWS, sampling, rng):
@@ -228,7 +225,7 @@ def cases():
 
 
 def passes(info):
-    """Passes over the rows per restart, on average: the solver's count, or 8 if it gives none."""
+    """Mean number of passes over the rows per restart: the solver's count, or 8 without one."""
     return float(np.mean(info.get("iterations", 8)))
 
 

@@ -1,16 +1,16 @@
-"""Processor seconds and memory of private-fit jobs as the rows grow from ten thousand to a hundred million.
+"""Measures CPU seconds and memory of private-fit jobs from ten thousand to a hundred million rows.
 
     python tests/benchmarks/growth.py [largest [columns]]
 
 Without arguments it goes up to 10000000 rows of 10 columns, in 2 minutes and with 1.1 GB of disk. 100000000
 rows take ten times as much, and 13 GB of memory to simulate them.
 
-Prepares simulated data. Then fits and runs objective perturbation (epsilon 0.1, lambda
-0.01, 50 restarts) with the jobs' own scripts and the arguments that their rules give, each in its own
-process with one thread. A size n counts training rows; the file has a third more, as test rows. Jobs on
-few rows make many simulations. So every job works on a million rows or more, and the start of its
-process matters little. The time is the shortest of a few runs, minus the time of runs on 100 rows, which
-measure the start. Prints a table and writes results/benchmarks/growth.csv:
+It prepares simulated data, and fits and runs objective perturbation (epsilon 0.1, lambda 0.01, 50 restarts)
+with the jobs' scripts and arguments, each in its own process with one thread. A size n counts training
+rows; the file has a third more, as test rows. Jobs on few rows make many simulations, so that every job
+works on a million rows or more, and its start is negligible. The time is the minimum of a few runs, minus
+the time of runs on 100 rows, which measure the start. It prints a table and writes
+results/benchmarks/growth.csv:
 
     seconds            processor seconds of the run job per simulation
     passes             passes over the training rows that the solver takes, averaged over the restarts
@@ -19,7 +19,7 @@ measure the start. Prints a table and writes results/benchmarks/growth.csv:
     memory_mb          peak memory of the run job; data_mb is the file, beside_data_mb the rest
     fit_beside_data_mb peak memory of the fit job, minus the file
 
-At the end it prints how far the seconds are from linear in n.
+At the end, it prints the deviation of the seconds from linear growth in n.
 """
 
 import os
@@ -37,7 +37,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "scripts"
-# for each size: simulations of a job, and how often it is run
+# size -> (simulations of a job, number of runs)
 SIZES = {10**4: (200, 4), 10**5: (20, 4), 10**6: (2, 4), 10**7: (1, 2), 10**8: (1, 1)}
 RESTARTS, EPSILON, LAMBDA = 50, 0.1, 0.01
 COLUMNS = ("n", "seconds", "passes", "ns_per_row", "ns_per_pass", "fit_seconds", "memory_mb")
@@ -45,7 +45,7 @@ COLUMNS += ("data_mb", "beside_data_mb", "fit_beside_data_mb")
 
 
 def job(script, *arguments):
-    """Runs one job, and returns its processor seconds and its peak memory in bytes."""
+    """Run one job, and return its CPU seconds and its peak memory in bytes."""
     command = [sys.executable, SCRIPTS / script, *map(str, arguments)]
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stderr=said)
@@ -58,19 +58,13 @@ def job(script, *arguments):
 
 
 def least(costs):
-    """The shortest time and the largest memory of several runs of a job.
-
-    Other work disturbs the shortest time least.
-    """
+    """The minimum time, which other work disturbs least, and the maximum memory of a job's runs."""
     seconds, memory = zip(*costs, strict=True)
     return min(seconds), max(memory)
 
 
 def jobs(folder, n, columns, simulations, runs):
-    """Prepares data for n training rows, fits and runs.
-
-    Returns the costs of both jobs, the file's size and the passes.
-    """
+    """Prepare n training rows, fit and run; return both jobs' costs, the file's size and the passes."""
     rows = next(rows for rows in range(4 * n // 3, 2 * n) if rows - rows // 4 == n)
     npz, meta, fit = (folder / f"{n}{suffix}" for suffix in (".npz", ".json", ".fit.npz"))
     entry = {

@@ -1,4 +1,4 @@
-"""Seconds that a run job takes to start: interpreter, imports, argument parsing. At most 0.35.
+"""Measures the start of a run job (interpreter, imports, argument parsing): at most 0.35 s.
 
     python tests/benchmarks/job_start.py [repetitions]
 
@@ -42,7 +42,7 @@ def processor():
 
 
 def job(mechanism):
-    """What `python scripts/run.py` does before it reads data."""
+    """The work of `python scripts/run.py` before it reads data."""
     return (
         "import sys, run; from dp.mechanisms import MECHANISMS;"
         f"MECHANISMS[{mechanism!r}]; sys.argv = ['run.py', '--help'];"

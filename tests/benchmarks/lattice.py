@@ -1,4 +1,4 @@
-"""Times parsing, float mechanisms, and releases on a lattice, whose guarantee holds on a real machine.
+"""Times parsing, float mechanisms, and lattice releases, whose guarantee holds on a real machine.
 
     python tests/benchmarks/lattice.py                      1 minute
 

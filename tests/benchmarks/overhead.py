@@ -1,4 +1,4 @@
-"""Where the time of a whole experiment goes, in a fresh copy of the project, on two cores.
+"""Breaks down the time of an experiment in a fresh copy of the project, on two cores.
 
     python tests/benchmarks/overhead.py [experiment]        # cm08 if none is named
 
@@ -51,7 +51,7 @@ def main():
     for name, value in rows.items():
         print(f"{name:24} {value:8.1f} s {100 * value / (CORES * wall):6.1f} %")
     print(f"wall-clock time / (work of the jobs / {CORES}) = {CORES * wall / sum(jobs):.2f}")
-    # Other work on the machine disturbs this less.
+    # Other work on the machine disturbs this ratio less.
     print(f"processor seconds / work of the jobs = {1 + snakemake / sum(jobs):.2f}")
 
 

@@ -1,4 +1,4 @@
-"""Times libraries that need an environment of their own, for `peers.py`, which starts this program.
+"""Times libraries that need a separate environment, for `peers.py`, which starts this program.
 
     <the peers' python> tests/benchmarks/peer_side.py data.npz
 
@@ -18,7 +18,7 @@ import warnings
 
 import numpy as np
 
-# JAX has one thread, as the other libraries do. It reads this when it is imported.
+# JAX has one thread, like the other libraries. It reads this variable on import.
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
@@ -75,10 +75,7 @@ def opacus_steps(X, y, *, batch, steps, lam, rate, clip, noise, seed):
 
 @functools.cache
 def compiled(batches, steps, size, lam, rate, clip, noise):
-    """A function of X, y, chosen rows and keys: the weights of one descent per key.
-
-    It is compiled at its first call.
-    """
+    """A compiled function of X, y, chosen rows and keys: the weights of one descent per key."""
     jax = importlib.import_module("jax")
     clipping = importlib.import_module("jax_privacy.clipping")
     noises = importlib.import_module("jax_privacy.noise_addition")
@@ -163,7 +160,7 @@ NEEDS = {
 
 
 def about():
-    """For each task, the versions of what it needs, or the reason why it cannot run."""
+    """Task -> versions of its libraries, or the reason why it cannot run."""
     results = {}
     for task, names in NEEDS.items():
         try:

@@ -1,9 +1,9 @@
-"""Compares processor seconds of this workflow, of other libraries, and of the least arithmetic.
+"""Compares CPU seconds of this workflow, other libraries, and the minimum arithmetic.
 
     python tests/benchmarks/peers.py [repetitions]        2 minutes
 
-diffprivlib, Opacus and jax-privacy are timed in an environment of their own, which must be made once. If
-it or a library is missing, its lines are left out with the reason:
+diffprivlib, Opacus and jax-privacy are timed in a separate environment, which must be made once. Without
+it or a library, their lines are left out with the reason:
 
     python3.11 -m venv .venv-peers && .venv-peers/bin/pip install -r envs/peers.txt
 
@@ -157,7 +157,7 @@ def timed(function, units, repeat=1):
 
 
 def measure(calls, repetitions):
-    """What the calls returned and seconds per unit, by name. Calls take turns; the first one warms up."""
+    """Results and seconds per unit of the calls, by name. Calls take turns, after a warm-up."""
     seconds, returned = {name: [] for name in calls}, {}
     for turn in range(repetitions + 1):
         for name, call in calls.items():
@@ -202,7 +202,7 @@ def certified(info):
 
 
 def floor(X, restarts, rows=256):
-    """z = X W, e^z and X'z, in blocks that stay in the cache; the rows are laid out for that."""
+    """z = X W, e^z and X'z, in blocks that fit into the cache, in Fortran order."""
     blocks = [np.asfortranarray(X[k : k + rows]) for k in range(0, len(X), rows)]
     W = np.ones((X.shape[1], restarts))
 
@@ -263,8 +263,8 @@ def private_fits(X, y, peers, repetitions):
 def wide_fits(what, X, y, repetitions):
     """Fits of 50 nested sizes: each from the one before, as in a fit job; each alone; 24 restarts together.
 
-    They are compared with two of scikit-learn's solvers: the quickest, which does not reach that gradient
-    norm, and the quickest that does.
+    They are compared with two of scikit-learn's solvers: the fastest one, which does not reach this
+    gradient norm, and the fastest one that does.
     """
     solvers = ("lbfgs", "newton-cg")
     sizes = np.linspace(200, len(X), 50).astype(int)
@@ -454,7 +454,7 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss)
 
 
 def audits(trials=500_000):
-    """A million releases of output perturbation in 784 dimensions, in a process of their own."""
+    """A million releases of output perturbation in 784 dimensions, in a separate process."""
     command = [sys.executable, "-c", AUDIT, ROOT / "scripts", str(trials)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     seconds, kilobytes = map(float, done.stdout.split())

@@ -1,4 +1,4 @@
-"""How fast a user's table of 10 million rows and 10 columns is read, and prepared by `scripts/prepare.py`.
+"""Times the reading of a table of 10 million rows and 10 columns, and `scripts/prepare.py` on it.
 
     python tests/benchmarks/reading.py [rows] [plain|quoted|missing|gzip]
 

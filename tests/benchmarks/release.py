@@ -1,4 +1,4 @@
-"""Processor seconds of one release by rule on rows like Adult's, 36,177 x 104, batched over 20 draws.
+"""Times one release by rule on rows like Adult's, 36,177 x 104, batched over 20 draws.
 
     python tests/benchmarks/release.py                    1 minute
 
@@ -44,7 +44,7 @@ LEVELS = (
 
 
 def adult():
-    """Adult's training rows, prepared within public bounds, or None if its files are not there."""
+    """Adult's training rows, prepared within public bounds, or None without its files."""
     entry = read_yaml(ROOT / "config" / "datasets.yaml")["adult"]
     raw = [str(ROOT / "data" / "raw" / name) for name in entry["source"]["csv"]]
     entry["source"]["csv"] = raw
@@ -81,7 +81,7 @@ def main():
     for epsilon in EPSILONS:
         settings = {"epsilon": epsilon, "delta": DELTA, "bound": bound}
         lam, seconds = mechanism.rule_lambda(*X.shape, **settings), []
-        for _ in range(3):  # other work disturbs the shortest time least
+        for _ in range(3):  # other work disturbs the minimum least
             start = time.process_time()
             release = mechanism.release(
                 X, y, lam=lam, restarts=DRAWS, rng=generator(2, epsilon), **settings

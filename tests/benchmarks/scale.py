@@ -85,7 +85,7 @@ def measured(project, *command):
 
 
 def run_files(project, study):
-    """Writes a file for every cell, as `scripts/run.py` does, with made-up draws."""
+    """Write a run file for every cell, as `scripts/run.py` does, with made-up draws."""
     rng = np.random.default_rng(0)
     folds, restarts = DRAWS
     for cell in study.cells():

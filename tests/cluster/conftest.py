@@ -26,7 +26,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def prepared(fresh):
-    """A copy in which data and fits have been made on this machine, but no cell."""
+    """A copy with data and fits, made on this machine, but without cells."""
     project = fresh("prepared")
     project.snakemake(*OVERLAY, "--until", "fit", "--", RESULTS)
     assert not run_files(project)
@@ -35,7 +35,7 @@ def prepared(fresh):
 
 @pytest.fixture(scope="session")
 def local(prepared, tmp_path_factory):
-    """The same cells, run on this machine without a scheduler."""
+    """The results of the same cells, run on this machine without a scheduler."""
     project = prepared.duplicate(tmp_path_factory.mktemp("local") / "project")
     project.snakemake(*CELLS)
     return (project / RESULTS).read_bytes()
@@ -43,7 +43,7 @@ def local(prepared, tmp_path_factory):
 
 @pytest.fixture
 def project(prepared, cluster, tmp_path):
-    """A copy whose cells are still to be run on the cluster."""
+    """A copy without cells, for runs on the cluster."""
     copy = on(cluster, prepared.duplicate(tmp_path / "project"))
     yield copy
     copy.end()

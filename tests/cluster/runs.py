@@ -1,11 +1,11 @@
-"""The runs of the tests on a scheduler, and the jobs that they inspect."""
+"""The runs of the cluster tests, and queries of their jobs."""
 
 SBATCH = ("--workflow-profile", "workflow/profiles/sbatch", "--seconds-between-status-checks", "1")
 ARRAY = (
     *("--workflow-profile", "workflow/profiles/slurm"),
     *("--slurm-init-seconds-before-status-checks", "3"),
 )
-# Few cells, each slow enough that a test can interrupt it.
+# A few cells, slow enough to be interrupted.
 OVERLAY = ("--configfile", "tests/cluster/cells.yaml")
 RESULTS = "results/cm08/results.csv"
 CELLS = (*OVERLAY, "--", RESULTS)
@@ -18,7 +18,7 @@ def on(cluster, project):
 
 
 def jobs(cluster, project, *states):
-    """Ids of this copy's jobs, or only of its jobs in the given states."""
+    """Ids of this copy's jobs, or of those in the given states."""
     return [
         job
         for job, _, state, folder in cluster.queue()
@@ -27,7 +27,7 @@ def jobs(cluster, project, *states):
 
 
 def submissions(cluster, project):
-    """The submission of each of this copy's jobs. The tasks of an array share one."""
+    """The submission id of each of this copy's jobs, which the tasks of an array share."""
     folder = str(project.folder.resolve())
     return [submission for _, submission, _, place in cluster.queue() if place == folder]
 

@@ -1,5 +1,6 @@
-"""A temporary Slurm on one machine, on loopback only, without systemd, cgroups or a database. Jobs go
-to the node n1; those of the partition `pair` go to n1 and n2.
+"""A temporary Slurm on one machine's loopback, without systemd, cgroups or a database.
+
+Jobs run on the node n1; those of the partition `pair` run on n1 and n2.
 """
 
 import os
@@ -16,11 +17,11 @@ from pathlib import Path
 NODES = ("n1", "n2")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol")
 ETC = Path("/etc/slurm")  # the jobstep plugin drops SLURM_CONF, so the default path must work too
-READY = 60  # seconds that a daemon may take to answer
+READY = 60  # seconds until a daemon must answer
 
 
 def missing():
-    """The reason why no Slurm can be started here, or None."""
+    """The reason why Slurm cannot start here, or None."""
     if os.geteuid() != 0:
         return "a throw-away Slurm needs root"
     absent = [name for name in PROGRAMS if not shutil.which(name)]
@@ -30,7 +31,7 @@ def missing():
     conf = ETC / "slurm.conf"
     if conf.exists() and not conf.is_symlink():
         return f"{conf} belongs to a real Slurm"
-    if conf.exists():  # a Slurm of another test, which is running or was killed
+    if conf.exists():  # of another test's Slurm, which is alive or was killed
         ping = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, check=False)
         if "is UP" in ping.stdout:
             return f"another test's Slurm is running ({conf.readlink()})"
@@ -49,7 +50,7 @@ class Slurm:
         self.hosts = None
 
     def run(self, *command, check=True, timeout=30):
-        """Runs a client command, and returns its standard output."""
+        """Run a client command, and return its standard output."""
         done = subprocess.run(
             command, env=self.env, capture_output=True, text=True, check=False, timeout=timeout
         )
@@ -58,7 +59,7 @@ class Slurm:
         return done.stdout
 
     def queue(self):
-        """The job id, its array's job id, the state and the folder of every job that Slurm remembers."""
+        """(job id, array's job id, state, folder) of every job that Slurm remembers."""
         lines = self.run("squeue", "-h", "-r", "-t", "all", "-o", "%A %F %T %Z").splitlines()
         return [tuple(line.split(" ", 3)) for line in lines]
 
@@ -69,7 +70,7 @@ class Slurm:
             folder.chmod(0o755)
         self._resolve_to_loopback()
         self.conf.write_text(self._configuration())
-        # Debian 12's slurmd initialises a cgroup plugin that nothing here uses; 23.02 can disable it.
+        # Debian 12's slurmd initialises an unused cgroup plugin; 23.02 can disable it.
         version = tuple(map(int, self.run("slurmctld", "-V").split()[1].split(".")[:2]))
         plugin = "disabled" if version >= (23, 2) else "cgroup/v1"
         (self.root / "cgroup.conf").write_text(f"CgroupPlugin={plugin}\n")
@@ -110,10 +111,10 @@ class Slurm:
 
     @contextmanager
     def resumed(self):
-        """Waits, and meanwhile puts drained nodes back into service, as an administrator does.
+        """Within this context, return drained nodes to service, as an administrator does.
 
-        A killed controller forgets its last seconds. If it then gives a job an id that a node already
-        knows, Slurm drains the node ("Duplicate jobid").
+        A killed controller loses its last seconds of state. If it then reuses a job id that a node knows,
+        Slurm drains the node ("Duplicate jobid").
         """
         ended = threading.Event()
 
@@ -139,7 +140,7 @@ class Slurm:
         self._kill(self.processes(node))
 
     def stop(self):
-        """Cancel every job, end the daemons that were started, and undo the changes outside `root`."""
+        """Cancel every job, stop the daemons, and undo the changes outside `root`."""
         try:
             self.run("scancel", "--full", "-u", "root", check=False, timeout=10)
             self._wait("the queue", lambda: not self.run("squeue", "-h", check=False), 30)
@@ -162,7 +163,7 @@ class Slurm:
     def processes(self, node=None):
         """Process ids of a node's jobs, or of all jobs.
 
-        They are found by their environment: without cgroups, a job's grandchildren can outlive it.
+        Their environment identifies them, because a job's grandchildren can outlive it without cgroups.
         """
         marker = f"SLURMD_NODENAME={node}" if node else f"SLURM_CONF={self.conf}"
         numbers = []
@@ -208,9 +209,7 @@ class Slurm:
             time.sleep(0.2)
 
     def _resolve_to_loopback(self):
-        """Makes the host name resolve to loopback by a bind mount, since NoInAddrAny binds to that
-        address.
-        """
+        """Make the host name resolve to loopback, because NoInAddrAny binds to its address."""
         try:
             addresses = {a[4][0] for a in socket.getaddrinfo(self.host, None, socket.AF_INET)}
         except socket.gaierror:
@@ -273,7 +272,7 @@ PartitionName=pair Nodes=n1,n2 DefMemPerCPU=100 MaxTime=1440 State=UP
 
 @contextmanager
 def slurm(root, cpus=4, memory=64000, port=16817):
-    """A running cluster, which is always taken down at the end. memory: MB that its node claims to have."""
+    """A running cluster, which is always stopped at the end. memory: nominal MB of its nodes."""
     cluster = Slurm(root, cpus, memory, port)
     try:
         cluster.start()

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Stand-ins for the commands of LSF, Slurm and Grid Engine. They refuse what the real commands refuse,
-record their arguments, and run the job.
+"""Mock commands of LSF, Slurm and Grid Engine, which check and record their arguments, and run the job.
 
 Tests link this file under the commands' names. The folder STANDINS gets `calls.jsonl`, one line per call,
-and for every job a folder `jobs/<id>` with its process id, its name, its working folder and its exit code.
+and a folder `jobs/<id>` per job, with its process id, name, working folder and exit code.
 """
 
 import fnmatch
@@ -25,7 +24,7 @@ def refuse(message):
 
 
 def whole(text, what):
-    """A positive whole number, as schedulers require for threads, minutes and megabytes."""
+    """`text` as a positive integer, which schedulers require for threads, minutes and megabytes."""
     if not re.fullmatch(r"[1-9]\d*", str(text)):
         refuse(f"{what} must be a positive whole number, not {text!r}")
     return int(text)
@@ -59,7 +58,7 @@ def start(command, name, folder, output):
 
 
 def jobs():
-    """The id, name, folder and exit code (None while it runs) of every job."""
+    """(id, name, folder, exit code) of every job; the code of a running job is None."""
     for job in sorted((ROOT / "jobs").glob("*/process")):
         code = job.with_name("code")
         yield (
@@ -79,7 +78,7 @@ def kill(numbers):
 
 
 def options(words, valued, flags=()):
-    """The values by option, and the words after the options. An option is two words, or one with =."""
+    """(option -> values, remaining words). An option and its value are two words, or one with =."""
     values = {}
     words = list(words)
     while words and words[0].startswith("-"):

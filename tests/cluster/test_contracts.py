@@ -1,4 +1,4 @@
-"""Profiles for schedulers that are not installed here, run with stand-ins that check their arguments."""
+"""Tests profiles of schedulers that are not installed here, with mock commands that check arguments."""
 
 import json
 import os
@@ -18,7 +18,7 @@ RESULTS = "results/cm08/results.csv"
 
 @pytest.fixture
 def project(edited, tmp_path):
-    """A copy in which data and fits have been made, but no cell and nothing that depends on one."""
+    """A copy with data and fits, but without cells and results.csv."""
     commands = tmp_path / "commands"
     commands.mkdir()
     edited.commands = commands
@@ -50,9 +50,7 @@ def after(words, option):
 
 @pytest.mark.parametrize(("unit", "per_mb"), [("MB", 1), ("KB", 1024)])
 def test_lsf(project, unit, per_mb):
-    """Submissions state queue, project, minutes and memory as the cluster requires: in its unit,
-    per slot.
-    """
+    """Submissions state queue, project, minutes, and memory per slot in the cluster's unit."""
     if unit == "KB":  # one job is enough to test this unit
         project.snakemake(*TINY, "--until", "run", "--", RESULTS)
     install(project, "bsub", "bjobs", "bkill", "badmin", "lsclusters", "bhist")
@@ -84,7 +82,7 @@ def test_lsf(project, unit, per_mb):
 
 
 def test_recovery_on_lsf(project):
-    """Recovery finds the jobs that a killed run left behind, and no others, by their folder."""
+    """Recovery finds a killed run's jobs, and no others, by their folder."""
     install(project, "bsub", "bjobs", "bkill", "squeue")
     environment = os.environ | project.environment
     folders = [project.folder.resolve(), project.commands]
@@ -117,7 +115,7 @@ def test_recovery_on_lsf(project):
 
 
 def test_submit_command_with_a_status_command(project):
-    """The profile `generic` also works with the commands of another scheduler, here those of Slurm."""
+    """The profile `generic` also works with another scheduler's commands, here Slurm's."""
     install(project, "sbatch", "squeue", "scancel")
     project.snakemake(
         *("--workflow-profile", "workflow/profiles/generic", *TINY),
@@ -134,9 +132,9 @@ def test_submit_command_with_a_status_command(project):
 
 
 def test_generic_as_it_is_shipped(project):
-    """The shipped profile `generic` submits by Grid Engine's qsub.
+    """The shipped profile `generic` submits with Grid Engine's qsub.
 
-    Without a status command, a job's end is known from a file that the job writes.
+    Without a status command, a job signals its end with a file.
     """
     install(project, "qsub", "qdel")
     project.snakemake(

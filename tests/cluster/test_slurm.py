@@ -1,4 +1,4 @@
-"""The shipped profiles on a real scheduler give the same bytes as a local run, and survive every fault."""
+"""Tests that the shipped profiles on Slurm give the same bytes as a local run, also after faults."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
-    """An experiment runs at toy size, from its data to its figures, with groups of jobs and a cache."""
+    """An experiment runs at toy size, from data to figures, with grouped jobs and a cache."""
     whole = ("--configfile", "config/smoke.yaml", "--", "wdbc")
     alone, project = fresh("alone"), on(cluster, fresh("cluster"))
     alone.snakemake(*whole, timeout=300)
@@ -33,7 +33,7 @@ def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
 
 
 def test_a_crashing_daemon_leaves_no_core_dump(cluster):
-    """Slurm raises its own and its jobs' limit on core dumps as far as it may."""
+    """Slurm raises its own and its jobs' soft limit on core dumps, so the hard limit must be 0."""
     for daemon in cluster.daemons.values():
         limits = Path(f"/proc/{daemon.pid}/limits").read_text()
         assert re.search(r"^Max core file size +0 +0 ", limits, flags=re.MULTILINE), limits
@@ -51,7 +51,7 @@ sweeps: {main: {train_sizes: [200], epsilons: [1]}}
 
 
 def test_a_study_is_recovered_from_elsewhere(fresh, cluster, tmp_path):
-    """From the checkout, a study in the folder of --directory is run, killed, watched and recovered."""
+    """A study in the folder of --directory is run, killed, watched and recovered from the checkout."""
     home = on(cluster, fresh("home"))
     studies = [Project(tmp_path / name) for name in ("alone", "study")]
     for study in studies:
@@ -114,7 +114,7 @@ def moment(cluster, job, which):
 
 
 def test_what_a_killed_run_finished_is_kept(project, cluster, local):
-    """If no job is left behind, a second run makes only what is missing."""
+    """If no job is left, a second run makes only missing files."""
     process = project.start(*SBATCH, "--group-components", "cells=1", "--jobs", "1", *CELLS)
     project.wait_for(lambda: len(run_files(project)) >= 2, 120)
     project.kill(process)

@@ -1,4 +1,4 @@
-"""After each fault of a cluster, what workflow/README.md says to do leads to the same bytes."""
+"""Tests that workflow/README.md's remedy for each fault of a cluster leads to the same bytes."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ ONE_EACH = (*SBATCH, "--group-components", "cells=1")
 
 
 def begun(project, cluster, *options):
-    """A run that has made some of its cells."""
+    """A run with some finished cells."""
     process = project.start(*ONE_EACH, *options, "--jobs", "2", *CELLS)
     project.wait_for(lambda: run_files(project) and jobs(cluster, project, "RUNNING"), 120)
     return process
@@ -31,7 +31,7 @@ def recovered(project):
 
 
 def test_the_controller_is_killed_and_comes_back(project, cluster, local):
-    """Until the controller is back, submissions and queries of states fail and are repeated."""
+    """Submissions and state queries fail and are repeated until the controller is back."""
     process = begun(project, cluster)
     cluster.kill_controller()
     time.sleep(8)
@@ -66,7 +66,7 @@ def test_one_of_two_nodes_is_lost(project, cluster, local):
 
 
 def test_a_full_disk_on_the_node(project, cluster, local):
-    """Slurm drains a node whose disk is full. A person puts it back when its disk has room again."""
+    """Slurm drains a node with a full disk; an administrator resumes it once the disk has space."""
     spool = cluster.root / "spool/n1"
     cluster.kill_node("n1")
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(spool)]
@@ -88,7 +88,7 @@ def test_a_full_disk_on_the_node(project, cluster, local):
         cluster.start_node("n1")
 
 
-# Submits a job, then kills the caller before it can write down the job's number.
+# Submits a job, then kills the caller before it can record the job's id.
 SUBMITS_AND_KILLS = """\
 #!{python}
 import os, signal, subprocess, sys
@@ -98,7 +98,7 @@ os.killpg(0, signal.SIGKILL)
 
 
 def test_killed_between_a_submission_and_its_record(project, cluster, local, tmp_path):
-    """No record names the running job: recovery finds it by its name and folder."""
+    """Recovery finds the unrecorded job by its name and folder."""
     sbatch = tmp_path / "bin/sbatch"
     sbatch.parent.mkdir()
     real = subprocess.run(["which", "sbatch"], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""A headless Chromium, controlled over a pipe: no driver, no port, no package."""
+"""Controls a headless Chromium over a pipe, without driver, port or package."""
 
 import fcntl
 import json
@@ -9,7 +9,7 @@ import time
 
 
 class Chromium:
-    """A browser with one page. `events` holds everything that the browser reported, in order."""
+    """A browser with one page. `events`: all events of the browser, in order."""
 
     def __init__(self, binary, profile, width=1200, height=900):
         from_us, to_browser = (_high(end) for end in os.pipe())
@@ -93,7 +93,7 @@ class Chromium:
 
 
 def _high(descriptor):
-    """A copy of a file descriptor, with a number above the two that the browser needs."""
+    """A copy of a file descriptor, with a number above the browser's two."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD, 20)
     os.close(descriptor)
     return moved

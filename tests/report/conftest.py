@@ -1,7 +1,4 @@
-"""Makes the files of a small run by hand.
-
-One cell and one figure's data are missing on purpose.
-"""
+"""Makes the files of a small run by hand, without one cell and one figure's data."""
 
 import os
 import shutil
@@ -48,7 +45,7 @@ def write_cell(experiment, cell, rng):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A folder with only the project's code and configuration, as the current folder."""
+    """The working folder, with only the project's code and configuration."""
     for name in ("config", "scripts", "workflow"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""The cards of sources say how many printed values and claims hold, and how private their methods are."""
+"""Tests the cards of sources: the numbers of values and claims that hold, and the methods' privacy."""
 
 import math
 import re
@@ -77,8 +77,9 @@ def test_what_holds_at_once_under_a_reading():
 
 
 def part(*cells, printed=()):
-    """The report's facts about an experiment, from rows (method, claimed, proven). printed: the methods
-    with printed numbers; all methods, if none is named.
+    """The report's facts about an experiment, from rows (method, claimed, proven).
+
+    printed: the methods with printed numbers; () stands for all.
     """
     methods = {
         name: {"mechanism": name, "title": f"The {name}", "private": name != "plain"}

@@ -1,4 +1,4 @@
-"""The form answers twelve questions from recommendations.csv. The page has no serious fault."""
+"""Tests the form's answers to twelve questions from recommendations.csv, and faults of the page."""
 
 import json
 import subprocess
@@ -17,10 +17,9 @@ from study import paths
 from study.configuration.experiment import data_path
 from study.jobs.files import write_csv, write_json
 
-# Columns of each data set. Numbers within one task are far apart, so that only the nearest counts.
+# Columns of each data set, far apart within a task, so that only the nearest data set counts.
 COLUMNS = {"small": 5, "middle": 100, "wide": 2000, "income": 8, "bills": 400}
-# (task, data set, rows, epsilon, adjacency): methods that no other beats, and the share of the
-# gain that they keep.
+# (task, data set, rows, epsilon, adjacency) -> unbeaten methods, and their share of the gain.
 RECORDED = {
     ("classes", "small", 500, "0.1", "replace-one"): {"output": 0.31},
     ("classes", "small", 500, "4", "replace-one"): {"newton": 0.93, "objective": 0.92},
@@ -70,7 +69,7 @@ def opened(project, browser, tmp_path):
 
 
 def ask(page, **asked):
-    """What the form shows: the methods' lines, the rows of the table of recorded questions, and text."""
+    """The form's answer: lines of methods, rows of the table of recorded questions, and text."""
     return page.evaluate(f"""(asked => {{
         const form = document.getElementById("choose");
         for (const [key, value] of Object.entries(asked)) form.elements[key].value = value;

@@ -1,4 +1,4 @@
-"""The report of an incomplete run is built anyway. It shows the gaps and invents nothing."""
+"""Tests the report, also of an incomplete run, which shows gaps."""
 
 import json
 import math
@@ -218,7 +218,7 @@ def test_page_one_answers_which_method_to_use(experiment):
     (text,) = re.findall(r'<section id="answers">(.*?)</section>', page, re.S)
     assert page.index('id="answers"') < page.index('id="sources"') < page.index('id="ledger"')
     assert "<b>The best</b>. No other method is significantly better in 3 of 3" in text
-    # in the picture for two classes, a method that is never beaten has a full point
+    # in the picture for two classes, an unbeaten method has a full point
     names = re.findall(r'<span class="name">(.*?)</span>', text)
     marks = re.findall(r'class="mark (\w+)" style="left: ([\d.]+)%"', text)
     assert names == ["The best", "The other"]
@@ -281,11 +281,11 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
         judged = {row["verdict"] for row in gathered.verdicts(section)}
         shown = gathered.shown(section)
         assert section == "published" or "reproduced" in judged  # as claims.csv states
-        # arithmetic, which does not depend on sizes, decides two claims
+        # two claims are arithmetic, which does not depend on sizes
         of_sizes = [row for row in shown if row.get("id") not in ("cm08-13", "cm08-15")]
         assert {row["verdict"] for row in of_sizes} <= {"not judged", "not run", "not tested"}
         assert {row.get("distance", "") for row in of_sizes} == {""}
-    # a defect that only formulas and printed numbers show does not depend on sizes
+    # a defect of formulas or printed numbers does not depend on sizes
     kept = {row["verdict"] for row in gathered.shown("defects")}
     assert "shown" in kept
     assert re.findall(r'<span class="badge good">reproduced</span> <a href="#([\w-]+)"', page) == [
@@ -336,10 +336,7 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
 
 
 def test_a_partial_report_judges_nothing_itself(decided):
-    """The report shows the verdicts that the run has written.
-
-    If a cell is missing, or newer than the verdicts, nothing is decided yet.
-    """
+    """The report shows the run's verdicts, or "not decided yet" if a cell is missing or newer."""
 
     def found(section):
         return {row["verdict"] for row in Gathered(decided, {}).verdicts(section)}
@@ -354,7 +351,7 @@ def test_a_partial_report_judges_nothing_itself(decided):
         path.write_bytes(content)
         os.utime(path, (before + 3600, before + 3600))
         assert found(section) == {"not decided yet"}
-        # Snakemake makes a full report last, so the times of files do not matter.
+        # The times of files do not matter for a full report, which Snakemake makes last.
         full = Gathered(decided, {}, partial=False).verdicts(section)
         assert "not decided yet" not in {row["verdict"] for row in full}
         os.utime(path, (before, before))
@@ -371,9 +368,7 @@ DEFAULT = read_yaml(Path(__file__).parents[2] / "config/config.yaml")
 
 
 def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided):
-    """The estimate takes all figures and cells of the default run, each as large as on this page,
-    and the text.
-    """
+    """The estimate adds the text to all figures and cells of the default run, as large as on this page."""
     decided.values["smaller"] = []
     text = page_of(decided)
     pictures = [len(data) for data in re.findall(r'src="data:image/webp;base64,([^"]*)"', text)]
@@ -485,9 +480,7 @@ def test_places_on_an_axis():
 
 
 def test_in_a_browser(experiment, browser, tmp_path):
-    """There is no console error and no request, images load, and tables sort and filter, also on a
-    phone.
-    """
+    """Without console errors or requests, images load, and tables sort and filter, also on a phone."""
     from chromium import Chromium
 
     lost = next(c for c in experiment.cells("learning") if c.method == "objective_perturbation")
@@ -498,8 +491,7 @@ def test_in_a_browser(experiment, browser, tmp_path):
         page.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1,
                   mobile=True)  # fmt: skip
         page.open(file.as_uri())
-        # by keyboard alone: the first tab stop skips the contents, and everything that scrolls can
-        # be reached
+        # by keyboard: the first tab stop skips the contents, and all scrollable parts can be reached
         page.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
         assert page.evaluate("document.activeElement.className") == "skip"
         stops = "[...document.querySelectorAll('.scroll, summary, th button')].every(e => e.tabIndex >= 0)"
@@ -538,7 +530,7 @@ def test_in_a_browser(experiment, browser, tmp_path):
         assert len(rows) == 2 and all("without privacy" in row for row in rows)
         page.evaluate(f"(f => {{ {typing.replace('without 10000', '')} }})({field})")
 
-        # a search finds any cell by words; a click on it unfolds its place
+        # a search finds any cell by words; a click on a result unfolds its section
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = false)")
         field = "document.querySelector('.search input')"
         typing = "f.value = 'output_perturbation 10000 0.2'; f.dispatchEvent(new Event('input'))"

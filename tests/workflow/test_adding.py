@@ -19,21 +19,21 @@ TEXT = "".join((ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS)
 
 
 def block(language, word):
-    """The only block of code that contains the given word."""
+    """The only block of code that contains `word`."""
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
     (found,) = (each for each in blocks if word in each)
     return found
 
 
 def entry(start):
-    """The only piece of inline code that begins with the given text."""
+    """The only inline code that begins with `start`."""
     (found,) = re.findall(rf"`({re.escape(start)}[^`]*)`", TEXT)
     return found
 
 
 @pytest.fixture(scope="module")
 def project(fresh):
-    """A copy with everything that the recipes add. `.output`: what its run printed."""
+    """A copy with everything that the recipes add. `.output`: its run's output."""
     project = fresh("adding")
     project.write("scripts/dp/mechanisms/noisy_mean.py", block("python", '@register("noisy_mean")'))
     project.append("config/datasets.yaml", "\n" + block("yaml", "my_survey:\n"))
@@ -95,7 +95,7 @@ def test_a_kind_of_figure_is_a_function_and_an_entry(project):
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory):
-    """A copy of the whole project, tests included, with the mechanism's file and no other entry for it."""
+    """A copy of the project and its tests, with the mechanism's file and no other entry for it."""
     folder = tmp_path_factory.mktemp("extended") / "project"
     extra = ("tests", "README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", ".ci", ".github")
     extra += (".pre-commit-config.yaml", ".snakemake-workflow-catalog.yml")
@@ -114,8 +114,10 @@ def test_the_mechanism_keeps_the_contract_and_the_style(extended):
 
 
 def can_notice(path):
-    """Whether a test may depend on which mechanisms exist: it lists their registry, searches
-    folders or starts programs. Taking one mechanism by its name does not count.
+    """Whether a test may depend on the set of mechanisms.
+
+    It does if it lists their registry, searches folders or starts programs, but not if it takes one
+    mechanism by name.
     """
     text = path.read_text("utf-8")
     if re.search(r"glob\(|iterdir|subprocess|\bProject\b", text):
@@ -142,7 +144,7 @@ LIST_NONE += [
     "test_an_extreme",
     "real_rows",
 ]
-# Tests of another mechanism alone do not depend on the new one.
+# Tests of a single other mechanism do not depend on the new one.
 OF_ANOTHER = [part for name in MECHANISMS for part in (f"{name}]", f"[{name}")]
 
 

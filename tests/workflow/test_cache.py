@@ -9,7 +9,7 @@ MADE = ("results/data/survey.npz", "results/data/cm08_separable.npz")
 
 @pytest.fixture
 def checkout(fresh, tmp_path):
-    """A function that makes a copy with a data set given by its address. All copies share a cache."""
+    """A function that makes a copy with a downloaded data set. All copies share a cache."""
     (tmp_path / "survey.csv").write_text(f"age,answer\n{ROWS}")
     (tmp_path / "cache").mkdir()
     entry = (
@@ -35,7 +35,7 @@ def test_a_second_checkout_copies_what_the_first_has_made(checkout):
     output = first.snakemake("--cache", "--", *MADE)
     assert copied(output) == 0 and output.count(" to cache.") == 5
     expected = [(first / path).read_bytes() for path in MADE]
-    # The second checkout copies all files, and downloads nothing.
+    # The second checkout copies all files.
     output = second.snakemake("--cache", "--", *MADE)
     assert copied(output) == 5
     assert [(second / path).read_bytes() for path in MADE] == expected
@@ -45,7 +45,7 @@ def test_a_second_checkout_copies_what_the_first_has_made(checkout):
 def test_what_would_differ_is_not_copied(checkout):
     first, other = checkout(), checkout(name="another")
     first.snakemake("--cache", "--", *MADE)
-    # Draws depend on the seed and on the data set's name. Both differ from the first checkout's.
+    # Draws depend on the seed and the data set's name, and both differ from the first checkout's.
     output = other.snakemake(
         *("--cache", "--config", "seed=5", "--"),
         *("results/data/another.npz", "results/data/cm08_separable.npz"),

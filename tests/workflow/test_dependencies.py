@@ -33,7 +33,7 @@ def argument(job, name):
 
 
 def modules_by_name(job):
-    """The modules that a job loads by name: mechanisms, or a kind of table, figure or analysis."""
+    """The modules that a job loads by name: mechanisms, tables, figures or analyses."""
     arguments = job["arguments"]
     if job["script"] == "report.py":
         sections = (*kinds.SECTIONS.values(), kinds.CHECKS)
@@ -90,7 +90,7 @@ def modules_by_name(job):
 
 
 def used_by(experiment):
-    """The mechanisms of an experiment's methods, and the mechanisms that those run."""
+    """The mechanisms of an experiment's methods, and those that they run."""
     methods = experiment["methods"].values()
     run = {method["options"].get("of") for method in methods} - {None}
     return {method["mechanism"] for method in methods} | run
@@ -111,7 +111,7 @@ def recorded_library(project, output):
 
 
 def check(project):
-    """Check that each captured job executed only files that `files_of_job` knows and its rule digests."""
+    """Check that each job executed only files that `files_of_job` knows and its rule digests."""
     seen, unknown = set(), set()
     for job in jobs(project.captured):
         if job["script"] == "download.py":
@@ -144,8 +144,10 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 
 
 def without_repetitions():
-    """Configuration changes that remove jobs which execute the same code as another: other readings
-    of an experiment, figures of the same kind, and attacks on one pair at other epsilons.
+    """Configuration changes that remove jobs with the same code as another job.
+
+    They are further readings of an experiment, figures of the same kind, and attacks on one pair at other
+    epsilons.
     """
     settings, drawn = {}, set()
     listed, smoke, _ = configured("smoke")
@@ -180,7 +182,7 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
     project.environment["DP_FORK"] = "1"  # forks share only imports of packages
     project.snakemake(*overlays, capture=tmp_path, timeout=3000)
     assert check(project) == {path.name for path in SCRIPTS.glob("*.py")} - {"download.py"}
-    # no other test runs everything, so frontier.json is checked here
+    # only this test runs everything, so it checks frontier.json
     schema = read_yaml(project / "workflow/schemas/frontier.schema.yaml")
     snapshot = json.loads((project / "results-smoke/frontier.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(snapshot)
@@ -188,7 +190,7 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
 
 
 def test_modules_are_loaded_by_name_only_in_known_places():
-    """`study.dependencies` would not see an import by name anywhere else."""
+    """`study.dependencies` would miss an import by name anywhere else."""
     results = set()
     for path in SCRIPTS.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -1,4 +1,4 @@
-"""The rule `download` as Snakemake runs it, in a small project of its own."""
+"""Tests the rule `download` in a small project."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ TABLE = f"age;answer\n{ROWS}"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """The workflow with one file to download, `survey.csv`, and a data set that names its address."""
+    """The workflow with one download, `survey.csv`, and a data set that names its address."""
     folder = tmp_path_factory.mktemp("project")
     for name in ("scripts", "workflow", "profiles"):
         folder.joinpath(name).symlink_to(ROOT / name)

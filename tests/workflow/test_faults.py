@@ -1,4 +1,4 @@
-"""Faults of a run: it is killed, memory or disk is full, or its folder is read-only."""
+"""Tests faults of a run: it is killed, memory or disk is full, or its folder is read-only."""
 
 import os
 import random
@@ -12,7 +12,7 @@ from test_sameness import results
 from project import TINY
 
 RESULTS = "results/cm08/results.csv"
-# A method whose code a test chooses.
+# A method with code from a test.
 FAULTY = """
 import numpy as np
 from dp.accounting import REPLACE_ONE, Guarantee
@@ -36,11 +36,8 @@ def visible(files):
 
 
 def completed(project, paths):
-    """The paths that exist and that Snakemake does not consider incomplete.
-
-    This also works during a run.
-    """
-    # Existing files are listed before incomplete ones: a job marks its files as incomplete before
+    """The paths that exist and are complete for Snakemake, also during a run."""
+    # Existing files are listed before incomplete ones, because a job marks its files as incomplete before
     # it writes them, and clears the marks at its end.
     there = {path for path in paths if (project / path).exists()}
     return there.difference(project.incomplete())
@@ -55,17 +52,14 @@ def wait_until_completed(project, process, paths, number):
 
 @pytest.mark.slow
 def test_killed_at_random_moments(finished, fresh):
-    """No half-written file counts as complete, and the final bytes are the same.
-
-    DP_KILLS is the number of kills.
-    """
+    """No half-written file counts as complete, and the final bytes are the same after DP_KILLS kills."""
     whole = results(finished)
     rng = random.Random(9)
     resume = ("--cores", 2, *TINY)
     project, kills, met = fresh("killed"), 0, [0]  # numbers of finished files at each kill
     while kills < int(os.environ.get("DP_KILLS", "3")):
         process = project.start(*resume, program=["scripts/tools/recover.py"])
-        # A moment is a number of files and some seconds, since machines differ in how long a run takes.
+        # A moment is a number of files and a delay, because the duration of a run depends on the machine.
         wait_until_completed(project, process, whole, met[-1] + rng.randint(1, 3))
         time.sleep(rng.uniform(0, 0.5))
         if process.poll() is not None:  # the run had ended: start again
@@ -90,7 +84,7 @@ def test_killed_at_random_moments(finished, fresh):
 
 @pytest.fixture
 def faulty(edited):
-    """The finished tiny experiment with one more method, whose fault a test chooses."""
+    """The finished tiny experiment with one more method, with a fault from a test."""
 
     def fault(line):
         edited.write("scripts/dp/mechanisms/faulty.py", FAULTY.format(fault=line))
@@ -117,10 +111,7 @@ def faulty(edited):
     ],
 )
 def test_a_job_that_dies_of_memory(faulty, line, message):
-    """The machine refuses memory or kills the job.
-
-    The user is told, and only the method's jobs rerun.
-    """
+    """If memory is refused or the job is killed, the user is told, and only the method's jobs rerun."""
     faulty.fault(line)
     output = faulty.snakemake(*TINY, "--keep-going", "--", RESULTS, ok=False)
     assert message in output
@@ -145,7 +136,7 @@ def test_what_goes_wrong_in_a_mechanism_is_told_with_its_file_and_line(faulty):
 
 @pytest.fixture
 def disk(edited):
-    """The finished experiment with its results on their own file system: (project, mount options)."""
+    """(project, mount options): the finished experiment with its results on their own file system."""
     folder = edited / "results"
     kept = edited / "kept"
     folder.rename(kept)

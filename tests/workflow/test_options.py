@@ -1,4 +1,4 @@
-"""Runs an experiment that varies options, from its file to its table and figures."""
+"""Runs an experiment with varied options, from its file to its table and figures."""
 
 import csv
 

@@ -1,4 +1,4 @@
-"""If a user's own data file is missing or has changed, results of other rows never stay silently."""
+"""Tests that results never outlive a user's own data file silently, if it is missing or has changed."""
 
 import os
 
@@ -26,7 +26,7 @@ CELL = "results/my_study/runs/my_survey/nonprivate/n=20/eps=inf.csv"
 
 @pytest.fixture(scope="module")
 def made(fresh):
-    """A copy in which a study of a user's own data has run. Tests only read it."""
+    """A read-only copy in which a study of a user's own data has run."""
     project = fresh("own")
     project.append("config/datasets.yaml", ENTRY)
     project.write("config/experiments/my_study.yaml", STUDY)
@@ -60,7 +60,7 @@ def test_a_report_and_a_job_elsewhere_do_not_miss_the_file(project):
     (project / "my_survey.csv").unlink()
     project.snakemake("--report", "report.zip", "--", "my_study")
     assert (project / "report.zip").stat().st_size > 0
-    # This is how a node of a cluster runs a job.
+    # A cluster's node runs a job in this way.
     before = (project / CELL).read_bytes()
     (project / CELL).unlink()
     words = ("--mode", "remote", "--nolock", "--force", "--allowed-rules", "run", "--", CELL)

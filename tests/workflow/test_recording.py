@@ -38,7 +38,7 @@ def rows(project, path):
 
 
 def stale(project):
-    """Each stale line's section, method and reason, computed in a process of its own."""
+    """Each stale line's section, method and reason, computed in a separate process."""
     program = (
         "import sys; sys.path.insert(0, 'scripts')\n"
         "from reporting import record, stale\n"
@@ -53,7 +53,7 @@ def stale(project):
 
 @pytest.fixture(scope="module")
 def recorded(finished, tmp_path_factory):
-    """A copy whose tiny experiment has verdicts, which are recorded. Tests only read it."""
+    """A read-only copy whose tiny experiment has recorded verdicts."""
     project = finished.duplicate(tmp_path_factory.mktemp("recorded") / "project")
     for path in (project / "config/record").glob("*.csv"):
         path.unlink()

@@ -1,4 +1,4 @@
-"""Makes the printed regression table with text columns, and tests the messages before its jobs start."""
+"""Makes a regression table with text columns, and tests the messages before its jobs start."""
 
 import csv
 import re

@@ -1,6 +1,4 @@
-"""A release in a study: the printed example, one draw whatever happens, and no private number that
-was not paid for.
-"""
+"""Tests a release in a study: the printed example, a single draw, and no unpaid private number."""
 
 import hashlib
 import json
@@ -49,7 +47,7 @@ def study(folder):
 
 
 def run(folder, *words, ok=True):
-    """Runs a command of the documents in a study, and returns what it prints."""
+    """Run a command of the documents in a study, and return its output."""
     words = [
         str(ROOT / ".venv/bin" / words[0]) if words[0] == "snakemake" else words[0],
         *words[1:],
@@ -73,7 +71,7 @@ def content(folder):
 
 
 def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
-    """Runs the four lines of the documents, then forced reruns, a touched file and deleted results."""
+    """Run the four lines of the documents, then force reruns, touch a file and delete results."""
     text = (ROOT / "workflow/guides/release_a_model.md").read_text(encoding="utf-8")
     blocks = re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
     (lines,) = (block for block in blocks if "export DP_HOME" in block)
@@ -107,7 +105,7 @@ def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
 
 
 def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tmp_path):
-    """Uses the guides' data set, request and commands, except for the folder of the rows."""
+    """Use the guides' data set, request and commands, except for the folder of the rows."""
     guides = ROOT / "workflow/guides"
     text = (guides / "release_a_model.md").read_text(encoding="utf-8")
     data, request = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
@@ -132,9 +130,8 @@ def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tm
         label = "yes" if rng.random() < age / 120 else "no"
         lines.append(f"{k},{age},{visits},{'female' if k % 2 else 'male'},surgery,{label}")
     (secure / "clinic.csv").write_text("\n".join(lines) + "\n")
-    # The key is secret, so each run draws different noise. Both predictions are eight standard
-    # deviations of the noise from the threshold. For a ward without rows, the distance would be one
-    # and a half.
+    # Each run draws different noise, because the key is secret. Both predictions are eight standard
+    # deviations of the noise from the threshold; for a ward without rows, it would be one and a half.
     (folder / "new.csv").write_text("ward,age,visits,sex\nsurgery,20,1,male\nsurgery,95,1,female\n")
     printed = run(folder, "bash", "-ec", "".join(forecasts) + commands)
     assert printed.count("On simulated rows, at epsilon") == 4
@@ -157,7 +154,7 @@ def table(seed):
 
 
 def forbidden(lines, data, seed):
-    """Texts that were not paid for, and numbers as texts."""
+    """Unpaid texts, and unpaid numbers as texts."""
     schema = rows.Schema(
         [
             *(rows.Unused("id"), rows.Number("age", 18, 98)),
@@ -219,10 +216,7 @@ def recorded(folder):
 
 
 def test_nothing_that_was_not_paid_for_is_left(tmp_path):
-    """Two studies differ only in their rows.
-
-    What they publish and record shows no difference that was not paid for.
-    """
+    """The published and recorded files of two studies show no unpaid difference of their rows."""
     records = []
     for seed in (1, 2):
         folder = study(tmp_path / f"{seed}/my_study")

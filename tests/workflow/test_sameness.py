@@ -9,7 +9,7 @@ VARYING = ("/logs/", "timing.csv", "provenance.json", "report.html", "costs.csv"
 
 
 def results(project):
-    """The content of every file that must not differ between runs, by path."""
+    """Path -> content of every file that must be the same in all runs."""
     files = project.files("results")
     return {path: text for path, text in files.items() if not any(v in path for v in VARYING)}
 
@@ -20,7 +20,7 @@ def order_of_runs(project):
 
 
 def test_one_core_and_another_order_give_the_same_bytes(finished, fresh):
-    """Jobs are forks here. In the finished run, each had its own interpreter."""
+    """Jobs are forks here, but each had its own interpreter in the finished run."""
     project = fresh("one_core")
     last = order_of_runs(finished)[-1]
     project.snakemake(*TINY, "--prioritize", last, cores=1)
@@ -51,7 +51,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(finished, fresh):
     for path in cut_off:
         project.write(path, "fold,restart,error\n0,0,0.\n")
 
-    # If the killed run left its lock behind, the next run only says what to do.
+    # If the killed run left its lock, the next run only names the remedy.
     output = project.snakemake(*TINY, ok=None)
     if "its lock is still there" in output:
         assert "recover.py" in output and "--unlock" not in output

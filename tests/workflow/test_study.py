@@ -120,7 +120,7 @@ def new(folder, home):
 
 @pytest.fixture(scope="module")
 def made(fresh, tmp_path_factory):
-    """A study that has run, with a shipped experiment's table at toy size. Tests only read it."""
+    """A read-only study that has run, with a shipped experiment's table at toy size."""
     home = fresh("checkout").folder
     study = new(tmp_path_factory.mktemp("study"), home)
     study.write("config/audit.yaml", "trials: 2000\n")
@@ -251,7 +251,7 @@ def test_another_workflow_takes_results_from_a_module(other):
     assert {job.partition(":")[0] for job in other.plan("--", "dp_study")} == {
         *("dp_provenance", "dp_configuration", "dp_figure", "dp_compare", "dp_check"),
     }
-    # A module, too, refuses to replace results of other settings.
+    # A module refuses to overwrite results of other settings, too.
     other.write("more.yaml", "dp: {settings: {study: {restarts: 4}}}\n")
     output = other.snakemake("--configfile", "more.yaml", ok=False)
     assert "error: kept/study holds results of" in output and "Traceback" not in output
@@ -289,7 +289,7 @@ def test_a_cache_is_shared_by_a_study_and_a_module(made, other, tmp_path):
 
 
 def test_a_cluster_finds_the_workflow(made, tmp_path):
-    """From a study's folder, jobs and the profile's helper script are found in the workflow's folder."""
+    """Jobs of a study, and the profile's helper script, are found in the workflow's folder."""
     study = new(tmp_path / "study", made.home)
     commands = tmp_path / "commands"
     commands.mkdir()
@@ -314,7 +314,7 @@ OVERLAY = "audit: {trials: 20000, default: {opposite_corner: [1], flipped_label:
 
 
 def printed_commands():
-    """The commands with which workflow/README.md makes a study from the template, as printed."""
+    """The printed commands of workflow/README.md for a study from the template."""
     text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^    export DP_HOME=.*\n(?:    .*\n)+", text, flags=re.MULTILINE)
     (block,) = (each for each in blocks if "pytest" in each)  # not the block of a release
@@ -323,7 +323,7 @@ def printed_commands():
 
 @pytest.fixture(scope="module")
 def templated(tmp_path_factory):
-    """The study that the printed commands make. `.output`: what they printed."""
+    """The study that the printed commands make. `.output`: their output."""
     checkout = Project.copy(tmp_path_factory.mktemp("place") / "checkout", extra=("tests",))
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
@@ -376,7 +376,7 @@ def test_an_edited_mechanism_reruns_its_own_and_a_moved_one_nothing(templated, t
 
 @pytest.fixture
 def claiming(fresh, tmp_path):
-    """A study with the template's mechanism and one attack on it. Nothing has run yet."""
+    """A study with the template's mechanism and one attack on it, before any run."""
     study = Study(tmp_path / "claiming")
     study.home = fresh("checkout").folder
     shutil.copytree(study.home / "workflow/template", study.folder)

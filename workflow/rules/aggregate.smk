@@ -1,7 +1,7 @@
-# Writes all cells of an experiment into one file, with what they guarantee and what differs between runs.
+# Writes all cells of an experiment to one file, with their guarantees, and the run's provenance.
 
 
-# This rule reads no runs, so Snakemake starts it beside them.
+# This rule reads no runs, so Snakemake can start it before they end.
 rule guarantees:
     input:
         meta=lambda wildcards: expand(paths.DATA("json"), dataset=experiment_of(wildcards).datasets),

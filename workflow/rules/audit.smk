@@ -82,7 +82,7 @@ rule ledger:
         'python "$DP_HOME/scripts/concatenate.py" {input} --out {output} 2> {log}'
 
 
-# This fails if an attack refutes a claim, so authors can test their mechanisms with it.
+# This rule fails if an attack refutes a claim of an added mechanism.
 rule claims_held:
     input:
         paths.LEDGER(),
@@ -103,7 +103,7 @@ rule claims_held:
         'python "$DP_HOME/scripts/concatenate.py" {input.own} --strict --out {output} 2> {log}'
 
 
-# Replays every private mechanism in seconds, to measure how much one record changes what gets noise. This
+# Measures in seconds by how much one record changes the noised quantities of every private mechanism. This
 # rule is a target: `snakemake --cores 1 -- replay`.
 rule replay:
     output:

@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-# The workflow's own folder, for any working folder and Snakefile.
+# The workflow's folder, for any working folder and Snakefile.
 HERE = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 if not (HERE.parents[1] / "scripts").is_dir():
     sys.exit(
@@ -49,7 +49,7 @@ os.environ.update(
     }
 )
 
-# Snakemake gives a module only `config`. Overlays and config/config.yaml are those of the other workflow.
+# Snakemake gives a module only `config`. Overlays and config/config.yaml belong to the other workflow.
 MODULE = not workflow.modifier.is_main_snakefile()
 modifier = workflow.modifier.path_modifier
 while modifier is not None:
@@ -74,8 +74,7 @@ def configuration(only=None):
 
 
 try:
-    # Validating all experiments takes seconds. So this reads only the experiments of the targets, or the
-    # listed ones.
+    # Validation of all experiments takes seconds, so only those of the targets, or listed ones, are read.
     available = source_files.experiment_files()
     ONLY = asked.experiments(GIVEN, available, str(config.get("results", paths.results())))
     READ = listed(config, available) if ONLY == set() else ONLY
@@ -84,7 +83,7 @@ try:
     # A study audits its own mechanisms, and the checkout audits all mechanisms.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
     AUDITS = audits.load(CONFIG, [] if ONLY else own)
-    # If the file is missing, Snakemake would take data prepared from another file as up to date. But a
+    # Without this check, Snakemake would treat prepared data as up to date if their file is missing. But a
     # computing node may not see the file, and a report does not need it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
     if workflow.is_main_process and not reports:
@@ -93,7 +92,7 @@ except ConfigError as error:
     sys.exit(f"error: {error}")  # one sentence, without the traceback of an exception
 
 
-# The arguments of Snakemake that name this configuration.
+# The Snakemake arguments of this configuration.
 CONFIGURATION = records.words(workflow.overwrite_configfiles, workflow.config_settings.config)
 if MODULE and getattr(workflow, "dp_results", CONFIG["results"]) != CONFIG["results"]:
     sys.exit(
@@ -104,7 +103,7 @@ workflow.dp_results = CONFIG["results"]
 paths.use(CONFIG["results"])
 
 
-# Downloading processes find mirrors in the environment.
+# Download jobs read mirrors from the environment.
 os.environ[downloads.MIRRORS] = ",".join(
     [*downloads.environment_mirrors(), *CONFIG["data"]["mirrors"]]
 )
@@ -136,7 +135,7 @@ def experiment_of(wildcards):
 
 @cache
 def cells_of(experiment):
-    """The cells of an experiment, which several rules ask for again and again."""
+    """The cells of an experiment, cached for the rules that need them."""
     return experiment.cells()
 
 
@@ -154,13 +153,13 @@ def is_reading(wildcards):
 
 @cache
 def facts(experiment):
-    """A digest of the facts of an experiment's source. It stays the same if they move to another file."""
+    """A digest of the facts of an experiment's source, independent of the files that contain them."""
     content = json.dumps(sources[experiment.source].facts())
     return hashlib.sha256(content.encode()).hexdigest()
 
 
 def stand_ins(experiment):
-    """Data set -> why numbers on it decide nothing about the source's data."""
+    """Data set -> how it differs from the source's data, so that numbers on it are not decidable."""
     return {
         name: DATASETS[name]["stand_in"]
         for name in experiment.datasets
@@ -169,7 +168,7 @@ def stand_ins(experiment):
 
 
 def all_stand_ins():
-    """`stand_ins` of all experiments, since a report may show one that is not listed."""
+    """`stand_ins` of all experiments, because a report may show one that is not listed."""
     found = {}
     for experiment in EXPERIMENTS.values():
         found |= stand_ins(experiment)
@@ -177,11 +176,11 @@ def all_stand_ins():
 
 
 def stale_words(names):
-    """The arguments with which the report shows what is recorded, and which part of that is stale.
+    """The report's arguments for the record and its stale digests.
 
     There are none if all of these experiments ran at smaller sizes.
     """
-    from reporting import stale  # it imports the code of verdicts, which few starts need
+    from reporting import stale  # imports the code of verdicts, which few runs need
 
     return [] if sizes.toy(EXPERIMENTS[name] for name in names) else ["--stale", *stale.digests()]
 
@@ -190,7 +189,7 @@ def stale_words(names):
 
 
 def own_content(wildcards):
-    """A digest of the files of a data set that are not downloaded. Downloads have checksums."""
+    """A digest of a data set's files without downloads, which have checksums."""
     source = DATASETS[wildcards.dataset]["source"]
     return origins.content(origins.own_files(source, CONFIG["files"]).values())
 
@@ -203,7 +202,7 @@ def download_arguments(name):
     return shlex.join(checksum + own)
 
 
-# run.smk: cells, the fits they share, and where lambda comes from.
+# run.smk: cells, shared fits, and the origin of lambda.
 
 
 def method_of(wildcards):
@@ -228,8 +227,7 @@ def lambda_file(wildcards, settings):
 
 
 def chosen_settings(wildcards):
-    """The tuning or search file of a cell. There are many cells, so those without a file do not have the
-    input."""
+    """The tuning or search file of a cell; {} without one, because empty inputs of many cells add up."""
     file = regularisation_of(wildcards, method_of(wildcards)).file
     return {"chosen": file} if file else {}
 
@@ -237,7 +235,7 @@ def chosen_settings(wildcards):
 def cell_settings(wildcards):
     """The arguments of a run besides its wildcards.
 
-    They are one parameter, because each parameter takes a kilobyte in each of tens of thousands of jobs.
+    They are one parameter, because every parameter takes a kilobyte per job, for tens of thousands of jobs.
     """
     experiment, method = experiment_of(wildcards), method_of(wildcards)
     words = {
@@ -287,7 +285,7 @@ def lasso_argument(wildcards):
 
 
 def cells_configuration(wildcards):
-    """The settings that decide an experiment's cells and their guarantees."""
+    """The settings on which an experiment's cells and their guarantees depend."""
     return experiment_of(wildcards).to_json(
         *("datasets", "methods", "families", "sweeps", "searches", "lambda_published"),
         *("folds", "divisions"),
@@ -296,13 +294,13 @@ def cells_configuration(wildcards):
 
 
 def lambda_files(experiment):
-    """The files in which jobs of this run choose lambdas of an experiment's cells."""
+    """The tuning and search files of an experiment's cells."""
     found = map(experiment.lambda_of, cells_of(experiment))
     return sorted({lam.file for lam in found if lam.file})
 
 
 def what_was_computed(experiment):
-    """results.csv. For an experiment without cells, its data and analyses."""
+    """results.csv or, for an experiment without cells, its data and analyses."""
     if experiment.sweeps:
         return [paths.CELLS(experiment=experiment.folder)]
     return [
@@ -334,7 +332,7 @@ def entry_inputs(wildcards, section):
 
 
 def entry_facts(wildcards, section):
-    """The digest of the source's facts, for an entry that shows printed values; otherwise ""."""
+    """The digest of the source's facts for an entry that shows printed values, otherwise ""."""
     entry, kind = entry_of(wildcards, section)
     shown = kind.shows_printed(entry["options"])
     return facts(experiment_of(wildcards)) if shown else ""
@@ -346,7 +344,7 @@ def entry_library(wildcards, section, script):
 
 # verdicts.smk
 
-# These keys decide an experiment's cells, and whether they repeat the source's protocol.
+# The keys on which an experiment's cells depend, and whether they repeat the source's protocol.
 COMPARED_BY = (
     *("source", "datasets", "methods", "searches", "sweeps", "analyses", "tables"),
     *("tune", "folds", "subsets", "draws"),
@@ -360,7 +358,7 @@ def check_inputs(wildcards):
 
 
 def of_source(source):
-    """The listed experiments of a source. If none is listed, all of its experiments."""
+    """The listed experiments of a source or, if none is listed, all of them."""
     own = [
         each
         for each in EXPERIMENTS.values()
@@ -380,7 +378,7 @@ def by_source():
 
 
 def own_mechanisms():
-    """The study's own mechanisms, as far as they are attacked."""
+    """The study's own mechanisms that are attacked."""
     return [name for name in MECHANISMS.added() if name in AUDITS.mechanisms]
 
 
@@ -400,7 +398,7 @@ def ledger_files():
 
 
 def replayed():
-    """The mechanism, first epsilon and settings of each attack, for the job that replays all of them."""
+    """The mechanism, first epsilon and settings of each attack, for the replay."""
     return [
         [attack.mechanism, attack.epsilon, AUDITS.attack(attack.mechanism, attack.label)]
         for attack in AUDITS.first_attacks()
@@ -412,7 +410,7 @@ def replayed_modules():
 
 
 def attack_modules(mechanism, label):
-    """The modules of the mechanism, and of another mechanism that it runs."""
+    """The modules of a mechanism and of any mechanism that it runs."""
     options = AUDITS.attack(mechanism, label)["options"]
     return (
         modules_of({"mechanism": mechanism, "options": options}) if mechanism in MECHANISMS else []
@@ -437,7 +435,7 @@ def recommendation_files():
 
 
 def verdict_paths(experiment):
-    """Those of published.csv, claims.csv and defects.csv that an experiment has."""
+    """An experiment's published.csv, claims.csv and defects.csv, if it has these sections."""
     return [
         paths.VERDICTS(experiment=experiment.name, section=section)
         for section in ("published", "claims", "defects")
@@ -472,7 +470,7 @@ def results_of(name):
 
 
 def readings_of(experiment):
-    """The readings of an experiment, in its order."""
+    """The readings of an experiment, in order."""
     return [
         reading
         for reading in EXPERIMENTS.values()

@@ -1,5 +1,5 @@
-# Downloads, reads or simulates data, and prepares them as rows of bounded norm. `--cache` shares downloads
-# and prepared data between checkouts.
+# Downloads, reads or simulates data, and prepares rows of bounded norm. `--cache` shares downloads and
+# prepared data between checkouts.
 
 if workflow.enable_cache and not os.environ.get("SNAKEMAKE_OUTPUT_CACHE"):
     sys.exit(
@@ -9,7 +9,7 @@ if workflow.enable_cache and not os.environ.get("SNAKEMAKE_OUTPUT_CACHE"):
 
 rule download:
     output:
-        # A good file is kept until the new one is complete.
+        # An existing file is kept until the new one is complete.
         update(f"{paths.RAW}/{{file}}"),
     log:
         f"{paths.RAW}/logs/{{file}}.log",
@@ -24,7 +24,7 @@ rule download:
         mem_mb=memory(60),
         runtime=minutes(30),
     params:
-        # Mirrors and addresses in config/files.yaml are not parameters, since the checksum fixes the
+        # Mirrors and addresses in config/files.yaml are not parameters, because the checksum fixes the
         # content.
         source=lambda wildcards: download_arguments(wildcards.file),
     shell:
@@ -44,7 +44,7 @@ rule prepare:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        # Measured: 1.3 copies, 2.3 if some rows are public, 4.5 for an expanded band.
+        # Measured copies: 1.3, 2.3 if some rows are public, 4.5 for an expanded band.
         mem_mb=memory(540, copies=3),
         runtime=minutes(),
     params:

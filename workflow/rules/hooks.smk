@@ -1,4 +1,4 @@
-# Hooks that run before the first job and after the last one: refusals, records, and the report.
+# Hooks before the first job and after the last one: refusals, records, and the report.
 
 import logging
 import signal
@@ -17,7 +17,7 @@ INTERRUPTED = threading.Event()
 
 
 def check_asked():
-    """Refuse unknown profiles, which Snakemake would ignore, and unknown targets. Name the nearest one."""
+    """Refuse unknown targets, and unknown profiles, which Snakemake would ignore; name the nearest one."""
     given = GIVEN
     if given is None:
         return
@@ -42,7 +42,7 @@ def check_asked():
 
 
 def final_files():
-    """Folder -> all files that it may have, for folders whose files the configuration names."""
+    """Folder -> all files that the configuration names in it."""
     places = {paths.FIGURE: ("png", "pdf"), paths.TABLE: ("csv",), paths.ANALYSIS: ("csv", "npz")}
     files = {}
     for experiment in EXPERIMENTS.values():
@@ -63,7 +63,7 @@ def final_files():
 
 
 def live_runs():
-    """Other Snakemake processes that work in this folder on this machine, in words."""
+    """Other Snakemake processes in this folder on this machine, in words."""
     found = (number for number in alive.here(Path.cwd()) if number != os.getpid())
     return [f"process {number} of this machine" for number in found]
 
@@ -76,7 +76,7 @@ def locked_by(runs):
 
 
 def explain_lock(error):
-    """Replace Snakemake's advice to remove the lock, after which two runs could write the same files."""
+    """Replace Snakemake's advice to remove the lock, because two runs could then write the same files."""
     runs = live_runs() or alive.elsewhere(lambda text: print(text, file=sys.stderr))
     text = (
         locked_by(runs)
@@ -92,7 +92,7 @@ LockException.__init__ = explain_lock
 
 
 def begin(dag):
-    """Before the first job, refuse to replace the results of another configuration."""
+    """Before the first job, refuse to overwrite another configuration's results."""
     check_folders()
     jobs = list(dag.needrun_jobs(exclude_finished=False))
     folders = {folder: made_of(folder) for folder in dict.fromkeys(map(folder_of, jobs)) if folder}
@@ -122,7 +122,7 @@ def only_releases(jobs):
 
 
 def refused_release(job):
-    """Why a release cannot be made; None if it can. An error before the first job is easily seen."""
+    """Why a release cannot be made, or None. An error before the first job is easy to see."""
     from study.configuration import releases  # imports the mathematics
 
     try:
@@ -132,24 +132,24 @@ def refused_release(job):
 
 
 def schedule_quickly():
-    """On this machine, remove the limit on jobs per second.
+    """For local runs, remove Snakemake's limit of 100 jobs per second, which is for clusters.
 
-    Snakemake's limit of 100 is for clusters. Here, every look at the jobs that are ready makes Snakemake
-    look again a second later. After a thousand jobs it does little else.
+    With the limit, every check for ready jobs schedules another one a second later. After a thousand jobs,
+    Snakemake does little else.
     """
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
 
 
 def start_quickly():
-    """Run jobs on this machine as forks: see `study.jobs.fork`. DP_FORK=0 turns that off."""
+    """Run local jobs as forks (`study.jobs.fork`), unless DP_FORK=0."""
     own_packages = workflow.deployment_settings.deployment_method
     if MODULE or own_packages or not workflow.local_exec or os.environ.get("DP_FORK") == "0":
         return
     try:
         folder = tempfile.mkdtemp(prefix="dp-")
         workflow.dp_forks = fork.begin(folder)
-    except OSError:  # no folder for temporary files, or its path is too long for a socket
+    except OSError:  # there is no temporary folder, or its path is too long for a socket
         return
     # A job with several threads needs its own process, because its libraries start with their threads.
     shell.prefix(
@@ -176,9 +176,9 @@ def interrupt(number, frame):
 
 
 def folder_of(job):
-    """The folder of results that a job writes to: an experiment's or the audit's.
+    """The folder of results for a job's output: an experiment's, the audit's, or None.
 
-    None for other jobs, such as those of a workflow that uses this one as a module.
+    None is for other jobs, such as those of a workflow that uses this one as a module.
     """
     for path in map(Path, job.output):
         if path.is_relative_to(paths.results()):
@@ -194,7 +194,7 @@ def made_of(folder):
 
 
 def check_folders():
-    """Refuse folders that are not writable. In these, every job would fail with a traceback."""
+    """Refuse folders that are not writable, because every job would fail with a traceback."""
     for folder in map(Path, (paths.results(), "data")):
         if folder.exists() and not os.access(folder, os.W_OK):
             sys.exit(
@@ -203,7 +203,7 @@ def check_folders():
 
 
 def end(dag, success, logs):
-    """After the last job, say what was made and why jobs were killed, and update the report."""
+    """After the last job, name the results, explain killed jobs, and update the report."""
     alive.end()
     if success:
         announce(dag)
@@ -228,7 +228,7 @@ def announce(dag):
 
 
 def explain_kills(logs):
-    """Explain killed jobs, since their own logs are empty. logs: paths of Snakemake's logs."""
+    """Explain killed jobs, whose logs are empty. logs: paths of Snakemake's logs."""
     there = filter(Path.is_file, map(Path, logs))
     said = "".join(path.read_text(errors="replace") for path in there)
     if re.search(r"exit status 137|Signals\.SIGKILL", said):
@@ -240,10 +240,10 @@ def explain_kills(logs):
 
 
 def refresh_report(dag, success):
-    """Make the report show this run, or say that it does not.
+    """Update the report, or mark it as stale.
 
-    After a success, this makes an existing report of this configuration again. After a failure, it makes a
-    report of the existing results in any case.
+    After a success, an existing report of this configuration is updated. After a failure, a report of the
+    existing results is always made.
     """
     jobs = set(dag.needrun_jobs(exclude_finished=False))
     if only_releases(jobs):
@@ -272,9 +272,9 @@ def has_results(name):
 
 
 def report_what_there_is(names):
-    """Make a report of the existing results of these experiments, or of all listed ones if none is given.
+    """Make a report of the existing results of these experiments or, without names, of all listed ones.
 
-    Returns its path, or None if it could not be made.
+    Returns its path, or None if that fails.
     """
     words = []
     # The main experiment shows the results of its readings.
@@ -299,6 +299,6 @@ def report_what_there_is(names):
 
 
 def list_order(name):
-    """Sort key: listed experiments come first, in the configuration's order, and others after them."""
+    """Sort key: listed experiments first, in the configuration's order, then the others by name."""
     listed = CONFIG["experiments"]
     return (listed.index(name) if name in listed else len(listed), name)

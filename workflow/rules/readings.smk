@@ -1,5 +1,4 @@
-# Compares printed values with the main cells, and with the cells of each reading of what a source leaves
-# open.
+# Compares printed values with the main cells, and with the cells of each reading of a source.
 
 
 rule readings:

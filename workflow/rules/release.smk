@@ -1,4 +1,4 @@
-# Makes one model of a study's own rows that may be published, but not in the default run:
+# Makes a publishable model of a study's own rows, only on request:
 # `snakemake --cores 1 -- releases/<name>/model.json`.
 
 
@@ -16,10 +16,10 @@ rule release:
         card="releases/{release}/card.md",
         table="releases/{release}/table.csv",
         figure="releases/{release}/coefficients.png",
-    # The log is next to what may be published. If the job fails, it has one sentence, and never the cost.
+    # The log is next to publishable files, so it has one sentence if the job fails, and never the cost.
     log:
         "releases/logs/{release}.log",
-    # This machine has the rows, and the book's lock.
+    # This machine has the rows and the book's lock.
     localrule: True
     conda:
         "../../envs/environment.yaml"
@@ -27,7 +27,7 @@ rule release:
     resources:
         mem_mb=memory(140),
         runtime=minutes(60),
-    # `command` bypasses the shell function that forks jobs (`hooks.smk`). So no process that stays alive
-    # has the rows or the key.
+    # `command` bypasses the shell function that forks jobs (`hooks.smk`), so that no long-lived process has
+    # the rows or the key.
     shell:
         'command python "$DP_HOME/scripts/tools/release.py" make {wildcards.release} --out releases/{wildcards.release} 2> {log}'

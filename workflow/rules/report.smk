@@ -1,7 +1,7 @@
-# The report: one self-contained page about all experiments, and what the jobs cost.
+# The report: one self-contained page about all experiments, and the cost of jobs.
 
 
-# An experiment's configuration, with every default filled in.
+# An experiment's configuration with all defaults.
 rule configuration:
     output:
         paths.CONFIGURATION(),
@@ -20,7 +20,7 @@ rule configuration:
         "printf '%s\\n' {params.experiment:q} 2> {log} > {output}.new && mv {output}.new {output}"
 
 
-# Recommends methods from the cells of all experiments that compare them under equal conditions.
+# Recommends methods from the cells of all experiments that compare them on equal terms.
 rule recommendations:
     input:
         results=[paths.CELLS(experiment=each.name) for each in recommending()],
@@ -102,8 +102,8 @@ rule report:
         " --of={params.of:q} --stand-ins {params.stand_ins:q} {params.stale} --out-html {output.html} --out-costs {output.costs} 2> {log}"
 
 
-# `snakemake --cores 1 -- partial_report` makes a report of all existing results, including those of
-# experiments that are not listed.
+# `snakemake --cores 1 -- partial_report` makes a report of all existing results, also of experiments that
+# are not listed.
 rule partial_report:
     log:
         paths.REPORT.log("partial"),

@@ -1,5 +1,5 @@
-# The memory and time that jobs request: what was measured for a rule's largest job, with headroom. Requests
-# double with every retry. A change of these numbers reruns nothing.
+# The memory and time that jobs request: the measured values of a rule's largest job, with headroom. Requests
+# double with every retry. A change of these numbers reruns no job.
 
 import math
 
@@ -7,13 +7,13 @@ from study.data.origins import data_bytes
 
 SNAKEMAKE_MB = 300  # on a computing node, Snakemake itself runs with the job
 SHORTEST = 5  # minutes
-FEW_CORES = 4  # with at most this many cores, no other job runs during a measurement of time
+FEW_CORES = 4  # largest number of cores that a measurement of time has to itself
 
 
 def memory(peak_mb, copies=0):
     """mem_mb of a rule: 1.5 times `peak_mb`, the memory of its largest measured job.
 
-    copies: on larger data, the memory is 1.5 times so many copies of the rows. A mapped file counts as one.
+    copies: on larger data, the memory is 1.5 times this number of copies of the rows. A mapped file is one.
     """
 
     def asked(wildcards, attempt):
@@ -29,7 +29,7 @@ def minutes(longest=1):
 
 
 def alone(wildcards):
-    """threads of an analysis: all cores of a small machine if it measures time, otherwise one."""
+    """threads of an analysis: all cores of a small machine if it measures time, else one."""
     exclusive = entry_of(wildcards, "analyses")[1].exclusive
     small = workflow.local_exec and workflow.cores <= FEW_CORES
     return workflow.cores if exclusive and small else 1

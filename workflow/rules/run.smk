@@ -1,4 +1,4 @@
-# One job per data set, method, training size and epsilon, and the non-private fits that these jobs share.
+# One job per data set, method, training size and epsilon, and the non-private fits that jobs share.
 
 
 rule fit:
@@ -39,7 +39,7 @@ rule run:
         paths.RUN(),
     log:
         paths.RUN.log(),
-    # Jobs of other rules start first, because further jobs wait for them.
+    # Jobs of other rules start first, because other jobs wait for them.
     priority: -1
     conda:
         "../../envs/environment.yaml"

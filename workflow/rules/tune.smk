@@ -1,4 +1,4 @@
-# Tunes lambda by cross-validation. This is always computed and shown, and used for `lambda: tuned`.
+# Tunes lambda by cross-validation. The result is always shown, and used for `lambda: tuned`.
 
 
 rule tune:

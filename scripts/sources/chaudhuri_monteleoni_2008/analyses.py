@@ -1,4 +1,4 @@
-"""Compares the excess risk of every draw with the papers' bounds."""
+"""The excess risk of every draw, compared with the papers' bounds."""
 
 import numpy as np
 
@@ -26,8 +26,8 @@ def excess_risk_bounds(experiment, spec, inputs, seed, out):
     """How often a high-probability bound on the excess risk holds over the draws, and how loose it is.
 
     options: `bounds`, method -> name in `dp.excess_risk.BOUNDS`; `deltas`, failure probabilities.
-    excess_quantile is the 1 - delta quantile of the draws' excess risk, which the bound should exceed.
-    looseness is their ratio.
+    excess_quantile is the 1 - delta quantile of the draws' excess risk; a valid bound exceeds it.
+    looseness is the bound divided by this quantile.
     """
     rows = []
     for cell, draws in inputs.groupby(list(Cell._fields), sort=False):

@@ -1,4 +1,4 @@
-"""Checks of claims of Chaudhuri and Monteleoni (2008), about bounds and what privacy costs along lambda."""
+"""Checks of claims of Chaudhuri and Monteleoni (2008) about bounds and about the cost of privacy."""
 
 import itertools
 import math
@@ -22,9 +22,9 @@ class BoundRatio(Options):
 
 @check(NOTHING, BoundRatio)
 def bound_ratio(results, *, first, second, lambdas, at_least, at_most):
-    """One bound of `dp.excess_risk` over another lies in [at_least, at_most] at every one of the `lambdas`.
+    """The ratio of two bounds of `dp.excess_risk` lies in [at_least, at_most] at each of the `lambdas`.
 
-    Rows, columns, epsilon and delta are those of the source's simulations: in the ratio they cancel.
+    Rows, columns, epsilon and delta are those of the source's simulations; they cancel in the ratio.
     """
     at = {"n": 14000, "d": 10, "epsilon": 0.1, "delta": 0.1}
     bounds = [excess_risk.BOUNDS[name] for name in (first, second)]
@@ -48,8 +48,9 @@ class NeverLower(Options):
 
 @check(NOTHING, NeverLower)
 def never_lower(results, *, norms, losses, epsilons, dimensions, delta):
-    """Theorem 5's number of rows is never below theorem 4's, for every combination of these values and the
-    same constant. norms: of the classifier that both are compared with. losses: in excess of its own."""
+    """Theorem 5's number of rows is never below theorem 4's, for every combination of these values. Both
+    have the same constant. norms: of the reference classifier. losses: in excess of its loss.
+    """
     ratios = []
     for norm, loss, epsilon, d in itertools.product(norms, losses, epsilons, dimensions):
         given = {"norm": norm, "loss": loss, "epsilon": epsilon, "d": d, "delta": delta}
@@ -70,12 +71,12 @@ class DegradesLess(Point):
 
 @check(RESULTS, DegradesLess)
 def degrades_less(results, *, first, second, without, **where):
-    """As lambda falls, the methods `first` lose less to privacy than the methods `second`.
+    """As lambda falls, the cost of privacy rises less for the methods `first` than for `second`.
 
-    Each list has one method per lambda, the largest lambda first. The cost of privacy is the error minus
-    that of the method of `without` at the same lambda. Its rise is counted from the first lambda. The
-    difference of the two rises is paired by fold. The claim holds if its 95 % interval is below zero at
-    every later lambda on every data set. It fails if one interval is above zero.
+    Each list has one method per lambda, the largest lambda first. The cost is the error minus that of the
+    method of `without` at the same lambda. Its rise is relative to the first lambda, and the difference of
+    the two rises is paired by fold. The claim holds if the 95 % interval of this difference is below zero
+    at every later lambda on every data set. It fails if one interval is above zero.
     """
     frame = results.cells(methods=[*first, *second, *without], **where)
     verdicts, texts, worst = [], [], -math.inf

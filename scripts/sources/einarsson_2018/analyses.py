@@ -43,11 +43,11 @@ class SgdTrace(Options):
 
 @analysis(DATA, SgdTrace)
 def sgd_trace(experiment, spec, paths, seed, out):
-    """Objective, gradient norm and training error, medians over simulations, along the iterations.
+    """Objective, gradient norm and training error along the iterations: medians over simulations.
 
-    Every simulation descends on its own order of all training rows, projection and noise. Options:
-    those of `dp_sgd`, with epsilons (each pass gets epsilon/epochs; inf is without noise),
-    simulations, and points, the number of checkpoints.
+    Every simulation has its own order of all training rows, its own projection and its own noise. Options
+    are those of `dp_sgd` and epsilons (each pass gets epsilon/epochs; inf is without noise), simulations,
+    and points, the number of checkpoints.
     """
     options = spec["options"]
     loss = losses.get(options["loss"])
@@ -103,7 +103,7 @@ def _passes(order, noise, n, width, steps, epsilon, options):
 
 
 def _progress(Z, y, weights, lam, loss):
-    """(objective, gradient norm, training error) at each of the weights; Z as `descend` has it."""
+    """(objective, gradient norm, training error) at each of the weights. Z: the rows given to `descend`."""
     scores = Z @ weights.T
     margins = scores - y[:, None] if loss.residual else scores
     objective = loss.value(margins).mean(axis=0) + lam / 2 * (weights**2).sum(axis=1)
@@ -112,7 +112,7 @@ def _progress(Z, y, weights, lam, loss):
     return np.column_stack([objective, np.linalg.norm(gradient, axis=1), wrong.mean(axis=0)])
 
 
-# The classes of a data set: how many rows each class has, and how far they are from its mean.
+# The classes of a data set: row counts, and distances to the class mean.
 
 
 COUNTS = ("dataset", "part", "class", "rows")
@@ -120,7 +120,7 @@ COUNTS = ("dataset", "part", "class", "rows")
 
 @analysis(DATA)
 def class_counts(experiment, spec, paths, seed, out):
-    """Rows of every class, in the training part and in the official test part where there is one."""
+    """Rows of every class in the training part and, if there is one, in the official test part."""
     rows = []
     for name, path in paths.items():
         meta = read_json(Path(path).with_suffix(".json"))
@@ -133,8 +133,9 @@ def class_counts(experiment, spec, paths, seed, out):
 
 @analysis(DATA)
 def class_distances(experiment, spec, paths, seed, out):
-    """Euclidean distances of training rows to their class' mean: median and largest of every class, with
-    the class' rank among them, 1 the least."""
+    """Median and largest Euclidean distance of every class's training rows to their mean. Ranks of the
+    classes by either distance begin at 1 for the smallest.
+    """
     rows = []
     for name, path in paths.items():
         data, meta = Prepared(path), read_json(Path(path).with_suffix(".json"))
@@ -168,7 +169,7 @@ def explained_variance(experiment, spec, paths, seed, out):
 
 @analysis(DATA, suffix="npz")
 def first_components(experiment, spec, paths, seed, out):
-    """Every training row's first two scores, with labels, names and the variance explained."""
+    """Every training row's first two component scores, with labels, names and explained variance."""
     arrays = {"datasets": np.array(list(paths))}
     for name, path in paths.items():
         prepared, meta = Prepared(path), read_json(Path(path).with_suffix(".json"))
@@ -192,10 +193,10 @@ def first_components(experiment, spec, paths, seed, out):
 def lasso_pixels(experiment, spec, inputs, seed, out):
     """Weights (methods, d) of the first simulation at the sweep's largest size, and two examples.
 
-    For methods that standardise pixels, these are weights of standardised pixels, as the lasso finds them.
-    For original pixels, a weight would be larger if the pixel varies less. Pixels at the border, where
-    almost no image has ink, would have the largest weights. The file also has the methods' labels, which
-    columns are constant in the training rows, and the first training row of each class.
+    If a method standardises pixels, these are weights of standardised pixels. Weights of original pixels
+    would be largest at the border, because almost no image has ink there and those pixels vary least. The
+    file also has the methods' labels, a mask of the columns that are constant in the training rows, and the
+    first training row of each class.
     """
     cells = experiment.entry_cells(spec)
     largest = max(cell.train_size for cell in cells)
@@ -247,8 +248,7 @@ class WeightsAndNoise(Options):
 def weights_and_noise(experiment, spec, fits, seed, out):
     """The first simulation's weights (sizes, d) and noise (sizes, epsilons, d) of one method.
 
-    Sizes are the smallest, middle and largest of the sweep. The noise is the mechanism's own, with the
-    draws of the experiment's runs.
+    Sizes are the smallest, middle and largest of the sweep. The noise equals that of the experiment's runs.
     """
     name = spec["options"]["mechanism"]
     cells = [c for c in fits if experiment.methods[c.method]["mechanism"] == name]

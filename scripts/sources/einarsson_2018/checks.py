@@ -1,4 +1,4 @@
-"""Checks of claims of Einarsson (2018): what steps cost against what noise costs."""
+"""Checks of claims of Einarsson (2018): the cost of finitely many steps against the cost of noise."""
 
 import math
 
@@ -23,10 +23,10 @@ class StepsCostMore(Options):
 def steps_cost_more(results, *, solved, noiseless, private, epsilons, sweep):
     """At the largest training size, the steps of a descent cost more than its noise at these `epsilons`.
 
-    The steps cost what the descent without noise (`noiseless`) loses against the minimiser (`solved`). The
-    noise costs what the private descent (`private`) loses in addition. The claim holds if the 95 % interval
-    of the difference, paired by simulation, lies above zero on every data set. It fails if one interval
-    lies below zero. The text has every epsilon.
+    The steps' cost is the error of the descent without noise (`noiseless`) minus that of the minimiser
+    (`solved`). The noise's cost is the error of the private descent (`private`) minus that of `noiseless`.
+    The claim holds if the 95 % interval of the difference, paired by simulation, lies above zero on every
+    data set. It fails if one interval lies below zero. The text lists all epsilons of the run.
     """
     frame = results.cells(
         methods=[solved, noiseless, private], sweep=sweep, train_size="largest"

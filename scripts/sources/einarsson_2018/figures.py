@@ -23,16 +23,16 @@ from study.configuration.options import Options
 from study.data.prepared import Prepared
 from study.jobs.files import read_json
 
-# What image data look like: examples, values of pixels, and distances to the mean of a class.
+# Image data: examples, pixel values, and distances to a class mean.
 
 
 LOOKS = (("#0072B2", "-"), ("#D55E00", "--"), ("#000000", ":"))
 
 
 class Images:
-    """The training rows of a prepared data set of images, as stored, with their classes.
+    """The stored training rows of a prepared image data set, with their classes.
 
-    X: (n, d). y: (n,). names: label -> the class' name. title: the data set's title. side: an image's side.
+    X: (n, d). y: (n,). names: label -> class name. title: the data set's title. side: an image's side.
     """
 
     def __init__(self, path):
@@ -83,12 +83,12 @@ class FarthestImages(Options):
 
 @figure(DATA, FarthestImages)
 def farthest_images(experiment, spec, paths):
-    """The images farthest from the mean of their class, one line per class, the farthest first."""
+    """The images farthest from their class mean, one line per class, the farthest first."""
     (path,) = paths.values()
     images = Images(path)
     count = spec["options"]["count"]
     distances = distances_to_class_mean(images.X, images.y)
-    # Ten lines do not fit well on a page, so classes are in two blocks side by side.
+    # Ten lines are too high for a page, so classes are in two blocks side by side.
     lines = math.ceil(len(images.names) / 2)
     fig, grid = style.figure(
         0.62 * (2 * count + 1), 0.78 * lines + 0.5, nrows=lines, ncols=2 * count + 1, squeeze=False
@@ -110,12 +110,12 @@ def farthest_images(experiment, spec, paths):
     return fig
 
 
-BINS = 64  # the most bins of a density
+BINS = 64  # largest number of bins of a density
 
 
 @figure(DATA)
 def pixel_density(experiment, spec, paths):
-    """Density of the pixels' values over all training images, on a logarithmic axis."""
+    """Density of pixel values over all training images, on a logarithmic axis."""
     fig, axes = style.figure()
     for path, (colour, line) in zip(paths.values(), LOOKS, strict=False):
         images = Images(path)
@@ -147,8 +147,8 @@ def pixel_density(experiment, spec, paths):
 
 @figure(DATA)
 def distance_violins(experiment, spec, paths):
-    """Distribution, per class, of the images' Euclidean distance to the mean of their class."""
-    import seaborn  # this import takes as long as all others of the job
+    """Distribution of the images' Euclidean distance to their class mean, per class."""
+    import seaborn  # slow to import
 
     (path,) = paths.values()
     images = Images(path)
@@ -178,7 +178,7 @@ def _titles(data):
     return ", ".join(images.title for images in data)
 
 
-# Principal components of standardised rows: where the classes lie, and how much variance they explain.
+# Principal components of standardised rows: scores by class, and explained variance.
 
 
 LINES = (
@@ -209,14 +209,14 @@ def component_scatter(experiment, spec, path):
 
 
 def _scatter(axes, panel):
-    import seaborn  # this import takes as long as all others of the job
+    import seaborn  # slow to import
 
     names = dict(zip(panel["labels"], map(str, panel["names"]), strict=True))
     colours = dict(zip(names.values(), style.TEN, strict=False))
     frame = pd.DataFrame(panel["scores"][:, :2], columns=["first", "second"])
     frame["class"] = [names[label] for label in panel["y"]]
     seaborn.scatterplot(
-        frame.sample(frac=1, random_state=0),  # in random order, so that no class covers others
+        frame.sample(frac=1, random_state=0),  # random order: no class covers the others
         **{"x": "first", "y": "second", "hue": "class", "style": "class", "ax": axes},
         hue_order=list(names.values()),
         style_order=list(names.values()),
@@ -299,7 +299,7 @@ def noise_densities(experiment, spec, _):
     return fig
 
 
-# Families of learning curves, one per epsilon, and errors against the epsilon that is proven.
+# Learning curves, one per epsilon, and errors against the proven epsilon.
 
 
 class EpsilonFamily(Options):
@@ -311,7 +311,7 @@ class EpsilonFamily(Options):
 def epsilon_family(experiment, spec, frame):
     """Test error, or the width of its 95 % interval, against training rows: one curve per epsilon.
 
-    Several private methods have a panel per epsilon instead. Methods without privacy are black.
+    If there are several private methods, each epsilon has a panel instead. Non-private methods are black.
     Options: log (both axes), show ("error" or "width").
     """
     options = spec["options"]
@@ -345,10 +345,10 @@ def epsilon_family(experiment, spec, frame):
 
 @figure(CELLS)
 def proven_curve(experiment, spec, frame):
-    """Test error against the epsilon that is proven for each method, if one is.
+    """Test error against each method's proven epsilon.
 
     A method whose proven epsilon is larger than the source's moves to the right. A method without a finite
-    epsilon is not drawn but named. Methods without privacy have one value for all epsilons.
+    proven epsilon is named in the note instead. Non-private methods are level lines.
     """
     methods = {m: v for m, v in experiment.methods.items() if m in set(frame["method"])}
     looks, private = style.looks(methods), frame["method"].map(lambda m: methods[m]["private"])
@@ -370,7 +370,7 @@ def proven_curve(experiment, spec, frame):
 
 
 def _proven(experiment, row):
-    """The mechanism's own proven epsilon at a cell's settings, before what tuning them spent."""
+    """The mechanism's proven epsilon at a cell's settings, without the cost of tuning them."""
     cell = Cell(*(row[key] for key in Cell._fields))
     meta = read_json(data_path(cell.dataset, "json"))
     options, settings = arguments.of_cell(experiment, cell, meta)
@@ -389,13 +389,14 @@ class SearchGrid(Options):
 
 @figure(SEARCHES, SearchGrid)
 def search_grid(experiment, spec, paths):
-    """A map per method and epsilon: columns are values of one option of the grid, rows of another.
+    """A heat map over two options of the grid, per method and epsilon.
 
-    options["show"]: "wins", the number of simulations, over all training sizes, in which a pair had the
-    least cross-validation error; or "error_mean", that error over all training sizes. options["x"], ["y"]:
-    the two options. If the grid has more options, their best values count.
+    options["x"], options["y"]: the options of the columns and the rows. options["show"]: "wins", the number
+    of simulations in which a pair had the smallest cross-validation error, summed over training sizes; or
+    "error_mean", that error averaged over training sizes. Further options of the grid are summed over for
+    "wins" and minimised over for "error_mean".
     """
-    import seaborn  # this import takes as long as all others of the job
+    import seaborn  # slow to import
 
     options = spec["options"]
     x, y, show = options["x"], options["y"], options["show"]
@@ -448,13 +449,12 @@ def _option(option):
     return r"$\lambda$" if option == "lambda" else option.replace("_", " ")
 
 
-# Figures of the distributed lasso: what it discards, which pixels have the largest weights, how many
-# centres.
+# Figures of the distributed lasso: discarded features, and the pixels with the largest weights.
 
 
 @figure(DRAWS)
 def discarded_features(experiment, spec, draws):
-    """Number of features whose weight is below 1e-100 against training rows, mean and range."""
+    """Number of features with a weight below 1e-100 against training rows: mean and range."""
     counts = draws.groupby(["method", "train_size"])["discarded"].agg(["mean", "min", "max"])
     counts = counts.reset_index().assign(curve=lambda rows: rows["method"])
     return relation(
@@ -474,7 +474,7 @@ class HeaviestPixels(Options):
 
 @figure(ANALYSIS, HeaviestPixels)
 def heaviest_pixels(experiment, spec, path):
-    """Discarded pixels, and the heaviest positive and negative ones, drawn over a 4 and a 9."""
+    """Discarded pixels, and the largest positive and negative weights, drawn over a 4 and a 9."""
     heaviest = spec["options"]["heaviest"]
     with np.load(path) as arrays:
         methods, weights, examples, size = (
@@ -527,11 +527,11 @@ def _shown(experiment, frame):
     return {label: method for label, method in experiment.methods.items() if label in shown}
 
 
-# Figures of private stochastic gradient descent: its tuning and its iterations.
+# Figures of private stochastic gradient descent: tuning and iterations.
 
 
 def _choices(paths):
-    """A frame of the searches' choices: cell coordinates with lambda and every option."""
+    """The searches' choices: cell coordinates, lambda and every option."""
     rows = []
     for cell, path in paths.items():
         chosen = json.loads(Path(path).with_suffix(".json").read_text(encoding="utf-8"))
@@ -599,11 +599,11 @@ def _curve(value):
 
 @figure(ANALYSIS)
 def weights_and_noise(experiment, spec, path):
-    """Box plots on an arcsinh scale, and of the magnitudes, at three training sizes.
+    """Box plots of values on an arcsinh scale, and of magnitudes on a log scale, per training size.
 
-    Whiskers extend 1.5 times the box on the scale of the figure.
+    Whiskers extend 1.5 times the box on the figure's scale.
     """
-    import seaborn  # this import takes as long as all others of the job
+    import seaborn  # slow to import
 
     with np.load(path) as arrays:
         sizes, epsilons, weights, noise = (
@@ -613,7 +613,7 @@ def weights_and_noise(experiment, spec, path):
         *(3.2 * len(sizes) + 0.4, 6.4),
         **{"nrows": 2, "ncols": len(sizes), "sharex": True, "sharey": "row", "squeeze": False},
     )
-    grid[0, 0].set_yscale("asinh")  # before drawing: seaborn measures boxes on this scale
+    grid[0, 0].set_yscale("asinh")  # set first, because seaborn computes boxes on this scale
     grid[1, 0].set_yscale("log")
     names = [*(canonical(e) for e in epsilons), "weights"]
     look = {"palette": [*style.shades(len(epsilons)), "#999999"], "saturation": 1, "fliersize": 2}
@@ -636,9 +636,9 @@ def weights_and_noise(experiment, spec, path):
 
 @figure(DRAWS, printed=True)
 def table_a_1(experiment, spec, draws):
-    """Table A.1 as curves: mean and variance of the weights, and variance of the noise for each epsilon.
+    """Table A.1 as curves against training rows: mean and variance of weights, variance of the noise.
 
-    They are drawn against training rows. Crosses are printed values, at the sizes that ran.
+    The noise has one curve per epsilon. Crosses are printed values at the sizes of this run.
     """
     printed = facts.read(experiment.source).values["tables"]["table_a_1"]
     draws = draws[draws["noise_variance"].notna()]

@@ -17,8 +17,8 @@ from study.configuration.options import Options
 def table_a_1(experiment, spec, draws):
     """Table A.1: variance of the noise per epsilon, mean and variance of the weights, per size.
 
-    Our values are averages over simulations. Published values are next to them at the published sizes. The
-    noise variance of a single simulation, over d weights, has a relative error of about sqrt(5/d).
+    Our values are means over simulations, next to published values at the published sizes. One simulation's
+    noise variance, over d weights, has a relative error of about sqrt(5/d).
     """
     published = facts.read(experiment.source).values["tables"]["table_a_1"]
     private = draws[draws["noise_variance"].notna()]
@@ -33,7 +33,7 @@ def table_a_1(experiment, spec, draws):
     rows = []
     for (dataset, size), group in private.groupby(["dataset", "train_size"], sort=True):
         known = published.get(size, {})
-        # The cell of one epsilon is enough, since draws at every epsilon perturb the same fits.
+        # One epsilon is enough, because all epsilons perturb the same fits.
         cell = group[group["epsilon"] == epsilons[0]]
         lam = read_lambda(experiment, cell.iloc[0])
         row = [dataset, size, lam, cell["fold"].nunique()]
@@ -48,7 +48,7 @@ def table_a_1(experiment, spec, draws):
 
 
 def read_lambda(experiment, cell):
-    """lambda of a cell, which the configuration states or its search chose."""
+    """A cell's lambda, from the configuration or from its search."""
     lam = experiment.regularisation(
         experiment.methods[cell["method"]],
         cell["dataset"],
@@ -63,7 +63,7 @@ def read_lambda(experiment, cell):
 
 @table(ANALYSIS)
 def class_counts(experiment, spec, path):
-    """One row per data set and part: the rows of every class, and all."""
+    """One row per data set and part: the row count of every class, and the total."""
     rows = _read(path)
     classes = list(dict.fromkeys(row["class"] for row in rows))
     found = {}
@@ -81,7 +81,7 @@ class ExplainedVariance(Options):
 
 @table(ANALYSIS, ExplainedVariance)
 def explained_variance(experiment, spec, path):
-    """Share of the variance that the first components explain together, for the numbers asked for."""
+    """Share of the variance that the first components explain together, for each listed number of them."""
     counts = spec["options"]["components"]
     return ("dataset", "components", "explained"), [
         (row["dataset"], int(row["components"]), float(row["explained"]))
@@ -107,7 +107,7 @@ STOPPING = (
 
 @table(DRAWS)
 def stopping_rules(experiment, spec, draws):
-    """How many runs each stopping rule ended, and how many features were discarded, per cell."""
+    """Runs ended by each stopping rule, and numbers of discarded features, per cell."""
     rows = []
     for key, cell in draws.groupby(["dataset", "method", "train_size"], sort=True):
         counts = [int((cell["stopped"] == name).sum()) for name in STOPPED]
@@ -119,7 +119,7 @@ def stopping_rules(experiment, spec, draws):
     return STOPPING, rows
 
 
-# Where lambda and options of every method come from: published, fixed, or the grid of a search.
+# The origin of every method's lambda and options: published, fixed, or searched.
 
 
 SETTINGS = (
@@ -130,9 +130,10 @@ SETTINGS = (
 
 @table(CELLS, printed=True)
 def settings(experiment, spec, frame):
-    """One row per method: where its lambda comes from, the grid of its search, and the sizes shown.
+    """One row per method: the origin of its lambda, the grid of its search, and the training sizes.
 
-    It also has the share of the source's grid that is searched, and the search's folds and simulations.
+    Further columns are the share of the source's grid that is searched, and the search's folds and
+    simulations.
     """
     named = any(search["published"] for search in experiment.searches.values())
     source = facts.read(experiment.source) if named else None
@@ -160,7 +161,7 @@ def settings(experiment, spec, frame):
 
 
 def _origin(experiment, method):
-    """Where a method's lambda comes from, in words."""
+    """The origin of a method's lambda, in words."""
     lam = method["lambda"]
     if lam == "searched":
         searched = experiment.methods[experiment.searches[method["search"]]["method"]]
@@ -181,7 +182,7 @@ def _listed(values):
 
 
 def _shares(search, source):
-    """For each setting, how many of the published values the grid has."""
+    """How many published values of each setting the grid has, in words."""
     parts = []
     for name, (tried, others, of) in grids.shares(search, source).items():
         more = f" and {others} more" if others else ""

@@ -24,7 +24,7 @@ class LossTraces(Options):
 
 @analysis(DATA, LossTraces, describes_data=True)
 def loss_traces(experiment, spec, paths, seed, out):
-    """Mean training loss of every iterate, and the range of 95 % of the restarts, as a CSV."""
+    """Mean training loss of every iterate, and the central 95 % of the restarts, as a CSV."""
     options, dataset, meta, data = _read(experiment, spec, paths)
     rows = []
     for method, epsilon in _pairs(experiment, spec, options["epsilons"]):
@@ -50,7 +50,7 @@ class DescentBoundaries(Options):
 def descent_boundaries(experiment, spec, paths, seed, out):
     """One released weight array per method and epsilon, and the weights of pre-training alone (npz).
 
-    weights: (methods, epsilons, d, K). The draw is the first one, chosen before it was seen.
+    weights: (methods, epsilons, d, K). The draw is always the first, whatever its result.
     """
     options, dataset, meta, data = _read(experiment, spec, paths)
     X, y = _rows(data, options)
@@ -80,9 +80,9 @@ class SinglePoints(Options):
 
 @analysis(DATA, SinglePoints, suffix="npz", describes_data=True)
 def single_points(experiment, spec, paths, seed, out):
-    """Descent without privacy on few points, and again with each point moved to the opposite side (npz).
+    """Non-private descent on a few points, and once more per point with that point moved (npz).
 
-    A moved point has the opposite features and the same label. moved: (n, d, K).
+    A moved point keeps its label, and its two features change sign. moved: (n, d, K).
     """
     options, _, meta, data = _read(experiment, spec, paths)
     X, y = _rows(data, options)

@@ -18,10 +18,10 @@ CLASSES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 
 @figure(DRAWS, Columns)
 def pretraining(experiment, spec, draws):
-    """Training accuracy against epsilon, with and without pre-training; published values hollow.
+    """Training accuracy against epsilon, with and without pre-training; published values are hollow.
 
-    The source prints a single draw, so bands contain 95 % of single draws. Level lines are descent without
-    privacy: from either start, only on public rows, and to convergence.
+    The source prints a single draw, so bands contain 95 % of single draws. Level lines show non-private
+    descent: from either start, only on public rows, and to convergence.
     """
     printed = by_column(experiment, spec["options"]["published"], draws)
     accuracy = 100 * (1 - draws["train_error"])
@@ -66,7 +66,7 @@ def pretraining(experiment, spec, draws):
 
 @figure(ANALYSIS)
 def loss_traces(experiment, spec, path):
-    """Mean training loss against the iteration; with noise, a band that holds 95 % of the draws."""
+    """Mean training loss against the iteration; bands contain 95 % of the draws."""
     frame, looks = pd.read_csv(path), {}
     frame["curve"] = frame["method"] + frame["epsilon"].astype(str)
     for curve, method, epsilon in (
@@ -98,9 +98,9 @@ class DecisionRegions(Options):
 
 @figure(ANALYSIS, DecisionRegions)
 def decision_regions(experiment, spec, path):
-    """A row per method, a column per epsilon: regions of one draw, and the training points.
+    """Decision regions of one draw and the training points, one row per method, one column per epsilon.
 
-    options["published"]: the accuracies that the source printed, shown with ours.
+    options["published"]: the printed accuracies, shown with ours.
     """
     with np.load(path) as arrays:
         result = {name: arrays[name] for name in arrays.files}
@@ -143,7 +143,7 @@ def decision_regions(experiment, spec, path):
 
 @figure(ANALYSIS)
 def moved_boundaries(experiment, spec, path):
-    """The boundary of all points, and those after single points were replaced; the largest move bold."""
+    """Decision boundary of all points, and that after each single move; the largest change is bold."""
     with np.load(path) as arrays:
         result = {name: arrays[name] for name in arrays.files}
     X, y, full, moved = (result[name] for name in ("X", "y", "full", "moved"))
@@ -185,13 +185,13 @@ def moved_boundaries(experiment, spec, path):
 
 
 def _limits(X):
-    """[low, high] of the two drawn features, a tenth wider than the points and their mirror images."""
+    """[low, high] of the two drawn features: a tenth beyond the points and their mirror images."""
     reach = 1.1 * np.abs(X[:, :2]).max()
     return np.array([[-reach, reach], [-reach, reach]])
 
 
 def _regions(W, limits, steps=240):
-    """Grid coordinates and the class of the largest score at each."""
+    """Grid coordinates, and the predicted class at each."""
     axes = [np.linspace(low, high, steps) for low, high in limits]
     grid = np.meshgrid(*axes)
     features = np.stack([*grid, np.ones_like(grid[0])], axis=-1)

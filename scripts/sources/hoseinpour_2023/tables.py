@@ -17,8 +17,10 @@ COLUMNS = (
 
 
 def by_column(experiment, name, ran):
-    """plain, pretrained -> epsilon (infinite: without privacy) -> the printed percentage. ran: a frame of
-    methods and training sizes."""
+    """{"plain" or "pretrained": {epsilon: printed percentage}}. Epsilon is infinite without privacy.
+
+    ran: a frame of methods and training sizes.
+    """
     columns = {"plain": {}, "pretrained": {}}
     for value in printed_values.values(experiment, name, ran):
         started = experiment.methods[value.method]["options"].get("pretrain")
@@ -40,9 +42,9 @@ def pretraining(experiment, spec, frame):
     """One row per epsilon (infinite: without privacy), in percent of the training rows.
 
     options["plain"], options["pretrained"]: the methods of the two columns. options["public_only"],
-    options["converged"]: methods without privacy, which are the same in all rows. comparison: "calibrated"
-    if there are published values. Data and steps were fitted to that table, including its private
-    accuracies, so nothing here counts as a reproduction.
+    options["converged"]: non-private methods, with the same value in all rows. comparison: "calibrated" if
+    there are published values. Data and steps were fitted to them, including the private accuracies, so no
+    row counts as a reproduction.
     """
     options = spec["options"]
     printed = by_column(experiment, options["published"], frame)

@@ -27,10 +27,11 @@ class AccuracyPanels(Options):
 def accuracy_panels(experiment, spec, frame):
     """Mean accuracy with 95 % intervals against epsilon, one panel per group of methods.
 
-    Every panel has the accuracy of the larger class, and the baseline without privacy. Printed values are
-    hollow markers next to the method that regenerates them, with their sd as bars. options["printed_of"]:
-    the data set of printed values, if it differs (the same rows, prepared in another way).
-    options["panels"]: title -> methods. options["printed_by"]: method -> another method with the same
+    Every panel shows the majority class's accuracy and the non-private baseline. Hollow markers show
+    printed values, with their sd as bars, next to the method that regenerates them.
+
+    options["panels"]: title -> methods. options["printed_of"]: the data set of the printed values, if the
+    source prepared the same rows differently. options["printed_by"]: method -> another method with the same
     printed values.
     """
     (dataset,) = frame["dataset"].unique()
@@ -70,9 +71,9 @@ def accuracy_panels(experiment, spec, frame):
 
 
 def _explain(fig, panels, last):
-    """A legend below each panel, of what it alone has, and one for what several have.
+    """Draw a legend below each panel for its own entries, and one for entries of several panels.
 
-    last: axes with a label below them.
+    last: axes with an x label, below which their legend starts.
     """
     found = [dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True)) for axes in panels]
     common = {}
@@ -109,7 +110,7 @@ def _panel(axes, experiment, frame, methods, baseline, majority):
         if not experiment.methods[method]["private"]:
             axes.plot(ends, np.repeat(y[:1], 2), **look | {"marker": ""})
             continue
-        # Error bars would hide one another, so points are moved a little sideways.
+        # Points are shifted sideways so that error bars do not overlap.
         x = rows["epsilon"].to_numpy() * 1.07 ** (position - (len(looks) - 1) / 2)
         axes.errorbar(x, y, yerr=(y - low, high - y), capsize=2, elinewidth=1, **look)
     axes.set_xscale("log")
@@ -121,7 +122,7 @@ def _panel(axes, experiment, frame, methods, baseline, majority):
 
 
 def _printed(axes, experiment, method, values):
-    # Printed values have the method's colour in this panel, which may be a spare one.
+    # A method's colour may differ from panel to panel, so it is read from this panel.
     look = style.looks({method: experiment.methods[method]})[method]
     drawn = {container.get_label(): container for container in axes.containers}
     colour = drawn[look["label"]].lines[0].get_color() if look["label"] in drawn else look["color"]

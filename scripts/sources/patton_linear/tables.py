@@ -23,7 +23,7 @@ class PrintedAccuracy(Options):
 def printed_accuracy(experiment, spec, frame):
     """One row per cell. accuracy_sd_folds is what the source calls sd; accuracy_sd is over all draws.
 
-    difference: ours minus the printed mean, empty where the source printed nothing.
+    difference: ours minus the printed mean, empty if the source printed nothing.
     """
     printed = {
         (

@@ -20,8 +20,8 @@ class PrintedCurve(Options):
 def printed_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of rows, and printed errors as crosses.
 
-    options["printed"]: method -> {number of rows: path in source.yaml}. These errors may be of methods
-    without privacy. They are not compared with our errors.
+    options["printed"]: method -> {number of rows: path in source.yaml}. The methods may be non-private. No
+    verdict compares these errors with ours.
     """
     source, dataset = facts.read(experiment.source), data_name(frame["dataset"].iloc[0])
     marks = [
@@ -49,7 +49,7 @@ POSITIVE, NEGATIVE, BAND, FLIPPED = "#0072B2", "#E69F00", "#999999", "#000000"
 def plane(experiment, spec, paths):
     """The data set of spec["datasets"]: the whole plane, and where the separator meets the circle.
 
-    A point's label decides its look. Points on the wrong side of the separator have rings.
+    Colour and marker show a point's label. Points on the wrong side of the separator have rings.
     """
     if len(paths) != 1:
         raise ValueError("a figure of the plane shows exactly one data set: name it in 'datasets'")
@@ -96,7 +96,7 @@ def _draw(axes, X, y, separator, source):
         linestyle="-",
         label="separator estimated by a linear SVM" if estimated else "separator",
     )
-    # The configured margin is that of the simulation's separator, not of an estimated one.
+    # The configuration states the margin of the simulation's separator, not of an estimated one.
     margin = np.abs(X @ separator).min() if estimated else source.get("margin")
     if margin:
         name = f"its margin, {margin:.3f}" if estimated else f"margin of {margin:g}"
@@ -124,14 +124,14 @@ TRAIN, TEST = "#56B4E9", "#E69F00"
 @figure(DATA)
 def folds(experiment, spec, paths):
     """One line per fold: the part it is tested on, and the parts it is trained on."""
-    import seaborn  # this import takes as long as all others of the job
+    import seaborn  # slow to import
 
     if len(paths) != 1:
         raise ValueError("a figure of the folds shows exactly one data set: name it in 'datasets'")
     ((_, path),) = paths.items()
     rows = read_json(path.removesuffix(".npz") + ".json")["rows"]
     count = experiment.folds
-    # as dp.data.examples.split_folds does: sizes differ by at most one, and larger parts come first
+    # As in dp.data.examples.split_folds, sizes differ by at most one, and larger parts come first.
     sizes = np.full(count, rows // count) + (np.arange(count) < rows % count)
     tested = np.eye(count, dtype=bool)
     words = np.char.add(np.where(tested, "test\n", "train\n"), [f"{size:,}" for size in sizes])

@@ -10,7 +10,7 @@ from study.configuration.inputs import ANALYSIS, CELLS
 from study.configuration.kinds import table
 from study.configuration.options import Comparison, Options
 
-# Test error of every cell, with the value that the source printed.
+# Test error of every cell, with the printed value.
 
 
 COLUMNS = (
@@ -25,11 +25,10 @@ class PublishedErrors(Options):
 
 @table(CELLS, PublishedErrors)
 def published_errors(experiment, spec, frame):
-    """One row per cell. difference: ours minus the printed value. closest: 1 at the epsilon whose error
-    is nearest to it, 0 at the others; all three are empty where the source printed nothing.
-
-    If the source does not state the epsilon of its table, every epsilon has the printed value, and
-    `closest` shows which epsilon it implies.
+    """One row per cell, with our error, the printed error and their difference (ours minus printed).
+    closest is 1 at the epsilon whose error is nearest to the printed one, and 0 at the others. All three
+    columns are empty if the source printed nothing. If the source does not state its epsilon, every epsilon
+    has the printed value, and `closest` shows the epsilon that it implies.
     """
     printed = {
         (value.dataset, value.method, value.train_size): value.value
@@ -57,11 +56,10 @@ SECONDS = (
 
 @table(ANALYSIS)
 def timing(experiment, spec, path):
-    """One row per data set, procedure and mode: median, least and largest seconds per fit, and multiples.
+    """One row per data set, procedure and mode: median, least and largest seconds per fit, and ratios.
 
-    Multiples are ratios of the smallest times, because other work on the machine adds to all longer ones.
-    They are relative to `plain`, this project's certified fit without privacy, and to `scikit_learn`, that
-    library's LogisticRegression.
+    Ratios compare minimum times, because other work on the machine only lengthens a run. They are relative
+    to `plain`, this project's certified non-private fit, and to `scikit_learn`, its LogisticRegression.
     """
     raw = pd.read_csv(path)
     rows = []

@@ -1,7 +1,7 @@
-"""Every Python that a test's workflow starts imports this file, which records what a job imported.
+"""Records the imports of jobs: every Python process of a test's workflow imports this file.
 
-The folder CAPTURE gets one JSON file per job: its arguments, the project's files that it executed, and the
-installed packages that it loaded.
+The folder CAPTURE gets one JSON file per job: its arguments, the executed files of the project, and the
+loaded packages.
 """
 
 import atexit
@@ -13,7 +13,7 @@ FORK = Path("study", "jobs", "fork.py")  # the process that starts jobs as forks
 
 
 def _started_by_fork():
-    """The scripts' folder if this process is a fork made by the process that starts jobs."""
+    """The scripts' folder if this process is a fork of the process that starts jobs."""
     main = Path(getattr(sys.modules["__main__"], "__file__", None) or "").resolve()
     return main.parents[2] if main.parts[-3:] == FORK.parts else None
 
@@ -51,7 +51,7 @@ def _write():
 
 
 def _import_anew():
-    """Let a fork import the project's files itself, since it has inherited the imports of all jobs."""
+    """Let a fork import the project's files again, because it has inherited the imports of all jobs."""
     scripts = _started_by_fork()
     if not scripts:
         return

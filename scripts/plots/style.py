@@ -69,9 +69,6 @@ LOOKS = {
     "amp": ("AMP, as published", "#E69F00", "H", "-"),
     "private_selection": ("private selection", "#332288", "D", "-"),
     "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),
-    "frank_wolfe": ("Frank-Wolfe, noisy vertices", "#009E73", "X", "-"),
-    "coordinate_descent": ("coordinate descent, noisy columns", "#E69F00", "v", "-"),
-    "iterative_thresholding": ("iterative thresholding, noisy columns", "#332288", "s", "-"),
 }
 # Mechanisms and variants without an entry above take these in turn.
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")

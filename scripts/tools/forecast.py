@@ -69,7 +69,10 @@ def line(name, total):
 
 def record():
     results = Path(paths.results())
-    found = [*results.glob("*/configuration.json"), *results.glob("*/readings/*/configuration.json")]
+    found = [
+        *results.glob("*/configuration.json"),
+        *results.glob("*/readings/*/configuration.json"),
+    ]
     experiments = {path.parent.relative_to(results).as_posix(): read_json(path) for path in found}
     rows = {}
     if forecast.RECORD.exists():

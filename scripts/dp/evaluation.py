@@ -213,7 +213,7 @@ def counts(
     entropy, rate = share @ logs, share.mean()
     nothing = entropy - rate * len(X) * np.log(rate) if np.ptp(share) > 0 else np.nan
     for part, scores in _scores(weights, X, intercept, lambda *_: None):
-        np.minimum(scores, 0.0, out=scores)
+        np.clip(scores, -1e300, 0.0, out=scores)  # -inf times a count of 0 is no number
         total = entropy - scores @ share - share.sum() + np.exp(scores).sum(axis=1)
         values["deviance"][part] = 2 * largest * np.maximum(total, 0.0) / len(X)
         values["d2"][part] = 1 - total / nothing

@@ -342,3 +342,49 @@ def test_lambda_is_not_tuned_by_a_metric_of_numbers():
     tune = {"grid": {"low": 0.1, "high": 1, "values": 3}, "folds": 2}
     with pytest.raises(ConfigError, match="tune: the target of randhie_counts is a count"):
         changed("counts", tune=tune)
+
+
+@pytest.mark.parametrize("d", [64, 1000])
+def test_a_record_does_not_decide_whether_scores_that_overflow_are_numbers(d):
+    """Sums of infinite terms of both signs are NaN for one of these first records only."""
+    finite = []
+    for first in (np.eye(d)[0], np.full(d, 1 / np.sqrt(d))):
+        X = np.zeros((3, d))
+        X[0], X[1, 0], X[2, 1] = first, 1, 1
+        settings = {"learning_rate": 1.5e308, "iterations": 2, "bound": 1e6, "restarts": 50}
+        with np.errstate(all="ignore"):
+            release = MECHANISMS["counts_gd"].release(
+                1e6 * X,
+                np.array([1.0, -1, 1]),
+                epsilon=1.0,
+                delta=1e-5,
+                rng=np.random.default_rng(0),
+                **settings,
+            )
+        finite.append((release.status == "ok").mean())
+    assert finite[0] == finite[1]
+
+
+@pytest.mark.parametrize("n", [300, 17_000, 1_000_000])
+@pytest.mark.parametrize("d", [10, 200])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
+def test_the_rules_lambda_is_never_refused(n, d, epsilon):
+    mechanism, budget = MECHANISMS["counts_objective_perturbation"], (epsilon, 1e-6)
+    lam = mechanism.rule_lambda(n, d, *budget)
+    mechanism.check(n, d, epsilon=epsilon, delta=1e-6, lam=lam)
+    assert lam >= 1 / (n * np.expm1(epsilon / 10))
+
+
+@pytest.mark.parametrize(
+    ("n", "lam", "delta", "options", "said"),
+    [
+        (100, 1e-3, 1e-10, {}, "the Jacobian needs more than 50 times"),
+        (1000, 1e-4, 1e-6, {"tolerance": 1e-3}, "the Jacobian needs more than 50 times"),
+        (1000, 0.1, 1e-6, {"clip": 0.5}, "clip = 0.5 is below the mean count: give 1 or more"),
+    ],
+)
+def test_useless_noise_and_clips_below_the_mean_are_refused(n, lam, delta, options, said):
+    with pytest.raises(Refused, match=said):
+        MECHANISMS["counts_objective_perturbation"].check(
+            n, 3, epsilon=1.0, delta=delta, lam=lam, **options
+        )

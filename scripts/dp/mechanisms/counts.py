@@ -15,15 +15,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dp.accounting import gaussian_mu
 from dp.capped_exponential import CappedExponential
 from dp.data.examples import row_norms, slices
+from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register, repeated
+from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE
 from dp.mechanisms.options import TOLERANCE, Between, Optional, Ordinary, Positive, Whole
 from dp.noise import gaussian, gaussian_reach
 from dp.privacy import counts_tilt, gaussian_tilt
 from dp.privacy.profiles import Curve, Gaussian, symmetric
 from dp.privacy.sensitivities import vector_sum
-from dp.solvers.newton import check_certifiable, minimise
+from dp.solvers.newton import check_certifiable, least_tolerance, minimise
 
 SUMMED = 4096  # rows of a partial sum, as in the bound of `dp.solvers.newton.rounding`
 RESOLVED = 0.0025  # the deviation of the noise on the rate, in units of M, that its share aims at
@@ -140,6 +143,8 @@ class CountsGradientDescent(Counts):
             for rows in slices(n, SUMMED):
                 slopes = np.exp(np.minimum(X[rows] @ W.T + b, 0.0))
                 slopes = (slopes - u[rows, None]) / C
+                # After overflow a score may be NaN. The record's share must stay bounded.
+                np.nan_to_num(slopes, copy=False, posinf=np.inf, neginf=-np.inf)
                 np.clip(slopes, -limits[rows, None], limits[rows, None], out=slopes)
                 gradient += slopes.T @ X[rows]
             W = W - step[:, None] * np.asarray(gradient / n + gaussian(d, sigma, draws, rng))
@@ -182,13 +187,25 @@ class CountsObjectivePerturbation(Counts):
     options = RATE | {"clip": Ordinary(4.0), "output": Between(0.03, low=0, high=1)} | TOLERANCE
 
     def _check_together(self, n, d, p):
+        if p.clip < 1:
+            raise Refused(f"{self.name}: clip = {p.clip:g} is below the mean count: give 1 or more")
         self.plan(n, d, p)
 
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda from public numbers, with which the Jacobian costs epsilon/10."""
-        return bound**2 / (n * math.expm1(min(epsilon / 10, 100.0)))
+        """lambda from public numbers, with which the Jacobian costs epsilon/10.
+
+        It is larger if the solver could not certify the tolerance otherwise.
+        """
+        tolerance = (self.defaults() | options)["tolerance"]
+        noise = 2 * bound / gaussian_mu(epsilon, delta) * gaussian_reach(d)
+        # The noise is larger than that, by what the Jacobian, the rate and the output cost.
+        tilt = 3 * noise + n * bound
+        lam = bound**2 / (n * math.expm1(min(epsilon / 10, 100.0)))
+        while least_tolerance(n, d, lam, bound, CappedExponential(), tilt) > tolerance < 1:
+            lam *= 1.1
+        return lam
 
     def plan(self, n: int, d: int, p: object) -> Plan:
         """The `Plan`. p: the mechanism's parameters.
@@ -201,6 +218,11 @@ class CountsObjectivePerturbation(Counts):
         share = self._rate_share(n, p)
         both = math.sqrt(min(share + p.output**2, 0.99))
         r = p.bound**2 / (n * p.lam)
+        if counts_tilt.profile(p.mu / (2 * MOST_NOISE), r).delta(p.epsilon) > p.delta:
+            raise Refused(
+                f"at n lambda = {n * p.lam:.3g} the Jacobian needs more than {MOST_NOISE} times the "
+                f"Gaussian mechanism's noise: give a larger lambda, such as that of the rule"
+            )
         m, mu = gaussian_tilt.shared_parameter(
             lambda m, mu: counts_tilt.composed_delta(p.epsilon, m, mu, r),
             *(p.delta, p.mu * (1 - 1e-9), both, p.adjacency),

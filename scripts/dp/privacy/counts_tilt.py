@@ -38,6 +38,9 @@ Replacing a record follows from them as it does there:
 
     delta(e) <= G(2m)(min(e, max(m^2, e - J))) for every Lambda.
 
+This bound is constant on [m^2, m^2 + J], so it is not convex in e^e. Composition may use it all the same:
+a true profile below it is also below its greatest convex minorant, which is the profile of a pair.
+
 A record can have its largest slope and curvature together, so no Lambda makes the Jacobian free.
 """
 

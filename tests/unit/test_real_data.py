@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from dp.data.preparation import STEPS
+from project import PEAK_MB
 from study import paths
 from study.configuration.validation import read_yaml
 from study.data import downloads, origins, readers
@@ -52,12 +53,13 @@ def entry(name):
 
 
 # Runs a job's script and prints its peak memory in MB.
-MEASURE = """
-import resource, runpy, sys
+MEASURE = f"""
+import runpy, sys
+{PEAK_MB}
 sys.argv = sys.argv[1:]
 sys.path.insert(0, "scripts")
 runpy.run_path(sys.argv[0], run_name="__main__")
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(peak_mb())
 """
 
 

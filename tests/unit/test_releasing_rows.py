@@ -17,7 +17,7 @@ from dp.errors import Refused
 from dp.releasing import rows
 from dp.releasing.rows import ONE, Category, Label, Number, Schema, Unused
 from lattices import from_floats
-from project import ROOT
+from project import PEAK_MB, ROOT
 
 COLUMNS = (
     Number("age", 0, 120),
@@ -142,12 +142,11 @@ def test_a_longest_line_is_public():
 def test_a_quoted_cell_takes_no_memory_beside_its_own():
     """A reader that remembered every letter took 130 MB for a cell of 1 MB."""
     code = (
-        "import resource\nfrom dp.releasing import rows\n"
+        f"{PEAK_MB}\nfrom dp.releasing import rows\n"
         "line = b'5,\"' + b'a' * (1 << 22) + b'\"\"' * (1 << 22) + b'\",1'\n"
-        "def most(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
-        "before, cells = most(), rows.cells_of(line, b',')\n"
+        "before, cells = peak_mb(), rows.cells_of(line, b',')\n"
         "assert len(cells) == 3 and len(cells[1]) == 1 << 23\n"
-        "assert most() - before < 60, most() - before\n"
+        "assert peak_mb() - before < 60, peak_mb() - before\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT / "scripts", capture_output=True, text=True

@@ -186,6 +186,33 @@ def test_extreme_numbers_give_finite_weights(name):
             assert (found.status == "ok").all() and np.isfinite(found.weights).all()
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bound_near_a_float_s_smallest_number_is_refused(name):
+    """The sensitivity was rounded to 0, and the choice had no noise: one label decided it."""
+    mechanism = MECHANISMS[name]
+    X, y = np.full((100, 1), 1e-273), np.where(np.arange(100) < 38, 1, -1)
+    options = {"clip": 1.1e-50, "iterations": 1, "coordinate_bound": 1e-273}
+    with pytest.raises(Refused, match="coordinate_bound must be a number strictly between 1e-50"):
+        mechanism.release(X, y, rng=generator(1), **options, **ASKED)
+    with pytest.raises(Refused, match="coordinate_bound"):
+        mechanism.guarantee(100, 1, **options, **ASKED)
+    smallest = options | {"coordinate_bound": 1.1e-50}
+    weights = [
+        mechanism.release(
+            X / 1e-273 * 1.1e-50,
+            np.where(np.arange(100) < positive, 1, -1),
+            rng=generator(1),
+            restarts=1000,
+            bound=1.0,
+            **smallest,
+            **ASKED,
+        ).weights
+        for positive in (37, 38)
+    ]
+    shares = [(w > 0).mean() for w in weights]
+    assert abs(shares[1] - shares[0]) < 0.1
+
+
 # ---- simulated rows
 
 

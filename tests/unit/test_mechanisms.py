@@ -114,6 +114,26 @@ def test_guarantee_states_everything(name):
         assert math.isinf(guarantee.epsilon)
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_half_floats_are_computed_with_in_double_precision(name):
+    """With an epsilon or a share as a half float, noise was computed in half precision."""
+    mechanism = MECHANISMS[name]
+    defaults = {key: option.default for key, option in mechanism.options.items()}
+    values = {
+        key: value
+        for key, value in (defaults | common(name)).items()
+        if isinstance(value, float) and 1e-4 < value < 1e4
+    }
+    halves = {key: np.float16(value) for key, value in values.items()}
+    exact = {key: float(value) for key, value in halves.items()}
+    p = mechanism.parameters(np.int16(N), np.int16(D), **common(name) | halves)
+    assert not [value for value in vars(p).values() if isinstance(value, np.generic)]
+    guarantees = [
+        mechanism.guarantee(N, D, **common(name) | arguments)[:5] for arguments in (halves, exact)
+    ]
+    assert repr(guarantees[0]) == repr(guarantees[1])
+
+
 # Mechanisms with additive noise, and others. A user's own mechanism is in neither set.
 OTHER = {
     *("amp", "dp_sgd_poisson", "gaussian_objective_perturbation", "iterative_hessian_mixing"),

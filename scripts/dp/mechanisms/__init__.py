@@ -43,12 +43,12 @@ from dp import losses
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu, none, unproven
 from dp.data.examples import NUMBERS, Rows, check_coordinates, check_rows
 from dp.errors import Failed, Refused, did_you_mean
-from dp.mechanisms.options import NonNegative, Optional, Ordinary, Positive, Whole
+from dp.mechanisms.options import NonNegative, Optional, Ordinary, Whole, plain
 
 __all__ = ["MECHANISMS", "Mechanism", "Release", "register"]
 
 # Public facts from the preparation of the data that a mechanism may use besides `bound`.
-FACTS = {"coordinate_bound": Optional(Positive()), "classes": Optional(Whole(least=2))}
+FACTS = {"coordinate_bound": Optional(Ordinary()), "classes": Optional(Whole(least=2))}
 ADDED = "DP_MECHANISMS"
 ORDINARY = Ordinary()  # epsilon, lambda and bound
 
@@ -439,6 +439,8 @@ class Mechanism:
     ) -> Parameters:
         """`Parameters` for public size n and d coordinates. Raises `Refused` for invalid ones."""
         name = self.name
+        n, d, epsilon, delta, lam, bound = map(plain, (n, d, epsilon, delta, lam, bound))
+        options = {option: plain(value) for option, value in options.items()}
         Whole().check(f"{name}: n", n)
         Whole().check(f"{name}: d", d)
         if self.private and epsilon == math.inf:

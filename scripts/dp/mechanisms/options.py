@@ -17,6 +17,16 @@ def _number(value):
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def plain(value: object) -> object:
+    """A number as Python's own int or float, and anything else as it is.
+
+    NumPy would compute with a half float in half precision, which may make noise too small.
+    """
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    return float(value) if isinstance(value, Real) and not isinstance(value, bool) else value
+
+
 class Option:
     """Base of all kinds. what: the allowed values, in words."""
 

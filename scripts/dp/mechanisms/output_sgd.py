@@ -8,7 +8,7 @@ from dp import losses
 from dp.descents import stochastic
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, register
-from dp.mechanisms.options import Optional, Positive, Whole
+from dp.mechanisms.options import Optional, Ordinary, Whole
 from dp.noise import gaussian
 from dp.privacy.profiles import Gaussian
 
@@ -35,7 +35,7 @@ class OutputSGD(Mechanism):
 
     delta = "needed"
     needs_lambda = False
-    options = {"epochs": Whole(10), "batch": Whole(50), "learning_rate": Optional(Positive())}
+    options = {"epochs": Whole(10), "batch": Whole(50), "learning_rate": Optional(Ordinary())}
 
     def _step(self, n, p):
         """eta and rho."""

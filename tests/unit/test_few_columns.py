@@ -86,12 +86,50 @@ def test_the_noise_is_that_of_the_proof(name, monkeypatch):
     monkeypatch.setattr(noisy_top, "gaussian_scale", scale)
     monkeypatch.setattr(type(mechanism), "_gradient", gradient)
     X, y, _ = small()
-    settings = ASKED | {"bound": math.sqrt(6), "coordinate_bound": 1.0, "iterations": 3}
+    settings = ASKED | {"bound": math.sqrt(6), "coordinate_bound": 1.0, "iterations": 10}
     mechanism.release(X, y, rng=generator(2), restarts=2, **settings)
-    assert len(moved) == 3
+    assert len(moved) == 10
     assert sum(spent) == pytest.approx(noisy_top.rho(1.0, 1e-6), rel=1e-9)
     stated = mechanism.guarantee(*X.shape, **settings)
     assert stated.epsilon == 1.0 and stated.profile.epsilon(1e-6) <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_few_choices_add_up_epsilons(epsilon, steps, monkeypatch):
+    """Between neighbours, no choice is more than e^(epsilon/T) times as likely."""
+    laws = []
+
+    def top(values, count, rate, rng):
+        weights = np.exp(np.reshape(rate, (-1, 1)) * values)
+        laws[-1].append(np.log(weights / weights.sum(axis=1, keepdims=True))[0])
+        return np.zeros((len(values), 1), dtype=int)  # the same vertex on both data sets
+
+    monkeypatch.setattr(noisy_top, "noisy_top", top)
+    settings = {"epsilon": epsilon, "delta": 1e-6, "iterations": steps, "radius": 1e-6}
+    random, y = generator(4, "neighbours").uniform(-1, 1, size=(20, 4)), np.ones(20)
+    corner = np.zeros((20, 4))
+    corner[:, 0] = 1.0
+    largest = 0.0
+    for X in (random / 2, corner):
+        laws.clear()
+        for change in (1.0, -1.0):
+            laws.append([])
+            X[7] = change * np.eye(4)[0]
+            MECHANISMS["frank_wolfe"].release(X, y, rng=generator(1), **settings)
+        for first, second in zip(*laws, strict=True):
+            largest = max(largest, np.abs(first - second).max())
+    assert 0.4 * epsilon / steps < largest <= epsilon / steps * (1 + 1e-9)
+    stated = MECHANISMS["frank_wolfe"].guarantee(20, 4, **settings)
+    assert stated.epsilon == epsilon and stated.profile.delta(epsilon) == 0
+    assert "0)-DP" in stated.reason
+
+
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-4, 1.0, 100.0])
+@pytest.mark.parametrize("delta", [1e-14, 1e-6, 0.1])
+def test_what_is_claimed_is_a_point_of_the_profile(epsilon, delta):
+    profile = noisy_top.Concentrated(noisy_top.rho(epsilon, delta))
+    assert profile.delta(epsilon) <= delta * (1 + 1e-6)
 
 
 def test_without_noise_frank_wolfe_finds_the_minimiser_in_the_ball():

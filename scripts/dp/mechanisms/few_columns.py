@@ -15,6 +15,7 @@ from dp.mechanisms import Mechanism, register
 from dp.mechanisms.options import Between, Choice, Optional, Ordinary, Whole
 from dp.noise import gaussian
 from dp.privacy import noisy_top
+from dp.privacy.profiles import approximate
 from dp.privacy.sensitivities import vector_sum
 
 LOGISTIC = losses.get("logistic")
@@ -32,11 +33,13 @@ class FewColumns(Mechanism):
     releases determine w, so k may depend on it: at w = 0 it is 1/2. With `clip` = 1/2, a row pulls as if
     it were on the separator, or less if it is on the right side.
 
-    Weights are bounded, so no score overflows, and no draw depends on the rows otherwise than by g.
-    info["scale"]: of the noise, over the sensitivity of what it is added to.
+    A weight that is not finite stays so, and follows from noisy values and public numbers alone. So whether
+    a draw diverges tells nothing else. info["scale"]: of the noise, over the sensitivity of what it is
+    added to.
     """
 
     delta = "needed"
+    least_delta = 1e-14  # NumPy's Gumbel noise has no tail below a probability of about e^-40
     needs_lambda = False
     facts = ("coordinate_bound",)
     options = {"clip": Between(0.5, low=1e-50, high=1), "iterations": Optional(Whole())}
@@ -81,8 +84,9 @@ class FrankWolfe(FewColumns):
     A vertex is L e_j or -L e_j, and the best one has the least product with the gradient. Each step chooses
     the largest of the 2 d values -g_j and g_j, which a record moves by at most D, with Gumbel noise at the
     rate a = sqrt(2 rho/T)/D. T such choices are rho-zCDP (`dp.privacy.noisy_top`), and rho is the largest
-    that gives (epsilon, delta)-DP. Everything else follows from the vertices and public numbers. Talwar et
-    al. add Laplace noise and compose by (epsilon, delta) alone, which needs more noise.
+    that gives (epsilon, delta)-DP. If epsilon/(2 T D) is larger, that is the rate: each choice is then
+    (epsilon/T, 0)-DP. Everything else follows from the vertices and public numbers. Talwar et al. add
+    Laplace noise and compose by (epsilon, delta) alone, which needs more noise.
 
     step: "constant" goes 1/T of the way to the vertex in each step, "published" 2/(t + 2) in step t = 0, 1,
     .., so that the first step is at a vertex.
@@ -99,13 +103,19 @@ class FrankWolfe(FewColumns):
     def _steps(self, n, d, p):
         return p.iterations or round(_choices(n, d, self._rho(p)))
 
+    def _rates(self, p, steps):
+        """The rates a D by zCDP, and by adding up epsilons. Either is private."""
+        return noisy_top.choice_rate(self._rho(p), steps, 1.0), p.epsilon / (2 * steps)
+
     def _guarantee(self, n, d, p):
         rho, steps = self._rho(p), self._steps(n, d, p)
-        rate = noisy_top.choice_rate(rho, steps, 1.0)
+        concentrated, pure = self._rates(p, steps)
+        rate = max(concentrated, pure)
+        together = f"{rho:.6g}-zCDP" if concentrated > pure else f"({p.epsilon:.6g}, 0)-DP"
         return p.proven(
             f"{steps} choices among {2 * d} vertices, by Gumbel noise of {1 / rate:.6g} times the "
-            f"sensitivity and so of bounded range {2 * rate:.6g}, are together {rho:.6g}-zCDP",
-            profile=noisy_top.Concentrated(rho),
+            f"sensitivity and so of bounded range {2 * rate:.6g}, are together {together}",
+            profile=noisy_top.Concentrated(rho) if concentrated > pure else approximate(p.epsilon),
         )
 
     def _release(self, X, y, p, draws, rng):
@@ -118,7 +128,7 @@ class FrankWolfe(FewColumns):
         )
         for t in range(steps):
             gradient, moved = self._gradient(X, y, W, scores, p)
-            rate = noisy_top.choice_rate(self._rho(p), steps, moved)
+            rate = max(self._rates(p, steps)) / moved
             vertices = np.concatenate([-gradient, gradient], axis=1)
             chosen = noisy_top.noisy_top(vertices, 1, rate, rng)[:, 0]
             column, end = chosen % d, length * np.where(chosen < d, 1.0, -1.0)

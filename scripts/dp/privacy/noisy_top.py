@@ -37,7 +37,9 @@ class Concentrated(Profile):
     """The profile of rho-zCDP releases: Rényi divergences of at most rho times the order.
 
     delta(epsilon) is the least e^((a-1)(rho a - epsilon)) (1 - 1/a)^a/(a - 1) over orders a (Canonne,
-    Kamath, Steinke, NeurIPS 2020, proposition 12), which `dp.accounting.renyi_epsilon` inverts.
+    Kamath, Steinke, NeurIPS 2020, proposition 12), which `dp.accounting.renyi_epsilon` inverts, or
+    e^(-(epsilon - rho)^2/(4 rho)) at an epsilon above rho, if that is less (Bun, Steinke, TCC 2016). It is
+    less where the best order is beyond `ORDERS`.
     """
 
     def __init__(self, rho: float) -> None:
@@ -53,7 +55,8 @@ class Concentrated(Profile):
     def _delta(self, epsilon):
         a, epsilon = ORDERS, np.asarray(epsilon, dtype=float)[..., None]
         powers = (a - 1) * (self.rho * a - epsilon) + a * np.log1p(-1 / a) - np.log(a - 1)
-        return np.exp(np.minimum(powers.min(axis=-1), 0.0))
+        above = np.maximum(epsilon[..., 0] - self.rho, 0.0)
+        return np.exp(np.minimum(powers.min(axis=-1), -above * (above / (4 * self.rho))))
 
 
 @lru_cache(maxsize=1024)

@@ -4,7 +4,7 @@ from vectors import check
 
 VECTORS = check.read()
 # Mechanisms with labels 0, 1, .. instead of -1 and 1.
-OF_CLASSES = ("softmax_objective_perturbation",)
+OF_CLASSES = ("softmax_objective_perturbation", "softmax_regression")
 
 
 def values(name, *inputs, function=None):

@@ -6,6 +6,7 @@ as in `dp.mechanisms.gaussian_objective_perturbation`.
 
 import numpy as np
 
+from dp.descents.full_batch import classes_of
 from dp.errors import Refused
 from dp.mechanisms import Mechanism, Parameters, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE, Plan, certified, moved
@@ -64,18 +65,12 @@ class SoftmaxObjectivePerturbation(Mechanism):
         p = self.defaults() | options
         kept = {name: p[name] for name in ("adjacency", "radius")}
         n = p.get("public_n") or n
-        return softmax_tilt.rule_lambda(n, self._known(classes), epsilon, delta, bound, **kept)
-
-    @staticmethod
-    def _known(classes):
-        if classes is None or classes < 2:
-            raise Refused(
-                "softmax loss needs the public number of classes, at least 2: labels 0, 1, .."
-            )
-        return classes
+        return softmax_tilt.rule_lambda(
+            n, classes_of("softmax", classes), epsilon, delta, bound, **kept
+        )
 
     def _classes(self, p):
-        return self._known(p.classes)
+        return classes_of("softmax", p.classes)
 
     def _check_together(self, n, d, p):
         self._plan(n, d, p)
@@ -115,7 +110,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
 
         The error is `_NoTilt` if lambda is too small for a useful tilt.
         """
-        K, n_lambda, adjacency = self._known(p.classes), n * p.lam, p.adjacency
+        K, n_lambda, adjacency = classes_of("softmax", p.classes), n * p.lam, p.adjacency
         constants = softmax.Constants(K)
         check_certifiable(n, d, p.lam, p.bound, constants, p.tolerance)
         of = p.epsilon, p.delta, n_lambda, K, p.bound, adjacency, p.output

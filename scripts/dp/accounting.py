@@ -33,7 +33,7 @@ ADD_REMOVE = "add-remove"
 
 
 def check_adjacency(adjacency: str) -> None:
-    """Raise ValueError for another adjacency than `REPLACE_ONE` and `ADD_REMOVE`."""
+    """Raise ValueError unless the adjacency is `REPLACE_ONE` or `ADD_REMOVE`."""
     if adjacency not in (REPLACE_ONE, ADD_REMOVE):
         raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
 
@@ -73,7 +73,7 @@ class Guarantee(NamedTuple):
 
 
 def none(claimed_epsilon: float, reason: str, adjacency: str = REPLACE_ONE) -> "Guarantee":
-    """The guarantee of a mechanism without a finite epsilon, for any claim of its source."""
+    """A guarantee without a finite epsilon, whatever its source claims."""
     return Guarantee(claimed_epsilon, math.inf, 0.0, adjacency, reason)
 
 
@@ -86,8 +86,8 @@ def unproven(guarantee: "Guarantee") -> "Guarantee":
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
     """The guarantee of the whole pipeline, including steps before the mechanism.
 
-    looked_at_private_rows: names of preparation or tuning steps whose result depends on private rows
-    without noise. Such a step voids the guarantee.
+    looked_at_private_rows: names of preparation or tuning steps that read private rows without noise.
+    Such a step voids the guarantee.
     """
     if not looked_at_private_rows or math.isinf(guarantee.epsilon):
         return guarantee
@@ -168,9 +168,8 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
 def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1, elementwise.
 
-    For small mu the two terms nearly cancel. So the normal density is integrated between the two points by
-    Gauss-Legendre quadrature, and (e^epsilon - 1) Phi(the lower point) is subtracted. epsilon: any real
-    number, or an array.
+    The two terms nearly cancel. So Gauss-Legendre quadrature integrates the normal density between the
+    two points, and (e^epsilon - 1) Phi(lower point) is subtracted. epsilon: any real number, or an array.
     """
     import numpy as np
     from scipy.special import log_ndtr
@@ -189,7 +188,7 @@ def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
 
 @cache
 def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
-    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1], cached because they take long."""
+    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1], cached because they are slow."""
     import numpy as np
 
     return np.polynomial.legendre.leggauss(order)

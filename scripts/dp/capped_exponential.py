@@ -12,9 +12,9 @@ class CappedExponential(losses.MarginLoss):
     """h(z) = e^s for s = offset + z <= 0, and 1 + s beyond: 0 <= h' <= 1 and 0 <= h'' <= 1.
 
     Let a count be v times the largest count, which is public, and the rate e^s times it. Then h(z) - v s
-    is Poisson's negative log likelihood over the largest count, up to a constant. A larger rate than the
-    largest count has the slope of that rate, so that slopes are bounded. `offset` is at most 0. h'' jumps
-    at s = 0; there `curvature` is 1.
+    is Poisson's negative log likelihood over the largest count, up to a constant. A rate above the largest
+    count has that count's slope, so slopes are bounded. `offset` is at most 0. h'' jumps at s = 0;
+    `curvature` is 1 there.
 
     Labels are all 1 for this loss. The linear part -v s belongs to the linear term of
     `dp.solvers.minimise`.

@@ -41,8 +41,8 @@ def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
 
     Each method is tested against every other, one-sided, with Holm's adjustment. p is its least p
     value, and `by` the method of that test (-1 without another). The methods with p > alpha are a
-    confidence set for the best one, at level 1 - alpha. Folds are treated as independent. The folds
-    of a cross-validation share training rows, so they are only nearly independent.
+    confidence set for the best one, at level 1 - alpha. Folds are treated as independent, although
+    those of a cross-validation share training rows.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)
@@ -59,7 +59,7 @@ def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
 def rows_for(
     sizes: np.ndarray | Sequence[float], gains: np.ndarray | Sequence[float], wanted: float
 ) -> tuple[float, str]:
-    """The number of rows at which a learning curve reaches a gain, as (rows, what).
+    """(rows, what): the number of rows at which a learning curve reaches a gain.
 
     sizes: training rows, increasing. gains: at each size, made monotone by running maxima, and
     interpolated linearly in the logarithm of the rows. what: "at most" the smallest size, "interpolated",

@@ -8,10 +8,10 @@ from dp import losses, metrics
 from dp.data.examples import Rows, slices
 
 BLOCK_ELEMENTS = 1 << 13  # scores computed at a time: 64 kB, so that malloc reuses memory
-KEPT = 1 << 23  # most scores held simultaneously: 64 MB
+KEPT = 1 << 23  # most scores in memory: 64 MB
 CACHED = 1 << 14  # scores that fit the cache together with their results
-SORTED = 1 << 20  # most test rows whose scores an AUC sorts; beyond, sorting is slower per row
-BINS = 1 << 15  # bins for the scores of more rows
+SORTED = 1 << 20  # most test rows whose scores an AUC sorts; it bins the scores of more rows
+BINS = 1 << 15
 
 
 def _blocks(rows, restarts):
@@ -22,8 +22,8 @@ def _blocks(rows, restarts):
 def _scores(weights, X, intercept, look):
     """Yields (a slice of the restarts, their scores (restarts, n)).
 
-    A slice has at most CACHED scores, or one restart. Before a slice is yielded, its scores have
-    been passed to look(restarts, rows, scores (rows, restarts)), in blocks of rows.
+    A slice has one restart, or at most CACHED scores. They have already passed through
+    look(restarts, rows, scores (rows, restarts)), in blocks of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -101,8 +101,8 @@ def classification(
 def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
     """Area under the ROC curve of each row of finite scores (restarts, n); ties count half.
 
-    NaN if there is only one class. The label replaces each score's last bit. So one sort orders by
-    score and then by label, and scores that differ only in the last bit are tied.
+    NaN if there is only one class. The label replaces each score's last bit, so one sort orders by
+    score, then by label. Scores that differ only in the last bit are tied.
     """
     count = int(positive.sum())
     pairs = count * (len(positive) - count)
@@ -143,7 +143,7 @@ def binned_auc(
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
     largest = np.maximum(np.abs(weights).max(axis=1), np.abs(intercept))
-    # Division by this power of 2 is exact. Weights are then below 2, and scores cannot overflow.
+    # Division by this power of 2 is exact. Weights below 2 keep scores from overflowing.
     size = 2.0 ** (np.frexp(largest)[1] - 1)
     W, b = (weights / size[:, None]).T, intercept / size
     low, high = np.full(restarts, np.inf), np.full(restarts, -np.inf)
@@ -156,12 +156,12 @@ def binned_auc(
     if not pairs:
         return np.full(restarts, np.nan)
     per_score = (BINS - 1) / np.maximum(high - low, 1e-300)
-    # the bins of restart 0's negatives, of its positives, of restart 1's negatives, and so on
+    # order of bins: restart 0's negatives, its positives, restart 1's negatives, ..
     first = 2 * BINS * np.arange(restarts)
     counts = np.zeros(2 * BINS * restarts, dtype=np.int64)
     for rows in slices(len(X), max(1, KEPT // 8 // restarts)):
         bins = (X[rows] @ W + b - low) * per_score
-        np.clip(bins, 0, BINS - 1, out=bins)  # scores are rounded otherwise than in the first pass
+        np.clip(bins, 0, BINS - 1, out=bins)  # the first pass rounds scores differently
         bins = bins.astype(np.int64) + first + BINS * positive[rows, None]
         counts += np.bincount(bins.ravel(), minlength=len(counts))
     negatives, positives = counts.reshape(restarts, 2, BINS).swapaxes(0, 1).astype(float)
@@ -178,9 +178,8 @@ def regression(
 ) -> dict[str, np.ndarray]:
     """`metrics.TARGETS` for each of the weights (restarts, d), name -> (restarts,).
 
-    mse and mae are in the target's own units. unit: the size of one unit of y in the target's
-    units. r2: 1 minus the mean squared error over the variance of the test targets, NaN if that
-    variance is 0.
+    mse and mae are in the target's own units. unit: the size of one unit of y in those units. r2: 1 minus
+    mse over the variance of the test targets, NaN if that is 0.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}
     y = np.asarray(y, dtype=float)
@@ -202,8 +201,8 @@ def counts(
 ) -> dict[str, np.ndarray]:
     """`metrics.COUNTS` for each of the weights (restarts, d), name -> (restarts,).
 
-    y stands for the counts k = largest (y + 1)/2. The predicted rates are m = largest min(e^(w.x + b), 1).
-    deviance: mean of 2 (k log(k/m) - k + m), Poisson's. d2: 1 minus the deviance over that of the best
+    y encodes the counts k = largest (y + 1)/2. The predicted rates are m = largest min(e^(w.x + b), 1).
+    deviance: Poisson's, the mean of 2 (k log(k/m) - k + m). d2: 1 minus the deviance over that of the best
     constant rate, the mean test count. It is NaN if all test counts are equal.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.COUNTS}
@@ -236,9 +235,9 @@ def bounded_loss(
 ) -> np.ndarray:
     """Sum over rows of a loss in [0, 1] for each of the weights: one row changes it by at most 1.
 
-    Returns (restarts,). For classes it is half the Brier score of the probabilities as in
-    `classification`. For `numbers` it is (prediction - y)^2/4, with predictions clipped to [-1, 1]. A row
-    of score NaN, after overflow, counts 1.
+    Returns (restarts,). For classes it is half the Brier score of the probabilities in
+    `classification`. For `numbers` it is (prediction - y)^2/4, with predictions clipped to [-1, 1]. A
+    score that overflowed to NaN counts 1.
     """
     total = np.zeros(len(weights))
     if weights.ndim == 3:

@@ -20,8 +20,8 @@ def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
 
     It is 8 d^2 log^2(d/delta) / (lam n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 4). By strong
     convexity the tilt b moves the minimiser by at most ||b||/(n lam), and this raises the objective by at
-    most ||b||^2/(n^2 lam). With ||b|| ~ Gamma(d, 2/epsilon) that gives a factor of 4 instead of the
-    printed 8. The difference leaves room for the mechanism's output noise and its share of epsilon.
+    most ||b||^2/(n^2 lam). With ||b|| ~ Gamma(d, 2/epsilon) that gives a factor of 4, not the printed 8.
+    The difference leaves room for the mechanism's output noise and its share of epsilon.
     """
     _check(n, d, lam, epsilon, delta)
     return 8 * (d * math.log(d / delta)) ** 2 / (lam * (n * epsilon) ** 2)
@@ -30,10 +30,10 @@ def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
 def cm08_theorem_4(d: int, *, norm: float, loss: float, epsilon: float, delta: float) -> float:
     """Objective perturbation: the number of rows that bring its loss near a good classifier's.
 
-    The number is max(norm^2/loss^2, d log(d/delta) norm/(loss epsilon)) (Chaudhuri, Monteleoni,
-    NIPS 2008, theorem 4), up to a constant factor that the source does not give. With that many
-    rows, the released classifier's loss exceeds that of a classifier of this norm by at most
-    `loss`, with probability 1 - delta.
+    The number is max(norm^2/loss^2, d log(d/delta) norm/(loss epsilon)) (Chaudhuri, Monteleoni, NIPS
+    2008, theorem 4), up to a constant factor that the source omits. With that many rows, the released
+    classifier's loss exceeds that of a classifier of this norm by at most `loss`, with probability
+    1 - delta.
     """
     return max((norm / loss) ** 2, d * math.log(d / delta) * norm / (loss * epsilon))
 

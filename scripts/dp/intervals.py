@@ -12,7 +12,7 @@ UPPER = (1 + CONFIDENCE) / 2  # the quantile at the upper of two ends
 @cache
 def student(replicates: int) -> float:
     """Student's t at the upper end of an interval over at least two replicates."""
-    # The import takes 0.4 s, too long for checks of the configuration.
+    # The import takes 0.4 s, too long for configuration checks.
     from scipy.special import stdtrit
 
     return float(stdtrit(replicates - 1, UPPER))

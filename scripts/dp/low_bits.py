@@ -26,7 +26,7 @@ __all__ = ["Found", "allowed", "attack"]
 
 FAR = 3.65  # normal draws beyond it have another form, so every value there counts as possible
 BITS = 2.0**52
-NEAR = np.arange(-2, 3)  # offsets around an inverse, because of rounding
+NEAR = np.arange(-2, 3)  # offsets around an inverse, for rounding
 LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
 SAMPLES = 12_000  # draws for the constants: at least 20 for each
 ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # of the neighbours that `attack` uses
@@ -106,7 +106,7 @@ class Found(NamedTuple):
 
 
 def allowed(epsilon: float, delta: float = 0.0) -> float:
-    """The largest share of releases that any attack can assign to the right one of two neighbours.
+    """The largest share of releases that any attack can assign to the right neighbour.
 
     If the sides are equally likely, it is (1 + TV)/2, and TV <= (e^eps - 1 + 2 delta)/(e^eps + 1).
 
@@ -172,7 +172,7 @@ def attack(
     Parameters
     ----------
     mechanism : Mechanism
-        A form of output perturbation. For other mechanisms the result is None.
+        A form of output perturbation. Other mechanisms give None.
     epsilon, delta : float
         The requested privacy.
     trials : int
@@ -187,12 +187,12 @@ def attack(
     Returns
     -------
     Found or None
-        None if releases are not of the form fl(w + fl(s z)), which proves nothing.
+        None if releases are not of the form fl(w + fl(s z)). This proves nothing.
 
     Raises
     ------
     dp.errors.Refused
-        If no finite epsilon is proven: then low-order bits have no guarantee to break.
+        If no finite epsilon is proven, since low-order bits then have no guarantee to break.
 
     Examples
     --------

@@ -1,23 +1,23 @@
-"""Deterministic replay: how much one record changes values before noise, in units of that noise.
+"""Deterministic replay: how far one record moves values before noise, in units of that noise.
 
-A mechanism runs on a data set, and its noise is recorded. Then it runs on a neighbour with the same draws,
-and every use of a noisy value gets the value of the first run. So both runs have the same transcript, and
-differ only by the record's own effect. This shows two things more sharply than any number of releases:
+A mechanism runs on a data set, and its noise is recorded. It then runs on a neighbour with the same draws,
+and every use of a noisy value gets the first run's value. So both runs share one transcript and differ
+only by the record's own effect. A replay finds two things more sharply than any number of releases:
 
-- The distance of the two values before noise, over the noise's scale. Gaussian releases with
+- The distance between the two values before noise, over the noise's scale. Gaussian releases with
   distances mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), Laplace ones to the sum (L1, or L2 for
   noise by the norm). If the total exceeds the guarantee, a sensitivity is wrong.
-- Whatever reaches the release without noise. Results of the same noisy values and public
-  numbers are equal bit for bit. If releases, scales of noise, or numbers of draws differ, they depend on
-  the rows in another way.
+- Whatever is released without noise. The same noisy values and public numbers give results that are equal
+  bit for bit. If releases, scales of noise or numbers of draws differ, they depend on the rows in another
+  way.
 
-It takes milliseconds and is deterministic (Cebere, Erb, Desfontaines, Bellet, Fitzsimons, "Privacy in
-Theory, Bugs in Practice", PETS 2026, arXiv 2602.17454).
+A replay takes milliseconds (Cebere, Erb, Desfontaines, Bellet, Fitzsimons, "Privacy in Theory, Bugs in
+Practice", PETS 2026, arXiv 2602.17454).
 
 It cannot judge noise that is not added to a value (a tilted objective, a sketch), nor random
-choices (a subsample, a selection, a rejection). Then the finding is "not additive", not "holds".
+choices (a subsample, a selection, a rejection). The finding is then "not additive", not "holds".
 Permutations of the rows are replayed: what holds for each order holds for the mixture. A replay
-sees only the tried pairs, and not the bits of floating-point sums.
+sees only the tried pairs, and not the low-order bits of floating-point sums.
 """
 
 import copy
@@ -59,8 +59,8 @@ Size = int | tuple | None
 class Step(NamedTuple):
     """A used noisy value. All arrays have its shape.
 
-    law: the law of the noise. draws: indices of the unit draws. value, scale: it is value + scale * draw.
-    bare: whether the noise was added to no value. result: the noisy value.
+    law: the law of the noise. draws: indices of the unit draws. result: the noisy value, which is
+    value + scale * draw. bare: whether the noise was added to no value.
     """
 
     law: str
@@ -79,7 +79,7 @@ class Replay(NamedTuple):
     finding : str
         One of `FINDINGS`.
     why : str
-        In words.
+        The finding in words.
     mu : float
         Gaussian-DP parameter of all Gaussian noise together.
     pure : float
@@ -102,7 +102,9 @@ class Tape:
         self.first = first
         self.steps: list[Step] = []
         self.flow: list[tuple] = []  # every draw: its law and shape
-        self.choices: list[str] = []  # other draws than noise: names of a generator's functions
+        self.choices: list[
+            str
+        ] = []  # the generator's functions that drew something else than noise
         # Indices [start, stop) of draws that share a norm.
         self.vectors: list[tuple[int, int]] = []
         self.count = 0
@@ -119,7 +121,7 @@ class Tape:
         return numbers
 
     def use(self, noisy: "_Noisy") -> np.ndarray:
-        """Record a use, and return its noisy value: in the second run, that of the first run."""
+        """Record a use, and return its noisy value: the second run gets the first run's."""
         bare = noisy.value is None
         value = np.zeros(noisy.shape) if bare else noisy.value
         result = value + noisy.scale * noisy.unit
@@ -249,7 +251,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return function(*_plain(arguments), **_plain(settings))
 
     def _joined(self, function, parts, **settings):
-        """Parts joined. None unless all are unused noise of this law that is added to no value."""
+        """The joined parts, or None unless all are unused noise of this law, added to no value."""
         parts = list(parts)
         alike = (isinstance(part, _Noisy) and part.law == self.law for part in parts)
         if not all(alike) or any(part.used is not None or part.value is not None for part in parts):
@@ -273,7 +275,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*_plain(inputs), **_plain(settings))
 
     def _affine(self, ufunc, noisy, inputs):
-        """value + scale * draw after a sum, difference, or product with a number; or None."""
+        """`noisy` after a sum, difference, or product with a number; or None."""
         if ufunc is np.negative:
             return noisy._times(-1.0)
         if len(inputs) != 2:
@@ -299,7 +301,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return self._spread(self.scale, value + other)
 
     def _spread(self, scale, value):
-        """The same draws with this scale and value, all broadcast to one shape."""
+        """The same draws with this scale and value, broadcast to one shape."""
         known = [each for each in (self.draws, self.unit, scale, value) if each is not None]
         known = np.broadcast_arrays(*known)
         return self._like(*known)
@@ -317,7 +319,7 @@ def _plain(thing):
 
 
 class Recorder(np.random.Generator):
-    """A generator whose normal and Laplace draws are `_Noisy`. It records other draws' names."""
+    """A generator that returns normal and Laplace draws as `_Noisy`, and records other draws' names."""
 
     def __init__(self, bits: np.random.BitGenerator, tape: Tape) -> None:
         super().__init__(bits)
@@ -431,7 +433,7 @@ def replay(
 def judge(
     first: Tape, second: Tape, released: list, problems: list[str], epsilon: float, delta: float
 ) -> Replay:
-    """`Replay` from two tapes, the releases of both sides, and exceptions by side ("": none)."""
+    """`Replay` from two tapes, both releases, and both sides' exceptions ("": none)."""
     if problems[0] and problems[0] == problems[1]:
         return Replay(REFUSED, f"both data sets: {problems[0]}")
     other = sorted(set(first.choices + second.choices))
@@ -492,7 +494,7 @@ class Distances:
         if not np.isfinite(moved).all():
             self.problem = "a value before noise is not a finite number"
             return
-        # differences that the rounding of a sum explains count as 0
+        # differences within the rounding of a sum count as 0
         size = np.maximum(np.abs(one.value), np.abs(two.value))
         moved = np.where(np.abs(moved) <= 1e-12 * size.max(initial=0.0), 0.0, moved)
         if (moved[scale == 0] != 0).any():
@@ -529,7 +531,7 @@ def _equal(one, two):
 
 # ---- mechanisms
 
-# Pairs for any mechanism, of eight records or fewer.
+# Pairs of at most eight records, for any mechanism.
 GENERAL = (
     *("turned_row", "reversed_row", "removed_row", "last_of_its_class", "flipped_label"),
     "opposite_corner",

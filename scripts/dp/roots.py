@@ -9,8 +9,8 @@ def least(
 ) -> float:
     """The least number at which `holds` is true, to a relative precision, rounded up.
 
-    low: a number at which it is false. high: the first tried number. It is doubled until it is true;
-    above `most`, the result is infinite.
+    low: a number at which it is false. high: the first tried number, doubled until it is true. Above
+    `most`, the result is infinite.
     """
     while not holds(high):
         low, high = high, 2 * high

@@ -7,10 +7,10 @@ A book is a private folder (0700) next to the rows, for all studies of the same 
     <name>/key            the key of one release, while it is being made
     <name>/model.json     the model of a release that is done
 
-A line is an event with `chain`, a keyed digest of the line before it and of itself. So the book notices
-edited lines, lines removed from the middle, and lines removed from the end while their release's folder is
-still there. It does not notice an older copy of the whole book. Nor does it notice the removal of last
-lines if they are previews or raises, or if their folders go with them. Events:
+A line is an event with `chain`, a keyed digest of the previous line and of itself. So the book notices
+edited lines, lines removed from the middle, and a release's lines removed from the end while its folder is
+still there. It does not notice an older copy of the whole book, nor the removal of previews or raises from
+the end. Events:
 
     open      budget (epsilon, delta), adjacency and unit
     begin     a release: name, cost, digests of the request, of the rows and of code, libraries and their
@@ -19,13 +19,12 @@ lines if they are previews or raises, or if their folders go with them. Events:
     preview   the owner looked at the rows, under this name
     raise     another budget, with the reason
 
-Epsilons and deltas add up: basic composition is a filter, so later settings may depend on earlier releases
+Epsilons and deltas add up. Basic composition is a filter, so later settings may depend on earlier releases
 (Rogers, Roth, Ullman, Vadhan, NeurIPS 2016).
 
 An interrupted release resumes with its key, and so with the same draw. It resumes only with the same rows,
-request, code, libraries and arithmetic, since a choice among reruns with the same noise would void the
-proof. Its key is deleted when the model is stored. From then on, the name gives the stored model for any
-rows.
+request, code, libraries and arithmetic: a choice among reruns with the same noise would void the proof.
+Its key is deleted when the model is stored. From then on, the name returns the stored model for any rows.
 """
 
 import contextlib
@@ -103,7 +102,7 @@ class Budget(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A release to be made. key: of this release alone. spent: the book's entry in model.json."""
+    """A release to be made. key: for this release alone. spent: the book's entry in model.json."""
 
     key: bytes
     spent: dict
@@ -190,7 +189,7 @@ class Book:
             self._file = -1
 
     def _read(self):
-        """Reads and verifies all events, but not a torn last line: nothing followed from it."""
+        """Reads and verifies all events. It leaves out a torn last line: nothing followed from it."""
         size = os.fstat(self._file).st_size
         content = os.pread(self._file, size, 0)
         self._end = content.rfind(b"\n") + 1
@@ -219,7 +218,7 @@ class Book:
         return event | {"chain": chain} if chain == self._chained(event) else None
 
     def _check_folders(self):
-        """Refuses a release without a line, because its cost is unknown."""
+        """Refuses if a release has no line, because its cost is unknown."""
         named = {event["name"] for event in self._events if event["event"] == "begin"}
         for folder in sorted(self.path.iterdir()):
             files = [file for file in (KEY, MODEL) if os.path.lexists(folder / file)]
@@ -230,10 +229,7 @@ class Book:
                 )
 
     def _own_key(self, size):
-        """The book's own key, which is made if there is no line yet.
-
-        size: the lines' length in bytes.
-        """
+        """The book's own key, made if there is no line yet. size: the lines' length in bytes."""
         with contextlib.suppress(FileNotFoundError):
             return disk.read_private(self.path / KEY)
         if size:
@@ -252,7 +248,7 @@ class Book:
         return self._keyed(b"line", before.encode(), json.dumps(event, sort_keys=True).encode())
 
     def _append(self, event):
-        """Appends a line, which is on the disk when this returns, and absent if this fails."""
+        """Appends a line. It is on the disk when this returns, and absent if this fails."""
         event = event | {"chain": self._chained(event)}
         line = json.dumps(event, sort_keys=True).encode() + b"\n"
         if self._torn:
@@ -433,7 +429,7 @@ class Book:
         self._admit(request)
         key, folder = new_key(), self.path / name
         disk.private_folder(folder)
-        disk.destroy(folder / KEY)  # a key left by a run that was killed before its line
+        disk.destroy(folder / KEY)  # a key of a run that was killed before its line
         disk.prepare(folder / KEY, key, 0o600)  # settled once a line commits to it
         epsilon, delta = request.cost
         self._append(
@@ -453,7 +449,7 @@ class Book:
         return Begun(key, _summary(self.spent()))
 
     def same_rows(self, name: str, data: bytes) -> bool:
-        """Whether a release was begun with these rows. The answer is for their owner alone.
+        """Whether a release was begun with these rows. Only their owner may see the answer.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """The card and the table of a release, from model.json alone, for readers who are not experts.
 
-The fields of the claim are those that NIST SP 800-226 ("Guidelines for Evaluating Differential Privacy
-Guarantees", 2025) asks about: unit of privacy, parameters, trust and threat model, algorithm and its
+The fields of the claim follow NIST SP 800-226 ("Guidelines for Evaluating Differential Privacy
+Guarantees", 2025): unit of privacy, parameters, trust and threat model, algorithm and its
 implementation, side channels, use of the budget, exposure of the rows, and access to them.
 """
 
@@ -185,7 +185,7 @@ def _both(guarantee, between):
 
 
 def _exact(value):
-    """A number, never rounded."""
+    """A number, unrounded."""
     short = f"{value:g}"
     return short if float(short) == value else repr(value)
 

@@ -48,13 +48,13 @@ def read_private(path: Path) -> bytes:
 
 
 def place(path: Path, content: bytes, mode: int) -> None:
-    """Writes a new file, which is on the disk under its name when this returns."""
+    """Writes a new file. It is on the disk under its name when this returns."""
     prepare(path, content, mode)
     settle(path)
 
 
 def prepare(path: Path, content: bytes, mode: int) -> None:
-    """The first half of `place`: writes the content to the disk under the name `prepared`."""
+    """The first half of `place`: writes the content to disk under the name `prepared`."""
     new = prepared(path)
     with contextlib.suppress(FileNotFoundError):
         new.unlink()

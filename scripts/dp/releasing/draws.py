@@ -1,11 +1,11 @@
 """Exact draws of discrete Gaussian noise: integers only, from a key.
 
-The rejection sampler of Canonne, Kamath, Steinke (NeurIPS 2020, algorithms 1 to 3), in integers alone, is
-exact if the bits are uniform.
+The rejection sampler of Canonne, Kamath, Steinke (NeurIPS 2020, algorithms 1 to 3) is exact if the bits
+are uniform.
 
 The bits are HMAC-SHA512(key, part, counter) for counter = 0, 1, .. One key of 256 bits from the operating
-system serves one release, whose parts (tilt, output noise, ..) have streams of their own. The same key and
-part give the same draws. So an interrupted release can be repeated, but its draw cannot be chosen.
+system serves one release, and each part (tilt, output noise, ..) has its own stream. The same key and part
+give the same draws. So an interrupted release can be repeated, but nobody can choose its draw.
 """
 
 import hmac
@@ -96,7 +96,7 @@ def discrete_laplace(scale: int, stream: Stream) -> int:
         while _bernoulli_exp(1, 1, stream):
             whole += 1
         size, negative = rest + scale * whole, stream.bits(1)
-        if size or not negative:  # otherwise 0 would count twice
+        if size or not negative:  # counts 0 once
             return -size if negative else size
 
 

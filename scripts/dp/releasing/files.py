@@ -1,4 +1,4 @@
-"""model.json: one model with its guarantee, as plain data, made and read here alone.
+"""model.json: one model with its guarantee, as plain data. Only this module writes and reads it.
 
 Keys:
 
@@ -165,7 +165,7 @@ def _no_number(word):
 
 
 def _check(model):
-    """Raises `Refused`, or another error that `parse` catches, for inconsistent parts of a model."""
+    """Raises `Refused`, or another error that `parse` catches, if parts of a model are inconsistent."""
     document, d = model.document, model.schema.d
     shapes = {"weights": (d,), "coefficients": (d,), "estimates": (d,), "covariance": (d, d)}
     for key, shape in shapes.items():
@@ -252,8 +252,8 @@ def _premises(request):
 def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
     """(T (d, d), shift (d,)): coefficients of the columns in their own units are T weights + shift.
 
-    A number x became a (2 x - low - high)/(high - low) with a = K 2^-20, a level and the constant a. So
-    scores are linear in the columns of rows that are not clipped or shortened. For a target with bounds
+    A number x became a (2 x - low - high)/(high - low) with a = K 2^-20; a level and the constant became a.
+    So scores are linear in the columns of rows that are not clipped or shortened. For a target with bounds
     [l, h], a score s is the prediction l + (h - l)(s + 1)/2.
     """
     a, d = schema.each / rows.ONE, schema.d
@@ -279,7 +279,7 @@ def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
 def table_of(
     found: models.Release, names: list[str], T: np.ndarray, shift: np.ndarray
 ) -> tuple[list | None, list | None, list | None]:
-    """(table, estimates, covariance) in the columns' own units, or Nones if no Hessian was released."""
+    """(table, estimates, covariance) in the columns' own units, or Nones without a released Hessian."""
     if statistics.HESSIAN not in found.parts:
         return None, None, None
     described = models.described(found)

@@ -1,14 +1,14 @@
 """Forecasts of a release, from releases of simulated rows.
 
-Rows are simulated for a schema from public or guessed facts about its columns, and accuracy and widths of
-intervals are measured. No real row is read, so a forecast costs no privacy, and is as good as the
+The rows are simulated for a schema from public or guessed facts about its columns. A forecast measures
+accuracy and widths of intervals. It reads no real row, so it costs no privacy, and is as good as the
 expectations. It takes seconds, or many minutes for a million rows.
 
 A number is drawn from a beta distribution on its bounds with the expected mean and standard deviation, and
 a level with its expected share. Columns are independent, except for expected correlations of numbers (a
 Gaussian copula), which widen intervals several times. Without expected effects, a standard deviation of
-each column changes the score by the same amount, with alternating signs. Widths depend on effects,
-too, through the ridge and the Hessian's noise.
+each column changes the score equally, with alternating signs. Widths also depend on effects, through the
+ridge and the Hessian's noise.
 """
 
 import math
@@ -35,7 +35,7 @@ TESTED = 5_000  # of these, for accuracy
 SCORED = 20  # most releases whose accuracy is measured
 WORK = 8_000_000  # about how many numbers of simulated rows are read per epsilon
 DRAWS = (9, 400)  # least and most releases per epsilon
-TRIES = 5  # factor by which the search makes fewer releases per epsilon
+TRIES = 5  # the search makes fewer releases per epsilon, by this factor
 LEAST, MOST = 0.02, 20.0  # range of tried epsilons
 NEAR = 0.03  # relative precision of the search for an epsilon
 
@@ -50,7 +50,7 @@ class Expected(NamedTuple):
         and a sixth of their distance, or equal shares.
     effects : dict
         Coefficients in the columns' own units, by the names of `Schema.names`, by default 0.
-        Without any, all columns have equal effects, which `strength` or `explained` scales.
+        Without any, all columns have equal effects, scaled by `strength` or `explained`.
     positives : float
         Share of the second class.
     strength : float
@@ -169,7 +169,7 @@ class Study:
         return shares / shares.sum()
 
     def _quantiles(self):
-        """Columns' quantiles on [-1, 1] at `GRID`, and a root (k, k) of the normal scores' correlations."""
+        """Columns' quantiles on [-1, 1] at `GRID`, and a root (k, k) of normal scores' correlations."""
         from scipy.stats import beta
 
         quantiles = {}
@@ -266,9 +266,8 @@ class Outlook(NamedTuple):
     ----------
     epsilon : float
         Of the release.
-    widths : dict
-        Column -> geometric mean width of its 95 % interval in own units, infinite if most releases give
-        none. Empty without intervals.
+        Column -> geometric mean width of its 95 % interval in own units. It is infinite if most releases
+        give none. Empty without intervals.
     ranges : dict
         Column -> the first and last decile of the widths.
     accuracy, without : dict
@@ -325,14 +324,14 @@ class Outlook(NamedTuple):
 
 
 def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook:
-    """The forecast for a request, from releases of simulated rows. No real row is read.
+    """The forecast for a request, from releases of simulated rows.
 
     Parameters
     ----------
     request : dp.releasing.request.Request
         The request.
     study : Study
-        The rows that are expected.
+        The expected rows.
     draws : int or None
         The number of releases; None for as many as are useful.
 
@@ -380,7 +379,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
 
 
 def _typical(widths):
-    """Geometric mean of finite widths, and first and last decile, per column of widths (draws, d)."""
+    """Geometric mean of finite widths, and first and last decile, of each column of widths (draws, d)."""
     finite = np.isfinite(widths)
     logs = np.where(finite, np.log(np.where(finite, widths, 1.0)), 0.0)
     mean = np.exp(logs.sum(axis=0) / np.maximum(finite.sum(axis=0), 1))
@@ -429,9 +428,9 @@ def needed(
     request : dp.releasing.request.Request
         The request; its epsilon is replaced.
     study : Study
-        The rows that are expected.
+        The expected rows.
     enough : Callable
-        `Outlook` -> bool, such as `width` or `share` give.
+        `Outlook` -> bool, such as `width` or `share` return.
     draws : int or None
         The number of releases at the result; a fifth of them in the search.
 

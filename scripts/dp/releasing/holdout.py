@@ -3,8 +3,8 @@
 Of n records, `held` (public) are held out. The model is released from the others, and then noisy sums over
 the held ones. Each part is (epsilon, delta)-DP, and so is the whole.
 
-WHICH RECORDS. The release's key determines a uniform set of `held` positions. It is independent of the
-rows, and never published.
+WHICH RECORDS. The release's key determines a uniform set of `held` positions. The set is independent of
+the rows and never published.
 
 THEOREM 2. Let A be the model's release from the *multiset* of rows outside S, and B that of the sums over
 the multiset of rows in S, given A's result a. For every epsilon let A's divergence be at most
@@ -21,7 +21,7 @@ maximum.
 
 A sorts its rows, and B's sums of integers are exact, so neither depends on the order of rows.
 
-With fixed positions, a neighbour in another order could change *both* parts, at the sum of both costs.
+With fixed positions, a reordered neighbour could change *both* parts, at the sum of both costs.
 
 WHAT IS SUMMED. A record with the label t and the prediction f adds a vector in [-1, 1]^2 or [-1, 1]^3, and
 2, which counts it twice. A line that holds no record adds zeros:
@@ -35,8 +35,8 @@ it. Proof. (e - e')^2 <= 4. For classes, (t - t')^2 <= 4. For numbers let r = |t
 - r. Then r^2 + (t^2 - t'^2)^2 = r^2 (1 + s^2) <= r^2 (1 + (2 - r)^2), which increases on [0, 2] and is 4 at
 2. A record and none are at most sqrt(1 + 1 + 1 + 4) apart.
 
-An error of a number counts at most 1/2, a quarter of the target's range. With errors up to the whole
-range, the mean square would have 16 times the noise.
+An error of a number counts at most 1/2, a quarter of the target's range. Errors up to the whole range
+would give the mean square 16 times the noise.
 
 The vectors are integers in units of 2^-40, exactly: a score is the sum of v_j k_j, with the row's
 integers and the weights' released integers. A score of 0 belongs to the first class. So lemma 2
@@ -217,9 +217,9 @@ def measured(
 ) -> dict[str, float | None]:
     """Errors from the noisy sums (post-processing), with intervals for noise and sampling.
 
-    records: held out rows that hold a record. Of classes: error, and positives, the share of the second
-    class. Of numbers, with [-1, 1] for the target's bounds: error, the root mean squared error (of at most
-    1/2 each); r2, None if noise hides the variance. Intervals are by `between`.
+    records: held out rows that hold a record. For classes: error, and positives, the share of the second
+    class. For numbers, with the target's bounds mapped to [-1, 1]: error, the root mean squared error (at
+    most 1/2 each); r2, None if noise hides the variance. `between` makes the intervals.
     """
     s = float(noise.deviation)
     e, t, *squares, twice = (float(each * noise.spacing) for each in noisy)
@@ -246,8 +246,8 @@ def between(
 
         (mean - m)^2 <= z^2 (m (cap - m)/count + 5/4 (cap deviation/(2 count))^2),
 
-    where z is the normal quantile. Whatever the errors' law, their variance is at most m (cap - m)
-    (Bhatia, Davis, Am. Math. Monthly 107, 2000), which errors of 0 and cap attain. For those, as for
+    where z is the normal quantile. For any law of the errors, their variance is at most m (cap - m)
+    (Bhatia, Davis, Am. Math. Monthly 107, 2000); errors of 0 and cap attain it. For those, as for
     classes, this is Wilson's interval. The rest is the noise of both sums: (sum + count) cap/2 - count m
     has the factors cap/2 and cap/4 - m/2 <= cap/4.
 

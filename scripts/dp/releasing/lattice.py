@@ -69,7 +69,7 @@ def total_variation(ratio: Fraction) -> Fraction:
 class Noise(NamedTuple):
     """Discrete Gaussian noise on count coordinates of the lattice 2^step Z.
 
-    Its standard deviation is scale 2^step, and mu its Gaussian parameter, at least sensitivity over
+    Its standard deviation is scale 2^step. mu is its Gaussian parameter, at least sensitivity over
     standard deviation.
     """
 
@@ -138,7 +138,7 @@ def together(noises: Sequence[Noise]) -> Fraction:
 
 
 def failure(epsilon: float, variation: Fraction) -> Fraction:
-    """Addition to delta for a distance in total variation from a private release: (1 + e^epsilon) of it.
+    """What a distance in total variation from a private release adds to delta: (1 + e^epsilon) of it.
 
     M(E) <= M~(E) + eta <= e^eps M~'(E) + delta + eta <= e^eps (M'(E) + eta) + delta + eta.
     """

@@ -40,7 +40,7 @@ CHOOSING = re.compile("(BLIS|GLIBC|GOMP|GOTO|KMP|LD|MKL|NPY|OMP|OPENBLAS|VECLIB)
 
 
 def made_by() -> dict:
-    """What makes a release: digests of `dp` and of `arithmetic`, and versions of libraries."""
+    """Digests of `dp` and of `arithmetic`, and versions of libraries."""
     folder, digest = Path(dp.__path__[0]), hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         content = path.read_bytes()
@@ -53,7 +53,7 @@ def made_by() -> dict:
 def arithmetic() -> str:
     """Digest of everything that decides kernels and the order of sums in this process.
 
-    Another order changes a minimiser's last bits, so a rerun could be another draw. The digest is of
+    Another order changes a minimiser's last bits, so a rerun could be another draw. The digest covers
     the libraries' build, the loaded BLAS with kernels and threads, the processor as numpy sees it, the C
     library, and environment variables.
     """
@@ -73,9 +73,9 @@ def _built(library):
 
 
 def _loaded():
-    """Facts of each BLAS of this process, such as its kernels and number of threads.
+    """Each BLAS of this process, with its kernels and number of threads.
 
-    Without threadpoolctl (a dependency of scikit-learn) it is the number of cores.
+    Without threadpoolctl (a dependency of scikit-learn), the number of cores.
     """
     try:
         from threadpoolctl import threadpool_info
@@ -89,7 +89,7 @@ def _loaded():
 
 
 def _features():
-    """Names of the processor's features that NumPy uses. NumPy's table of them is not public."""
+    """The processor's features that NumPy uses, by name. NumPy's table of them is private."""
     with suppress(ImportError):
         from numpy._core._multiarray_umath import __cpu_features__
 
@@ -98,7 +98,7 @@ def _features():
 
 
 def guard() -> None:
-    """Prevents core dumps of this process, and attaching to it."""
+    """Prevents core dumps of this process, and debuggers from attaching to it."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.excepthook = lambda kind, error, trace: print(f"error: {STOPPED}", file=sys.stderr)
     with suppress(OSError, AttributeError):  # PR_SET_DUMPABLE, of Linux alone
@@ -112,7 +112,7 @@ def read(path: Path) -> bytes:
 
 
 def planned(request: Request) -> models.Plan | holdout.Package:
-    """The plan, including a holdout's. Raises `Refused` for what cannot be proven."""
+    """The plan, with a holdout's if requested. Raises `Refused` for what cannot be proven."""
     held = 0 if request.holdout is None else holdout.size(request.rows, request.holdout)
     plan = request.plan(request.rows - held)
     return holdout.package(plan, held) if held else plan
@@ -121,7 +121,7 @@ def planned(request: Request) -> models.Plan | holdout.Package:
 def make(
     request: Request, book: Book, path: Path | bytes, header: bool = True, alone: bool = False
 ) -> bytes:
-    r"""model.json of a release. The release is made if its name is not done yet.
+    r"""model.json of a release, which is made unless its name is done.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def make(
     header : bool
         Whether its first line has the columns' names.
     alone : bool
-        Whether the process does nothing else, so that `guard` runs before a row is read.
+        Whether the process does nothing else. `guard` then runs before a row is read.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def make(
     Raises
     ------
     dp.errors.Refused
-        Before a row is read, with a message from public numbers. Afterwards, with one of two constant
+        Before a row is read, with a message from public numbers; afterwards, with one of two constant
         messages.
 
     Examples

@@ -1,17 +1,17 @@
 """The meaning of a guarantee for a person in the data: the success of the best attack.
 
 The attacker knows the release, how it was made and all other rows, and asks whether one row is x. An
-attack is an event E of the release: if it occurs, he says that the row is x. P and Q are the laws of the
-release with x and without. Q(E) is the share of false accusations, and P(E) that of true ones, the
-attack's power.
+attack is an event E of the release, at which he says that the row is x. P and Q are the laws of the
+release with x and without. Q(E) is the share of false accusations. P(E) is that of true ones, the attack's
+power.
 
 For every real epsilon, P(E) <= delta(epsilon) + e^epsilon Q(E), where delta is the privacy profile. So
 
     power at a share a of false accusations <= min over epsilon of delta(epsilon) + a e^epsilon,
 
 which is 1 minus the trade-off function (Dong, Roth, Su, JRSS B 84, 2022). By Neyman and Pearson, some
-attack attains it for the profile of a pair P, Q. One point of the profile is weaker: (1, 1e-6) allows 2.7
-% at 1 % false accusations, a Gaussian release of that epsilon 1.84 %.
+attack attains it for the profile of a pair P, Q. One point of the profile is weaker. At 1 % false
+accusations, (1, 1e-6) allows 2.7 %, and a Gaussian release of that epsilon 1.84 %.
 
 With a prior probability p that the row is x, the attacker is right with probability at most
 

@@ -33,8 +33,8 @@ __all__ = [
     "release",
 ]
 
-# `composed_delta` is accurate to about 1e-9 of itself (`tests/unit/test_releasing_margin.py` compares it
-# with 30 digits). A thousand times as much is set aside.
+# `composed_delta` is accurate to about a relative 1e-9 (`tests/unit/test_releasing_margin.py` compares it
+# with 30 digits). The slack is a thousand times as much.
 SLACK = Fraction(1, 10**6)
 # Relative increase of calibrated noise, so that rounding up stays monotone.
 BESIDE = Fraction(1 + 1e-9)
@@ -184,7 +184,7 @@ def objective_perturbation(
     mu = Fraction(mu) / BESIDE
 
     def below(part):
-        """The share part/second of mu, rounded down: a division of floats may round up."""
+        """The share part/second of mu, rounded down: float division may round up."""
         return Fraction(part / second) * (1 - Fraction(1, 10**15))
 
     moved = tilt.moved(problem, tilted.noise.step, tolerance)
@@ -212,7 +212,7 @@ def noise_aware_logistic(
     robust : bool
         Whether to release second moments of the scores, for intervals that hold if the model is wrong.
     **options
-        Those of `objective_perturbation`: shares of the noise, and the radius.
+        Those of `objective_perturbation`, such as shares of the noise and the radius.
 
     Returns
     -------
@@ -314,7 +314,7 @@ def _longest(problem, noise):
 
 
 def _proven(plan):
-    """The plan, checked: its delta is computed again from its rounded numbers."""
+    """The plan, after a check of the delta that its rounded numbers give."""
     if not plan.delta_at(plan.epsilon) <= plan.delta:
         raise Refused("the calibrated noise does not reach delta: this is a fault of the program")
     return plan
@@ -364,7 +364,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     Parameters
     ----------
     plan : Plan
-        From public numbers.
+        The plan.
     V : numpy.ndarray of int32, (n, d)
         Rows in units of 2^-20.
     y : numpy.ndarray of int32, (n,)
@@ -413,7 +413,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
 class Described(NamedTuple):
     """weights (d,) without the ridge's bias, covariance (d, d), and which weights get intervals (d,).
 
-    unresolved (d, d): the part of the covariance that the Hessian's noise causes, as in `Linearised`.
+    unresolved (d, d): the part of the covariance due to the Hessian's noise, as in `Linearised`.
     """
 
     weights: np.ndarray
@@ -423,7 +423,7 @@ class Described(NamedTuple):
 
 
 def described(found: Release) -> Described:
-    """Weights with their covariance, from a release of a noise-aware method, by post-processing.
+    """Weights with their covariance, by post-processing of a release of a noise-aware method.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def _weights_alone(n, d, epsilon, delta, loss, tau=0.25, **options):
     return models.objective_perturbation(n, d, epsilon, delta, loss, **options)
 
 
-# Range of an option that is a number. Beyond it, models are useless, or floats overflow.
+# Range of a numeric option. Beyond it, models are useless, or floats overflow.
 RANGES = {"output": (1e-6, 1), "covariance": (1e-6, 1), "radius": (1e-3, 1e6), "tau": (1e-3, 1e3)}
 SHARES = ("output", "covariance", "radius")
 METHODS = {
@@ -124,7 +124,7 @@ class Request(NamedTuple):
 
     @staticmethod
     def parsed(values: dict) -> "Request":
-        """A request from a dictionary, checked.
+        """A checked request from a dictionary.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class Request(NamedTuple):
         return Request(**values).checked()
 
     def checked(self) -> "Request":
-        """The request itself. Raises `Refused` for anything not provably private."""
+        """The request itself. Raises `Refused` unless it is provably private."""
         if not isinstance(self.name, str) or not re.fullmatch(NAME, self.name):
             raise Refused("a release's name has letters, digits and underscores, at most 64")
         if not isinstance(self.unit, str) or not self.unit.strip():
@@ -212,7 +212,7 @@ class Request(NamedTuple):
         Parameters
         ----------
         n : int or None
-            The number of rows learnt from, by default all.
+            The number of training rows, by default all.
 
         Returns
         -------

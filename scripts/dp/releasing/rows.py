@@ -1,17 +1,17 @@
 """Records as rows of integers: a total function of one line of bytes, of bounded norm.
 
 A file is split at line feeds, and every line is a record. `Schema.record` makes a row v of integers from a
-line and public numbers alone, with ||v|| <= 2^20 exactly; the row is v 2^-20. No line is refused. A line
-with another number of cells, or with a cell that is no number or in no category, becomes the row of zeros
-with the label 0. So does a line of more than 64 KiB (or 200 bytes per column, if more), to bound memory.
-A row of zeros adds nothing to a gradient. A changed line therefore changes one row and nothing
-else, and no message or file reveals its content.
+line and public numbers alone, with ||v|| <= 2^20 exactly; the row is v 2^-20. It refuses no line. A line
+becomes the row of zeros with the label 0 if its number of cells is wrong, or if a cell is no number or in
+no category. So does a line of more than 64 KiB (or 200 bytes per column, if more), to bound memory. A row
+of zeros adds nothing to a gradient. So a changed line changes one row and nothing else, and no message or
+file reveals its content.
 
 A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs, unlike Python's
 `float`. Its exact value x is clipped to public bounds [low, high], and mapped to trunc(K (2 x - low -
 high)/(high - low)), where K = floor(2^20/sqrt(c)) and c counts the numbers, the categorical columns and
 the constant. A category is K in its own column; a reference level has none. So c K^2 <= 4^20 bounds the
-norm. With a public `radius` < 1 rows are divided by it first, and long ones shortened. A cell is
+norm. With a public `radius` < 1, rows are divided by it first, and long ones shortened. A cell is
 missing if it is in `EMPTY` and no listed category. It is read as the column's `missing`, if any.
 """
 
@@ -89,7 +89,6 @@ class Label(NamedTuple):
         As in the file's header.
     positive : tuple
         The values counted as 1.
-    negative : tuple
         The values that are -1; by default all others that are not missing (with `above`: all other
         numbers).
     above : float or int or str or None
@@ -210,7 +209,7 @@ class Schema:
     def record(self, line: bytes, v: np.ndarray) -> int:
         """Writes a line's row to v (d,) of zeros, before shortening. Returns the label.
 
-        Labels are -1 and 1, or a target in units of 2^-20.
+        It is -1 or 1, or a target in units of 2^-20.
         """
         cells = self.split(line)
         if cells is None:
@@ -228,7 +227,7 @@ class Schema:
     def row(self, cells: Sequence[bytes], v: np.ndarray) -> bool:
         """Writes the row of cells, one per column of `used`, to v (d,) of zeros.
 
-        Returns False, and leaves v unchanged, if one of the cells has no value.
+        Returns False, and leaves v unchanged, if a cell has no value.
         """
         values = [self.cells[k](cell) for k, cell in zip(self.used, cells, strict=True)]
         if None in values:
@@ -241,12 +240,12 @@ class Schema:
         return True
 
     def rows(self, lines: Iterable[bytes], n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of integers from lines of a file: a total function, which refuses no line.
+        """Rows of integers from lines of a file. No line is refused.
 
         Parameters
         ----------
         lines : Iterable[bytes]
-            The lines after the header. Missing lines are rows of zeros, and further lines are left out.
+            The lines after the header. Missing lines become rows of zeros, further lines are left out.
         n : int
             The public number of lines.
 
@@ -274,7 +273,7 @@ def from_facts(facts: dict) -> Schema:
 
 
 def _plain(column):
-    """A column's fields for JSON, without those that have no value."""
+    """A column's fields for JSON, without empty ones."""
     fields = column._asdict().items()
     plain = {key: list(v) if isinstance(v, tuple) else v for key, v in fields}
     return {key: v for key, v in plain.items() if v is not None}
@@ -298,13 +297,13 @@ def split_lines(data: bytes, header: bool = True) -> list[bytes]:
 
 
 def cells_of(line: bytes, separator: bytes) -> list[bytes] | None:
-    """The cells of a line, or None. A cell may be quoted; a quote in it is then doubled."""
+    """The cells of a line, or None. Cells may be quoted, with doubled quotes inside."""
     line = line.removesuffix(b"\r")
     if b'"' not in line:
         return [cell.strip(b" \t") for cell in line.split(separator)]
     cells, at = [], 0
     blank = b" \t".replace(separator, b"")
-    # Possessive quantifiers avoid backtracking, which would take memory.
+    # Possessive quantifiers avoid backtracking, which takes memory.
     quoted = re.compile(rb'[%b]*+"([^"]*+(?:""[^"]*+)*+)"[%b]*+' % (blank, blank))
     while True:
         match = quoted.match(line, at)
@@ -379,7 +378,7 @@ def fraction(value: float | str) -> Fraction | None:
 
 
 def _remembered(read):
-    """The function `read` with a cache of KEPT cells: most columns have few values."""
+    """`read` with a cache of KEPT cells, since most columns have few values."""
     known = {}
 
     def remembered(cell):
@@ -496,14 +495,14 @@ def value_of(found: tuple[int, int]) -> Fraction:
 def shortened(V: np.ndarray) -> np.ndarray:
     """Rows (n, d) of int32 with squared norms of at most 4^20, exactly. Longer ones are shortened.
 
-    V: integers, which are clipped to [-2^31, 2^31]. A row v that is too long becomes trunc(2^20 v/r)
-    with r = ceil(||v||), so its norm is at most 2^20. A row whose squares could overflow is halved
-    first, until they cannot. It is then still too long.
+    V: integers, clipped to [-2^31, 2^31]. A row v that is too long becomes trunc(2^20 v/r) with
+    r = ceil(||v||), so its norm is at most 2^20. A row whose squares could overflow is first halved
+    until they cannot. It is then still too long.
     """
     out = np.empty(V.shape, np.int32)
     for part in slices(len(V), BLOCK_ROWS):
         block = np.clip(V[part].astype(np.int64), -(1 << 31), 1 << 31)
-        # A number above 2^23 alone makes the row too long; at 2^23, 2^14 squares sum to 2^60.
+        # One number above 2^23 makes the row too long; at 2^23, 2^14 squares sum to 2^60.
         while (large := (np.abs(block) > 1 << 23).any(axis=1)).any():
             block[large] = np.where(block[large] < 0, -(-block[large] // 2), block[large] // 2)
         squares = np.einsum("ij,ij->i", block, block)

@@ -1,7 +1,7 @@
 """Predictions of a published model for new records: post-processing, which costs no privacy.
 
-A new record is read as the rows were (`dp.releasing.rows`). If a cell is no number or in no
-category, the record has no row and no prediction.
+A new record is read as the rows were (`dp.releasing.rows`). A cell that is no number, or in no
+category, leaves the record without a row and a prediction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ def names(model: files.Model) -> list[str]:
 
 
 def design(model: files.Model, records: Sequence[Sequence[bytes] | None]) -> np.ndarray:
-    """Rows (n, d) of records' cells, one per column of `names`. NaN where a record has no row."""
+    """Rows (n, d) of records' cells, one cell per column of `names`. NaN where a record has no row."""
     schema = model.schema
     V, some = np.zeros((len(records), schema.d), np.int32), np.zeros(len(records), dtype=bool)
     for i, cells in enumerate(records):
@@ -49,12 +49,12 @@ def probabilities(found: np.ndarray) -> np.ndarray:
 
 
 def classes(found: np.ndarray) -> np.ndarray:
-    """0 or 1, from log odds without NaN. Log odds of 0 are of the first class, as in `holdout`."""
+    """0 or 1, from log odds without NaN. Log odds of 0 are the first class, as in `holdout`."""
     return (found > 0).astype(int)
 
 
 def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
-    """Predictions for a CSV with a header: post-processing, which costs no privacy.
+    """Predictions for a CSV with a header.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     Yields
     ------
     tuple of str
-        The header first: "prediction", and "probability" of the second class for classes. Empty cells
+        The header first: "prediction", and for classes "probability" of the second. Cells are empty
         where there is no prediction.
 
     Raises

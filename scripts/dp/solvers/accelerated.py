@@ -1,4 +1,4 @@
-"""Accelerated proximal gradient descent: slower than Newton's method, but it converges on any data."""
+"""Accelerated proximal gradient descent: slower than Newton's method, but converges on any data."""
 
 import math
 from collections.abc import Callable
@@ -12,9 +12,8 @@ def steps(smooth: float, convex: float, norm: float, tolerance: float) -> int:
     norm: the norm of a subgradient s at the start. There, F - F* <= ||s||^2/(2 convex), which also bounds
     convex/2 ||w - w*||^2. So after k steps F - F* <= (1 - r)^k ||s||^2/convex, where r is
     sqrt(convex/smooth) (Beck, First-Order Methods in Optimization, 2017, theorem 10.42). A proximal
-    gradient step moves w by at most sqrt(2 (F - F*)/smooth). At its end there is a subgradient whose norm
-    is at most 2 smooth times that length, and so at most `tolerance` if
-    F - F* <= tolerance^2/(8 smooth).
+    gradient step moves w by at most sqrt(2 (F - F*)/smooth). Its end has a subgradient of norm at most
+    2 smooth times that length. This is at most `tolerance` if F - F* <= tolerance^2/(8 smooth).
     """
     excess = 8 * smooth / convex * (norm / tolerance) ** 2
     return math.ceil(math.sqrt(smooth / convex) * math.log(max(excess, 1.0)))
@@ -31,9 +30,9 @@ def proximal_descent(
 ) -> np.ndarray:
     """Descend from `start` on a function whose smooth part has curvatures in [convex, smooth].
 
-    gradient: of the smooth part. proximal: the proximal map of the other part over `smooth`.
-    attempt(w) tries a faster method from w, and returns whether it succeeded. Success ends the
-    descent. `attempt` is called ever more rarely, for the last time after `limit` steps.
+    gradient: of the smooth part. proximal: the proximal map of the other part over `smooth`. attempt(w)
+    tries a faster method from w, and returns whether it succeeded, which ends the descent. It is called
+    ever more rarely, for the last time after `limit` steps.
     """
     root = math.sqrt(convex / smooth)
     previous, w, due = start, start, 0

@@ -2,7 +2,7 @@
 
 A *privacy loss* is the logarithm of the ratio of a release's densities (or probabilities) on two
 neighbouring data sets. A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the
-density, and shows any excess. A lower bound needs only releases, and sees only frequent events. N
+density, and shows any excess. A lower bound needs only releases, and sees only frequent events: N
 evaluated releases of each side show no loss above log(N / 3.7), and no event as rare as a delta of 1e-5.
 """
 
@@ -40,10 +40,10 @@ def privacy_loss_1d(
 ) -> float:
     """Supremum of the privacy loss over all replace-one pairs in one dimension.
 
-    The supremum is over every public size n with n lambda = `n_lambda`, all records, and the
-    released value. A sinh-spaced grid of 801 points per axis is refined 14 times around its best
-    point. In the tests, a grid of 401 points agrees to 1e-6. The tolerance is 0: minimisers are
-    exact, so no noise covers a solver's error, and none of epsilon is spent on it.
+    The supremum is over every public size n with n lambda = `n_lambda`, all records, and the released
+    value. A sinh-spaced grid of 801 points per axis is refined 14 times around its best point; one of 401
+    agrees to 1e-6 in the tests. The tolerance is 0: minimisers are exact, so none of epsilon is spent on
+    noise for a solver's error.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
     b(w) = -(n lam w + V + f(a)) with f(a) = a l'(w a), a = y x in [-R, R] the replaced record and V the
     others' sum; |db/dw| = n lam + C + g(a) with g(a) = a^2 l''(w a) and C >= 0 the others' curvature. Many
     other records with small |a| give any V with C near 0. So the supremum of the loss at w is that of
-    epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam + g(a)) / (n lam + g(a'))), which splits into a
+    epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam + g(a)) / (n lam + g(a'))). It splits into a
     maximum over a and another over a'. By the symmetry (w, a, a') -> (-w, -a, -a'), one sign of f is
     enough.
     """
@@ -134,7 +134,7 @@ def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
 
 
 def _between(start, stop, value, points=41):
-    """A grid with the best value so far, because a curvature may jump there."""
+    """A grid that includes the best value so far, since a curvature may jump there."""
     return np.sort(np.append(np.linspace(start, stop, points), value))
 
 
@@ -152,7 +152,7 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
     (nearly) constant. For convex decreasing l the right side is at most G(w) + G(D - w), where G(w) is the
     maximum over a in [0, R] of -a l'(w a). G decreases, so this bound decreases in D, and the largest D is
     the root of n lam D = max over w of G(w) + G(D - w). n lam D is at most 2 kappa R, the bound in any
-    dimension; for logistic loss it is little more than half of that.
+    the root of n lam D = max over w of G(w) + G(D - w). n lam D is at most 2 kappa R, the bound in any
     """
     # With u = w a: for w > 0, G(w) is 1/w times the largest -u l'(u) for u up to w R. For w <= 0 the
     # maximum is at a = R.
@@ -185,12 +185,12 @@ CANDIDATES = 400  # thresholds tried, densest in the tails
 def epsilon_lower_bound(
     mechanism: str | object, pair: str | tuple | pairs.Pair, epsilon: float, *further, **named
 ) -> float:
-    """A lower bound on epsilon that holds with probability `confidence`, computed only from releases.
+    """A lower bound on epsilon that holds with probability `confidence`, from releases alone.
 
     The first half of the releases chooses an event (a statistic, a threshold and its side) and an order of
     the data sets. The second half gives Clopper-Pearson bounds on the event's probabilities p and q, each
     at 1 - (1 - confidence)/2. The result is log((p_low - delta) / q_high), at least 0, because (epsilon,
-    delta)-DP means p <= e^epsilon q + delta. Scores get noise of 1e-9 of their range. Otherwise the last
+    delta)-DP means p <= e^epsilon q + delta. Scores get noise of 1e-9 of their range. Without it, the last
     bits of floating-point sums would distinguish any two data sets.
 
     Parameters
@@ -222,8 +222,8 @@ def epsilon_lower_bound(
 def of_each(confidence: float, family: int) -> float:
     """The confidence that each of `family` bounds needs for all to hold with `confidence` (Bonferroni).
 
-    The largest of k bounds exceeds the truth only if one of them does. This union bound holds even
-    if the k bounds come from the same releases.
+    The largest of k bounds exceeds the truth only if one of them does. This holds even if all k bounds
+    come from the same releases.
     """
     return 1 - (1 - confidence) / family
 
@@ -360,7 +360,7 @@ def check(
     delta: float = 0.0,
     **options,
 ) -> None:
-    """Raise the errors of `guarantee`, found by the mechanism's own `check` if it has one."""
+    """Raise the errors of `guarantee`, by the mechanism's own `check` if it has one."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
     # If the sides differ in size, only the guarantee says whether it covers them.
     private_n = pair.resized and settings.get("public_n") is None
@@ -373,7 +373,7 @@ def check(
 
 
 def _asked(mechanism, pair, epsilon, delta, options):
-    """(mechanism, pair, all settings). Raises `Refused` if the pair sets what the mechanism lacks."""
+    """(mechanism, pair, all settings). Raises `Refused` if the mechanism lacks what the pair sets."""
     mechanism, pair = find(mechanism), pairs.find(pair)
     for key in pair.arguments:
         if key not in ("lam", "bound", *mechanism.facts, *mechanism.options):
@@ -422,9 +422,9 @@ def check_removes(pair: pairs.Pair) -> None:
 
 
 def spent(mechanism: object, epsilon: float, delta: float) -> dict:
-    """The epsilon and delta to pass to a mechanism.
+    """The epsilon and delta to pass to a mechanism: a pure one gets a delta of 0.
 
-    A pure mechanism gets a delta of 0. The attack still uses the requested one.
+    The attack still uses the requested one.
     """
     pure = getattr(mechanism, "delta", "") == "none"
     return {"epsilon": epsilon, "delta": 0.0 if pure else delta}
@@ -440,7 +440,7 @@ class _Side:
         self.block = max(1, BLOCK_ELEMENTS // X.shape[1])
 
     def weights(self, restarts: int, rng: np.random.Generator) -> np.ndarray:
-        """Weights (restarts, p) of independent releases, flattened, and any intercept."""
+        """Weights (restarts, p) of independent releases, flattened, with any intercept."""
         release = self.mechanism.release(
             self.X, self.y, restarts=restarts, rng=rng, **self.arguments
         )
@@ -473,7 +473,7 @@ def _blur(scores, half, streams):
 def _events(first, second):
     """(sign, thresholds, counts on both sides) of the events {sign * score >= threshold}, per sign.
 
-    This sorts the scores once for all deltas.
+    The scores are sorted once for all deltas.
     """
     sides = np.sort(first), np.sort(second)
     # A stable sort merges two sorted runs in linear time.
@@ -489,8 +489,8 @@ def _events(first, second):
 def _limits(events, half, confidence):
     """(statistic, order of the data sets, sign, thresholds, p_low, q_high) for every kind of event.
 
-    The largest of many estimates is biased upwards. So the confidence limits here have a hundredth
-    of the evaluation's error probability, and a threshold with few releases never wins.
+    The largest of many estimates is biased upwards. So these confidence limits have a hundredth of the
+    evaluation's error probability, and a threshold with few releases never wins.
     """
     level = 1 - (1 - confidence) / 200
     for name, order in itertools.product(events, (0, 1)):
@@ -517,7 +517,7 @@ def _choose(limits, delta):
 
 
 class IgnoresData(Mechanism):
-    """Null control that releases only noise. An auditor that finds an epsilon here is broken."""
+    """Null control: it releases only noise. An auditor that finds an epsilon here is broken."""
 
     name = "ignores_data"
     needs_lambda = False

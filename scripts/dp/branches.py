@@ -23,7 +23,7 @@ from dp.seeds import generator
 
 __all__ = ["differences", "neighbours", "numbers"]
 
-# Confidence of each bound. It is high because none of a few hundred may be wrong by chance.
+# Confidence of each bound. It is high so that none of a few hundred is wrong by chance.
 CONFIDENCE = 1 - 1e-6
 TRACED = 20  # draws while lines are recorded, which is slow
 TINY = 1e-150  # its square is far below the rounding of a sum of ordinary squares
@@ -169,7 +169,7 @@ def _run(mechanism, side, settings, draws, files=()):
     try:
         with lines:
             release = mechanism.release(*side, restarts=draws, rng=generator(1), **settings)
-    except Exception as error:  # of any kind: a caller sees them all
+    except Exception as error:  # callers see exceptions of any kind
         return None, f"{type(error).__name__}: {error}", lines.found
     return release, "", lines.found
 
@@ -194,10 +194,10 @@ def differences(
 ) -> list[str]:
     """Sentences that say where the behaviour on two neighbours differs by more than the guarantee allows.
 
-    With the same random numbers on both sides, these must agree: exceptions and messages; names, shapes
-    and types of all results; the lines of the mechanism's own files that run. Statuses and weights may
-    differ as much as the guarantee (or, if nothing is proven, the claim) allows, which `dp.audit.attack`
-    tests.
+    With the same random numbers, both sides must agree in exceptions and messages, in names, shapes and
+    types of all results, and in the lines of the mechanism's own files that run. Statuses and weights may
+    differ as much as the guarantee (or, if nothing is proven, the claim) allows. `dp.audit.attack` tests
+    weights.
 
     Parameters
     ----------
@@ -211,8 +211,7 @@ def differences(
     draws : int
         Releases on each side.
     allowed : Collection[str]
-        Names of the mechanism's functions whose branches may depend on the data, because the proof covers
-        them.
+        Names of the mechanism's functions whose branches may depend on the data, by its proof.
 
     Returns
     -------
@@ -248,7 +247,7 @@ def differences(
         if None in releases:
             continue
         if not math.isfinite(epsilon):
-            continue  # without a guarantee, statuses and releases may distinguish the sides
+            continue  # without a guarantee, the sides may be distinguished
         shapes = [_shape(release) for release in releases]
         if shapes[0] != shapes[1]:
             say(f"results have the forms {shapes[0]} and {shapes[1]}")

@@ -5,15 +5,15 @@
     model.guarantee_               # what holds for the people whose rows were learnt from
 
 Frames are read as in a release: numbers clipped to public bounds, and categories looked up in public
-lists. No scaling, encoding or imputation is needed.
+lists. They need no scaling, encoding or imputation.
 
-`fit` makes a release. It spends from a budget book (`dp.releasing.book`). It needs a name in the book, the
-public number of rows, public bounds or categories of every column, and the `premise` of these choices. Its
-cost is spent before anything is drawn. After an interruption, the next call of `fit` resumes with the same
-draw.
+`fit` makes a release and spends from a budget book (`dp.releasing.book`). It needs a name in the book, the
+public number of rows, public bounds or categories of every column, and the `premise` of these choices. It
+spends its cost before it draws anything. After an interruption, the next call of `fit` resumes with the
+same draw.
 
 A new name is spent only with `spend=True`; without it, `fit` says what it would cost. For a finished name,
-`fit` gives the stored model and spends nothing; rows other than the release's raise an error. *That error
+`fit` returns the stored model and spends nothing; rows other than the release's raise an error. *That error
 is for the owner of the rows*: it reveals without noise whether two tables are equal, and must not influence
 any publication. Publish only model.json.
 
@@ -23,8 +23,8 @@ fit repeatedly (`REPEATING`), such as searches, cross validations and ensembles.
 guarantee. Rows may have been resampled or copied (bootstrap, oversampling), so that a person has several.
 An earlier step, such as a scaler, an imputer or a selection, may have learnt columns from the same rows.
 
-Like `release.py`, `fit` disables core dumps of the process, and attaching to it. A traceback that shows
-variables may show the rows.
+Like `release.py`, `fit` disables core dumps of the process, and keeps debuggers from attaching. A traceback
+that shows variables may show the rows.
 """
 
 import json
@@ -129,7 +129,7 @@ class _Private(BaseEstimator):
         return self
 
     def fit(self, X: object, y: object) -> Self:
-        """Make the release, or take the stored one: see the module's docstring.
+        """Make the release, or take the stored one. See the module's docstring.
 
         Parameters
         ----------
@@ -281,7 +281,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     """A private model of two classes.
 
     `load` takes a published model. `fit` makes a release, and needs all parameters but `options` and
-    `holdout`: see the module's docstring.
+    `holdout`. See the module's docstring.
 
     Parameters
     ----------
@@ -499,7 +499,7 @@ def _check_caller():
 
 
 def _labelled(y, target):
-    """y as labels of the target's kind. Refuses another kind, judged by y's dtype alone."""
+    """y as labels of the target's kind. Refuses another kind, by y's dtype alone."""
     if isinstance(target, rows.Number):
         stated = {"numbers"}
     else:
@@ -574,7 +574,7 @@ def _cells(X):
 
 
 def _cell(value):
-    """A value as the text of a file's cell. Missing values (NaN, None, NA) are empty."""
+    """A value as the text of a file's cell, empty if it is missing (NaN, None, NA)."""
     if isinstance(value, bytes):
         return value
     text = str(_plain(value)).encode(errors="replace")
@@ -582,7 +582,7 @@ def _cell(value):
 
 
 def _table(columns):
-    """Columns of cells as the content of a file without a header. Line feeds become spaces."""
+    """Columns of cells as the content of a file without a header. Spaces replace line feeds."""
 
     def quoted(cell):
         if b"," in cell or b'"' in cell or b"\n" in cell or b"\r" in cell:

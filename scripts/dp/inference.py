@@ -85,20 +85,19 @@ def wald(
 def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     """Which coefficients get an interval, decided from released and public numbers alone.
 
-    A coefficient gets none if the Hessian's noise causes more than `UNRESOLVED` of its variance. No
-    coefficient gets an interval if the Hessian at the true weights may differ much from the released
-    one (`linearise`). The rule is post-processing, because both matrices are.
+    A coefficient gets none if the Hessian's noise causes more than `UNRESOLVED` of its variance. None gets
+    one if the Hessian at the true weights may differ much from the released one (`linearise`). Both
+    matrices are post-processing, and so is the rule.
 
-    Selection by estimates would reduce coverage, so the rule does not look at them. But it prefers
-    small eigenvalues whose noise happens to be positive, and `unselected` corrects for this.
-    `FLOOR`, `CURVED` and `UNRESOLVED` were chosen on half of the simulated designs, and tested on
-    the other half.
+    Selection by estimates would reduce coverage, so the rule ignores them. But it prefers small
+    eigenvalues whose noise happens to be positive; `unselected` corrects for this. `FLOOR`, `CURVED` and
+    `UNRESOLVED` were chosen on half of the simulated designs, and tested on the other half.
 
     Parameters
     ----------
     covariance, unresolved : numpy.ndarray, (draws, d, d)
-        As in `Linearised`. For coefficients T theta, such as those in other units, give T covariance T'
-        and T unresolved T'.
+        As in `Linearised`. For coefficients T theta, such as those in other units, T covariance T' and
+        T unresolved T'.
 
     Returns
     -------
@@ -127,8 +126,8 @@ def unselected(hessian: np.ndarray, deviation: float) -> np.ndarray:
     A direction is printed if its eigenvalue exceeds about `SELECTED` = t standard deviations of its noise.
     So printed small eigenvalues are too large. In these units, a normal variable of mean m has the
     conditional mean m + phi(m - t)/Phi(m - t) above t. The correction is the m whose conditional mean is
-    the released eigenvalue. It maximises the conditional likelihood, and is floored at `FLOOR`. An
-    eigenvalue of 4 standard deviations is lowered by 0.005 of them.
+    the released eigenvalue. It maximises the conditional likelihood, and is floored at `FLOOR`. It lowers
+    an eigenvalue of 4 standard deviations by 0.005 of them.
     """
     from scipy.special import ndtr
 
@@ -143,7 +142,7 @@ def unselected(hessian: np.ndarray, deviation: float) -> np.ndarray:
 
 
 class Linearised(NamedTuple):
-    """Estimates without the ridge's bias, and how uncertain they are.
+    """Estimates without the ridge's bias, and their uncertainty.
 
     Attributes
     ----------
@@ -263,9 +262,8 @@ def linearise(
 def curvature_level(hessian: np.ndarray, deviation: float, bound: float = 1.0) -> np.ndarray:
     """A lower bound on the mean of l'' over rows, (draws,), which holds with probability 0.98.
 
-    hessian (draws, d, d): as released, with isotropic noise of this deviation, before it is
-    floored. Its trace is the mean of l'' |x|^2, |x| <= R = bound, plus noise of standard deviation
-    sqrt(d) deviation.
+    hessian (draws, d, d): as released, with isotropic noise of this deviation, before it is floored. Its
+    trace is the mean of l'' |x|^2, |x| <= R = bound, plus noise of standard deviation sqrt(d) deviation.
     """
     trace = np.trace(hessian, axis1=1, axis2=2)
     return (trace - 2 * deviation * np.sqrt(hessian.shape[1])) / bound**2
@@ -275,10 +273,9 @@ def logistic_change(hessian: np.ndarray, U: np.ndarray, level: np.ndarray) -> np
     """Mean square change of log l'' between weights u apart, E uu' = U: (draws,).
 
     hessian, U: (draws, d, d). level (draws,): by `curvature_level`. For logistic loss, (d log
-    l''/dz)^2 = 1 - 4 l''. Means over rows are weighted by l''. So the mean of (x.u)^2 is tr(H U)
-    over the mean of l'', which is at least `level`. If the level is not positive, the curvature is
-    lost in the noise, and the change counts as infinite. Otherwise tables with a rare class would
-    get wrong intervals by chance.
+    l''/dz)^2 = 1 - 4 l''. Means over rows are weighted by l''. So the mean of (x.u)^2 is tr(H U) over the
+    mean of l'', which is at least `level`. If the level is not positive, noise hides the curvature, and
+    the change counts as infinite. Otherwise tables with a rare class would get wrong intervals by chance.
     """
     moved = np.einsum("rij,rji->r", hessian, U) / np.maximum(level, 1e-300)
     change = np.maximum(0.0, 1 - 4 * level) * moved
@@ -349,8 +346,8 @@ def last_iterate(steps: Steps) -> Linearised:
     P counts as independent of the rows' errors. An error E of D changes a step's force by E u,
     where u = theta - theta_t. For every step, uu' is replaced by its mean over the steps.
 
-    In the first steps more residuals are clipped, and D is smaller. The mean's change, with D reduced by
-    `Steps.clipped`, counts as unresolved.
+    In the first steps more residuals are clipped, and D is smaller. The mean's change with D reduced by
+    `Steps.clipped` counts as unresolved.
     """
     K, inner = steps.spread()
     A = np.linalg.inv(K @ steps.D)
@@ -404,7 +401,7 @@ def logistic_rows(
     bound: float,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Rows (n, d) of norm at most `bound`, normal before they are clipped, that give about this Hessian.
+    """Rows (n, d) of norm at most `bound`, normal before clipping, that give about this Hessian.
 
     They serve a parametric bootstrap without public rows. hessian: (d, d), at weights (d,).
     """
@@ -435,9 +432,8 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     """The standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, and E l''(e).
 
-    loss: of residuals, such as log-cosh. The ratio increases with the standard deviation, so
-    bisection finds the deviation, up to 100 times the loss' width. Expectations are means over
-    2,000 quantiles of e.
+    loss: of residuals, such as log-cosh. The ratio increases with the standard deviation, so bisection
+    finds it, up to 100 times the loss' width. Expectations are means over 2,000 quantiles of e.
     """
     from scipy.special import ndtri
 
@@ -468,8 +464,8 @@ def bootstrap(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Parametric bootstrap for one released estimate [1]_. It costs no privacy.
 
-    `replicates` times, labels are drawn for `rows`, and the whole private procedure is repeated on them.
-    The ends are centre + estimate - quantile. The centre is the estimate, which gives basic intervals.
+    `replicates` times, it draws labels for `rows` and repeats the whole private procedure on them. The
+    ends are centre + estimate - quantile. With the estimate as centre, intervals are basic.
 
     Parameters
     ----------

@@ -4,12 +4,12 @@ A margin loss is l(z) of z = y w.x for labels y in {-1, 1}. A residual loss is l
 targets y in [-1, 1], with l even and l(0) = 0. `arguments(scores, y)` computes z from scores w.x.
 
 Every loss has a `name`. `value(z)`, `derivative(z)` and `curvature(z)` are l, l' and l'' elementwise, also
-at infinite z. It has two constants for rows of norm at most R = 1:
+at infinite z. Two constants are for rows of norm at most R = 1:
 
     kappa  sup |l'|, the bound on a row's gradient; a row bound R multiplies it by R
     c      sup l'', the smoothness of a row's loss; a row bound R multiplies it by R^2
 
-`quadratic` says that a loss has the same l'' everywhere.
+`quadratic` says whether l'' is the same everywhere.
 """
 
 import math
@@ -32,7 +32,7 @@ class MarginLoss:
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "slopes" in vars(cls):  # the parent's shortcuts are for the parent's slopes
+        if "slopes" in vars(cls):  # the parent's shortcuts are for its own slopes
             for shortcut in ("slope", "total", "quadratic"):
                 if shortcut not in vars(cls):
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))
@@ -54,14 +54,11 @@ class MarginLoss:
         return self.value(z).sum(axis=0)
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(l', l'') at an array of float32 or float64 z, which is overwritten.
-
-        It makes one pass, in the array's own precision.
-        """
+        """(l', l'') at an array of float32 or float64 z, which is overwritten, in its own precision."""
         raise NotImplementedError
 
     def slope(self, z: np.ndarray) -> np.ndarray:
-        """Only l', as `slopes` computes it."""
+        """l' alone, as `slopes` computes it."""
         return self.slopes(z)[0]
 
     def derivative(self, z: float | np.ndarray) -> float | np.ndarray:
@@ -101,7 +98,7 @@ class Logistic(MarginLoss):
     def slope(self, z: np.ndarray) -> np.ndarray:
         """-1/(1 + e^z), by one exponential per element; -0 if that overflows.
 
-        In single precision (tanh(z/2) - 1)/2 is faster, and exact to 1e-7 except in the tail.
+        In single precision, (tanh(z/2) - 1)/2 is faster, and exact to 1e-7 except in the tail.
         """
         if z.dtype == np.float32:
             z *= 0.5
@@ -120,7 +117,7 @@ class Huber(MarginLoss):
     """Huber hinge: 0 for z > 1 + h, (1 + h - z)^2/(4h) for |1 - z| <= h, 1 - z below.
 
     |l'| <= 1 and l'' <= 1/(2h) (Chaudhuri, Monteleoni, Sarwate, JMLR 12, 2011, section 3.4). l'' jumps
-    at the ends of the quadratic piece; there `curvature` is that of the quadratic piece.
+    at the ends of the quadratic piece; `curvature` there is that of the piece.
     """
 
     h: float = 0.5
@@ -205,7 +202,7 @@ class Robust(ResidualLoss):
 class HuberResidual(Robust):
     """z^2/2 for |z| <= tau, tau |z| - tau^2/2 beyond (Huber, Annals of Mathematical Statistics 35, 1964).
 
-    l'' jumps at the ends of the quadratic piece; there `curvature` is that of the quadratic piece.
+    l'' jumps at the ends of the quadratic piece; `curvature` there is that of the piece.
     """
 
     name = "huber_residual"
@@ -255,9 +252,7 @@ Loss = str | dict | MarginLoss
 def get(loss: Loss, **options) -> MarginLoss:
     """A loss by name, with its options (`h` of "huber", `tau` of "log_cosh" and "huber_residual").
 
-    {name: options}, as in configurations, is accepted. A loss object is returned.
-
-    Raises ValueError for an unknown name or option.
+    {name: options} and loss objects are accepted, too. Raises ValueError for an unknown name or option.
     """
     if isinstance(loss, dict):
         if len(loss) != 1 or not isinstance(next(iter(loss.values())), dict):

@@ -1,6 +1,6 @@
 """Noise with the densities that the mechanisms' proofs need.
 
-Every function scales *unit* draws, so the same generator state gives proportional noise at every scale,
+Every function scales *unit* draws. So the same generator state gives proportional noise at every scale,
 and curves along epsilon share their randomness.
 """
 
@@ -31,8 +31,8 @@ def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator
     """Noise with density proportional to exp(-||z||_2 / scale).
 
     In polar coordinates, r = ||z|| is Gamma(d, scale), with density proportional to r^(d-1) exp(-r/scale),
-    and the direction is uniform and independent [1]_. A function of L2 sensitivity D is released with
-    epsilon-DP at scale D/epsilon, by the triangle inequality.
+    and the direction is uniform and independent [1]_. By the triangle inequality, noise of scale D/epsilon
+    makes a function of L2 sensitivity D epsilon-DP.
 
     Parameters
     ----------
@@ -80,8 +80,8 @@ def l2_laplace_reach(dimension: int) -> float:
 def laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Independent Laplace coordinates, each with density exp(-|z| / scale) / (2 scale).
 
-    A function of **L1** sensitivity D is released with epsilon-DP at scale D/epsilon [2]_. An L2 bound
-    must be multiplied by sqrt(d).
+    Scale D/epsilon releases a function of **L1** sensitivity D with epsilon-DP [2]_. An L2 bound must be
+    multiplied by sqrt(d).
 
     Parameters
     ----------

@@ -21,8 +21,8 @@ def cross_validate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Test error of the regularised minimiser for every lambda and fold.
 
-    grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. Every fold solves all lambdas
-    at once. Returns errors (m, folds), NaN if a fit failed, and the status of the fits. measure:
+    grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. A fold solves all lambdas at
+    once. Returns errors (m, folds), NaN if a fit failed, and the status of the fits. measure:
     error_rate or mean_squared_error of `dp.evaluation`. lasso: one of `dp.solvers.lasso_scales.SCALES`,
     for an L1 instead of the L2 penalty; only logistic loss.
 

@@ -1,6 +1,6 @@
 """Means, deviations, principal components and distances of rows that may be integers.
 
-Rows are converted to floats block by block. All of this looks at every row, without privacy.
+Rows become floats block by block. All of this looks at every row, without privacy.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import numpy as np
 
 from dp.data.examples import slices
 
-BLOCK_ROWS = 8192  # rows converted to floats at a time: 51 MB of 28 x 28 pixels
+BLOCK_ROWS = 8192  # rows that become floats at a time: 51 MB of 28 x 28 pixels
 
 
 def blocks(X: np.ndarray) -> Iterator[np.ndarray]:
@@ -41,7 +41,7 @@ class Components(NamedTuple):
 
     @property
     def explained(self) -> np.ndarray:
-        """Share of the total variance that each component has, (d,)."""
+        """Each component's share of the total variance, (d,)."""
         return self.variances / self.variances.sum()
 
     def scores(self, X: np.ndarray, count: int) -> np.ndarray:

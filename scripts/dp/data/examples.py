@@ -43,7 +43,7 @@ def simulate_separable(
         separator = uniform_sphere(1, columns, rng)[0]
     X, filled = np.empty((rows, columns)), 0
     while filled < rows:
-        for part in slices(rows):  # a change of this block size would change the draws
+        for part in slices(rows):  # another block size would change the draws
             points = uniform_sphere(part.stop - part.start, columns, rng)
             outside = points[np.abs(points @ separator) >= margin][: rows - filled]
             X[filled : filled + len(outside)] = outside
@@ -138,9 +138,9 @@ def simulate_expanded_band(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Separable points whose labels are then flipped at random near an *estimated* separator.
 
-    Labels of separable data within `band` of their estimated maximum-margin separator are flipped with
-    `flip_probability` (Veldhuizen 2020). No point lies within the margin of the true separator, so
-    `simulate_unseparable` flips more with the same band.
+    Labels within `band` of the estimated maximum-margin separator are flipped with `flip_probability`
+    (Veldhuizen 2020). No point lies within the margin of the true separator, so `simulate_unseparable`
+    flips more with the same band.
 
     estimate: a function (X, y) -> unit separator; None is `maximum_margin_separator`. Returns X, y and the
     estimated separator.
@@ -155,10 +155,10 @@ def simulate_expanded_band(
 def maximum_margin_separator(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Unit vector u that maximises min_i y_i u.x_i on separable data, by scikit-learn's linear SVM.
 
-    At cost 1e8, the squared hinge loss has the hard margin to about seven digits. Raises ValueError if the
+    At cost 1e8, the squared hinge loss reaches the hard margin to about seven digits. Raises ValueError if
     data are not separable.
     """
-    from sklearn.svm import LinearSVC  # 1 s to import: only where a separator is estimated
+    from sklearn.svm import LinearSVC  # 1 s to import, so only here
 
     machine = LinearSVC(C=1e8, loss="squared_hinge", dual=False, fit_intercept=False, tol=1e-10)
     weights = machine.fit(X, y).coef_[0]
@@ -224,14 +224,11 @@ def normalise_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
 
 
 def clip_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
-    """Every row longer than `bound` scaled down to it; others stay.
-
-    It costs no privacy, like `normalise_rows`.
-    """
+    """Every row longer than `bound` scaled down to it. It costs no privacy, like `normalise_rows`."""
     _check_bound(bound)
     scaled, norms, largest = _by_largest(X)
     with np.errstate(over="ignore"):
-        long = norms > bound / largest  # the limit may overflow to infinity; the norms do not
+        long = norms > bound / largest  # the limit may overflow; the norms do not
     clipped = np.where(long[:, None], scaled * (bound / norms)[:, None], X)
     return _at_most(clipped, bound)
 

@@ -34,7 +34,7 @@ class Table(NamedTuple):
     X: (n, d) numbers, integers until a step needs floats.
     y: (n,) labels -1 and 1, or the index of a class in `classes`, or numbers in [-1, 1].
     columns: d names.
-    bound: the public bound on ||x||_2 that the steps so far ensure, infinite if there is none.
+    bound: the public bound on ||x||_2 after the steps so far, infinite if there is none.
     train_rows: the number of training rows, which come first. Steps may be fitted on them. The other rows
         are an official test part. None: there is no test part.
     classes: names of the classes, () if the labels are -1 and 1.
@@ -74,12 +74,12 @@ class Step(NamedTuple):
 
     @property
     def row_wise(self) -> bool:
-        """Whether every new row is made from one old row alone."""
+        """Whether each new row comes from one old row alone."""
         return not self.private_rows and not self.selects
 
     @property
     def random(self) -> bool:
-        """Whether the step draws random numbers. If so, it is called with `rng`."""
+        """Whether the step draws random numbers and is called with `rng`."""
         return "rng" in inspect.signature(self.apply).parameters
 
 
@@ -175,8 +175,8 @@ def scale_by_constants(table: Table, /, **constants) -> Table:
 def scale_to_bounds(table: Table, /, **bounds) -> Table:
     """Each column clipped to its public bounds and mapped to [-1, 1]: column name -> [low, high].
 
-    The name "*" stands for every column that is not named. One-hot columns take no bounds and stay 0
-    and 1. One column of each group is 1, so a group counts like a single column in the bound on the norm.
+    The name "*" stands for every column that is not named. One-hot columns take no bounds and stay 0 and 1.
+    One column of each group is 1, so a group counts like one column in the bound on the norm.
     """
     one_hot = {name for group in table.groups for name in group}
     scaled = [name for name in table.columns if name not in one_hot]
@@ -228,7 +228,7 @@ def random_projection(
     """Rows times a Gaussian matrix drawn from the public seed, not from the data.
 
     Entries are independent normal with variance 1/dimension, which preserves squared norms on average
-    (Johnson, Lindenstrauss 1984). Single rows may grow, so afterwards there is no bound: clip or normalise
+    (Johnson, Lindenstrauss 1984). Single rows may grow, so there is no bound afterwards: clip or normalise
     again.
     """
     matrix = rng.standard_normal((len(table.columns), dimension)) / np.sqrt(dimension)
@@ -253,7 +253,7 @@ def standardise(table: Table) -> Table:
 def min_max(table: Table) -> Table:
     """Each column mapped to [-1, 1] by its smallest and largest value in the training rows.
 
-    Values of test rows outside of that range are clipped; a constant column becomes zeros.
+    Test values outside that range are clipped; a constant column becomes zeros.
     """
     low, high = _train(table).min(axis=0), _train(table).max(axis=0)
     middle, half = (low + high) / 2, (high - low) / 2
@@ -268,9 +268,9 @@ def max_norm(table: Table) -> Table:
     largest = np.abs(_train(table)).max(initial=0.0)
     if not largest > 0:
         raise ValueError("max_norm: every training row is zero")
-    X = table.X / largest  # so that no square underflows or overflows
+    X = table.X / largest  # keeps squares from underflow and overflow
     X /= examples.row_norms(X[: table.train_rows]).max()
-    long = np.flatnonzero(examples.row_norms(X[: table.train_rows]) > 1)  # because of rounding
+    long = np.flatnonzero(examples.row_norms(X[: table.train_rows]) > 1)  # from rounding
     X[long] = examples.clip_rows(X[long])
     return _changed(table, X, bound=1.0)
 
@@ -293,7 +293,7 @@ def pca(table: Table, components: int) -> Table:
 
 
 def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
-    """The table with other rows, whose columns are no longer one-hot and have no bounds unless given."""
+    """The table with other rows. Columns are no longer one-hot, and have no bounds unless given."""
     return table._replace(X=X, bound=bound, coordinate_bound=coordinate_bound, groups=(), **other)
 
 
@@ -322,7 +322,7 @@ def _parts(table):
 
 
 def _per_column(name, given, columns):
-    """Column name -> values, with "*" replaced by the names that it stands for."""
+    """Column name -> values. "*" stands for all columns without values."""
     missing = [column for column in columns if column not in given and "*" not in given]
     unknown = [column for column in given if column not in columns and column != "*"]
     if missing or unknown:

@@ -11,7 +11,7 @@ import numpy as np
 from dp.errors import Refused
 
 LOOKED_AT = 50  # most iterations whose costs are computed together
-HELD = 1 << 17  # most numbers in the iterates that are held until then: 1 MB
+HELD = 1 << 17  # most numbers in iterates held until then: 1 MB
 STOPPED = ("iterations", "cost difference", "loss threshold", "diverged")
 
 
@@ -24,7 +24,7 @@ def soft_threshold(v: np.ndarray, lam: float | np.ndarray, rate: float | np.ndar
 def printed_threshold(
     v: np.ndarray, lam: float | np.ndarray, rate: float | np.ndarray
 ) -> np.ndarray:
-    """sign(v) (|v| - lam), as E18 prints it: no clip at zero, and no step size. Only 0 becomes 0."""
+    """sign(v) (|v| - lam), as E18 prints it: without a clip at zero or a step size. Only 0 becomes 0."""
     return v - lam * np.sign(v)
 
 
@@ -35,8 +35,8 @@ class Centre:
     """A data centre: it keeps its rows to itself and returns the gradient of its *summed* loss.
 
     The gradient X'X w - X'y comes from the rows, or from X'X if that is less work. X: (n, d). y: (n,).
-    count: how many centres of one size it stands for. Their gradients are only ever added, so the sum is
-    computed at once.
+    count: how many centres of one size it stands for. Only the sum of their gradients is ever needed, and
+    is computed at once.
     """
 
     def __init__(self, X: np.ndarray, y: np.ndarray, count: int = 1) -> None:
@@ -93,13 +93,13 @@ def proximal_gradient(
     centres: objects with `rows`, `count` and `gradient(w)`. gradients: how these are combined, see
     `GRADIENTS`. lam, rate: (values,). Iteration begins at zero. It ends after `max_iterations`, or when
     the cost changes by at most `cost_difference`, falls below `loss_threshold`, grows 1e12 times or is not
-    finite. The start matters: with a small step, `max_iterations` ends the iteration far from the
-    minimiser, and the step size regularises. So no value of lambda starts from the result of another.
+    finite. With a small step, it ends far from the minimiser, and the step size regularises. So the start
+    matters, and no value of lambda starts from the result of another.
 
     The coordinator needs no loss from the centres. The loss is quadratic, and y_i^2 is 1 for every label,
-    so gradients suffice: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For targets that are
-    numbers, the right side is larger by the constant sum_i (1 - y_i^2) / 2. This changes no minimiser, but
-    may keep the cost above `loss_threshold`.
+    so gradients suffice: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For numeric targets, the
+    right side is larger by the constant sum_i (1 - y_i^2) / 2. This changes no minimiser, but may keep the
+    cost above `loss_threshold`.
 
     Returns weights (values, d), iterations (values,) and the rule that stopped each, one of `STOPPED`.
     """
@@ -127,7 +127,7 @@ def proximal_gradient(
     with np.errstate(over="ignore", invalid="ignore"):
         _, along = at(w)
         while len(active) and done < max_iterations:
-            # Compute costs of several iterations at once, and then find the first of them that ends.
+            # Compute costs of several iterations at once, then find the first that ends.
             size = min(max_iterations - done, LOOKED_AT, max(1, HELD // max(1, w.size)))
             points, totals = np.empty((2, size, *w.shape))
             lam_, rate_ = lam[active, None], rate[active, None]

@@ -1,8 +1,7 @@
 """Full-batch gradient descent of linear models, with optional clipping and noise.
 
-All restarts descend at once. Logistic loss: labels in {-1, 1}, weights (restarts, d). Softmax loss:
-labels 0, .., K - 1, weights (restarts, d, K). Losses of residuals: targets that are numbers in [-1, 1],
-weights (restarts, d).
+All restarts descend at once. Logistic loss takes labels in {-1, 1}, softmax loss labels 0, .., K - 1, and
+losses of residuals targets in [-1, 1]. Weights are (restarts, d), for softmax loss (restarts, d, K).
 """
 
 import math
@@ -40,8 +39,8 @@ def _scores(X, W):
 def _residuals(scores, y, loss, valued):
     """Per-example loss (n, restarts), None unless `valued`, and its derivative by the scores.
 
-    scores: (n, restarts, K), overwritten. The derivative has the same shape. y: None if the rows are
-    already multiplied by their labels.
+    scores: (n, restarts, K), overwritten; the derivative has this shape. y: None if the rows are already
+    multiplied by their labels.
     """
     if loss != "softmax":
         loss, z = losses.get(loss), scores[:, :, 0]
@@ -75,7 +74,7 @@ def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray
 
 
 def _clip(residual, limits):
-    """Shorten residuals (n, restarts, K) in place to their rows' limits (n,). No gradient is formed."""
+    """Shorten residuals (n, restarts, K) in place to their rows' limits (n,). Forms no gradient."""
     limits = limits[:, None, None]
     if residual.shape[2] == 1:
         np.maximum(np.minimum(residual, limits, out=residual), -limits, out=residual)
@@ -96,8 +95,8 @@ def mean_gradient(
     """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K), block by block.
 
     y: None if the loss is of margins and the rows are already multiplied by their labels -1 and 1. clip:
-    the norm that each example's gradient is clipped to. limits: `residual_limits`, if known. Without
-    `valued` the loss is not computed, and NaN is returned for it.
+    the largest norm of each example's gradient. limits: `residual_limits`, if known. Unless `valued`, the
+    loss is NaN.
     """
     restarts, d, K = W.shape
     value, total = 0.0 if valued else np.nan, 0.0
@@ -217,10 +216,10 @@ def descend(
     """w <- w - learning_rate (clipped mean gradient + noise + lam w), `iterations` times.
 
     sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient, drawn
-    from rng. mean_clip: norm that the mean gradient is clipped to as a whole. initial: (d,) or (d, K), the
-    same for all restarts; by default zeros. precondition: (restarts, d, d), multiplies the step. sampling:
-    steps take Poisson batches (`sampled_gradient`), and nothing is traced. size: divides sums of gradients
-    instead of the number of rows.
+    from rng. mean_clip: largest norm of the whole mean gradient. initial: (d,) or (d, K), the same for all
+    restarts; by default zeros. precondition: (restarts, d, d), multiplies the step. sampling: steps take
+    Poisson batches (`sampled_gradient`), and nothing is traced. size: divides sums of gradients, instead
+    of the number of rows.
 
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
     at the start and after every step, all NaN unless `traced`.

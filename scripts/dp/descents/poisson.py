@@ -1,4 +1,4 @@
-"""Poisson batches: every row is in a batch independently, with one probability."""
+"""Poisson batches: every row is in a batch independently, with the same probability."""
 
 import math
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def successes(trials: int, probability: float, rng: np.random.Generator) -> np.n
         gaps = rng.standard_exponential(int(expected + 5 * math.sqrt(expected)) + 8)
         with np.errstate(over="ignore"):
             gaps /= rate
-        np.minimum(gaps, trials, out=gaps)  # so that sums are integers of 64 bits
+        np.minimum(gaps, trials, out=gaps)  # keeps sums within 64 bits
         gaps = gaps.astype(np.int64)
         gaps += 1
         gaps[0] += last

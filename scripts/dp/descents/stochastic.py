@@ -1,8 +1,8 @@
 """Mini-batch stochastic gradient descent on many problems at once, clipped per example.
 
 A *run* is one descent with its own rows, order of rows and noise. Runs of equal size advance together. A
-run's several values of lambda share its rows, order and noise. So a step is a handful of array operations
-for any number of simulations.
+run's several values of lambda share its rows, order and noise. So a step takes a handful of array
+operations for any number of simulations.
 """
 
 from collections.abc import Iterable, Sequence
@@ -50,8 +50,8 @@ def program_gradient(w: np.ndarray, examples: np.ndarray, clip: float) -> np.nda
     """Sum over examples of the logistic loss' gradient as E18's program computes it, at weights w.
 
     w: (runs, values, d). examples: (runs, rows, d), each times its label. Coordinate j of example x gives
-    -x_j/(1 + exp(w_j x_j)), with w_j x_j instead of w.x. This is the gradient of d logistic regressions on
-    one feature each. The vector is then clipped to Euclidean norm `clip`.
+    -x_j/(1 + exp(w_j x_j)), with w_j x_j instead of w.x: the gradient of d logistic regressions on one
+    feature each. The vector is then clipped to Euclidean norm `clip`.
     """
     runs, values, d = w.shape
     total = np.zeros_like(w)

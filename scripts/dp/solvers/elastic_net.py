@@ -8,7 +8,7 @@ from dp.descents.distributed_lasso import soft_threshold
 from dp.solvers.accelerated import proximal_descent, steps
 from dp.solvers.newton import least_tolerance
 
-NEWTON = 100  # most steps of Newton's method in one attempt: it mostly ends after a dozen
+NEWTON = 100  # most steps of Newton's method in one attempt; most attempts end after a dozen
 TINY = np.finfo(float).tiny
 UNCERTAIN = 1000  # most steps of descent if double precision may not certify the result
 BLOCK_ROWS = 4096  # rows of a block, as `dp.solvers.rounding` assumes
@@ -23,7 +23,7 @@ def subgradient_norm(
     g_j + l1 sgn(w_j) if w_j != 0, and all of [g_j - l1, g_j + l1] if w_j = 0. If l2 > 0, the minimiser
     lies within subgradient_norm / l2 of `weights`. If l2 = 0, the norm bounds no distance.
 
-    weights: (d,). X: (n, d). y: (n,) in {-1, 1}. Returns a float, in double precision.
+    weights: (d,). X: (n, d). y: (n,) in {-1, 1}.
     """
     return _norm(weights, _smooth_part(weights, X, y, l2)[1], l1)
 
@@ -51,9 +51,9 @@ def minimise_elastic_net(
     """argmin of mean logistic loss + sum_j l1_j |w_j| + l2/2 ||w||^2, no intercept.
 
     X: (n, d). y: (n,) in {-1, 1}. l1: a number > 0, or (d,) numbers >= 0, not all zero. l2 >= 0. Returns
-    weights (1, d) and info: gradient_norm (`subgradient_norm`), status ("ok" if that is at most
-    `tolerance`, else "not_converged", which happens only for l2 = 0 or a tolerance below half of
-    `dp.solvers.least_tolerance`) and iterations (passes over the rows), each (1,). Equal data give equal
+    weights (1, d) and info, each (1,): gradient_norm (`subgradient_norm`), iterations (passes over the
+    rows), and status: "ok" if the norm is at most `tolerance`, else "not_converged". The latter happens
+    only for l2 = 0 or a tolerance below half of `dp.solvers.least_tolerance`. Equal data give equal
     weights.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
@@ -73,14 +73,14 @@ def minimise_elastic_net(
 def _newton_and_descent(X, y, l1, l2, tolerance):
     """Subgradient norm, weights, and passes over the rows.
 
-    A step u of the proximal Newton method minimises the penalty and the quadratic model of the
-    rest, on the weights that differ from zero or have to. Near the minimiser, whole steps square
-    the error. A whole step that neither lowers the objective enough nor halves the subgradient is
-    damped. The third derivative of logistic loss is at most l''. Let margins move along u by at
-    most r = max_i |x_i.u|, and let s = u'Hu. Then a share t of the step changes the objective by at
-    most -t s + s (e^(t r) - t r - 1)/r^2. At t = log(1 + r)/r this is least, and negative (Sun and
-    Tran-Dinh, Generalized self-concordant functions, 2019). Between attempts, accelerated descent
-    moves closer. It ends on any data if l2 > 0.
+    A step u of the proximal Newton method minimises the penalty plus the quadratic model of the rest, on
+    the weights that differ from zero or have to. Near the minimiser, whole steps square the error. A
+    whole step is damped if it neither lowers the objective enough nor halves the subgradient. The third
+    derivative of logistic loss is at most l''. Let margins move along u by at most r = max_i |x_i.u|, and
+    let s = u'Hu. Then a share t of the step changes the objective by at most -t s + s (e^(t r) - t r -
+    1)/r^2. At t = log(1 + r)/r this is least, and negative (Sun and Tran-Dinh, Generalized
+    self-concordant functions, 2019). Between attempts, accelerated descent moves closer. It ends on any
+    data if l2 > 0.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2
@@ -108,14 +108,14 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
             used = np.flatnonzero((w != 0) | (np.abs(gradient) > l1))
             rows = X[:, used]
             hessian = (rows.T * curvature) @ rows / n
-            # l2 and an allowance for rounding, so that no matrix is singular.
+            # l2 and an allowance for rounding keep the matrix from being singular.
             rounding = d * np.finfo(float).eps * np.trace(hessian)
             hessian[np.diag_indices_from(hessian)] += l2 + rounding
             linear = gradient[used] - hessian @ w[used]
             target = w.copy()
             try:
                 target[used] = _minimise_quadratic(hessian, linear, l1[used], w[used])
-            except np.linalg.LinAlgError:  # this happens only without l2
+            except np.linalg.LinAlgError:  # only without l2
                 break
             change = target - w
             promised = gradient @ change + l1 @ (np.abs(target) - np.abs(w))
@@ -142,7 +142,6 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
 
 def _minimise_quadratic(hessian, linear, l1, v):
     """argmin of v'Hv/2 + linear.v + sum_j l1_j |v_j|, from v, by feature-sign search.
-
     Algorithm of Lee, Battle, Raina, Ng (Efficient sparse coding algorithms, NIPS 2006). A step goes
     towards the minimiser for the current signs. If a weight reaches zero on the way, the step ends
     there and the weight becomes inactive. Otherwise the zero weight that violates its optimality
@@ -151,7 +150,7 @@ def _minimise_quadratic(hessian, linear, l1, v):
     v, sign = v.copy(), np.sign(v)
     active = (v != 0) | (l1 == 0)
     slack = 1e-14 * (np.abs(linear).max(initial=0.0) + l1.max(initial=0.0))
-    for _ in range(20 * len(v) + 20):  # rounding could make the search cycle
+    for _ in range(20 * len(v) + 20):  # rounding could cause a cycle
         on = np.flatnonzero(active)
         start = v[on]
         end = np.linalg.solve(hessian[np.ix_(on, on)], -linear[on] - l1[on] * sign[on])

@@ -1,6 +1,6 @@
 """Non-private minimisers, fitted once and shared by the mechanisms that perturb them.
 
-A fit is called as fit(X, y, lam, **options) and returns weights (1, d) and info: gradient_norm (of the
+A fit, called as fit(X, y, lam, **options), returns weights (1, d) and info: gradient_norm (of the
 smallest subgradient where the objective has a kink) and status, each (1,).
 """
 
@@ -31,7 +31,7 @@ def l2(
     """argmin of mean loss + lam/2 ||w||^2.
 
     near: the info of an earlier fit to similar rows, which saves time. The solver gets half of the
-    tolerance; the other half is left for rounding (`dp.solvers.check_certifiable`).
+    tolerance, and rounding the other half (`dp.solvers.check_certifiable`).
     """
     return minimise(X, y, lam, loss=loss, tolerance=tolerance / 2, near=near)
 
@@ -49,10 +49,10 @@ def sum_intercept(
 ) -> tuple[np.ndarray, dict]:
     """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, with or without b^2/2.
 
-    intercept: "regularised" makes b the weight of a column of ones, as in LIBLINEAR, which was
-    scikit-learn's default when E18 ran it. "free" does not regularise b, as scikit-learn's other solvers of
-    LogisticRegression(C=1/lam). Divided by n C the objective reads mean loss + lam/(2n) ||w||^2, and in
-    these units the gradient's norm is certified to `tolerance`.
+    intercept: "regularised" makes b the weight of a column of ones, as in LIBLINEAR, scikit-learn's
+    default when E18 ran it. "free" does not regularise b, as scikit-learn's other solvers of
+    LogisticRegression(C=1/lam). Divided by n C, the objective is mean loss + lam/(2n) ||w||^2. In these
+    units the gradient's norm is certified to `tolerance`.
 
     Returns weights (1, d + 1), with b last, and info as `dp.solvers.minimise`. Columns of zeros keep
     weight 0.
@@ -69,11 +69,11 @@ def sum_intercept_path(
     tolerance: float = 1e-9,
     max_iterations: int = 100,
 ) -> Iterator[tuple[np.ndarray, dict]]:
-    """`sum_intercept` for every lambda in turn, each fit starting from the previous minimiser.
+    """`sum_intercept` for every lambda in turn. Each fit starts from the previous minimiser.
 
-    The starting point of the damped Newton's method changes only how long it takes. The Hessian is
-    positive definite (with a free intercept, if both classes are present). Hessians are in single
-    precision as long as that resolves the ridge and steps succeed; gradients always in double precision.
+    The starting point changes only the time of the damped Newton's method. The Hessian is positive
+    definite (with a free intercept, if both classes are present). Hessians are in single precision while
+    that resolves the ridge and steps succeed. Gradients are in double precision.
     """
     loss, X = losses.get(loss), np.asarray(X)
     n, d = X.shape
@@ -112,8 +112,8 @@ def sum_intercept_path(
 def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
     """Weights, gradient norm and iterations.
 
-    rows: precision -> rows times labels; a missing precision is added when needed. For a residual
-    loss, rows are not multiplied, and shift holds the targets. ridge: the ridge of each weight.
+    rows: precision -> rows times labels; missing precisions are added when needed. For a residual
+    loss, rows are not multiplied, and shift holds the targets. ridge: of each weight.
     """
     signed = rows[np.float64]
     n = len(signed)

@@ -4,8 +4,8 @@ All restarts share rows and loss, and differ in a linear term. So one pass over 
 fit the cache, serves them all. Two matrix products and one exponential per row and restart give every
 gradient; one more product gives every Hessian.
 
-The search begins on a sample of the rows, and continues on all rows in single precision. Its result is
-certified on all rows in double precision. Wide rows try `dp.solvers.quasi_newton` first.
+The search begins on a sample of the rows, and continues on all rows in single precision. Double precision
+certifies its result. Wide rows try `dp.solvers.quasi_newton` first.
 
 Inside, arrays hold one column per restart.
 """
@@ -20,9 +20,9 @@ from dp.errors import Refused
 from dp.solvers import accelerated, quasi_newton
 from dp.solvers.passes import EPS, Direct, Implicit
 
-TOGETHER = 256  # most restarts solved together; more take turns
+TOGETHER = 256  # most restarts solved together
 THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most 131072
-DIRECT = 40  # most columns whose Hessians are formed; more take conjugate gradients
+DIRECT = 40  # most columns whose Hessians are formed; with more, conjugate gradients solve
 CENTRED = 8  # fewest restarts with a common centre
 NEARBY = 0.6  # largest change of a typical margin at which one step leads close to a minimiser
 KEPT = 1 << 23  # most numbers kept for all restarts together: 64 MB, or one restart's
@@ -62,29 +62,27 @@ def minimise(
 
     z_i is the margin y_i w.x_i, or the residual w.x_i - y_i of a residual loss (`dp.losses`).
 
-    X: (n, d), real numbers of any type, or `dp.data.examples.Rows`. It is read in blocks, and never copied
-    as a whole, except wide rows of at most 64 MB. y: (n,) in {-1, 1}, or numbers in [-1, 1] for a residual
-    loss. lam: positive, one number or one per restart. linear: (restarts, d), or (d,) for one restart;
-    None is zeros. loss: a name or a loss object (`dp.losses.get`). initial: (d,) or (restarts, d), a
-    starting point; it changes the time, not what is certified. max_iterations: None for as many as needed,
-    if double precision can certify the result. near: the `Info` of an earlier call with the same lam, loss
-    and number of restarts on similar rows. It gives a starting point and, for wide rows, approximate
-    Hessians.
+    X: (n, d), real numbers of any type, or `dp.data.examples.Rows`. It is read in blocks; only wide rows of
+    at most 64 MB are copied as a whole. y: (n,) in {-1, 1}, or numbers in [-1, 1] for a residual loss. lam:
+    positive, one number or one per restart. linear: (restarts, d), or (d,) for one restart; None is zeros.
+    loss: a name or a loss object (`dp.losses.get`). initial: (d,) or (restarts, d), a starting point; it
+    changes the time, not what is certified. max_iterations: None for as many as needed, if double precision
+    can certify the result. near: the `Info` of an earlier call with the same lam, loss and number of
+    restarts on similar rows. It gives a starting point and, for wide rows, approximate Hessians.
 
     Returns weights (restarts, d) and `Info`:
 
-    gradient_norm  Euclidean norm of the objective's gradient, evaluated in double precision over all
-                   rows at the returned weights. This is the certificate: the objective is
-                   lam-strongly convex, so the minimiser lies within gradient_norm/lam of the
-                   weights, up to the rounding of that one evaluation, about
-                   1e-16 (1 + ||linear||/n + lam ||w||).
+    gradient_norm  Euclidean norm of the objective's gradient at the returned weights, over all rows in
+                   double precision. This is the certificate: the objective is lam-strongly convex, so
+                   the minimiser lies within gradient_norm/lam of the weights, up to the rounding of that
+                   evaluation, about 1e-16 (1 + ||linear||/n + lam ||w||).
     status         "ok": gradient_norm <= tolerance. "not_converged": it is larger, after
                    max_iterations, or because double precision may do no better (`least_tolerance`); the
                    weights are the last point reached. "not_finite": a linear term, starting point or X
-                   is not finite, or is too large for double precision; the weights are NaN.
+                   is not finite, or too large for double precision; the weights are NaN.
     iterations     passes over all rows that the restart took part in.
 
-    Restarts influence each other by rounding only. The same arguments give the same bits (on the same
+    Restarts influence each other only by rounding. The same arguments give the same bits (on the same
     processor, with the same number of BLAS threads). Raises ValueError for invalid arguments.
     """
     initial = near.learnt[0] if near is not None and initial is None else initial
@@ -162,12 +160,12 @@ def least_tolerance(
 ) -> float:
     """The least tolerance that `minimise` meets on every data set of n rows; arguments as for `rounding`.
 
-    It is four times the rounding. If `minimise` is asked for half of the tolerance, the exact
-    gradient's norm is within the tolerance too, on any data. If Newton's method gives up, descent
-    continues (`dp.solvers.accelerated`), for at most 10^7 steps if c R^2 is at most 10^10 lambda.
-    Otherwise the tolerance is infinite. It is infinite too if, with many columns, rounding at the
-    returned weights could take another quarter of it, besides the quarter at the minimiser. (Their
-    norm may exceed the minimiser's by tolerance/lambda.)
+    It is four times the rounding. If `minimise` gets half of the tolerance, the exact gradient's norm is
+    within the tolerance too, on any data. If Newton's method gives up, descent continues
+    (`dp.solvers.accelerated`), for at most 10^7 steps if c R^2 is at most 10^10 lambda. Otherwise the
+    tolerance is infinite. It is infinite too if, with many columns, rounding at the returned weights could
+    take another quarter of it, besides the quarter at the minimiser. (Their norm may exceed the
+    minimiser's by tolerance/lambda.)
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
@@ -186,8 +184,8 @@ def check_certifiable(
 ) -> None:
     """Raise ValueError, before any data are seen, unless `minimise` can certify on every data set.
 
-    A fit without a certificate would distinguish data sets. The solver must be asked for half of the
-    tolerance (`least_tolerance`). The tests try the worst known data.
+    A fit without a certificate would distinguish data sets. The solver must get half of the tolerance
+    (`least_tolerance`).
 
     tilt: T >= ||linear||; for random tilts a norm that they exceed with negligible probability.
     """
@@ -233,9 +231,8 @@ def _checked(X, y, lam, linear, loss, initial, tolerance):
 def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
     """Weights (d, restarts), gradient norms, passes and `learnt`.
 
-    lam: (restarts,). tilt and start: (d, restarts). learnt: for wide rows (`quasi_newton.minimise`). If
-    lambda is so small that most rows are far from the bend of the loss, Newton's method may need
-    `_follow_path`.
+    lam: (restarts,). tilt and start: (d, restarts). learnt: for wide rows (`quasi_newton.minimise`). If a
+    small lambda leaves most rows far from the bend of the loss, Newton's method may need `_follow_path`.
     """
     n, d = X.shape
     size = np.sqrt(d * np.mean(np.square(X[:: 1 + (n * d >> 17)], dtype=float)))  # of a typical row
@@ -253,7 +250,7 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
     else:
         if approach:
             W, passes, hessian = _approach(X, y, lam, tilt, loss, size, start, tolerance)
-        if not np.isfinite(W).all():  # single precision holds no number above 3e38
+        if not np.isfinite(W).all():  # single precision overflows above 3e38
             W, hessian = start, None
         products = np.float32 if single and not loss.quadratic else np.float64
         rows = Direct(X, y, loss, size, np.float64, products)
@@ -292,13 +289,13 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
     passes = np.zeros(len(lam), dtype=int)
     if sample is not rows and not near.all():
         far = ~near
-        # The shift makes the sample's gradient at the starting point that of all rows.
+        # The shift makes the sample's gradient at the starting point equal to that of all rows.
         shift = rows.gradient(W[:, far]) - sample.gradient(W[:, far])
         goal = 0.5 * size / np.sqrt(sample.n)
         W[:, far], _, _, hessian = _newton(
             sample, lam[far], tilt[:, far] + shift, W[:, far], goal, ATTEMPT, further=True
         )
-        # The sample's Hessians suffice for a step, in a third of the time.
+        # The sample's Hessians suffice for one step, and take a third of the time.
         hessian *= n / sample.n
         W[:, far], _, passes[far], _ = _newton(
             rows, lam[far], tilt[:, far], W[:, far], 0.1 * size, 1, hessian, further=True
@@ -311,9 +308,9 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
 def _predict(rows, sample, lam, tilt, W):
     """Starting points by one step from a common centre, and for which restarts they are close.
 
-    If many restarts begin at one point, the minimiser without tilts is found first. From there, one step
-    of Halley's method, with differences of the sample's Hessians, leads each restart close to its own
-    minimiser. It is taken if it changes margins little.
+    If many restarts begin at one point, the minimiser without tilts comes first. From there, one step of
+    Halley's method, with differences of the sample's Hessians, leads each restart close to its own
+    minimiser. Restarts whose margins would change much do not take it.
     """
     near = np.zeros(len(lam), dtype=bool)
     if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
@@ -393,7 +390,7 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
 
     A trial point is accepted if its gradient norm is at most half of the least so far (Newton's fast
     phase). It is also accepted if the objective still falls there along the step; by convexity, it has
-    decreased by a fixed share. Otherwise the step is shortened. The objective's value is not needed; its
+    decreased by a fixed share. Otherwise the step is shortened. No value of the objective is needed; its
     rounding would hide half of the weights' digits. The old Hessian is used while the gradient norm is
     small and falls fast.
     """
@@ -433,7 +430,7 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
         length = np.linalg.norm(W[:, active], axis=0)
         terms = rows.size + np.linalg.norm(tilt[:, active], axis=0) + lam[active] * length
         lost = ~accepted & (moved <= 8 * EPS * length)  # a short step may cross a kink of the slope
-        lost |= norm[active] <= 8 * EPS * terms  # weights or gradient differ by rounding only
+        lost |= norm[active] <= 8 * EPS * terms  # weights or gradient differ only by rounding
         stuck = (stalled[active] > 10) & lost | (step[active] < LEAST_STEP)
         going = (norm[active] > goal[active]) & ~stuck
         turning, active = active[going & accepted], active[going]

@@ -37,7 +37,7 @@ class Passes:
             yield part, self.convert(part, dtype)
 
     def gradient(self, W: np.ndarray, hessians: np.ndarray | None = None) -> np.ndarray:
-        """Mean gradient of the loss at W (d, restarts), in double precision. It fills in `hessians`."""
+        """Mean gradient of the loss at W (d, restarts), in double precision. It fills `hessians`."""
         gradient = np.zeros(W.shape)
         W = W.astype(self.dtype)
         for part, rows in self.blocks(W.shape[1], self.dtype):
@@ -57,7 +57,7 @@ class Passes:
                 slope *= y
             # The product is faster if the first factor has the longer side of the result.
             gradient += (slope.T @ rows).T if W.shape[1] > self.d else rows.T @ slope
-            del z, slope  # frees their place in the cache for the next block's arrays
+            del z, slope  # frees their place in the cache for the next block
         return gradient / self.n
 
 
@@ -78,7 +78,7 @@ class Direct(Passes):
         super().__init__(X, y, loss, size, dtype)
         self.product_dtype = product_dtype
         self.triangle = np.triu_indices(self.d)
-        # Freed at once, so that malloc then keeps a block's memory.
+        # Once this is freed, malloc keeps a block's memory.
         np.empty(4 * BLOCK, dtype=np.uint8)
 
     @property
@@ -93,7 +93,7 @@ class Direct(Passes):
         return np.multiply(self.X[part], self.y[part, None], dtype=dtype, order="F")
 
     def gradient(self, W: np.ndarray, hessians: np.ndarray | None = None) -> np.ndarray:
-        """As `Passes.gradient`. If all restarts are at one point, they share a pass."""
+        """As `Passes.gradient`. Restarts at one point share a pass."""
         if not (W[:, :1] == W).all():
             return super().gradient(W, hessians)
         one = None if hessians is None else self.hessians(1)
@@ -109,7 +109,7 @@ class Direct(Passes):
     def collect(
         self, hessians: np.ndarray, part: slice, rows: np.ndarray, curvature: np.ndarray
     ) -> None:
-        """Add sum_i l''(z_i) x_i x_i', by one matrix product with all products of two columns."""
+        """Add sum_i l''(z_i) x_i x_i', by one matrix product with the products of two columns."""
         rows = rows.astype(self.product_dtype, copy=False)
         products = np.empty((self.width, len(rows)), dtype=self.product_dtype)
         start = 0
@@ -127,7 +127,7 @@ class Direct(Passes):
         i, j = self.triangle
         full[:, i, j] = full[:, j, i] = hessians.T / self.n
         diagonal = np.arange(self.d)
-        # lam and an allowance for rounding, so that no matrix is singular.
+        # lam and an allowance for rounding keep the matrices from being singular.
         rounding = self.d * EPS * np.trace(full, axis1=1, axis2=2)
         full[:, diagonal, diagonal] += (lam + rounding)[:, None]
         return -np.linalg.solve(full, gradient.T[:, :, None])[:, :, 0].T
@@ -150,7 +150,7 @@ class Implicit(Passes):
             self.copies[product_dtype] = np.asarray(X[:]).astype(product_dtype, "C", copy=False)
 
     def convert(self, part: slice, dtype: type) -> np.ndarray:
-        """Rows x_i, without a copy if possible. Signs are applied to margins, where they cost less."""
+        """Rows x_i, without a copy if possible. Signs are applied to margins, at less cost."""
         if dtype in self.copies:
             return self.copies[dtype][part]
         return self.X[part].astype(dtype, order="C", copy=False)
@@ -182,7 +182,7 @@ class Implicit(Passes):
                 break
             if count == PATIENCE:
                 self.spectrum = self.eigen(hessians.mean(axis=1, dtype=float))
-                square = np.inf  # conjugate gradients begin again with the new preconditioner
+                square = np.inf  # restarts conjugate gradients with the new preconditioner
             solved = self.precondition(residual, mean, lam)
             previous, square = square, (residual * solved).sum(axis=0)
             conjugate = solved + np.nan_to_num(square / previous, posinf=0.0) * conjugate

@@ -1,8 +1,9 @@
 """Limited-memory BFGS on many tilted objectives with wide rows, for `dp.solvers.newton`.
 
 Few eigenvalues of wide rows' Hessians are far above lambda. They belong to the rows' main directions,
-found on a sample (Halko, Martinsson, Tropp, SIAM Review 53, 2011). With these as the first approximation,
-every gradient reduces its norm to about a tenth (Nocedal, Mathematics of Computation 35, 1980).
+which a sample shows (Halko, Martinsson, Tropp, SIAM Review 53, 2011). With these as the first
+approximation, every gradient reduces its norm to about a tenth (Nocedal, Mathematics of Computation 35,
+1980).
 
 Arrays hold one column per restart.
 """
@@ -43,7 +44,7 @@ def main_directions(
 
 
 class InverseHessians:
-    """An approximation of each restart's inverse Hessian, which every step improves.
+    """An approximation of each restart's inverse Hessian, improved by every step.
 
     main: as from `main_directions`. curvature: (restarts,), the mean of l'' over rows. lam: (restarts,).
     """
@@ -102,7 +103,7 @@ def full_steps(
 
     inverse: learns from every step. Steps start from the best point so far, and end if more than RETRIES
     in a row fail (SLOW). further: take one more step after the goal is met. Returns weights, the gradient
-    norms at them (before the extra step; not finite if none was found) and passes over the rows.
+    norms at them (before the extra step; not finite if none was) and passes over the rows.
     """
     trial, W, norm = W, W.copy(), np.full(W.shape[1], np.inf)
     best = np.zeros_like(W)  # gradients at W

@@ -142,6 +142,7 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
 
 def _minimise_quadratic(hessian, linear, l1, v):
     """argmin of v'Hv/2 + linear.v + sum_j l1_j |v_j|, from v, by feature-sign search.
+
     Algorithm of Lee, Battle, Raina, Ng (Efficient sparse coding algorithms, NIPS 2006). A step goes
     towards the minimiser for the current signs. If a weight reaches zero on the way, the step ends
     there and the weight becomes inactive. Otherwise the zero weight that violates its optimality

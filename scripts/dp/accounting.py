@@ -1,8 +1,7 @@
 """Guarantees of mechanisms, and the calibration of Gaussian noise.
 
-By default a guarantee is for *replace-one* adjacency: two data sets of the same public size n that differ
-in one record. Proofs are for real numbers, which floating-point samples only approximate (Mironov, CCS
-2012).
+By default a guarantee is for *replace-one* adjacency: data sets of one public size n that differ in one
+record. Proofs are for real numbers, which floating-point samples only approximate (Mironov, CCS 2012).
 """
 
 import math
@@ -39,7 +38,7 @@ def check_adjacency(adjacency: str) -> None:
 
 
 class Guarantee(NamedTuple):
-    """A privacy statement: the source's claim, and the proof for the mechanism as it runs.
+    """A source's claim, and the proof for the mechanism as it runs.
 
     Attributes
     ----------
@@ -50,7 +49,7 @@ class Guarantee(NamedTuple):
     delta : float
         The delta that goes with `epsilon`.
     adjacency : str
-        `REPLACE_ONE` or `ADD_REMOVE`: which pairs of data sets it is for.
+        `REPLACE_ONE` or `ADD_REMOVE`.
     reason : str
         Why it holds, in a sentence.
     profile : dp.privacy.profiles.Profile or None
@@ -84,10 +83,10 @@ def unproven(guarantee: "Guarantee") -> "Guarantee":
 
 
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
-    """The guarantee of the whole pipeline, including steps before the mechanism.
+    """The guarantee of the mechanism and the steps before it.
 
-    looked_at_private_rows: names of preparation or tuning steps that read private rows without noise.
-    Such a step voids the guarantee.
+    looked_at_private_rows: names of preparation or tuning steps whose result depends on private rows
+    without noise. Each voids the guarantee.
     """
     if not looked_at_private_rows or math.isinf(guarantee.epsilon):
         return guarantee
@@ -115,8 +114,7 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     """Smallest delta for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
     delta = Phi(D/(2 sigma) - epsilon sigma/D) - e^epsilon Phi(-D/(2 sigma) - epsilon sigma/D), where D is
-    the L2 sensitivity [1]_. Logarithms of Phi keep e^epsilon from overflowing and small tails from
-    underflowing.
+    the L2 sensitivity [1]_. Logarithms of Phi avoid overflow and underflow.
 
     Parameters
     ----------
@@ -334,12 +332,12 @@ def renyi_epsilon(renyi: Callable, delta: float, orders: Sequence[float] | None 
     """Smallest epsilon at `delta` for a mechanism with these Rényi divergences.
 
     epsilon = renyi(a) + log((a-1)/a) - (log delta + log a)/(a-1), minimised over a [4]_ [5]_. Any orders
-    give a valid bound; a finer grid tightens it.
+    give a valid bound.
 
     Parameters
     ----------
     renyi : Callable
-        From an array of orders above 1 to their divergences. Infinite and NaN values are ignored.
+        From an array of orders above 1 to their divergences. Infinite and NaN values are left out.
     delta : float
         In (0, 1).
     orders : Sequence[float] or None
@@ -371,7 +369,7 @@ def renyi_epsilon(renyi: Callable, delta: float, orders: Sequence[float] | None 
 def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth, 2014, appendix A), proved only for epsilon < 1.
 
-    At any epsilon, `gaussian_epsilon` says what noise of this size really guarantees.
+    `gaussian_epsilon` says what noise of this size guarantees at any epsilon.
     """
     _check("classical_gaussian_sigma", epsilon, delta, sensitivity)
     return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity / epsilon

@@ -2,8 +2,8 @@
 
 A *privacy loss* is the logarithm of the ratio of a release's densities (or probabilities) on two
 neighbouring data sets. A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the
-density, and shows any excess. A lower bound needs only releases, and sees only frequent events: N
-evaluated releases of each side show no loss above log(N / 3.7), and no event as rare as a delta of 1e-5.
+density, and shows any excess. A lower bound needs only releases, but N of each side show no loss above
+log(N / 3.7), and no event as rare as a delta of 1e-5.
 """
 
 import itertools
@@ -41,9 +41,9 @@ def privacy_loss_1d(
     """Supremum of the privacy loss over all replace-one pairs in one dimension.
 
     The supremum is over every public size n with n lambda = `n_lambda`, all records, and the released
-    value. A sinh-spaced grid of 801 points per axis is refined 14 times around its best point; one of 401
-    agrees to 1e-6 in the tests. The tolerance is 0: minimisers are exact, so none of epsilon is spent on
-    noise for a solver's error.
+    value. A sinh-spaced grid of 801 points per axis is refined 14 times around its best point. (One of 401
+    agrees to 1e-6.) The tolerance is 0: minimisers are exact, so none of epsilon is spent on noise for a
+    solver's error.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def privacy_loss_1d(
         raise ValueError(
             f"no density in one dimension is known for {margin.name}, a loss of residuals"
         )
-    # Both families depend on n lambda alone, so n = 1 covers every n.
+    # Both families depend only on n lambda, so n = 1 covers every n.
     if hasattr(mechanism, "tilt"):
         pairs.check_tilts(mechanism)
         epsilon_b, ridge = mechanism.tilt(1, epsilon, n_lambda, bound, loss, **options)
@@ -152,7 +152,7 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
     (nearly) constant. For convex decreasing l the right side is at most G(w) + G(D - w), where G(w) is the
     maximum over a in [0, R] of -a l'(w a). G decreases, so this bound decreases in D, and the largest D is
     the root of n lam D = max over w of G(w) + G(D - w). n lam D is at most 2 kappa R, the bound in any
-    the root of n lam D = max over w of G(w) + G(D - w). n lam D is at most 2 kappa R, the bound in any
+    dimension; for logistic loss it is little more than half of that.
     """
     # With u = w a: for w > 0, G(w) is 1/w times the largest -u l'(u) for u up to w R. For w <= 0 the
     # maximum is at a = R.
@@ -362,7 +362,7 @@ def check(
 ) -> None:
     """Raise the errors of `guarantee`, by the mechanism's own `check` if it has one."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
-    # If the sides differ in size, only the guarantee says whether it covers them.
+    # Only the guarantee says whether it covers sides of different sizes.
     private_n = pair.resized and settings.get("public_n") is None
     if type(mechanism).check is Mechanism.check or private_n:
         _guarantee(mechanism, pair, settings)
@@ -407,8 +407,8 @@ def _check_adjacency(pair, adjacency, public_n):
 def check_removes(pair: pairs.Pair) -> None:
     """Raise `Refused` unless one side of the pair lacks a record, or has a row of zeros in its place.
 
-    A row of zeros is equivalent to no record: it has no gradient and no curvature. It leaves n unchanged,
-    for guarantees that take n as public.
+    A row of zeros is equivalent to no record: it has no gradient and no curvature. It keeps n, for
+    guarantees that take n as public.
     """
     if pair.resized:
         return
@@ -478,7 +478,7 @@ def _events(first, second):
     sides = np.sort(first), np.sort(second)
     # A stable sort merges two sorted runs in linear time.
     pooled = np.sort(np.concatenate(sides), kind="stable")
-    # The number of pooled scores above a threshold is 1, 2, ..., and then grows geometrically.
+    # The number of pooled scores above a threshold grows geometrically.
     ranks = np.unique(np.geomspace(1, len(pooled), CANDIDATES).astype(int)) - 1
     for sign in (1, -1):
         thresholds = np.unique(sign * pooled[::-sign][ranks])

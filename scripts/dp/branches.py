@@ -1,7 +1,7 @@
 """Whether one record changes how a mechanism treats all others.
 
-A proof of privacy covers a record's share in sums, fits and counts. It often misses an exception that one
-record raises, a fallback that one singular part causes for all parts, or a status. `differences` runs any
+A proof of privacy covers a record's share in sums, fits and counts. It often misses a status, an exception
+that one record raises, or a fallback that one singular part causes for all. `differences` runs any
 mechanism on neighbours with degenerate rows, and reports where its behaviour differs by more than its
 guarantee allows.
 """
@@ -26,7 +26,7 @@ __all__ = ["differences", "neighbours", "numbers"]
 # Confidence of each bound. It is high so that none of a few hundred is wrong by chance.
 CONFIDENCE = 1 - 1e-6
 TRACED = 20  # draws while lines are recorded, which is slow
-TINY = 1e-150  # its square is far below the rounding of a sum of ordinary squares
+TINY = 1e-150  # its square is far below the rounding of ordinary squares
 
 
 def _rows(n, d, rng):
@@ -38,7 +38,7 @@ def _rows(n, d, rng):
 def neighbours(n: int, d: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
     """Data sets that differ in record 0, for classes.
 
-    Labels are -1 and 1. In the second data set, record 0 is degenerate or a row of zeros, or all other
+    Labels are -1 and 1. Either record 0 of the second data set is degenerate or zeros, or all other
     records are degenerate.
 
     Parameters
@@ -96,7 +96,7 @@ def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
     """Like `neighbours`, for targets that are numbers, with two columns.
 
     The targets are exactly linear in the rows, so fits of parts differ only by rounding. A record that
-    changes how fits are computed changes all of them.
+    changes how fits are computed changes all.
 
     Parameters
     ----------
@@ -204,8 +204,8 @@ def differences(
     mechanism : Mechanism
         It need not be registered.
     settings : dict
-        As for `release`: epsilon, delta, lam, bound and options. A few hundred draws show little at an
-        epsilon far above 1.
+        As for `release`: epsilon, delta, lam, bound and options. A few hundred draws show little if
+        epsilon is far above 1.
     cases : Iterator[tuple] or None
         Pairs as from `neighbours`, the default. Under add-remove, only pairs with a row of zeros count.
     draws : int

@@ -1,4 +1,4 @@
-"""Which of several methods is best, as far as their folds can show."""
+"""Which of several methods is best, as far as folds show."""
 
 import math
 from collections.abc import Sequence

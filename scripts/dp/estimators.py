@@ -4,24 +4,23 @@
     model.predict_proba(frame)     # columns by name, in any order, in their own units
     model.guarantee_               # what holds for the people whose rows were learnt from
 
-Frames are read as in a release: numbers clipped to public bounds, and categories looked up in public
-lists. They need no scaling, encoding or imputation.
+Frames are read as in a release: numbers clipped to public bounds, categories looked up in public lists.
+They need no scaling, encoding or imputation.
 
 `fit` makes a release and spends from a budget book (`dp.releasing.book`). It needs a name in the book, the
 public number of rows, public bounds or categories of every column, and the `premise` of these choices. It
-spends its cost before it draws anything. After an interruption, the next call of `fit` resumes with the
-same draw.
+spends before it draws anything. After an interruption, the next call of `fit` resumes with the same draw.
 
 A new name is spent only with `spend=True`; without it, `fit` says what it would cost. For a finished name,
-`fit` returns the stored model and spends nothing; rows other than the release's raise an error. *That error
-is for the owner of the rows*: it reveals without noise whether two tables are equal, and must not influence
-any publication. Publish only model.json.
+`fit` returns the stored model and spends nothing; other rows raise an error. *That error is for the owner
+of the rows*: it reveals without noise whether two tables are equal, and must not influence any
+publication. Publish only model.json.
 
 The guarantee is for tables with one row per person. So `fit` refuses calls from parts of scikit-learn that
-fit repeatedly (`REPEATING`), such as searches, cross validations and ensembles. To compare settings, use
-`release.py forecast`, or rows that are not private. `fit` cannot detect two things that break the
-guarantee. Rows may have been resampled or copied (bootstrap, oversampling), so that a person has several.
-An earlier step, such as a scaler, an imputer or a selection, may have learnt columns from the same rows.
+fit repeatedly (`REPEATING`), such as cross validations. To compare settings, use `release.py forecast`, or
+rows that are not private. `fit` cannot detect two things that break the guarantee. Rows may have been
+resampled or copied (bootstrap, oversampling), so that a person has several. An earlier step, such as a
+scaler, an imputer or a selection, may have learnt columns from the same rows.
 
 Like `release.py`, `fit` disables core dumps of the process, and keeps debuggers from attaching. A traceback
 that shows variables may show the rows.

@@ -22,8 +22,8 @@ def _blocks(rows, restarts):
 def _scores(weights, X, intercept, look):
     """Yields (a slice of the restarts, their scores (restarts, n)).
 
-    A slice has one restart, or at most CACHED scores. They have already passed through
-    look(restarts, rows, scores (rows, restarts)), in blocks of rows.
+    A slice has one restart, or at most CACHED scores. Before, look(restarts, rows, scores (rows,
+    restarts)) gets them in blocks of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -137,13 +137,12 @@ def binned_auc(
     """`auc` of the scores of weights (restarts, d) on the rows of X, in two passes and little memory.
 
     The first pass finds each restart's range of scores. The second counts both classes in BINS equal bins.
-    Pairs in one bin count half, like ties, so the error is at most half their share. look: as for
-    `_scores`.
+    Pairs in one bin count half, so the error is at most half their share. look: as for `_scores`.
     """
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
     largest = np.maximum(np.abs(weights).max(axis=1), np.abs(intercept))
-    # Division by this power of 2 is exact. Weights below 2 keep scores from overflowing.
+    # Exact division by a power of 2 makes weights less than 2, so scores cannot overflow.
     size = 2.0 ** (np.frexp(largest)[1] - 1)
     W, b = (weights / size[:, None]).T, intercept / size
     low, high = np.full(restarts, np.inf), np.full(restarts, -np.inf)
@@ -235,7 +234,7 @@ def bounded_loss(
 ) -> np.ndarray:
     """Sum over rows of a loss in [0, 1] for each of the weights: one row changes it by at most 1.
 
-    Returns (restarts,). For classes it is half the Brier score of the probabilities in
+    Returns (restarts,). For classes the loss is half the Brier score of the probabilities in
     `classification`. For `numbers` it is (prediction - y)^2/4, with predictions clipped to [-1, 1]. A
     score that overflowed to NaN counts 1.
     """

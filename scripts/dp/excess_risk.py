@@ -8,8 +8,8 @@ def cm08_lemma_3(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
 
     It is 2 d^2 (1 + lam) log^2(d/delta) / (lam^2 n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008,
     lemma 3). The excess is of mean logistic loss + lam/2 ||w||^2 over its minimum, for rows of norm
-    at most 1. The bound follows from the objective's smoothness (1/4 + lam, here 1 + lam), the
-    noise's norm z ~ Gamma(d, 2/(n lam epsilon)), and P(z > d log(d/delta) scale) <= delta.
+    at most 1. It follows from the objective's smoothness (1/4 + lam, here 1 + lam), the noise's norm z ~
+    Gamma(d, 2/(n lam epsilon)), and P(z > d log(d/delta) scale) <= delta.
     """
     _check(n, d, lam, epsilon, delta)
     return 2 * (d * math.log(d / delta)) ** 2 * (1 + lam) / (lam * n * epsilon) ** 2
@@ -32,8 +32,8 @@ def cm08_theorem_4(d: int, *, norm: float, loss: float, epsilon: float, delta: f
 
     The number is max(norm^2/loss^2, d log(d/delta) norm/(loss epsilon)) (Chaudhuri, Monteleoni, NIPS
     2008, theorem 4), up to a constant factor that the source omits. With that many rows, the released
-    classifier's loss exceeds that of a classifier of this norm by at most `loss`, with probability
-    1 - delta.
+    classifier's loss exceeds that of a classifier of this norm by at most `loss`, with probability 1 -
+    delta.
     """
     return max((norm / loss) ** 2, d * math.log(d / delta) * norm / (loss * epsilon))
 

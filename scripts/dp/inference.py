@@ -1,7 +1,6 @@
 """Confidence intervals from private releases.
 
-They include the noise, and undo the bias of a ridge or a starting point. They post-process releases and
-public numbers alone.
+They include the noise, and undo the bias of a ridge or a starting point, by post-processing alone.
 """
 
 import math
@@ -202,12 +201,12 @@ def linearise(
     unresolved.
 
     At the floor of eigenvalues, an interval is about as wide as an effect can be. A floor at the noise's
-    norm would make intervals of rare levels, and of dominated columns, much too narrow.
+    norm would make intervals of rare levels and dominated columns much too narrow.
 
     A large E makes printed intervals too narrow. Without `change`, the covariance is that at the
-    `unselected` Hessian; with it, `CURVED` already widens such intervals. One gap is left: a column
-    with a large effect and an eigenvalue far below the noise. A fifth of releases print its
-    interval, and 80 % of these intervals cover.
+    `unselected` Hessian; with it, `CURVED` already widens such intervals. One gap is left: a column with a
+    large effect and an eigenvalue far below the noise. A fifth of releases print its interval, and 80 % of
+    these cover.
 
     Parameters
     ----------
@@ -223,12 +222,11 @@ def linearise(
     tilt, output : float
         Standard deviations: b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I).
     scores : numpy.ndarray, (draws, d, d), or None
-        The mean of psi^2 x x', with psi a record's slope. None takes the Hessian, right in a logistic
-        model.
+        The mean of psi^2 x x', with psi a record's slope. None takes the Hessian, as in a logistic model.
     deviation : float
         Standard deviation of the noise on the Hessian's diagonal.
     change : Callable or None
-        `logistic_change` for logistic loss. None is right for residuals with symmetric errors.
+        `logistic_change` for logistic loss. None suits residuals with symmetric errors.
 
     Returns
     -------
@@ -433,7 +431,7 @@ def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     """The standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, and E l''(e).
 
     loss: of residuals, such as log-cosh. The ratio increases with the standard deviation, so bisection
-    finds it, up to 100 times the loss' width. Expectations are means over 2,000 quantiles of e.
+    finds this, up to 100 times the loss's width. Expectations are means over 2,000 quantiles of e.
     """
     from scipy.special import ndtri
 

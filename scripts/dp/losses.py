@@ -20,7 +20,7 @@ import numpy as np
 
 from dp.errors import Refused, did_you_mean
 
-SUMMED = 1000  # most losses that `total` adds: it multiplies numbers up to 2, and 2^1000 is finite
+SUMMED = 1000  # most losses that `total` adds: their product is at most 2^1000, which is finite
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class MarginLoss:
         return y
 
     def at_zero(self) -> float:
-        """The largest loss that a row can have at w = 0."""
+        """A row's largest loss at w = 0."""
         return float(self.value(0.0))
 
     def total(self, z: np.ndarray) -> np.ndarray:
@@ -150,7 +150,7 @@ class Huber(MarginLoss):
 class ResidualLoss(MarginLoss):
     """A convex, even loss of the residual w.x - y, zero at 0. l' is concave for z > 0.
 
-    So |z| l''(z) <= |l'(z)|: l' has at most the relative error of z (see `dp.solvers.rounding`).
+    So |z| l''(z) <= |l'(z)|: l' has at most z's relative error (see `dp.solvers.rounding`).
     """
 
     residual = True

@@ -1,12 +1,10 @@
 """An attack on the low-order bits of weights plus noise, at any noise scale.
 
-A program that adds noise in floating point releases o = fl(w + fl(s z)), where z is a number that
-its generator can draw. For another centre w', often no such z gives o (Mironov, CCS 2012). An
-attacker who knows both neighbours tests every coordinate with both centres. The generator is
-numpy's.
+A program that adds noise in floating point releases o = fl(w + fl(s z)), where its generator, here
+numpy's, can draw z. For another centre w', often no such z gives o (Mironov, CCS 2012). An attacker who
+knows both neighbours tests every coordinate with both centres.
 
-- Normal draws are k W[i] with k < 2^52 and one of 256 constants W[i] (the ziggurat method), except beyond
-  3.65.
+- Normal draws up to 3.65 are k W[i] with k < 2^52 and 256 constants W[i] (the ziggurat method).
 - Laplace draws are -log V or log V, where V is a multiple of 2^-52 (or rarely a float next to one).
 """
 
@@ -24,11 +22,11 @@ from dp.solvers.fits import FITS, fit_options
 
 __all__ = ["Found", "allowed", "attack"]
 
-FAR = 3.65  # normal draws beyond it have another form, so every value there counts as possible
+FAR = 3.65  # beyond it, draws have another form, and every value counts as possible
 BITS = 2.0**52
 NEAR = np.arange(-2, 3)  # offsets around an inverse, for rounding
 LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
-SAMPLES = 12_000  # draws for the constants: at least 20 for each
+SAMPLES = 12_000  # draws for the constants, at least 20 each
 ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # of the neighbours that `attack` uses
 BLOCK = 1 << 21  # numbers tried at a time
 
@@ -187,12 +185,12 @@ def attack(
     Returns
     -------
     Found or None
-        None if releases are not of the form fl(w + fl(s z)). This proves nothing.
+        None if releases are not fl(w + fl(s z)), which proves nothing.
 
     Raises
     ------
     dp.errors.Refused
-        If no finite epsilon is proven, since low-order bits then have no guarantee to break.
+        If no finite epsilon is proven, so that there is no guarantee to break.
 
     Examples
     --------

@@ -80,7 +80,7 @@ def l2_laplace_reach(dimension: int) -> float:
 def laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Independent Laplace coordinates, each with density exp(-|z| / scale) / (2 scale).
 
-    Scale D/epsilon releases a function of **L1** sensitivity D with epsilon-DP [2]_. An L2 bound must be
+    Noise of scale D/epsilon makes a function of **L1** sensitivity D epsilon-DP [2]_. An L2 bound must be
     multiplied by sqrt(d).
 
     Parameters

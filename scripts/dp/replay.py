@@ -1,17 +1,16 @@
 """Deterministic replay: how far one record moves values before noise, in units of that noise.
 
-A mechanism runs on a data set, and its noise is recorded. It then runs on a neighbour with the same draws,
-and every use of a noisy value gets the first run's value. So both runs share one transcript and differ
-only by the record's own effect. A replay finds two things more sharply than any number of releases:
+A mechanism runs on a data set, and then on a neighbour with the same draws. There, every use of a noisy
+value gets the first run's value. So both runs share one transcript and differ only by the record's own
+effect. This shows two things more sharply than any number of releases:
 
 - The distance between the two values before noise, over the noise's scale. Gaussian releases with
   distances mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), Laplace ones to the sum (L1, or L2 for
   noise by the norm). If the total exceeds the guarantee, a sensitivity is wrong.
-- Whatever is released without noise. The same noisy values and public numbers give results that are equal
-  bit for bit. If releases, scales of noise or numbers of draws differ, they depend on the rows in another
-  way.
+- Whatever is released without noise. With equal noisy values and public numbers, results are equal bit for
+  bit. If releases, scales of noise or numbers of draws differ, they depend on the rows in another way.
 
-A replay takes milliseconds (Cebere, Erb, Desfontaines, Bellet, Fitzsimons, "Privacy in Theory, Bugs in
+It takes milliseconds (Cebere, Erb, Desfontaines, Bellet, Fitzsimons, "Privacy in Theory, Bugs in
 Practice", PETS 2026, arXiv 2602.17454).
 
 It cannot judge noise that is not added to a value (a tilted objective, a sketch), nor random
@@ -45,7 +44,7 @@ EXCEEDS, LEAKS, FLOW, CHOICE, IDLE, REFUSED, HOLDS = FINDINGS = (
     "refused",
     "holds",
 )
-CLOSE = 1e-9  # relative difference of sums of the same terms in another order
+CLOSE = 1e-9  # relative difference of sums in another order
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
 ORDERS = ("permutation", "permuted", "shuffle")
 # Functions of numpy that do not read a noisy value's numbers.
@@ -102,9 +101,7 @@ class Tape:
         self.first = first
         self.steps: list[Step] = []
         self.flow: list[tuple] = []  # every draw: its law and shape
-        self.choices: list[
-            str
-        ] = []  # the generator's functions that drew something else than noise
+        self.choices: list[str] = []  # names of generator functions that drew no noise
         # Indices [start, stop) of draws that share a norm.
         self.vectors: list[tuple[int, int]] = []
         self.count = 0
@@ -135,14 +132,14 @@ class Tape:
 
 
 class _Parted(Exception):
-    """The second run uses a noisy value that the first did not use, or one of another shape."""
+    """The second run uses a noisy value that the first did not, or one of another shape."""
 
 
 class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
     """value + scale * draw, elementwise, until a caller needs its numbers.
 
     Sums and products with numbers, indexing and reshaping keep it noisy. Any other use makes it an
-    ordinary array, once. All its arrays have the same shape.
+    ordinary array. All its arrays have the same shape.
     """
 
     __array_priority__ = 1000.0
@@ -333,7 +330,7 @@ class Recorder(np.random.Generator):
         unit = np.asarray(unit, dtype=float)
         noisy = _Noisy(self.tape, law, self.tape.drew(law, unit.shape), unit, np.ones(unit.shape))
         noisy = noisy._times(np.asarray(scale, dtype=float))
-        # A literal 0 is no value; a computed 0 may depend on the rows.
+        # A literal 0 is no value, but a computed 0 may depend on the rows.
         if type(centre) in (int, float) and centre == 0:
             return noisy
         return noisy._plus(np.asarray(centre, dtype=float))
@@ -396,7 +393,7 @@ def replay(
     first, second : tuple
         The data sets (X, y).
     epsilon, delta : float
-        The function's guarantee. An infinite epsilon tests only for values without noise.
+        The function's guarantee. If epsilon is infinite, only values without noise are found.
     seed : int
         Of the draws.
 
@@ -465,7 +462,7 @@ class Distances:
     """Distances of two runs' values before noise, in units of the noise.
 
     mu: of all Gaussian noise. pure: the epsilon of all Laplace noise. problem: a sentence if a value has
-    no noise, a scale depends on the rows, or two values with one draw change differently, so that their
+    no noise, a scale depends on the rows, or two values with one draw move differently, so that their
     difference has no noise.
     """
 

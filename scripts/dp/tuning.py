@@ -48,8 +48,8 @@ def most_frequent_best(errors: np.ndarray) -> tuple[np.ndarray, int]:
     """The candidate that wins most simulations, as E18 tunes.
 
     errors: (simulations, candidates) validation errors, preferred candidates first. A simulation's winner
-    is the first candidate with the least error; NaN never wins. Ties in wins are broken by mean error,
-    then by preference. Returns the wins (candidates,) and the position of the choice.
+    is the first candidate with the least error; NaN never wins. Mean error, then preference, break ties in
+    wins. Returns the wins (candidates,) and the position of the choice.
     """
     errors = np.where(np.isnan(errors), np.inf, np.round(errors, 12))
     if not np.isfinite(errors).any(axis=1).all():

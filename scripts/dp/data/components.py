@@ -1,6 +1,6 @@
 """Means, deviations, principal components and distances of rows that may be integers.
 
-Rows become floats block by block. All of this looks at every row, without privacy.
+All of this looks at every row, without privacy, and block by block.
 """
 
 from collections.abc import Iterator

@@ -105,9 +105,9 @@ def simulate_linear(
     """Rows in an ellipsoid within the unit ball, and targets that are linear in them plus noise.
 
     X = Z diag(s) Q' with Z uniform on the unit sphere, s geometric from 1 to 1/condition, and Q a random
-    rotation. The random weights give all axes equal expected shares in the score's variance of 0.09. y =
-    score + noise t, where t is standard normal or, if `degrees` is given, Student's t. A share `outliers`
-    of the targets becomes -1 or 1, at random. Returns X, y and the weights.
+    rotation. Random weights give all axes equal expected shares of the score's variance, 0.09. y = score +
+    noise t, where t is standard normal or, if `degrees` is given, Student's t. A share `outliers` of the
+    targets becomes -1 or 1, at random. Returns X, y and the weights.
     """
     if not condition >= 1 or not noise >= 0 or not 0 <= outliers < 1:
         raise ValueError(
@@ -180,7 +180,7 @@ class Rows:
     """Some rows of an array, without a copy. order: row numbers. `apply` makes them floats when read.
 
     Functions that read rows in blocks accept it (`check_rows`, `check_coordinates`, `dp.solvers.minimise`,
-    `dp.evaluation`); others convert it to an array. The array may be memory-mapped.
+    `dp.evaluation`). The array may be memory-mapped.
     """
 
     ndim, dtype = 2, np.dtype(float)
@@ -216,7 +216,7 @@ def row_norms(X: np.ndarray | Rows) -> np.ndarray:
 def normalise_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
     """Every row scaled to the norm `bound`; a row of zeros stays.
 
-    A row's result depends on that row alone, so the step costs no privacy.
+    Each result depends on one row alone, so the step costs no privacy.
     """
     _check_bound(bound)
     X, norms, _ = _by_largest(X)
@@ -315,8 +315,8 @@ def split_folds(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Cross-validation folds: a list of (train, test) index arrays.
 
-    Rows are shuffled once and cut into `folds` parts of nearly equal size. Fold k tests on part k and
-    trains on the others. Prefixes of `train` are the nested training subsets.
+    Shuffled rows are cut into `folds` parts of nearly equal size. Fold k tests on part k and trains on the
+    others. Prefixes of `train` are the nested training subsets.
     """
     if not 2 <= folds <= rows:
         raise ValueError(f"{rows} rows cannot be cut into {folds} folds")

@@ -240,7 +240,7 @@ def random_projection(
 def standardise(table: Table) -> Table:
     """Each column minus the training rows' mean, divided by their standard deviation.
 
-    The deviation divides by n; a constant column becomes zeros.
+    The deviation divides by n. A constant column becomes zeros.
     """
     mean, deviation = moments(_train(table))
     X = np.array(table.X, dtype=float)
@@ -279,7 +279,7 @@ def max_norm(table: Table) -> Table:
 def pca(table: Table, components: int) -> Table:
     """The training rows' leading principal components: scores of the centred rows.
 
-    The mean of rows within R is within R, and projections lengthen nothing, so the bound is 2 R. Each
+    Rows and their mean are within R, and projections lengthen nothing, so the bound is 2 R. Each
     component's largest weight is positive.
     """
     if not 1 <= components <= min(len(table.columns), len(_train(table))):
@@ -300,7 +300,7 @@ def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
 def _finite(X, change):
     """change(X), where finite rows stay finite: overflow becomes the largest float, or 0.
 
-    Otherwise one extreme record could make `check_rows` refuse the whole data set.
+    Otherwise one extreme record could make `check_rows` refuse all.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         changed = change(X)
@@ -361,8 +361,8 @@ def prepare(
     """Apply steps in order.
 
     steps: a list of (name, options). rng_of: (number, name) -> the generator of a random step. put_off:
-    rows of integers remain integers, and the last row-wise steps become `Table.later`, for when floats are
-    needed. overwrite: table.X may be overwritten, which saves a copy.
+    rows of integers remain integers, and the last row-wise steps become `Table.later`. overwrite: table.X
+    may be overwritten, to save a copy.
 
     Returns the table and, per step, a dictionary of its name, effect, dependence on private rows,
     premise and options. Raises if the rows end up without a bound.

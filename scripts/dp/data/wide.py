@@ -11,8 +11,8 @@ def simulate_signs(
     """Rows of independent random signs, and labels of a logistic model in some of the columns.
 
     The `true_columns` are a random choice with weights `strength` or -strength; all others have weight 0.
-    So P(y = 1) = 1/(1 + e^-w.x), and all true columns have the same information. Entries are whole
-    numbers, which take an eighth of the memory of floats.
+    So P(y = 1) = 1/(1 + e^-w.x), and all true columns have the same information. Entries are int8, to save
+    memory.
 
     Returns X (rows, columns) of -1 and 1, y (rows,) in {-1, 1} and the weights w (columns,).
     """

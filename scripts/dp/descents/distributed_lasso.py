@@ -32,11 +32,10 @@ SHRINKAGES = {"soft": soft_threshold, "as_printed": printed_threshold}
 
 
 class Centre:
-    """A data centre: it keeps its rows to itself and returns the gradient of its *summed* loss.
+    """A data centre, which returns only the gradient of its *summed* loss.
 
     The gradient X'X w - X'y comes from the rows, or from X'X if that is less work. X: (n, d). y: (n,).
-    count: how many centres of one size it stands for. Only the sum of their gradients is ever needed, and
-    is computed at once.
+    count: how many centres of one size it stands for, whose gradients it adds at once.
     """
 
     def __init__(self, X: np.ndarray, y: np.ndarray, count: int = 1) -> None:
@@ -57,9 +56,9 @@ def _mean(centres):
     return [1 / sum(centre.rows for centre in centres)] * len(centres)
 
 
-# Factors of the centres' gradients in their sum: for the mean over all rows; for the sum over all rows, as
-# E18 prints it; for the sum of the centres' own means, as E18's program computes it. With m centres of
-# equal size, the last is m times the mean, so a step is m times as long as its rate says.
+# Factors of the centres' gradients in their sum: the mean over all rows; the sum over all rows, as E18
+# prints it; the sum of the centres' own means, as E18's program computes it. With m centres of equal size,
+# the last is m times the mean, so a step is m times as long as its rate says.
 GRADIENTS = {
     "mean": _mean,
     "sum": lambda centres: [1.0] * len(centres),
@@ -68,7 +67,7 @@ GRADIENTS = {
 
 
 def largest_curvature(X: np.ndarray) -> float:
-    """Largest eigenvalue of X'X/n, the Lipschitz constant of the mean loss' gradient."""
+    """Largest eigenvalue of X'X/n, the Lipschitz constant of the mean loss's gradient."""
     n, d = np.shape(X)
     if d == 0:  # every column was constant
         return 0.0
@@ -93,8 +92,8 @@ def proximal_gradient(
     centres: objects with `rows`, `count` and `gradient(w)`. gradients: how these are combined, see
     `GRADIENTS`. lam, rate: (values,). Iteration begins at zero. It ends after `max_iterations`, or when
     the cost changes by at most `cost_difference`, falls below `loss_threshold`, grows 1e12 times or is not
-    finite. With a small step, it ends far from the minimiser, and the step size regularises. So the start
-    matters, and no value of lambda starts from the result of another.
+    finite. With a small step, `max_iterations` ends it far from the minimiser, and the step size
+    regularises. So no lambda starts from the result of another.
 
     The coordinator needs no loss from the centres. The loss is quadratic, and y_i^2 is 1 for every label,
     so gradients suffice: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For numeric targets, the
@@ -200,7 +199,7 @@ def clipped_sum(X: np.ndarray, y: np.ndarray, w: np.ndarray, clip: float) -> np.
     slope = w @ X.T - y
     length = np.abs(slope) * np.sqrt(np.einsum("ij,ij->i", X, X))
     slope *= clip / np.maximum(length, clip)
-    # If w.x overflows, the slope may be NaN. The record's share must stay bounded.
+    # If w.x overflows, the slope may be NaN, but the record's share must stay bounded.
     return np.nan_to_num(slope, copy=False) @ X
 
 

@@ -113,7 +113,7 @@ def mean_gradient(
         residual = residual.reshape(len(part), restarts * K)
         gradient = part.T @ residual
         if clip is not None and not np.isfinite(gradient).all():
-            # After overflow a score may be NaN. The record's share must stay bounded.
+            # After overflow a score may be NaN, but the record's share must stay bounded.
             gradient = part.T @ np.nan_to_num(residual, posinf=0.0, neginf=0.0)
         total = total + gradient
     return value / len(X), total.reshape(d, restarts, K).transpose(1, 0, 2) / len(X)
@@ -122,7 +122,7 @@ def mean_gradient(
 def clipped_mean(gradient: np.ndarray, clip: float) -> np.ndarray:
     """Mean gradients (restarts, d, K), each clipped as a whole to norm `clip`.
 
-    Rows without a bound may overflow: a NaN entry becomes 0, and so does a gradient of infinite norm.
+    Rows without a bound may overflow: NaN entries become 0, and so do gradients of infinite norm.
     """
     gradient = np.nan_to_num(gradient)
     with np.errstate(over="ignore"):
@@ -140,11 +140,10 @@ def sampled_gradient(
     rng: np.random.Generator,
     limits: np.ndarray | float | None = None,
 ) -> np.ndarray:
-    """The sum of clipped gradients over a Poisson batch, divided by the batch's *expected* size.
+    """The sum of clipped gradients over a Poisson batch, over the batch's *expected* size.
 
-    Each restart has its own batch, which has every example independently with probability `sampling`. The
-    batch's size is secret; its expectation, sampling times n, is public. limits: `residual_limits`, if
-    known.
+    Each restart has its own batch, with every example in it independently with probability `sampling`. The
+    batch's size is secret; its expectation, sampling n, is public. limits: `residual_limits`, if known.
     """
     if clip is not None and limits is None:
         limits = residual_limits(X, loss, clip)
@@ -157,7 +156,7 @@ def sampled_gradient(
         for pieces in _in_blocks(edges, size):
             start = pieces[0][1]
             chosen = batch[start : pieces[-1][2]]
-            # All indices are in range. The mode "clip" saves a copy.
+            # All indices are in range; the mode "clip" saves a copy.
             np.take(X, chosen, 0, gathered[: len(chosen)], mode="clip")
             scores = scored[: len(chosen)]
             examples = [gathered[first - start : last - start] for _, first, last in pieces]

@@ -29,7 +29,7 @@ def batches(
 def successes(trials: int, probability: float, rng: np.random.Generator) -> np.ndarray:
     """Indices of the successes among independent trials, ascending.
 
-    Gaps between successes are drawn, so the work is proportional to their number. The law is that of one
+    It draws gaps between successes, so the work is proportional to their number. The law is that of one
     uniform number per trial:
 
     - The gap G is geometric, P(G > k) = (1 - p)^k, and gaps are independent, because trials are.

@@ -1,8 +1,7 @@
 """Mini-batch stochastic gradient descent on many problems at once, clipped per example.
 
-A *run* is one descent with its own rows, order of rows and noise. Runs of equal size advance together. A
-run's several values of lambda share its rows, order and noise. So a step takes a handful of array
-operations for any number of simulations.
+A *run* is one descent with its own rows, order of rows and noise, shared by its values of lambda. Runs of
+equal size advance together. So a step takes a handful of array operations for any number of simulations.
 """
 
 from collections.abc import Iterable, Sequence
@@ -95,8 +94,8 @@ def descend(
     block: (runs,) the block that each run descends on. lam: (values,) regularisations.
     passes: an iterable, one item per epoch, of (order, noise): order (runs, n) the permutation of the
         rows, noise (runs, steps, d) or None. plan: `batch_plan` of n.
-    clip: largest Euclidean norm of one example's loss gradient; longer ones are shortened to it.
-    checkpoints: steps (counted from 1, over all epochs) after which weights are stored.
+    clip: largest Euclidean norm of an example's loss gradient; longer ones are shortened. checkpoints:
+    steps (counted from 1, over all epochs) after which weights are stored.
 
     Returns weights (runs, values, d) and the stored weights (checkpoints, runs, values, d). Weights that
     overflow are not finite.
@@ -119,7 +118,7 @@ def descend(
             for k, (start, stop, divisor) in enumerate(zip(*plan, strict=True)):
                 step += 1
                 chosen = (first + order[:, start:stop]).ravel()
-                # All indices are in range. The mode "clip" saves a copy.
+                # All indices are in range; the mode "clip" saves a copy.
                 examples = np.take(rows, chosen, 0, gathered[: len(chosen)], mode="clip")
                 examples = examples.reshape(runs, -1, d)
                 if as_run:
@@ -131,7 +130,7 @@ def descend(
                     slope = loss.derivative(scores)
                     length = np.abs(slope) * norms[chosen].reshape(runs, 1, -1)
                     slope *= clip / np.maximum(length, clip)
-                    # After overflow a margin may be NaN. The record's share must stay bounded.
+                    # After overflow a margin may be NaN, but the record's share must stay bounded.
                     np.nan_to_num(slope, copy=False)
                     total = slope @ examples
                 if noise is not None:

@@ -9,8 +9,8 @@ A book is a private folder (0700) next to the rows, for all studies of the same 
 
 A line is an event with `chain`, a keyed digest of the previous line and of itself. So the book notices
 edited lines, lines removed from the middle, and a release's lines removed from the end while its folder is
-still there. It does not notice an older copy of the whole book, nor the removal of previews or raises from
-the end. Events:
+still there. It does not notice an older copy of the whole book, nor previews or raises removed from the
+end. Events:
 
     open      budget (epsilon, delta), adjacency and unit
     begin     a release: name, cost, digests of the request, of the rows and of code, libraries and their
@@ -23,8 +23,8 @@ Epsilons and deltas add up. Basic composition is a filter, so later settings may
 (Rogers, Roth, Ullman, Vadhan, NeurIPS 2016).
 
 An interrupted release resumes with its key, and so with the same draw. It resumes only with the same rows,
-request, code, libraries and arithmetic: a choice among reruns with the same noise would void the proof.
-Its key is deleted when the model is stored. From then on, the name returns the stored model for any rows.
+request, code, libraries and arithmetic: choosing among reruns with the same noise would void the proof.
+Storing the model deletes the key. From then on, the name returns this model for any rows.
 """
 
 import contextlib
@@ -109,7 +109,7 @@ class Begun(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """Sums of a book. releases: (name, epsilon, delta, whether it is done), in order."""
+    """Sums of a book. releases: (name, epsilon, delta, whether done), in order."""
 
     epsilon: Fraction
     delta: Fraction
@@ -128,7 +128,7 @@ class Book:
     path : str or pathlib.Path
         The folder, next to the rows and as private as they are.
     budget : Budget or None
-        The first use opens the book with it, and later uses must state the same. None only reads.
+        The first use opens the book with it, and later ones must state the same. None only reads.
     unit : str or None
         The meaning of a row, in words; stated like `budget`.
 
@@ -157,7 +157,7 @@ class Book:
     ) -> None:
         self.path, self.budget, self.unit = Path(path).expanduser(), budget, unit
         self._file, self._key, self._events = -1, b"", []
-        self._end, self._torn = 0, False  # end of complete lines; whether a torn one follows
+        self._end, self._torn = 0, False  # end of whole lines; whether a torn one follows
 
     @contextlib.contextmanager
     def locked(self) -> Iterator["Book"]:
@@ -266,7 +266,7 @@ class Book:
         self._events.append(event)
 
     def _open(self):
-        """Writes the first line, or checks that it has the stated budget and unit."""
+        """Writes the first line, or checks its budget and unit."""
         if not self._events:
             self._append(
                 {
@@ -307,12 +307,12 @@ class Book:
         Parameters
         ----------
         before : int or None
-            The number of the last line that counts; by default all count.
+            How many lines count; by default all.
 
         Returns
         -------
         Spent
-            epsilon, delta, budget, releases as (name, epsilon, delta, whether it is done), and previews.
+            epsilon, delta, budget, releases as (name, epsilon, delta, whether done), and previews.
         """
         events = self._events[:before]
         done = {event["name"] for event in events if event["event"] == "done"}
@@ -326,10 +326,10 @@ class Book:
         return Spent(*total, self._budget(before), releases, previews)
 
     def stored(self, request: Request, made_by: dict) -> bytes | None:
-        """model.json of a finished release, or None if it may be made now. Reads no row.
+        """model.json of a finished release, or None if it may be made. Reads no row.
 
-        made_by: digests of the code and libraries that would make it, as far as known. Raises `Refused` if
-        the name has another request, the budget does not suffice, or an interrupted release cannot resume.
+        made_by: digests of the code and libraries that would make it. Raises `Refused` if the name has
+        another request, the budget does not suffice, or an interrupted release cannot resume.
         """
         name = request.name
         folder = self.path / name

@@ -1,4 +1,4 @@
-"""The card and the table of a release, from model.json alone, for readers who are not experts.
+"""The card and the table of a release, from model.json alone, for non-experts.
 
 The fields of the claim follow NIST SP 800-226 ("Guidelines for Evaluating Differential Privacy
 Guarantees", 2025): unit of privacy, parameters, trust and threat model, algorithm and its
@@ -29,7 +29,7 @@ KINDS = {"logistic": "logistic regression", "log_cosh": "robust linear regressio
 
 
 def table_csv(document: dict) -> str:
-    """The regression table. A release without intervals has its coefficients and a sentence.
+    """The regression table. Without intervals, it has coefficients and a sentence.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def _promise(document):
 
 
 def _learnt(found):
-    """What the best attack can learn about a row, in words."""
+    """What the best attack can learn about a row."""
     gained = found["right"] - max(found["prior"], 1 - found["prior"])
     how, much = next(words for most, words in LEARNT if gained <= most)
     return (
@@ -272,7 +272,7 @@ def _limits(document):
 
 
 def _counted(document):
-    """How rows with a missing or unknown cell are counted."""
+    """How rows with missing or unknown cells count."""
     schema = document["schema"]
     said = [
         f"A missing cell of `{c['name']}` counts as {c['missing']}."

@@ -85,7 +85,7 @@ def prepared(path: Path) -> Path:
 def destroy(path: Path) -> None:
     """Overwrites and removes a key and any unfinished file of it.
 
-    Disks and backups may still hold the key.
+    Disks and backups may still hold it.
     """
     for each in (path, prepared(path)):
         try:

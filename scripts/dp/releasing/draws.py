@@ -4,8 +4,8 @@ The rejection sampler of Canonne, Kamath, Steinke (NeurIPS 2020, algorithms 1 to
 are uniform.
 
 The bits are HMAC-SHA512(key, part, counter) for counter = 0, 1, .. One key of 256 bits from the operating
-system serves one release, and each part (tilt, output noise, ..) has its own stream. The same key and part
-give the same draws. So an interrupted release can be repeated, but nobody can choose its draw.
+system serves one release, with a stream for each part (tilt, output noise, ..). The same key and part give
+the same draws. So an interrupted release can be repeated, but nobody can choose its draw.
 """
 
 import hmac
@@ -24,7 +24,7 @@ def new_key() -> bytes:
     Returns
     -------
     bytes
-        32 bytes, which must stay secret: with the key and all other records, a release reveals a record.
+        32 bytes, to be kept secret: with the key and all other records, a release reveals a record.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class Stream:
         if not isinstance(key, bytes) or len(key) != KEY_BYTES:
             raise ValueError(f"a key has {KEY_BYTES} bytes")
         name = part.encode()
-        # The length comes first, so that different parts have different messages.
+        # With the length first, different parts have different messages.
         self._key, self._message = key, len(name).to_bytes(8, "big") + name
         self._counter, self._bytes, self._at = 0, b"", 0
 

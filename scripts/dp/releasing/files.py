@@ -165,7 +165,7 @@ def _no_number(word):
 
 
 def _check(model):
-    """Raises `Refused`, or another error that `parse` catches, if parts of a model are inconsistent."""
+    """Raises `Refused`, or another error that `parse` catches, if a model is inconsistent."""
     document, d = model.document, model.schema.d
     shapes = {"weights": (d,), "coefficients": (d,), "estimates": (d,), "covariance": (d, d)}
     for key, shape in shapes.items():
@@ -279,7 +279,7 @@ def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
 def table_of(
     found: models.Release, names: list[str], T: np.ndarray, shift: np.ndarray
 ) -> tuple[list | None, list | None, list | None]:
-    """(table, estimates, covariance) in the columns' own units, or Nones without a released Hessian."""
+    """(table, estimates, covariance) in the columns' own units; Nones without a Hessian."""
     if statistics.HESSIAN not in found.parts:
         return None, None, None
     described = models.described(found)

@@ -1,8 +1,8 @@
 """Forecasts of a release, from releases of simulated rows.
 
-The rows are simulated for a schema from public or guessed facts about its columns. A forecast measures
-accuracy and widths of intervals. It reads no real row, so it costs no privacy, and is as good as the
-expectations. It takes seconds, or many minutes for a million rows.
+Rows are simulated from public or guessed facts about a schema's columns. A forecast measures accuracy and
+widths of intervals. It reads no real row, so it costs no privacy, and is as good as the expectations. It
+takes seconds, or many minutes for a million rows.
 
 A number is drawn from a beta distribution on its bounds with the expected mean and standard deviation, and
 a level with its expected share. Columns are independent, except for expected correlations of numbers (a
@@ -35,7 +35,7 @@ TESTED = 5_000  # of these, for accuracy
 SCORED = 20  # most releases whose accuracy is measured
 WORK = 8_000_000  # about how many numbers of simulated rows are read per epsilon
 DRAWS = (9, 400)  # least and most releases per epsilon
-TRIES = 5  # the search makes fewer releases per epsilon, by this factor
+TRIES = 5  # the search divides releases per epsilon by this
 LEAST, MOST = 0.02, 20.0  # range of tried epsilons
 NEAR = 0.03  # relative precision of the search for an epsilon
 
@@ -219,7 +219,7 @@ class Study:
         return np.where(rng.random(len(scores)) < 1 / (1 + np.exp(-scores)), 1, -1).astype(np.int32)
 
     def said(self) -> str:
-        """The assumptions about columns without expectations, in a sentence."""
+        """The assumptions about columns without expectations."""
         left = [
             column.name
             for k, column in enumerate(self.schema.columns)
@@ -246,7 +246,7 @@ class Study:
         return rows.shortened(V), y
 
     def without(self, plan: models.Plan, draw: int, V: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Weights (d,) of a draw without privacy, and nearly without a ridge."""
+        """Weights (d,) of a draw without privacy, and almost no ridge."""
         if draw not in self._without:
             X, labels = rows.bounded(V, y, plan.problem.loss.residual)
             lam, loss = 1e-3 / len(X), plan.problem.loss
@@ -273,7 +273,7 @@ class Outlook(NamedTuple):
     accuracy, without : dict
         Means by metric, with and without privacy.
     kept : float
-        The share of the gain that privacy leaves: of AUC over 1/2, or of r2 over 0.
+        The share of the gain that is left: of AUC over 1/2, or of r2 over 0.
     held : float or None
         Half the width of the held out error rate's 95 % interval; None without a holdout of classes.
     profile : dp.privacy.profiles.Profile
@@ -419,7 +419,7 @@ def _held(package, accuracy):
 def needed(
     request: Request, study: Study, enough: Callable[["Outlook"], bool], draws: int | None = None
 ) -> Outlook:
-    """The forecast at about the least epsilon that suffices.
+    """The forecast at about the least sufficient epsilon.
 
     All epsilons share simulated rows and keys.
 
@@ -432,7 +432,7 @@ def needed(
     enough : Callable
         `Outlook` -> bool, such as `width` or `share` return.
     draws : int or None
-        The number of releases at the result; a fifth of them in the search.
+        The number of releases at the result; the search makes a fifth.
 
     Returns
     -------

@@ -3,8 +3,8 @@
 Of n records, `held` (public) are held out. The model is released from the others, and then noisy sums over
 the held ones. Each part is (epsilon, delta)-DP, and so is the whole.
 
-WHICH RECORDS. The release's key determines a uniform set of `held` positions. The set is independent of
-the rows and never published.
+WHICH RECORDS. The release's key determines a uniform set of `held` positions, independent of the rows and
+never published.
 
 THEOREM 2. Let A be the model's release from the *multiset* of rows outside S, and B that of the sums over
 the multiset of rows in S, given A's result a. For every epsilon let A's divergence be at most
@@ -120,7 +120,7 @@ def package(model: models.Plan, held: int, bits: int = lattice.BITS) -> Package:
 
 
 def held_out(n: int, held: int, key: bytes) -> np.ndarray:
-    """Which of n records are held out, (n,) of bool: a uniform set of `held`, from the key alone."""
+    """Which of n records are held out, (n,) of bool: a uniform set, from the key alone."""
     stream, order = Stream(key, "holdout rows"), list(range(n))
     for k in range(held):  # Fisher and Yates
         other = k + stream.below(n - k)
@@ -164,7 +164,7 @@ def summands(found: np.ndarray, y: np.ndarray, step: int | None) -> np.ndarray:
 def sums(V: np.ndarray, y: np.ndarray, weights: Sequence[int], step: int | None) -> list[int]:
     """Sums of `summands` over rows and labels as for `models.release`, in units of 2^-40, exactly.
 
-    A row of zeros, or without a class, is no record. (With a constant, no record is all zeros.)
+    A row of zeros, or without a class, is no record. (With a constant, a record has no row of zeros.)
     """
     V, y = rows.shortened(V), y.astype(np.int64)
     y = np.sign(y) if step is None else np.clip(y, -rows.ONE, rows.ONE)
@@ -207,7 +207,7 @@ def release(package: Package, V: np.ndarray, y: np.ndarray, key: bytes) -> Relea
 
 
 def _sorted(V, y):
-    """Rows and labels in an order that depends on their multiset alone."""
+    """Rows and labels, ordered by their multiset alone."""
     order = np.lexsort([y, *V.T])
     return V[order], y[order]
 
@@ -255,7 +255,7 @@ def between(
     and of 2000 records, with and without noise. It was at least 94.6 % for normal, exponential and
     lognormal errors (99 % and more without noise), and with 2 % of errors at the cap. With 0.5 % of 100
     records at the cap and no noise it was 90.6 %, and only lower ends missed. Intervals are wide for
-    similar errors, because their variance is not released.
+    similar errors, since their variance is not released.
     """
     from scipy.special import ndtri
 
@@ -268,7 +268,7 @@ def between(
 
 
 def said(document: dict) -> str:
-    """The errors on held out rows, in sentences. document: all of model.json."""
+    """The errors on held out rows, in sentences. document: model.json."""
     held, target = document["holdout"], document["target"]
     begin = (
         f"{held['rows']:,} rows, which the key chose, were not learnt from. About "

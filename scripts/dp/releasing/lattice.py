@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 from dp.releasing.draws import Stream, gaussians
 
-BITS = 40  # log2 of the least ratio of a noise's standard deviation to its lattice's spacing
+BITS = 40  # log2 of the least ratio of standard deviation to spacing
 ROOT_BITS = 80  # precision of square roots, which are rounded up
 UNLIKELY = Fraction(1, 10**26)  # more than e^-60
 
@@ -120,7 +120,7 @@ def covering(moved: Fraction, mu: Fraction, count: int, bits: int = BITS) -> Noi
 
 
 def nearest(values: Iterable[Fraction], step: int) -> list[int]:
-    """The nearest points of 2^step Z, in units of 2^step. Floats are read exactly."""
+    """The points of 2^step Z nearest to the exact values, in units of 2^step."""
     return [round(Fraction(value) / spacing(step)) for value in values]
 
 
@@ -133,7 +133,7 @@ def released(values: Iterable[Fraction], noise: Noise, stream: Stream) -> list[i
 
 
 def together(noises: Sequence[Noise]) -> Fraction:
-    """The Gaussian parameter of several releases, rounded up: the root of the sum of squares."""
+    """The Gaussian parameter of several releases, rounded up."""
     return root(sum(noise.mu**2 for noise in noises))
 
 

@@ -1,4 +1,4 @@
-"""From a file of rows to a stored model, through the book: the only way to a release."""
+"""From a file of rows to a stored model, through the book."""
 
 import ctypes
 import gzip
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy
-import scipy.linalg  # this loads the BLAS whose build is recorded
+import scipy.linalg  # this loads the recorded BLAS
 
 import dp
 from dp.errors import Refused
@@ -53,8 +53,8 @@ def made_by() -> dict:
 def arithmetic() -> str:
     """Digest of everything that decides kernels and the order of sums in this process.
 
-    Another order changes a minimiser's last bits, so a rerun could be another draw. The digest covers
-    the libraries' build, the loaded BLAS with kernels and threads, the processor as numpy sees it, the C
+    Another order changes a minimiser's last bits, so a rerun could differ. The digest covers the
+    libraries' build, the loaded BLAS with kernels and threads, the processor as numpy sees it, the C
     library, and environment variables.
     """
     facts = [
@@ -84,12 +84,12 @@ def _loaded():
     return sorted(
         sorted((key, Path(str(value)).name) for key, value in each.items())  # a path's last part
         for each in threadpool_info()
-        if each.get("user_api") != "openmp"  # whether OpenMP is loaded depends on other imports
+        if each.get("user_api") != "openmp"  # other imports may load OpenMP
     )
 
 
 def _features():
-    """The processor's features that NumPy uses, by name. NumPy's table of them is private."""
+    """The processor's features that NumPy uses, from a private table of NumPy's."""
     with suppress(ImportError):
         from numpy._core._multiarray_umath import __cpu_features__
 
@@ -128,11 +128,11 @@ def make(
     request : dp.releasing.request.Request
         The request.
     book : dp.releasing.book.Book
-        It is charged before anything is drawn.
+        The book, charged before anything is drawn.
     path : pathlib.Path or bytes
         The file of rows, or its content.
     header : bool
-        Whether its first line has the columns' names.
+        Whether its first line names the columns.
     alone : bool
         Whether the process does nothing else. `guard` then runs before a row is read.
 

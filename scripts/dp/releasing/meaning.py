@@ -1,7 +1,7 @@
 """The meaning of a guarantee for a person in the data: the success of the best attack.
 
 The attacker knows the release, how it was made and all other rows, and asks whether one row is x. An
-attack is an event E of the release, at which he says that the row is x. P and Q are the laws of the
+attack is an event E of the release: if it occurs, he says that the row is x. P and Q are the laws of the
 release with x and without. Q(E) is the share of false accusations. P(E) is that of true ones, the attack's
 power.
 
@@ -20,7 +20,7 @@ With a prior probability p that the row is x, the attacker is right with probabi
 since p P(E) + (1 - p) (1 - Q(E)) = (1 - p) + p (P(E) - Q(E) (1 - p)/p). After an accusation, the row is x
 with probability p P(E) over p P(E) + (1 - p) Q(E).
 
-Every epsilon gives a valid bound, so approximate minima do, too.
+Every epsilon gives a valid bound, and so do approximate minima.
 """
 
 import decimal

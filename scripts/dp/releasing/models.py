@@ -2,7 +2,7 @@
 
 A plan follows from public numbers alone, and refuses unproven settings. A release takes a plan, rows of
 integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). All parts but the tilt count as one
-Gaussian release, whose mu^2 is the sum of theirs, as in `dp.mechanisms.noise_aware`.
+Gaussian release, whose mu^2 is the sum of theirs.
 """
 
 import math
@@ -36,7 +36,7 @@ __all__ = [
 # `composed_delta` is accurate to about a relative 1e-9 (`tests/unit/test_releasing_margin.py` compares it
 # with 30 digits). The slack is a thousand times as much.
 SLACK = Fraction(1, 10**6)
-# Relative increase of calibrated noise, so that rounding up stays monotone.
+# Relative increase of calibrated noise, to keep rounding up monotone.
 BESIDE = Fraction(1 + 1e-9)
 PLAIN, NOISE_AWARE, OUTPUT = "plain", "noise_aware", "output"
 
@@ -93,7 +93,7 @@ class Plan(NamedTuple):
         return lattice.above(min(delta, Fraction(1)))
 
     def guarantee(self) -> Guarantee:
-        """The guarantee under replace-one, with profile and reason.
+        """The replace-one guarantee, with profile and reason.
 
         Returns
         -------
@@ -116,7 +116,7 @@ class Plan(NamedTuple):
 
 
 def composed(epsilon: float, m: float, mu: float, r: float, loss: str) -> float:
-    """`gaussian_tilt.composed_delta` under replace-one; without tilt, a Gaussian's delta."""
+    """`gaussian_tilt.composed_delta` under replace-one, or without tilt a Gaussian's delta."""
     if m == 0:
         return float(gaussian_tilt.gaussian_profile(mu, epsilon))
     return gaussian_tilt.composed_delta(epsilon, m, mu, r, REPLACE_ONE, loss)
@@ -210,7 +210,7 @@ def noise_aware_logistic(
     epsilon, delta : float
         The cost of the release: epsilon at most 50, delta in (0, 1).
     robust : bool
-        Whether to release second moments of the scores, for intervals that hold if the model is wrong.
+        Whether to release second moments of the scores, for intervals under a wrong model.
     **options
         Those of `objective_perturbation`, such as shares of the noise and the radius.
 
@@ -240,7 +240,7 @@ def noise_aware_log_cosh(
     n, d, epsilon, delta
         As for `noise_aware_logistic`.
     robust : bool
-        Whether second moments of the slopes are released, or only their mean square.
+        Whether to release second moments of the slopes, not only their mean square.
     tau : float
         The width of the loss, for targets in [-1, 1].
     **options
@@ -314,7 +314,7 @@ def _longest(problem, noise):
 
 
 def _proven(plan):
-    """The plan, after a check of the delta that its rounded numbers give."""
+    """The plan, if its rounded numbers give its delta."""
     if not plan.delta_at(plan.epsilon) <= plan.delta:
         raise Refused("the calibrated noise does not reach delta: this is a fault of the program")
     return plan
@@ -326,7 +326,7 @@ class Release(NamedTuple):
     Attributes
     ----------
     plan : Plan
-        All that was public before.
+        Its plan.
     parts : dict
         Part -> integers, in units of 2^step of the plan's noise of that part.
 
@@ -359,7 +359,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     """The release of a plan from rows of integers, with all randomness from a key.
 
     Long rows are shortened, and labels clipped (`dp.releasing.rows.bounded`), so the guarantee holds for
-    any input. `dp.releasing.making.make` also keeps the book.
+    any input. Only `dp.releasing.making.make` keeps the book.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""A preview of how a release reads a file: for the owner of the rows alone.
+"""A preview of how a release reads a file, for the owner of the rows alone.
 
-All of it is private and without noise: counts, example cells, and even the number of sentences. Bounds or
-categories that change after a preview depend on the private rows.
+All of it is private and without noise, even the number of sentences. Bounds or categories that change
+after a preview depend on the private rows.
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
 """A request for a release, and its checks before any row is read.
 
-It holds public facts alone, and no path.
+It holds only public facts.
 """
 
 import hashlib
@@ -85,7 +85,7 @@ class Request(NamedTuple):
     title : str
         The card's title.
     taken_as_public : str
-        Doubtful facts that are also taken as public.
+        Doubtful facts also taken as public.
 
     Methods
     -------

@@ -4,8 +4,8 @@ A file is split at line feeds, and every line is a record. `Schema.record` makes
 line and public numbers alone, with ||v|| <= 2^20 exactly; the row is v 2^-20. It refuses no line. A line
 becomes the row of zeros with the label 0 if its number of cells is wrong, or if a cell is no number or in
 no category. So does a line of more than 64 KiB (or 200 bytes per column, if more), to bound memory. A row
-of zeros adds nothing to a gradient. So a changed line changes one row and nothing else, and no message or
-file reveals its content.
+of zeros adds nothing to a gradient. So a changed line changes only its row, and no message or file reveals
+its content.
 
 A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs, unlike Python's
 `float`. Its exact value x is clipped to public bounds [low, high], and mapped to trunc(K (2 x - low -
@@ -34,7 +34,7 @@ WIDEST = 1 << 14  # most columns
 NUMBER = re.compile(rb"([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d+))?")
 LONGEST_CELL = 200  # bytes; a longer cell is no number
 LONGEST_LINE = 1 << 16  # bytes; a longer line is no record
-FAR = 1000  # decimal exponent beyond which a number is 0 or exceeds every bound
+FAR = 1000  # decimal exponent beyond which a number is 0 or beyond every bound
 KEPT = 1 << 16  # most cached cells of a column
 EMPTY = (b"", b"nan", b"na", b"n/a", b"null", b"?")  # missing cells, in upper or lower case
 Value = str | float | int | bool
@@ -89,7 +89,8 @@ class Label(NamedTuple):
         As in the file's header.
     positive : tuple
         The values counted as 1.
-        The values that are -1; by default all others that are not missing (with `above`: all other
+    negative : tuple
+        The values that are -1; by default all others except missing ones (with `above`: all other
         numbers).
     above : float or int or str or None
         Numbers above it are 1.
@@ -195,7 +196,7 @@ class Schema:
 
     @property
     def facts(self) -> dict:
-        """Everything that defines this schema, for JSON. `from_facts` is the inverse."""
+        """All that defines this schema, for JSON. `from_facts` is the inverse."""
         kinds = {kind: name for name, kind in KINDS.items()}
         columns = [{"kind": kinds[type(c)]} | _plain(c) for c in self.columns]
         return {
@@ -245,7 +246,7 @@ class Schema:
         Parameters
         ----------
         lines : Iterable[bytes]
-            The lines after the header. Missing lines become rows of zeros, further lines are left out.
+            The lines after the header. Missing lines become rows of zeros; further ones are left out.
         n : int
             The public number of lines.
 
@@ -457,7 +458,7 @@ def _label(column):
 
 
 def _looked_up(column, values, results, rest=None):
-    """A function of a cell: the result of its value; `rest` for other cells that are not missing."""
+    """A function of a cell: its value's result; `rest` for other cells that are not missing."""
     known = {_key(value): result for value, result in zip(values, results, strict=True)}
     if not known or len(known) < len(values):
         raise Refused(f"the categories of {column.name!r} must be different, and at least one")
@@ -496,8 +497,8 @@ def shortened(V: np.ndarray) -> np.ndarray:
     """Rows (n, d) of int32 with squared norms of at most 4^20, exactly. Longer ones are shortened.
 
     V: integers, clipped to [-2^31, 2^31]. A row v that is too long becomes trunc(2^20 v/r) with
-    r = ceil(||v||), so its norm is at most 2^20. A row whose squares could overflow is first halved
-    until they cannot. It is then still too long.
+    r = ceil(||v||), so its norm is at most 2^20. A row whose squares could overflow is first halved until
+    they cannot, and is then still too long.
     """
     out = np.empty(V.shape, np.int32)
     for part in slices(len(V), BLOCK_ROWS):
@@ -520,8 +521,8 @@ def shortened(V: np.ndarray) -> np.ndarray:
 def bounded(V: np.ndarray, y: np.ndarray, numbers: bool) -> tuple[np.ndarray, np.ndarray]:
     """(X, y) for a release: X (n, d) of float32, exactly v 2^-20, and y of float64.
 
-    V, y: any integers. y: labels, by their sign alone (0 gives a row of zeros), or with `numbers`
-    targets in units of 2^-20, clipped.
+    V, y: any integers. y: labels, by their sign (0 gives a row of zeros), or with `numbers` targets in
+    units of 2^-20, clipped.
     """
     V, y = np.asarray(V), np.asarray(y)
     if V.dtype.kind not in "iu" or y.dtype.kind not in "iu":

@@ -262,7 +262,7 @@ def minimiser(
 
 
 def _solved(*arguments, **named):
-    """The solver's weights (1, d), or NaN. It hides errors and warnings, which depend on rows."""
+    """The solver's weights (1, d), or NaN. Hides errors and warnings, which depend on rows."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:

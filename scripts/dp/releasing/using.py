@@ -1,7 +1,7 @@
 """Predictions of a published model for new records: post-processing, which costs no privacy.
 
-A new record is read as the rows were (`dp.releasing.rows`). A cell that is no number, or in no
-category, leaves the record without a row and a prediction.
+A new record is read as the rows were (`dp.releasing.rows`). A record with a cell that is no number, or in
+no category, has no row and no prediction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -61,7 +61,7 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     model : dp.releasing.files.Model
         The published model.
     data : bytes
-        The file. Columns may come in any order, with others, and without the target.
+        The file. Columns may be in any order, with others, and without the target.
 
     Yields
     ------

@@ -7,7 +7,7 @@ import numpy as np
 
 
 def steps(smooth: float, convex: float, norm: float, tolerance: float) -> int:
-    """Number of steps of `proximal_descent` after which one more step ends at a certified point.
+    """Number of steps of `proximal_descent` after which the next step ends at a certified point.
 
     norm: the norm of a subgradient s at the start. There, F - F* <= ||s||^2/(2 convex), which also bounds
     convex/2 ||w - w*||^2. So after k steps F - F* <= (1 - r)^k ||s||^2/convex, where r is

@@ -19,9 +19,9 @@ def subgradient_norm(
 ) -> float:
     """Norm of the smallest subgradient of mean logistic loss + l1 ||w||_1 + l2/2 ||w||^2 at `weights`.
 
-    It is zero at minimisers only. With g the gradient of the smooth part, coordinate j has the subgradient
-    g_j + l1 sgn(w_j) if w_j != 0, and all of [g_j - l1, g_j + l1] if w_j = 0. If l2 > 0, the minimiser
-    lies within subgradient_norm / l2 of `weights`. If l2 = 0, the norm bounds no distance.
+    Only minimisers have 0. With g the gradient of the smooth part, coordinate j has the subgradient g_j +
+    l1 sgn(w_j) if w_j != 0, and all of [g_j - l1, g_j + l1] if w_j = 0. If l2 > 0, the minimiser lies
+    within subgradient_norm / l2 of `weights`. If l2 = 0, the norm bounds no distance.
 
     weights: (d,). X: (n, d). y: (n,) in {-1, 1}.
     """
@@ -52,9 +52,8 @@ def minimise_elastic_net(
 
     X: (n, d). y: (n,) in {-1, 1}. l1: a number > 0, or (d,) numbers >= 0, not all zero. l2 >= 0. Returns
     weights (1, d) and info, each (1,): gradient_norm (`subgradient_norm`), iterations (passes over the
-    rows), and status: "ok" if the norm is at most `tolerance`, else "not_converged". The latter happens
-    only for l2 = 0 or a tolerance below half of `dp.solvers.least_tolerance`. Equal data give equal
-    weights.
+    rows), and status: "ok" if the norm is at most `tolerance`, else "not_converged". This needs l2 = 0 or
+    a tolerance below half of `dp.solvers.least_tolerance`. Equal data give equal weights.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     if not (np.min(l1) >= 0 < np.max(l1) and l2 >= 0 and np.isfinite(l1 + l2).all()):

@@ -1,4 +1,4 @@
-"""Non-private minimisers, fitted once and shared by the mechanisms that perturb them.
+"""Non-private minimisers, shared by the mechanisms that perturb them.
 
 A fit, called as fit(X, y, lam, **options), returns weights (1, d) and info: gradient_norm (of the
 smallest subgradient where the objective has a kink) and status, each (1,).
@@ -30,8 +30,8 @@ def l2(
 ) -> tuple[np.ndarray, dict]:
     """argmin of mean loss + lam/2 ||w||^2.
 
-    near: the info of an earlier fit to similar rows, which saves time. The solver gets half of the
-    tolerance, and rounding the other half (`dp.solvers.check_certifiable`).
+    near: the info of an earlier fit to similar rows, to save time. The solver gets half of the tolerance,
+    and rounding the other half (`dp.solvers.check_certifiable`).
     """
     return minimise(X, y, lam, loss=loss, tolerance=tolerance / 2, near=near)
 
@@ -171,7 +171,7 @@ def elastic_net(
 ) -> tuple[np.ndarray, dict]:
     """argmin of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2; lambda1 = None means lam.
 
-    As for `l2`, half of the tolerance is left to rounding.
+    As for `l2`, rounding gets half of the tolerance.
     """
     return minimise_elastic_net(X, y, lam if lambda1 is None else lambda1, lam, tolerance / 2)
 

@@ -4,8 +4,8 @@ All restarts share rows and loss, and differ in a linear term. So one pass over 
 fit the cache, serves them all. Two matrix products and one exponential per row and restart give every
 gradient; one more product gives every Hessian.
 
-The search begins on a sample of the rows, and continues on all rows in single precision. Double precision
-certifies its result. Wide rows try `dp.solvers.quasi_newton` first.
+The search begins on a sample of the rows, and continues on all rows in single precision. Its result is
+certified in double precision. Wide rows try `dp.solvers.quasi_newton` first.
 
 Inside, arrays hold one column per restart.
 """
@@ -24,12 +24,12 @@ TOGETHER = 256  # most restarts solved together
 THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most 131072
 DIRECT = 40  # most columns whose Hessians are formed; with more, conjugate gradients solve
 CENTRED = 8  # fewest restarts with a common centre
-NEARBY = 0.6  # largest change of a typical margin at which one step leads close to a minimiser
+NEARBY = 0.6  # largest change of a typical margin for which one step suffices
 KEPT = 1 << 23  # most numbers kept for all restarts together: 64 MB, or one restart's
 LIMIT = 1000  # most passes of Newton's method
 ATTEMPT = 20  # passes after which Newton's method follows a path of decreasing lambdas
 STEEPEST = 1e10  # largest curvature over lambda at which descent ends, after at most 10^7 steps
-LEAST_STEP = 1e-20  # least step of a line search: a saturated loss needs lambda over its curvature
+LEAST_STEP = 1e-20  # least step of a line search; a saturated loss needs lambda over its curvature
 SPREAD = 1e-5  # least ratio of smallest to largest eigenvalue that single precision can resolve
 
 
@@ -91,7 +91,7 @@ def minimise(
     norm, iterations = np.full(len(W), np.nan), np.zeros(len(W), dtype=int)
     learnt = {} if near is None else dict(near.learnt[1])
     usable = np.flatnonzero(np.isfinite(linear).all(axis=1) & np.isfinite(W).all(axis=1))
-    # Wide problems keep curvatures (conjugate gradients), or steps and changes of gradients (BFGS).
+    # Wide rows keep curvatures (conjugate gradients), or steps and changes of gradients (BFGS).
     stored = 1 if d <= DIRECT else max(n, 2 * quasi_newton.PAIRS * d)
     together = max(1, min(TOGETHER, KEPT // stored))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -308,7 +308,7 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
 def _predict(rows, sample, lam, tilt, W):
     """Starting points by one step from a common centre, and for which restarts they are close.
 
-    If many restarts begin at one point, the minimiser without tilts comes first. From there, one step of
+    If many restarts begin at one point, the minimiser without tilts is their common centre. One step of
     Halley's method, with differences of the sample's Hessians, leads each restart close to its own
     minimiser. Restarts whose margins would change much do not take it.
     """
@@ -353,7 +353,7 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
     """Descend, in place, if `least_tolerance` promises a smaller gradient norm.
 
     Newton's method may fail between kinks, and on wide rows if conjugate gradients do not resolve lambda.
-    Descent moves closer on any data, and Newton's method tries again.
+    Descent moves closer on any data, then Newton's method tries again.
     """
     norms = row_norms(rows.X)
     bound = norms.max() / (1 + ROUNDING)  # at most the public one: `check_rows` allows the rounding

@@ -93,7 +93,7 @@ class Direct(Passes):
         return np.multiply(self.X[part], self.y[part, None], dtype=dtype, order="F")
 
     def gradient(self, W: np.ndarray, hessians: np.ndarray | None = None) -> np.ndarray:
-        """As `Passes.gradient`. Restarts at one point share a pass."""
+        """As `Passes.gradient`. If all restarts are at one point, they share a pass."""
         if not (W[:, :1] == W).all():
             return super().gradient(W, hessians)
         one = None if hessians is None else self.hessians(1)

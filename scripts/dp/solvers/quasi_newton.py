@@ -31,7 +31,7 @@ def main_directions(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Orthonormal directions (d, k), the rows' mean square along each, and its mean along the others."""
     n, d = X.shape
-    k = min(MAIN, d, max(1, n // 20))  # n rows tell little about more directions
+    k = min(MAIN, d, max(1, n // 20))  # n rows do not resolve more
     basis = np.linalg.qr(X.T @ (X @ rng.standard_normal((d, k))))[0]
     along = X @ basis
     square = np.einsum("ij,ij->", X, X)
@@ -56,7 +56,7 @@ class InverseHessians:
         self.pairs = deque(maxlen=PAIRS)
 
     def copy(self) -> "InverseHessians":
-        """A copy that learns on its own."""
+        """An independent copy."""
         other = copy.copy(self)
         other.pairs = self.pairs.copy()
         return other

@@ -1,7 +1,7 @@
 """Minimisers of tilted softmax objectives, certified by the norm of the gradient.
 
-All restarts share passes over the rows (`dp.descents.full_batch.mean_gradient`). Quasi-Newton steps mostly
-end after 20 to 60 passes. If they stall, accelerated descent continues, which ends on any data.
+All restarts share passes over the rows (`dp.descents.full_batch.mean_gradient`). Quasi-Newton steps take
+20 to 60 passes. If they stall, accelerated descent continues, which ends on any data.
 """
 
 import math
@@ -15,7 +15,7 @@ from dp.solvers.newton import Info
 
 LIMIT = 500  # most passes of quasi-Newton steps
 LEAST_STEP = 1e-6  # least share of a step; below it, rounding decides
-SAMPLE = 1 << 12  # about how many rows the main directions come from
+SAMPLE = 1 << 12  # most rows that main directions come from
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,8 @@ def minimise(
 def _quasi_newton(rows, lam, tilt, inverse, tolerance):
     """Weights, gradient norms and passes, by steps that at least halve the slope along them.
 
-    A convex function's slope shows where its minimum along a direction is. This needs no value, whose
-    rounding would hide the last half of the digits. By convexity, every pair of a step and a change is
-    valid.
+    A convex function's slope shows where its minimum along a direction is. Values, whose rounding would
+    hide half of the digits, are not needed. By convexity, every pair of a step and a change is valid.
     """
     W, direction, gradient = np.zeros((3, *tilt.shape))
     restarts = tilt.shape[1]

@@ -72,7 +72,7 @@ class Guarantee(NamedTuple):
 
 
 def none(claimed_epsilon: float, reason: str, adjacency: str = REPLACE_ONE) -> "Guarantee":
-    """A guarantee without a finite epsilon, whatever its source claims."""
+    """A guarantee without a finite epsilon."""
     return Guarantee(claimed_epsilon, math.inf, 0.0, adjacency, reason)
 
 
@@ -196,8 +196,8 @@ def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest standard deviation of Gaussian noise that is (epsilon, delta)-DP: analytic calibration.
 
-    `gaussian_delta` decreases in sigma. Bisection solves it for delta to a relative 1e-12 and returns the
-    larger end, which satisfies delta [2]_.
+    `gaussian_delta` decreases in sigma. Bisection solves it for delta to a relative 1e-12. The returned
+    larger end satisfies delta [2]_.
 
     Parameters
     ----------
@@ -250,8 +250,8 @@ def _check(name, epsilon, delta, sensitivity):
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest epsilon for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
-    `gaussian_delta` decreases in epsilon. Bisection solves it for delta to a relative 1e-12 and returns
-    the larger end, which satisfies delta.
+    `gaussian_delta` decreases in epsilon. Bisection solves it for delta to a relative 1e-12. The returned
+    larger end satisfies delta.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
 
 
 def rule_delta(n: int) -> float:
-    """delta from the public number of records alone: min(1e-6, 1/(10 n)), so n delta is at most 0.1.
+    """delta from the public number of records: min(1e-6, 1/(10 n)), so n delta is at most 0.1.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     Returns
     -------
     float
-        mu, which is sensitivity over standard deviation [3]_.
+        mu, sensitivity over standard deviation [3]_.
 
     References
     ----------

@@ -2,8 +2,8 @@
 
 A *privacy loss* is the logarithm of the ratio of a release's densities (or probabilities) on two
 neighbouring data sets. A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the
-density, and shows any excess. A lower bound needs only releases, but N of each side show no loss above
-log(N / 3.7), and no event as rare as a delta of 1e-5.
+density, and shows any excess. A lower bound needs only releases. But N evaluated ones of each side show no
+loss above log(N / 3.7), and no event as rare as a delta of 1e-5.
 """
 
 import itertools
@@ -42,8 +42,7 @@ def privacy_loss_1d(
 
     The supremum is over every public size n with n lambda = `n_lambda`, all records, and the released
     value. A sinh-spaced grid of 801 points per axis is refined 14 times around its best point. (One of 401
-    agrees to 1e-6.) The tolerance is 0: minimisers are exact, so none of epsilon is spent on noise for a
-    solver's error.
+    agrees to 1e-6.) The tolerance is 0: minimisers are exact, and no noise covers a solver's error.
 
     Parameters
     ----------
@@ -150,9 +149,9 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
     Let V be the sum of the other records' gradients. Then n lam w + V(w) + a l'(w a) = 0, and the same
     holds for w' = w - D and a'. As V increases, n lam D <= a' l'(w' a') - a l'(w a), with equality if V is
     (nearly) constant. For convex decreasing l the right side is at most G(w) + G(D - w), where G(w) is the
-    maximum over a in [0, R] of -a l'(w a). G decreases, so this bound decreases in D, and the largest D is
-    the root of n lam D = max over w of G(w) + G(D - w). n lam D is at most 2 kappa R, the bound in any
-    dimension; for logistic loss it is little more than half of that.
+    maximum over a in [0, R] of -a l'(w a). G decreases, so this bound decreases in D. The largest D is the
+    root of n lam D = max over w of G(w) + G(D - w). n lam D is at most 2 kappa R, the bound in any
+    dimension. For logistic loss it is little more than half of that.
     """
     # With u = w a: for w > 0, G(w) is 1/w times the largest -u l'(u) for u up to w R. For w <= 0 the
     # maximum is at a = R.
@@ -177,8 +176,8 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
 
 # ---- lower bounds by attack
 
-BLOCK_ELEMENTS = 1 << 21  # numbers released at a time: 16 MB, and a few copies
-PILOT = 2000  # releases that directions are learned from if a pair states no statistic
+BLOCK_ELEMENTS = 1 << 21  # numbers released at a time: 16 MB, plus copies
+PILOT = 2000  # releases that give directions if a pair states no statistic
 CANDIDATES = 400  # thresholds tried, densest in the tails
 
 
@@ -254,7 +253,7 @@ def attack(
     confidence : float
         In (0, 1).
     rng : numpy.random.Generator or None
-        The two data sets get independent streams of it.
+        Both data sets get independent streams of it.
     deltas : Sequence[float]
         Further deltas at which the same releases give bounds.
     **options
@@ -265,7 +264,7 @@ def attack(
     dict
         epsilon: the bound. p_low, q_high: bounds of the event's probabilities. counts: occurrences among
         trials_evaluated releases of each side. statistic: the chosen statistic. at_deltas: bounds at
-        `deltas`, which hold simultaneously with probability `confidence`.
+        `deltas`, which all hold with probability `confidence`.
 
     Raises
     ------

@@ -194,10 +194,10 @@ def differences(
 ) -> list[str]:
     """Sentences that say where the behaviour on two neighbours differs by more than the guarantee allows.
 
-    With the same random numbers, both sides must agree in exceptions and messages, in names, shapes and
-    types of all results, and in the lines of the mechanism's own files that run. Statuses and weights may
-    differ as much as the guarantee (or, if nothing is proven, the claim) allows. `dp.audit.attack` tests
-    weights.
+    With the same random numbers, both sides must agree in three things: exceptions and messages; names,
+    shapes and types of all results; and the lines of the mechanism's own files that run. Statuses and
+    weights may differ as much as the guarantee (or, if nothing is proven, the claim) allows.
+    `dp.audit.attack` tests weights.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def differences(
     draws : int
         Releases on each side.
     allowed : Collection[str]
-        Names of the mechanism's functions whose branches may depend on the data, by its proof.
+        Names of the mechanism's functions whose branches may depend on the data.
 
     Returns
     -------

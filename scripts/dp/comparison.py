@@ -10,7 +10,7 @@ from scipy.special import stdtr
 def greater(differences: np.ndarray | Sequence[float]) -> float:
     """One-sided p value of Student's paired t test for a mean of the differences (folds,) above 0.
 
-    If all differences are equal, p is 0 if they are positive and else 1. For a single fold p is 1.
+    If all differences are equal, p is 0 if they are positive and else 1. For one fold p is 1.
     """
     differences = np.asarray(differences, dtype=float)
     folds, mean = len(differences), differences.mean()

@@ -12,18 +12,18 @@ public number of rows, public bounds or categories of every column, and the `pre
 spends before it draws anything. After an interruption, the next call of `fit` resumes with the same draw.
 
 A new name is spent only with `spend=True`; without it, `fit` says what it would cost. For a finished name,
-`fit` returns the stored model and spends nothing; other rows raise an error. *That error is for the owner
-of the rows*: it reveals without noise whether two tables are equal, and must not influence any
-publication. Publish only model.json.
+`fit` returns the stored model and spends nothing. Other rows raise an error. *That error is for the owner
+of the rows*: it reveals without noise whether two tables are equal. It must not influence any publication.
+Publish only model.json.
 
 The guarantee is for tables with one row per person. So `fit` refuses calls from parts of scikit-learn that
 fit repeatedly (`REPEATING`), such as cross validations. To compare settings, use `release.py forecast`, or
-rows that are not private. `fit` cannot detect two things that break the guarantee. Rows may have been
-resampled or copied (bootstrap, oversampling), so that a person has several. An earlier step, such as a
-scaler, an imputer or a selection, may have learnt columns from the same rows.
+rows that are not private. Two things break the guarantee undetected: rows that were resampled or copied so
+that a person has several (bootstrap, oversampling), and earlier steps that learnt columns from the same
+rows (a scaler, an imputer, a selection).
 
-Like `release.py`, `fit` disables core dumps of the process, and keeps debuggers from attaching. A traceback
-that shows variables may show the rows.
+Like `release.py`, `fit` disables core dumps, and keeps debuggers from attaching. A traceback that shows
+variables may show the rows.
 """
 
 import json
@@ -498,7 +498,7 @@ def _check_caller():
 
 
 def _labelled(y, target):
-    """y as labels of the target's kind. Refuses another kind, by y's dtype alone."""
+    """y as labels of the target's kind. Refuses another kind, by dtype alone."""
     if isinstance(target, rows.Number):
         stated = {"numbers"}
     else:

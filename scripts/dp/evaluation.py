@@ -177,7 +177,7 @@ def regression(
 ) -> dict[str, np.ndarray]:
     """`metrics.TARGETS` for each of the weights (restarts, d), name -> (restarts,).
 
-    mse and mae are in the target's own units. unit: the size of one unit of y in those units. r2: 1 minus
+    mse and mae are in the target's own units. unit: the size of a unit of y in those units. r2: 1 minus
     mse over the variance of the test targets, NaN if that is 0.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}

@@ -58,7 +58,7 @@ def wald(
     level : float
         In (0, 1).
     answered : numpy.ndarray of bool, (draws, d), or None
-        From the function `answered`; where it is false, everything except the estimate is NaN.
+        From the function `answered`; where false, all but the estimate is NaN.
 
     Returns
     -------
@@ -85,12 +85,12 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     """Which coefficients get an interval, decided from released and public numbers alone.
 
     A coefficient gets none if the Hessian's noise causes more than `UNRESOLVED` of its variance. None gets
-    one if the Hessian at the true weights may differ much from the released one (`linearise`). Both
-    matrices are post-processing, and so is the rule.
+    one if the Hessian at the true weights may differ much from the released one (`linearise`). The rule is
+    post-processing, as both matrices are.
 
     Selection by estimates would reduce coverage, so the rule ignores them. But it prefers small
-    eigenvalues whose noise happens to be positive; `unselected` corrects for this. `FLOOR`, `CURVED` and
-    `UNRESOLVED` were chosen on half of the simulated designs, and tested on the other half.
+    eigenvalues with positive noise; `unselected` corrects for this. `FLOOR`, `CURVED` and `UNRESOLVED`
+    were chosen on half of the simulated designs, and tested on the other half.
 
     Parameters
     ----------
@@ -462,8 +462,8 @@ def bootstrap(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Parametric bootstrap for one released estimate [1]_. It costs no privacy.
 
-    `replicates` times, it draws labels for `rows` and repeats the whole private procedure on them. The
-    ends are centre + estimate - quantile. With the estimate as centre, intervals are basic.
+    `replicates` times, it draws labels for `rows` and repeats the private procedure. The ends are centre +
+    estimate - quantile. With the estimate as centre, intervals are basic.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ __all__ = ["Found", "allowed", "attack"]
 
 FAR = 3.65  # beyond it, draws have another form, and every value counts as possible
 BITS = 2.0**52
-NEAR = np.arange(-2, 3)  # offsets around an inverse, for rounding
+NEAR = np.arange(-2, 3)  # offsets around an inverse
 LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
 SAMPLES = 12_000  # draws for the constants, at least 20 each
 ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # of the neighbours that `attack` uses
@@ -99,7 +99,7 @@ class Found(NamedTuple):
 
     @property
     def broken(self) -> bool:
-        """Whether `right` is above `allowed` by more than four standard errors."""
+        """Whether `right` exceeds `allowed` by over four standard errors."""
         return self.right > self.allowed + 4 * self.error
 
 

@@ -2,7 +2,7 @@
 
 A mechanism runs on a data set, and then on a neighbour with the same draws. There, every use of a noisy
 value gets the first run's value. So both runs share one transcript and differ only by the record's own
-effect. This shows two things more sharply than any number of releases:
+effect. This shows two things more sharply than many releases:
 
 - The distance between the two values before noise, over the noise's scale. Gaussian releases with
   distances mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), Laplace ones to the sum (L1, or L2 for
@@ -13,10 +13,10 @@ effect. This shows two things more sharply than any number of releases:
 It takes milliseconds (Cebere, Erb, Desfontaines, Bellet, Fitzsimons, "Privacy in Theory, Bugs in
 Practice", PETS 2026, arXiv 2602.17454).
 
-It cannot judge noise that is not added to a value (a tilted objective, a sketch), nor random
-choices (a subsample, a selection, a rejection). The finding is then "not additive", not "holds".
-Permutations of the rows are replayed: what holds for each order holds for the mixture. A replay
-sees only the tried pairs, and not the low-order bits of floating-point sums.
+It cannot judge noise that is not added to a value (a tilted objective, a sketch), nor random choices (a
+subsample, a selection, a rejection). The finding is then "not additive". Permutations of the rows are
+replayed: what holds for each order holds for the mixture. A replay sees only the tried pairs, and not the
+low-order bits of floating-point sums.
 """
 
 import copy
@@ -47,7 +47,7 @@ EXCEEDS, LEAKS, FLOW, CHOICE, IDLE, REFUSED, HOLDS = FINDINGS = (
 CLOSE = 1e-9  # relative difference of sums in another order
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
 ORDERS = ("permutation", "permuted", "shuffle")
-# Functions of numpy that do not read a noisy value's numbers.
+# numpy functions that do not read numbers.
 RESHAPED = {np.reshape, np.transpose, np.squeeze, np.expand_dims, np.copy}
 JOINED = {np.stack, np.concatenate, np.vstack, np.hstack, np.column_stack}
 SHAPES = {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.shape, np.ndim}

@@ -1,4 +1,4 @@
-"""Simulated data, rows bounded in norm, folds and nested training subsets."""
+"""Simulated data, rows of bounded norm, folds and nested training subsets."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,7 +8,7 @@ from dp.errors import Refused
 
 BLOCK_ROWS = 65536  # rows simulated, or converted to float64 and checked, at a time
 NUMBERS = "numbers"  # instead of a number of classes: targets are numbers in [-1, 1]
-ROUNDING = 1e-12  # relative excess of a computed norm ascribed to rounding
+ROUNDING = 1e-12  # relative excess of a norm ascribed to rounding
 
 
 def uniform_sphere(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
@@ -264,7 +264,7 @@ def check_rows(
     """Raise unless every row obeys the public bound and every label is of the public classes.
 
     classes: None for labels -1 and 1; a number for labels 0 .. classes - 1; NUMBERS for targets in [-1,
-    1]. Noise is calibrated to the bound, so rows beyond it must not be used.
+    1]. Noise is calibrated to the bound, so longer rows are refused.
     """
     X, y = as_rows(X), np.asarray(y)
     if X.ndim != 2 or len(X) == 0 or y.shape != (len(X),):

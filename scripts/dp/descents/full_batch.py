@@ -62,10 +62,10 @@ def _residuals(scores, y, loss, valued):
 
 
 def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray | float:
-    """The norm that each row's residual may have, so that its gradient has norm at most `clip`, (n,).
+    """The norm that each row's residual may have for a gradient of norm at most `clip`, (n,).
 
-    An example's gradient is the outer product of x and its residual, so norms multiply. The limit is
-    infinite if the loss itself bounds residuals.
+    A gradient is the outer product of x and the residual, so norms multiply. The limit is infinite if the
+    loss itself bounds residuals.
     """
     with np.errstate(divide="ignore"):
         limits = clip / row_norms(X)

@@ -94,8 +94,8 @@ def descend(
     block: (runs,) the block that each run descends on. lam: (values,) regularisations.
     passes: an iterable, one item per epoch, of (order, noise): order (runs, n) the permutation of the
         rows, noise (runs, steps, d) or None. plan: `batch_plan` of n.
-    clip: largest Euclidean norm of an example's loss gradient; longer ones are shortened. checkpoints:
-    steps (counted from 1, over all epochs) after which weights are stored.
+    clip: largest Euclidean norm of an example's loss gradient; longer ones are shortened.
+    checkpoints: steps (counted from 1, over all epochs) after which weights are stored.
 
     Returns weights (runs, values, d) and the stored weights (checkpoints, runs, values, d). Weights that
     overflow are not finite.

@@ -449,7 +449,7 @@ class Book:
         return Begun(key, _summary(self.spent()))
 
     def same_rows(self, name: str, data: bytes) -> bool:
-        """Whether a release was begun with these rows. Only their owner may see the answer.
+        """Whether a release was begun with these rows. Only their owner may know.
 
         Parameters
         ----------

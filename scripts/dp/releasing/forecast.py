@@ -29,11 +29,11 @@ from dp.solvers.newton import minimise
 __all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "share", "width"]
 
 SPREAD = 6  # standard deviations between bounds, unless stated
-GRID = (np.arange(4096) + 0.5) / 4096  # probabilities between which quantiles are interpolated
-REFERENCE = 20_000  # simulated rows from which moments of a study are computed
+GRID = (np.arange(4096) + 0.5) / 4096  # probabilities for interpolated quantiles
+REFERENCE = 20_000  # simulated rows for moments of a study
 TESTED = 5_000  # of these, for accuracy
 SCORED = 20  # most releases whose accuracy is measured
-WORK = 8_000_000  # about how many numbers of simulated rows are read per epsilon
+WORK = 8_000_000  # about how many simulated numbers are read per epsilon
 DRAWS = (9, 400)  # least and most releases per epsilon
 TRIES = 5  # the search divides releases per epsilon by this
 LEAST, MOST = 0.02, 20.0  # range of tried epsilons
@@ -266,6 +266,7 @@ class Outlook(NamedTuple):
     ----------
     epsilon : float
         Of the release.
+    widths : dict
         Column -> geometric mean width of its 95 % interval in own units. It is infinite if most releases
         give none. Empty without intervals.
     ranges : dict

@@ -210,7 +210,7 @@ def noise_aware_logistic(
     epsilon, delta : float
         The cost of the release: epsilon at most 50, delta in (0, 1).
     robust : bool
-        Whether to release second moments of the scores, for intervals under a wrong model.
+        Whether to release second moments of the scores, for intervals that hold under a wrong model.
     **options
         Those of `objective_perturbation`, such as shares of the noise and the radius.
 
@@ -314,7 +314,7 @@ def _longest(problem, noise):
 
 
 def _proven(plan):
-    """The plan, if its rounded numbers give its delta."""
+    """The plan, if its rounded numbers meet its delta."""
     if not plan.delta_at(plan.epsilon) <= plan.delta:
         raise Refused("the calibrated noise does not reach delta: this is a fault of the program")
     return plan

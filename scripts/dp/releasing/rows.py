@@ -2,17 +2,17 @@
 
 A file is split at line feeds, and every line is a record. `Schema.record` makes a row v of integers from a
 line and public numbers alone, with ||v|| <= 2^20 exactly; the row is v 2^-20. It refuses no line. A line
-becomes the row of zeros with the label 0 if its number of cells is wrong, or if a cell is no number or in
-no category. So does a line of more than 64 KiB (or 200 bytes per column, if more), to bound memory. A row
+with a wrong number of cells, or a cell that is no number or in no category, becomes the row of zeros with
+the label 0. So does a line of more than 64 KiB (or 200 bytes per column, if more), to bound memory. A row
 of zeros adds nothing to a gradient. So a changed line changes only its row, and no message or file reveals
 its content.
 
 A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs, unlike Python's
-`float`. Its exact value x is clipped to public bounds [low, high], and mapped to trunc(K (2 x - low -
+`float`. Its exact value x is clipped to public bounds [low, high] and mapped to trunc(K (2 x - low -
 high)/(high - low)), where K = floor(2^20/sqrt(c)) and c counts the numbers, the categorical columns and
 the constant. A category is K in its own column; a reference level has none. So c K^2 <= 4^20 bounds the
-norm. With a public `radius` < 1, rows are divided by it first, and long ones shortened. A cell is
-missing if it is in `EMPTY` and no listed category. It is read as the column's `missing`, if any.
+norm. With a public `radius` < 1, rows are divided by it first, and long ones shortened. A cell is missing
+if it is in `EMPTY` and no listed category. It is read as the column's `missing`, if any.
 """
 
 import math
@@ -116,14 +116,14 @@ KINDS = {"number": Number, "category": Category, "label": Label, "unused": Unuse
 
 
 class Schema:
-    """Public facts about a file, which define the row of a line.
+    """Public facts about a file, which define its rows.
 
     Parameters
     ----------
     columns : Sequence
         `Number`, `Category`, `Label` or `Unused`, in the file's order.
     target : str
-        The predicted column. A `Label` or a `Category` of two values becomes -1 and 1, a `Number` is
+        The predicted column. A `Label` or a `Category` of two values becomes -1 and 1. A `Number` is
         mapped to [-1, 1].
     separator : bytes
         One byte between cells.

@@ -31,8 +31,8 @@ def proximal_descent(
     """Descend from `start` on a function whose smooth part has curvatures in [convex, smooth].
 
     gradient: of the smooth part. proximal: the proximal map of the other part over `smooth`. attempt(w)
-    tries a faster method from w, and returns whether it succeeded, which ends the descent. It is called
-    ever more rarely, for the last time after `limit` steps.
+    tries a faster method from w, and returns whether it succeeded. If so, the descent ends. Attempts
+    become ever rarer; the last is after `limit` steps.
     """
     root = math.sqrt(convex / smooth)
     previous, w, due = start, start, 0

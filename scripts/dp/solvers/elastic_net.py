@@ -52,8 +52,8 @@ def minimise_elastic_net(
 
     X: (n, d). y: (n,) in {-1, 1}. l1: a number > 0, or (d,) numbers >= 0, not all zero. l2 >= 0. Returns
     weights (1, d) and info, each (1,): gradient_norm (`subgradient_norm`), iterations (passes over the
-    rows), and status: "ok" if the norm is at most `tolerance`, else "not_converged". This needs l2 = 0 or
-    a tolerance below half of `dp.solvers.least_tolerance`. Equal data give equal weights.
+    rows), and status: "ok" if the norm is at most `tolerance`, else "not_converged". The latter needs l2 =
+    0 or a tolerance below half of `dp.solvers.least_tolerance`. Equal data give equal weights.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     if not (np.min(l1) >= 0 < np.max(l1) and l2 >= 0 and np.isfinite(l1 + l2).all()):
@@ -73,13 +73,12 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
     """Subgradient norm, weights, and passes over the rows.
 
     A step u of the proximal Newton method minimises the penalty plus the quadratic model of the rest, on
-    the weights that differ from zero or have to. Near the minimiser, whole steps square the error. A
-    whole step is damped if it neither lowers the objective enough nor halves the subgradient. The third
+    weights that differ from zero or have to. Near the minimiser, whole steps square the error. A whole
+    step is damped if it neither lowers the objective enough nor halves the subgradient. The third
     derivative of logistic loss is at most l''. Let margins move along u by at most r = max_i |x_i.u|, and
     let s = u'Hu. Then a share t of the step changes the objective by at most -t s + s (e^(t r) - t r -
-    1)/r^2. At t = log(1 + r)/r this is least, and negative (Sun and Tran-Dinh, Generalized
-    self-concordant functions, 2019). Between attempts, accelerated descent moves closer. It ends on any
-    data if l2 > 0.
+    1)/r^2. At t = log(1 + r)/r this is least, and negative (Sun and Tran-Dinh, Generalized self-concordant
+    functions, 2019). Between attempts, accelerated descent moves closer. It ends on any data if l2 > 0.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2

@@ -1,7 +1,7 @@
 """Non-private minimisers, shared by the mechanisms that perturb them.
 
-A fit, called as fit(X, y, lam, **options), returns weights (1, d) and info: gradient_norm (of the
-smallest subgradient where the objective has a kink) and status, each (1,).
+fit(X, y, lam, **options) returns weights (1, d) and info, each (1,): status, and gradient_norm (of the
+smallest subgradient where the objective has a kink).
 """
 
 import inspect
@@ -209,5 +209,5 @@ def fit_options(name: str, options: dict) -> dict:
 def shared_fit(
     name: str, X: np.ndarray, y: np.ndarray, lam: float, **arguments
 ) -> tuple[np.ndarray, dict]:
-    """(weights (1, d), info) of the fit of that name, given the arguments of a release."""
+    """(weights (1, d), info) of the fit of that name, with a release's arguments."""
     return FITS[name](X, y, lam, **fit_options(name, arguments))

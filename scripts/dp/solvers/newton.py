@@ -67,8 +67,8 @@ def minimise(
     positive, one number or one per restart. linear: (restarts, d), or (d,) for one restart; None is zeros.
     loss: a name or a loss object (`dp.losses.get`). initial: (d,) or (restarts, d), a starting point; it
     changes the time, not what is certified. max_iterations: None for as many as needed, if double precision
-    can certify the result. near: the `Info` of an earlier call with the same lam, loss and number of
-    restarts on similar rows. It gives a starting point and, for wide rows, approximate Hessians.
+    can certify the result. near: the `Info` of an earlier call on similar rows, with the same lam, loss
+    and number of restarts. It gives a starting point and, for wide rows, approximate Hessians.
 
     Returns weights (restarts, d) and `Info`:
 
@@ -136,8 +136,8 @@ def rounding(
       large. (A residual loss also rounds when it subtracts the target, see `dp.losses.ResidualLoss`.)
     - the mean of n rows consists of sums within blocks of 64 to 4096 rows and a sum over at most n/64
       blocks. Its error is at most (4096 + n/64) u kappa R.
-    - the last bits of the weights move the gradient by at most u W (c R^2 + lam), and lam w and the tilt
-      are rounded as often as they are added.
+    - the last bits of the weights move the gradient by at most u W (c R^2 + lam). lam w and the tilt are
+      rounded at each addition.
 
     Slopes may have ten roundings. The bound is infinite if squares could overflow.
     """
@@ -184,10 +184,10 @@ def check_certifiable(
 ) -> None:
     """Raise ValueError, before any data are seen, unless `minimise` can certify on every data set.
 
-    A fit without a certificate would distinguish data sets. The solver must get half of the tolerance
+    A fit without a certificate would distinguish data sets. Give the solver half of the tolerance
     (`least_tolerance`).
 
-    tilt: T >= ||linear||; for random tilts a norm that they exceed with negligible probability.
+    tilt: T >= ||linear||; for random tilts, a norm they exceed with negligible probability.
     """
     least = least_tolerance(n, d, lam, bound, loss, tilt)
     if not least <= tolerance < math.inf:
@@ -316,7 +316,7 @@ def _predict(rows, sample, lam, tilt, W):
     if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
         return W.copy(), near
     reach = NEARBY * np.sqrt(rows.d) / rows.size
-    # The denominator bounds every Hessian's norm, so no step is shorter than this.
+    # The denominator bounds every Hessian's norm, so steps are no shorter.
     least = np.linalg.norm(tilt, axis=0) / (lam + rows.loss.c * rows.size**2)
     if np.median(least) > reach:
         return W.copy(), near
@@ -356,7 +356,7 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
     Descent moves closer on any data, then Newton's method tries again.
     """
     norms = row_norms(rows.X)
-    bound = norms.max() / (1 + ROUNDING)  # at most the public one: `check_rows` allows the rounding
+    bound = norms.max() / (1 + ROUNDING)  # at most the public one: `check_rows` allows rounding
     rows.exact = True
     for j in np.flatnonzero(norm > tolerance):
         one = slice(j, j + 1)
@@ -385,13 +385,13 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     """Damped Newton from W until every restart's gradient norm is at most goal.
 
     hessian: the data's Hessians near W, used at first instead of those at W. further: take one more Newton
-    step after the goal is met, without measuring where it leads. Returns weights, the gradient norms at
-    them (before the extra step), passes over the rows and the last Hessians.
+    step after the goal is met, without measuring it. Returns weights, the gradient norms at them (before
+    the extra step), passes over the rows and the last Hessians.
 
     A trial point is accepted if its gradient norm is at most half of the least so far (Newton's fast
     phase). It is also accepted if the objective still falls there along the step; by convexity, it has
     decreased by a fixed share. Otherwise the step is shortened. No value of the objective is needed; its
-    rounding would hide half of the weights' digits. The old Hessian is used while the gradient norm is
+    rounding would hide half of the weights' digits. The old Hessian serves while the gradient norm is
     small and falls fast.
     """
     restarts = W.shape[1]

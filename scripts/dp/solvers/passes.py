@@ -134,7 +134,7 @@ class Direct(Passes):
 
 
 class Implicit(Passes):
-    """Keeps curvatures (n, restarts) instead of Hessians, for the products of conjugate gradients."""
+    """Keeps curvatures (n, restarts) instead of Hessians, for conjugate gradients."""
 
     implicit, signed = True, False
     spectrum, exact = None, False

@@ -22,7 +22,7 @@ NEAR = 1e-5  # gradient norm over a typical row's norm that single precision can
 MAIN = 48  # number of main directions
 PAIRS = 40  # latest steps and changes of the gradient that are kept
 LIMIT = 20  # passes after which another method continues
-SLOW = 0.7  # a step that leaves more than this share of the gradient's norm has failed
+SLOW = 0.7  # a step that leaves a larger share of the gradient's norm has failed
 RETRIES = 4  # most failed steps in a row
 
 
@@ -148,7 +148,7 @@ def minimise(
     """Weights, gradient norms, passes over the rows, and `learnt`.
 
     size: norm of a typical row. learnt: (n, `InverseHessians`) from an earlier call on n similar rows. It
-    replaces a sample unless X has more than twice as many rows.
+    replaces a sample unless X has over twice as many rows.
     """
     if learnt is None or len(X) > 2 * learnt[0] or learnt[1].common.shape != lam.shape:
         start, inverse = _sample(X, y, lam, tilt, loss, size, start)

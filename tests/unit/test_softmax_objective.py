@@ -178,7 +178,7 @@ def test_regression_without_privacy_is_the_minimiser(present):
     X, y = rows(200)
     y = y % present
     release = MECHANISMS["softmax_regression"].release(X, y, lam=1e-3, classes=4, tolerance=1e-9)
-    value, gradient = objective(release.weights[0], X, y, 1e-3, np.zeros((5, 4)))
+    _, gradient = objective(release.weights[0], X, y, 1e-3, np.zeros((5, 4)))
     assert release.status == ["ok"] and np.abs(gradient).max() <= 1.1e-9
     assert np.linalg.norm(gradient) == pytest.approx(release.info["gradient_norm"][0], abs=1e-14)
     if present == 4:
@@ -187,6 +187,4 @@ def test_regression_without_privacy_is_the_minimiser(present):
         fitted = LogisticRegression(C=1 / (200 * 1e-3), fit_intercept=False, tol=1e-10).fit(X, y)
         np.testing.assert_allclose(release.weights[0], fitted.coef_.T, atol=1e-6)
     few = MECHANISMS["softmax_regression"].release(X, y, lam=1e-3, classes=4, iterations=1)
-    assert few.status == (
-        ["ok"] if present == 1 and np.abs(gradient).max() == 0 else ["not_converged"]
-    )
+    assert few.status == ["not_converged"]

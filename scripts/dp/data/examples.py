@@ -241,7 +241,7 @@ def _check_bound(bound):
 def _by_largest(X):
     """(rows divided by their largest absolute values, norms of the quotients, divisors).
 
-    Norms and divisors of 0 become 1. Squares of the divided rows cannot underflow or overflow.
+    Norms and divisors of 0 become 1. The largest square of a divided row is 1, so no norm underflows.
     """
     X = np.asarray(X, dtype=float)
     largest = np.abs(X).max(axis=1, initial=0.0)

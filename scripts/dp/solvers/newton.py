@@ -389,8 +389,8 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     the extra step), passes over the rows and the last Hessians.
 
     A trial point is accepted if its gradient norm is at most half of the least so far (Newton's fast
-    phase). It is also accepted if the objective still falls there along the step; by convexity, it has
-    decreased by a fixed share. Otherwise the step is shortened. No value of the objective is needed; its
+    phase). It is also accepted if the objective still falls there along the step, so that by convexity it
+    has decreased. Otherwise the step is shortened. No value of the objective is needed; its
     rounding would hide half of the weights' digits. The old Hessian serves while the gradient norm is
     small and falls fast.
     """

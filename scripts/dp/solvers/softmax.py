@@ -97,7 +97,7 @@ def minimise(
 
 
 def _quasi_newton(rows, lam, tilt, inverse, tolerance):
-    """Weights, gradient norms and passes, by steps that at least halve the slope along them.
+    """Weights, gradient norms and passes, by steps after which a rise along them is at most half the fall.
 
     A convex function's slope shows where its minimum along a direction is. Values, whose rounding would
     hide half of the digits, are not needed. By convexity, every pair of a step and a change is valid.

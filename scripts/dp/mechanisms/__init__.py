@@ -1,6 +1,6 @@
 """The registry of mechanisms, and their base class.
 
-A mechanism is a class in a file of this folder, with its options and two functions:
+A mechanism is a class in a file of this folder. It has options and two functions:
 
     from dp.mechanisms import Mechanism, Release, register
     from dp.mechanisms.options import Positive
@@ -12,12 +12,12 @@ A mechanism is a class in a file of this folder, with its options and two functi
         def _guarantee(self, n, d, p): ...
         def _release(self, X, y, p, draws, rng): ...
 
-`Mechanism` has the public calls `guarantee`, `release` and `release_many`, which check arguments and
+`Mechanism` has the public calls `guarantee`, `release` and `release_many`. They check arguments and
 results.
 
-`MECHANISMS["my_mechanism"]` imports that file alone. So a job depends on no other mechanism's source.
+`MECHANISMS["my_mechanism"]` imports that file alone, so a job depends on no other mechanism's source.
 
-The environment variable DP_MECHANISMS names a folder of further mechanisms, whose claims are not proven
+The environment variable DP_MECHANISMS names a folder of further mechanisms. Their claims are not proven
 here.
 """
 
@@ -47,7 +47,7 @@ from dp.mechanisms.options import NonNegative, Optional, Ordinary, Whole, plain
 
 __all__ = ["MECHANISMS", "Mechanism", "Release", "register"]
 
-# Public facts from the preparation of the data that a mechanism may use besides `bound`.
+# Public facts about prepared data that a mechanism may use besides `bound`.
 FACTS = {"coordinate_bound": Optional(Ordinary()), "classes": Optional(Whole(least=2))}
 ADDED = "DP_MECHANISMS"
 ORDINARY = Ordinary()  # epsilon, lambda and bound
@@ -61,10 +61,10 @@ class Release(NamedTuple):
     weights : numpy.ndarray, (restarts, d) or (restarts, d, classes)
         One draw per row.
     status : numpy.ndarray of str, (restarts,)
-        "ok", or the failure; the weights of a failed draw are zeros.
+        "ok" or the failure. A failed draw has weights of 0.
     info : dict
-        Diagnostics that epsilon does not cover, such as the certified gradient norm. A free intercept is
-        released as info["intercept"] (restarts,).
+        Diagnostics that epsilon does not cover, such as the certified gradient norm. info["intercept"]
+        (restarts,) is a free intercept.
     """
 
     weights: np.ndarray
@@ -75,11 +75,11 @@ class Release(NamedTuple):
 class Parameters(SimpleNamespace):
     """A mechanism's parameters, after checks.
 
-    It has p.epsilon, p.delta, p.lam and p.bound, every option and fact by name, and in `_release` the
-    inputs that the mechanism declares.
+    They are p.epsilon, p.delta, p.lam, p.bound, and every option and fact by name. In `_release`, p
+    also has the inputs that the mechanism declares.
     """
 
-    # Values for mechanisms that do not have these options.
+    # Values for mechanisms without these options.
     adjacency = REPLACE_ONE
     public_n = None
 
@@ -91,13 +91,13 @@ class Parameters(SimpleNamespace):
     def proven(
         self, reason: str, epsilon: float | None = None, profile: object | None = None
     ) -> Guarantee:
-        """The `Guarantee` for the proven `epsilon`, by default the requested one."""
+        """The `Guarantee` for the proven `epsilon` (default: the requested one)."""
         epsilon = self.epsilon if epsilon is None else epsilon
         return Guarantee(self.epsilon, epsilon, self.delta, self.adjacency, reason, profile)
 
 
 def repeated(release: Release, draws: int) -> Release:
-    """A release without noise, with every row and its entries of info repeated `draws` times."""
+    """A release without noise, each row and its entries of info repeated `draws` times."""
     rows = len(release.weights)
     info = release.info.items()
     return Release(
@@ -108,9 +108,9 @@ def repeated(release: Release, draws: int) -> Release:
 
 
 def join(releases: list[Release]) -> Release:
-    """Several releases as one, in order.
+    """Several releases as one, in their order.
 
-    Only entries of info with a value per restart remain.
+    It keeps only entries of info with a value per restart.
     """
     restarts = [len(release.weights) for release in releases]
     info = {}
@@ -125,10 +125,10 @@ def join(releases: list[Release]) -> Release:
 
 
 class Mechanism:
-    """Base class of all mechanisms, which are stateless and have one instance each.
+    """Base class of all mechanisms. They are stateless, and each has one instance.
 
-    `bound` is the public bound R on ||x||_2, and `lam` multiplies the ||w||^2 / 2 added to the *mean* loss.
-    A subclass overrides the declarations below.
+    `bound` is the public bound R on ||x||_2. `lam` multiplies the ||w||^2 / 2 added to the *mean* loss.
+    Subclasses override the declarations below.
 
     Methods
     -------
@@ -164,26 +164,27 @@ class Mechanism:
     delta = "none"
     # The smallest delta > 0 whose noise can be computed without underflow.
     least_delta = 1e-100
-    # Whether lambda must be > 0. Otherwise it may be 0 or None, and p.lam is then 0.
+    # Whether lambda must be > 0. Otherwise it may be 0 or None, and None gives p.lam = 0.
     needs_lambda = True
     private = True
-    # Whether `_guarantee` is proven, not only claimed: false for added mechanisms.
+    # Whether `_guarantee` is proven: false for added mechanisms, which only claim it.
     proven = True
     # Whether a mechanism without privacy draws random numbers.
     needs_rng = False
-    # The FACTS that it uses: a public bound on every |x_j| (None: `bound`), and the public number of
-    # classes of labels 0, 1, .. (None: labels in {-1, 1}).
+    # The FACTS that it uses. `coordinate_bound` is public and bounds every |x_j| (None: `bound`).
+    # `classes` is the public number of labels 0, 1, .. (None: labels in {-1, 1}).
     facts: tuple = ()
     # Whether the proof holds for targets in [-1, 1], with losses of residuals if `loss` is an option.
     numbers = False
-    # Name of the non-private fit (`dp.solvers.fits`) that the mechanism uses, if any. `release` takes it
-    # as `fit` = (weights, info).
+    # The non-private fit (`dp.solvers.fits`) that it uses, if any. `release` takes it as `fit` =
+    # (weights, info).
     fit: str | None = None
-    # Names of entries of `Release.info`, per restart, that become columns of a run's file.
+    # Entries of `Release.info`, one value per restart, that become columns of a run's file.
     reports: tuple = ()
-    # Whether it reads X in blocks, so that X may be `dp.data.examples.Rows` or of any precision.
+    # Whether it reads X in blocks. X may then be `dp.data.examples.Rows`, or of any precision.
     in_blocks = False
-    # Whether it takes `public` = (X, y), public rows, or `initial`, weights that depend on no private row.
+    # Whether it takes public rows `public` = (X, y), or `initial` weights that depend on no private
+    # row.
     uses_public_rows = False
     # Whether it takes `all_rows`, the features of all training rows. X is their first rows.
     uses_all_rows = False
@@ -191,25 +192,25 @@ class Mechanism:
     # ---- what a subclass defines
 
     def _guarantee(self, n, d, p):
-        """The guarantee for public size n and d released coordinates.
+        """The guarantee for a public size n and d released coordinates.
 
-        Returns a sentence that says why the requested (epsilon, delta) holds or, without privacy, why
-        nothing does. If something else holds, returns a `dp.accounting.Guarantee`.
+        Returns a sentence: why the requested (epsilon, delta) holds or, without privacy, why nothing
+        does. Returns a `dp.accounting.Guarantee` if something else holds.
         """
         raise NotImplementedError
 
     def _release(self, X, y, p, draws, rng):
-        """Independent draws: weights (draws, d) or (draws, d, classes), alone or as (weights, info).
+        """Independent draws: weights (draws, d) or (draws, d, classes), or (weights, info).
 
-        If a status is not "ok", a `Release` is returned.
+        Returns a `Release` if a status is not "ok".
         """
         raise NotImplementedError
 
     def _release_many(self, tasks, draws):
-        """The result of `_release` for each of `tasks` in turn, with candidates joined.
+        """`_release` for each of `tasks` in turn, with candidates joined.
 
-        tasks: a lazy iterator of (X, y, one p per candidate, rng). Mechanisms that compute many releases
-        faster together override this instead of `_release`.
+        tasks: a lazy iterator of (X, y, one p per candidate, rng). Override it instead of `_release`
+        where many releases are faster together.
         """
         for X, y, candidates, rng in tasks:
             if len(candidates) == 1:
@@ -219,23 +220,23 @@ class Mechanism:
             yield join([self._checked(release, draws, X.shape[1]) for release in releases])
 
     def _check_together(self, n, d, p):
-        """Raise `Refused` for values that are invalid together, or with this n and d."""
+        """Raise `Refused` for values invalid together, or with this n and d."""
 
     def _by_rule(self, n, d, p):
-        """Values of the options that a rule derives from public numbers, by name."""
+        """Options that a rule derives from public numbers: name -> value."""
         return {}
 
     def _classes(self, p):
-        """The labels that y must have: a number of classes, None for -1 and 1, or `NUMBERS`."""
+        """What y must hold: labels of this many classes, labels -1 and 1 (None), or `NUMBERS`."""
         return NUMBERS if self.takes_numbers(vars(p)) else None
 
     def takes_numbers(self, options: dict) -> bool:
-        """Whether targets may be numbers in [-1, 1] with these options."""
+        """Whether these options allow targets that are numbers in [-1, 1]."""
         loss = (self.defaults() | options).get("loss")
         return self.numbers and (loss is None or losses.get(loss).residual)
 
     def shared_fit(self, options: dict) -> str | None:
-        """Name of the non-private fit that the mechanism uses with these options, if any."""
+        """Name of the non-private fit that these options use, if any."""
         return self.fit
 
     def hides(self, options: dict) -> bool:
@@ -261,7 +262,7 @@ class Mechanism:
         Returns
         -------
         float
-            It multiplies the ||w||^2 / 2 added to the mean loss. 0 if the mechanism needs none.
+            lambda for the mean loss, or 0 if the mechanism needs none.
 
         Raises
         ------
@@ -285,7 +286,7 @@ class Mechanism:
     def check(self, n: int, d: int, **settings) -> None:
         """Refuse settings with which the mechanism cannot run.
 
-        Every cell is checked before anything runs. Mechanisms with a slow guarantee may check less.
+        A run checks every cell before it starts. Mechanisms with a slow guarantee may check less.
 
         Parameters
         ----------
@@ -297,7 +298,7 @@ class Mechanism:
         self.guarantee(n, d, **settings)
 
     def guarantee(self, n: int, d: int, **settings) -> Guarantee:
-        """The guarantee for a public size, and its reason. No row is needed.
+        """The guarantee for a public size, and its reason. It needs no row.
 
         Parameters
         ----------
@@ -309,7 +310,7 @@ class Mechanism:
         Returns
         -------
         dp.accounting.Guarantee
-            Its epsilon is infinite if no finite one holds, and NaN if none is proven.
+            Its epsilon is infinite if no finite one holds, NaN if none is proven.
         """
         p = self.parameters(n, d, **settings)
         with self._own_code(self._guarantee):
@@ -338,7 +339,7 @@ class Mechanism:
         X : numpy.ndarray, (n, d), or dp.data.examples.Rows
             Rows of norm at most `bound`, by default 1.
         y : numpy.ndarray, (n,)
-            Labels -1 and 1; with more classes 0, 1, ..; with a residual loss, numbers in [-1, 1].
+            Labels -1 and 1; of more classes 0, 1, ..; with a residual loss, numbers in [-1, 1].
         restarts : int
             The number of draws. A guarantee is for one of them.
         rng : numpy.random.Generator
@@ -348,7 +349,7 @@ class Mechanism:
         all_rows : numpy.ndarray or None
             X of all training rows, if the mechanism uses them.
         **arguments
-            As for `guarantee`, and public or initial if the mechanism uses public rows.
+            As for `guarantee`, and `public` or `initial` if the mechanism uses public rows.
 
         Returns
         -------
@@ -378,12 +379,12 @@ class Mechanism:
         Parameters
         ----------
         folds : Iterable[tuple]
-            The first item of each is the data set (X, y) to train on; the others are only returned.
+            The first item of each is the data set (X, y) to train on. It returns the others unchanged.
         rngs, fits, all_rows : Iterable or None
             One per fold, as in `release`.
         candidates : Sequence[dict]
-            Settings to try on each data set, all with the same random draws. Each maps "lam" and
-            names of options to values that override `arguments`.
+            Settings to try on each data set, all with the same random draws. Each maps "lam" and option
+            names to values that override `arguments`.
         restarts : int
             The number of draws per candidate.
         **arguments
@@ -392,7 +393,7 @@ class Mechanism:
         Yields
         ------
         tuple
-            (fold, its `Release`), in order. A release has the restarts of one candidate after the other.
+            (fold, its `Release`), in order. A release has the restarts of each candidate in turn.
         """
         rngs = map(copy.deepcopy, repeat(None) if rngs is None else rngs)
         fits, all_rows = (repeat(None) if each is None else each for each in (fits, all_rows))
@@ -410,7 +411,7 @@ class Mechanism:
 
     @property
     def multiclass(self) -> bool:
-        """Whether it learns more than two classes, with labels 0 .. K - 1."""
+        """Whether it learns more than two classes, labelled 0 .. K - 1."""
         return "classes" in self.facts
 
     def defaults(self) -> dict:
@@ -418,7 +419,7 @@ class Mechanism:
         return {name: option.default for name, option in self.options.items()}
 
     def check_options(self, options: dict) -> None:
-        """Raise `Refused` unless the mechanism has options with these names and takes these values."""
+        """Raise `Refused` for an unknown option or a value that it does not take."""
         for name, value in options.items():
             if name not in self.options:
                 known = ", ".join(self.options) or "none"
@@ -437,7 +438,7 @@ class Mechanism:
         bound: float = 1.0,
         **options,
     ) -> Parameters:
-        """`Parameters` for public size n and d coordinates. Raises `Refused` for invalid ones."""
+        """`Parameters` for a public size n and d coordinates. Raises `Refused` if invalid."""
         name = self.name
         n, d, epsilon, delta, lam, bound = map(plain, (n, d, epsilon, delta, lam, bound))
         options = {option: plain(value) for option, value in options.items()}
@@ -489,7 +490,7 @@ class Mechanism:
     # ---- how the public calls check arguments and results
 
     def _tasks(self, folds, rngs, fits, all_rows, candidates, arguments):
-        """Yields (fold, (X, y, one p per candidate, rng)) for each fold, checked lazily."""
+        """Yields (fold, (X, y, one p per candidate, rng)), each checked when it is needed."""
         arguments, inputs = dict(arguments), {}
         if self.uses_public_rows:
             inputs = {name: arguments.pop(name, None) for name in ("public", "initial")}
@@ -526,7 +527,7 @@ class Mechanism:
         return X, y
 
     def _releases(self, tasks, draws, candidates):
-        """(fold, a checked `Release`) for each task. Overflow gives no warning: the status says so."""
+        """(fold, a checked `Release`) for each task. Overflow shows in the status, not as a warning."""
         Whole().check(f"{self.name}: restarts", draws)
         waiting = deque()  # folds and columns of unanswered tasks
 
@@ -548,7 +549,7 @@ class Mechanism:
             yield fold, release
 
     def _checked(self, release, draws, d):
-        """A `Release` of the right shapes; draws that are not finite have the status "diverged"."""
+        """A `Release` of the right shapes. Draws that are not finite get the status "diverged"."""
         if not isinstance(release, Release):
             pair = isinstance(release, tuple) and isinstance(release[-1], dict)
             weights, info = release if pair else (release, {})
@@ -578,7 +579,7 @@ class Mechanism:
 
     @contextmanager
     def _own_code(self, function):
-        """Report an error (not a refusal) in the mechanism's own code, with file and line."""
+        """Report an error in the mechanism's own code (not a refusal), with file and line."""
         try:
             yield
         except (Refused, Failed, MemoryError, OSError):
@@ -634,7 +635,7 @@ def added_folder() -> Path | None:
 def _files(added):
     """(module, whether it is added) by name, from the files' `@register("name")` lines.
 
-    No file is imported. added: the folder of added mechanisms, a package of the same name, or None.
+    It imports no file. added: the folder of added mechanisms, a package of the same name, or None.
     """
     modules, here = {}, Path(__file__).parent
     folders = [(here, __name__, False), (here / "published", f"{__name__}.published", False)]

@@ -2,7 +2,8 @@
 
 Tang, Aydore, Kearns, Rho, Roth, Wang, Wang, Wu, "Improved Differentially Private Regression via Gradient
 Boosting" (SaTML 2024, arXiv 2303.03451): AdaSSP is fitted T times to clipped residuals, with one noisy
-X'X. All parts are Gaussian releases, whose mu^2 add up (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3).
+X'X. All parts are Gaussian releases, so their mu^2 add up (Dong, Roth, Su, JRSS B 84, 2022, corollary
+3.3).
 """
 
 import math
@@ -16,7 +17,7 @@ from dp.noise import gaussian
 from dp.privacy import quadratics, sensitivities
 from dp.privacy.profiles import Gaussian
 
-# Shares of mu^2: for the smallest eigenvalue, the Gram matrix and the T moments of residuals.
+# Shares of mu^2 of the smallest eigenvalue, the Gram matrix and the T moments of residuals.
 SHARES = 0.1, 0.3, 0.6
 
 
@@ -33,8 +34,8 @@ def boost(
 ) -> np.ndarray:
     """theta += P (X' clip(y - X theta, [-clip, clip]) - n lambda theta + N(0, sigma^2 I)), T times, from 0.
 
-    precondition: (draws, d) -> (draws, d), multiplies each draw by its P. T is p.iterations. clip: p.clip
-    if none is given. steps: a list to which every step adds (theta, the vector that P multiplies). Returns
+    precondition: (draws, d) -> (draws, d), multiplies each draw by its P. T: p.iterations. clip: by
+    default p.clip. steps: a list that gets (theta, the vector that P multiplies) of every step. Returns
     theta (draws, d).
     """
     theta, n_lambda = np.zeros((draws, X.shape[1])), (p.public_n or len(X)) * p.lam
@@ -44,7 +45,8 @@ def boost(
         np.clip(np.subtract(y, residual, out=residual), -clip, clip, out=residual)
         moment = residual @ X
         if not np.isfinite(moment).all():
-            # Overflow can make a residual NaN. As 0, it keeps the record's contribution bounded.
+            # Overflow can make a residual NaN. It becomes 0, so the record's contribution stays
+            # bounded.
             moment = np.nan_to_num(residual) @ X
         moment = moment - n_lambda * theta + gaussian(X.shape[1], sigma, draws, rng)
         if steps is not None:
@@ -57,19 +59,19 @@ def boost(
 class BoostedAdaSSP(Mechanism):
     """Boosted AdaSSP, calibrated exactly, with a ridge under which the descent is stable.
 
-    There are three kinds of Gaussian releases:
+    It makes three kinds of Gaussian releases:
 
         released                                          sensitivity                     share of mu^2
         smallest eigenvalue of X'X                        R^2                             10 %
         X'X, isotropic noise of standard deviation s      sqrt(2) R^2 (add-remove: R^2)   30 %
         T sums of x times a residual in [-clip, clip]     2 clip R (clip R)               60 % together
 
-    Let l be the noisy eigenvalue minus 1.96 standard deviations, at least 0. The ridge is
-    max(0, s sqrt(2d) - l/2), and eigenvalues of X'X with noise and ridge are raised to at least
-    1.2 s sqrt(2d): see `sensitivities.spectral_ridge`.
+    Let l be the noisy eigenvalue minus 1.96 standard deviations, at least 0. The ridge is max(0, s
+    sqrt(2d) - l/2). Eigenvalues of X'X with noise and ridge are raised to at least 1.2 s sqrt(2d). See
+    `sensitivities.spectral_ridge`.
 
-    clip: for residuals of targets in [-1, 1]. One step with a small clip learns hardly anything; 30 steps
-    with a clip of 1 diverge at a small epsilon. 3 to 10 steps and a clip of 0.25 do well untuned.
+    clip: of residuals. One step with a small clip hardly learns; 30 steps with a clip of 1 diverge at a
+    small epsilon. 3 to 10 steps and a clip of 0.25 do well untuned.
     """
 
     delta = "needed"
@@ -98,7 +100,7 @@ class BoostedAdaSSP(Mechanism):
             f"({gram:.6g}, isotropic) and of {p.iterations} sums of clipped residuals ({moments:.6g})"
             f"{self._beside(n, p)} compose to Gaussian DP with mu = {p.mu:.6g}"
         )
-        # n enters every sum as n lambda, and divides the means that a subclass releases
+        # n lambda is in every sum, and n divides the means that a subclass releases
         reason += public_size(p) if p.lam > 0 or self._beside(n, p) else unused_size(p)
         return p.proven(reason, profile=Gaussian(p.mu))
 

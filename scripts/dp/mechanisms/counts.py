@@ -1,13 +1,13 @@
-"""Poisson regression: counts with a logarithmic link, replace-one, and the baselines of it.
+"""Poisson regression (counts with a logarithmic link, replace-one), and its baselines.
 
-Targets are numbers in [-1, 1], as everywhere in this package: y stands for the count M (y + 1)/2, where M
-is the largest count, which is public. Larger counts were clipped to it, each by itself. So u = (y + 1)/2
-is a count in units of M. The model's rate is M min(e^(w.x + b), 1).
+Targets are numbers in [-1, 1], as everywhere in this package. y stands for the count M (y + 1)/2, where
+M is a public number, to which each larger count was clipped. So u = (y + 1)/2 is a count in units of M.
+The model's rate is M min(e^(w.x + b), 1).
 
-All private forms first release the mean of u, which one record changes by at most 1/n, with Gaussian noise.
-What follows is relative to this rate: the intercept b is its logarithm, so weights of 0 are the constant
-rate, and slopes are clipped to a multiple of it. So M may be generous: noise grows with M only by what
-clipping leaves of counts.
+All private forms first release the mean of u with Gaussian noise. One record changes it by at most 1/n.
+The intercept b is the logarithm of this rate, so weights of 0 predict the constant rate. Slopes are
+clipped to a multiple of the rate. So M may be generous: noise grows with M only by what clipping leaves
+of counts.
 """
 
 import math
@@ -28,8 +28,8 @@ from dp.privacy.profiles import Curve, Gaussian, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable, least_tolerance, minimise
 
-SUMMED = 4096  # rows of a partial sum, as in the bound of `dp.solvers.newton.rounding`
-RESOLVED = 0.0025  # the deviation of the noise on the rate, in units of M, that its share aims at
+SUMMED = 4096  # rows of a partial sum, as `dp.solvers.newton.rounding` assumes
+RESOLVED = 0.0025  # the standard deviation that the rate's share aims at, in units of M
 LEAST, MOST = 0.01, 0.15  # bounds of that share
 MOST_STEPS = 200
 RATE = {"rate": Optional(Between(low=0, high=1))}
@@ -53,12 +53,12 @@ def _shares(y):
 
 
 def _least_rate(n, deviation=0.0):
-    """The least rate: half a unit of M in all rows, or the noise's deviation if larger, at most 1."""
+    """The least rate: 0.5/n or, if larger, the noise's standard deviation; at most 1."""
     return min(max(deviation, 0.5 / n), 1.0)
 
 
 def _released_rate(u, deviation, draws, rng):
-    """The noisy mean of u, kept within (0, 1], (draws,)."""
+    """The noisy mean of u, clipped to (0, 1], (draws,)."""
     noisy = np.asarray(u.mean() + gaussian(1, deviation, draws, rng))[:, 0]
     return np.clip(noisy, _least_rate(len(u), deviation), 1.0)
 
@@ -67,7 +67,7 @@ def _released_rate(u, deviation, draws, rng):
 class CountsRate(Counts):
     """The mean count with Gaussian noise: the best that a release without any column can do.
 
-    One record changes the mean by at most M/n. Weights are 0, and info["intercept"] is the logarithm of the
+    One record changes the mean by at most M/n. Weights are 0. info["intercept"] is the logarithm of the
     mean over M.
     """
 
@@ -89,19 +89,20 @@ class CountsRate(Counts):
 class CountsGradientDescent(Counts):
     """The mean count, and then T gradient steps for Poisson regression, each with Gaussian noise.
 
-    The mean gradient is that of clipped slopes: a record has the slope min(e^s, 1) - u at s = w.x + b,
-    and its gradient is shortened to norm C R with C = min(1, clip * rate), where `rate` is the noisy mean
-    of u. The released rate is public from then on, so C may depend on it. Replacing one record changes
-    the mean gradient by at most 2CR/n. T such Gaussian releases compose with that of the rate to
-    mu-Gaussian DP, with mu^2 the sum of their squares (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3).
-    The rate has the share `rate` of mu^2, by default so much that its noise has a standard deviation of
-    0.0025, within 1 and 15 %. This is the accounting of all iterates. There is none of the last one
-    alone.
+    A record has the slope min(e^s, 1) - u at s = w.x + b. Its gradient is clipped to norm C R with
+    C = min(1, clip * rate), where `rate` is the noisy mean of u. That rate is public once released, so
+    C may depend on it. Replacing one record changes the mean gradient by at most 2CR/n. T such Gaussian
+    releases and that of the rate compose to mu-Gaussian DP, with mu^2 the sum of their squares (Dong,
+    Roth, Su, JRSS B 84, 2022, corollary 3.3). The accounting is for all iterates; there is none for the
+    last one alone.
+
+    rate: the rate's share of mu^2. By default its noise has a standard deviation of 0.0025, but the
+    share stays within 1 and 15 %.
 
     A step is the gradient times learning_rate/(rate R^2). rate R^2 is about the largest curvature, so 2
-    is the longest step that is stable. iterations: by default n mu/12, at least 1 and at most 200, where
-    mu is that of all steps together. So without contraction, the noise of T steps moves a score by a
-    standard deviation of at most 2 clip learning_rate T/(n mu) = 1/2.
+    is the longest stable step. iterations: by default n mu/12, from 1 to 200, with the mu of all steps
+    together. Without contraction, their noise then moves a score by a standard deviation of at most 2
+    clip learning_rate T/(n mu) = 1/2.
     """
 
     delta = "needed"
@@ -109,7 +110,7 @@ class CountsGradientDescent(Counts):
     options |= {"learning_rate": Positive(2.0)}
 
     def plan(self, n: int, p: object) -> tuple[float, float, int, float]:
-        """mu of the rate, mu of all steps, T, and the noise's deviation on a mean gradient over C.
+        """mu of the rate, mu of all steps, T, and the standard deviation of a step's noise over C.
 
         p: the mechanism's parameters.
         """
@@ -143,7 +144,7 @@ class CountsGradientDescent(Counts):
             for rows in slices(n, SUMMED):
                 slopes = np.exp(np.minimum(X[rows] @ W.T + b, 0.0))
                 slopes = (slopes - u[rows, None]) / C
-                # After overflow a score may be NaN. The record's share must stay bounded.
+                # A score may be NaN after overflow. The record's share must stay bounded.
                 np.nan_to_num(slopes, copy=False, posinf=np.inf, neginf=-np.inf)
                 np.clip(slopes, -limits[rows, None], limits[rows, None], out=slopes)
                 gradient += slopes.T @ X[rows]
@@ -168,16 +169,15 @@ class Plan(NamedTuple):
 class CountsObjectivePerturbation(Counts):
     """The mean count, and then w + z, w near the minimiser of a tilted objective, b and z Gaussian.
 
-    The objective is mean of h(w.x) - v w.x + lam/2 ||w||^2 + b.w/n. Counts are clipped once more: v is
+    The objective is mean of h(w.x) - v w.x + lam/2 ||w||^2 + b.w/n. Counts are clipped again: v is
     min(u, C)/C with C = min(1, clip * rate), where `rate` is the noisy mean of u. h is
-    `CappedExponential` with the logarithm of the rate over C as its offset. So lam is relative to counts
-    in units of C M. `dp.privacy.counts_tilt` proves the cost of the exact minimiser: that of Gaussian
-    noise with mu = 2R/scale, and log(1 + R^2/(n lam)) of epsilon for the Jacobian. The noise z covers the
-    distance of the solver's point, as in `gaussian_tilt.with_output_noise`, and the rate is one more
-    Gaussian release.
+    `CappedExponential`, whose offset is the logarithm of the rate over C. So lam is for counts in units
+    of C M. `dp.privacy.counts_tilt` proves the exact minimiser's cost: that of Gaussian noise with mu =
+    2R/scale, and log(1 + R^2/(n lam)) of epsilon for the Jacobian. The noise z covers the distance of
+    the solver's point (`gaussian_tilt.with_output_noise`). The rate is one more Gaussian release.
 
-    output: the share of mu for the output noise. rate: the rate's share of mu^2, as for `counts_gd`. The
-    rule for lambda lets the Jacobian cost a tenth of epsilon.
+    output: the output noise's share of mu. rate: as for `counts_gd`. With the rule's lambda, the
+    Jacobian costs a tenth of epsilon.
     """
 
     delta = "needed"
@@ -194,13 +194,13 @@ class CountsObjectivePerturbation(Counts):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda from public numbers, with which the Jacobian costs epsilon/10.
+        """lambda from public numbers, for a Jacobian that costs epsilon/10.
 
-        It is larger if the solver could not certify the tolerance otherwise.
+        It is larger if the solver could otherwise not certify the tolerance.
         """
         tolerance = (self.defaults() | options)["tolerance"]
         noise = 2 * bound / gaussian_mu(epsilon, delta) * gaussian_reach(d)
-        # The noise is larger than that, by what the Jacobian, the rate and the output cost.
+        # The Jacobian, the rate and the output noise raise the tilt's noise.
         tilt = 3 * noise + n * bound
         lam = bound**2 / (n * math.expm1(min(epsilon / 10, 100.0)))
         while least_tolerance(n, d, lam, bound, CappedExponential(), tilt) > tolerance < 1:
@@ -210,8 +210,8 @@ class CountsObjectivePerturbation(Counts):
     def plan(self, n: int, d: int, p: object) -> Plan:
         """The `Plan`. p: the mechanism's parameters.
 
-        Raises `Refused` unless the minimiser of every data set can be certified. The linear part has norm
-        at most nR, and its sum rounds no more than that of the other gradients.
+        Raises `Refused` unless the minimiser of every data set can be certified. The linear part has
+        norm at most nR, and rounds no more than the sum of the other gradients.
         """
         for reach in (0.0, 2 * p.bound / p.mu * gaussian_reach(d)):
             self._check_certifiable(n, d, p, reach)
@@ -286,8 +286,8 @@ def _minimiser(X, v, lam, loss, tolerance, tilt=0.0):
 class CountsRegression(Counts):
     """Without privacy: Poisson regression, argmin of mean h(w.x) - u w.x + lam/2 ||w||^2.
 
-    h is `CappedExponential` with the logarithm of the mean of u as its offset, so lam penalises the
-    distance from the constant rate. With a lam near 0, it is the maximum-likelihood estimate for the
+    h is `CappedExponential`, whose offset is the logarithm of the mean of u. So lam penalises the
+    distance from the constant rate. With lam near 0, it is the maximum-likelihood estimate for the
     clipped counts if no estimated rate exceeds M.
     """
 

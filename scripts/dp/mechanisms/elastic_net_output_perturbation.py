@@ -9,10 +9,10 @@ from dp.mechanisms.output_perturbation import Perturbed, certificate, sensitivit
 class ElasticNetOutputPerturbation(Perturbed):
     """w + z, w the minimiser of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2.
 
-    z ~ Gamma(d, sensitivity / epsilon) as in output perturbation: lam (lambda2) alone makes the objective
-    strongly convex. No intercept is free.
+    z ~ Gamma(d, sensitivity / epsilon) as in output perturbation. lam (lambda2) alone makes the
+    objective strongly convex. There is no free intercept.
 
-    lambda1: weight of ||w||_1; None means lam. It costs no privacy.
+    lambda1: weight of ||w||_1, by default lam. It costs no privacy.
     """
 
     fit = "elastic_net"
@@ -25,10 +25,10 @@ class ElasticNetOutputPerturbation(Perturbed):
     def _guarantee(self, n, d, p):
         """epsilon-DP, as output perturbation.
 
-        `dp.mechanisms.output_perturbation.sensitivity` needs lam-strongly convex objectives that differ by
-        a function with gradient at most 2R/n, which the convex term lambda1 ||w||_1 does not change. A
-        point with a subgradient of norm tau is within tau/lam of the minimiser, because subgradients of a
-        lam-strongly convex function are lam-strongly monotone.
+        `dp.mechanisms.output_perturbation.sensitivity` needs lam-strongly convex objectives that differ
+        by a function with gradient at most 2R/n. The convex term lambda1 ||w||_1 changes neither. A
+        point with a subgradient of norm tau is within tau/lam of the minimiser, because subgradients of
+        a lam-strongly convex function are lam-strongly monotone.
         """
         scale = self.scale(n, d, p)
         return (

@@ -1,8 +1,8 @@
-"""Logistic regression in many columns of which few count: descents that choose columns by noise.
+"""Logistic regression in many columns of which few count: descents that choose columns privately.
 
-Noise on all d coordinates of a gradient has a norm that grows with sqrt(d). A noisy choice of the largest
-coordinate is wrong only if another one comes near it, which costs log(d). It also needs the public bound on
-single coordinates, which in wide rows is far below that on norms.
+Noise on all d coordinates of a gradient has a norm of order sqrt(d). A noisy choice of the largest
+coordinate errs only if another one comes near it, which costs log(d). Its noise follows the public
+bound on single coordinates, in wide rows far below that on norms.
 """
 
 import math
@@ -22,7 +22,7 @@ LOGISTIC = losses.get("logistic")
 
 
 class FewColumns(Mechanism):
-    """What these descents share: how a record moves the gradient, and the number of steps.
+    """Base of these descents: how far a record moves the gradient.
 
     The gradient of the mean loss has coordinates g_j = mean of l'(y w.x) y x_j. Let B be the bound on every
     |x_j| (`coordinate_bound` of the data, or R if that is less), and let slopes be clipped so that |l'| <=
@@ -30,12 +30,11 @@ class FewColumns(Mechanism):
     min(sqrt(m) B, R)/n in L2.
 
     k is `clip`, or less: |w.x| <= z = min(B |w|_1, R |w|_2), so no slope exceeds 1/(1 + e^-z). Earlier
-    releases determine w, so k may depend on it: at w = 0 it is 1/2. With `clip` = 1/2, a row pulls as if
-    it were on the separator, or less if it is on the right side.
+    releases determine w, so k may depend on it. At w = 0 it is at most 1/2. With `clip` = 1/2, no row
+    pulls more than one on the separator.
 
     A weight that is not finite stays so, and follows from noisy values and public numbers alone. So whether
-    a draw diverges tells nothing else. info["scale"]: of the noise, over the sensitivity of what it is
-    added to.
+    a draw diverges tells nothing else. info["scale"]: the noise's scale over the sensitivity.
     """
 
     delta = "needed"
@@ -67,11 +66,11 @@ class FewColumns(Mechanism):
 
 
 def _choices(n, d, rho):
-    """The number of choices, of rho-zCDP together, that tell a correlation of 1/8 from noise; 1 to 30.
+    """The number of rho-zCDP choices, 1 to 30, that tell a correlation of 1/8 from noise.
 
-    At w = 0, a column of values -B and B that has the correlation c with the labels has |g_j| = c B/2,
-    which is n c/2 times D. A choice at the rate a/D adds Gumbel noise to a n c/2. The largest noise of 2 d
-    values is about log(2 d). T choices have a = sqrt(2 rho/T), so a n c/2 = log(2 d) at T = rho (n c/log(2
+    At w = 0, a column of values -B and B whose correlation with the labels is c has |g_j| = c B/2, n
+    c/2 times D. A choice at the rate a/D adds Gumbel noise to a n c/2. The largest noise of 2 d values
+    is about log(2 d). T choices have a = sqrt(2 rho/T), so a n c/2 = log(2 d) at T = rho (n c/log(2
     d))^2/2.
     """
     return min(30.0, max(1.0, rho * (n / (8 * math.log(2 * d))) ** 2 / 2))
@@ -81,18 +80,18 @@ def _choices(n, d, rho):
 class FrankWolfe(FewColumns):
     """T steps towards noisily chosen vertices of the ball |w|_1 <= L (Talwar, Thakurta, Zhang, NIPS 2015).
 
-    A vertex is L e_j or -L e_j, and the best one has the least product with the gradient. Each step chooses
-    the largest of the 2 d values -g_j and g_j, which a record moves by at most D, with Gumbel noise at the
-    rate a = sqrt(2 rho/T)/D. T such choices are rho-zCDP (`dp.privacy.noisy_top`), and rho is the largest
-    that gives (epsilon, delta)-DP. If epsilon/(2 T D) is larger, that is the rate: each choice is then
-    (epsilon/T, 0)-DP. Everything else follows from the vertices and public numbers. Talwar et al. add
-    Laplace noise and compose by (epsilon, delta) alone, which needs more noise.
+    A vertex is L e_j or -L e_j. The best one has the least product with the gradient. Each step chooses
+    the largest of the 2 d values -g_j and g_j with Gumbel noise at the rate a = sqrt(2 rho/T)/D. A
+    record moves each value by at most D, so T choices are rho-zCDP (`dp.privacy.noisy_top`). rho is the
+    largest that gives (epsilon, delta)-DP. If epsilon/(2 T D) is larger, that is the rate. Each choice is
+    then (epsilon/T, 0)-DP. Everything else is post-processing. Talwar et al. add Laplace noise and compose
+    (epsilon, delta) alone, which needs more noise.
 
-    step: "constant" goes 1/T of the way to the vertex in each step, "published" 2/(t + 2) in step t = 0, 1,
-    .., so that the first step is at a vertex.
+    step: "constant" goes 1/T of the way to the vertex. "published" goes 2/(t + 2) of it in step t = 0,
+    1, .., so the first step ends at a vertex.
 
-    radius: L B, the largest score in size. iterations: by the rule, T = rho (n/(8 log(2 d)))^2/2, at least
-    1 and at most 30, which tells a correlation of 1/8 between a column and the labels from noise.
+    radius: L B, the largest size of a score. iterations: by default rho (n/(8 log(2 d)))^2/2, from 1 to
+    30. This tells a correlation of 1/8 between a column and the labels from noise.
     """
 
     options = FewColumns.options | {
@@ -140,11 +139,11 @@ class FrankWolfe(FewColumns):
 
 
 class NoisyValues(FewColumns):
-    """Descents that also release noisy values of the gradient where they have chosen columns.
+    """Descents that also release noisy values in the columns that they choose.
 
-    share: of rho, for the noise on values. The rest is for choices. learning_rate: in units of 1/B^2. The
-    mean loss has a curvature of at most B^2/4 along a column, so 4 is a step of Newton's method there or
-    less.
+    share: the values' share of rho; choices get the rest. learning_rate: in units of 1/B^2. The mean
+    loss has a curvature of at most B^2/4 along a column, so a rate of 4 goes no farther than Newton's
+    method.
     """
 
     options = FewColumns.options | {
@@ -177,13 +176,13 @@ class NoisyValues(FewColumns):
 class CoordinateDescent(NoisyValues):
     """T steps, each along the column whose gradient is noisily chosen as the largest.
 
-    Greedy coordinate descent (Mangold, Bellet, Salmon, Tommasi, AISTATS 2023): w_j falls by the learning
-    rate times g_j, with j the largest of |g_j| plus Gumbel noise, and Gaussian noise on g_j. A record moves
-    every |g_j|, and then g_j, by at most D. The T choices have rho (1 - share), and the T values rho share
-    (`dp.privacy.noisy_top`). Mangold et al. add Laplace noise to both, and compose by (epsilon, delta)
-    alone.
+    This is greedy coordinate descent (Mangold, Bellet, Salmon, Tommasi, AISTATS 2023). Gumbel noise on
+    all |g_j| chooses j. w_j falls by the learning rate times g_j with Gaussian noise. A record moves
+    every |g_j|, and the chosen g_j, by at most D. The T choices cost rho (1 - share), the T values rho
+    share (`dp.privacy.noisy_top`). Mangold et al. add Laplace noise to both, and compose
+    (epsilon, delta) alone.
 
-    iterations: by the rule of `frank_wolfe`, with the choices' rho.
+    iterations: by default the rule of `frank_wolfe`, with the choices' rho.
     """
 
     def _steps(self, n, d, p):
@@ -213,14 +212,14 @@ class CoordinateDescent(NoisyValues):
 class IterativeThresholding(NoisyValues):
     """T steps of gradient descent, after each of which only `columns` weights stay, noisily.
 
-    The k largest weights are chosen by Gumbel noise and get Gaussian noise; the others become zero
-    (peeling: Cai, Wang, Zhang, Annals of Statistics 49, 2021, who add Laplace noise). Before noise, a step
-    from released weights is v = w - e g, with learning rate e. A record moves every |v_j| by at most e D,
-    and any k of the v_j by 2 e k' min(sqrt(k) B, R)/n, where k' is the largest slope. The k T choices have
-    rho (1 - share), and the T noisy vectors rho share (`dp.privacy.noisy_top`).
+    This is peeling (Cai, Wang, Zhang, Annals of Statistics 49, 2021, with Laplace noise). Gumbel noise
+    chooses the k largest weights, which get Gaussian noise; the others become zero. Before noise, a
+    step from released weights is v = w - e g, with learning rate e. A record moves every |v_j| by at
+    most e D, and any k of the v_j by 2 e k' min(sqrt(k) B, R)/n, where k' is the largest slope. The k T
+    choices cost rho (1 - share), the T noisy vectors rho share (`dp.privacy.noisy_top`).
 
-    columns: k, how many weights the model may have. iterations: by the rule, as many as make k T the number
-    of choices by the rule of `frank_wolfe`, with the choices' rho; at least 1. At w = 0 no slope exceeds
+    columns: k, the most weights of the model. iterations: by default 1 or more, so that k T is the
+    number of choices by the rule of `frank_wolfe`, with the choices' rho. At w = 0 no slope exceeds
     1/2, so the first step has the least noise.
     """
 

@@ -1,19 +1,18 @@
-"""The functional mechanism: noise on the coefficients of a polynomial objective, then its minimiser.
+"""The functional mechanism: the minimiser of a polynomial objective with noisy coefficients.
 
 Zhang, Zhang, Xiao, Yang, Winslett, PVLDB 5 (2012). A record's objective is a polynomial of degree 2,
-beta-part linear and alpha-part quadratic,
 
     -beta y x.w + alpha (x.w)^2        squared loss: alpha = 1, beta = 2
                                        logistic loss, truncated Taylor series: alpha = 1/8, beta = 1/2
 
-(without its constant, which changes no minimiser). Each coefficient of the sum over records gets one noise
-draw.
+without its constant, which changes no minimiser. Each coefficient of the sum over records gets one
+noise draw.
 
 Let (x, y) be replaced by (x', y'), let M be the difference of the outer products of x and of x' with
 themselves, and L = yx - y'x'. The coefficients change by alpha sum_jk |M_jk| + beta ||L||_1 in L1: for j <
-k, the coefficient of w_j w_k is 2 alpha x_j x_k, and M has two such entries. M and L are affine in y and
-in y', so any norm of the change is convex in either and largest at -1 or 1. So for squared loss, the
-sensitivities hold for targets in [-1, 1] too.
+k, the coefficient of w_j w_k is 2 alpha x_j x_k, and M has two such entries. M and L are affine in y
+and in y', so any norm of the change is convex in either and largest at -1 or 1. For squared loss, the
+sensitivities therefore hold for targets in [-1, 1] too.
 """
 
 import math
@@ -41,10 +40,10 @@ def bounds(d: int, bound: float, coordinate_bound: float | None = None) -> tuple
 
 
 def published_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "squared") -> float:
-    """The sources' L1 sensitivity for |x_j| <= B, |y| <= 1; valid, not tight.
+    """The sources' L1 sensitivity for |x_j| <= B and |y| <= 1. It is valid, not tight.
 
     Squared loss: 2 (1 + dB)^2, twice the largest L1 norm of a record's coefficients. Logistic loss:
-    (dB)^2/4 + 3dB (Zhang et al., section 5.2; there labels are 0 and 1).
+    (dB)^2/4 + 3dB (Zhang et al., section 5.2, with labels 0 and 1).
     """
     s = d * coordinate_bound
     return 2 * (1 + s) ** 2 if loss == "squared" else s * s / 4 + 3 * s
@@ -53,12 +52,12 @@ def published_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "sq
 def coordinate_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "squared") -> float:
     """The exact L1 sensitivity under replace-one for |x_j| <= B and labels in {-1, 1}.
 
-    With p = x + x' and q = x - x', M = (pq' + qp')/2 (here q' and p' are transposes). So sum |M_jk| <= PQ
-    with P = ||p||_1 and Q = ||q||_1, and L is +-q for equal labels and +-p for different ones. Since |p_j|
-    + |q_j| <= 2B, P + Q <= 2S with S = dB. Let t = beta/(2 alpha). If t <= S, the supremum of alpha PQ +
-    beta max(P, Q) is alpha (S + t)^2, at max(P, Q) = S + t; otherwise it is 2 beta S, at max(P, Q) = 2S.
-    x' = (B, .., B), y' = 1, y = -1 and x = (tB/S, .., tB/S) (S in place of a larger t) attain it. Squared
-    loss: (1 + dB)^2, half of the published one.
+    With p = x + x' and q = x - x', M = (pq' + qp')/2, where q' and p' are transposes. So sum
+    |M_jk| <= PQ with P = ||p||_1 and Q = ||q||_1. L is +-q for equal labels and +-p for different ones.
+    Since |p_j| + |q_j| <= 2B, P + Q <= 2S with S = dB. Let t = beta/(2 alpha). If t <= S, the supremum
+    of alpha PQ + beta max(P, Q) is alpha (S + t)^2, at max(P, Q) = S + t; otherwise it is 2 beta S, at
+    max(P, Q) = 2S. x' = (B, .., B), y' = 1, y = -1 and x = (tB/S, .., tB/S) attain it, with S in place
+    of a larger t. Squared loss: (1 + dB)^2, half of the published sensitivity.
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     s, t = d * coordinate_bound, beta / (2 * alpha)
@@ -69,11 +68,12 @@ def l2_sensitivity(d: int, bound: float = 1.0, loss: str = "squared") -> float:
     """An L1 sensitivity under replace-one for ||x||_2 <= R and labels in {-1, 1}.
 
     By Cauchy-Schwarz sum |M_jk| <= d ||M||_F and ||L||_1 <= sqrt(d) ||L||_2. Let r and r' be the norms of
-    x and x', and k = -y y' x.x'. Then ||M||_F^2 = r^4 + r'^4 - 2 k^2 and ||L||_2^2 = r^2 + r'^2 + 2 k. For
-    fixed k both grow with r and r', so the worst case has r = r' = R. It has k >= 0, since ||M||_F depends
-    on k^2 and ||L||_2 increases in k. With k = R^2 cos 2u, 0 <= u <= pi/4, the change is at most cos u (a
-    sin u + b), where a = 2 sqrt(2) alpha d R^2 and b = 2 beta sqrt(d) R. The maximum is at the s = sin u
-    that solves 2 a s^2 + b s - a = 0. For squared loss it is at most 2 (1 + sqrt(d) R)^2.
+    x and x', and k = -y y' x.x'. Then ||M||_F^2 = r^4 + r'^4 - 2 k^2 and ||L||_2^2 = r^2 + r'^2 + 2 k.
+    For fixed k both grow with r and r', so the worst case has r = r' = R. Its k is >= 0, since ||M||_F
+    depends on k^2 and ||L||_2 increases in k. With k = R^2 cos 2u, 0 <= u <= pi/4, the change is at
+    most cos u (a sin u + b), where a = 2 sqrt(2) alpha d R^2 and b = 2 beta sqrt(d) R. The maximum is
+    at the s = sin u that solves 2 a s^2 + b s - a = 0. For squared loss it is at most 2 (1 + sqrt(d)
+    R)^2.
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     a, b = 2 * math.sqrt(2) * alpha * d * bound**2, 2 * beta * math.sqrt(d) * bound
@@ -104,9 +104,9 @@ BATCHES = {"batches": Choice("all", "shuffled"), "noise": Choice("once", "per_ba
 
 
 class _Functional(Mechanism):
-    """The minimiser of the polynomial with noise on its coefficients.
+    """The minimiser of the polynomial with noisy coefficients.
 
-    The noise is Gaussian with a delta, and otherwise Laplace.
+    The noise is Gaussian if delta > 0, else Laplace.
     """
 
     needs_lambda = False
@@ -122,7 +122,7 @@ class _Functional(Mechanism):
         }
 
     def _scale(self, d, p):
-        """Scale of the noise on every coefficient, and the coefficients' sensitivity, both public."""
+        """The noise's scale and the coefficients' sensitivity, both public."""
         if not p.delta:
             size = self._l1_sensitivities(d, p)[p.sensitivity]
             return size / p.epsilon, size
@@ -139,7 +139,7 @@ class _Functional(Mechanism):
         if not p.delta:
             known = self._l1_sensitivities(d, p)
             least = min(known["coordinate"], known["l2"])
-            # The requested epsilon is stated, although a loose sensitivity gives a better one.
+            # It states the requested epsilon, although a loose sensitivity gives a better one.
             reason = (
                 f"Laplace noise of scale {scale:.6g} on every coefficient ({p.sensitivity} sensitivity: "
                 f"{size:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
@@ -156,7 +156,7 @@ class _Functional(Mechanism):
             reason += ", proved for epsilon < 1"
         elif times == 1 and not unit:
             return p.proven(reason, profile=Gaussian(size / scale))
-        # k releases with this noise are equivalent to one with 1/sqrt(k) of it (Dong, Roth, Su 2022)
+        # k such releases are equivalent to one with 1/sqrt(k) of the noise (Dong, Roth, Su 2022)
         proven = gaussian_epsilon(scale / math.sqrt(times), p.delta, size)
         reason = f"{reason}{how}: by the exact curve it gives {proven:.6g}"
         return p.proven(reason, proven, Gaussian(math.sqrt(times) * size / scale))
@@ -191,7 +191,7 @@ class _Functional(Mechanism):
             _, unbounded = quadratics.solve(A, b, repair="none")
             weights = quadratics.adam(A, b, steps, p.learning_rate)
         else:
-            # Without noise there is no option `repair`; the shortest minimiser is taken.
+            # Without noise there is no option `repair`. "trim" gives the shortest minimiser.
             repair = p.repair if self.private else "trim"
             weights, unbounded = quadratics.solve(A, b, 2 * deviation * _times(p, n), repair)
         failed = ~np.isfinite(weights).all(axis=1)
@@ -201,8 +201,8 @@ class _Functional(Mechanism):
     def _in_batches(self, X, y, p, noise, rng):
         """Weights (draws, d) after one step of Adam per batch, on the noisy polynomial of its rows.
 
-        Every epoch shuffles the rows, in one order for all draws. noise: (draws, coefficients), for
-        all batches, or only for the first if each batch gets noise of its own.
+        Every epoch shuffles the rows, in one order for all draws. noise: (draws, coefficients), of all
+        batches, or of the first if each batch gets its own.
         """
         n, d = X.shape
         alpha, beta, times = POLYNOMIALS[self.loss]
@@ -219,18 +219,18 @@ class _Functional(Mechanism):
                     A = 2 * alpha * gram + times * len(rows) * p.lam * np.eye(d)
                     yield partial(gradient, A, beta * moment, _times(p, len(rows)), Q, c)
 
-        # Every draw has the batch's own A and b. To add k (w'Qw + c.w) to a matrix per draw would take
-        # longer than to multiply twice.
+        # All draws share the batch's A and b. Two products are faster than a matrix per draw with k Q
+        # in it.
         def gradient(A, b, k, Q, c, weights):
             return weights @ A - b + k * (2 * quadratics.times(Q, weights) + c)
 
         return quadratics.descend(gradients(), (len(noise), d), p.learning_rate)
 
     def _composed(self, p):
-        """Number of releases that a record affects (None: no finite epsilon holds), and its reason.
+        """Number of releases that a record affects (None: no finite epsilon holds), and why.
 
-        The batches of an epoch are disjoint. So with new noise for each batch, an epoch is one release
-        (parallel composition), and epochs compose. Noise that all batches share cancels in differences.
+        The batches of an epoch are disjoint. With new noise for each, an epoch is one release (parallel
+        composition), and epochs compose. Noise that batches share cancels in differences.
         """
         if getattr(p, "batches", "all") == "all":
             return 1, ""
@@ -240,9 +240,9 @@ class _Functional(Mechanism):
 
 
 def _times(p, n):
-    """Factor of the noise in the sum of n records' polynomials.
+    """Factor of the noise on the sum of n records' polynomials.
 
-    Noise on their mean is n times as large in the sum.
+    Noise on their mean is n times as large on the sum.
     """
     return n if getattr(p, "objective", "sum") == "mean" else 1
 
@@ -252,11 +252,11 @@ class FunctionalLaplace(_Functional):
     """Linear regression by the functional mechanism with Laplace noise.
 
     sensitivity: "published" 2 (d+1)^2, "coordinate" (exact for |x_j| <= B), "l2" (for ||x||_2 <= R).
-    solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`; or "adam": `epochs` x
-    ceil(n/batch_size) steps of Adam on the noisy polynomial from zero, which may end far from its minimum.
-    batches: "all" takes each step on all rows; "shuffled" on a batch, with noise "once" for all batches
-    (nothing is proven) or "per_batch". objective: noise calibrated for the "sum" over records is added to
-    the coefficients of the "sum", or of the "mean", for which 1/n of it would suffice.
+    solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`; or "adam", which takes `epochs`
+    x ceil(n/batch_size) steps on the noisy polynomial from zero, and may end far from its minimum.
+    batches: "all" takes each step on all rows, "shuffled" on a batch, with noise "once" for all batches
+    (nothing is proven) or "per_batch". objective: noise for the "sum" over records goes on the
+    coefficients of the "sum", or of the "mean", where 1/n of it would suffice.
     """
 
     numbers = True
@@ -267,9 +267,9 @@ class FunctionalLaplace(_Functional):
 class FunctionalGaussian(_Functional):
     """Linear regression by the functional mechanism with Gaussian noise on every coefficient.
 
-    calibration: "analytic" (exact), or "classical" as in Dwork and Roth's appendix A. sensitivity: "l2",
-    the coefficients' own, or "one", as if it were 1. The guarantee states the true epsilon of each. Other
-    options: as for `functional_laplace`.
+    calibration: "analytic" (exact), or "classical" as in Dwork and Roth's appendix A. sensitivity:
+    "l2", that of the coefficients, or "one", as if it were 1. The guarantee states the true epsilon of
+    each. Other options are those of `functional_laplace`.
     """
 
     delta = "needed"
@@ -284,8 +284,8 @@ class FunctionalGaussian(_Functional):
 class FunctionalLogistic(_Functional):
     """Logistic regression by the functional mechanism: the loss' Taylor series of degree 2 at 0.
 
-    Laplace noise at delta = 0 (`sensitivity` as for `functional_laplace`), Gaussian noise (analytic
-    calibration) at delta > 0. The truncated loss is z^2/8 - z/2, whose noiseless minimiser
+    The noise is Laplace at delta = 0 (`sensitivity` as for `functional_laplace`), and Gaussian
+    (analytic calibration) at delta > 0. The truncated loss is z^2/8 - z/2. Its minimiser
     (`truncated_logistic`) differs from logistic regression for any n.
     """
 
@@ -314,7 +314,7 @@ class TruncatedLogistic(_Functional):
 class NoiselessLinear(TruncatedLogistic):
     """Without privacy: linear regression, by the functional mechanism's solvers.
 
-    The solver "adam" shows how far the source's own optimiser gets without noise.
+    "adam" shows how far the source's optimiser gets without noise.
     """
 
     numbers = True

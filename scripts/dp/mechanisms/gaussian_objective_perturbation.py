@@ -1,12 +1,12 @@
 """Objective perturbation with a Gaussian tilt: the tightest known accounting, and published ones.
 
 Losses are logistic, and log-cosh for numbers. `dp.privacy.gaussian_tilt` proves the cost of an exact
-minimiser. Gaussian output noise covers the solver's error, by the argument in
-`dp.mechanisms.objective_perturbation`: given the exact minimiser, the point w differs by at most 2
-tau/lambda between neighbours of one size. Under add-remove, the larger sum's gradient has norm at most (n +
-1) tau. Both sums have the same Lambda = n lambda, so the point differs by at most 2 tau/lambda + tau/(n
-lambda). With `public_n`, both gradients have norm at most `public_n` tau, and the point differs by at most
-2 tau/lambda.
+minimiser. Gaussian output noise covers the solver's error, as argued in
+`dp.mechanisms.objective_perturbation`. Given the exact minimiser, the point w differs by at most 2
+tau/lambda between neighbours of one size. Under add-remove, the larger sum's gradient has norm at most
+(n + 1) tau, and both sums have the same Lambda = n lambda. So the point differs by at most 2
+tau/lambda + tau/(n lambda). With `public_n`, both gradients have norm at most `public_n` tau, and the
+bound is 2 tau/lambda.
 """
 
 import math
@@ -45,9 +45,9 @@ MOST_NOISE = 50  # times the noise for a free Jacobian: beyond it, a release is 
 class Plan(NamedTuple):
     """The noise of a release.
 
-    scale: standard deviation of the tilt b of the summed loss. output_scale: standard deviation of the
-    output noise, whose Gaussian parameter is mu_output. ridge: added to lam. tolerance: gradient norm of
-    the certificate.
+    scale: standard deviation of the tilt b of the summed loss. output_scale, mu_output: standard
+    deviation and Gaussian parameter of the output noise. ridge: added to lam. tolerance: gradient norm
+    of the certificate.
     """
 
     scale: float
@@ -62,7 +62,7 @@ CLIP = Between(0.75, low=1e-50, high=1)
 
 
 class Kind(NamedTuple):
-    """A loss as in `gaussian_tilt`: its name there, the bound on a slope, and the loss itself."""
+    """A loss: its name in `gaussian_tilt`, the bound on a slope, and the loss itself."""
 
     name: str
     slope: float
@@ -70,7 +70,7 @@ class Kind(NamedTuple):
 
 
 def kind(loss: losses.Loss, clip: float | None = None) -> Kind:
-    """The `Kind` of a loss, with its slopes clipped. Raises `Refused` if the proofs do not cover it."""
+    """The `Kind` of a loss, with slopes clipped. Raises `Refused` if no proof covers it."""
     loss = losses.get(loss)
     if type(loss) not in (losses.Logistic, losses.LogCosh):
         raise Refused(
@@ -84,7 +84,7 @@ def kind(loss: losses.Loss, clip: float | None = None) -> Kind:
 
 
 def moved(n: int, lam: float, tolerance: float, adjacency: str, stated: bool = False) -> float:
-    """Largest distance between the errors of neighbours' certified points: see the module's docstring.
+    """Largest distance between neighbours' solver errors: see the module's docstring.
 
     stated: whether n is `public_n`.
     """
@@ -92,7 +92,7 @@ def moved(n: int, lam: float, tolerance: float, adjacency: str, stated: bool = F
 
 
 def certified(n: int, p: Parameters, plan: Plan) -> str:
-    """The part of a reason about the solver's point and the output noise on it."""
+    """The part of a reason about the solver's point and its noise."""
     every = "every data set" if p.public_n is None else f"every data set of at most {n} records"
     return (
         f"a point of gradient norm at most tau = {plan.tolerance:g} is found on {every} (a premise: "
@@ -111,7 +111,7 @@ class _GaussianTilt(Tilted):
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Refuse invalid settings by making the plan. The profile is slow and refuses nothing."""
+        """Refuse invalid settings by making the plan. The slow profile refuses nothing."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -124,7 +124,7 @@ class _GaussianTilt(Tilted):
     def _checked_plan(self, n, d, p, plan):
         """The plan. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        Tilts beyond a norm that they exceed with probability e^-60 are neglected.
+        It neglects the longest tilts, of probability e^-60.
         """
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
@@ -158,18 +158,18 @@ class _GaussianTilt(Tilted):
 class GaussianObjectivePerturbation(_GaussianTilt):
     """The tilt costs what Gaussian noise costs if n lambda is so large that the Jacobian is free.
 
-    If n lambda is at least R^2/(epsilon/2 + mu^2/4) (add-remove: R^2/(epsilon + mu^2/2)), the tilt has the
-    Gaussian mechanism's standard deviation, 2R/mu (R/mu). Otherwise it has what the profile needs.
+    If n lambda is at least R^2/(epsilon/2 + mu^2/4) (add-remove: R^2/(epsilon + mu^2/2)), the tilt has
+    the Gaussian mechanism's standard deviation, 2R/mu (R/mu). Otherwise the profile gives a larger one.
     `dp.privacy.gaussian_tilt` has the proofs.
 
-    loss: "logistic", or for numbers "log_cosh": t^2 log cosh(residual/t), with t its option `tau`. Its
-    slopes are within [-t, t]. So the tilt is t times the Gaussian mechanism's noise at delta/2, and the
-    threshold is about twice as large.
+    loss: "logistic", or for numbers "log_cosh": t^2 log cosh(residual/t), with t its option `tau` and
+    slopes in [-t, t]. Its tilt is t times the Gaussian mechanism's noise at delta/2. Its threshold is
+    about twice as large.
 
-    clip: the largest slope of a record under logistic loss, below 1 (`ClippedLogistic`), and so the tilt
-    relative to that of logistic loss. The Jacobian then costs log(1 + R^2/(4 n lambda)) of epsilon.
+    clip: the largest slope of a record under logistic loss, below 1 (`ClippedLogistic`). It multiplies
+    the tilt. The Jacobian then costs log(1 + R^2/(4 n lambda)) of epsilon.
 
-    output: share s of mu for the output noise, which raises the tilt's standard deviation by about s^2/2.
+    output: the output noise's share s of mu. It raises the tilt's standard deviation by about s^2/2.
     radius: with the rule's lambda, the tilt moves the minimiser by at most about radius/R.
     """
 
@@ -181,7 +181,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda from public numbers, with a free Jacobian: see `gaussian_tilt.rule_lambda`."""
+        """lambda from public numbers, for a free Jacobian: see `gaussian_tilt.rule_lambda`."""
         p = self.defaults() | options
         n = p.get("public_n") or n
         loss = self._kind(SimpleNamespace(**p))
@@ -220,7 +220,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         return p.proven(paid, profile=self._profile(n, p, plan))
 
     def _jacobian(self, n, p, mu, loss):
-        """The part of a reason about what the Jacobian costs."""
+        """The part of a reason about the Jacobian's cost."""
         if loss.name in gaussian_tilt.NEVER_FREE:
             costs = math.log1p(p.bound**2 / (4 * n * p.lam))
             return f"slopes are at most {loss.slope:g}; the Jacobian costs at most {costs:.3g} of epsilon"
@@ -232,10 +232,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
 
 class _Published(_GaussianTilt):
-    """Objective perturbation with the source's Lambda, or n lam if larger.
-
-    The proof is that of the module's docstring.
-    """
+    """Objective perturbation with the source's Lambda, or n lam if larger; proof as above."""
 
     needs_lambda = False
     fit = None  # a fit would need a lambda
@@ -252,7 +249,7 @@ class _Published(_GaussianTilt):
         return self._checked_plan(n, d, p, plan)
 
     def _guarantee(self, n, d, p):
-        """Claimed: the source's epsilon. Proven: that of the composed profile at delta."""
+        """It claims the source's epsilon, and proves that of the composed profile at delta."""
         plan = self._plan(n, d, p)
         profile = self._profile(n, p, plan)
         proven = profile.epsilon(p.delta)

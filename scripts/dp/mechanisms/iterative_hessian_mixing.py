@@ -24,19 +24,19 @@ from dp.mechanisms.options import (
 from dp.privacy import quadratics, sketches
 from dp.privacy.sensitivities import vector_sum
 
-EPSILONS = 1e-3, 30.0  # range of epsilon for which gamma and the gradients' noise can be found
-PRIVATE_SIDE = 1e-3  # relative width of the search for them
+EPSILONS = 1e-3, 30.0  # range of epsilon for which `calibrate` finds the noise
+PRIVATE_SIDE = 1e-3  # relative width of its search
 
 
 @lru_cache(maxsize=64)
 def calibrate(
     rows: int, steps: int, epsilon: float, delta: float, tau0: float, share: float, adjacency: str
 ) -> tuple:
-    """gamma, every gradient's mu and the profile at R = 1, for about the least (epsilon, delta)-DP noise.
+    """gamma, every gradient's mu and the profile at R = 1, for about the least noise.
 
-    It finds the largest m whose exact total is private. `share` of m^2 goes to the gradients, the rest to
-    the sketches, approximated as Gaussian with parameter sqrt(k T/2)/gamma (times sqrt(2) under
-    replace-one).
+    It finds the largest m whose exact total is (epsilon, delta)-DP. The gradients get `share` of m^2,
+    and the sketches the rest. Sketches are approximated as Gaussian with parameter sqrt(k T/2)/gamma
+    (times sqrt(2) under replace-one).
     """
     both = vector_sum(1.0, adjacency)
 
@@ -53,7 +53,7 @@ def calibrate(
         low, high, best = (m, high, found) if over <= 0 else (low, m, best)
         if -0.01 < over <= 0:
             break
-        # Newton's step for log delta = -(epsilon/m)^2/2 + constant, approximately, and a little more
+        # a little more than Newton's step for about log delta = -(epsilon/m)^2/2 + constant
         step = over * m * m / max(epsilon / m, 2.0) ** 2 / m
         m -= step + math.copysign(PRIVATE_SIDE / 2 * m, over)
         if not low < m < high:
@@ -73,11 +73,11 @@ class IterativeHessianMixing(Mechanism):
         tau0 = sqrt(2 log max(3/delta, 2/rho)).
 
     gamma and the noise follow from the exact total of all releases, not from the authors' Renyi bound.
-    share: the gradients' share of the squared Gaussian parameter, as approximated in `calibrate`.
+    share: the gradients' share of the squared Gaussian parameter (`calibrate`).
     """
 
     delta = "needed"
-    least_delta = 1e-14  # below it, integrals over the sketches' profile take minutes
+    least_delta = 1e-14  # below it, integrals of the sketches' profile take minutes
     needs_lambda = False
     numbers = True
     options = {
@@ -88,7 +88,7 @@ class IterativeHessianMixing(Mechanism):
         **PUBLIC_N,
     }
 
-    # `check` leaves out the guarantee, whose search for the noise takes a second.
+    # `check` omits the guarantee, whose search for the noise takes a second.
     check = Mechanism.parameters
 
     def _check_together(self, n, d, p):
@@ -120,13 +120,13 @@ class IterativeHessianMixing(Mechanism):
         return p.proven(reason, profile=profile)
 
     def _release(self, X, y, p, draws, rng):
-        """H is drawn as A^1/2 W A^1/2 with a Wishart matrix W, because a step needs no more of a sketch."""
+        """It draws H as A^1/2 W A^1/2 with a Wishart matrix W: a step needs no more of a sketch."""
         n, d = p.public_n or len(X), X.shape[1]
         rows, tau0, gamma, sigma, _ = self._plan(d, p)
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])
         noisy = values[0] - gamma / math.sqrt(rows) * (tau0 - rng.standard_normal(draws))
         added = np.maximum(0.0, gamma - np.maximum(0.0, noisy))
-        # at least gamma by the proof; this guards against rounding
+        # at least gamma by the proof, but for rounding
         root = np.sqrt(np.maximum(values + added[:, None], 1e-9 * gamma))
         half = vectors * root[:, None, :]
 

@@ -18,8 +18,8 @@ from dp.noise import laplace, numbers
 class Coordinates(Perturbed):
     """w + z, with w a minimiser and z independent Laplace coordinates at a subclass' scale.
 
-    info has E18's statistics, each (restarts,): the sample variance of the noise, and mean and variance of
-    the noiseless weights.
+    info has E18's statistics, each (restarts,): sample variance of the noise, mean and variance of the
+    noiseless weights.
     """
 
     law = staticmethod(laplace)

@@ -21,18 +21,17 @@ class _OverCentres(Mechanism):
 class DistributedLasso(_OverCentres):
     """The squared loss with an L1 penalty over `centres` that return only their gradients.
 
-    centres: 1 means that all data are in one place. part: "all", or "one" for the rows of a single centre.
-    preparation, components: see `dp.descents.distributed_lasso.Preparation`. The preparation is
-    fitted on `all_rows`, if given. So subsets of any size have the same columns and components, as
-    in the source. rate: the step size, None for the reciprocal of the gradient's Lipschitz
-    constant. shrinkage: "soft", or "as_printed" in the source. gradients: how those of the centres
-    are combined, see `dp.descents.distributed_lasso.GRADIENTS`. bias: a column of ones gets a
-    weight of its own, shrunk like the others, as in the source's program. max_iterations,
-    cost_difference, loss_threshold: the source's three stopping rules.
+    centres: with 1, all data are in one place. part: "all", or "one" for a single centre's rows.
+    preparation, components: see `dp.descents.distributed_lasso.Preparation`. It is fitted on
+    `all_rows`, if given, so subsets of any size have the same columns and components, as in the source.
+    rate: the step size, by default the reciprocal of the gradient's Lipschitz constant. shrinkage:
+    "soft", or "as_printed" in the source. gradients: how to combine those of the centres, see
+    `dp.descents.distributed_lasso.GRADIENTS`. bias: whether a column of ones gets a weight, shrunk like
+    the others, as in the source's program. max_iterations, cost_difference, loss_threshold: the
+    source's stopping rules.
 
-    info, each (restarts,): intercept; discarded, the number of features whose weight is below 1e-100 in
-    magnitude; smallest_weight, the least magnitude of a weight; iterations; stopped, the rule that ended
-    the iteration.
+    info, each (restarts,): intercept; discarded, the number of weights below 1e-100 in magnitude;
+    smallest_weight, the least magnitude; iterations; stopped, the rule that ended them.
     """
 
     private = False
@@ -57,7 +56,7 @@ class DistributedLasso(_OverCentres):
         return "exact gradients of the private rows leave each centre"
 
     def _release_many(self, tasks, draws):
-        """Candidates that differ only in lam and rate iterate together. All `draws` are the same."""
+        """Candidates that differ only in lam and rate iterate together. All `draws` are equal."""
         all_rows, fitted = None, {}  # preparations of all rows, by their options
         for X, y, settings, _ in tasks:
             if settings[0].all_rows is not all_rows:
@@ -66,7 +65,7 @@ class DistributedLasso(_OverCentres):
             yield repeated(found, draws)
 
     def _preparation(self, rows, p, fitted):
-        """The preparation, fitted once on `all_rows`, or else on the given rows."""
+        """The preparation, fitted once on `all_rows`, or else on `rows`."""
         options = p.preparation, p.components
         if p.all_rows is None:
             return distributed_lasso.Preparation(rows, *options)
@@ -89,13 +88,13 @@ class DistributedLasso(_OverCentres):
             Z = prepared.apply(X[rows])
             if p.bias:
                 Z = np.column_stack([Z, np.ones(len(Z))])
-            used = np.any(Z, axis=0)  # a column of zeros keeps weight zero, under either shrinkage
+            used = np.any(Z, axis=0)  # a column of zeros keeps weight 0 under either shrinkage
             Z = Z[:, used]
             rates = [settings[k].rate for k in chosen]
             if None in rates:
                 automatic = 1 / (distributed_lasso.largest_curvature(Z) or 1.0)
                 rates = [automatic if rate is None else rate for rate in rates]
-            # If only the sum of the centres' gradients counts, it is the gradient of all rows.
+            # If only the sum of the centres' gradients matters, it is the gradient of all rows.
             alike = len({part.stop - part.start for part in parts}) == 1
             joined = alike or p.gradients != "added_means"
             shares = [(slice(None), len(parts))] if joined else [(part, 1) for part in parts]
@@ -127,10 +126,10 @@ class DistributedLasso(_OverCentres):
 class DPDistributedLasso(_OverCentres):
     """Proximal gradient descent on noisy gradients: each centre clips, sums and adds Gaussian noise.
 
-    In each of `rounds`, every centre sends sum_i clip((w.x_i - y_i) x_i) + N(0, sigma^2 I) over its own
-    rows. The coordinator takes a soft-thresholded step along their sum over n. Only a centre itself sees
-    its exact gradient. Rows are not standardised, because that would look at them. rate: the step size,
-    None for 1/bound^2, the reciprocal of the public bound on the mean loss' curvature.
+    In each of `rounds`, every centre sends sum_i clip((w.x_i - y_i) x_i) + N(0, sigma^2 I) over its
+    rows. The coordinator takes a soft-thresholded step along the total over n. Only the centre sees its
+    exact gradient. Rows are not standardised, because that would look at them. rate: the step size, by
+    default 1/bound^2, the reciprocal of the public bound on the mean loss' curvature.
     """
 
     delta = "needed"
@@ -145,10 +144,10 @@ class DPDistributedLasso(_OverCentres):
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP, exactly composed.
 
-        Replacing one record changes only one centre's sum, by at most 2 clip in L2 for any target.
-        `rounds` adaptive Gaussian releases with that sensitivity together are exactly one release of
-        sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). sigma is the
-        analytic calibration of that release, and covers everything that the centres send.
+        Replacing one record changes one centre's sum, by at most 2 clip in L2 for any target. `rounds`
+        adaptive Gaussian releases with that sensitivity are exactly one release of sensitivity
+        sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). sigma, its analytic
+        calibration, covers everything that the centres send.
         """
         return (
             f"every centre adds noise of standard deviation {self._sigma(p):.6g} to its sum of gradients "

@@ -13,10 +13,10 @@ from dp.noise import gaussian
 from dp.privacy import quadratics
 from dp.privacy.profiles import Gaussian
 
-LEVELS = 5  # levels of a column outside the groups
-RIDGE = 0.03  # least ridge for covariances of zeros and ones
-KEPT = 1 << 20  # most cells of noisy tables held simultaneously
-# e of `PrivateMarginals` is this many standard deviations above the mean under noise alone.
+LEVELS = 5  # levels of a column without groups
+RIDGE = 0.03  # least ridge, for covariances of zeros and ones
+KEPT = 1 << 20  # most cells of noisy tables held at once
+# e of `PrivateMarginals`: standard deviations above the mean under noise alone.
 SURE = 4.0
 
 
@@ -30,11 +30,11 @@ class Sizes(Option):
 
 
 class Variables(NamedTuple):
-    """How rows are read as levels of k variables, K levels in all.
+    """How to read rows as levels of k variables, K levels in all.
 
-    sizes: (k,) number of levels. part: (K, k) zeros and ones, which variable a level belongs to. columns:
-    (K, d) a level's values in the columns, where a one stands for `unit`. grouped: number of
-    columns in groups.
+    sizes: (k,) numbers of levels. part: (K, k) zeros and ones, which variable a level belongs to.
+    columns: (K, d) a level's values in the columns, in units of `unit`. grouped: number of columns in
+    groups.
     """
 
     sizes: np.ndarray
@@ -44,7 +44,7 @@ class Variables(NamedTuple):
     grouped: int
 
     def levels(self, X: np.ndarray) -> np.ndarray:
-        """Which levels rows have, (n, K) zeros and ones: exactly one of every variable, for any numbers."""
+        """Which levels rows have, (n, K) zeros and ones. Any numbers have one level per variable."""
         X, first, found = np.asarray(X, dtype=float), 0, np.zeros((len(X), len(self.part)))
         for variable, size in enumerate(self.sizes):
             if self.grouped:
@@ -73,29 +73,29 @@ def variables(d: int, bound: float, groups: tuple | None = None) -> Variables:
 class PrivateMarginals(Mechanism):
     """Linear discriminants from noisy tables: of every variable with the class, and of every two variables.
 
-    Any row has one level of each of k variables (`Variables.levels`). So a record is in one cell of every
-    table. Replacing it changes each table by at most sqrt(2), and all of them if every level and the class
-    change. There are k tables with the class and m = k (k - 1)/2 others, with noise of standard deviations
-    s and t. The squared distance of neighbours in units of the noise is at most 2 k/s^2 + 2 m/t^2. The
-    first term is `share` mu^2, and the second is the rest. So with a public n the release is mu-Gaussian
-    DP, exactly (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7).
+    Any row has one level of each of k variables (`Variables.levels`), so a record is in one cell of
+    every table. Replacing it changes each table by at most sqrt(2), and all of them if every level and
+    the class change. k tables with the class have noise of standard deviation s, and the m = k
+    (k - 1)/2 others t. The squared distance of neighbours in units of the noise is at most 2 k/s^2 + 2
+    m/t^2. The first term is `share` mu^2, and the second is the rest. So with a public n the release is
+    mu-Gaussian DP, exactly (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7).
 
-    Ferrando and Sheldon (TMLR 2025) form sufficient statistics from these tables. There AIM chooses some
-    and fits a graphical model; here all are measured, and the rest is in closed form.
+    Ferrando and Sheldon (TMLR 2025) form sufficient statistics from these tables. Their AIM chooses
+    tables and fits a graphical model; here all tables are measured, and the rest is in closed form.
 
     The rest is post-processing. Class sizes are the mean of the class tables' sums with the least
-    variance; a variable's counts are the nearest possible ones. A class table is its expectation under
-    independence plus f times the rest. For a table of two variables, it is independence within classes.
-    Here f = max(0, 1 - e/|rest|^2) is James and Stein's factor, where e is four standard deviations above
-    the mean of |rest|^2 under noise alone. So where noise hides everything, naive Bayes remains, and then
-    the class rate. The weights are the inverse of the covariance within classes with a ridge of max(0.03,
-    2 k/(n mu)), times the difference of the class means. The intercept is that of normal rows with this
-    covariance.
+    variance. A variable's counts are the nearest possible ones. A class table is its expectation under
+    independence plus f times the rest; for a table of two variables, independence is within classes.
+    f = max(0, 1 - e/|rest|^2) is James and Stein's factor, where e is four standard deviations above
+    the mean of |rest|^2 under noise alone. So where noise hides everything, naive Bayes remains, and
+    then the class rate. The weights are the inverse of the covariance within classes with a ridge of
+    max(0.03, 2 k/(n mu)), times the difference of the class means. The intercept is that of normal rows
+    with this covariance.
 
-    groups: sizes of one-hot variables, in the order of their columns, which come first. Other columns, such
-    as a constant, get a weight of 0. A one is taken to be bound/sqrt(k + number of other columns), as where
-    rows are divided by the largest norm. Without groups, every column is a variable, rounded to one of five
-    values between -bound/sqrt(d) and bound/sqrt(d).
+    groups: sizes of one-hot variables, in the order of their columns, which come first. Other columns,
+    such as a constant, get weights of 0. A one is taken to be bound/sqrt(k + number of other columns),
+    as if rows were divided by the largest norm. Without groups, every column is a variable, rounded to
+    one of five values between -bound/sqrt(d) and bound/sqrt(d).
     """
 
     delta = "needed"
@@ -132,7 +132,7 @@ class PrivateMarginals(Mechanism):
             counts += found.T @ np.stack([~t[rows], t[rows]], axis=1)
             pairs += found.T @ found
         at = np.nonzero(np.triu(read.part @ read.part.T == 0))
-        # A table of a variable with itself is not released.
+        # It releases no table of a variable with itself.
         tables = np.concatenate([counts.ravel() / own, pairs[at] / (other or 1.0)])
         ridge = max(RIDGE, 2 * len(read.sizes) / (n * p.mu))
         weights, intercept = np.zeros((draws, d)), np.zeros(draws)
@@ -155,10 +155,10 @@ def discriminants(
     read: Variables,
     ridge: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (draws, d) of columns of zeros and ones, and intercepts (draws,): see `PrivateMarginals`.
+    """Weights (draws, d) for columns of zeros and ones, and intercepts (draws,).
 
-    counts: (draws, K, 2), noisy, of levels in the classes. pairs: (draws, K, K), noisy, of two levels; 0
-    for levels of one variable. scales: standard deviations of the noise on both.
+    counts: (draws, K, 2), noisy, of levels in classes. pairs: (draws, K, K), noisy, of two levels; 0
+    within a variable. scales: standard deviations of the noise on both.
     """
     part, sizes, columns = read.part, read.sizes, read.columns
     centre = np.eye(len(part)) - (part / sizes) @ part.T
@@ -189,7 +189,7 @@ def discriminants(
 
 
 def _kept(squares, freedom, scale):
-    """James and Stein's factors of tables with these sums of squares and degrees of freedom."""
+    """James and Stein's factors for these sums of squares and degrees of freedom."""
     expected = (freedom + SURE * np.sqrt(2 * freedom)) * scale**2
     return np.maximum(0.0, 1 - expected / np.maximum(squares, 1e-300))
 

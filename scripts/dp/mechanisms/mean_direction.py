@@ -20,25 +20,24 @@ class MeanDirection(Mechanism):
     """The class rate, the mean of (label - rate) x, and the rows' second moment along it, each with noise.
 
     Let t be 1 for the label 1 and 0 otherwise, |x| <= R, and mu the Gaussian-DP parameter of (epsilon,
-    delta). There are three adaptive Gaussian releases. Neighbours change
+    delta). It makes three adaptive Gaussian releases. Neighbours change
 
         r = mean of t                                 by at most 1/n (either adjacency),
         a = mean of (t - p) x, p of r's release       by 2 max(p, 1 - p) R/n (add-remove: half of that),
         V = mean of (x.u)^2, u = a/|a| as released    by R^2/n (either adjacency).
 
-    The bound for a holds because |t - p| <= max(p, 1 - p). The noise gives r the share `rate` of
-    mu^2, V the share `moment`, and a the rest. So all three together are mu-Gaussian DP (Dong,
-    Roth, Su, JRSS B 84, 2022, corollary 3.3). By default, r gets the share
-    with which its noise has a standard deviation of 0.05, and at least 0.1. Where that takes more than 0.8,
-    r gets all: a and V are not released, and the weights are zero. If noise hides even the rate, nothing
-    else is worth its cost.
+    The bound for a holds because |t - p| <= max(p, 1 - p). r gets the share `rate` of mu^2, V the share
+    `moment`, and a the rest. So all three together are mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022,
+    corollary 3.3). By default, r gets the share that gives its noise a standard deviation of 0.05, at
+    least 0.1. If that exceeds 0.8, r gets all: a and V are not released, and weights are zero. If noise
+    hides even the rate, nothing else is worth its cost.
 
-    The rest is post-processing. p is r, shrunk towards 1/2 by the James-Stein factor 1 - (variance of its
-    noise)/(r - 1/2)^2, at least 0, and kept at least one standard deviation away from 0 and 1. The
+    The rest is post-processing. p is r, shrunk towards 1/2 by the James-Stein factor 1 - (variance of
+    its noise)/(r - 1/2)^2, at least 0, and at least one standard deviation away from 0 and 1. The
     intercept is log(p/(1 - p)). Along s u the mean logistic loss falls by at least |a| s - V s^2/8,
-    because its curvature is at most 1/4. The weights are s u with the best s, 4 q |a|/V, where q = 1 - d
-    (variance of a's noise)/|a|^2, at least 0, takes the noise out of |a|^2. V is clipped between twice its
-    noise's standard deviation (at most R^2) and R^2.
+    because its curvature is at most 1/4. The weights are s u with the best s, 4 q |a|/V. q = 1 - d
+    (variance of a's noise)/|a|^2, at least 0, takes the noise out of |a|^2. V is clipped to between
+    twice its noise's standard deviation (at most R^2) and R^2.
     """
 
     delta = "needed"
@@ -58,7 +57,7 @@ class MeanDirection(Mechanism):
         return p.rate or (needed if needed <= 0.8 else 1.0)
 
     def _scales(self, n, p):
-        """Standard deviations of the noise on r, and then on a/max(p, 1 - p) and V if they are released."""
+        """Standard deviations of the noise on r and, if released, on a/max(p, 1 - p) and V."""
         rate, size = self._rate(n, p), vector_sum(p.bound, p.adjacency)
         moved = (1, rate), (size, 1 - rate - p.moment), (p.bound**2, p.moment)
         return [
@@ -119,14 +118,14 @@ def _centre(found, deviation, n):
 class Guarded(GaussianObjectivePerturbation):
     """`mean_direction` if n mu < guard, where noise dominates; else objective perturbation.
 
-    That is `gaussian_objective_perturbation` with slopes of at most `clip`.
+    The latter is `gaussian_objective_perturbation` with slopes of at most `clip`.
 
-    mu is the Gaussian-DP parameter of (epsilon, delta), or twice that under add-remove. So 2/(n mu) is the
-    noise on each coordinate of a mean gradient of norm at most 1. n and mu are public, so the choice costs
-    nothing, and each branch has its own proof.
+    mu is the Gaussian-DP parameter of (epsilon, delta), under add-remove twice that. So 2/(n mu) is the
+    noise on each coordinate of a mean gradient of norm at most 1. n and mu are public, so the choice
+    costs nothing. Each branch has its own proof.
 
-    guard: 60 was chosen on simulated data, RAND HIE, Fair's survey, breast cancer, digits, MAGIC and law
-    data. A guard of 10 d had failed on the last four. 60 is a compromise. With a weak signal, objective
+    guard: 60 was chosen on simulated data, RAND HIE, Fair's survey, breast cancer, digits, MAGIC and
+    law data; 10 d had failed on the last four. It is a compromise. With a weak signal, objective
     perturbation loses to the class rate up to n mu of about 150; with a strong one, it wins from 15 on.
     """
 

@@ -23,25 +23,25 @@ LOGISTIC = losses.get("logistic")
 class NoiseAwareLogistic(GaussianObjectivePerturbation):
     """Gaussian objective perturbation, then the Hessian at its release, for intervals.
 
-    The Hessian of the mean loss at the released weights is the sum of l'' x x'/n with l'' in [0, c], c =
-    1/4 for logistic loss. It changes by at most sqrt(2) c R^2/n in the Frobenius norm (add-remove: c
-    R^2/n), as `sensitivities.gram` shows. It gets isotropic Gaussian noise. With `robust`, the mean of l'^2
-    x x', l'^2 in [0, kappa^2], is released too: it differs from the Hessian if the model is wrong. These
-    releases and the output noise count as one Gaussian release, besides the tilt; its mu^2 is the sum of
-    theirs.
+    The Hessian of the mean loss at the released weights is the sum of l'' x x'/n with l'' in [0, c],
+    c = 1/4 for logistic loss. One record changes it by at most sqrt(2) c R^2/n in the Frobenius norm
+    (add-remove: c R^2/n), as `sensitivities.gram` shows. It gets isotropic Gaussian noise. `robust`
+    also releases the mean of l'^2 x x', l'^2 in [0, kappa^2], which differs from the Hessian if the
+    model is wrong. Besides the tilt, these releases and the output noise count as one Gaussian release;
+    its mu^2 is the sum of theirs.
 
     weights: without the ridge's bias (`dp.inference.linearise`). info["covariance"]: (draws, d, d), of
-    sampling and all noise. info["unresolved"]: (draws, d, d), the part that the Hessian's noise
-    causes. info["answered"]: (draws, d), which coefficients get an interval
-    (`dp.inference.answered`). info["coarse"]: (draws,), whether some coefficient gets no interval.
-    info["minimiser"] (draws, d), info["hessian"] (draws, d, d), info["level"] (draws,) and, with
-    `robust`, info["scores"]: the releases themselves. The level is `dp.inference.curvature_level`.
+    sampling and all noise. info["unresolved"]: (draws, d, d), the Hessian's noise's part of it.
+    info["answered"]: (draws, d), which coefficients get an interval (`dp.inference.answered`).
+    info["coarse"]: (draws,), whether some coefficient gets none. info["minimiser"] (draws, d),
+    info["hessian"] (draws, d, d) and, with `robust`, info["scores"]: the releases themselves.
+    info["level"] (draws,): `dp.inference.curvature_level`.
 
-    covariance: share of mu^2 for the Hessian, and for each further release.
+    covariance: share of mu^2 of the Hessian, and of each further release.
     """
 
     numbers = False
-    # There is no `public_n`, because covariances need the number of records.
+    # No `public_n`: covariances need the number of records.
     options = GaussianObjectivePerturbation.options
     options = {k: v for k, v in options.items() if k not in ("loss", "public_n", "clip")}
     options |= {"covariance": Between(0.15, low=0, high=0.45), "robust": Flag(False)}
@@ -55,7 +55,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return "the slopes' second moments" if p["robust"] else None
 
     def _second(self, p):
-        """Share of mu that everything except the tilt takes."""
+        """Share of mu of everything but the tilt."""
         return math.sqrt(p["output"] ** 2 + p["covariance"] * (2 if self._beside(p) else 1))
 
     def rule_lambda(
@@ -67,7 +67,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
 
     def _plan(self, n, d, p):
-        """`mu_output` is for all Gaussian releases except the tilt, `output_scale` for the weights."""
+        """`mu_output` is for all releases except the tilt, `output_scale` for the weights."""
         second = self._second(vars(p))
         if second >= 1:
             raise Refused(
@@ -77,14 +77,14 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return plan._replace(output_scale=plan.output_scale * second / p.output)
 
     def _scales(self, n, p, plan):
-        """Standard deviations of the noise on the Hessian and on the further release.
+        """Standard deviations of the noise on the Hessian and the further release.
 
-        For a matrix it is the standard deviation on the diagonal.
+        For a matrix, it is that on the diagonal.
         """
         mu = plan.mu_output * math.sqrt(p.covariance) / self._second(vars(p))
         moved = sensitivities.gram(p.bound, plan.adjacency)
         loss = self._kind(p).loss
-        # a mean of numbers in [0, kappa^2] changes by kappa^2/n, whether a record is replaced or removed
+        # a mean of numbers in [0, kappa^2] changes by kappa^2/n under either adjacency
         return loss.c * moved / (n * mu), loss.kappa**2 * (moved if p.robust else 1.0) / (n * mu)
 
     def _paid(self, n, p, plan):
@@ -124,9 +124,9 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return Release(estimate, release.status, release.info | info)
 
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
-        """The mean of l'^2 x x' (None: the Hessian), and whether it is too vague for intervals (draws,).
+        """Without `robust`: the mean of l'^2 x x' (None: the Hessian), and whether it is too vague.
 
-        For releases without `robust`.
+        A draw that is too vague (draws,) gets no intervals.
         """
         return None, np.zeros(len(weights), dtype=bool)
 
@@ -135,12 +135,12 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
 class NoiseAwareLogCosh(NoiseAwareLogistic):
     """`noise_aware_logistic` for numbers, with slopes in [-tau, tau] for any outlier.
 
-    It estimates the population's minimiser: theta, if errors are symmetric about x.theta.
+    It estimates the population's minimiser, which is theta if errors are symmetric about x.theta.
 
-    Without `robust`, only the slopes' mean square v in [0, tau^2] is released besides the Hessian; one
-    record changes it by at most tau^2/n (either adjacency). If errors are independent of x, the mean of
-    l'^2 x x' is v times that of x x', and the Hessian 1 - v/tau^2 times, because l'' = 1 - l'^2/tau^2. So
-    the mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. It is too vague if v's noise exceeds a
+    Without `robust`, it releases the Hessian and the slopes' mean square v in [0, tau^2]. One record
+    changes v by at most tau^2/n (either adjacency). If errors are independent of x, the mean of l'^2 x
+    x' is v times that of x x', and the Hessian 1 - v/tau^2 times, because l'' = 1 - l'^2/tau^2. So the
+    mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. It is too vague if v's noise exceeds a
     quarter of v or of tau^2 - v.
     """
 
@@ -163,9 +163,9 @@ class NoiseAwareLogCosh(NoiseAwareLogistic):
 def assumed(
     v: np.ndarray, hessian: np.ndarray, scale: float, loss: losses.LogCosh
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of l'^2 x x' if errors are independent of rows, and whether it is too vague.
+    """The mean of l'^2 x x' for errors independent of rows, and whether it is too vague.
 
-    v: (draws,), the noisy mean of l'^2. scale: standard deviation of its noise. hessian: (draws, d, d).
+    v: (draws,), noisy mean of l'^2. scale: standard deviation of its noise. hessian: (draws, d, d).
     """
     least = np.minimum(v, loss.tau**2 - v)
     end = min(scale, 0.4 * loss.tau**2)
@@ -174,7 +174,7 @@ def assumed(
 
 
 def said(found: Linearised, unknown: np.ndarray) -> dict:
-    """Entries of info about intervals; no intervals where `unknown` (draws,)."""
+    """Entries of info about intervals, with none where `unknown` (draws,)."""
     unresolved = np.where(unknown[:, None, None], found.covariance, found.unresolved)
     printed = found._replace(unresolved=unresolved).answered()
     info = {"covariance": found.covariance, "unresolved": unresolved}
@@ -199,7 +199,7 @@ def second_moments(
     scores: bool = False,
     loss: losses.MarginLoss = LOGISTIC,
 ) -> list[np.ndarray]:
-    """The sum of l'' x x' and, if asked for, that of l'^2 x x', at each of weights (draws, d).
+    """The sum of l'' x x' and, with `scores`, of l'^2 x x', at each of weights (draws, d).
 
     Returns a list of arrays (draws, d, d).
     """

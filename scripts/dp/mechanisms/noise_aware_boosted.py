@@ -16,26 +16,26 @@ from dp.mechanisms.options import Between, Choice
 class NoiseAwareBoosted(BoostedAdaSSP):
     """Boosted AdaSSP, then two numbers about its residuals, for intervals.
 
-    The numbers are means over rows, at the mean weights of the second half of the steps: u, the mean of
-    (clip(residual)/clip)^2, and q, the share of residuals that are not clipped. One record's (u, q) is (1,
-    0), or (u, 1) with u in [0, 1]. Its norm, and its distance from another, are at most sqrt(2). So the
-    pair of means changes by at most sqrt(2)/n under either adjacency. Its Gaussian release takes the share
-    `covariance` of mu^2.
+    The numbers are means over rows, at the mean weights of the second half of the steps. u is the mean
+    of (clip(residual)/clip)^2, and q the share of residuals that are not clipped. One record's (u, q)
+    is (1, 0), or (u, 1) with u in [0, 1]. Its norm, and its distance from another, are at most sqrt(2).
+    So the means change by at most sqrt(2)/n under either adjacency. Their Gaussian release takes the
+    share `covariance` of mu^2.
 
-    If errors are independent of x, the sum of clip(residual)^2 x x' is about u clip^2 X'X, and the sum of
-    x x' over the residuals that are not clipped is about q X'X. The descent's noisy X'X stands for X'X.
-    `dp.inference` turns these sums into estimates and covariances. They are wrong for heteroscedastic
-    errors, where `noise_aware_log_cosh` with `robust` is right. iterates: "late" uses the second half of
-    the steps, "last" only the last weights.
+    If errors are independent of x, the sum of clip(residual)^2 x x' is about u clip^2 X'X, and the sum
+    of x x' over unclipped residuals about q X'X. The descent's noisy X'X stands for X'X. `dp.inference`
+    turns these sums into estimates and covariances. They are wrong for heteroscedastic errors, where
+    `noise_aware_log_cosh` with `robust` is right. iterates: "late" uses the second half of the steps,
+    "last" the last weights.
 
     weights: without the start's bias. info["covariance"]: (draws, d, d), of sampling and noise.
     info["unresolved"], info["answered"] and info["coarse"]: as for `noise_aware_logistic`. There are no
     intervals if the noise on u and q has a standard deviation above a quarter of u, of q or of 1.
-    info["minimiser"] (draws, d): the last weights. info["hessian"], info["scores"] (draws, d, d): the sum
-    over unclipped residuals and the sum of clip(residual)^2 x x', divided by n.
+    info["minimiser"] (draws, d): the last weights. info["hessian"], info["scores"] (draws, d, d): the
+    sums over unclipped residuals and of clip(residual)^2 x x', divided by n.
     """
 
-    # There is no `public_n`, because covariances need the number of records.
+    # No `public_n`: covariances need the number of records.
     options = {k: v for k, v in BoostedAdaSSP.options.items() if k != "public_n"} | {
         "covariance": Between(0.05, low=0, high=1),
         "iterates": Choice("late", "last"),
@@ -76,7 +76,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
 
 
 def residual_means(X: np.ndarray, y: np.ndarray, weights: np.ndarray, clip: float) -> np.ndarray:
-    """Means over rows of min(1, |residual|/clip)^2 and of |residual| <= clip, at each of `weights`.
+    """Means over rows of min(1, |residual|/clip)^2 and of |residual| <= clip, for `weights`.
 
     weights: (draws, d). Returns (2, draws). A NaN residual, after overflow, counts as clipped.
     """

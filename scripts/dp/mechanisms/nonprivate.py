@@ -14,7 +14,7 @@ class NonPrivate(Mechanism):
     """The regularised minimiser itself.
 
     penalty: "l2" (lam/2 ||w||^2) or, for the logistic loss, "l1" (lam ||w||_1) or "elastic_net" (both).
-    penalty_scale: the meaning of lam for "l1", see `dp.solvers.lasso_scales`.
+    penalty_scale: what lam means for "l1", see `dp.solvers.lasso_scales`.
     """
 
     private = False
@@ -48,7 +48,7 @@ class NonPrivate(Mechanism):
 
 
 def weight_statistics(weights: np.ndarray) -> dict:
-    """Mean and variance over the weights (1, d) of one fit, as E18 tabulates them."""
+    """Mean and variance of one fit's weights (1, d), as E18 tabulates them."""
     return {"weights_mean": weights.mean(axis=1), "weights_variance": weights.var(axis=1)}
 
 

@@ -1,12 +1,12 @@
 """Objective perturbation: the minimiser of a randomly tilted objective (CM08 algorithm 2).
 
-A solver returns a point w near the minimiser w*, and its error depends on the data. So w + z is released.
-Given the data, the tilt b and w* determine each other. Hence the error e = w - w* is a function of w* and
-the data (and of other restarts' independent tilts). If the gradient norm at w is at most tau, strong
-convexity gives ||e|| <= tau/(lam + ridge). So neighbours' errors differ by at most 2 tau/(lam + ridge)
-and, given w*, noise of norm ~ Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w* + e + z an (s epsilon)-DP
-release. The distribution of b is calibrated so that w* costs (1 - s) epsilon. By adaptive composition both
-together cost the sum. The share s is public: see `Tilted.share`.
+A solver returns a point w near the minimiser w*, and its error depends on the data. So the release is
+w + z. Given the data, the tilt b and w* determine each other. Hence the error e = w - w* is a function
+of w* and the data (and of other restarts' independent tilts). If the gradient norm at w is at most tau,
+strong convexity gives ||e|| <= tau/(lam + ridge). So neighbours' errors differ by at most 2
+tau/(lam + ridge). Given w*, noise z of norm ~ Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w* + e +
+z an (s epsilon)-DP release. b is calibrated so that w* costs (1 - s) epsilon. By adaptive composition
+both cost the sum. The share s is public: see `Tilted.share`.
 """
 
 import math
@@ -28,9 +28,9 @@ MOST = 0.999  # largest share of epsilon that output noise may take
 class Plan(NamedTuple):
     """The noise of a release.
 
-    share: share of epsilon for the output noise, whose norm is ~ Gamma(d, output_scale). epsilon:
-    the rest, for the tilt b, whose norm is ~ Gamma(d, scale). epsilon_b, ridge: `Tilted.tilt` of
-    that epsilon. tolerance: the gradient norm of the certificate.
+    share: the output noise's share of epsilon; its norm is ~ Gamma(d, output_scale). epsilon: the rest,
+    for the tilt b, of norm ~ Gamma(d, scale). epsilon_b, ridge: `Tilted.tilt` of that epsilon.
+    tolerance: gradient norm of the certificate.
     """
 
     share: float
@@ -66,7 +66,7 @@ class Tilted(Mechanism):
     def share(
         n: int, d: int, lam: float, bound: float, loss: losses.Loss, tolerance: float
     ) -> float:
-        """s: the share of epsilon that the output noise takes.
+        """s: the output noise's share of epsilon.
 
         To second order, tilt and output noise raise the objective by a multiple of tr(H^-1) (scale/n)^2 +
         tr(H) output_scale^2, where H is the Hessian at the minimiser without tilt. An exact minimiser with
@@ -88,12 +88,12 @@ class Tilted(Mechanism):
         """The `Plan`.
 
         Raises `Refused` if data could decide whether a minimiser is certified (`check_certifiable`),
-        except for tilts of probability e^-60.
+        except by tilts of probability e^-60.
         """
         loss, tolerance = margin_loss(p.loss), p.tolerance
         calibration = {"calibration": p.calibration} if "calibration" in self.options else {}
         settings = {"lam": p.lam, "bound": p.bound, "loss": loss, **calibration}
-        # The ridge for the whole epsilon is at most that for the tilt's part.
+        # The ridge for all of epsilon is at most that for the tilt's part.
         _, ridge = self.tilt(n, p.epsilon, **settings)
         check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance)
         share = self.share(n, d, p.lam + ridge, p.bound, loss, tolerance)
@@ -123,14 +123,14 @@ class Tilted(Mechanism):
         )
 
     def _loss(self, p):
-        """The loss that is minimised, which must be the one that the plan pays for."""
+        """The loss to minimise, for which the plan must pay."""
         return getattr(p, "loss", "logistic")
 
     def _release(self, X, y, p, draws, rng):
         """The solver starts from the given fit.
 
-        It gets half of the tolerance; rounding stays below the other half. A restart without a certificate
-        has weights of 0 and a status.
+        It gets half of the tolerance; rounding stays below the other half. A restart without a
+        certificate has weights of 0, and its status says why.
         """
         n, d = stated_size(self.name, p, len(X)), X.shape[1]
         plan = self._plan(n, d, p)
@@ -157,7 +157,7 @@ class ObjectivePerturbation(Tilted):
     options = LOSS | {"calibration": Choice("cms11", "single_log", "supremum")} | TOLERANCE
 
     def _guarantee(self, n, d, p):
-        """epsilon-DP: CMS11 theorem 9 for the minimiser, output noise for the solver's point near it."""
+        """epsilon-DP: CMS11 theorem 9 for the minimiser, output noise for the solver's error."""
         plan = self._plan(n, d, p)
         return (
             f"the Jacobian's share is taken from epsilon ({p.calibration}): noise for "

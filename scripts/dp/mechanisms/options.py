@@ -58,9 +58,9 @@ class Between(Option):
 
 
 class Ordinary(Between):
-    """A number whose fourth power and its reciprocal are far from a float's limits.
+    """A number whose fourth power is far from a float's limits, as is its reciprocal.
 
-    Squares of other numbers may underflow or overflow, which disables clipping.
+    Squares of other numbers may underflow or overflow, and so disable clipping.
     """
 
     def __init__(self, default: float | None = None) -> None:
@@ -131,7 +131,7 @@ class Optional(Option):
 
 
 class Name(Option):
-    """A text that the option's mechanism looks up."""
+    """A text that the mechanism looks up."""
 
     what = "a name"
 
@@ -140,7 +140,7 @@ class Name(Option):
 
 
 class Settings(Option):
-    """A mapping from names of options to values or, with `lists`, to lists of values."""
+    """A mapping from option names to values or, with `lists`, to lists of values."""
 
     def __init__(self, default: dict, *, lists: bool = False) -> None:
         super().__init__(default)
@@ -166,12 +166,13 @@ class Loss(Option):
 
 # Options that several mechanisms have.
 ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
-# Under add-remove, a stated number that replaces n. By default the number of records is taken as public.
+# Under add-remove, a stated number that replaces n. By default, n is the number of records, taken as
+# public.
 PUBLIC_N = {"public_n": Optional(Whole())}
 
 
 def public_size(p: object) -> str:
-    """The end of a reason: what n is under add-remove.
+    """The end of a reason that says what n is under add-remove.
 
     p: the mechanism's `Parameters`.
     """
@@ -183,7 +184,7 @@ def public_size(p: object) -> str:
 
 
 def stated_size(name: str, p: object, records: int) -> int:
-    """n: `public_n`, or the number of records. Raises `Refused` if there are more records than `public_n`.
+    """n: `public_n`, or the number of records. Raises `Refused` if `public_n` is smaller.
 
     name, p: the mechanism's name and `Parameters`.
     """
@@ -197,7 +198,7 @@ def stated_size(name: str, p: object, records: int) -> int:
 
 
 def unused_size(p: object) -> str:
-    """The end of a reason: that n is not used under add-remove."""
+    """The end of a reason that says n is not used under add-remove."""
     return "; n is not used" if p.adjacency == ADD_REMOVE else ""
 
 

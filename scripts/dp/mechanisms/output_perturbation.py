@@ -30,9 +30,9 @@ def sensitivity(
     The objective is lam-strongly convex, and replacing one record changes its gradient by at most 2 kappa
     R / n. So the exact minimisers differ by at most 2 kappa R / (n lam) (Chaudhuri, Monteleoni, Sarwate,
     JMLR 12, 2011, corollary 8), for margins and for residuals. A point of gradient norm at most tau is
-    within tau/lam of the minimiser, which adds 2 tau/lam.
+    within tau/lam of the minimiser; this adds 2 tau/lam.
 
-    tolerance: tau, the minimiser's certified gradient norm on every data set.
+    tolerance: tau, the gradient norm that is certified on every data set.
     """
     kappa = losses.get(loss).kappa
     if not np.isfinite(kappa):
@@ -41,21 +41,20 @@ def sensitivity(
 
 
 class Perturbed(Mechanism):
-    """w + z: the minimiser that `fit` names in `dp.solvers.fits`, plus noise of a subclass' scale.
+    """w + z: the minimiser that `fit` names in `dp.solvers.fits`, and noise of a subclass' scale.
 
-    A minimiser without a certificate to `tolerance` is not released: weights are zeros, with the status
-    "not_converged". Under a finite guarantee no data can cause that. A free intercept is released without
-    noise.
+    A minimiser that is not certified to `tolerance` gives weights of 0 and the status "not_converged".
+    Under a finite guarantee no data can cause that. A free intercept is released without noise.
     """
 
     in_blocks = True
-    # Whether the guarantee needs the fit's certificate. If so, settings where data could prevent it are
-    # refused.
+    # Whether the guarantee needs the fit's certificate, so that settings where data could prevent it
+    # are refused.
     certified = True
     law = staticmethod(l2_laplace)  # distribution of the noise
 
     def scale(self, n: int, d: int, p: Parameters) -> float:
-        """Scale of the noise for public size n and d coordinates."""
+        """Scale of the noise for a public size n and d coordinates."""
         raise NotImplementedError
 
     def _check_together(self, n, d, p):
@@ -100,8 +99,8 @@ class Perturbed(Mechanism):
 class OutputPerturbation(Perturbed):
     """w + z, w the minimiser of mean loss + lam/2 ||w||^2, z ~ Gamma(d, sensitivity / epsilon).
 
-    No intercept is free, since the sensitivity bound needs the ridge. A constant feature is a regularised
-    coordinate.
+    There is no free intercept, since the sensitivity bound needs the ridge. A constant feature is
+    regularised.
     """
 
     numbers = True
@@ -113,7 +112,7 @@ class OutputPerturbation(Perturbed):
         return sensitivity(n, p.lam, p.bound, p.loss, p.tolerance) / p.epsilon
 
     def _guarantee(self, n, d, p):
-        """epsilon-DP (CM08 theorem 1; CMS11 theorem 6), with noise for the solver's tolerance too."""
+        """epsilon-DP (CM08 theorem 1; CMS11 theorem 6), including the solver's tolerance."""
         scale = self.scale(n, d, p)
         return (
             f"the minimiser's L2 sensitivity is at most 2 kappa R/(n lambda) + 2 tau/lambda = "
@@ -126,7 +125,7 @@ class GaussianOutputPerturbation(OutputPerturbation):
     """w + z, z Gaussian: the minimiser's L2 sensitivity over the Gaussian-DP parameter mu.
 
     Under add-remove, Lambda = n lambda for the summed loss is public. A record changes the minimiser by
-    at most kappa R / Lambda. Certified points for n and n + 1 records are within n tau/Lambda and (n + 1)
+    at most kappa R/Lambda. Certified points for n and n + 1 records are within n tau/Lambda and (n + 1)
     tau/Lambda of their minimisers.
     """
 

@@ -23,16 +23,16 @@ from dp.privacy.sensitivities import vector_sum
 class PoissonSGD(Classifier):
     """w <- w - rate ((sum of clipped gradients + noise)/(q n) + lambda w) over Poisson batches.
 
-    Every record is in a step's batch independently with probability q = `sampling`. The sum is divided by
-    q n, never by a batch's secret size. Under add-remove, n is `public_n` or else the number of records,
-    taken as public. One step is the Poisson-subsampled Gaussian mechanism with noise of standard deviation
-    C times `multiplier`. Steps are composed by privacy loss distributions
-    (`dp.privacy.composition.sampled_multiplier`), or exactly if q = 1. For shuffled batches, no such
-    amplification is proven.
+    Each record is in a step's batch independently with probability q = `sampling`. Sums are divided by
+    q n, never by a batch's secret size. Under add-remove, n is `public_n` or the number of records,
+    taken as public. One step is the Poisson-subsampled Gaussian mechanism with noise of standard
+    deviation C times `multiplier`. Privacy loss distributions compose the steps
+    (`dp.privacy.composition.sampled_multiplier`); if q = 1, composition is exact. No such amplification
+    is proven for shuffled batches.
     """
 
     delta = "needed"
-    least_delta = composition.LEAST_DELTA  # for sampling = 1 too, so that it may be varied
+    least_delta = composition.LEAST_DELTA  # for sampling = 1 too, so a study may vary it
     options = LOSS | {
         "sampling": Between(0.05, low=0, high=1 + 1e-12),
         "iterations": Whole(300),
@@ -42,7 +42,7 @@ class PoissonSGD(Classifier):
         **PUBLIC_N,
     }
 
-    # `check` leaves out the guarantee, which takes a second to compose distributions.
+    # `check` omits the guarantee, which composes distributions for a second.
     check = Classifier.parameters
 
     def _check_together(self, n, d, p):
@@ -54,7 +54,7 @@ class PoissonSGD(Classifier):
             )
 
     def _noise(self, p):
-        """Standard deviation of the noise on a batch's sum, over C, and profile of all steps."""
+        """Standard deviation of the noise on a batch's sum over C, and profile of all steps."""
         if p.sampling >= 1:
             return vector_sum(1.0, p.adjacency) * math.sqrt(p.iterations) / p.mu, Gaussian(p.mu)
         return composition.sampled_multiplier(

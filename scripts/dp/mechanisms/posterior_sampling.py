@@ -1,11 +1,11 @@
 """Posterior sampling: one exact draw from a tempered posterior on a public ball.
 
 The density is exp(-gamma (F(w) + n lam/2 ||w||^2)) on ||w|| <= rho, where F is the summed loss. This is
-the exponential mechanism. Replacing a record changes F(w) by at most D = sup |l - l'|. So the density and
-its integral each change by a factor of at most e^(gamma D). With gamma = epsilon/(2D) the draw is
+the exponential mechanism. Replacing a record changes F(w) by at most D = sup |l - l'|. So the density
+and its integral each change by a factor of at most e^(gamma D). With gamma = epsilon/(2D) the draw is
 epsilon-DP (McSherry, Talwar, FOCS 2007; Wang, Fienberg, Smola, ICML 2015). The draw must be exact: a
-distance t in total variation would add (1 + e^epsilon) t to delta. So a rejection sampler continues until
-it accepts, since giving up would distinguish data sets.
+distance t in total variation would add (1 + e^epsilon) t to delta. The rejection sampler continues
+until it accepts, since giving up would distinguish data sets.
 """
 
 import numpy as np
@@ -15,15 +15,15 @@ from dp.mechanisms import Mechanism, register
 from dp.mechanisms.options import Choice, Ordinary
 from dp.privacy import posterior
 
-MOST = 1e8  # most proposals that a draw may need on average, on any data set; these take minutes
+MOST = 1e8  # most proposals per draw on average, on any data set; they take minutes
 
 
 @register("posterior_sampling")
 class PosteriorSampling(Mechanism):
     """One draw from the tempered posterior of squared or logistic loss on ||w|| <= radius.
 
-    Restarts are independent draws, and the guarantee is for each alone. Settings whose draws might take
-    too long are refused.
+    Restarts are independent draws, and the guarantee is for each alone. It refuses settings whose draws
+    might take too long.
     """
 
     needs_lambda = False

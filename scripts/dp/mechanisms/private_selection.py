@@ -1,4 +1,4 @@
-"""Settings chosen by runs of a mechanism on the private rows, with a guarantee for the whole choice."""
+"""Settings chosen by runs of a mechanism on private rows, with a guarantee for the whole choice."""
 
 import itertools
 import json
@@ -17,17 +17,17 @@ from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
 from dp.privacy import selection
 from dp.privacy.profiles import Gaussian, approximate, with_chords
 
-# Points of non-Gaussian profiles, in units of the total epsilon: dense where delta is read.
+# Points of non-Gaussian profiles, in units of the total epsilon, dense where delta is read.
 POINTS = np.concatenate([np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26])
 CLOSE = 2e-3  # share of the total epsilon that runs may leave unspent
 LARGEST = 100  # largest total epsilon: e^epsilon stays far from a float's limits
 
 
 class Plan(NamedTuple):
-    """One run: (epsilon, delta) of the mechanism, mu of its score, and settings.
+    """The runs: (epsilon, delta) of one, mu of its score, and settings.
 
-    candidates: a dictionary of arguments per setting. total: epsilon of the whole choice at the requested
-    delta. adjacency, reason: of the first setting.
+    candidates: arguments of each setting. total: epsilon of the whole choice at the requested delta.
+    adjacency, reason: of the first setting.
     """
 
     epsilon: float
@@ -45,18 +45,18 @@ class PrivateSelection(Mechanism):
 
     K follows a public `law` of mean `runs`. K and running times stay secret. A run's score is its
     `dp.evaluation.bounded_loss` on the same rows plus Gaussian noise of standard deviation 1/mu. One
-    record changes that loss by at most 1 (either adjacency), so the score is a release with Gaussian
-    parameter mu. Setting, weights and noisy score together are Q of `dp.privacy.selection`, with the
-    largest of the settings' profiles. By its theorems, the run with the least score may be released. A run
-    gets the largest epsilon whose total is at most the requested one, by the better of the profile bound
-    and the Rényi bound. Under the Poisson law, K may be 0, which releases weights of 0.
+    record changes that loss by at most 1 (either adjacency), so the score has Gaussian parameter mu.
+    Setting, weights and noisy score are Q of `dp.privacy.selection`, with the largest of the settings'
+    profiles. By its theorems, the run with the least score may be released. A run gets the largest
+    epsilon whose total is at most the requested one, by the better of the profile and the Rényi bound.
+    Under the Poisson law, K may be 0, which releases weights of 0.
 
     score: "exact" has no noise, and costs more: see `selection.cost_of_exact_score`.
 
-    settings: fixed options of `of`. grid: name -> values to draw from. If it has no "lambda",
-    lambda is `lam` or the rule's. share: the score's share of a run's mu^2, as if the mechanism
-    were Gaussian. info["setting"]: index of the released combination of the grid, from 0; -1 if K
-    is 0. info["scale"]: standard deviation of the noise on scores.
+    settings: fixed options of `of`. grid: name -> values to draw from. Without "lambda", lambda is
+    `lam` or the rule's. share: the score's share of a run's mu^2, as if the mechanism were Gaussian.
+    info["setting"]: index from 0 of the released combination of the grid; -1 if K is 0. info["scale"]:
+    standard deviation of the noise on scores.
     """
 
     delta = "needed"
@@ -85,7 +85,7 @@ class PrivateSelection(Mechanism):
         return of._classes(SimpleNamespace(**options, classes=p.classes))
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Check every setting at the whole epsilon, because the epsilon of a run is slow to find."""
+        """Check every setting at the whole epsilon, because a run's epsilon is slow to find."""
         p = self.parameters(n, d, **settings)
         for arguments in _candidates(n, d, p, p.epsilon, p.delta):
             MECHANISMS[p.of].check(n, d, **arguments)
@@ -180,18 +180,18 @@ class PrivateSelection(Mechanism):
 
 
 def _combinations(p):
-    """Options of every combination of the grid, with the fixed ones."""
+    """Options of every combination of the grid, and the fixed ones."""
     for values in itertools.product(*p.grid.values()):
         yield p.settings | dict(zip(p.grid, values, strict=True))
 
 
 def _numbers(p):
-    """Whether each combination takes targets that are numbers."""
+    """Whether each combination takes numbers as targets."""
     return [MECHANISMS[p.of].takes_numbers(options) for options in _combinations(p)]
 
 
 def _candidates(n, d, p, epsilon, delta):
-    """Arguments of the mechanism's `guarantee` and `release` with every combination of the grid."""
+    """Arguments of `guarantee` and `release` for every combination of the grid."""
     of = MECHANISMS[p.of]
     cell = {"epsilon": epsilon, "delta": 0.0 if of.delta == "none" else delta, "bound": p.bound}
     cell |= {fact: getattr(p, fact) for fact in of.facts}
@@ -207,9 +207,8 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The total is nearly proportional to the epsilon of a run. So the search for a run's epsilon
-    starts at that of a Gaussian mechanism and scales it, or bisects where a step leaves the known
-    interval.
+    The total is nearly proportional to a run's epsilon. The search for the latter starts at that of a
+    Gaussian mechanism and scales it, or bisects if a step leaves the known interval.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))
@@ -227,7 +226,7 @@ def _plan(n, d, text):
         inner *= (1 - CLOSE / 4) * p.epsilon / plan.total
         if not low < inner < high:
             inner = (low + high) / 2 if high < math.inf else 2 * low
-        if inner < 1e-9 * p.epsilon:  # the proven epsilon does not fall with the requested one
+        if inner < 1e-9 * p.epsilon:  # its proven epsilon does not fall with the requested one
             break
     raise Refused(
         f"private_selection cannot run {p.of} within a total epsilon of {p.epsilon:g}: give a larger "
@@ -241,7 +240,7 @@ def _at(n, d, p, epsilon, delta):
     mu = math.sqrt(p.share / (1 - p.share)) * gaussian_mu(epsilon, delta)
     most = max(each.epsilon for each in stated)
     shared = stated[0].adjacency, stated[0].reason
-    if most > 3 * LARGEST:  # too much already for one run
+    if most > 3 * LARGEST:  # one run already costs too much
         return Plan(epsilon, delta, mu, candidates, most, *shared)
     profiles = _profiles(stated)
     if all(isinstance(each, Gaussian) for each in profiles):
@@ -254,7 +253,7 @@ def _at(n, d, p, epsilon, delta):
 
 
 def _with_exact_score(n, d, p, plan):
-    """The same runs with exact scores, at the cost that `selection` gives."""
+    """The same runs with exact scores, at `selection.cost_of_exact_score`."""
     _, stated = _stated(n, d, p, plan.epsilon, plan.delta)
     one = max(
         profile.epsilon(p.delta / p.runs) if p.delta < p.runs else 0.0
@@ -264,7 +263,7 @@ def _with_exact_score(n, d, p, plan):
 
 
 def _stated(n, d, p, epsilon, delta):
-    """Arguments of every setting, and the mechanism's guarantee with each."""
+    """Arguments of every setting, and its guarantee."""
     candidates = _candidates(n, d, p, epsilon, delta)
     stated = [MECHANISMS[p.of].guarantee(n, d, **arguments) for arguments in candidates]
     if not all(math.isfinite(each.epsilon) for each in stated):
@@ -275,7 +274,7 @@ def _stated(n, d, p, epsilon, delta):
 
 
 def _profiles(stated):
-    """The profile of each guarantee; guarantees with the same text share a profile."""
+    """The profile of each guarantee; those with the same reason share one."""
     profiles = {}
     for each in stated:
         key = (each.epsilon, each.delta) if each.profile is None else each.reason

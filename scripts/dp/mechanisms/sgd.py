@@ -12,8 +12,8 @@ from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import LOSS, Choice, Flag, Optional, Ordinary, Positive, Whole
 from dp.noise import l2_laplace
 
-CHUNK_BYTES = 1 << 28  # rows and noise held at a time
-EXAMPLES_BYTES = 1 << 22  # all runs' batches in one step, which should fit the L3 cache
+CHUNK_BYTES = 1 << 28  # rows and noise held at once
+EXAMPLES_BYTES = 1 << 22  # all runs' batches in one step; they should fit the L3 cache
 OPTIONS = {
     "batch": Whole(50),
     "epochs": Whole(1),
@@ -39,11 +39,11 @@ class _Run(NamedTuple):
 class _SGD(Mechanism):
     """w <- w - eta_t (lambda w + (1/b) sum of clipped gradients + z_t/b) over disjoint batches.
 
-    `release_many` descends on all data sets, restarts and candidates together. The weights are those of
-    the original features. With `dimensions` = k, the descent runs on rows multiplied by a Gaussian matrix
-    (d, k) of variance 1/k, drawn independently of the data. The release is that matrix times the k
-    weights. info["intercept"]: the weight of the column of ones that `bias` adds. info["scale"]:
-    (restarts,), the noise scale of each batch's sum of gradients, or 0.
+    `release_many` descends on all data sets, restarts and candidates together. With `dimensions` = k,
+    rows are multiplied by a Gaussian matrix (d, k) of variance 1/k, drawn independently of the data.
+    The release, for the original features, is that matrix times the k weights. info["intercept"]: the
+    weight of the column of ones that `bias` adds. info["scale"]: (restarts,), the noise scale of each
+    batch's sum of gradients, or 0.
     """
 
     numbers = True
@@ -53,7 +53,7 @@ class _SGD(Mechanism):
     as_run = False  # whether updates are those of E18's program, not of its formulas
 
     def _scale(self, p):
-        """Scale of the norm-Laplace noise on each batch's sum of gradients; 0 without noise."""
+        """Scale of the norm-Laplace noise on each batch's sum of gradients."""
         return 0.0
 
     def _release_many(self, tasks, draws):
@@ -68,7 +68,7 @@ class _SGD(Mechanism):
             yield from self._chunk(waiting, draws)
 
     def _chunk(self, waiting, draws):
-        """Releases on the data sets in memory; data sets of one size descend together."""
+        """Releases on the data sets in memory. Those of one size descend together."""
         found = [None] * len(waiting)
         candidates = waiting[0][2]
         scales = np.repeat([self._scale(p) for p in candidates], draws)
@@ -84,8 +84,8 @@ class _SGD(Mechanism):
             intercepts = np.zeros((len(candidates), len(runs)))
             *others, last = self._alike(candidates)
             for p, chosen in (*others, last):
-                # Candidates share their draws, so each group but the last needs copies of the generators.
-                # Copying takes longer than a short descent.
+                # Candidates share their draws, so all groups but the last need copies of the
+                # generators. A copy takes longer than a short descent.
                 again = runs if chosen is last[1] else copy.deepcopy(runs)
                 lams = [candidates[k].lam for k in chosen]
                 weights[chosen], intercepts[chosen] = self._descend(trains, again, lams, cache, p)
@@ -99,7 +99,7 @@ class _SGD(Mechanism):
     def _descend(self, trains, runs, lams, cache, p):
         """Weights (values of lambda, runs, d) and intercepts (values, runs).
 
-        cache: the latest rows, for other settings of the same runs.
+        cache: the latest rows, for the runs' other settings.
         """
         n, d = trains[0][0].shape
         scale = self._scale(p)
@@ -141,9 +141,9 @@ class _SGD(Mechanism):
         return self._of_features(w.transpose(1, 0, 2), projections, p)
 
     def _of_features(self, w, projections, p):
-        """Weights of the original features, and intercepts, from those of the projected rows.
+        """Weights of the original features, and intercepts, from those of projected rows.
 
-        w (values of lambda, runs, width) gives weights (values of lambda, runs, d).
+        w (values of lambda, runs, width) give weights (values of lambda, runs, d).
         """
         intercepts = w[:, :, -1] if p.bias else np.zeros(w.shape[:2])
         w = w[:, :, : w.shape[2] - p.bias]
@@ -155,7 +155,7 @@ class _SGD(Mechanism):
 def _rows(trains, runs, dimensions, bias, residual):
     """Rows times labels (blocks, n, width), each run's block, and the projections (or None).
 
-    residual: if true, rows are not multiplied, and targets (blocks, n) are returned, not None.
+    residual: leave rows as they are, and return targets (blocks, n) instead of None.
     """
     n, d = np.shape(trains[0][0])
     if dimensions is None:
@@ -184,19 +184,19 @@ def _rows(trains, runs, dimensions, bias, residual):
 class DPSGD(_SGD):
     """SGD with one norm-Laplace draw of scale 2 clip/epsilon' on every batch's sum of clipped gradients.
 
-    Replacing one record changes one batch of each pass, and its sum by at most 2 clip in L2. So
-    Gamma(D, 2 clip/epsilon') noise, D the number of weights with the bias, makes the pass
-    epsilon'-DP, because batches are disjoint and fixed independently of the data (Song, Chaudhuri,
-    Sarwate, GlobalSIP 2013; McSherry, SIGMOD 2009). Passes compose: k of them cost k epsilon'.
-    Clipping bounds the gradients for any rows, targets and loss, after projection and with the bias column.
+    Replacing one record changes one batch of each pass, and its sum by at most 2 clip in L2. Batches
+    are disjoint and fixed independently of the data. So Gamma(D, 2 clip/epsilon') noise, D the number
+    of weights with the bias, makes the pass epsilon'-DP (Song, Chaudhuri, Sarwate, GlobalSIP 2013;
+    McSherry, SIGMOD 2009). k passes cost k epsilon'. Clipping bounds gradients for any rows, targets
+    and loss, after projection and with the bias column.
     """
 
     options = OPTIONS | {"accounting": Choice("composed", "as_published")}
 
     def _guarantee(self, n, d, p):
-        """epsilon-DP if `accounting` is "composed": each of k passes gets epsilon/k.
+        """epsilon-DP if `accounting` is "composed": each pass gets epsilon/k.
 
-        If it is "as_published", every pass gets epsilon, and k passes cost k epsilon.
+        If it is "as_published", each pass gets epsilon, and all k cost k epsilon.
         """
         proven = p.epsilon if p.accounting == "composed" else p.epochs * p.epsilon
         width = (p.dimensions or d) + p.bias

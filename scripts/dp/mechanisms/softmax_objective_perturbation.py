@@ -1,6 +1,6 @@
 """Objective perturbation for many classes: softmax loss with a Gaussian tilt.
 
-`dp.privacy.softmax_tilt` proves the cost of an exact minimiser. Output noise pays for the solver's error,
+`dp.privacy.softmax_tilt` proves the cost of an exact minimiser. Output noise covers the solver's error,
 as in `dp.mechanisms.gaussian_objective_perturbation`.
 """
 
@@ -36,12 +36,12 @@ class SoftmaxObjectivePerturbation(Mechanism):
     """W + Z, W near argmin of mean softmax loss + lam/2 ||W||^2 + <b, W>/n, b and Z Gaussian.
 
     Labels are 0, .., K - 1. The tilt has about the noise of a Gaussian release of the sum of gradients at
-    delta/(K-1). The Jacobian costs nothing if n lambda is at least twice the tilt's variance. Otherwise
-    it costs about R^2/(n lambda) of epsilon.
+    delta/(K-1). The Jacobian is free if n lambda is at least twice the tilt's variance, and else costs
+    about R^2/(n lambda) of epsilon.
 
-    output: share of the Gaussian parameter mu that the output noise takes.
-    radius: with the rule's lambda, the tilt moves the score of a row of norm R by a standard deviation of
-    about `radius` at most. A larger radius gives a smaller lambda.
+    output: the output noise's share of the Gaussian parameter mu. radius: with the rule's lambda, the
+    tilt moves the score of a row of norm R by a standard deviation of about `radius` at most. A larger
+    radius gives a smaller lambda.
     """
 
     delta = "needed"
@@ -76,14 +76,14 @@ class SoftmaxObjectivePerturbation(Mechanism):
         self._plan(n, d, p)
 
     def _plan(self, n, d, p):
-        """The `Plan`. A refusal names a larger lambda that was tried and works, or says that none does."""
+        """The `Plan`. A refusal names a larger lambda that works, or says that none does."""
         try:
             return self._planned(n, d, p)
         except _NoTilt as error:
             raise Refused(f"{error}{self._remedy(n, d, p)}") from error
 
     def _remedy(self, n, d, p):
-        """What helps if lambda is refused: the rule's lambda, a larger one, or only another epsilon."""
+        """What helps against a refusal: the rule's lambda, a larger one, or another epsilon."""
 
         def works(lam):
             try:
@@ -108,7 +108,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
     def _planned(self, n, d, p):
         """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        The error is `_NoTilt` if lambda is too small for a useful tilt.
+        It raises `_NoTilt` if lambda is too small for a useful tilt.
         """
         K, n_lambda, adjacency = classes_of("softmax", p.classes), n * p.lam, p.adjacency
         constants = softmax.Constants(K)

@@ -17,7 +17,7 @@ from dp.solvers.newton import minimise
 class SubsampleAggregate(Mechanism):
     """Mean of k regularised fits on disjoint parts, each clipped to a ball, plus noise.
 
-    A record is in one part, whose fit is clipped to the ball of radius B around 0. So replacing the record
+    A record is in one part, whose fit is clipped to the ball of radius B around 0. So replacing it
     changes the mean by at most 2B/k for any fit and targets (Nissim, Raskhodnikova, Smith, STOC 2007;
     Smith, STOC 2011, with clipping). Parts are blocks of consecutive rows.
 
@@ -54,7 +54,7 @@ class SubsampleAggregate(Mechanism):
         blocks = np.array_split(np.arange(n), k)
         fits = [minimise(X[rows], y[rows], p.lam, loss=p.loss)[0] for rows in blocks]
         fits = np.concatenate(fits)
-        # A failed fit is NaN, which clipping would not remove. The centre replaces it.
+        # A failed fit is NaN, which clipping keeps. The centre replaces it.
         fits = np.where(np.isfinite(fits).all(axis=1)[:, None], fits, 0.0)
         clipped = np.linalg.norm(fits, axis=1) > p.radius
         noise = (gaussian if p.delta else l2_laplace)(d, scale, draws, rng)

@@ -1,6 +1,6 @@
 """Linear regression from noisy sufficient statistics X'X and X'y (SSP, and AdaSSP).
 
-The sensitivities are proven in `dp.privacy.sensitivities`: `gram_and_moment` for targets in [-1, 1], and
+`dp.privacy.sensitivities` proves the sensitivities: `gram_and_moment` for targets in [-1, 1], and
 `smallest_eigenvalue` of X'X.
 """
 
@@ -16,15 +16,15 @@ from dp.privacy import quadratics
 from dp.privacy.profiles import Gaussian
 from dp.privacy.sensitivities import gram_and_moment
 
-FAILURE = 0.05  # rho: the probability that the published ridge is too small for its utility bound
+FAILURE = 0.05  # rho: probability that the published ridge is too small for its utility bound
 
 
 @register("sufficient_statistics")
 class SufficientStatistics(Mechanism):
     """w solves (X'X + E + n lam I) w = X'y + e for one symmetric draw of Gaussian noise (E, e).
 
-    E is isotropic in the Frobenius norm (`dp.privacy.quadratics.isotropic`), so one standard deviation
-    covers the joint sensitivity. repair: as in `dp.privacy.quadratics.solve`.
+    E is isotropic in the Frobenius norm (`dp.privacy.quadratics.isotropic`), so one deviation covers
+    the joint sensitivity. repair: as in `dp.privacy.quadratics.solve`.
     """
 
     delta = "needed"
@@ -60,13 +60,13 @@ class SufficientStatistics(Mechanism):
 class AdaSSP(Mechanism):
     """SSP with a ridge chosen from a noisy smallest eigenvalue (Wang, UAI 2018, algorithm 2).
 
-    It makes Gaussian releases of the smallest eigenvalue of X'X, of X'X and of X'y.
+    It makes Gaussian releases of X'X, its smallest eigenvalue and X'y.
 
     calibration:
-      "published"  standard deviations sqrt(log(6/delta)) 3/epsilon times the add/remove
-                   sensitivities R^2, R^2, R; independent noise in the upper triangle. The guarantee
-                   states the epsilon of the composition under replace-one, which at delta = 1e-5 is
-                   below a claim of 5 (4.743) and above one of 7 (7.053)
+      "published" standard deviations sqrt(log(6/delta)) 3/epsilon times the add/remove sensitivities
+      R^2, R^2, R; independent noise in the upper triangle. The guarantee states epsilon of the
+      composition under replace-one. At delta = 1e-5, it is below a claim of 5 (4.743) and above one of
+      7 (7.053)
       "analytic"   (epsilon, delta) exactly: a third of the squared Gaussian-DP parameter for the
                    eigenvalue, two thirds for the joint release of X'X and X'y (isotropic)
     ridge:
@@ -115,10 +115,10 @@ class AdaSSP(Mechanism):
     def _mus(self, p):
         """Gaussian-DP parameters under replace-one of the eigenvalue's and of the joint release.
 
-        As published, the standard deviations of X'X and X'y have the ratio of R^2 to R. So R cancels: with
-        x/R for x, the pair changes by at most sqrt(2 - 2 k^2 + 2 + 2 k) with k in [-1, 1]. This is largest
-        at k = 1/2: sqrt(9/2) for any R. The upper triangle alone changes by no more than the whole matrix
-        in the Frobenius norm.
+        As published, the standard deviations of X'X and X'y have the ratio R^2 to R. So R cancels: with
+        x/R for x, the pair changes by at most sqrt(2 - 2 k^2 + 2 + 2 k) with k in [-1, 1], largest at
+        k = 1/2: sqrt(9/2). The upper triangle changes by no more than the whole matrix in the Frobenius
+        norm.
         """
         eigenvalue, matrix, _ = self._deviations(p)
         published = p.calibration == "published"
@@ -133,8 +133,8 @@ class AdaSSP(Mechanism):
         gram, moment = quadratics.moments(X, y)
         noise = gaussian(1 + quadratics.coefficients(d), 1.0, draws, rng)
         E, e = (quadratics.isotropic if analytic else quadratics.upper_triangle)(noise[:, 1:], d)
-        # A lower bound on the smallest eigenvalue, with probability at least 1 - delta/6. The printed
-        # algorithm leaves out the factor 2.
+        # A lower bound on the smallest eigenvalue with probability at least 1 - delta/6. The printed
+        # algorithm omits the factor 2.
         times = math.sqrt((2 if analytic else 1) * math.log(6 / p.delta))
         least = np.linalg.eigvalsh(gram)[0] + eigenvalue * (noise[:, 0] - times)
         least = np.maximum(least, 0.0)

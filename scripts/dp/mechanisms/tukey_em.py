@@ -17,11 +17,10 @@ CHUNK = 2**22  # most numbers in the models of all draws at once
 class ShellModel(Mechanism):
     """A point drawn by depth among m least-squares fits on disjoint random parts, if a test passes.
 
-    models: m, by default min(1000, n // d). With fewer models, the test hardly ever passes; with more,
-    each fit has fewer rows. If the test fails, the draw has the status "refused" and weights 0; that is
-    part of the release. A singular part has its shortest fit. Rows beyond a multiple of m are not used. A
-    part's fit depends on that part's rows alone, down to the last bit (`_shortest_fits`), as the proof
-    needs.
+    models: m, by default min(1000, n // d). With fewer, the test hardly ever passes; with more, each
+    fit has fewer rows. If the test fails, the draw has the status "refused" and weights of 0, as part
+    of the release. A singular part has its shortest fit. Rows beyond a multiple of m are not used. A
+    part's fit depends on its rows alone, down to the last bit (`_shortest_fits`), as the proof needs.
     """
 
     delta = "needed"
@@ -39,7 +38,7 @@ class ShellModel(Mechanism):
         return p.models or max(1, min(1000, n // d))
 
     def _plan(self, p):
-        """Scale of the test's noise, k^ if no k satisfies the test, and rate of the weights e^(rate i)."""
+        """Scale of the test's noise, k^ if no k satisfies it, and rate of the weights e^(rate i)."""
         raise NotImplementedError
 
     def _tested(self, volumes):
@@ -77,8 +76,8 @@ class ShellModel(Mechanism):
             volumes = tukey.log_volumes(points)
             test = tukey.distance(self._tested(volumes), t, half, p.delta, none)
             test = test + rng.laplace(scale=scale, size=len(points))
-            # An empty region cannot be drawn from. No data set that is likely to be answered, and no
-            # neighbour of one, has an empty region.
+            # No draw can come from an empty region. No data set with a likely answer, and no neighbour
+            # of one, has an empty region.
             passed = (test > tukey.threshold(half, p.delta)) & (volumes[:, t - 1] > -np.inf)
             passed = np.flatnonzero(passed)
             if len(passed):
@@ -91,11 +90,11 @@ class ShellModel(Mechanism):
 def _shortest_fits(gram, moment):
     """The shortest w with gram w = moment of each part, (m, d, 1), from (m, d, d) and (m, d, 1).
 
-    All matrices take the same steps, singular or not. If one could raise an error, or change the algorithm
-    for all, its record would change every fit. NumPy calls LAPACK once per matrix, on a copy.
+    All matrices take the same steps, singular or not. If one could raise an error, or change the
+    algorithm of all, its record would change every fit. NumPy calls LAPACK once per matrix, on a copy.
     """
     values, vectors = np.linalg.eigh(gram)
-    # The smallest normal float is another limit, so that no reciprocal overflows.
+    # The smallest normal float is a limit too, so no reciprocal overflows.
     least = np.maximum(SINGULAR * values[:, -1:], np.finfo(float).tiny)
     positive = values > least
     inverse = np.where(positive, 1 / np.where(positive, values, 1.0), 0.0)
@@ -106,8 +105,8 @@ def _shortest_fits(gram, moment):
 class TukeyEM(ShellModel):
     """TukeyEM as proved: the test's noise has scale 2/epsilon, and depth i the weight e^{epsilon i/4}.
 
-    If no k satisfies the test's condition, k^ is 0. The proof forbids -1, since a neighbour may have a k^
-    of 1.
+    If no k satisfies the test's condition, k^ is 0. The proof forbids -1, since a neighbour's k^ may be
+    1.
     """
 
     def _plan(self, p):

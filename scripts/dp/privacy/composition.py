@@ -1,7 +1,7 @@
 """Composition and sampling, by Google's dp_accounting (privacy loss distributions).
 
-Every epsilon and delta here is an upper bound: dp_accounting discretises losses pessimistically, at
-`GRID`. Functions import it when called, because the import takes 1 s.
+Every epsilon and delta is an upper bound: dp_accounting discretises losses pessimistically, at `GRID`.
+Functions import it when called, because that takes 1 s.
 """
 
 import math
@@ -23,10 +23,10 @@ from dp.privacy.sensitivities import vector_sum
 __all__ = ["gaussian_steps", "of_group", "sampled_steps"]
 
 GRID = 1e-4  # spacing of discretised privacy losses
-LEAST_MULTIPLIER = 0.3  # for sampled steps: with less noise, distributions are too long to compose
+LEAST_MULTIPLIER = 0.3  # of sampled steps: with less noise, distributions are too long to compose
 # Compositions of sampled steps truncate and round probabilities of 1e-15.
 LEAST_DELTA = 1e-13
-GRIDS = 20_000  # most points of a distribution: large losses get a wider spacing
+GRIDS = 20_000  # most points of a distribution; large losses get a wider spacing
 
 
 def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
@@ -42,8 +42,8 @@ def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
     Returns
     -------
     tuple of float
-        (epsilon, delta). delta is unchanged if the guarantee's profile is known. Otherwise, epsilon is
-        multiplied by size, and delta by (e^(size epsilon) - 1)/(e^epsilon - 1) [1]_.
+        (epsilon, delta). delta is unchanged if the guarantee's profile is known. Otherwise, epsilon
+        grows by a factor of size, and delta by (e^(size epsilon) - 1)/(e^epsilon - 1) [1]_.
 
     References
     ----------
@@ -86,9 +86,9 @@ def gaussian_steps(
     delta : float
         In (0, 1).
     contribution : float
-        C, the L2 bound on one record's term of the sum; replacing it changes the sum by up to 2C.
+        C, the L2 bound on a record's term. Replacing it changes the sum by up to 2C.
     sampling : float
-        In (0, 1], of Poisson sampling: each record enters a step independently with this probability. For
+        In (0, 1]. Each record enters a step independently with this probability (Poisson sampling). For
         shuffled or fixed batches, give 1 with one step per pass.
     adjacency : str
         `dp.accounting.REPLACE_ONE` or `ADD_REMOVE`.
@@ -165,10 +165,10 @@ def sampled_steps(
 def sampled_multiplier(
     epsilon: float, delta: float, steps: int, sampling: float, adjacency: str = REPLACE_ONE
 ) -> tuple[float, Losses]:
-    """About the least sigma/C with which `sampled_steps` is (epsilon, delta)-DP, and its profile.
+    """About the least sigma/C for which `sampled_steps` is (epsilon, delta)-DP, and its profile.
 
-    sigma/C has a relative precision of 1e-4, and is rounded up. Distributions are as coarse as
-    epsilon allows.
+    sigma/C is rounded up to a relative precision of 1e-4. Distributions are as coarse as epsilon
+    allows.
     """
     if delta < LEAST_DELTA:
         raise Refused(
@@ -203,8 +203,8 @@ def laplace_coordinates_delta(
 ) -> list[float]:
     """delta(epsilon) of independent Laplace noise on a vector that changes by `ratio` scales in L2.
 
-    Each of the d coordinates changes by ratio/sqrt(d) scales, so the loss is a sum of d independent Laplace
-    losses, and at most sqrt(d) ratio. Returns upper bounds.
+    Each of the d coordinates changes by ratio/sqrt(d) scales. So the loss is a sum of d independent
+    Laplace losses, at most sqrt(d) ratio. Returns upper bounds.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

@@ -24,12 +24,13 @@ OBJECTIVE = ("objective_perturbation_cm08", "objective_perturbation")
 def redrawn_functional_loss(epsilon: float) -> float:
     """Privacy loss of the functional mechanism in one dimension when unbounded draws are discarded.
 
-    There is one record, |x| <= 1. The coefficients x^2 and -2 y x get Laplace noise of scale s = 4/epsilon
-    each (their exact L1 sensitivity over epsilon). Both are redrawn, unseen, until the noisy x^2 is
-    positive, which has probability A(x) = 1 - e^(-x^2/s)/2. The released density is the Laplace density
-    over A(x). So (x, y) against (1, -y) has the loss (1 - x^2 + 2 (1 + x))/s + log(A(1)/A(x)), at small
-    coefficients. The first term, the loss without redrawing, has its maximum epsilon at x = 1. There it is
-    flat while the second term falls, so the supremum exceeds epsilon. It is at most 2 epsilon.
+    There is one record, |x| <= 1. The coefficients x^2 and -2 y x get Laplace noise of scale s =
+    4/epsilon each (their exact L1 sensitivity over epsilon). Both are redrawn, unseen, until the noisy
+    x^2 is positive, with probability A(x) = 1 - e^(-x^2/s)/2. The released density is the Laplace
+    density over A(x). So (x, y) against (1, -y) has the loss (1 - x^2 + 2 (1 + x))/s + log(A(1)/A(x)),
+    at small coefficients. The first term, the loss without redrawing, has its maximum epsilon at x = 1.
+    There it is flat while the second term falls, so the supremum exceeds epsilon. It is at most 2
+    epsilon.
     """
     import numpy as np
 
@@ -40,12 +41,12 @@ def redrawn_functional_loss(epsilon: float) -> float:
 
 
 def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Sequence[float]:
-    """deltas at epsilon of a Gaussian tilt in one dimension if a logistic record x = 1 is removed or added.
+    """deltas at epsilon of a Gaussian tilt, d = 1, if a logistic record x = 1 is removed or added.
 
-    The objective is the summed loss plus Lambda w^2/2 + b w with b ~ N(0, sigma^2). Many other short rows
-    add a constant gradient -p and no curvature. Without the record, the density at w is that of b = p -
-    Lambda w times |db/dw| = Lambda. With it, it is that of b = p - Lambda w + s times Lambda + s(1-s), s =
-    1/(1 + e^w). Returns both suprema over p, the one for removing first, by sums on grids.
+    The objective is the summed loss plus Lambda w^2/2 + b w with b ~ N(0, sigma^2). Many short rows add
+    a constant gradient -p and no curvature. Without the record, the density at w is that of b = p -
+    Lambda w times |db/dw| = Lambda. With it, it is that of b = p - Lambda w + s times Lambda + s(1-s),
+    s = 1/(1 + e^w). Returns the suprema over p, removing first, by sums on grids.
     """
     import numpy as np
 

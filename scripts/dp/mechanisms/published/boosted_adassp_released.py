@@ -17,17 +17,18 @@ class BoostedAdaSSPReleased(Mechanism):
     """Boosted AdaSSP as in its authors' program, reimplemented from a description.
 
     The program takes the Gaussian-DP parameter mu of (epsilon, delta), instead of 1/mu, as the noise
-    *multiplier* of each of T + 2 releases. The standard deviations are mu R^2 on the eigenvalue and on the
-    upper triangle of X'X, and mu R Y on every X' residual. With the smallest eigenvalue of X'X, these
-    would compose to Gaussian DP with the parameter sqrt(T + 2)/mu under add-remove.
+    *multiplier* of each of T + 2 releases. Standard deviations are mu R^2 on the eigenvalue and on the
+    upper triangle of X'X, and mu R Y on every X' residual. With the smallest eigenvalue of X'X, the
+    releases would compose to Gaussian DP with parameter sqrt(T + 2)/mu under add-remove.
 
-    But the program takes the smallest *positive* eigenvalue, whose change R^2 does not bound. For n - 1
-    equal records of norm R it is (n - 1) R^2, and one tiny record along another axis makes it tiny.
-    Without a positive eigenvalue, as for rows of zeros, the program fails. So there is no finite epsilon.
+    But R^2 does not bound the change of the smallest *positive* eigenvalue, which the program takes.
+    For n - 1 equal records of norm R it is (n - 1) R^2, and one tiny record along another axis makes it
+    tiny. Without a positive eigenvalue, as for rows of zeros, the program fails. So no epsilon is
+    finite.
 
-    The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are clipped to Y
-    = 1. Draws here are random; the program's default seed is fixed. A data set without a positive
-    eigenvalue has the status "failed" and weights of 0.
+    The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are clipped
+    to Y = 1. Draws are random here; the program's default seed is fixed. Without a positive eigenvalue,
+    the status is "failed" and weights are 0.
     """
 
     delta = "needed"

@@ -14,8 +14,8 @@ from dp.solvers.fits import INTERCEPTS
 class LaplaceCoordinates(Coordinates):
     """E18 as written: lambda beside the mean loss, Laplace 2 kappa R/(n lambda epsilon) per weight.
 
-    The scale is the L2 sensitivity over epsilon. Independent Laplace coordinates need the L1
-    sensitivity, which may be sqrt(d) times as large.
+    The scale is the L2 sensitivity over epsilon. Independent Laplace noise needs the L1 sensitivity,
+    which may be sqrt(d) times as large.
     """
 
     numbers = True
@@ -37,10 +37,10 @@ class LaplaceCoordinates(Coordinates):
 class LaplaceCoordinatesSum(Coordinates):
     """E18 as run: lambda beside the *summed* loss, with the noise of `laplace_coordinates`.
 
-    The fit minimises ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)) with C = 1/lambda, and with an
-    intercept b that is regularised like the weights (`dp.solvers.fits.sum_intercept`). The program that
-    E18's appendix names (github.com/IngvarBjarki/master_thesis) does the same, since scikit-learn in 2018
-    called liblinear. b is released without noise. info["intercept"]: (restarts,).
+    The fit minimises ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)) with C = 1/lambda. The intercept b is
+    regularised like the weights (`dp.solvers.fits.sum_intercept`). So is that of the program that E18's
+    appendix names (github.com/IngvarBjarki/master_thesis), since scikit-learn in 2018 called liblinear.
+    info["intercept"]: (restarts,), released without noise.
     """
 
     options = OutputPerturbation.options | {"intercept": Choice(*INTERCEPTS)}

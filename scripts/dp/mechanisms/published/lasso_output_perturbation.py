@@ -15,9 +15,9 @@ def lasso_sensitivity(lam: float) -> float:
     """An upper bound on the L2 sensitivity of the L1-regularised logistic minimiser, for any n.
 
     The loss is positive and log 2 at w = 0, so a minimiser w has lam ||w||_1 <= F(w) <= F(0) = log 2.
-    The minimisers of two data sets are at most ||w||_1 + ||w'||_1 <= 2 log 2 / lam apart. A much
-    smaller bound is not possible: the L1 penalty has no curvature, and one record of n can move the
-    minimiser from one corner of the L1 ball to another.
+    Minimisers of two data sets are at most ||w||_1 + ||w'||_1 <= 2 log 2 / lam apart. No bound can be
+    much smaller: the L1 penalty has no curvature, and one record of n can move the minimiser from one
+    corner of the L1 ball to another.
     """
     return 2 * math.log(2) / lam
 
@@ -31,12 +31,11 @@ class LassoOutputPerturbation(Perturbed):
 
     This is algorithm 1 as Veldhuizen (2020) runs it. The noise is that of output perturbation, whose
     sensitivity bound needs the curvature of an L2 penalty. `elastic_net_output_perturbation` is the
-    repaired form. The solver's point is scaled to ||w||_1 <= log 2 / lam, where all minimisers are. So the
-    guarantee holds for every data set, whether the point is certified or not.
+    repaired form. The solver's point is scaled to ||w||_1 <= log 2 / lam, where all minimisers are. So
+    the guarantee holds for every data set, even if the point is not certified.
 
-    penalty_scale: the meaning of lam in the fit, which the source does not state: see
-    `dp.solvers.lasso_scales`. The noise is always calibrated as if lam multiplied the penalty added to the
-    mean loss.
+    penalty_scale: what lam means in the fit (`dp.solvers.lasso_scales`); the source does not say. Noise
+    is calibrated as if lam multiplied the penalty added to the mean loss.
     """
 
     fit = "l1"

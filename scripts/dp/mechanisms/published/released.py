@@ -1,7 +1,7 @@
-"""Released programs, reimplemented from descriptions, with the claims of those programs.
+"""Released programs, reimplemented from descriptions, with their claims.
 
 config/experiments/released_code.yaml names repositories and commits. `boosted_adassp_released.py` and
-`tukey_em_released.py` contain two more programs. The papers' theorems are not affected.
+`tukey_em_released.py` have two more. The papers' theorems are not affected.
 """
 
 import math
@@ -18,7 +18,7 @@ from dp.privacy.profiles import Gaussian
 
 
 class _SeededByAByte:
-    """Normal draws, each row by NumPy's legacy generator with one of 256 seeds that `rng` draws."""
+    """Normal draws. NumPy's legacy generator makes each row from one of 256 seeds."""
 
     def __init__(self, rng: np.random.Generator, draws: int) -> None:
         seeds, self.which = np.unique(rng.integers(256, size=draws), return_inverse=True)
@@ -33,8 +33,8 @@ class AMPReleased(AMP):
     """AMP as a program that seeds its generator with one random byte before it draws the noise.
 
     So a data set has 256 possible releases. Whoever knows all other records can compute them for every
-    candidate record. (Besides, if the solver stops early, the program doubles the bound on the gradient,
-    and that depends on the data too.)
+    candidate record. (Besides, the program doubles the bound on the gradient if the solver stops early,
+    which depends on the data too.)
     """
 
     def _guarantee(self, n, d, p):
@@ -52,9 +52,9 @@ class AMPReleased(AMP):
 class AdaSSPReleased(Mechanism):
     """The program of AdaSSP's experiments: its own scaling of the rows, then the algorithm.
 
-    It centres the targets and divides them by their largest size, standardises columns, and normalises
-    rows. Then it releases the smallest eigenvalue of X'X + I, that matrix and X'y. The normal noise has
-    standard deviation sqrt(log(6/delta)) 3/epsilon, and half of the variance off the diagonal.
+    It centres targets, divides them by their largest size, standardises columns, and normalises rows.
+    Then it releases the smallest eigenvalue of X'X + I, that matrix and X'y. The normal noise has
+    standard deviation sqrt(log(6/delta)) 3/epsilon, with half of the variance off the diagonal.
     """
 
     delta = "needed"
@@ -93,7 +93,7 @@ class FunctionalReleased(Mechanism):
     """diffprivlib's LinearRegression without an intercept, for columns in [0, R] and targets in [-1, 1].
 
     Every coefficient of the squared loss, with the constant, gets Laplace noise for an equal part of
-    epsilon. The sensitivity of a column's squares is computed from the lower bound alone, here 0, so the
+    epsilon. The sensitivity of a column's squares follows from the lower bound alone, here 0, so the
     diagonal of X'X has no noise. A quadratic without a minimum has the status "unbounded".
     """
 
@@ -111,8 +111,7 @@ class FunctionalReleased(Mechanism):
         n, d = X.shape
         count = quadratics.coefficients(d)
         noise = laplace(count, (1 + count) / p.epsilon, draws, rng)
-        # Sensitivities: 2R for x y, 0 for x^2, and R^2 for a product of two columns, which `unpack`
-        # halves.
+        # Sensitivities: 2R for x y, 0 for x^2, R^2 for a product of two columns, which `unpack` halves.
         rows, columns = np.triu_indices(d)
         noise[:, :d] *= 2 * p.bound
         noise[:, d:] *= np.where(rows == columns, 0.0, 2 * p.bound**2)
@@ -128,11 +127,11 @@ class FunctionalReleased(Mechanism):
 class FunctionalCentredReleased(Mechanism):
     """diffprivlib's LinearRegression with an intercept, its default.
 
-    Columns are in [0, R], targets in [-1, 1]. Noisy means, clipped to the bounds, get epsilon/(d + 1) for
-    all columns and as much again for the targets, although only one such share is set aside. The
-    coefficients of the squared loss of the centred rows share d/(d + 1) of epsilon, so all parts
-    have (d + 2)/(d + 1) epsilon. The squares of a column have noise for its lower bound minus the
-    noisy mean; their noisy sum is reflected at 0. info["intercept"]: (restarts,).
+    Columns are in [0, R], targets in [-1, 1]. Noisy means, clipped to the bounds, get epsilon/(d + 1)
+    for all columns and as much again for the targets, although only one such share is set aside. The
+    coefficients of the centred rows' squared loss share d/(d + 1) of epsilon, so all parts have
+    (d + 2)/(d + 1) epsilon. A column's squares have noise for its lower bound minus the noisy mean;
+    their noisy sum is reflected at 0. info["intercept"]: (restarts,).
     """
 
     needs_lambda = False
@@ -156,7 +155,8 @@ class FunctionalCentredReleased(Mechanism):
         across = means[:, :, None] * total
         gram = gram - across - across.transpose(0, 2, 1) + n * means[:, :, None] * means[:, None, :]
         moment = moment - means * y.sum() - total * mean + n * means * mean
-        # Sensitivities from the corners of the centred bounds; of squares, from the lower bound alone.
+        # Sensitivities are from the corners of the centred bounds; those of squares from the lower
+        # bound alone.
         of_x, of_y = np.stack([-means, R - means]), np.stack([-1 - mean, 1 - mean])
         corners = of_x[:, None] * of_y[None]
         product = np.ptp(corners.reshape(4, draws, d), axis=0)
@@ -179,9 +179,9 @@ class FunctionalCentredReleased(Mechanism):
 class LeastSquaresReleased(Mechanism):
     """DPrivStats' dp_lm for a private design: least squares with Gaussian noise on the weights.
 
-    Its sensitivity is 3 R D over the smallest eigenvalue of the rows' own X'X, where D = 2 is the width of
-    the targets' bounds. Its manual calls the factor 3 a heuristic. (The variant for a public design is not
-    included.) A singular X'X is refused. There is no ridge, so lambda is ignored.
+    Its sensitivity is 3 R D over the smallest eigenvalue of the private X'X, where D = 2 is the width
+    of the targets' bounds. Its manual calls the factor 3 a heuristic. (The variant for a public design
+    is not included.) It refuses a singular X'X. There is no ridge, so lambda is ignored.
     """
 
     delta = "needed"
@@ -211,13 +211,13 @@ class LeastSquaresReleased(Mechanism):
 class PoissonSGDReleased(Mechanism):
     """Opacus' DP-SGD, given a batch size and a target epsilon; logistic loss.
 
-    The number of batches is n/batch, rounded up. A record is in each with probability 1 over that number.
-    A noisy sum of clipped gradients is divided by n times that probability, rounded down. dp_accounting
-    finds the noise here; the program uses its own accountant.
+    There are n/batch batches, rounded up. A record is in each with probability 1 over that number. A
+    noisy sum of clipped gradients is divided by n times that probability, rounded down. dp_accounting
+    finds the noise here; the program has its own accountant.
 
-    The program's accounting is for add-remove, under which n is private. records:
-      "public"   n is the number of rows, taken as public: the same with or without a record. Under this
-                 premise, that of `dp_sgd_poisson` without `public_n`, the claim is proven
+    The program accounts for add-remove, under which n is private. records:
+      "public" n is the number of rows, taken as public: the same with or without a record. Under this
+      premise, as for `dp_sgd_poisson` without `public_n`, the claim is proven
       "private"  neighbours have n and n + 1 rows, as the program counts them: there is no finite epsilon
     """
 
@@ -232,11 +232,11 @@ class PoissonSGDReleased(Mechanism):
         "records": Choice("public", "private"),
     }
 
-    # `check` leaves out the search for the noise, which takes a second and refuses nothing else.
+    # `check` omits the search for the noise, which takes a second and refuses nothing else.
     check = Mechanism.parameters
 
     def _noise(self, n, p):
-        """Steps, sampling, divisor, standard deviation of the noise on a sum over C, profile."""
+        """Steps, sampling, divisor, standard deviation of a sum's noise over C, profile."""
         batches = math.ceil(n / p.batch)
         steps, sampling, divisor = p.epochs * batches, 1 / batches, n // batches
         if batches == 1:
@@ -293,10 +293,10 @@ def zero_concentrated(epsilon: float, delta: float) -> float:
 class NewtonReleased(Mechanism):
     """The damped private Newton method, a baseline in DP-Newton's program; logistic loss.
 
-    It takes T steps from a random unit vector. The gradient gets Gaussian noise for `share` of rho/T, and
-    the Hessian for the rest. Eigenvalues are floored at 1e-5. The step is the noisy direction times
-    min(log(1 + s)/s, 1), where s is the norm of the direction *without noise*. (Not included: the program
-    resets weights beyond a multiple of the norm of the minimiser without privacy.)
+    It takes T steps from a random unit vector. The gradient gets Gaussian noise for `share` of rho/T,
+    and the Hessian for the rest. Eigenvalues are floored at 1e-5. The step is the noisy direction times
+    min(log(1 + s)/s, 1), where s is the norm of the direction *without noise*. (Not included: the
+    program resets weights beyond a multiple of the non-private minimiser's norm.)
     """
 
     delta = "needed"

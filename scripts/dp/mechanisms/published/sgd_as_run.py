@@ -12,8 +12,8 @@ PROGRAM = {key: kind for key, kind in OPTIONS.items() if key not in ("loss", "ba
 class _AsRun:
     """The updates of E18's program (github.com/IngvarBjarki/master_thesis), which differ from its formulas.
 
-    Gradients are `dp.descents.stochastic.program_gradient`, and lambda multiplies the sum of the weights,
-    one number for all coordinates. The only loss is logistic.
+    Gradients are `dp.descents.stochastic.program_gradient`. lambda multiplies the sum of the weights,
+    one number for all coordinates. The loss is logistic.
     """
 
     numbers = False
@@ -30,10 +30,10 @@ class DPSGDAsRun(_AsRun, DPSGD):
 
     The sum of gradients still changes by at most 2 clip. But the noise (v_1 l_1, .., v_D l_D), with v
     uniform on the sphere and each l_j ~ Gamma(D, 2 clip/epsilon), does not have the density
-    exp(-epsilon ||z||/(2 clip)) that the proof needs. Far out along one coordinate, its density falls like
-    exp(-epsilon/(2 clip) (sum_j |z_j|^(2/3))^(3/2)), which comes from the v with the least
-    sum_j |z_j|/|v_j|. The quotient of densities at (t, 0) and (t, c) grows without bound: its logarithm
-    grows like t^(1/3).
+    exp(-epsilon ||z||/(2 clip)) that the proof needs. Far out along one coordinate, its density falls
+    like exp(-epsilon/(2 clip) (sum_j |z_j|^(2/3))^(3/2)), due to the v with the least sum_j
+    |z_j|/|v_j|. The logarithm of the quotient of densities at (t, 0) and (t, c) grows like t^(1/3),
+    without bound.
     """
 
     options = PROGRAM

@@ -8,30 +8,29 @@ linear predictions, Lambda = n lambda > 0 and b ~ N(0, sigma^2 I). Losses:
     log_cosh  t^2 log cosh((y-w.x)/t); gradient -s t x, Hessian (1-s^2) x x',  s in (-1, 1), any y
     huber     t^2 huber((y-w.x)/t);    gradient -s t x, Hessian at most x x', s in [-1, 1], any y
 
-Every record's gradient is -s k v, where v is a vector of norm rho <= R, s is a slope that depends on w,
-and k = t (1 for logistic loss; its cap if it is clipped). g(s) rho^2 bounds the record's curvature, where g
-is s(1-s), 1/4, 1-s^2 and 1.
+A record's gradient is -s k v, where v is a vector of norm rho <= R, the slope s depends on w, and k is
+t (for logistic loss 1, or the cap). g(s) rho^2 bounds its curvature, with g = s(1-s), 1/4, 1-s^2 and 1.
 Notation: m = k R/sigma, r = R^2/Lambda, and G(m)(e) is the Gaussian profile at any real e
 (`dp.privacy.profiles.gaussian_profile`).
 
-Below, minimisers are *exact*; `with_output_noise` pays for approximate ones. Lambda is the same on both
-data sets. Under add/remove it is a public number, since the number of records is secret.
+Minimisers are *exact* here; `with_output_noise` pays for approximate ones. Lambda is the same on both
+data sets. Under add/remove it is public, since the number of records is secret.
 
-ONE RECORD. Let D' = D + record. On D the tilt that makes w the minimiser is b(w) = -(grad F(w) + Lambda w).
-This is a smooth bijection, because F + Lambda/2 ||.||^2 is strongly convex and grad F has bounded
-derivatives. (If slopes have kinks, it is Lipschitz both ways, which suffices.) So w has the density
-phi_sigma(b(w)) det H(w) with H = F'' + Lambda I >= Lambda I. On D' the tilt is b' = b + s k v, and H' = H +
-g(s) v v' with det H' = det H (1 + g(s) v'H^-1 v). (Here g(s) is the exact second derivative.)
+ONE RECORD. Let D' = D + record. On D, the tilt b(w) = -(grad F(w) + Lambda w) makes w the minimiser. It
+is a smooth bijection, because F + Lambda/2 ||.||^2 is strongly convex and grad F has bounded
+derivatives. (With kinks in slopes it is Lipschitz both ways, which suffices.) So w has the density
+phi_sigma(b(w)) det H(w) with H = F'' + Lambda I >= Lambda I. On D' the tilt is b' = b + s k v, and
+H' = H + g(s) v v' with det H' = det H (1 + g(s) v'H^-1 v). (Here g(s) is the exact second derivative.)
 
 *Adding* (P = D, Q = D'). With u = b.v/(sigma rho) ~ N(0, 1) under P and m' = k rho/sigma,
 
     log p/q = (||b'||^2 - ||b||^2)/(2 sigma^2) - log(1 + g v'H^-1 v) <= m' s u + m'^2 s^2/2.
 
-The right side is convex in s, so it is at most the larger of its values at the two ends of s. For logistic
-loss, clipped or not, that is the positive part of the Gaussian loss m' u + m'^2/2. Hence delta(e) = E_P (1
-- e^(e - loss))_+ <= G(m')(e) <= G(m)(e) for every e >= 0, *whatever Lambda is*. For the other losses it is
-m'^2/2 + m' |u|. Hence delta(e) <= E (1 - e^(e - m^2/2 - m |u|))_+, which is 2 G(m)(e) for e >= m^2/2 and
-less than that for smaller e.
+The right side is convex in s, so it is at most its larger value at the ends of s. For logistic loss,
+clipped or not, that is the positive part of the Gaussian loss m' u + m'^2/2. Hence delta(e) = E_P
+(1 - e^(e - loss))_+ <= G(m')(e) <= G(m)(e) for every e >= 0, *whatever Lambda is*. For the other losses
+it is m'^2/2 + m' |u|. Hence delta(e) <= E (1 - e^(e - m^2/2 - m |u|))_+, which is 2 G(m)(e) for
+e >= m^2/2 and less than that for smaller e.
 
 *Removing* (P = D', Q = D). Now b' ~ N(0, sigma^2 I) under P, and b = b' - s k v. With u = -b'.v/(sigma rho)
 
@@ -44,7 +43,7 @@ R^2. So delta(e) <= E (1 - e^(e - f(u)))_+ for every Lambda.
 
 *Clipped logistic.* f(u) <= max(m u + m^2/2, 0) + J with J = log(1 + r/4), since m s u + m^2 s^2/2 is convex
 in s. So for e >= J, removing costs G(m)(e - J). For smaller e, it costs at most the total variation
-distance, which is the delta at 0 of adding, so G(m)(0).
+distance, the delta of adding at 0, so G(m)(0).
 
 *When removing is free.* Logistic: let u0 be the u at which s = 1 gives the loss e, so m u0 = e - m^2/2. If
 
@@ -64,29 +63,29 @@ m^2 s^2/2 + (1-s^2) r <= max(m^2/2, r) <= e. So it exceeds e only for 0 < u <= u
 which is empty. Hence delta(e) <= E (1 - e^(e - f(u)))_+ 1(u > 0), half of the integral, which is G(m)(e)
 if removing is free.
 
-REPLACING v by v'. Put an intermediate data set M = D0+v+v' or M = D0, with the same Lambda and sigma,
-between P = D0+v and S = D0+v'. For every event E and e1 + e2 = e, P(E) <= e^e1 M(E) + delta_PM(e1) and
-M(E) <= e^e2 S(E) + delta_MS(e2), so
+REPLACING v by v'. Put M = D0+v+v' or M = D0, with the same Lambda and sigma, between P = D0+v and
+S = D0+v'. For every event E and e1 + e2 = e, P(E) <= e^e1 M(E) + delta_PM(e1) and M(E) <= e^e2 S(E) +
+delta_MS(e2), so
 
     delta_PS(e) <= delta_PM(e1) + e^e1 delta_MS(e2), for every e1 and either M.
 
 With e1 = e/2 - m^2/2 and e2 = e/2 + m^2/2, G(m)(e1) + e^e1 G(m)(e2) = G(2m)(e) *exactly*, because the
 event x <= m - e/(2m) is optimal for all pairs of normals with means 0, m, 2m. Logistic, e >= m^2: take M =
 D0+v+v'. The addition at e1 >= 0 is free for every Lambda. The removal at e2 is free if r <= e2 + m^2/2 =
-e/2 + m^2. Logistic, e < m^2: take M = D0. The removal at e1 < 0 is by reflection an addition at -e1. It
-and the addition at e2 are free for every Lambda. With mu = 2m:
+e/2 + m^2. Logistic, e < m^2: take M = D0. The removal at e1 < 0 is by reflection an addition at -e1.
+Both additions are free for every Lambda. With mu = 2m:
 
     Lambda >= R^2/(e/2 + mu^2/4) gives exactly G(mu)(e); if e < mu^2/4 every Lambda does.
 
-Clipped logistic, e < m^2: take M = D0, which is free as above. So delta(e) <= G(mu)(mu^2/4) for every e >=
-m^2, because delta falls. If e >= m^2 + J, take M = D0+v+v' and the split of e - J with J added to e2. Hence
+Clipped logistic, e < m^2: M = D0 is free as above. So delta(e) <= G(mu)(mu^2/4) for every e >= m^2,
+because delta falls. If e >= m^2 + J, take M = D0+v+v' and the split of e - J with J added to e2. Hence
 delta(e) <= G(mu)(min(e, max(m^2, e - J))) for every Lambda.
 
 Log-cosh: delta(e) <= 2 G(m)(e1) + e^e1 G(m)(e2) (two tails for the addition, one for the removal) for any
 e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above this is at most 2 G(2m)(e). This
 covers all records; y needs no bound, because t bounds the slope.
 
-Several classes: one-vs-rest composes K times; softmax is in `softmax_tilt`. An intercept must be a
+Several classes: one-vs-rest composes K times; `softmax_tilt` has softmax. An intercept must be a
 regularised constant feature, part of R: a free one has Lambda = 0.
 """
 
@@ -118,7 +117,7 @@ NEVER_FREE = ("huber", "clipped_logistic")  # with curvature at their largest sl
 BLOCK = 512  # integrals computed at a time: arrays of a few MB
 # How many signs a slope can have.
 SIGNS = {"logistic": 1, "clipped_logistic": 1, "log_cosh": 2, "huber": 2}
-# Shifts of e1, in units of e, tried if Lambda is below the threshold.
+# Shifts of e1, in units of e, to try if Lambda is below the threshold.
 SHIFTS = np.linspace(-0.5, 0.5, 31)
 
 
@@ -134,10 +133,10 @@ def _curvature(loss, s):
 
 
 def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> float | np.ndarray:
-    """f(u) of the module's docstring for u of any shape: the maximum over s in [0, 1], found exactly.
+    """f(u) of the module's docstring, elementwise: the exact maximum over s in [0, 1].
 
-    The derivative vanishes if (m^2 s + m u)(1 + g(s) r) + g'(s) r = 0, a cubic in s. The real parts of its
-    roots, clipped to [0, 1], and both ends include the maximum.
+    The derivative vanishes if (m^2 s + m u)(1 + g(s) r) + g'(s) r = 0, a cubic in s. The maximum is at
+    the real part of a root, clipped to [0, 1], or at an end.
     """
     u = np.asarray(u, dtype=float)
     c0, c1, c2 = CURVATURES[loss]
@@ -163,7 +162,7 @@ def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> f
 def _loss_table(m, r, loss, start, stop):
     """A grid of u, and f(u) on it.
 
-    f is a maximum of affine functions of u, so it is convex, and interpolation bounds it from above.
+    f is a maximum of affine functions of u, so it is convex: interpolation bounds it from above.
     """
     u = np.linspace(start, max(stop, start), 6001)
     return u, largest_loss(u, m, r, loss)
@@ -194,10 +193,10 @@ def removal(
 ) -> float | np.ndarray:
     """delta(epsilon), epsilon >= 0, of removing a record: E (1 - e^(epsilon - f(u)))_+.
 
-    It is also at most the total variation distance addition(0). From `switch` on, s = 1 gives the maximum
-    f(u), and the integral has a closed form: g(s) r <= (1-s)(m u + (1+s) m^2/2) is linear in s after
-    division by 1-s, so s = 0 and s = 1 decide. (For the Huber loss, s = 1 is always the maximum.)
-    Gauss-Legendre quadrature covers the u from f = epsilon up to `switch`. tails: 2, or 1 if proven; by
+    It is also at most the total variation distance addition(0). From `switch` on, s = 1 gives the
+    maximum f(u), and the integral has a closed form: g(s) r <= (1-s)(m u + (1+s) m^2/2) is linear in s
+    after division by 1-s, so s = 0 and s = 1 decide. (For Huber loss, s = 1 is always the maximum.)
+    Gauss-Legendre quadrature covers the u from f = epsilon to `switch`. tails: 2, or 1 if proven; by
     default the fewest.
     """
     epsilon = np.asarray(epsilon, dtype=float)
@@ -236,7 +235,7 @@ def removal(
 
 
 def _both(m, r, loss):
-    """(addition, removal) on all reals; below 0, each is the reflection of the other."""
+    """(addition, removal) on all reals. Below 0, each is the other's reflection."""
 
     def extended(above, opposite):
         def delta(epsilon):
@@ -260,10 +259,10 @@ def _both(m, r, loss):
 def replacement(
     epsilon: float | np.ndarray, m: float, r: float, loss: str = "logistic"
 ) -> float | np.ndarray:
-    """delta(epsilon), epsilon >= 0, of replacing a record: the least over e1 and both intermediates.
+    """delta(epsilon), epsilon >= 0, of replacing a record: the least over e1 and M.
 
     Every e1 gives a bound. The split that is exact for normals comes first. If it is not free, `SHIFTS`
-    around it are tried, and then points around the best one. For several epsilons, fewer are tried.
+    around it follow, then points around the best. Several epsilons get fewer points.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -301,7 +300,7 @@ def replacement(
 def profile(m: float, r: float, adjacency: str = REPLACE_ONE, loss: str = "logistic") -> Curve:
     """The `dp.privacy.profiles.Curve` of the exact minimiser's release.
 
-    m: k R/sigma of one record; under replace-one, half of the Gaussian parameter mu of a free Jacobian. r:
+    m: k R/sigma; under replace-one, half of the Gaussian parameter mu of a free Jacobian. r:
     R^2/Lambda.
     """
     _check(loss, adjacency)
@@ -323,11 +322,11 @@ def least_regularisation(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """The least Lambda for the *sum* of losses such that the Jacobian is free at this epsilon.
+    """The least Lambda for the *sum* of losses with a free Jacobian at this epsilon.
 
     mu: k R/sigma for add/remove, 2 k R/sigma for replace-one. Logistic loss: R^2/(epsilon + mu^2/2) and
-    R^2/(epsilon/2 + mu^2/4). Log-cosh: twice that, and for add/remove at least R^2/epsilon; delta is then
-    that of two tails. (For replace-one, log-cosh also needs epsilon >= mu^2/4.)
+    R^2/(epsilon/2 + mu^2/4). Log-cosh: twice that, for add/remove at least R^2/epsilon; delta is that
+    of two tails. (For replace-one, log-cosh also needs epsilon >= mu^2/4.)
     """
     _check(loss, adjacency)
     if loss in NEVER_FREE:
@@ -343,11 +342,11 @@ def least_regularisation(
 def gaussian_dp_regularisation(
     mu: float, bound: float = 1.0, adjacency: str = REPLACE_ONE
 ) -> float:
-    """The least Lambda for which the release (logistic loss) is mu-GDP: for all epsilon >= 0 at once.
+    """The least Lambda for which the release (logistic loss) is mu-GDP, for all epsilon >= 0.
 
     Add/remove: R^2/(epsilon + mu^2/2) is largest at epsilon = 0. Replace-one: for epsilon < mu^2/4
-    the Jacobian is free for every Lambda. From there on, the threshold R^2/(epsilon/2 + mu^2/4) is
-    largest at epsilon = mu^2/4: 8 R^2/(3 mu^2).
+    every Lambda is free. From there on, R^2/(epsilon/2 + mu^2/4) is largest at epsilon = mu^2/4: 8
+    R^2/(3 mu^2).
     """
     return bound**2 * (2 if adjacency == ADD_REMOVE else 8 / 3) / mu**2
 
@@ -361,9 +360,9 @@ def sigma_where_free(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """sigma of the tilt if Lambda >= `least_regularisation`: the Gaussian mechanism's own.
+    """sigma of the tilt if Lambda >= `least_regularisation`: the Gaussian mechanism's.
 
-    slope: k, the bound on a record's slope (t of log-cosh). Log-cosh has two tails, so each gets delta/2.
+    slope: k, the bound on a record's slope (t of log-cosh). Each of log-cosh's two tails gets delta/2.
     """
     _check(loss, adjacency)
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
@@ -380,7 +379,7 @@ def tilt_delta(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """delta at epsilon of the exact minimiser's release, for any sigma and Lambda = n lambda."""
+    """delta at epsilon of the exact minimiser, for any sigma and Lambda = n lambda."""
     return float(
         profile(slope * bound / sigma, bound**2 / n_lambda, adjacency, loss).delta(epsilon)
     )
@@ -396,10 +395,10 @@ def calibrate(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """Least sigma of the tilt that is proven (epsilon, delta)-DP at Lambda = n_lambda, exact minimiser.
+    """Least sigma of the tilt proven (epsilon, delta)-DP at Lambda = n_lambda, exact minimiser.
 
-    If the Jacobian is free, it is `sigma_where_free`. (Log-cosh under replace-one needs less, because one
-    record has one tail only.) Otherwise it is a root of the profile, checked to be private.
+    It is `sigma_where_free` if the Jacobian is free. (Log-cosh under replace-one needs less, because
+    one record has one tail.) Otherwise it is a root of the profile, checked to be private.
     """
     if loss not in NEVER_FREE:
         sigma = sigma_where_free(epsilon, delta, bound, slope, adjacency, loss)
@@ -411,14 +410,14 @@ def calibrate(
     m = largest_parameter(
         lambda m: float(profile(m, r, adjacency, loss).delta(epsilon)),
         delta,
-        # no tilt does better than the Gaussian mechanism
+        # no tilt beats the Gaussian mechanism
         gaussian_mu(epsilon, delta) / vector_sum(1.0, adjacency),
     )
     return slope * bound / m
 
 
 def largest_parameter(delta_at: Callable[[float], float], delta: float, start: float) -> float:
-    """The largest mu <= start with delta_at(mu) <= delta, to a relative 1e-8, and checked to be private."""
+    """The largest mu <= start with delta_at(mu) <= delta, to a relative 1e-8, checked to be private."""
 
     def over(mu):
         return math.log(max(delta_at(mu), 1e-300) / delta)
@@ -452,12 +451,12 @@ def rule_lambda(
     radius: float = 20.0,
     output: float = 0.0,
 ) -> float:
-    """lambda for the *mean* loss, from public numbers alone: max(Lambda*/n, sqrt(d) sigma R/(n radius)).
+    """lambda for the *mean* loss, from public numbers: max(Lambda*/n, sqrt(d) sigma R/(n radius)).
 
     Lambda* is `least_regularisation`. The second term bounds the tilt's shift, about sqrt(d) sigma/(n
-    lambda), by `radius`/R. output: share of mu for output noise (`with_output_noise`). With output noise,
-    Lambda* is twice the threshold of the tilt's own mu, where the tilt's excess over a Gaussian profile
-    hardly counts. Clipped logistic loss has the threshold of the logistic one, although its Jacobian is
+    lambda), by `radius`/R. output: the output noise's share of mu (`with_output_noise`). With output
+    noise, Lambda* is twice the threshold of the tilt's own mu, so the tilt's excess over a Gaussian
+    profile hardly counts. Clipped logistic loss has the logistic threshold, although its Jacobian is
     never free; with output noise, it costs about a sixteenth of epsilon.
     """
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
@@ -477,13 +476,13 @@ def composed_delta(
     loss: str = "logistic",
     exact: bool = False,
 ) -> float:
-    """delta at epsilon of the tilt's release together with a Gaussian release of parameter mu_output.
+    """delta at epsilon of the tilt's release and a Gaussian one of parameter mu_output.
 
-    It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Beyond +-e0
-    (`_gaussian_from`), the tilt's profile is at most the Gaussian one (twice that for log-cosh),
-    whose joint profile is known. So only L in (epsilon - e0, epsilon + e0) adds to the joint delta.
-    It adds at most P(L > epsilon - e0). If this bound is below 1e-9 of the joint delta, it is added
-    (unless `exact`). Otherwise the excess is integrated.
+    It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Beyond +-e0 (`_gaussian_from`),
+    the tilt's profile is at most the Gaussian one (twice that for log-cosh), whose joint profile is
+    known. So only L in (epsilon - e0, epsilon + e0) adds to the joint delta, at most P(L > epsilon -
+    e0). A bound below 1e-9 of the joint delta is added (unless `exact`). Otherwise the excess is
+    integrated.
     """
     from scipy.special import ndtr
 
@@ -511,7 +510,7 @@ def composed_delta(
 
 
 def _between(delta, epsilon, mu, kinks):
-    """E delta(epsilon - L) with L ~ N(mu^2/2, mu^2), piece by piece, since `integral` may miss kinks."""
+    """E delta(epsilon - L), L ~ N(mu^2/2, mu^2), piece by piece, since `integral` may miss kinks."""
 
     def integrand(z):
         there = delta(epsilon - mu * mu / 2 - mu * z)
@@ -523,7 +522,7 @@ def _between(delta, epsilon, mu, kinks):
 
 
 def _gaussian_from(m, r, adjacency, loss):
-    """The e0 such that above e0 and below -e0 the profile is at most SIGNS times the Gaussian one."""
+    """The e0 beyond which, and below -e0, the profile is at most SIGNS times the Gaussian one."""
     if adjacency == ADD_REMOVE:
         return max(r - m * m / 2, 0.0) if loss == "logistic" else max(2 * r - m * m / 2, r)
     if loss == "logistic":
@@ -545,11 +544,11 @@ def with_output_noise(
 ) -> tuple[float, float]:
     """sigma and mu_output for which tilt and output noise together are (epsilon, delta)-DP.
 
-    Let w have a gradient of the mean objective of norm at most tau, a public number. So w is within
+    Let the gradient of the mean objective at w have norm at most tau, a public number. So w is within
     tau/lambda of the exact minimiser. Given that minimiser, w differs by at most 2 tau/lambda between
-    neighbours of one size. N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers this as a Gaussian release.
-    mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2. mu is reduced if n_lambda is so small that the
-    tilt's profile is not Gaussian.
+    neighbours of one size. N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers this as a Gaussian
+    release. mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2. mu falls if n_lambda is so small
+    that the tilt's profile is not Gaussian.
     """
     _check(loss, adjacency)
     start, r = gaussian_mu(epsilon, delta / SIGNS[loss]), bound**2 / n_lambda
@@ -569,7 +568,7 @@ def shared_parameter(
 ) -> tuple[float, float]:
     """(m, mu_output) of the largest mu <= start with delta_at(m, mu_output) <= delta.
 
-    mu_output is the share `output` of mu, and m the tilt's parameter for one record, from the rest.
+    mu_output is the share `output` of mu. m is the tilt's parameter for one record, from the rest.
     """
     parts = vector_sum(1.0, adjacency)
 

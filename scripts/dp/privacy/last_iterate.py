@@ -2,13 +2,13 @@
 
 The descent is w <- w - eta (grad F(w) + N(0, sigma^2 I)) from a public start, where F is the mean
 objective. Composition counts every iterate: mu = sqrt(T) s/sigma, where s is the largest distance of
-neighbours' gradients. If steps contract, less remains of early ones (Bok, Su, Altschuler, "Shifted
+neighbours' gradients. If steps contract, early ones count less (Bok, Su, Altschuler, "Shifted
 interpolation for differential privacy", ICML 2024, arXiv 2403.00278).
 
-Proof. Let phi(w) = w - eta grad F(w) be a step without noise on one data set, and phi' that on the other,
-so |phi - phi'| <= eta s. If F is m-strongly convex and M-smooth on at least one of the two, the step on
-that one is c-Lipschitz with c = max(|1 - eta m|, |1 - eta M|). Let W and W' be the two processes, driven
-by the same noise Z, and V a process between them: V_0 = W'_0 = W_0 and
+Proof. Let phi(w) = w - eta grad F(w) be a step without noise on one data set, and phi' on the other, so
+|phi - phi'| <= eta s. If F is m-strongly convex and M-smooth on at least one of the two, the step on
+that one is c-Lipschitz with c = max(|1 - eta m|, |1 - eta M|). Let W and W' be the two processes,
+driven by the same noise Z, and V a process between them: V_0 = W'_0 = W_0 and
 
     V_t = phi'(V_t-1) + l_t (phi(W_t-1) - phi'(V_t-1)) + Z_t,   0 <= l_t <= 1, l_T = 1, so V_T = W_T.
 
@@ -25,9 +25,9 @@ mu has a_t proportional to c^(T-t):
 z_t >= 0, because eta s - a_t falls from positive to negative. a_t = eta s gives composition, so this mu is
 never larger. A quadratic with equal curvatures attains it.
 
-*Cyclic batches*: there are l batches of size b in a fixed order, and E epochs. A record enters one step in
-l, with s = L/b. Records of the last batch are the worst, because no step follows. For their last visit a_T
-= eta s. Their E - 1 earlier visits, at t = l, 2l, .., are paid for from t = l to T - 1, with a_t
+*Cyclic batches*: l batches of size b in a fixed order, and E epochs. A record enters one step in l,
+with s = L/b. Records of the last batch are the worst, because no step follows. For their last visit
+a_T = eta s. Their E - 1 earlier visits, at t = l, 2l, .., are paid for from t = l to T - 1, with a_t
 proportional to c^(T-1-t) as above:
 
     mu = L/(b sigma) sqrt(1 + c^(2l-2) (1-c^2)/(1-c^l)^2 (1 - c^(l(E-1)))/(1 + c^(l(E-1)))).
@@ -55,7 +55,7 @@ def composition_mu(steps: int, ratio: float) -> float:
 
 
 def last_iterate_mu(steps: int, ratio: float, c: float) -> float:
-    """mu of the last of several full-batch steps. ratio: s/sigma of the mean gradient.
+    """mu of the last full-batch step. ratio: s/sigma of the mean gradient.
 
     If c >= 1, it is that of composition.
     """
@@ -68,9 +68,9 @@ def last_iterate_mu(steps: int, ratio: float, c: float) -> float:
 
 
 def last_iterate_mu_cyclic(batches: int, epochs: int, ratio: float, c: float) -> float:
-    """mu of the last iterate after epochs over `batches` batches in a fixed order. ratio: L/(b sigma).
+    """mu of the last iterate after epochs over batches in a fixed order. ratio: L/(b sigma).
 
-    If c >= 1, it is that of composition.
+    For c >= 1 it is that of composition.
     """
     if c >= 1 or epochs == 1:
         return composition_mu(epochs, ratio)
@@ -88,13 +88,13 @@ def constants(
 ) -> tuple[float, float, float]:
     """(n s, m, M) of a mean objective for rows of norm at most R, under replace-one.
 
-    n s is n times the largest distance of gradients, m the strong convexity, M the smoothness. Logistic:
-    2R, lam, lam + R^2/4. Softmax: 2 sqrt(2) R, since a record's gradient has norm at most sqrt(2) R; lam;
-    lam + R^2/2, since curvature is at most R^2/2. Squared, Huber and log-cosh: lam + R^2, and only
-    clipping bounds gradients here (clip = tau R states the bound of the last two).
+    s is the largest distance of gradients, m the strong convexity, M the smoothness. Logistic: 2R, lam,
+    lam + R^2/4. Softmax: 2 sqrt(2) R, lam, lam + R^2/2, since a record's gradient has norm at most
+    sqrt(2) R and curvature at most R^2/2. Squared, Huber and log-cosh: M = lam + R^2, and only clipping
+    bounds gradients here (clip = tau R states the bound of the last two).
 
-    clip: norm that a record's gradient is clipped to. Clipping a single derivative gives the derivative of
-    a convex loss with no more curvature (Song, Steinke, Thakkar, Thakurta, AISTATS 2021).
+    clip: norm to which a record's gradient is clipped. A clipped single derivative is that of a convex
+    loss with no more curvature (Song, Steinke, Thakkar, Thakurta, AISTATS 2021).
     """
     largest = {"logistic": 1.0, "softmax": math.sqrt(2)}.get(loss, math.inf) * bound
     curvature = {"logistic": 0.25, "softmax": 0.5}.get(loss, 1.0)
@@ -113,12 +113,12 @@ def dp_gd_mu(
     bound: float = 1.0,
     clip: float | None = math.inf,
 ) -> tuple[float, str]:
-    """The smaller mu of composition and last iterate for full-batch descent, replace-one, and the reason.
+    """The smaller mu of composition and last iterate, full batch, replace-one, and the reason.
 
-    sigma: that of the noise on the mean gradient. The last iterate's theorem has five conditions. Only w_T
-    is released (no losses, no iterates, no early stopping). There is no momentum. Rows are within R. lam's
-    gradient is part of the contracting step, and is not clipped. The objective is convex and smooth. After
-    norm clipping, it is so only if a record has a single derivative: a clipped softmax gradient is no
+    sigma: that of the noise on the mean gradient. The last iterate's theorem has five conditions. Only
+    w_T is released (no losses, no iterates, no early stopping). There is no momentum. Rows are within
+    R. lam's gradient is part of the contracting step, and not clipped. The objective is convex and
+    smooth. After clipping, this needs a single derivative per record: a clipped softmax gradient is no
     gradient of such an objective.
     """
     size, m, M = constants(loss, lam, bound, clip)

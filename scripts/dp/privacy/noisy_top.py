@@ -1,24 +1,24 @@
-"""Noisy choices of the largest of many values, their privacy, and what many of them cost together.
+"""Noisy choices of the largest of many values, and the privacy of one and of many.
 
-Let one record change every value by at most D, and let the noise be Gumbel noise at the rate a: the choice
-is the largest a v_j + G_j, with independent standard Gumbel G_j. That is the exponential mechanism, P(j)
-proportional to e^(a v_j).
+Let one record change every value by at most D. Gumbel noise at the rate a chooses the largest a
+v_j + G_j, with independent standard Gumbel G_j. That is the exponential mechanism, P(j) proportional to
+e^(a v_j).
 
-**Bounded range.** log P(j)/P'(j) = a (v_j - v'_j) - (log Z - log Z') for neighbours. The first term lies in
-[-a D, a D], and the second is the same for all j. So all of its values lie in an interval of length r = 2 a
-D (Durfee, Rogers, NeurIPS 2019).
+**Bounded range.** log P(j)/P'(j) = a (v_j - v'_j) - (log Z - log Z') for neighbours. The first term
+lies in [-a D, a D], and the second is the same for all j. So all values lie in an interval of length
+r = 2 a D (Durfee, Rogers, NeurIPS 2019).
 
 **Concentrated.** Let K(s) = log of the mean of (P/P')^s under P'. K(0) = K(1) = 0, because both are
-distributions. K''(s) is the variance of log P/P' under a tilted law, at most r^2/4 on an interval of length
-r. By the remainder of linear interpolation, K(s) <= s (s - 1) r^2/8 for s > 1. So the Rényi divergence of
+distributions. K''(s) is the variance of log P/P' under a tilted law, at most r^2/4 on such an interval.
+By the remainder of linear interpolation, K(s) <= s (s - 1) r^2/8 for s > 1. So the Rényi divergence of
 order s, K(s)/(s - 1), is at most s r^2/8: the choice is r^2/8-zCDP (Cesar, Rogers, ALT 2021). Pure
 (r, 0)-DP alone would give r^2/2.
 
-**Several.** The k largest a v_j + G_j, in their order, have the law of k choices in turn, each among what
-is left, with new noise. (Given the largest, the others are Gumbel noise that is truncated at it, so their
-order is that of independent ones.) So they are k r^2/8-zCDP. zCDP of adaptive releases adds up, and
-Gaussian noise of standard deviation s on a vector that moves by at most m in L2 is m^2/(2 s^2)-zCDP (Bun,
-Steinke, TCC 2016). All of this may depend on earlier releases, also the D and the a of each choice.
+**Several.** The k largest a v_j + G_j, in order, have the law of k choices in turn, each among what is
+left, with new noise. (Given the largest, the others are Gumbel noise truncated at it, so their order is
+that of independent ones.) So they are k r^2/8-zCDP. zCDP of adaptive releases adds up, and Gaussian
+noise of standard deviation s on a vector that moves by at most m in L2 is m^2/(2 s^2)-zCDP (Bun,
+Steinke, TCC 2016). Everything may depend on earlier releases, also D and a of each choice.
 """
 
 import math
@@ -34,7 +34,7 @@ ORDERS = 1 + np.geomspace(1e-3, 1e6, 2000)  # any orders give a valid bound
 
 
 class Concentrated(Profile):
-    """The profile of rho-zCDP releases: Rényi divergences of at most rho times the order.
+    """The profile of rho-zCDP releases: Rényi divergences are at most rho times the order.
 
     delta(epsilon) is the least e^((a-1)(rho a - epsilon)) (1 - 1/a)^a/(a - 1) over orders a (Canonne,
     Kamath, Steinke, NeurIPS 2020, proposition 12), which `dp.accounting.renyi_epsilon` inverts, or
@@ -61,10 +61,10 @@ class Concentrated(Profile):
 
 @lru_cache(maxsize=1024)
 def rho(epsilon: float, delta: float) -> float:
-    """The largest rho, but for rounding, for which rho-zCDP is shown to give (epsilon, delta)-DP.
+    """The largest rho, but for rounding, for which rho-zCDP is shown to be (epsilon, delta)-DP.
 
     It starts from rho + 2 sqrt(rho log(1/delta)) = epsilon (Bun, Steinke, TCC 2016, proposition 1.3),
-    which holds for any epsilon, and improves on it by `renyi_epsilon`.
+    which holds for any epsilon. `renyi_epsilon` improves on it.
     """
     level = -math.log(delta)
     simple = (epsilon / (math.sqrt(level + epsilon) + math.sqrt(level))) ** 2
@@ -78,7 +78,7 @@ def rho(epsilon: float, delta: float) -> float:
 
 
 def choice_rate(rho: float, count: int, moved: float | np.ndarray) -> float | np.ndarray:
-    """The rate a with which `count` choices among values that move by at most `moved` are rho-zCDP.
+    """The rate a for which `count` choices among values that move by at most `moved` are rho-zCDP.
 
     count (2 a D)^2/8 = rho.
     """
@@ -86,14 +86,14 @@ def choice_rate(rho: float, count: int, moved: float | np.ndarray) -> float | np
 
 
 def gaussian_scale(rho: float, moved: float | np.ndarray) -> float | np.ndarray:
-    """Standard deviation of the noise with which a vector that moves by `moved` in L2 is rho-zCDP."""
+    """Standard deviation for which a noisy vector that moves by `moved` in L2 is rho-zCDP."""
     return moved / math.sqrt(2 * rho)
 
 
 def noisy_top(
     values: np.ndarray, count: int, rate: float | np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Columns of the `count` largest rate v + Gumbel noise in each row, in their order.
+    """Columns of the `count` largest rate v + Gumbel noise in each row, in order.
 
     values: (draws, m) finite numbers. rate: a number or (draws,). Returns whole numbers (draws, count).
     """

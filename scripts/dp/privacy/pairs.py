@@ -1,7 +1,7 @@
-"""Neighbouring data sets on which mechanisms are near their worst, each with the reason.
+"""Neighbouring data sets on which mechanisms are near their worst, with reasons.
 
-A pair is a function that returns a `Pair`, registered by its name. Its data sets differ in one record, and
-differ in size only if n itself is attacked. Its statistic distinguishes their releases best.
+A pair is a function, registered by its name, that returns a `Pair`. Its data sets differ in one record,
+and in size only if n is attacked. Its statistic distinguishes their releases best.
 """
 
 import math
@@ -31,14 +31,14 @@ class Pair(NamedTuple):
     sides : tuple or LazySides
         ((X, y), (X', y')).
     arguments : dict
-        Arguments of guarantee and release that the reason assumes (lam, bound, options).
+        Arguments of `guarantee` and `release` that the reason assumes (lam, bound, options).
     reason : str
         Why a mechanism is near its worst here.
     statistic : Callable or None
-        (pair, mechanism, **arguments) -> a function from weights (m, p) to {name: scores (m,)}. Scores are
-        larger where the first side is likelier. None: learned from pilot releases.
+        (pair, mechanism, **arguments) -> a function from weights (m, p) to {name: scores (m,)}, larger
+        where the first side is likelier. None: learned from pilot releases.
     exact : Callable or None
-        (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair, from densities.
+        (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair.
     """
 
     sides: tuple
@@ -60,9 +60,9 @@ class Pair(NamedTuple):
 
 
 class LazySides:
-    """Sides made at first use, whose size (n, d) is known before.
+    """Sides made at first use, of known size (n, d).
 
-    Checks of the configuration then need little memory. make: () -> sides.
+    So checks of the configuration need little memory. make: () -> sides.
     """
 
     def __init__(self, size: tuple[int, int], make: Callable) -> None:
@@ -76,14 +76,14 @@ class LazySides:
 
 
 class Unsuited(ValueError):
-    """A pair's statistic or exact loss does not apply to a mechanism. The message says why."""
+    """A pair's statistic or exact loss does not apply to a mechanism."""
 
 
 PAIRS = {}
 
 
 def pair(function: Callable) -> Callable:
-    """Decorator that registers the maker of a pair, which runs once."""
+    """Decorator that registers the maker of a pair. It runs once."""
     PAIRS[function.__name__] = cache(function)
     return PAIRS[function.__name__]
 
@@ -103,7 +103,7 @@ def find(pair: str | tuple | Pair) -> Pair:
     Raises
     ------
     ValueError
-        If there is no such name, or the data sets do not differ in one record alone.
+        If there is no such name, or the data sets differ in more than one record.
 
     Examples
     --------
@@ -132,9 +132,8 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    One score is the projection on the difference of the medians. Another is this projection's
-    distance from the midpoint of the medians, for differences of spread. The others are differences
-    of L1 and L2 distances to the medians.
+    They are the projection on the difference of the medians; for differences of spread, its distance
+    from their midpoint; and differences of L1 and L2 distances to the medians.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -154,7 +153,7 @@ def _distances(first, second, orders=(1, 2)):
 
     def farther(weights, order):
         """||w - second|| - ||w - first|| without the cancellation of two large norms."""
-        if order == 1:  # coordinates in which the centres agree add nothing
+        if order == 1:  # coordinates where the centres agree add nothing
             weights = weights if len(moved) == len(shift) else weights[:, moved]
             gap = weights - first[moved]
             near = np.abs(gap)
@@ -173,16 +172,16 @@ def _distances(first, second, orders=(1, 2)):
 
 
 def minimisers(pair: Pair, mechanism: object, **arguments) -> list[np.ndarray]:
-    """The non-private minimisers (d,) of both sides that a mechanism adds noise to."""
+    """Both sides' non-private minimisers (d,), to which a mechanism adds noise."""
     if mechanism.fit is None:
         raise Unsuited(f"{mechanism.name} does not name a `fit` to which it adds noise")
     return [shared_fit(mechanism.fit, X, y, **arguments)[0][0] for X, y in pair.sides]
 
 
 def distances(order: int) -> Callable:
-    """Log density ratio, up to a factor, of noise with density exp(-||z||_order / scale).
+    """Log density ratio, up to a factor, of noise of density exp(-||z||_order / scale).
 
-    It uses only the d weights, without an intercept.
+    It uses the d weights without an intercept.
     """
 
     def factory(pair, mechanism, **arguments):
@@ -194,12 +193,12 @@ def distances(order: int) -> Callable:
     return factory
 
 
-# Distribution of a noise -> order of the norm in its density exp(-||z||_order / scale).
+# Law of a noise -> order of the norm in its density exp(-||z||_order / scale).
 ORDERS = {l2_laplace: 2, laplace: 1}
 
 
 def order_of_law(mechanism: object) -> int:
-    """Order of the norm in the density of the noise that a mechanism adds, by its `law`."""
+    """Order of the norm in the density of a mechanism's `law`."""
     law = getattr(mechanism, "law", None)
     if law not in ORDERS:
         told = "names no `law`" if law is None else f"has noise of the law {law.__name__}"
@@ -211,8 +210,8 @@ def order_of_law(mechanism: object) -> int:
 def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
     """Exact loss of a minimiser plus noise with density exp(-||z|| / scale).
 
-    It is the minimisers' distance over the scale, in the norm of the mechanism's `law`. For Gaussian noise
-    it is epsilon at delta, with mu = distance / scale.
+    It is the minimisers' distance over the scale, in the norm of the `law`. For Gaussian noise it is
+    epsilon at delta, with mu = distance / scale.
     """
     normal = getattr(mechanism, "law", None) is gaussian and arguments.get("delta", 0.0) > 0
     order, d = 2 if normal else order_of_law(mechanism), pair.size[1]
@@ -225,7 +224,7 @@ def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
 
 
 def released_column(column: int) -> Callable:
-    """One released number, signed to be larger for the first side's noiseless fit."""
+    """One released number, signed to be larger for the first side's fit."""
 
     def factory(pair, mechanism, **arguments):
         first, second = minimisers(pair, mechanism, **arguments)
@@ -235,7 +234,7 @@ def released_column(column: int) -> Callable:
     return factory
 
 
-# Distribution of a tilt -> log of its density at b, up to a constant, and its scale.
+# Law of a tilt -> log of its density, up to a constant, from b and its scale.
 TILTS = {
     l2_laplace: lambda b, scale: -np.linalg.norm(b, axis=1) / scale,
     gaussian: lambda b, sigma: -np.einsum("ij,ij->i", b, b) / (2 * sigma**2),
@@ -243,7 +242,7 @@ TILTS = {
 
 
 def check_tilts(mechanism: object, laws: Iterable[Callable] = (l2_laplace,)) -> None:
-    """Raise `Unsuited` unless a mechanism tilts its objective by noise of one of these distributions."""
+    """Raise `Unsuited` unless a mechanism tilts its objective by one of these laws."""
     if not hasattr(mechanism, "tilt"):
         raise Unsuited(f"{mechanism.name} has no `tilt`, a random linear term in its objective")
     if getattr(mechanism, "law", l2_laplace) not in laws:
@@ -254,7 +253,7 @@ def check_tilts(mechanism: object, laws: Iterable[Callable] = (l2_laplace,)) -> 
 
 
 def for_tilts(function: Callable) -> Callable:
-    """Decorator of a statistic or loss. It raises `Unsuited` for mechanisms without one of `TILTS`."""
+    """Decorator of a statistic or loss: raises `Unsuited` for mechanisms without one of `TILTS`."""
 
     @wraps(function)
     def checked(pair, mechanism, *rest, **arguments):
@@ -272,7 +271,7 @@ def tilt_plan(pair: Pair, mechanism: object, delta: float = 0.0, **arguments) ->
 
 @for_tilts
 def tilt_log_densities(pair: Pair, mechanism: object, **arguments) -> Callable:
-    """Objective perturbation: log densities at w (m, d) of both sides' exact minimisers, up to a constant.
+    """Log densities at w (m, d) of both sides' exact tilted minimisers, up to a constant.
 
     The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), with z as in
     `dp.losses` (without y_i for a residual loss). The density of b is in `TILTS`, and |det db/dw| = det(n
@@ -305,10 +304,10 @@ def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:
 
 
 def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
-    """The privacy loss of objective perturbation in one dimension, on a fine grid of minimisers.
+    """The privacy loss of objective perturbation, d = 1, on a fine grid of minimisers.
 
-    It is the largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts it is
-    epsilon at delta of exact minimisers, from integrals in both directions.
+    It is the largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts it
+    is epsilon at delta of exact minimisers, by integrals in both directions.
     """
     densities = tilt_log_densities(pair, mechanism, **arguments)
     w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
@@ -345,7 +344,7 @@ def linear_part() -> Pair:
 
 @pair
 def opposite_target() -> Pair:
-    """A record whose target goes from one end of its range to the other, and a record at 0."""
+    """A record whose target goes from one end to the other, and a record at 0."""
     return Pair(
         sides=_replace(np.array([[1.0], [0.0]]), [1.0, 0.3], 0, label=-1.0),
         arguments={"lam": 0.5, "bound": 1.0},
@@ -369,7 +368,7 @@ def opposite_residual() -> Pair:
 
 
 def _saturated(direction, others, sine, lam):
-    """Opposite first records with slopes near -1: the others drive w far along the last axis."""
+    """Opposite first records with slopes near -1. The others drive w along the last axis."""
     size = others + 1, len(direction) + 1
 
     def sides():
@@ -392,14 +391,14 @@ SATURATED = (
 
 @pair
 def saturated() -> Pair:
-    """4000 records in two dimensions. The first one's first coordinate changes sign."""
+    """4000 records in two dimensions. The first coordinate of one changes sign."""
     sides, arguments = _saturated(np.ones(1), others=3999, sine=0.44, lam=3 / 4000)
     return Pair(sides, arguments, SATURATED, distances(2), shift_loss)
 
 
 @pair
 def saturated_diagonal() -> Pair:
-    """`saturated` in 784 dimensions. The two records lie along the diagonal of the other axes."""
+    """`saturated` in 784 dimensions, with the two records along the other axes' diagonal."""
     sides, arguments = _saturated(np.full(783, 783**-0.5), 3999, sine=0.44, lam=3 / 4000)
     reason = SATURATED + "; along the diagonal its L1 norm is sqrt(d) times its L2 norm"
     return Pair(sides, arguments, reason, distances(1), shift_loss)
@@ -414,23 +413,23 @@ def saturated_diagonal_l2() -> Pair:
 
 
 def _of_weights(scores):
-    """A statistic that depends on the weights alone, for every mechanism."""
+    """A statistic of the weights alone, for every mechanism."""
     return lambda *_, **__: scores
 
 
-# Whether a mechanism that may refuse has answered. Refusals have weights 0.
+# Whether a mechanism has answered: refusals have weights of 0.
 answered = _of_weights(lambda W: {"answered": W.any(axis=1).astype(float)})
 
 
 def _clusters(below, above, inner=()):
-    """Rows at 1. Each row is a part of its own, and its target is the part's model."""
+    """Rows at 1. Each is a part, and its target is the part's model."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 
 
 @pair
 def tukey_threshold() -> Pair:
-    """320 models in two clusters. One goes from the smaller cluster to the larger."""
+    """320 models in two clusters. One goes from the smaller to the larger."""
     X, y = _clusters(161, 159)
     return Pair(
         sides=_replace(X, y, -1, label=-1.0),
@@ -443,7 +442,7 @@ def tukey_threshold() -> Pair:
 
 @pair
 def tukey_shell() -> Pair:
-    """420 models: two clusters of 207, and 6 near their middle. One of the 6 goes to a cluster."""
+    """420 models: two clusters of 207, and 6 in between, one of which goes to a cluster."""
     X, y = _clusters(207, 207, [-3e-3, -2e-3, -1e-3, 1e-3, 2e-3, 3e-3])
     return Pair(
         sides=_replace(X, y, 210, label=-1.0),
@@ -471,7 +470,7 @@ def repeats(pair: Pair, mechanism: object, epsilon: float, **arguments) -> Calla
 
 @pair
 def repeated() -> Pair:
-    """Four records in two dimensions. The first one's label flips, and releases may repeat."""
+    """`flipped_label`, for releases that may repeat."""
     sides, arguments, _, *_ = flipped_label()
     return Pair(
         sides,
@@ -484,7 +483,7 @@ def repeated() -> Pair:
 
 @pair
 def own_scale() -> Pair:
-    """4,000 records in one dimension with small targets. One record has the largest target, or is at 0."""
+    """4,000 records in one dimension with small targets. One has the largest target, or is at 0."""
     X = np.where(np.arange(4000) % 2, -1.0, 1.0)[:, None]
     y = 0.01 * X[:, 0]
     y[0] = 1.0
@@ -552,7 +551,7 @@ def new_axis() -> Pair:
 
 @pair
 def one_batch_more() -> Pair:
-    """129 tiny records in eight dimensions, or 128, which make two batches of 64."""
+    """129 tiny records in eight dimensions, or 128, which are two batches of 64."""
     X, y = np.full((129, 8), 1e-6), np.ones(129, dtype=np.int8)
     return Pair(
         sides=((X, y), (X[1:], y[1:])),
@@ -565,7 +564,7 @@ def one_batch_more() -> Pair:
 
 @pair
 def large_step() -> Pair:
-    """129 records in one dimension. The first is at 1 or at 0, the others at 0."""
+    """129 records in one dimension. One is at 1 or at 0, the others at 0."""
     X = np.zeros((129, 1))
     X[0] = 1
     return Pair(
@@ -577,7 +576,7 @@ def large_step() -> Pair:
 
 @pair
 def starting_point() -> Pair:
-    """1000 records around the circle, some on the wrong side. One label flips."""
+    """1000 records around a circle, some on the wrong side. One label flips."""
     angle = 2 * math.pi * np.arange(1000) / 1000
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     return Pair(
@@ -614,7 +613,7 @@ def _curvature(n_lambda):
 
 @pair
 def pulled() -> Pair:
-    """One record in one dimension, at 1 or at 0, and 60 others that pull its margin far below 0."""
+    """One record in one dimension, at 1 or at 0, and 60 that pull its margin far below 0."""
     X = np.full((61, 1), -0.5)
     X[0] = 1
     return Pair(
@@ -629,14 +628,14 @@ def pulled() -> Pair:
 
 @pair
 def saturated_few() -> Pair:
-    """1000 records in two dimensions. The first one's first coordinate changes sign."""
+    """`saturated` with 1000 records, for tilts."""
     sides, arguments = _saturated(np.ones(1), others=999, sine=0.5, lam=2 / 1000)
     return Pair(sides, arguments, SATURATED, tilt_log_ratio)
 
 
 @pair
 def lasso_jump() -> Pair:
-    """999 equal records on the diagonal, and one that turns from one axis to the other."""
+    """999 equal records on the diagonal, and one that turns from axis to axis."""
     X = np.full((1000, 2), math.sqrt(0.5))
     X[0] = [1, 0]
     return Pair(
@@ -651,7 +650,7 @@ def lasso_jump() -> Pair:
 
 @pair
 def separable_circle() -> Pair:
-    """20 records on a circle, separable on one side only, with hardly any penalty."""
+    """20 records on a circle, separable on one side only, with a tiny penalty."""
     angle = 2 * math.pi * np.arange(20) / 20 + 0.1
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     return Pair(
@@ -676,7 +675,7 @@ def opposite_corner() -> Pair:
 
 
 def _lone(reach, others=99):
-    """One record at `reach`, whose label flips. The others are at 0, and have no gradient."""
+    """One record at `reach`, whose label flips. The others are at 0, without a gradient."""
     X = np.zeros((others + 1, 1))
     X[0] = reach
     sides = _replace(X, np.ones(others + 1), 0, label=-1)
@@ -685,7 +684,7 @@ def _lone(reach, others=99):
 
 @pair
 def outlier() -> Pair:
-    """A record that outweighs 99 others, as rows without a bound may."""
+    """A record that outweighs 99 others, as unbounded rows may."""
     return Pair(
         *_lone(1000),
         reason="the mean gradient is that of the one record, a hundredth of a thousand times its slope: "
@@ -705,7 +704,7 @@ def lone_record() -> Pair:
 
 @pair
 def opposite_class() -> Pair:
-    """`opposite_corner` for a weight vector per class: the record changes from class 0 to class 1."""
+    """`opposite_corner` for softmax: the record goes from class 0 to class 1."""
     return Pair(
         sides=_replace(np.array([[1.0]]), [0], 0, label=1),
         arguments={"lam": 1.0, "bound": 1.0, "loss": "softmax", "classes": 2},
@@ -715,7 +714,7 @@ def opposite_class() -> Pair:
 
 @pair
 def pulled_class() -> Pair:
-    """One record of the first of three classes, at 1 or at 0, and 60 that pull it to the other two."""
+    """One record of the first of three classes, at 1 or at 0, and 60 that pull it to the others."""
     X = np.full((61, 1), -0.5)
     X[0] = 1
     return Pair(
@@ -749,7 +748,7 @@ def sum_regularised() -> Pair:
 
 @pair
 def released_intercept() -> Pair:
-    """The data of `sum_regularised`, for an intercept that is released without noise."""
+    """The data of `sum_regularised`, for an intercept released without noise."""
     return Pair(
         *_unpenalised(),
         reason="the intercept is a function of the data without noise: one release tells the two apart",
@@ -770,7 +769,7 @@ def flipped_label() -> Pair:
 
 
 def _beside(row, other=None, label=None):
-    """A first record that changes, and seven others, in three dimensions."""
+    """A record that changes, and seven others, in three dimensions."""
     X = np.array(
         [[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [-1, 0, 0], [0, -1, 0], [0.6, 0.8, 0], [0, 0.6, -0.8]]
     )
@@ -790,7 +789,7 @@ def turned_row() -> Pair:
 
 @pair
 def reversed_row() -> Pair:
-    """One of eight records changes its sign, and keeps its label."""
+    """One of eight records changes its sign and keeps its label."""
     return Pair(
         *_beside([0.6, 0.0, 0.8], other=[-0.6, 0.0, -0.8]),
         reason="every sum over rows moves by twice the bound, with labels or without",
@@ -820,9 +819,9 @@ def last_of_its_class() -> Pair:
 
 
 def _replace(X, y, index, row=None, label=None):
-    """((X, y), (X', y')) with the record at `index` given another row, another label or both.
+    """((X, y), (X', y')) that differ in the row, the label or both of the record at `index`.
 
-    Whole numbers in y are labels, others targets.
+    Integers in y are labels, floats targets.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     y = y if y.dtype.kind == "f" else y.astype(np.int8)

@@ -1,4 +1,4 @@
-"""Exact draws from tempered posteriors on a ball by rejection, and a bound on the number of proposals."""
+"""Exact draws from tempered posteriors on a ball by rejection, and how many proposals they need."""
 
 import math
 from collections.abc import Callable
@@ -14,9 +14,8 @@ def loss_range(loss: str, reach: float) -> float:
     """D = sup |l(z) - l(z')| over margins z, z' in [-reach, reach], reach = rho R.
 
     Squared loss: (1 - z)^2/2 is at most (1 + reach)^2/2, and at least 0 if reach >= 1, else (1 -
-    reach)^2/2. For targets y in [-1, 1], y^2/2 of the loss (s - y)^2/2, s = w.x, plays no part in the
-    density. The rest, s^2/2 - y s, is affine in y, so differences are largest for targets -1 and 1, with
-    the same D.
+    reach)^2/2. For targets y in [-1, 1], y^2/2 of the loss (s - y)^2/2, s = w.x, is constant in w. The
+    rest, s^2/2 - y s, is affine in y, so differences are largest for targets -1 and 1, with the same D.
 
     Logistic loss: l(-reach) - l(reach) = reach.
     """
@@ -26,18 +25,18 @@ def loss_range(loss: str, reach: float) -> float:
 
 
 def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> float:
-    """About the largest mean number of proposals per draw, over all data sets; reach = rho R.
+    """About the largest mean number of proposals per draw on any data set; reach = rho R.
 
     For a Gaussian truncated to the ball, `truncated_draws` accepts with probability of the order of
     1/sqrt(d + gamma n reach). gamma n reach bounds rho times the gradient at 0.
 
-    For logistic loss this is multiplied by the ratio of the integrals over the ball of exp(-gamma F) and
-    of its envelope exp(-gamma Q). The ratio is at least cosh(reach/2)^-d: let u = w - w0 and c =
-    cosh(reach/2)^2. Up to a constant, Q is g.u + u'Hu/2, and g.u >= 0 because w0 is the minimiser on the
-    ball. F is at most g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4]. At u/sqrt(c) this is at
-    most Q(u), and the ball shrunk in that way towards w0 lies in the ball. The ratio is also at least
-    exp(-gamma n (1/4 - 1/(4c)) (2 reach)^2/2), from the largest F - Q. (w0 is found up to the error of a
-    few Newton steps.)
+    Logistic loss multiplies this by the ratio of the integrals over the ball of exp(-gamma F) and of
+    its envelope exp(-gamma Q). The ratio is at least cosh(reach/2)^-d: let u = w - w0 and c =
+    cosh(reach/2)^2. Up to a constant, Q is g.u + u'Hu/2, and g.u >= 0 because w0 is the minimiser on
+    the ball. F is at most g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4]. At u/sqrt(c) this is
+    at most Q(u), and the ball so shrunk towards w0 lies in the ball. The ratio is also at least
+    exp(-gamma n (1/4 - 1/(4c)) (2 reach)^2/2), from the largest F - Q. (A few Newton steps find w0
+    approximately.)
     """
     pull = epsilon / (2 * loss_range(loss, reach)) * n * reach
     logarithm = math.log(4 * math.sqrt(d + pull))
@@ -65,7 +64,7 @@ def truncated_draws(
     On the ball exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0. So a Gaussian with precision P + kI,
     times a constant, is above the density. Its draws are accepted with probability exp(log_excess(w) - k
     (radius^2 - ||w||^2)/2) inside the ball, and never outside. Acceptance is most frequent if the
-    proposal's mean of ||w||^2 is radius^2. It then costs a factor of order sqrt(d), not one exponential in
+    proposal's mean of ||w||^2 is radius^2. It then costs a factor of order sqrt(d), not exponential in
     d. The law is the same for any k, so k may depend on the data.
     """
     values, vectors = np.linalg.eigh(precision)
@@ -92,7 +91,7 @@ def truncated_draws(
 
 
 def _tilt(values, b, radius):
-    """k >= 0 with E ||w||^2 = radius^2 under the proposal; 0 if E ||w||^2 is smaller at k = 0."""
+    """k >= 0 with E ||w||^2 = radius^2 under the proposal; 0 if it is smaller at k = 0."""
     return _root(lambda k: np.sum((b / (values + k)) ** 2 + 1 / (values + k)) - radius**2)
 
 
@@ -123,9 +122,9 @@ def _minimiser_on_ball(A, b, radius):
 def squared_envelope(
     X: np.ndarray, y: np.ndarray, gamma: float, ridge: float, radius: float
 ) -> tuple:
-    """(precision, linear, log_excess) of `truncated_draws` for squared loss, whose density is Gaussian.
+    """(precision, linear, log_excess) of `truncated_draws` for squared loss.
 
-    It is exp(-gamma (||y - Xw||^2/2 + ridge ||w||^2/2)), so there is no excess.
+    The density is Gaussian, exp(-gamma (||y - Xw||^2/2 + ridge ||w||^2/2)), so there is no excess.
     """
     return gamma * (X.T @ X + ridge * np.eye(X.shape[1])), gamma * (X.T @ y), None
 
@@ -137,9 +136,9 @@ def logistic_envelope(
 
     The Gaussian's quadratic is below F and touches it at w0. On the ball |w.x_i| <= m_i = radius ||x_i||,
     and the logistic curvature is at least s_i (1 - s_i), s_i = 1/(1 + e^m_i). So F(w) >= F(w0) + F'(w0)(w
-    - w0) + (w - w0)'H(w - w0)/2, where H = sum_i s_i (1 - s_i) x_i x_i'. w0 is nearly the minimiser on the
-    ball, by a few Newton steps; the law of the draws does not depend on it. The share of accepted draws
-    falls exponentially with d.
+    - w0) + (w - w0)'H(w - w0)/2, where H = sum_i s_i (1 - s_i) x_i x_i'. w0 is nearly the minimiser on
+    the ball, by a few Newton steps; the draws' law does not depend on it. The accepted share falls
+    exponentially with d.
     """
     d = X.shape[1]
     margins = radius * row_norms(X)

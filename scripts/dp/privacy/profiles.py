@@ -1,11 +1,11 @@
 """Privacy profiles: the whole curve delta(epsilon) of a mechanism, or of several together.
 
 delta(epsilon) is the supremum over neighbours and events of P(E) - e^epsilon Q(E), a hockey-stick
-divergence. It is convex and decreasing in e^epsilon. Exchanging P and Q reflects it: delta(-epsilon) = 1 -
-e^-epsilon + e^-epsilon delta_QP(epsilon).
+divergence. It is convex and decreasing in e^epsilon. Exchanging P and Q reflects it:
+delta(-epsilon) = 1 - e^-epsilon + e^-epsilon delta_QP(epsilon).
 
 A profile is a `Gaussian`, `Curve` or `Losses`, with `delta(epsilon)` and `epsilon(delta)`. `compose`
-returns the simplest exact form. Composition of upper bounds gives upper bounds.
+returns the simplest exact form. Upper bounds compose to upper bounds.
 """
 
 import math
@@ -29,21 +29,21 @@ __all__ = [
     "repeated",
 ]
 
-# Integrals over a Gaussian loss go this many standard deviations to either side, and the probability
+# Integrals over a Gaussian loss go this many standard deviations to either side. The probability
 # beyond, 2e-33 per side, is added.
 FAR = 12.0
-PANELS = (24, 96, 384, 1536, 6144)  # numbers of panels for that integral, each with 8 nodes
-AGREE = 1e-7  # relative difference of two such integrals that ends refinement; it is added
+PANELS = (24, 96, 384, 1536, 6144)  # numbers of panels for it, each with 8 nodes
+AGREE = 1e-7  # relative difference of two estimates that ends refinement; it is added
 SPACING = 1e-4  # least spacing of discretised losses
 POINTS = 4000  # most points of a distribution on either side of 0
-TAIL = 1e-15  # largest probability of the losses beyond a grid, which count as infinite
+TAIL = 1e-15  # largest probability of losses beyond a grid; they count as infinite
 
 
 def gaussian_profile(mu: float, epsilon: float | np.ndarray) -> float | np.ndarray:
     """delta of a Gaussian release with sensitivity/standard deviation mu, at any real epsilon.
 
-    Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) (Balle, Wang, ICML 2018, theorem 8;
-    its proof does not need epsilon >= 0), elementwise.
+    It is Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) (Balle, Wang, ICML 2018, theorem 8,
+    whose proof does not need epsilon >= 0), elementwise.
     """
     from scipy.special import log_ndtr
 
@@ -60,7 +60,7 @@ def gaussian_profile(mu: float, epsilon: float | np.ndarray) -> float | np.ndarr
 
 
 def reflected(delta: Callable, epsilon: float | np.ndarray) -> float | np.ndarray:
-    """The divergence of (P, Q) at `epsilon`, from `delta`, which gives that of (Q, P) at -epsilon.
+    """The divergence of (P, Q) at `epsilon`, from `delta`, that of (Q, P).
 
     P(E) - e^a Q(E) = 1 - e^a + e^a (Q(E^c) - e^-a P(E^c)) for any event E.
     """
@@ -69,7 +69,7 @@ def reflected(delta: Callable, epsilon: float | np.ndarray) -> float | np.ndarra
 
 
 def symmetric(delta: Callable) -> Callable:
-    """A function on all reals, from one that bounds both (P, Q) and (Q, P) for epsilon >= 0."""
+    """Extends to all reals a bound on (P, Q) and (Q, P) for epsilon >= 0."""
 
     def extended(epsilon):
         epsilon = np.asarray(epsilon, dtype=float)
@@ -82,7 +82,7 @@ def symmetric(delta: Callable) -> Callable:
 def nodes(
     start: float | np.ndarray, stop: float | np.ndarray, panels: int, order: int = 8
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Composite Gauss-Legendre nodes and weights on [start, stop], which may be arrays (m,): (m, k)."""
+    """Composite Gauss-Legendre nodes and weights (m, k) on [start, stop], numbers or arrays (m,)."""
     x, weight = legendre(order)
     x = ((np.arange(panels)[:, None] + (x + 1) / 2) / panels).ravel()
     weight = np.tile(weight / 2 / panels, panels)
@@ -132,12 +132,12 @@ class Profile:
             raise ValueError(f"a profile's epsilon needs 0 < delta < 1, not {delta}")
         if self.delta(0.0) <= delta:
             return 0.0
-        # With infinite losses, there may be no epsilon with this delta.
+        # With infinite losses, no epsilon may have this delta.
         return roots.least(lambda e: self.delta(e) <= delta, 0.0, 1.0, relative=1e-10, most=1e6)
 
     @property
     def directions(self) -> tuple[Callable, ...]:
-        """delta of (P, Q) and, if that differs, of (Q, P)."""
+        """delta of (P, Q) and, if different, of (Q, P)."""
         return (self.delta,)
 
 
@@ -178,7 +178,7 @@ class Curve(Profile):
     remove : Callable
         delta of (P, Q).
     add : Callable or None
-        delta of (Q, P), if that differs. By default `remove` bounds both.
+        delta of (Q, P), if different. By default `remove` bounds both.
     """
 
     remove: Any
@@ -214,7 +214,7 @@ class Losses(Profile):
         return np.reshape(deltas, epsilon.shape)[()]
 
     def epsilon(self, delta: float) -> float:
-        # slightly larger: for `delta` the library sums in another order
+        # slightly larger, because for `delta` the library sums in another order
         return float(self.distribution.get_epsilon_for_delta(delta)) * (1 + 1e-12)
 
 
@@ -251,17 +251,17 @@ def approximate(epsilon: float, delta: float = 0.0) -> Curve:
 
 
 def with_failure(profile: Profile, probability: float) -> Curve:
-    """The `Curve` of a mechanism with `profile`, except in an event of this probability on any data."""
+    """The `Curve` of a mechanism with `profile` but in an event of this probability on any data."""
     return Curve(*((lambda x, f=f: np.asarray(f(x)) + probability) for f in profile.directions))
 
 
 def _with_gaussian(delta, mu):
-    """The profile of a release with profile `delta` and a mu-GDP Gaussian release together.
+    """The profile of a release with profile `delta` and a mu-GDP Gaussian one together.
 
     It is epsilon -> E delta(epsilon - L), where L ~ N(mu^2/2, mu^2) is the Gaussian release's privacy
     loss. Losses add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+. So, given L, the other
-    release contributes delta(epsilon - L). This holds for adaptive releases in either order: the law
-    of L does not depend on the data, so a supremum over data sets can be taken inside the expectation.
+    release contributes delta(epsilon - L). This holds for adaptive releases in either order: the law of
+    L does not depend on the data, so the supremum over data sets may be inside the expectation.
     """
 
     def composed(epsilon):
@@ -279,13 +279,13 @@ def _with_gaussian(delta, mu):
 
 
 def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) -> Curve:
-    """The `Curve` of a Gaussian release together with a release of any one of `profiles`.
+    """The `Curve` of a Gaussian release and a release of any one of `profiles`.
 
-    profiles: upper bounds for both directions. epsilons: an increasing array of numbers > 0,
-    between which the largest profile is replaced by chords in t = e^epsilon. Chords are the profile
-    of finitely many losses, one at each end, with probability t times the change of slope there.
-    The remaining probability is that of an infinite loss. So the result is a sum over the losses of
-    their probability times the Gaussian profile at epsilon minus the loss.
+    profiles: upper bounds for both directions. epsilons: increasing numbers > 0, between which chords
+    in t = e^epsilon replace the largest profile. Chords are the profile of finitely many losses, one at
+    each end, with probability t times the change of slope there. The remaining probability is that of
+    an infinite loss. So the result is a sum over losses of their probability times the Gaussian profile
+    at epsilon minus the loss.
     """
     at = np.max([np.asarray(symmetric(each.delta)(epsilons)) for each in profiles], axis=0)
     zero = max(float(each.delta(0.0)) for each in profiles)
@@ -295,7 +295,7 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
     deltas = np.minimum.accumulate(deltas)
     t = np.exp(points)
     slopes = np.concatenate([[(deltas[0] - 1) / t[0]], np.diff(deltas) / np.diff(t), [0.0]])
-    # A profile is convex in t: a negative change of slope is rounding, and 0 only raises delta.
+    # A profile is convex in t, so a negative change of slope is rounding. 0 only raises delta.
     mass = np.maximum(t * np.diff(slopes), 0.0)
     steps, mass = points[mass > 0], mass[mass > 0]
 
@@ -310,7 +310,7 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
 def integral(
     integrand: Callable, start: float, stop: float, panels: Iterable[int] = PANELS
 ) -> float:
-    """An upper estimate of an integral, refined until two estimates agree. Their difference is added.
+    """An upper estimate of an integral, refined until two agree. Their difference is added.
 
     panels: numbers of panels, one per estimate.
     """
@@ -328,13 +328,13 @@ def integral(
 def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) -> float:
     """An upper bound on delta at epsilon for data sets that differ in `size` records.
 
-    Along a chain of data sets that differ in one record each, P(E) <= delta(e_1) + e^e_1 M(E), and so on.
-    For real numbers e_j that sum to epsilon:
+    Along a chain of neighbours, P(E) <= delta(e_1) + e^e_1 M(E), and so on. For real e_j that sum to
+    epsilon:
 
         delta_size(epsilon) <= sum over j of e^(e_1 + .. + e_(j-1)) delta(e_j).
 
-    The least of these bounds is the group privacy of f-DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.14).
-    Here e_j = epsilon/size + (j - (size + 1)/2) mu^2, optimal for a Gaussian profile of parameter mu.
+    The least bound is the group privacy of f-DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.14). Here
+    e_j = epsilon/size + (j - (size + 1)/2) mu^2, optimal for a Gaussian profile of parameter mu.
     """
     total, before = 0.0, 0.0
     for j in range(1, size + 1):
@@ -347,7 +347,7 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
 def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     """An epsilon at delta for data sets that differ in several records.
 
-    It is exact for a Gaussian, and otherwise the least by `group_delta` for some values of mu.
+    It is exact for a Gaussian, and else the least by `group_delta` over some values of mu.
 
     Parameters
     ----------
@@ -391,10 +391,10 @@ def _reach(profile):
 
 
 def losses(profile: Profile, spacing: float | None = None) -> object:
-    """A pessimistic privacy loss distribution of dp_accounting for a profile, at this spacing.
+    """A pessimistic privacy loss distribution (dp_accounting) of a profile, at this spacing.
 
-    Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1): the smallest profile on the grid that
-    is nowhere below the given points.
+    Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1): the smallest profile on the grid
+    that is nowhere below the given points.
     """
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld import privacy_loss_distribution as pld
@@ -416,10 +416,10 @@ def losses(profile: Profile, spacing: float | None = None) -> object:
 
 
 def compose(*profiles) -> Profile:
-    """The profile of releases from the same records. Each may depend on earlier ones.
+    """The profile of adaptive releases from the same records.
 
-    Gaussians compose to a Gaussian [2]_, and with one curve to an integral, both exactly. Several curves
-    are composed as privacy loss distributions, pessimistically.
+    Gaussians compose to a Gaussian [2]_, and with one curve to an integral, both exactly. Several
+    curves compose as privacy loss distributions, pessimistically.
 
     Parameters
     ----------
@@ -464,7 +464,7 @@ def _compose_losses(profiles):
 
 
 def repeated(profile: Profile, times: int) -> Profile:
-    """The profile of several releases from the same records that all have one profile.
+    """The profile of several releases from the same records, all with one profile.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Calibrations of Gaussian objective perturbation as published: AMP, and Redberg, Koskela, Wang.
 
-They are for comparison: `dp.privacy.gaussian_tilt` proves what they really give. `slope` is kappa R, the
-bound on a record's gradient, and `curvature` is sup l'' R^2.
+They are for comparison: `dp.privacy.gaussian_tilt` proves what they really give. `slope` is kappa R,
+the bound on a record's gradient. `curvature` is sup l'' R^2.
 """
 
 import math
@@ -19,8 +19,8 @@ from dp.privacy.profiles import gaussian_profile
 class Tilt(NamedTuple):
     """A published calibration.
 
-    n_lambda: the ridge for the *summed* loss. sigma: standard deviation of b for that loss. sigma_output:
-    standard deviation of the noise on the weights. gradient_norm: tau, of the *mean* objective.
+    n_lambda: ridge for the *summed* loss. sigma: standard deviation of b for that loss. sigma_output:
+    standard deviation of the noise on weights. gradient_norm: tau, of the *mean* objective.
     """
 
     n_lambda: float
@@ -30,9 +30,9 @@ class Tilt(NamedTuple):
 
 
 def amp_share(epsilon: float) -> float:
-    """The share of epsilon for the tilt, by the paper's rule without tuning (its appendix).
+    """The tilt's share of epsilon, by the rule without tuning in the paper's appendix.
 
-    max(min(.88671 + .0186607 epsilon^-.372906, .99), 1 - 1/epsilon + .001).
+    It is max(min(.88671 + .0186607 epsilon^-.372906, .99), 1 - 1/epsilon + .001).
     """
     return max(min(0.88671 + 0.0186607 * epsilon**-0.372906, 0.99), 1 - 1 / epsilon + 0.001)
 
@@ -47,14 +47,14 @@ def amp(
 ) -> Tilt:
     """Approximate minima perturbation (Iyengar et al., IEEE S&P 2019, algorithm 1), replace-one.
 
-    epsilon_out = .01 epsilon and delta_out = .01 delta leave epsilon_obj and delta_obj, and epsilon_p =
-    share epsilon_obj. The Jacobian of rank r = 2 gets the rest, which must be below 1:
+    epsilon_out = .01 epsilon and delta_out = .01 delta leave epsilon_obj and delta_obj.
+    epsilon_p = share epsilon_obj, and the Jacobian of rank r = 2 gets the rest, which must be below 1:
 
         Lambda                      2 curvature/(epsilon_obj - epsilon_p)
         noise on the mean gradient  (2 slope/n)(1 + sqrt(2 log(1/delta_obj)))/epsilon_p
         noise on the weights        (n tau/Lambda)(1 + sqrt(2 log(1/delta_out)))/epsilon_out, tau = 1/n^2
 
-    curvature: slope^2 by default, as in the paper.
+    curvature: by default slope^2, as in the paper.
     """
     curvature = slope**2 if curvature is None else curvature
     epsilon_out, delta_out = 0.01 * epsilon, 0.01 * delta
@@ -147,11 +147,10 @@ def redberg(
 ) -> Tilt:
     """Redberg, Koskela and Wang's calibration, add/remove.
 
-    It takes the least Lambda on a grid with sigma <= 1.3 times the Gaussian mechanism's. The grid
-    goes from 2 curvature/epsilon upwards in steps of 5 %. Tilt and output noise are composed by
-    Rényi divergences. The output noise is for a sensitivity of 2 tau/Lambda, where tau, here
-    `gradient_norm`, is the gradient norm of the *summed* objective. The default constants are the
-    paper's, for rows of norm 1 and an intercept.
+    It takes the least Lambda with sigma <= 1.3 times the Gaussian mechanism's, on a grid from 2
+    curvature/epsilon upwards in steps of 5 %. Rényi divergences compose tilt and output noise. The
+    output noise is for a sensitivity of 2 tau/Lambda, where tau, `gradient_norm`, is that of the
+    *summed* objective. Default constants are the paper's, for rows of norm 1 and an intercept.
     """
     gauss = gaussian_sigma(epsilon, delta, slope)
     start = n_lambda = 2 * curvature / epsilon

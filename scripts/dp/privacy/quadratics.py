@@ -1,6 +1,6 @@
-"""Noisy quadratic objectives w'Aw/2 - b.w: symmetric noise, and minimisers of the noisy objective.
+"""Noisy quadratic objectives w'Aw/2 - b.w: symmetric noise, and minimisers.
 
-Whatever uses only the noisy coefficients and public numbers is post-processing.
+Whatever uses only noisy coefficients and public numbers is post-processing.
 """
 
 import functools
@@ -27,7 +27,7 @@ def coefficients(d: int) -> int:
 
 @functools.cache
 def _positions(d):
-    """Positions (d, d) of a symmetric matrix' entries: the upper triangle, row by row, after d others."""
+    """Positions (d, d) of a symmetric matrix' entries: the upper triangle by rows, after d others."""
     rows, columns = np.triu_indices(d)
     positions = np.zeros((d, d), dtype=int)
     positions[rows, columns] = positions[columns, rows] = np.arange(d, coefficients(d))
@@ -37,9 +37,9 @@ def _positions(d):
 def unpack(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of the monomials as a symmetric matrix and a vector.
 
-    values: (restarts, d + d(d+1)/2), of w_1, .., w_d, then of w_j w_k, j <= k, row by row. Returns
-    Q (restarts, d, d) and c (restarts, d) with polynomial = w'Qw + c.w: the coefficient of w_j w_k,
-    j < k, is shared by Q_jk and Q_kj.
+    values: (restarts, d + d(d+1)/2), of w_1, .., w_d, then of w_j w_k, j <= k, row by row. Returns Q
+    (restarts, d, d) and c (restarts, d) with polynomial = w'Qw + c.w. Q_jk and Q_kj share the
+    coefficient of w_j w_k, j < k.
     """
     return values[:, _positions(d)] * np.where(np.eye(d) > 0, 1.0, 0.5), values[:, :d]
 
@@ -47,9 +47,9 @@ def unpack(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
 def isotropic(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Unit normals as a vector and a symmetric matrix that is isotropic in the Frobenius norm.
 
-    Diagonal entries have variance 1, and the others 1/2. So <E, S>_F is standard normal for every
-    symmetric S of unit norm. Gaussian noise sigma E is to Frobenius sensitivities what independent noise
-    is to Euclidean ones. values: (restarts, d + d(d+1)/2).
+    Diagonal entries have variance 1, and others 1/2. So <E, S>_F is standard normal for every symmetric
+    S of unit norm. sigma E is to Frobenius sensitivities what independent noise is to Euclidean ones.
+    values: (restarts, d + d(d+1)/2).
     """
     unit = np.where(np.eye(d) > 0, 1.0, np.sqrt(0.5))
     return values[:, _positions(d)] * unit, values[:, :d]
@@ -62,16 +62,16 @@ def upper_triangle(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def noisy(A: np.ndarray, sigma: float, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """A (d, d) with isotropic noise, of standard deviation sigma on the diagonal: (draws, d, d)."""
+    """A (d, d) with isotropic noise, standard deviation sigma on the diagonal: (draws, d, d)."""
     d = len(A)
     return A + isotropic(gaussian(coefficients(d), sigma, draws, rng), d)[0]
 
 
 def inverse(A: np.ndarray, ridge: float | np.ndarray, floor: float | None = None) -> np.ndarray:
-    """Inverses (draws, d, d) of noisy positive semidefinite A (draws, d, d), after A is made definite.
+    """Inverses (draws, d, d) of noisy positive semidefinite A (draws, d, d), made definite.
 
-    Negative eigenvalues become 0. Then `ridge` > 0, one number or one per draw, is added to all. If
-    `floor` > 0 is given, the ridge is added first, and then eigenvalues below `floor` are raised to it.
+    Negative eigenvalues become 0. Then all grow by `ridge` > 0, one number or one per draw. With
+    `floor` > 0, instead all grow by the ridge first, and then those below `floor` become `floor`.
     """
     values, vectors = np.linalg.eigh(A)
     ridge = np.reshape(ridge, (-1, 1))
@@ -85,23 +85,23 @@ def inverse(A: np.ndarray, ridge: float | np.ndarray, floor: float | None = None
 def solve(
     A: np.ndarray, b: np.ndarray, deviation: float = 0.0, repair: str = "ridge"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Minimisers of w'Aw/2 - b.w for every restart, where the noisy A may have any eigenvalues.
+    """Minimisers of w'Aw/2 - b.w per restart. The noisy A may have any eigenvalues.
 
-    A: (restarts, d, d) symmetric. b: (restarts, d). deviation: public, the standard deviation of the noise
-    on A's diagonal. Returns weights (restarts, d) and unbounded (restarts,), whether the quadratic has no
-    minimum.
+    A: (restarts, d, d) symmetric. b: (restarts, d). deviation: the public standard deviation of the
+    noise on A's diagonal. Returns weights (restarts, d) and unbounded (restarts,), whether the
+    quadratic has no minimum.
 
     repair:
-      "ridge"  sqrt(d) deviation, the order of the noise's spectral norm, is added to every eigenvalue.
-               This makes most quadratics bounded. An eigenvalue that is still below deviation is then
-               raised to deviation, which makes all of them bounded
-      "trim"   directions with eigenvalues that are not positive are left out, so w is orthogonal to
-               them (Zhang et al., PVLDB 5, 2012, section 6.2)
+      "ridge" every eigenvalue grows by sqrt(d) deviation, the order of the noise's spectral norm. This
+      makes most quadratics bounded. An eigenvalue still below deviation then becomes deviation, which
+      makes all bounded
+      "trim" w is orthogonal to directions with eigenvalues that are not positive (Zhang et al., PVLDB
+      5, 2012, section 6.2)
       "none"   the weights are NaN if the quadratic has no minimum
     """
     d = A.shape[-1]
     values, vectors = np.linalg.eigh(A)
-    # An eigenvalue that rounding cannot distinguish from zero does not count as positive.
+    # An eigenvalue within rounding of zero does not count as positive.
     least = d * np.finfo(float).eps * np.abs(values).max(axis=1, initial=0.0, keepdims=True)
     positive = values > least
     unbounded = ~positive.all(axis=1)
@@ -117,7 +117,7 @@ def solve(
 
 
 def adam(A: np.ndarray, b: np.ndarray, steps: int, learning_rate: float = 0.001) -> np.ndarray:
-    """Weights (restarts, d) after a number of steps of Adam on w'Aw/2 - b.w, from zero."""
+    """Weights (restarts, d) after steps of Adam on w'Aw/2 - b.w from zero."""
 
     def gradient(weights):
         return times(A, weights) - b
@@ -140,10 +140,10 @@ def descend(
 ) -> np.ndarray:
     """Adam (Kingma, Ba, ICLR 2015) from zero, with one step per gradient.
 
-    gradients: functions of the weights (restarts, d) that return the objectives' gradients there, of the
-    same shape. A step changes no coordinate by much more than the learning rate, however steep the
-    objective is. So if steps x learning_rate is small, the signs of the first gradients determine the
-    result. Returns weights of `shape`, (restarts, d).
+    gradients: functions from weights (restarts, d) to gradients of the same shape. No step changes a
+    coordinate by much more than the learning rate, however steep the objective. So if steps x
+    learning_rate is small, the signs of the first gradients determine the result. Returns weights of
+    `shape`, (restarts, d).
     """
     weights, mean, square = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for step, gradient_at in enumerate(gradients, start=1):

@@ -1,21 +1,20 @@
 """Private selection: run one mechanism a random number of times, and release the best run.
 
-K is drawn from a public distribution and not released. The base mechanism Q runs K times independently,
-and the best run is released. Settings drawn from a grid are part of Q. See Liu, Talwar (STOC 2019);
-Papernot, Steinke (ICLR 2022); Koskela, Redberg, Wang (ICML 2024).
+The base mechanism Q runs K times independently. K follows a public distribution and is not released.
+Settings drawn from a grid are part of Q. See Liu, Talwar (STOC 2019); Papernot, Steinke (ICLR 2022);
+Koskela, Redberg, Wang (ICML 2024).
 
-**What "best" may depend on.** Q's release must contain the score by which runs are compared, under
-Q's guarantee. A noisy score on the private rows is one more release of Q. A score on public rows,
-or of the weights alone, is free. An *exact* score on the private rows is not covered: if Q is
-uniform on N points, which is 0-DP, the score 1(point = p(data)) would release p(data) with
-probability close to 1. For exact scores a weaker bound holds, because "worse than y" is then
-another event on each data set. With u = Q(worse than y) and u' = Q'(worse than y), F'(u)/F'(u') is
-at most F'(1)/F'(0). So below, log C becomes log(1/g), and m TV becomes m. This
-`cost_of_exact_score` does not fall with epsilon.
+**What "best" may depend on.** Q's release must contain the score that compares runs, under Q's
+guarantee. A noisy score on private rows is one more release of Q. A score on public rows, or of the
+weights alone, is free. An *exact* score on private rows is not covered: if Q is uniform on N points,
+which is 0-DP, the score 1(point = p(data)) would release p(data) with probability close to 1. For exact
+scores a weaker bound holds, because "worse than y" is another event on each data set. With u = Q(worse
+than y) and u' = Q'(worse than y), F'(u)/F'(u') is at most F'(1)/F'(0). So below, log C becomes
+log(1/g), and m TV becomes m. This `cost_of_exact_score` does not fall with epsilon.
 
-**Profile bound**, derived here. Runs are ordered by a fixed total order of Q's releases (ties by an
-independent uniform). Let F(z) = E z^K, and let Q(<y) be the probability of a worse release than y. Then
-the best run has the density a(y) = q(y) F'(Q(<y)).
+**Profile bound**, derived here. A fixed total order of Q's releases orders runs (an independent uniform
+breaks ties). Let F(z) = E z^K, and Q(<y) the probability of a worse release than y. Then the best run
+has the density a(y) = q(y) F'(Q(<y)).
 
 * Logarithmic, P(K=k) = (1-g)^k/(k log(1/g)), and geometric, P(K=k) = g (1-g)^(k-1): F'(z) = E[K]
   (g/(1 - (1-g) z))^(e+1) with e = 0 and e = 1.
@@ -46,7 +45,7 @@ from dp import roots
 from dp.accounting import gaussian_mu, renyi_epsilon
 from dp.privacy.profiles import Gaussian, Profile
 
-# e of the module's docstring, which is eta of the truncated negative binomial distribution
+# e of the module's docstring, eta of the truncated negative binomial distribution
 EXTRA = {"logarithmic": 0, "geometric": 1}
 LAWS = (*EXTRA, "poisson")
 _STEPS = np.geomspace(1e-6, 20.0, 1500)
@@ -61,7 +60,7 @@ def _check(law, mean):
 
 
 def parameter(law: str, mean: float) -> float:
-    """g of the logarithmic or geometric distribution with E K = mean; the mean itself for Poisson.
+    """g of the logarithmic or geometric distribution with E K = mean; for Poisson, the mean.
 
     Geometric: 1/mean. Logarithmic: (1/g - 1)/log(1/g) = mean, by bisection.
     """
@@ -88,7 +87,7 @@ def draw(law: str, mean: float, rng: np.random.Generator) -> int:
 
 
 def event_bounds(profile: Profile) -> Callable:
-    """h: from z to the largest probability under a neighbour's Q' of an event of probability z under Q."""
+    """h: z -> the largest probability under a neighbour's Q' of an event of probability z under Q."""
     if isinstance(profile, Gaussian):
         from scipy.special import ndtr, ndtri
 
@@ -124,7 +123,7 @@ def cost(profile: Profile, law: str, mean: float) -> float:
 
 
 def cost_of_exact_score(law: str, mean: float) -> float:
-    """`cost` if an exact score on the private rows compares runs: see the module's docstring."""
+    """`cost` if an exact score on private rows compares runs: see the module's docstring."""
     _check(law, mean)
     if law == "poisson":
         return mean
@@ -175,7 +174,7 @@ def selection_epsilon(profile: Profile, law: str, mean: float, delta: float) -> 
 
 
 def base_mu(law: str, mean: float, epsilon: float, delta: float) -> float:
-    """Largest Gaussian parameter of one run (with its noisy score) for a total of (epsilon, delta)."""
+    """Largest Gaussian parameter of one run, with its score, for a total of (epsilon, delta)."""
 
     def private(mu):
         return selection_epsilon(Gaussian(mu), law, mean, delta) <= epsilon
@@ -186,6 +185,6 @@ def base_mu(law: str, mean: float, epsilon: float, delta: float) -> float:
 def selection_total(
     base_epsilon: float, delta: float, law: str, mean: float, bound: str = "better"
 ) -> float:
-    """Total epsilon at delta if one run is a Gaussian release of `base_epsilon` at the same delta."""
+    """Total epsilon at delta if a run is a Gaussian release of `base_epsilon` at that delta."""
     ways = {"better": selection_epsilon, "profile": profile_epsilon, "renyi": renyi_bound_epsilon}
     return ways[bound](Gaussian(gaussian_mu(base_epsilon, delta)), law, mean, delta)

@@ -1,6 +1,6 @@
 """Sensitivities of Gram matrices, Hessians and Newton steps, and ridges that cover their noise.
 
-Rows have ||x||_2 <= R. Sensitivities are for sums; for means under replace-one, divide by the public n.
+Rows have ||x||_2 <= R. Sensitivities are of sums; for means under replace-one, divide by the public n.
 Matrices have the Frobenius norm, for `dp.privacy.quadratics.isotropic` noise.
 """
 
@@ -27,8 +27,7 @@ def vector_sum(norm: float, adjacency: str = REPLACE_ONE) -> float:
 def gram(bound: float = 1.0, adjacency: str = REPLACE_ONE) -> float:
     """Frobenius sensitivity of X'X: sqrt(2) R^2 replace-one, R^2 add/remove.
 
-    ||x x' - z z'||^2 = |x|^4 + |z|^4 - 2 (x.z)^2 <= 2 R^4. For a sum with weights in [0, a], the
-    sensitivity is a times as large.
+    ||x x' - z z'||^2 = |x|^4 + |z|^4 - 2 (x.z)^2 <= 2 R^4. Weights in [0, a] make it a times as large.
     """
     return _choose(adjacency, math.sqrt(2), 1.0) * bound**2
 
@@ -64,7 +63,7 @@ def gram_and_moment(
 
 
 def hessian_trace(bound: float = 1.0, curvature: float = 0.25) -> float:
-    """Sensitivity of sum w_i |x_i|^2, 0 <= w_i <= curvature, under either adjacency: curvature R^2."""
+    """Sensitivity of sum w_i |x_i|^2, 0 <= w_i <= curvature, either adjacency: curvature R^2."""
     return curvature * bound**2
 
 
@@ -77,8 +76,9 @@ def newton_direction(
     (ridge + c)). Proof: add u u' with |u|^2 <= c to B >= ridge I. The inverse falls by B^-1 u u' B^-1/(1 +
     u'B^-1 u). This is positive semidefinite, of norm |B^-1 u|^2/(1 + u'B^-1 u) <= t/(ridge (1 + t)) with t
     = u'B^-1 u <= c/ridge, which increases in t. Replacing a record gives the difference of two such
-    matrices, which is no larger. A direction (H + ridge I)^-1 g for a public g changes by at most that
-    times |g|. For the mean H/n + l I, ridge = n l and the inverse is n times this one: c/(n l^2 + c l).
+    matrices, which is no larger. A direction (H + ridge I)^-1 g for a public g changes by at most |g|
+    times that. For the mean H/n + l I, ridge = n l and the inverse is n times this one: c/(n l^2 + c
+    l).
     """
     c = curvature * bound**2
     return c / (ridge * (ridge + c))
@@ -89,14 +89,14 @@ def newton_direction_floored(
 ) -> float:
     """Frobenius sensitivity of f(H), f = 1/max(eigenvalue, floor): curvature times `gram` over floor^2.
 
-    f is 1/floor^2-Lipschitz. Applied to symmetric matrices, it has the same Lipschitz constant in the
-    Frobenius norm: ||f(A) - f(B)||^2 = sum over eigenpairs of (f(a_i) - f(b_j))^2 (u_i.v_j)^2.
+    f is 1/floor^2-Lipschitz. On symmetric matrices, it has the same Lipschitz constant in the Frobenius
+    norm: ||f(A) - f(B)||^2 = sum over eigenpairs of (f(a_i) - f(b_j))^2 (u_i.v_j)^2.
     """
     return curvature * gram(bound, adjacency) / floor**2
 
 
 def noise_norm(sigma: float, d: int) -> float:
-    """Approximately the largest eigenvalue of d x d isotropic symmetric noise: sigma sqrt(2 d).
+    """About the largest eigenvalue of d x d isotropic symmetric noise: sigma sqrt(2 d).
 
     The variance is sigma^2 on the diagonal and sigma^2/2 off it, so the edge of the semicircle law is at
     2 sqrt(d sigma^2/2).
@@ -105,7 +105,7 @@ def noise_norm(sigma: float, d: int) -> float:
 
 
 def eigenvalue_lower_bound(noisy: np.ndarray, sigma: float, quantile: float = 1.96) -> np.ndarray:
-    """max(0, noisy smallest eigenvalue - quantile sigma), elementwise. This is post-processing."""
+    """max(0, noisy smallest eigenvalue - quantile sigma), elementwise: post-processing."""
     return np.maximum(0.0, noisy - quantile * sigma)
 
 
@@ -115,8 +115,8 @@ def spectral_ridge(
     """max(0, sigma sqrt(2d) - l/2), elementwise: a ridge for G = X'X + E.
 
     eigenvalue: l, a lower bound on the smallest eigenvalue of X'X. Steps with P = (G + ridge I)^-1
-    contract if the eigenvalues of P X'X are below 2, that is if X'X + 2 E + 2 ridge I > 0. This holds if
-    the ridge is above ||E|| - l/2. With l in place of l/2, steps may expand.
+    contract if the eigenvalues of P X'X are below 2, that is if X'X + 2 E + 2 ridge I > 0. A ridge
+    above ||E|| - l/2 suffices. With l in place of l/2, steps may expand.
     """
     return np.maximum(0.0, noise_norm(sigma, d) - eigenvalue / 2)
 
@@ -124,6 +124,6 @@ def spectral_ridge(
 def eigenvalue_floor(sigma: float, d: int, factor: float = 1.2) -> float:
     """A public floor for the eigenvalues of a noisy Gram matrix.
 
-    It is a fifth above `noise_norm`, because d may be small.
+    It is by default a fifth above `noise_norm`, because d may be small.
     """
     return factor * noise_norm(sigma, d)

@@ -2,9 +2,9 @@
 
 The release is the W (d, K) that minimises F(W) + Lambda/2 ||W||^2 + <b, W>, where F is the *sum* of the
 losses log sum_j e^(w_j.x) - w_y.x, Lambda = n lambda > 0, and the d K entries of b are independent N(0,
-sigma^2). The proof extends that of `dp.privacy.gaussian_tilt` for one slope per record, which is its case
-K = 2 (own derivation). Minimisers are exact; `composed_delta` adds the output noise that covers approximate
-ones.
+sigma^2). The proof (own derivation) extends that of `dp.privacy.gaussian_tilt` for one slope per
+record, the case K = 2. Minimisers are exact; `composed_delta` adds the output noise that covers
+approximate ones.
 
 A record (x, y) with ||x|| = rho <= R and probabilities p = softmax(W'x) has the gradient x a' with a = p
 - e_y = sum over j != y of p_j (e_j - e_y), and the Hessian S (x) x x' with S = diag(p) - p p'. Notation:
@@ -13,9 +13,9 @@ A record (x, y) with ||x|| = rho <= R and probabilities p = softmax(W'x) has the
     tr S = 1 - ||p||^2 = 2 s - v^2
     M = sqrt(2) R/sigma,  r = R^2/Lambda,  c = max(r - M^2/4, 0),  G(M)(e): the Gaussian profile
 
-ONE RECORD. D' = D + record. The tilt that makes W the minimiser on D is b(W) = -(grad F + Lambda W), a
-smooth bijection, and on D' it is b' = b - x a'. So W has the density phi_sigma(b) det H on D, H >= Lambda
-I, and on D' it has phi_sigma(b') det H' with
+ONE RECORD. D' = D + record. The tilt b(W) = -(grad F + Lambda W), a smooth bijection, makes W the
+minimiser on D, and b' = b - x a' on D'. So W has the density phi_sigma(b) det H on D, H >= Lambda I,
+and on D' it has phi_sigma(b') det H' with
 
     1 <= det H'/det H <= det(I + (rho^2/Lambda) S) <= exp(r tr S),
 
@@ -51,8 +51,8 @@ of sum at most 1 - 1/K. So
     delta(e) <= (K-1) G(M)(e - J)  for e >= e0, where (J, e0) may be any of
         (c (K-2)/(K-1), c q),  (c (K-1)/K, same),  ((K-1) log(1 + r/K), same).
 
-With two classes the first is free for e >= 2 c, which is the threshold of logistic loss. With more
-classes, J is what remains where several p_j share s. Records shorter than R have smaller M, r and c.
+With two classes the first is free for e >= 2 c, the threshold of logistic loss. With more classes, J is
+what remains where several p_j share s. Records shorter than R have smaller M, r and c.
 
 REPLACING v by v'. As in `gaussian_tilt`: put D0 + v + v' between D0 + v and D0 + v'. An addition at e1 =
 (e - J)/2 - M^2/2 >= 0 and a removal at e2 = e - e1 give, since the Gaussian profiles at this split are
@@ -60,8 +60,8 @@ exact,
 
     delta(e) <= (K-1) (G(M)(e1) + e^e1 G(M)(e2 - J)) = (K-1) G(2M)(e - J)  for e >= J + M^2 and e2 >= e0.
 
-The factor K-1 is real where the tilt alone decides which class's probability is near 1: see the exact
-densities for three classes in `tests/unit/test_softmax_tilt.py`.
+The factor K-1 is real where the tilt alone decides which class is likely: see the exact densities for
+three classes in `tests/unit/test_softmax_tilt.py`.
 """
 
 import math
@@ -79,7 +79,7 @@ def free_regularisation(sigma: float) -> float:
 
 
 def jacobian(m: float, r: float, classes: int) -> tuple[tuple[float, float], ...]:
-    """Pairs (J, e0) of the module's docstring, for M = m and r: a removal costs J more from e0 on."""
+    """Pairs (J, e0) of the module's docstring for M = m: a removal costs J more from e0 on."""
     c, K = max(r - m * m / 4, 0.0), classes
     everywhere = min(c * (K - 1) / K, (K - 1) * math.log1p(r / K))
     return (everywhere, everywhere), (c * (K - 2) / (K - 1), c * K / (K - 1))
@@ -93,11 +93,11 @@ def composed_delta(
     classes: int,
     adjacency: str = REPLACE_ONE,
 ) -> float:
-    """delta >= 0 at epsilon >= 0 of the tilt's release together with a Gaussian one of parameter mu_output.
+    """delta at epsilon >= 0 of the tilt's release and a Gaussian one of parameter mu_output.
 
-    It is at most E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2), and delta there is at most
-    (K-1) G(mu)(epsilon - L - J) from a least argument on, and 1 below it. The integral of the first over
-    all L is (K-1) G(hypot(mu, mu_output))(epsilon - J).
+    It is at most E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). delta there is at most
+    (K-1) G(mu)(epsilon - L - J) from a least argument on, and 1 below it. The integral of the first
+    over all L is (K-1) G(hypot(mu, mu_output))(epsilon - J).
     """
     from scipy.special import ndtr
 
@@ -120,7 +120,7 @@ def composed_delta(
 def sigma_where_free(
     epsilon: float, delta: float, classes: int, bound: float = 1.0, adjacency: str = REPLACE_ONE
 ) -> float:
-    """sigma of the tilt if J is 0: that of a Gaussian release of the sum of gradients at delta/(K-1)."""
+    """sigma of the tilt if J is 0: that of a Gaussian release of summed gradients at delta/(K-1)."""
     mu = gaussian_mu(epsilon, delta / (classes - 1))
     return vector_sum(math.sqrt(2) * bound, adjacency) / mu
 
@@ -137,7 +137,7 @@ def with_output_noise(
 ) -> tuple[float, float]:
     """sigma and mu_output for which tilt and output noise together are (epsilon, delta)-DP.
 
-    mu_output: `output` times the Gaussian parameter of both. Raises ValueError if n_lambda is too small.
+    mu_output: `output` times their Gaussian parameter. Raises ValueError if n_lambda is too small.
     """
     start, r = gaussian_mu(epsilon, delta / (classes - 1)), bound**2 / n_lambda
     m, mu_output = shared_parameter(
@@ -158,9 +158,9 @@ def rule_lambda(
 ) -> float:
     """lambda for the *mean* loss, from public numbers: max(10 R^2/epsilon, sigma R/radius)/n.
 
-    sigma is that of a free Jacobian. The first term keeps J below a tenth of epsilon. With the second, the
-    tilt moves the score of a row of norm R by a standard deviation of `radius` at most, for any d. `dp_gd`
-    with its rule stops at this size of noise.
+    sigma is that of a free Jacobian. The first term keeps J below a tenth of epsilon. With the second,
+    the tilt moves the score of a row of norm R by a standard deviation of at most `radius`, for any d.
+    By its rule, `dp_gd` stops at this size of noise.
     """
     sigma = sigma_where_free(epsilon, delta, classes, bound, adjacency)
     return max(10 * bound**2 / epsilon, sigma * bound / radius) / n

@@ -1,4 +1,4 @@
-"""Approximate Tukey depth of m points: volumes, the test that its exponential mechanism is safe, and draws.
+"""Approximate Tukey depth of m points: volumes, the test that draws are safe, and draws.
 
 Amin, Joseph, Ribero, Vassilvitskii, "Easy Differentially Private Linear Regression" (ICLR 2023, arXiv
 2208.07353). Let p_(1),j <= .. <= p_(m),j be the order statistics of coordinate j. The region of depth at
@@ -39,14 +39,14 @@ def log_volumes(points: np.ndarray) -> np.ndarray:
 def distance(
     volumes: np.ndarray, t: int, epsilon: float, delta: float, none: int = 0
 ) -> np.ndarray:
-    """k^ of the test (...) for logarithms of volumes (..., depths); `none` if no k satisfies it."""
+    """k^ of the test (...) for log volumes (..., depths); `none` if no k satisfies it."""
     volumes = np.asarray(volumes)
     depths = volumes.shape[-1]
     k = np.arange(max(0, min(t - 1, depths - t - 1)))  # t - k - 1 >= 1 and t + k + 2 <= depths
     rising = -volumes - epsilon / 2 * np.arange(1, depths + 1)
-    # the least over this depth and all deeper ones
+    # the least over this and all deeper depths
     least = np.minimum.accumulate(rising[..., ::-1], axis=-1)[..., ::-1]
-    with np.errstate(invalid="ignore"):  # two volumes of 0 do not satisfy the condition
+    with np.errstate(invalid="ignore"):  # two volumes of 0 fail the condition
         logarithms = volumes[..., t - k - 2] + least[..., t + k + 1] + epsilon / 2 * (t + k + 1)
         count = (logarithms <= math.log(delta / 8) - epsilon).sum(axis=-1)
     return np.where(count == 0, none, count)
@@ -58,13 +58,13 @@ def threshold(epsilon: float, delta: float) -> float:
 
 
 def answered(distance: int, epsilon: float, delta: float, scale: float | None = None) -> float:
-    """Probability that k^ + Lap(scale) exceeds the threshold. scale: 1/epsilon unless it is given."""
+    """Probability that k^ + Lap(scale) exceeds the threshold. scale: by default 1/epsilon."""
     gap = (threshold(epsilon, delta) - distance) * (epsilon if scale is None else 1 / scale)
     return 0.5 * math.exp(-gap) if gap >= 0 else 1 - 0.5 * math.exp(gap)
 
 
 def log_shells(volumes: np.ndarray, t: int, rate: float) -> np.ndarray:
-    """log of (V_i - V_{i+1}) e^{rate i} for all depths i = t, t + 1, .., from log volumes (..., depths)."""
+    """log of (V_i - V_{i+1}) e^{rate i} for depths i = t, t + 1, .., from log volumes (..., depths)."""
     inner = np.concatenate([volumes[..., t:], np.full((*volumes.shape[:-1], 1), -np.inf)], axis=-1)
     outer = volumes[..., t - 1 :]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -82,10 +82,10 @@ def shell_point(
 ) -> np.ndarray:
     """Uniform points (draws, d) of R_i outside of R_{i+1}.
 
-    points: (draws, m, d), sorted along m. depth: i, (draws,). Let a be the first coordinate that is
-    outside of R_{i+1}. Coordinates before a are inside, and those after a are anywhere in R_i. So a has
-    a probability proportional to prod_{j<a} L_{i+1,j} (L_{i,a} - L_{i+1,a}) prod_{j>a} L_{i,j}, where L
-    are the boxes' lengths. inner_right: use L_{i+1,j} in the last product.
+    points: (draws, m, d), sorted along m. depth: i, (draws,). Let a be the first coordinate outside of
+    R_{i+1}. Coordinates before a are inside, and those after a anywhere in R_i. So the probability of a
+    is proportional to prod_{j<a} L_{i+1,j} (L_{i,a} - L_{i+1,a}) prod_{j>a} L_{i,j}, with the boxes'
+    lengths L. inner_right: use L_{i+1,j} in the last product.
     """
     draws, m, d = points.shape
     low, high, low_in, high_in = (

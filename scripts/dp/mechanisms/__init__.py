@@ -157,12 +157,12 @@ class Mechanism:
     """
 
     name: str
-    # Options by name: each is a kind (`dp.mechanisms.options`) with its default.
+    # Options: name -> a kind (`dp.mechanisms.options`) with its default.
     options: dict = {}
-    # "none": the mechanism is pure and refuses a delta. "needed": its noise is Gaussian.
-    # "optional": it is pure at delta = 0, and its noise is Gaussian otherwise.
+    # "none": the mechanism is pure and refuses a delta. "needed": its noise is Gaussian. "optional": it
+    # is pure at delta = 0, else its noise is Gaussian.
     delta = "none"
-    # The smallest delta > 0 whose noise can be computed without underflow.
+    # The smallest delta > 0 whose noise does not underflow.
     least_delta = 1e-100
     # Whether lambda must be > 0. Otherwise it may be 0 or None, and None gives p.lam = 0.
     needs_lambda = True
@@ -401,7 +401,7 @@ class Mechanism:
         return self._releases(tasks, restarts, len(candidates))
 
     def of_data(self, meta: dict) -> dict:
-        """The public facts of a prepared data set (its .json) that this mechanism uses."""
+        """The public facts of a prepared data set (its .json) that it uses."""
         labels = meta.get("labels", {})  # label -> name; "-1" and "1", or "0", "1", ..
         known = {
             "coordinate_bound": meta.get("coordinate_bound"),
@@ -415,7 +415,7 @@ class Mechanism:
         return "classes" in self.facts
 
     def defaults(self) -> dict:
-        """The options' defaults, by name."""
+        """The options' defaults."""
         return {name: option.default for name, option in self.options.items()}
 
     def check_options(self, options: dict) -> None:
@@ -515,7 +515,7 @@ class Mechanism:
             yield fold, (X, y, settings, rng)
 
     def _arrays(self, X, y):
-        """X as an array of floats, or X itself if it is `Rows`, and y as an array of numbers."""
+        """X as floats (or as it is, if `Rows`) and y as numbers."""
         try:
             if not (self.in_blocks and (isinstance(X, Rows) or np.asarray(X).dtype.kind == "f")):
                 X = np.asarray(X, dtype=float)
@@ -527,7 +527,7 @@ class Mechanism:
         return X, y
 
     def _releases(self, tasks, draws, candidates):
-        """(fold, a checked `Release`) for each task. Overflow shows in the status, not as a warning."""
+        """(fold, a checked `Release`) per task. Overflow shows in the status, not as a warning."""
         Whole().check(f"{self.name}: restarts", draws)
         waiting = deque()  # folds and columns of unanswered tasks
 
@@ -633,9 +633,9 @@ def added_folder() -> Path | None:
 
 @cache
 def _files(added):
-    """(module, whether it is added) by name, from the files' `@register("name")` lines.
+    """name -> (module, whether it is added), from the files' `@register("name")` lines.
 
-    It imports no file. added: the folder of added mechanisms, a package of the same name, or None.
+    It imports no file. added: the folder of added mechanisms, a package of that name, or None.
     """
     modules, here = {}, Path(__file__).parent
     folders = [(here, __name__, False), (here / "published", f"{__name__}.published", False)]
@@ -677,11 +677,11 @@ class _Mechanisms(Mapping):
 
     @staticmethod
     def module(name: str) -> str:
-        """Name of a mechanism's module, without importing it."""
+        """Name of a mechanism's module. It imports nothing."""
         return _files(added_folder())[name][0]
 
     def added(self) -> list[str]:
-        """Names of the mechanisms from outside this package."""
+        """Names of mechanisms from outside this package."""
         return [name for name, (_, added) in _files(added_folder()).items() if added]
 
 

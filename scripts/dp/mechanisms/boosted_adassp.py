@@ -80,11 +80,11 @@ class BoostedAdaSSP(Mechanism):
     options = {"iterations": Whole(10), "clip": Ordinary(0.25)} | ADJACENCY | PUBLIC_N
 
     def _mu(self, p):
-        """Gaussian-DP parameter of all releases together."""
+        """Gaussian-DP parameter of all these releases."""
         return p.mu
 
     def _scales(self, p):
-        """Standard deviations of the noise on the smallest eigenvalue, X'X and every sum of residuals."""
+        """Standard deviations of the noise on the eigenvalue, X'X and every sum of residuals."""
         eigenvalue, gram, moments = (self._mu(p) * math.sqrt(share) for share in SHARES)
         moved = sensitivities.vector_sum(p.clip * p.bound, p.adjacency)
         return (

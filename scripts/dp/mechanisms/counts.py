@@ -1,8 +1,8 @@
 """Poisson regression (counts with a logarithmic link, replace-one), and its baselines.
 
-Targets are numbers in [-1, 1], as everywhere in this package. y stands for the count M (y + 1)/2, where
-M is a public number, to which each larger count was clipped. So u = (y + 1)/2 is a count in units of M.
-The model's rate is M min(e^(w.x + b), 1).
+Targets are numbers in [-1, 1]: y stands for the count M (y + 1)/2. M is a public number, to which each
+larger count was clipped. So u = (y + 1)/2 is a count in units of M. The model's rate is M
+min(e^(w.x + b), 1).
 
 All private forms first release the mean of u with Gaussian noise. One record changes it by at most 1/n.
 The intercept b is the logarithm of this rate, so weights of 0 predict the constant rate. Slopes are
@@ -39,11 +39,10 @@ class Counts(Mechanism):
     """Base of the mechanisms for counts: see the module's docstring."""
 
     numbers = True
-    counts = True  # whether targets must be counts
+    counts = True  # whether targets are counts
     needs_lambda = False
 
     def _rate_share(self, n, p):
-        """The rate's share of mu^2."""
         return p.rate or min(max((1 / (RESOLVED * n * p.mu)) ** 2, LEAST), MOST)
 
 
@@ -133,7 +132,6 @@ class CountsGradientDescent(Counts):
         (n, d), u = X.shape, _shares(y)
         own, _, T, sigma = self.plan(n, p)
         rate = _released_rate(u, 1 / (n * own), draws, rng)
-        # Noise is for gradients divided by C.
         C = np.minimum(1.0, p.clip * rate)
         step, b = p.learning_rate * C / rate / p.bound**2, np.log(rate)
         with np.errstate(divide="ignore"):

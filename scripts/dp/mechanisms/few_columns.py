@@ -47,7 +47,6 @@ class FewColumns(Mechanism):
         return noisy_top.rho(p.epsilon, p.delta)
 
     def _bound(self, p):
-        """B."""
         return min(p.coordinate_bound or math.inf, p.bound)
 
     def _largest_slope(self, W, p):
@@ -60,7 +59,7 @@ class FewColumns(Mechanism):
     def _gradient(self, X, y, W, scores, p):
         """(g (draws, d), D (draws,)) at weights W with these scores (n, draws)."""
         y, most = y[:, None], self._largest_slope(W, p)
-        # Clipping again leaves no room for rounding in the scores.
+        # Clipping guards against rounding in the scores.
         slopes = np.maximum(LOGISTIC.slope(y * scores), -most) * y
         return (X.T @ slopes).T / len(X), vector_sum(most, REPLACE_ONE) * self._bound(p) / len(X)
 
@@ -91,7 +90,7 @@ class FrankWolfe(FewColumns):
     1, .., so the first step ends at a vertex.
 
     radius: L B, the largest size of a score. iterations: by default rho (n/(8 log(2 d)))^2/2, from 1 to
-    30. This tells a correlation of 1/8 between a column and the labels from noise.
+    30: see `_choices`.
     """
 
     options = FewColumns.options | {
@@ -152,7 +151,7 @@ class NoisyValues(FewColumns):
     }
 
     def _costs(self, p):
-        """rho of all choices, and of all noise on values."""
+        """rho of all choices, and of all values."""
         rho = self._rho(p)
         return (1 - p.share) * rho, p.share * rho
 
@@ -219,8 +218,7 @@ class IterativeThresholding(NoisyValues):
     choices cost rho (1 - share), the T noisy vectors rho share (`dp.privacy.noisy_top`).
 
     columns: k, the most weights of the model. iterations: by default 1 or more, so that k T is the
-    number of choices by the rule of `frank_wolfe`, with the choices' rho. At w = 0 no slope exceeds
-    1/2, so the first step has the least noise.
+    number of choices by the rule of `frank_wolfe`, with the choices' rho.
     """
 
     options = NoisyValues.options | {"columns": Whole(10)}

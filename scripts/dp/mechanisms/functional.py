@@ -162,7 +162,7 @@ class _Functional(Mechanism):
         return p.proven(reason, proven, Gaussian(math.sqrt(times) * size / scale))
 
     def _noise(self, d, p, draws, rng):
-        """Noise (draws, coefficients), linear coefficients first; its scale; its standard deviation."""
+        """Noise (draws, coefficients), linear ones first; its scale; its standard deviation."""
         scale, _ = self._scale(d, p)
         law, deviation = (gaussian, scale) if p.delta else (laplace, math.sqrt(2) * scale)
         return law(quadratics.coefficients(d), scale, draws, rng), scale, deviation

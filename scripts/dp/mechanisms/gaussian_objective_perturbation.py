@@ -39,7 +39,7 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
-MOST_NOISE = 50  # times the noise for a free Jacobian: beyond it, a release is useless
+MOST_NOISE = 50  # times the noise for a free Jacobian: with more, a release is useless
 
 
 class Plan(NamedTuple):
@@ -118,7 +118,6 @@ class _GaussianTilt(Tilted):
         return kind("logistic")
 
     def _loss(self, p):
-        """The loss whose slopes the noise covers."""
         return self._kind(p).loss
 
     def _checked_plan(self, n, d, p, plan):
@@ -132,7 +131,7 @@ class _GaussianTilt(Tilted):
         return plan
 
     def _profile(self, n, p, plan):
-        """The profile of tilt and output noise together, for both directions."""
+        """The profile of tilt and output noise together."""
         loss = self._kind(p)
         m, r = loss.slope * p.bound / plan.scale, p.bound**2 / (n * (p.lam + plan.ridge))
         parts = m, plan.mu_output, r, plan.adjacency, loss.name
@@ -145,7 +144,7 @@ class _GaussianTilt(Tilted):
         return Curve(symmetric(delta))
 
     def _paid(self, n, p, plan):
-        """The part of a reason that all forms have in common."""
+        """The part of a reason that all forms share."""
         fixed = f"Lambda = n lambda = {n * (p.lam + plan.ridge):.6g} beside the sum of the losses"
         of = Parameters(adjacency=plan.adjacency, public_n=p.public_n)
         fixed += f", the same with or without a record{public_size(of)}" * (

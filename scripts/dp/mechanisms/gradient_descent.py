@@ -73,8 +73,8 @@ class Classifier(Mechanism):
 class Descent(Classifier):
     """Full-batch gradient descent. `initial`, if given, replaces pre-training.
 
-    info["train_error"] and, with `traced`, info["loss"], the mean training loss of every iterate, are
-    diagnostics without a guarantee.
+    Diagnostics without a guarantee: info["train_error"] and, with `traced`, info["loss"], the mean
+    training loss of every iterate.
     """
 
     uses_public_rows = True
@@ -122,14 +122,14 @@ class DPGradientDescent(Descent):
 
     accounting:
       "composition"   as if all iterates were released
-      "last_iterate" for the last iterate alone, if `dp.privacy.last_iterate` proves less for it. This
-      needs rows within R, a loss that is convex and smooth even after clipping, lambda > 0, and a
-      learning rate below 2/(lambda + curvature). No loss of an earlier iterate is reported. Under
-      add-remove, only the step on n records need contract.
+      "last_iterate"  for the last iterate alone, if `dp.privacy.last_iterate` proves less for it. This
+                      needs rows within R, a loss that is convex and smooth even after clipping, lambda
+                      > 0, and a learning rate below 2/(lambda + curvature). No loss of an earlier
+                      iterate is reported. Under add-remove, only the step on n records need contract.
     noise:
       "analytic"   sigma = sqrt(T) 2C/(n mu) with the mu that is (epsilon, delta)-DP exactly
-      "published" sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), which claims this epsilon. The exact
-      curve proves another, larger unless the claim is small
+      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), which claims this epsilon. The
+                   exact curve proves another, larger unless the claim is small
 
     loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..; `classes` of the data), or a loss
     of residuals for targets in [-1, 1]. Clipping bounds gradients of all of them.

@@ -52,7 +52,6 @@ class MeanDirection(Mechanism):
             raise Refused("rate and moment leave nothing for the direction: make them smaller")
 
     def _rate(self, n, p):
-        """The rate's share of mu^2."""
         needed = max(0.1, (20 / (n * p.mu)) ** 2)
         return p.rate or (needed if needed <= 0.8 else 1.0)
 
@@ -124,9 +123,9 @@ class Guarded(GaussianObjectivePerturbation):
     noise on each coordinate of a mean gradient of norm at most 1. n and mu are public, so the choice
     costs nothing. Each branch has its own proof.
 
-    guard: 60 was chosen on simulated data, RAND HIE, Fair's survey, breast cancer, digits, MAGIC and
-    law data; 10 d had failed on the last four. It is a compromise. With a weak signal, objective
-    perturbation loses to the class rate up to n mu of about 150; with a strong one, it wins from 15 on.
+    guard: 60 is a compromise, chosen on data that `scripts/README.md` names. With a weak signal,
+    objective perturbation loses to the class rate up to n mu of about 150; with a strong one, it wins
+    from 15 on.
     """
 
     numbers = False
@@ -136,7 +135,6 @@ class Guarded(GaussianObjectivePerturbation):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """The lambda of objective perturbation."""
         options = self.defaults() | options | {"loss": "logistic"}
         options = {key: options[key] for key in options.keys() - {"guard"}}
         return super().rule_lambda(n, d, epsilon, delta, bound, **options)

@@ -51,7 +51,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return kind("logistic")
 
     def _beside(self, p):
-        """The further release, in words, or None."""
+        """The further release, or None."""
         return "the slopes' second moments" if p["robust"] else None
 
     def _second(self, p):
@@ -61,7 +61,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda by the tilt's rule, for the tilt's own share of mu."""
+        """lambda by the tilt's rule, for the tilt's share of mu."""
         second = self._second(self.defaults() | options)
         options = {key: options[key] for key in options.keys() - {"covariance", "robust"}}
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})

@@ -40,7 +40,6 @@ class NonPrivate(Mechanism):
         return options.get("penalty", "l2")
 
     def _release(self, X, y, p, draws, rng):
-        """The minimiser, repeated `draws` times."""
         options = fit_options(p.penalty, {"loss": p.loss, "penalty_scale": p.penalty_scale})
         weights, info = p.fit or FITS[p.penalty](X, y, p.lam, **options)
         fitted = Release(weights, info["status"], {"gradient_norm": info["gradient_norm"]})

@@ -22,7 +22,7 @@ from dp.noise import l2_laplace, l2_laplace_reach
 from dp.privacy.laplace_tilt import calibrate, margin_loss
 from dp.solvers.newton import check_certifiable, minimise
 
-MOST = 0.999  # largest share of epsilon that output noise may take
+MOST = 0.999  # largest share of epsilon for output noise
 
 
 class Plan(NamedTuple):
@@ -78,7 +78,7 @@ class Tilted(Mechanism):
         return q ** (2 / 3) / (1 + q ** (2 / 3))
 
     def plan(self, n: int, d: int, **settings) -> Plan:
-        """The `Plan` for settings as `guarantee` takes them."""
+        """The `Plan` for settings as for `guarantee`."""
         return self._plan(n, d, self.parameters(n, d, **settings))
 
     def _check_together(self, n, d, p):
@@ -112,7 +112,7 @@ class Tilted(Mechanism):
         return Plan(share, left, epsilon_b, ridge, scale, output_scale, tolerance)
 
     def _paid(self, plan, d, tolerance):
-        """The part of a reason that both forms have in common."""
+        """The part of a reason that both forms share."""
         return (
             f"norm of the tilt ~ Gamma({d}, {plan.scale:.6g}), for {plan.epsilon:.6g} of epsilon; a "
             f"point of gradient norm at most tau = {tolerance:g} is found on every data set (a premise: "

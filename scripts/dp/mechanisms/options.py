@@ -28,7 +28,7 @@ def plain(value: object) -> object:
 
 
 class Option:
-    """Base of all kinds. what: the allowed values, in words."""
+    """Base of all kinds. what: the allowed values in words."""
 
     what = ""
 
@@ -164,7 +164,7 @@ class Loss(Option):
         losses.get(value)
 
 
-# Options that several mechanisms have.
+# Options of several mechanisms.
 ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
 # Under add-remove, a stated number that replaces n. By default, n is the number of records, taken as
 # public.

@@ -64,11 +64,11 @@ class Perturbed(Mechanism):
             check_certifiable(n, d, p.lam, p.bound, loss, p.tolerance)
 
     def _centre(self, weights, certified, n, p):
-        """The vector (1, d) that gets the noise, or None if nothing may be released."""
+        """The vector (1, d) that gets noise, or None to release nothing."""
         return weights if certified else None
 
     def _statistics(self, weights, noise):
-        """Further entries of info, from weights (1, d) and noise (restarts, d)."""
+        """More entries of info, from weights (1, d) and noise (restarts, d)."""
         return {}
 
     def _release(self, X, y, p, draws, rng):

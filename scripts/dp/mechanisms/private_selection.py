@@ -19,7 +19,7 @@ from dp.privacy.profiles import Gaussian, approximate, with_chords
 
 # Points of non-Gaussian profiles, in units of the total epsilon, dense where delta is read.
 POINTS = np.concatenate([np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26])
-CLOSE = 2e-3  # share of the total epsilon that runs may leave unspent
+CLOSE = 2e-3  # share of epsilon that runs may leave unspent
 LARGEST = 100  # largest total epsilon: e^epsilon stays far from a float's limits
 
 
@@ -127,7 +127,7 @@ class PrivateSelection(Mechanism):
         return _plan(n, d, json.dumps(settings))
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP for the choice as a whole, if scores are noisy."""
+        """(epsilon, delta)-DP for the whole choice, if scores are noisy."""
         plan = self._plan(n, d, p)
         runs = (
             f"the best of a hidden number of runs of {p.of}, {p.runs:g} on average ({p.law} law), with "
@@ -180,7 +180,7 @@ class PrivateSelection(Mechanism):
 
 
 def _combinations(p):
-    """Options of every combination of the grid, and the fixed ones."""
+    """Fixed options with every combination of the grid."""
     for values in itertools.product(*p.grid.values()):
         yield p.settings | dict(zip(p.grid, values, strict=True))
 
@@ -235,7 +235,7 @@ def _plan(n, d, text):
 
 
 def _at(n, d, p, epsilon, delta):
-    """The `Plan` whose runs have this epsilon and delta before their scores."""
+    """The `Plan` whose runs have this epsilon and delta without scores."""
     candidates, stated = _stated(n, d, p, epsilon, delta)
     mu = math.sqrt(p.share / (1 - p.share)) * gaussian_mu(epsilon, delta)
     most = max(each.epsilon for each in stated)

@@ -28,7 +28,7 @@ OPTIONS = {
 
 
 class _Run(NamedTuple):
-    """One descent: its data set, and the generators of its three kinds of draws."""
+    """One descent: its data set, and generators of its three kinds of draws."""
 
     train: int
     projection: np.random.Generator
@@ -50,7 +50,7 @@ class _SGD(Mechanism):
 
     needs_rng = True
     law = staticmethod(l2_laplace)
-    as_run = False  # whether updates are those of E18's program, not of its formulas
+    as_run = False  # whether updates follow E18's program, not its formulas
 
     def _scale(self, p):
         """Scale of the norm-Laplace noise on each batch's sum of gradients."""
@@ -97,7 +97,7 @@ class _SGD(Mechanism):
         return found
 
     def _descend(self, trains, runs, lams, cache, p):
-        """Weights (values of lambda, runs, d) and intercepts (values, runs).
+        """Weights (lambdas, runs, d) and intercepts (lambdas, runs).
 
         cache: the latest rows, for the runs' other settings.
         """
@@ -143,7 +143,7 @@ class _SGD(Mechanism):
     def _of_features(self, w, projections, p):
         """Weights of the original features, and intercepts, from those of projected rows.
 
-        w (values of lambda, runs, width) give weights (values of lambda, runs, d).
+        w (lambdas, runs, width) give weights (lambdas, runs, d).
         """
         intercepts = w[:, :, -1] if p.bias else np.zeros(w.shape[:2])
         w = w[:, :, : w.shape[2] - p.bias]

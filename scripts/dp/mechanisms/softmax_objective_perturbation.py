@@ -61,7 +61,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
         classes: int | None = None,
         **options,
     ) -> float:
-        """lambda from public numbers alone: see `dp.privacy.softmax_tilt.rule_lambda`."""
+        """lambda from public numbers: see `dp.privacy.softmax_tilt.rule_lambda`."""
         p = self.defaults() | options
         kept = {name: p[name] for name in ("adjacency", "radius")}
         n = p.get("public_n") or n

@@ -23,8 +23,8 @@ FAILURE = 0.05  # rho: probability that the published ridge is too small for its
 class SufficientStatistics(Mechanism):
     """w solves (X'X + E + n lam I) w = X'y + e for one symmetric draw of Gaussian noise (E, e).
 
-    E is isotropic in the Frobenius norm (`dp.privacy.quadratics.isotropic`), so one deviation covers
-    the joint sensitivity. repair: as in `dp.privacy.quadratics.solve`.
+    E is isotropic in the Frobenius norm (`dp.privacy.quadratics.isotropic`), so one standard deviation
+    covers the joint sensitivity. repair: as in `dp.privacy.quadratics.solve`.
     """
 
     delta = "needed"
@@ -63,10 +63,10 @@ class AdaSSP(Mechanism):
     It makes Gaussian releases of X'X, its smallest eigenvalue and X'y.
 
     calibration:
-      "published" standard deviations sqrt(log(6/delta)) 3/epsilon times the add/remove sensitivities
-      R^2, R^2, R; independent noise in the upper triangle. The guarantee states epsilon of the
-      composition under replace-one. At delta = 1e-5, it is below a claim of 5 (4.743) and above one of
-      7 (7.053)
+      "published"  standard deviations sqrt(log(6/delta)) 3/epsilon times the add/remove sensitivities
+                   R^2, R^2, R; independent noise in the upper triangle. The guarantee states epsilon
+                   of the composition under replace-one. At delta = 1e-5, it is below a claim of 5
+                   (4.743) and above one of 7 (7.053)
       "analytic"   (epsilon, delta) exactly: a third of the squared Gaussian-DP parameter for the
                    eigenvalue, two thirds for the joint release of X'X and X'y (isotropic)
     ridge:
@@ -144,6 +144,6 @@ class AdaSSP(Mechanism):
         wanted = matrix * math.sqrt(d * factor)
         ridge = np.maximum(0.0, wanted - least) + n * p.lam
         A = gram + matrix * E + ridge[:, None, None] * np.eye(d)
-        # With probability rho an eigenvalue may still be near or below zero.
+        # With probability rho an eigenvalue may still be about zero or below.
         weights, unbounded = quadratics.solve(A, moment + vector * e, repair="trim")
         return weights, {"scale": matrix, "unbounded": unbounded}

@@ -10,8 +10,8 @@ from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Optional, Whole
 from dp.privacy import tukey
 
-SINGULAR = 1e-13  # an eigenvalue below this share of X'X's largest counts as 0
-CHUNK = 2**22  # most numbers in the models of all draws at once
+SINGULAR = 1e-13  # eigenvalues below this share of X'X's largest count as 0
+CHUNK = 2**22  # most numbers in models at once
 
 
 class ShellModel(Mechanism):
@@ -42,7 +42,7 @@ class ShellModel(Mechanism):
         raise NotImplementedError
 
     def _tested(self, volumes):
-        """The depths that the test looks at."""
+        """The depths that the test uses."""
         return volumes
 
     def _points(self, X, y, m, lam, draws, rng):

@@ -1,7 +1,7 @@
 """Composition and sampling, by Google's dp_accounting (privacy loss distributions).
 
 Every epsilon and delta is an upper bound: dp_accounting discretises losses pessimistically, at `GRID`.
-Functions import it when called, because that takes 1 s.
+Functions import it when called: that takes 1 s.
 """
 
 import math
@@ -24,7 +24,7 @@ __all__ = ["gaussian_steps", "of_group", "sampled_steps"]
 
 GRID = 1e-4  # spacing of discretised privacy losses
 LEAST_MULTIPLIER = 0.3  # of sampled steps: with less noise, distributions are too long to compose
-# Compositions of sampled steps truncate and round probabilities of 1e-15.
+# Compositions round and truncate probabilities of 1e-15.
 LEAST_DELTA = 1e-13
 GRIDS = 20_000  # most points of a distribution; large losses get a wider spacing
 
@@ -108,7 +108,7 @@ def gaussian_steps(
             f"sampling must lie in (0, 1] and delta in (0, 1), not {sampling} and {delta}"
         )
     check_adjacency(adjacency)
-    if sampling == 1:  # exactly one Gaussian release of sqrt(steps) times the sensitivity
+    if sampling == 1:  # one Gaussian release of sqrt(steps) times the sensitivity
         moved = vector_sum(contribution, adjacency) * math.sqrt(steps)
         return gaussian_epsilon(sigma, delta, moved)
     return sampled_steps(sigma / contribution, steps, sampling, adjacency).epsilon(delta)
@@ -176,7 +176,7 @@ def sampled_multiplier(
             f"{LEAST_DELTA:g}, not {delta:g}: give a larger delta"
         )
     spacing = max(GRID, min(1e-2, epsilon / 1000))
-    # The noise without sampling suffices, up to the distributions' coarseness.
+    # The noise without sampling suffices, up to coarseness.
     high = math.sqrt(steps) * vector_sum(1.0, adjacency) / gaussian_mu(epsilon, delta)
     high = max(high, LEAST_MULTIPLIER)
     profile = sampled_steps(high, steps, sampling, adjacency, spacing)

@@ -29,7 +29,7 @@ def exact_epsilon(
 
         epsilon_b/2 (1 + |l'(z)|/kappa) + log(1 + l''(z) R^2 / (n lam)).
 
-    For d >= 2 the limit reaches this; for d = 1 it is an upper bound.
+    For d >= 2 this is reached in the limit; for d = 1 it is an upper bound.
 
     Logistic loss: |l'| = s and l'' = s (1 - s) with s in [0, 1]. Huber hinge: l'' = c if 0 < |l'| < 1, so
     the supremum is at |l'| = 1. Other losses, and subclasses of these: the same expression with sup l''
@@ -76,9 +76,9 @@ def calibrate(
     "cms11"       epsilon_b = epsilon - 2 log(1 + c/(n lam)). If that is <= 0, epsilon_b = epsilon/2 and
                   ridge = c / (n (e^(epsilon/4) - 1)) - lam (Chaudhuri, Monteleoni, Sarwate, JMLR 12,
                   2011, algorithm 2 and theorem 9).
-    "single_log" the same with one logarithm instead of two, and with e^(epsilon/2). Neighbours'
-    Jacobians are two rank-one updates of a common matrix, and only one raises their ratio. "supremum"
-    the largest epsilon_b whose `exact_epsilon` is at most epsilon. If log(1 + c/(n lam))
+    "single_log"  the same with one logarithm instead of two, and with e^(epsilon/2). Neighbours'
+                  Jacobians are two rank-one updates of a common matrix, and only one raises their ratio.
+    "supremum"    the largest epsilon_b whose `exact_epsilon` is at most epsilon. If log(1 + c/(n lam))
                   alone exceeds epsilon/2, the ridge first brings it down to epsilon/2.
     """
     c = margin_loss(loss).c * bound * bound

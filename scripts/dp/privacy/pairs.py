@@ -103,7 +103,7 @@ def find(pair: str | tuple | Pair) -> Pair:
     Raises
     ------
     ValueError
-        If there is no such name, or the data sets differ in more than one record.
+        If there is no such name, or the data sets are not replace-one neighbours.
 
     Examples
     --------
@@ -132,8 +132,8 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    They are the projection on the difference of the medians; for differences of spread, its distance
-    from their midpoint; and differences of L1 and L2 distances to the medians.
+    They are the projection on the difference of the medians, its distance from their midpoint (for
+    differences of spread), and differences of L1 and L2 distances to the medians.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -152,7 +152,7 @@ def _distances(first, second, orders=(1, 2)):
     moved = np.flatnonzero(shift)
 
     def farther(weights, order):
-        """||w - second|| - ||w - first|| without the cancellation of two large norms."""
+        """||w - second|| - ||w - first||, without cancellation."""
         if order == 1:  # coordinates where the centres agree add nothing
             weights = weights if len(moved) == len(shift) else weights[:, moved]
             gap = weights - first[moved]
@@ -264,7 +264,7 @@ def for_tilts(function: Callable) -> Callable:
 
 
 def tilt_plan(pair: Pair, mechanism: object, delta: float = 0.0, **arguments) -> object:
-    """The mechanism's plan for a pair's rows. A pure mechanism takes no delta."""
+    """The mechanism's plan for a pair. A pure mechanism takes no delta."""
     spent = {} if mechanism.delta == "none" else {"delta": delta}
     return mechanism.plan(*pair.size, **spent, **arguments)
 
@@ -406,7 +406,7 @@ def saturated_diagonal() -> Pair:
 
 @pair
 def saturated_diagonal_l2() -> Pair:
-    """The data of `saturated_diagonal`, for noise whose density falls with the L2 norm."""
+    """`saturated_diagonal` for noise whose density falls with the L2 norm."""
     sides, arguments = _saturated(np.full(783, 783**-0.5), 499, sine=0.48, lam=3 / 500)
     reason = SATURATED + " (0.7 with 500 rows); of 784 dimensions noise hardly ever points that way"
     return Pair(sides, arguments, reason, distances(2), shift_loss)
@@ -454,7 +454,7 @@ def tukey_shell() -> Pair:
 
 
 def repeats(pair: Pair, mechanism: object, epsilon: float, **arguments) -> Callable:
-    """Whether a release equals one of 20,000 earlier ones of the first side."""
+    """Whether a release equals one of 20,000 of the first side."""
     X, y = pair.sides[0]
     made = mechanism.release(X, y, epsilon=epsilon, restarts=20_000, rng=generator(0), **arguments)
     known = np.sort(made.weights.sum(axis=1))
@@ -496,7 +496,7 @@ def own_scale() -> Pair:
 
 @pair
 def least_eigenvalue() -> Pair:
-    """One record at 1 (nearly all of X'X) or at 0, and 100 records at 0.001."""
+    """One record at 1 (nearly all of X'X) or at 0, and 100 at 0.001."""
     X = np.full((101, 1), 0.001)
     X[0] = 1
     return Pair(
@@ -537,7 +537,7 @@ def only_record() -> Pair:
 
 @pair
 def new_axis() -> Pair:
-    """20 records along each of 15 axes, and one record along a 16th axis or at 0."""
+    """20 records along each of 15 axes, and one along a 16th or at 0."""
     axes, each = 16, 20
     X = np.vstack([np.repeat(np.eye(axes)[:-1], each, axis=0), np.eye(axes)[-1:]])
     return Pair(

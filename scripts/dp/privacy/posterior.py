@@ -112,7 +112,7 @@ def _root(excess):
 
 
 def _minimiser_on_ball(A, b, radius):
-    """argmin of w'Aw/2 - b.w over ||w|| <= radius, A positive definite (a trust-region step)."""
+    """argmin of w'Aw/2 - b.w over ||w|| <= radius, A positive definite."""
     values, vectors = np.linalg.eigh(A)
     b = vectors.T @ b
     k = _root(lambda k: np.sum((b / (values + k)) ** 2) - radius**2)

@@ -35,7 +35,7 @@ FAR = 12.0
 PANELS = (24, 96, 384, 1536, 6144)  # numbers of panels for it, each with 8 nodes
 AGREE = 1e-7  # relative difference of two estimates that ends refinement; it is added
 SPACING = 1e-4  # least spacing of discretised losses
-POINTS = 4000  # most points of a distribution on either side of 0
+POINTS = 4000  # most points of a distribution per side of 0
 TAIL = 1e-15  # largest probability of losses beyond a grid; they count as infinite
 
 
@@ -207,7 +207,7 @@ class Losses(Profile):
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
         epsilon = np.asarray(epsilon, dtype=float)
-        # one by one: the library sums several in Python
+        # one by one, since the library sums several in Python
         deltas = [
             self.distribution.get_delta_for_epsilon(each) for each in epsilon.ravel().tolist()
         ]

@@ -92,11 +92,11 @@ def solve(
     quadratic has no minimum.
 
     repair:
-      "ridge" every eigenvalue grows by sqrt(d) deviation, the order of the noise's spectral norm. This
-      makes most quadratics bounded. An eigenvalue still below deviation then becomes deviation, which
-      makes all bounded
-      "trim" w is orthogonal to directions with eigenvalues that are not positive (Zhang et al., PVLDB
-      5, 2012, section 6.2)
+      "ridge"  every eigenvalue grows by sqrt(d) deviation, the order of the noise's spectral norm.
+               This makes most quadratics bounded. An eigenvalue still below deviation then becomes
+               deviation, which makes all bounded
+      "trim"   w is orthogonal to directions with eigenvalues that are not positive (Zhang et al.,
+               PVLDB 5, 2012, section 6.2)
       "none"   the weights are NaN if the quadratic has no minimum
     """
     d = A.shape[-1]

@@ -167,7 +167,7 @@ def renyi_bound_epsilon(profile: Profile, law: str, mean: float, delta: float) -
 
 
 def selection_epsilon(profile: Profile, law: str, mean: float, delta: float) -> float:
-    """Total epsilon at delta: the better of the profile bound and the Rényi bound."""
+    """Total epsilon at delta: the better of both bounds."""
     return min(
         profile_epsilon(profile, law, mean, delta), renyi_bound_epsilon(profile, law, mean, delta)
     )

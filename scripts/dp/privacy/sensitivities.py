@@ -17,9 +17,9 @@ def _choose(adjacency, replace, add):
 
 
 def vector_sum(norm: float, adjacency: str = REPLACE_ONE) -> float:
-    """L2 sensitivity of a sum of vectors of norm at most C, such as clipped gradients.
+    """L2 sensitivity of a sum of vectors of norm at most C.
 
-    It is 2C under replace-one, and C under add/remove.
+    It is 2C under replace-one, C under add/remove.
     """
     return _choose(adjacency, 2 * norm, norm)
 
@@ -124,6 +124,6 @@ def spectral_ridge(
 def eigenvalue_floor(sigma: float, d: int, factor: float = 1.2) -> float:
     """A public floor for the eigenvalues of a noisy Gram matrix.
 
-    It is by default a fifth above `noise_norm`, because d may be small.
+    By default it is a fifth above `noise_norm`, because d may be small.
     """
     return factor * noise_norm(sigma, d)

@@ -1,4 +1,4 @@
-"""Boosted AdaSSP as its authors' program (Tang et al. 2024) does it."""
+"""Boosted AdaSSP as in its authors' program (Tang et al. 2024)."""
 
 import math
 
@@ -23,8 +23,8 @@ class BoostedAdaSSPReleased(Mechanism):
 
     But R^2 does not bound the change of the smallest *positive* eigenvalue, which the program takes.
     For n - 1 equal records of norm R it is (n - 1) R^2, and one tiny record along another axis makes it
-    tiny. Without a positive eigenvalue, as for rows of zeros, the program fails. So no epsilon is
-    finite.
+    tiny. Without a positive eigenvalue, as for rows of zeros, the program fails. So no finite epsilon
+    holds.
 
     The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are clipped
     to Y = 1. Draws are random here; the program's default seed is fixed. Without a positive eigenvalue,

@@ -19,10 +19,10 @@ class MeanClippedDescent(Descent):
 
     rows:
       "unbounded"  the record may outweigh all others and reverse the mean: a change of 2C for any n
-      "bounded" gradients have norm at most kappa R, where kappa is 1 for logistic and sqrt(2) for
-      softmax loss. So the mean changes by at most 2 kappa R/n. The clipped mean changes by no more,
-      because projection onto a ball increases no distance. So the bound is the smaller of 2 kappa R/n
-      and 2C, or 2C if gradients have no bound.
+      "bounded"    gradients have norm at most kappa R, where kappa is 1 for logistic and sqrt(2) for
+                   softmax loss. So the mean changes by at most 2 kappa R/n. The clipped mean changes
+                   by no more, because projection onto a ball increases no distance. So the bound is
+                   the smaller of 2 kappa R/n and 2C, or 2C if gradients have no bound.
     noise:
       "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta))
       "analytic"   sigma = sqrt(T)/mu times the bound of `rows`, with the mu that is
@@ -40,7 +40,7 @@ class MeanClippedDescent(Descent):
     )
 
     def moved(self, n: int, p: Parameters) -> float:
-        """The largest change of the clipped mean gradient by one replaced record."""
+        """The largest change of the clipped mean gradient by a record."""
         return min(2 * p.clip, 2 * self._each(p) / n)
 
     def _each(self, p):
@@ -48,7 +48,7 @@ class MeanClippedDescent(Descent):
         return gradient_norm(p, p.loss) if p.rows == "bounded" else math.inf
 
     def sigma(self, n: int, p: Parameters) -> float:
-        """Standard deviation of the noise on every coordinate of the clipped mean gradient."""
+        """Standard deviation of the noise on each coordinate."""
         if p.noise == "published":
             moved, calibrate = 2 * p.clip / n, classical_gaussian_sigma
         else:

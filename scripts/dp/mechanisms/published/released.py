@@ -150,13 +150,12 @@ class FunctionalCentredReleased(Mechanism):
         share = p.epsilon / (d + 1)
         means = np.clip(X.mean(axis=0) + laplace(d, R * d / (n * share), draws, rng), 0.0, R)
         mean = np.clip(y.mean() + laplace(1, 2 / (n * share), draws, rng), -1.0, 1.0)
-        # The sums of the centred rows, for each draw.
+        # Sums of the centred rows, per draw.
         (gram, moment), total = quadratics.moments(X, y), X.sum(axis=0)
         across = means[:, :, None] * total
         gram = gram - across - across.transpose(0, 2, 1) + n * means[:, :, None] * means[:, None, :]
         moment = moment - means * y.sum() - total * mean + n * means * mean
-        # Sensitivities are from the corners of the centred bounds; those of squares from the lower
-        # bound alone.
+        # Sensitivities from corners of the centred bounds; those of squares from lower bounds alone.
         of_x, of_y = np.stack([-means, R - means]), np.stack([-1 - mean, 1 - mean])
         corners = of_x[:, None] * of_y[None]
         product = np.ptp(corners.reshape(4, draws, d), axis=0)
@@ -216,8 +215,8 @@ class PoissonSGDReleased(Mechanism):
     finds the noise here; the program has its own accountant.
 
     The program accounts for add-remove, under which n is private. records:
-      "public" n is the number of rows, taken as public: the same with or without a record. Under this
-      premise, as for `dp_sgd_poisson` without `public_n`, the claim is proven
+      "public"   n is the number of rows, taken as public: the same with or without a record. Under
+                 this premise, as for `dp_sgd_poisson` without `public_n`, the claim is proven
       "private"  neighbours have n and n + 1 rows, as the program counts them: there is no finite epsilon
     """
 

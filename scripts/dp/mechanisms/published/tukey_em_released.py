@@ -1,4 +1,4 @@
-"""TukeyEM as its authors' program (Amin et al. 2023) does it."""
+"""TukeyEM as in its authors' program (Amin et al. 2023)."""
 
 import math
 

@@ -6,8 +6,8 @@ min(e^(w.x + b), 1).
 
 All private forms first release the mean of u with Gaussian noise. One record changes it by at most 1/n.
 The intercept b is the logarithm of this rate, so weights of 0 predict the constant rate. Slopes are
-clipped to a multiple of the rate. So M may be generous: noise grows with M only by what clipping leaves
-of counts.
+clipped to a multiple of the rate. So M may be generous: noise grows with M only as far as clipping
+leaves counts.
 """
 
 import math

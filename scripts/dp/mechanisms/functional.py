@@ -229,8 +229,8 @@ class _Functional(Mechanism):
     def _composed(self, p):
         """Number of releases that a record affects (None: no finite epsilon holds), and why.
 
-        The batches of an epoch are disjoint. With new noise for each, an epoch is one release (parallel
-        composition), and epochs compose. Noise that batches share cancels in differences.
+        An epoch's batches are disjoint. With new noise for each, it is one release (parallel
+        composition), and epochs compose. Shared noise cancels in differences.
         """
         if getattr(p, "batches", "all") == "all":
             return 1, ""
@@ -286,7 +286,7 @@ class FunctionalLogistic(_Functional):
 
     The noise is Laplace at delta = 0 (`sensitivity` as for `functional_laplace`), and Gaussian
     (analytic calibration) at delta > 0. The truncated loss is z^2/8 - z/2. Its minimiser
-    (`truncated_logistic`) differs from logistic regression for any n.
+    (`truncated_logistic`) is not that of logistic regression for any n.
     """
 
     delta = "optional"

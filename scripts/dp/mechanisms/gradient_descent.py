@@ -134,9 +134,8 @@ class DPGradientDescent(Descent):
     loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..; `classes` of the data), or a loss
     of residuals for targets in [-1, 1]. Clipping bounds gradients of all of them.
     public_n: under add-remove, replaces n where sums are divided, and in the rule.
-    steps: "rule" takes iterations, learning rate and clipping norm from `rule_steps`.
-    pretrain: start from `public_iterations` steps without noise or clipping on the data set's public
-    rows, which costs nothing.
+    steps: with "rule", `rule_steps` sets iterations, learning rate and clipping norm.
+    pretrain: start from `public_iterations` steps without noise or clipping on public rows, at no cost.
     """
 
     delta = "needed"

@@ -120,7 +120,7 @@ class IterativeHessianMixing(Mechanism):
         return p.proven(reason, profile=profile)
 
     def _release(self, X, y, p, draws, rng):
-        """It draws H as A^1/2 W A^1/2 with a Wishart matrix W: a step needs no more of a sketch."""
+        """It draws H as A^1/2 W A^1/2, W Wishart: a step needs no more of a sketch."""
         n, d = p.public_n or len(X), X.shape[1]
         rows, tau0, gamma, sigma, _ = self._plan(d, p)
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])

@@ -128,8 +128,8 @@ class DPDistributedLasso(_OverCentres):
 
     In each of `rounds`, every centre sends sum_i clip((w.x_i - y_i) x_i) + N(0, sigma^2 I) over its
     rows. The coordinator takes a soft-thresholded step along the total over n. Only the centre sees its
-    exact gradient. Rows are not standardised, because that would look at them. rate: the step size, by
-    default 1/bound^2, the reciprocal of the public bound on the mean loss' curvature.
+    exact gradient. Rows are not standardised: that would look at them. rate: the step size, by default
+    1/bound^2, the reciprocal of the public bound on the mean loss' curvature.
     """
 
     delta = "needed"

@@ -30,7 +30,7 @@ class MeanDirection(Mechanism):
     `moment`, and a the rest. So all three together are mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022,
     corollary 3.3). By default, r gets the share that gives its noise a standard deviation of 0.05, at
     least 0.1. If that exceeds 0.8, r gets all: a and V are not released, and weights are zero. If noise
-    hides even the rate, nothing else is worth its cost.
+    hides even the rate, nothing else pays.
 
     The rest is post-processing. p is r, shrunk towards 1/2 by the James-Stein factor 1 - (variance of
     its noise)/(r - 1/2)^2, at least 0, and at least one standard deviation away from 0 and 1. The
@@ -117,7 +117,7 @@ def _centre(found, deviation, n):
 class Guarded(GaussianObjectivePerturbation):
     """`mean_direction` if n mu < guard, where noise dominates; else objective perturbation.
 
-    The latter is `gaussian_objective_perturbation` with slopes of at most `clip`.
+    The latter has slopes of at most `clip`.
 
     mu is the Gaussian-DP parameter of (epsilon, delta), under add-remove twice that. So 2/(n mu) is the
     noise on each coordinate of a mean gradient of norm at most 1. n and mu are public, so the choice

@@ -24,7 +24,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
 
     If errors are independent of x, the sum of clip(residual)^2 x x' is about u clip^2 X'X, and the sum
     of x x' over unclipped residuals about q X'X. The descent's noisy X'X stands for X'X. `dp.inference`
-    turns these sums into estimates and covariances. They are wrong for heteroscedastic errors, where
+    turns these sums into estimates and covariances. They are wrong for heteroscedastic errors;
     `noise_aware_log_cosh` with `robust` is right. iterates: "late" uses the second half of the steps,
     "last" the last weights.
 

@@ -4,8 +4,8 @@ The density is exp(-gamma (F(w) + n lam/2 ||w||^2)) on ||w|| <= rho, where F is 
 the exponential mechanism. Replacing a record changes F(w) by at most D = sup |l - l'|. So the density
 and its integral each change by a factor of at most e^(gamma D). With gamma = epsilon/(2D) the draw is
 epsilon-DP (McSherry, Talwar, FOCS 2007; Wang, Fienberg, Smola, ICML 2015). The draw must be exact: a
-distance t in total variation would add (1 + e^epsilon) t to delta. The rejection sampler continues
-until it accepts, since giving up would distinguish data sets.
+distance t in total variation would add (1 + e^epsilon) t to delta. The rejection sampler never gives
+up, since that would distinguish data sets.
 """
 
 import numpy as np

@@ -48,14 +48,14 @@ class PrivateSelection(Mechanism):
     record changes that loss by at most 1 (either adjacency), so the score has Gaussian parameter mu.
     Setting, weights and noisy score are Q of `dp.privacy.selection`, with the largest of the settings'
     profiles. By its theorems, the run with the least score may be released. A run gets the largest
-    epsilon whose total is at most the requested one, by the better of the profile and the Rényi bound.
-    Under the Poisson law, K may be 0, which releases weights of 0.
+    epsilon whose total, by the better bound there, is at most the requested one. Under the Poisson law,
+    K may be 0; weights are then 0.
 
     score: "exact" has no noise, and costs more: see `selection.cost_of_exact_score`.
 
-    settings: fixed options of `of`. grid: name -> values to draw from. Without "lambda", lambda is
-    `lam` or the rule's. share: the score's share of a run's mu^2, as if the mechanism were Gaussian.
-    info["setting"]: index from 0 of the released combination of the grid; -1 if K is 0. info["scale"]:
+    settings: fixed options of `of`. grid: name -> values to draw from; without "lambda", lambda is
+    `lam` or the rule's. share: the score's share of a run's mu^2, as if `of` were Gaussian.
+    info["setting"]: index of the released combination of the grid, -1 if K is 0. info["scale"]:
     standard deviation of the noise on scores.
     """
 

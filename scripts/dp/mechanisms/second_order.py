@@ -90,17 +90,17 @@ class DPNewton(Mechanism):
     Each step releases the mean gradient g and the trace of the Hessian H with noise. The ridge
     l = max((c tr/(n^2 rho))^(1/3), 1/n) follows from the noisy trace; c = 1/2, and rho is half of the
     direction's mu^2. One record changes the direction (H + (l + lambda) I)^-1 g, for the noisy g, by at
-    most |g| D, with D from `dp.privacy.sensitivities.newton_direction`. It is released with noise of
-    standard deviation |g| D/mu. The source has R = 1; here, weights are in units of 1/R.
+    most |g| D, with D from `dp.privacy.sensitivities.newton_direction`. Its noise has standard
+    deviation |g| D/mu. The source has R = 1; here, weights are in units of 1/R.
 
     H has the weights tanh(z/2)/(2z) <= 1/4 of the tightest quadratic bound on the loss at margin z, so
     steps do not diverge. Shares of mu^2: 70 % for gradients, 3 % for traces, 27 % for directions, each
     over T = `iterations`.
 
-    The noisy trace is floored at the standard deviation of its noise. The source floors it at 0, where
-    the ridge is 1/n. D grows as 1/l^2, so one step can then make weights as long as 10^5. (The source's
-    program restarts, at a length from the exact minimiser.) With this floor, |g| D/mu is at most 0.28
-    |g|/l.
+    The noisy trace is floored at the standard deviation of its noise. The source floors it at 0, so a
+    negative one makes the ridge 1/n. D grows as 1/l^2, so one step can make weights as long as 10^5.
+    (The source's program then restarts, at a length from the exact minimiser.) With this floor, |g|
+    D/mu is at most 0.28 |g|/l.
     """
 
     delta = "needed"

@@ -42,8 +42,8 @@ class _SGD(Mechanism):
     `release_many` descends on all data sets, restarts and candidates together. With `dimensions` = k,
     rows are multiplied by a Gaussian matrix (d, k) of variance 1/k, drawn independently of the data.
     The release, for the original features, is that matrix times the k weights. info["intercept"]: the
-    weight of the column of ones that `bias` adds. info["scale"]: (restarts,), the noise scale of each
-    batch's sum of gradients, or 0.
+    weight of the column of ones (`bias`). info["scale"]: (restarts,), the noise scale of each batch's
+    sum of gradients, or 0.
     """
 
     numbers = True

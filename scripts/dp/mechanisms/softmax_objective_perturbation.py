@@ -39,9 +39,9 @@ class SoftmaxObjectivePerturbation(Mechanism):
     delta/(K-1). The Jacobian is free if n lambda is at least twice the tilt's variance, and else costs
     about R^2/(n lambda) of epsilon.
 
-    output: the output noise's share of the Gaussian parameter mu. radius: with the rule's lambda, the
-    tilt moves the score of a row of norm R by a standard deviation of about `radius` at most. A larger
-    radius gives a smaller lambda.
+    output: the output noise's share of the Gaussian parameter mu.
+    radius: with the rule's lambda, the tilt moves the score of a row of norm R by a standard deviation
+    of about `radius` at most.
     """
 
     delta = "needed"

@@ -17,10 +17,10 @@ CHUNK = 2**22  # most numbers in models at once
 class ShellModel(Mechanism):
     """A point drawn by depth among m least-squares fits on disjoint random parts, if a test passes.
 
-    models: m, by default min(1000, n // d). With fewer, the test hardly ever passes; with more, each
-    fit has fewer rows. If the test fails, the draw has the status "refused" and weights of 0, as part
-    of the release. A singular part has its shortest fit. Rows beyond a multiple of m are not used. A
-    part's fit depends on its rows alone, down to the last bit (`_shortest_fits`), as the proof needs.
+    models: m, by default min(1000, n // d). Fewer hardly ever pass the test; more leave fewer rows per
+    fit. If the test fails, the release has the status "refused" and weights of 0. A singular part has
+    its shortest fit. Rows beyond a multiple of m are not used. A part's fit depends on its rows alone,
+    down to the last bit (`_shortest_fits`), as the proof needs.
     """
 
     delta = "needed"

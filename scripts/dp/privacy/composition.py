@@ -1,4 +1,4 @@
-"""Composition and sampling, by Google's dp_accounting (privacy loss distributions).
+"""Composition and sampling by privacy loss distributions (Google's dp_accounting).
 
 Every epsilon and delta is an upper bound: dp_accounting discretises losses pessimistically, at `GRID`.
 Functions import it when called: that takes 1 s.

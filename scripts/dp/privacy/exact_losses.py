@@ -79,10 +79,10 @@ def rows(
 ) -> list[tuple]:
     """Tuples (mechanism, setting, claimed epsilon, exact epsilon, delta, meaning of the exact epsilon).
 
-    objective_perturbation: pairs of epsilon and n lambda, for exact minimisers. gaussian_tilt: pairs of
-    epsilon and a multiple of the least n lambda with a free Jacobian. classical_gaussian: claimed
-    epsilons. redrawn_functional: epsilons of `redrawn_functional_loss`. laplace_coordinates: epsilons of
-    Laplace noise calibrated to an L2 bound in `laplace_dimension` coordinates.
+    objective_perturbation: pairs of epsilon and n lambda. gaussian_tilt: pairs of epsilon and a
+    multiple of the least n lambda with a free Jacobian. classical_gaussian: claimed epsilons.
+    redrawn_functional: epsilons of `redrawn_functional_loss`. laplace_coordinates: epsilons of noise
+    for an L2 bound in `laplace_dimension` coordinates.
     """
     table = []
     for epsilon, n_lambda in objective_perturbation:

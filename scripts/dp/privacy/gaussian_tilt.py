@@ -344,9 +344,9 @@ def gaussian_dp_regularisation(
 ) -> float:
     """The least Lambda for which the release (logistic loss) is mu-GDP, for all epsilon >= 0.
 
-    Add/remove: R^2/(epsilon + mu^2/2) is largest at epsilon = 0. Replace-one: for epsilon < mu^2/4
-    every Lambda is free. From there on, R^2/(epsilon/2 + mu^2/4) is largest at epsilon = mu^2/4: 8
-    R^2/(3 mu^2).
+    Add/remove: R^2/(epsilon + mu^2/2) is largest at epsilon = 0. Replace-one: for epsilon < mu^2/4 the
+    Jacobian is free. From there on, R^2/(epsilon/2 + mu^2/4) is largest at epsilon = mu^2/4: 8 R^2/(3
+    mu^2).
     """
     return bound**2 * (2 if adjacency == ADD_REMOVE else 8 / 3) / mu**2
 

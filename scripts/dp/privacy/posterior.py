@@ -136,8 +136,8 @@ def logistic_envelope(
 
     The Gaussian's quadratic is below F and touches it at w0. On the ball |w.x_i| <= m_i = radius ||x_i||,
     and the logistic curvature is at least s_i (1 - s_i), s_i = 1/(1 + e^m_i). So F(w) >= F(w0) + F'(w0)(w
-    - w0) + (w - w0)'H(w - w0)/2, where H = sum_i s_i (1 - s_i) x_i x_i'. w0 is nearly the minimiser on
-    the ball, by a few Newton steps; the draws' law does not depend on it. The accepted share falls
+    - w0) + (w - w0)'H(w - w0)/2, where H = sum_i s_i (1 - s_i) x_i x_i'. A few Newton steps find w0
+    near the minimiser on the ball; the draws' law does not depend on it. The accepted share falls
     exponentially with d.
     """
     d = X.shape[1]

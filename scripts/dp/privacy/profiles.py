@@ -4,8 +4,8 @@ delta(epsilon) is the supremum over neighbours and events of P(E) - e^epsilon Q(
 divergence. It is convex and decreasing in e^epsilon. Exchanging P and Q reflects it:
 delta(-epsilon) = 1 - e^-epsilon + e^-epsilon delta_QP(epsilon).
 
-A profile is a `Gaussian`, `Curve` or `Losses`, with `delta(epsilon)` and `epsilon(delta)`. `compose`
-returns the simplest exact form. Upper bounds compose to upper bounds.
+A profile is a `Gaussian`, `Curve` or `Losses`, with `delta(epsilon)` and `epsilon(delta)`. Upper bounds
+compose to upper bounds.
 """
 
 import math

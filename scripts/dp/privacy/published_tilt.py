@@ -149,8 +149,8 @@ def redberg(
 
     It takes the least Lambda with sigma <= 1.3 times the Gaussian mechanism's, on a grid from 2
     curvature/epsilon upwards in steps of 5 %. Rényi divergences compose tilt and output noise. The
-    output noise is for a sensitivity of 2 tau/Lambda, where tau, `gradient_norm`, is that of the
-    *summed* objective. Default constants are the paper's, for rows of norm 1 and an intercept.
+    output noise is for a sensitivity of 2 tau/Lambda, where tau, `gradient_norm`, bounds the gradient
+    of the *summed* objective. Default constants are the paper's, for rows of norm 1 and an intercept.
     """
     gauss = gaussian_sigma(epsilon, delta, slope)
     start = n_lambda = 2 * curvature / epsilon

@@ -142,8 +142,8 @@ def descend(
 
     gradients: functions from weights (restarts, d) to gradients of the same shape. No step changes a
     coordinate by much more than the learning rate, however steep the objective. So if steps x
-    learning_rate is small, the signs of the first gradients determine the result. Returns weights of
-    `shape`, (restarts, d).
+    learning_rate is small, the first gradients' signs determine the result. Returns weights of `shape`,
+    (restarts, d).
     """
     weights, mean, square = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for step, gradient_at in enumerate(gradients, start=1):

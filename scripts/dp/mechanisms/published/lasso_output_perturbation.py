@@ -30,9 +30,9 @@ class LassoOutputPerturbation(Perturbed):
     """w + z, w the minimiser of mean logistic loss + lam ||w||_1, z ~ Gamma(d, 2R/(n lam epsilon)).
 
     This is algorithm 1 as Veldhuizen (2020) runs it. The noise is that of output perturbation, whose
-    sensitivity bound needs the curvature of an L2 penalty. `elastic_net_output_perturbation` is the
-    repaired form. The solver's point is scaled to ||w||_1 <= log 2 / lam, where all minimisers are. So
-    the guarantee holds for every data set, even if the point is not certified.
+    sensitivity bound needs the curvature of an L2 penalty. `elastic_net_output_perturbation` is
+    repaired. The solver's point is scaled to ||w||_1 <= log 2 / lam, where all minimisers are. So the
+    guarantee holds on every data set, certified or not.
 
     penalty_scale: what lam means in the fit (`dp.solvers.lasso_scales`); the source does not say. Noise
     is calibrated as if lam multiplied the penalty added to the mean loss.

@@ -178,9 +178,9 @@ class FunctionalCentredReleased(Mechanism):
 class LeastSquaresReleased(Mechanism):
     """DPrivStats' dp_lm for a private design: least squares with Gaussian noise on the weights.
 
-    Its sensitivity is 3 R D over the smallest eigenvalue of the private X'X, where D = 2 is the width
-    of the targets' bounds. Its manual calls the factor 3 a heuristic. (The variant for a public design
-    is not included.) It refuses a singular X'X. There is no ridge, so lambda is ignored.
+    Its sensitivity is 3 R D over the smallest eigenvalue of the private X'X, with D = 2, the width of
+    the targets' bounds. Its manual calls 3 a heuristic. (The variant for a public design is not
+    included.) It refuses a singular X'X. There is no ridge, so lambda is ignored.
     """
 
     delta = "needed"

@@ -70,7 +70,7 @@ class Kind(NamedTuple):
 
 
 def kind(loss: losses.Loss, clip: float | None = None) -> Kind:
-    """The `Kind` of a loss, with slopes clipped. Raises `Refused` if no proof covers it."""
+    """The `Kind` of a loss, its slopes clipped. Raises `Refused` if no proof covers it."""
     loss = losses.get(loss)
     if type(loss) not in (losses.Logistic, losses.LogCosh):
         raise Refused(

@@ -31,7 +31,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     its mu^2 is the sum of theirs.
 
     weights: without the ridge's bias (`dp.inference.linearise`). info["covariance"]: (draws, d, d), of
-    sampling and all noise. info["unresolved"]: (draws, d, d), the Hessian's noise's part of it.
+    sampling and all noise. info["unresolved"]: (draws, d, d), the part due to the Hessian's noise.
     info["answered"]: (draws, d), which coefficients get an interval (`dp.inference.answered`).
     info["coarse"]: (draws,), whether some coefficient gets none. info["minimiser"] (draws, d),
     info["hessian"] (draws, d, d) and, with `robust`, info["scores"]: the releases themselves.

@@ -36,8 +36,8 @@ class SoftmaxObjectivePerturbation(Mechanism):
     """W + Z, W near argmin of mean softmax loss + lam/2 ||W||^2 + <b, W>/n, b and Z Gaussian.
 
     Labels are 0, .., K - 1. The tilt has about the noise of a Gaussian release of the sum of gradients at
-    delta/(K-1). The Jacobian is free if n lambda is at least twice the tilt's variance, and else costs
-    about R^2/(n lambda) of epsilon.
+    delta/(K-1). The Jacobian is free if n lambda is at least twice the tilt's variance. Otherwise it
+    costs about R^2/(n lambda) of epsilon.
 
     output: the output noise's share of the Gaussian parameter mu.
     radius: with the rule's lambda, the tilt moves the score of a row of norm R by a standard deviation

@@ -345,8 +345,8 @@ def gaussian_dp_regularisation(
     """The least Lambda for which the release (logistic loss) is mu-GDP, for all epsilon >= 0.
 
     Add/remove: R^2/(epsilon + mu^2/2) is largest at epsilon = 0. Replace-one: for epsilon < mu^2/4 the
-    Jacobian is free. From there on, R^2/(epsilon/2 + mu^2/4) is largest at epsilon = mu^2/4: 8 R^2/(3
-    mu^2).
+    Jacobian is free for every Lambda. From there on, R^2/(epsilon/2 + mu^2/4) is largest at
+    epsilon = mu^2/4: 8 R^2/(3 mu^2).
     """
     return bound**2 * (2 if adjacency == ADD_REMOVE else 8 / 3) / mu**2
 

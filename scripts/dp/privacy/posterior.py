@@ -1,4 +1,4 @@
-"""Exact draws from tempered posteriors on a ball by rejection, and how many proposals they need."""
+"""Exact draws from tempered posteriors on a ball by rejection, and a bound on proposals."""
 
 import math
 from collections.abc import Callable

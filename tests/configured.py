@@ -11,7 +11,7 @@ from study.configuration.config import read_yaml
 
 @cache
 def configured(*overlays):
-    """The configuration, the experiments and the data sets with these overlays of config/."""
+    """The configuration, experiments and data sets with these overlays of config/."""
     merged, files = {}, [ROOT / f"config/{name}.yaml" for name in ("config", *overlays)]
     for file in files:
         update_config(merged, read_yaml(file))

@@ -8,17 +8,17 @@ import pytest
 
 from project import COLLECTED, ENVIRONMENT, TINY, Project
 
-# Test processes share the cores, so each has one thread. This must precede any import of numpy.
+# Test processes share the cores, so each has one thread. Set this before any import of numpy.
 for name, value in ENVIRONMENT.items():
     os.environ.setdefault(name, value)
 
-# Daemons that crash must leave no core dump.
+# Crashing daemons must leave no core dump.
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def pytest_configure(config):
-    """Tests use paths relative to the project's folder, wherever pytest is started."""
-    if "DP_MECHANISMS" in os.environ:  # set by a study for its own mechanisms
+    """Tests use paths relative to the project's folder, wherever pytest starts."""
+    if "DP_MECHANISMS" in os.environ:  # a study's own mechanisms
         os.environ["DP_MECHANISMS"] = str(Path(os.environ["DP_MECHANISMS"]).resolve())
     os.chdir(config.rootpath)
 
@@ -30,13 +30,13 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_make_parametrize_id(val, argname):
-    """Use an argument's name for bytes in a test's id, because compressed bytes depend on the time."""
+    """Name bytes in a test's id by their argument, because compressed bytes depend on the time."""
     return argname if isinstance(val, bytes) else None
 
 
 @pytest.fixture(scope="session")
 def fresh(tmp_path_factory):
-    """A function that makes a new copy of the project without results."""
+    """A function that copies the project without results."""
     return lambda name="project": Project.copy(tmp_path_factory.mktemp(name))
 
 

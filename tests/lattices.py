@@ -28,7 +28,7 @@ def of_release(plan: models.Plan, first: tuple, second: tuple, key: bytes = byte
     """The replay of a plan on two data sets (V, y), as for `dp.releasing.models.release`.
 
     Both releases have the same key, so their integers differ exactly by the values before noise.
-    Statistics are compared at the weights of the first release. A tilt is not additive.
+    Statistics are compared at the first release's weights. A tilt is not additive.
     """
     integers = [models.release(plan, *side, key).parts["weights"] for side in (first, second)]
     weights = models.Release(plan, {"weights": integers[0]}).floats("weights")

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-# The contents of a fresh checkout.
+# A fresh checkout contains these.
 PARTS = ("Snakefile", "config", "envs", "profiles", "pyproject.toml", "scripts", "workflow")
 TINY = ("--configfile", "tests/tiny.yaml")
 CAPTURE = ROOT / "tests" / "workflow" / "capture"
 COLLECTED = pytest.StashKey[list]()  # ids of all tests of this process, quick and slow
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-# Code that defines `peak_mb()`, the peak memory of its process in MB. `ru_maxrss` will not do: it also
-# counts what the parent held when it started the process, and pytest may hold more than the process needs.
+# Code that defines `peak_mb()`, the peak memory of its process in MB. `ru_maxrss` also counts what the
+# parent held when it started the process, and pytest may hold more than the process needs.
 PEAK_MB = """
 import pathlib, re
 def peak_mb():
@@ -34,7 +34,7 @@ class Project:
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        self.environment = {}  # variables for programs in the copy
+        self.environment = {}  # of programs in the copy
         self.processes = []
 
     def __truediv__(self, path):
@@ -55,7 +55,7 @@ class Project:
         return cls(folder)
 
     def duplicate(self, folder):
-        """A second copy, with all results and Snakemake's records."""
+        """Another copy, with all results and Snakemake's records."""
         shutil.copytree(self.folder, folder, symlinks=True)
         return Project(folder)
 
@@ -101,7 +101,7 @@ class Project:
                 self.kill(process)
 
     def finish(self, process, ok=True, timeout=600):
-        """The output of a process; fails the test unless it ends as expected (None: any exit status)."""
+        """The output of a process. The test fails unless `ok` is None or says whether it succeeds."""
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -113,7 +113,7 @@ class Project:
         return output
 
     def kill(self, process):
-        """Kill a process and all processes that it started."""
+        """Kill a process and all that it started."""
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
@@ -148,7 +148,7 @@ class Project:
         return [base64.b64decode(mark.name).decode() for mark in marks]
 
     def files(self, *folders):
-        """The content of every file below the given folders, by path."""
+        """The content of every file below these folders, by path."""
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for folder in folders

@@ -1,11 +1,11 @@
 """Simulates how fast Snakemake would start the default run's jobs on more cores.
 
-    python tests/benchmarks/dispatch.py [cores [target ...]]         # 24 and everything if not given
+    python tests/benchmarks/dispatch.py [cores [target ...]]         # default: 24 cores, everything
 
 It needs the logs of a finished run in results/. In a temporary copy of the checkout, every job sleeps for
-its CPU seconds in that run, and writes empty files. It prints the wall-clock time, and two lower bounds for
-any scheduler: the critical path, and the seconds of all jobs divided by the cores. The ratio to the larger
-bound should be at most 1.5.
+its CPU seconds in that run, and writes empty files. It prints the wall-clock time and two lower bounds for
+any scheduler: the critical path, and the seconds of all jobs divided by the cores. The wall-clock time
+should be at most 1.5 times the larger bound.
 """
 
 import inspect

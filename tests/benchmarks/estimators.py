@@ -1,14 +1,14 @@
-"""Accuracy and seconds of private estimators at equal epsilon: this project's releases and other libraries.
+"""Compares this project's releases with other libraries at equal epsilon: accuracy and seconds.
 
     python tests/benchmarks/estimators.py [fits]                2 minutes
 
-Rows are simulated, with public bounds of -1 and 1. Classification uses five columns and is compared with
-diffprivlib's LogisticRegression at its default regularisation. Regression uses one column, the most of
-OpenDP's LinearRegression. Each fit has its own rows, and errors are measured on 50,000 others. This
+Rows are simulated, with public bounds of -1 and 1. Classification has five columns, and the peer is
+diffprivlib's LogisticRegression at its default regularisation. Regression has one column, the most that
+OpenDP's LinearRegression takes. Each fit has its own rows, and 50,000 others measure its error. This
 project makes a release with lattice noise, a budget book and intervals. The other libraries fit in
 floating point. Every guarantee is for replace-one neighbours, with delta = 1e-6 here and 0 there.
 
-The other libraries need the environment of `peers.py` (envs/peers.txt). Without it, they are left out.
+The other libraries need the environment of `peers.py` (envs/peers.txt), and are left out without it.
 """
 
 import os
@@ -96,7 +96,7 @@ def theirs(task, X, y, epsilon):
     def made(scale):
         return lines.LinearRegression(opendp.max_divergence(), [(-1, 1)], (-1, 1), scale=scale)
 
-    # The distance is two, because a replacement removes a record and adds one.
+    # A replacement is at distance two: it removes a record and adds one.
     scale = opendp.binary_search(lambda s: made(s).measurement.map(2) <= epsilon, (1e-3, 1e3))
     model = made(scale).fit(X, y)
     return model.coef_, model.intercept_

@@ -2,11 +2,11 @@
 
     python tests/benchmarks/frontier.py [mechanism ...]         3 minutes
 
-All have the same rows (20,000 x 10, norms at most 1), epsilon 1, delta 1e-6 and one thread, and take turns
-in one run. The printed table has median CPU seconds per release. The textbook makes one release after
-another from the source's formulas, in numpy and scipy, because most of these mechanisms are in no library
-(peers.py times Opacus, diffprivlib and jax-privacy). The floor is the minimum arithmetic of 24 releases:
-matrix products, exponentials, and linear systems.
+All have the same rows (20,000 x 10, norms at most 1), epsilon 1, delta 1e-6 and one thread, and take turns.
+The table shows median CPU seconds per release. The textbook makes one release after another from the
+source's formulas, in numpy and scipy, because most of these mechanisms are in no library (peers.py times
+Opacus, diffprivlib and jax-privacy). The floor is the minimum arithmetic of 24 releases: matrix products,
+exponentials, and linear systems.
 """
 
 import os
@@ -120,7 +120,7 @@ def boosted(X, y, p, rng):
 
 
 def mixed(X, y, p, rng):
-    """Each step makes a new sketch of all rows, as in the source."""
+    """Draws a new sketch of all rows at each step, as in the source."""
     w, k = np.zeros(D), 6 * D
     for _ in range(p["iterations"]):
         S = rng.standard_normal((k, N)) @ X / math.sqrt(k)
@@ -171,7 +171,7 @@ def floor_of_models(X, y, models):
 
 
 def floor_of_batches(X, y, steps, sampling):
-    """Every draw has its own batches: draw the gaps between rows, and read one row at a time."""
+    """Gives each draw its own batches: it draws the gaps between rows, and reads one row at a time."""
     rng = np.random.default_rng(0)
     for _ in range(steps):
         for _, rows, _ in poisson.batches(N, DRAWS, sampling, rng):
@@ -179,7 +179,7 @@ def floor_of_batches(X, y, steps, sampling):
             np.exp(part @ np.ones(D)) @ part
 
 
-# mechanism: (whether targets are numbers, settings, textbook, its settings, floor)
+# mechanism: (are targets numbers, settings, textbook, its settings, floor)
 def cases():
     lam = MECHANISMS["gaussian_objective_perturbation"].rule_lambda(
         N, D, epsilon=EPSILON, delta=DELTA
@@ -225,7 +225,7 @@ def cases():
 
 
 def passes(info):
-    """Mean number of passes over the rows per restart: the solver's count, or 8 without one."""
+    """The solver's mean number of passes over the rows per restart, or 8 if it does not say."""
     return float(np.mean(info.get("iterations", 8)))
 
 

@@ -2,24 +2,23 @@
 
     python tests/benchmarks/growth.py [largest [columns]]
 
-Without arguments it goes up to 10000000 rows of 10 columns, in 2 minutes and with 1.1 GB of disk. 100000000
+By default it goes up to 10000000 rows of 10 columns, in 2 minutes and with 1.1 GB of disk. 100000000
 rows take ten times as much, and 13 GB of memory to simulate them.
 
 It prepares simulated data, and fits and runs objective perturbation (epsilon 0.1, lambda 0.01, 50 restarts)
 with the jobs' scripts and arguments, each in its own process with one thread. A size n counts training
-rows; the file has a third more, as test rows. Jobs on few rows make many simulations, so that every job
-works on a million rows or more, and its start is negligible. The time is the minimum of a few runs, minus
-the time of runs on 100 rows, which measure the start. It prints a table and writes
-results/benchmarks/growth.csv:
+rows; the file has a third more, as test rows. Jobs on few rows make many simulations, so every job works on
+a million rows or more, and its start is negligible. The time is the minimum of a few runs, minus the time
+of runs on 100 rows, which measure the start. It prints a table and writes results/benchmarks/growth.csv:
 
     seconds            processor seconds of the run job per simulation
-    passes             passes over the training rows that the solver takes, averaged over the restarts
+    passes             the solver's passes over the training rows, averaged over the restarts
     ns_per_row         nanoseconds per training row and restart (ns_per_pass: the same per pass)
     fit_seconds        processor seconds of the fit job per simulation, which is one minimiser
     memory_mb          peak memory of the run job; data_mb is the file, beside_data_mb the rest
     fit_beside_data_mb peak memory of the fit job, minus the file
 
-At the end, it prints the deviation of the seconds from linear growth in n.
+At the end, it prints how far the seconds deviate from linear growth in n.
 """
 
 import os
@@ -37,7 +36,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "scripts"
-# size -> (simulations of a job, number of runs)
+# size -> (simulations per job, runs)
 SIZES = {10**4: (200, 4), 10**5: (20, 4), 10**6: (2, 4), 10**7: (1, 2), 10**8: (1, 1)}
 RESTARTS, EPSILON, LAMBDA = 50, 0.1, 0.01
 COLUMNS = ("n", "seconds", "passes", "ns_per_row", "ns_per_pass", "fit_seconds", "memory_mb")
@@ -58,7 +57,7 @@ def job(script, *arguments):
 
 
 def least(costs):
-    """The minimum time, which other work disturbs least, and the maximum memory of a job's runs."""
+    """The minimum time, which other work disturbs least, and the maximum memory."""
     seconds, memory = zip(*costs, strict=True)
     return min(seconds), max(memory)
 
@@ -85,7 +84,7 @@ def jobs(folder, n, columns, simulations, runs):
 
 
 def passes(npz, fit, n, columns):
-    """Passes over the rows that a restart takes on average, from noise like the run job's."""
+    """Mean passes over the rows per restart, with noise like the run job's."""
     sys.path.insert(0, str(SCRIPTS))
     from dp.mechanisms import MECHANISMS
     from dp.noise import l2_laplace

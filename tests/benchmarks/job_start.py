@@ -2,8 +2,8 @@
 
     python tests/benchmarks/job_start.py [repetitions]
 
-Prints the median and the least time of `run.py --help` with each mechanism loaded, of a bare interpreter
-and of the import of numpy, in wall-clock seconds and in processor seconds, which other work disturbs less.
+It runs `run.py --help` with each mechanism loaded, a bare interpreter, and the import of numpy. It prints
+the median and the least of wall-clock seconds and of processor seconds, which other work disturbs less.
 The exit status is 1 if the smaller of the two least times exceeds the limit.
 """
 
@@ -20,7 +20,7 @@ LIMIT = 0.35
 
 
 def seconds(code, repetitions):
-    """Sorted wall-clock seconds and sorted processor seconds of fresh interpreters that run `code`."""
+    """Sorted wall-clock seconds and processor seconds of fresh interpreters that run `code`."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     found = []
     for _ in range(repetitions + 1):

@@ -2,11 +2,11 @@
 
     python tests/benchmarks/lattice.py                      1 minute
 
-The releases are those of `noise_aware_logistic` by rule, with a Hessian and scores, and of plain
-objective perturbation. They have epsilon 1, delta 1e-6 and one thread, and times are processor seconds.
-Rows are simulated. The float mechanism has the same settings, and its default tolerance. Parsing reads
-lines of text with ten and with twenty numbers. Prints a table. The exit status is 1 if a release
-exceeds its limit: 2 s for 20,000 x 20, 90 s for 1,000,000 x 50.
+The releases are `noise_aware_logistic` by rule, with a Hessian and scores, and plain objective
+perturbation. They have epsilon 1, delta 1e-6 and one thread, and times are processor seconds. Rows are
+simulated. The float mechanism has the same settings, and its default tolerance. Parsing reads lines with
+ten and with twenty numbers. It prints a table. The exit status is 1 if a release exceeds its limit: 2 s for
+20,000 x 20, 90 s for 1,000,000 x 50.
 """
 
 import os
@@ -73,7 +73,7 @@ def draw_all(plan):
 
 
 def main():
-    models.noise_aware_logistic(10, 2, 1.0, 1e-6)  # imports on first use are not counted
+    models.noise_aware_logistic(10, 2, 1.0, 1e-6)  # imports on first use do not count
     print("rows       columns  release       tau      s on a lattice  of that draws  s in floats")
     late = False
     for (n, d), limit in SIZES.items():

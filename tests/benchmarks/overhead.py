@@ -1,11 +1,11 @@
 """Breaks down the time of an experiment in a fresh copy of the project, on two cores.
 
-    python tests/benchmarks/overhead.py [experiment]        # cm08 if none is named
+    python tests/benchmarks/overhead.py [experiment]        # default: cm08
 
-Prints wall-clock seconds, and processor seconds of three parts: the work of the jobs (without the imports
+It prints wall-clock seconds, and processor seconds of three parts: the jobs' work (without the imports
 that forks share: `study.jobs.fork`); Snakemake with its shells and the requests for jobs; and the rest
 (shared imports, waiting). The ratio is the wall-clock time divided by the time that two busy cores would
-take for the jobs' work alone. It should be at most 1.8.
+need for the jobs' work alone. It should be at most 1.8.
 """
 
 import os

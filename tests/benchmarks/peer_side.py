@@ -2,10 +2,10 @@
 
     <the peers' python> tests/benchmarks/peer_side.py data.npz
 
-Reads one task per line from standard input, as JSON, and answers each with one line: processor `seconds`,
-and for how many `units` (fits, or steps of one simulation); jax-privacy's answer also has the mean `error`
-of its releases on the rows. The first line has each library's version, or the reason why it cannot be
-imported. Nothing of the project is imported.
+It reads one task per line from standard input, as JSON, and answers with one line: processor `seconds`, and
+for how many `units` (fits, or steps of one simulation). jax-privacy's answer also has the mean `error` of
+its releases on the rows. The first line has each library's version, or why it cannot be imported. This
+program imports nothing of the project.
 """
 
 import functools
@@ -75,7 +75,7 @@ def opacus_steps(X, y, *, batch, steps, lam, rate, clip, noise, seed):
 
 @functools.cache
 def compiled(batches, steps, size, lam, rate, clip, noise):
-    """A compiled function of X, y, chosen rows and keys: the weights of one descent per key."""
+    """A compiled function of X, y, chosen rows and keys. It returns the weights of one descent per key."""
     jax = importlib.import_module("jax")
     clipping = importlib.import_module("jax_privacy.clipping")
     noises = importlib.import_module("jax_privacy.noise_addition")
@@ -84,7 +84,7 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
         return jax.nn.softplus(-label * (x @ w))
 
     def norm_laplace(total, key):
-        """The law of Song, Chaudhuri and Sarwate (2013), which jax-privacy does not have."""
+        """Noise of Song, Chaudhuri and Sarwate (2013), which jax-privacy does not have."""
         key, first, second = jax.random.split(key, 3)
         z, radius = jax.random.normal(first, total.shape), jax.random.gamma(second, total.size)
         return total + noise * radius * z / jax.numpy.linalg.norm(z), key
@@ -111,7 +111,7 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
 
         return jax.lax.scan(step, (start, state), chosen, length=steps)[0][0]
 
-    if batches == "fixed":  # small steps are quicker together, others one descent after another
+    if batches == "fixed":  # small steps are faster together, others one descent at a time
         return jax.jit(jax.vmap(descent, (None, None, 0, 0)))
     return jax.jit(lambda X, y, *each: jax.lax.map(lambda one: descent(X, y, *one), each))
 
@@ -119,10 +119,10 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
 def jax_privacy_steps(X, y, *, batches, steps, size, simulations, lam, rate, clip, noise, seed):
     """Descents by jax-privacy: logistic regression, all steps and simulations in one compiled program.
 
-    batches: "fixed" (disjoint, norm-Laplace noise), "Poisson" (jax-privacy's sampling, filled up to
-    one size) or "all" rows; the last two with Gaussian noise. size: the rows of a batch, or their expected
-    number. noise: the scale of the noise on each sum. The same arguments compile once, so the second call
-    shows the speed.
+    batches: "fixed" (disjoint, norm-Laplace noise), "Poisson" (jax-privacy's sampling, padded to one
+    size) or "all" rows; the last two with Gaussian noise. size: the rows of a batch, or their expected
+    number. noise: the scale of the noise on each sum. The same arguments compile once, so time the
+    second call.
     """
     jax = importlib.import_module("jax")
     selection = importlib.import_module("jax_privacy.batch_selection")
@@ -160,7 +160,7 @@ NEEDS = {
 
 
 def about():
-    """Task -> versions of its libraries, or the reason why it cannot run."""
+    """Task -> versions of its libraries, or why it cannot run."""
     results = {}
     for task, names in NEEDS.items():
         try:
@@ -173,7 +173,7 @@ def about():
 
 
 def main():
-    # Libraries may print, so only the answers go to the true standard output.
+    # Libraries may print, so only the answers go to the real standard output.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")

@@ -2,8 +2,8 @@
 
     python tests/benchmarks/peers.py [repetitions]        2 minutes
 
-diffprivlib, Opacus and jax-privacy are timed in a separate environment, which must be made once. Without
-it or a library, their lines are left out with the reason:
+diffprivlib, Opacus and jax-privacy need a separate environment, which you make once. If it or a library
+is missing, the table leaves out its lines and says why:
 
     python3.11 -m venv .venv-peers && .venv-peers/bin/pip install -r envs/peers.txt
 
@@ -12,10 +12,10 @@ similar spectrum are simulated. To prepare them:
 
     snakemake --cores 1 --configfile config/real.yaml -- results/data/mnist_4_9.npz
 
-All programs have one thread and the same rows. Programs that are compared take turns in one run, and
-the table has medians. Prints a table and writes results/benchmarks/peers.csv. Seconds are processor
-seconds per unit. The ratio is the peer's seconds divided by this project's. For floor, least and reading
-it is below 1, since this project needs more. Units are:
+All programs have one thread and the same rows. Programs that are compared take turns, and the table has
+medians. It is printed and written to results/benchmarks/peers.csv. Seconds are processor seconds per unit.
+The ratio is the peer's seconds divided by this project's. For floor, least and reading it is below 1,
+since this project needs more. Units are:
 
     fit       one minimiser, certified: gradient norm at most 1e-9. Peers have the same tolerance; the
               table shows the norm that they reach, except for private results, which hide it
@@ -23,7 +23,7 @@ it is below 1, since this project needs more. Units are:
               has the same steps and noise as this project: the mean errors on the rows must be alike
     release   one release of one data set, made and scored
 
-Besides other libraries, these are timed:
+Besides other libraries, it times:
 
     reading   reads the same batches and computes nothing: the cost of memory access and drawing batches
     least     the same with two products and one exponential per row
@@ -71,7 +71,7 @@ COLUMNS = ("task", "size", "unit", "ours", "seconds", "peer", "peer_seconds", "r
 COLUMNS += ("gradient_norm", "peer_gradient_norm", "error", "peer_error")
 COLUMNS += ("versions", "peer_versions")
 SHOWN = {"task": 37, "size": 16, "unit": 7, "ours": 14, "seconds": 9, "peer": 29, "ratio": 5}
-SHOWN |= {"gradient_norm": 13, "peer_gradient_norm": 18, "error": 6}  # column: characters
+SHOWN |= {"gradient_norm": 13, "peer_gradient_norm": 18, "error": 6}  # column: width
 SHOWN["peer_error"] = 0
 LIMITS = {"reading": "reading the batches alone", "least": "the same, least arithmetic"}
 OURS = f"numpy {np.__version__}, scipy {scipy.__version__}"
@@ -87,7 +87,7 @@ def narrow(rng):
 
 
 def wide(rng):
-    """A name, and the digits 4 and 9, or simulated rows of the same shape and a similar spectrum."""
+    """A name, and the digits 4 and 9 or simulated rows of the same shape and a similar spectrum."""
     if DIGITS.exists():
         X, y = Prepared(DIGITS).floats()
         order = rng.permutation(len(X))
@@ -145,7 +145,7 @@ class PeerProcess:
 
 
 def timed(function, units, repeat=1):
-    """A call that returns processor seconds, units and whatever else the function returns."""
+    """A call that returns processor seconds, units and the function's other results."""
 
     def call():
         start = time.process_time()
@@ -157,7 +157,7 @@ def timed(function, units, repeat=1):
 
 
 def measure(calls, repetitions):
-    """Results and seconds per unit of the calls, by name. Calls take turns, after a warm-up."""
+    """Results and seconds per unit of each call, by name. Calls take turns, after a warm-up."""
     seconds, returned = {name: [] for name in calls}, {}
     for turn in range(repetitions + 1):
         for name, call in calls.items():
@@ -186,7 +186,7 @@ def scikit_learn(X, y, solver, sizes=(None,)):
                 C=1 / (len(rows) * LAMBDA),
                 fit_intercept=False,
                 solver=solver,
-                tol=TOLERANCE / math.sqrt(X.shape[1]),  # of the largest entry
+                tol=TOLERANCE / math.sqrt(X.shape[1]),  # limits the largest entry
                 max_iter=1000,
             )
             norms.append(gradient_norm(rows, labels, model.fit(rows, labels).coef_[0]))
@@ -211,13 +211,13 @@ def floor(X, restarts, rows=256):
         for block in blocks:
             z = block @ W
             np.exp(z, out=z)
-            gradient += (z.T @ block).T  # quicker than block.T @ z
+            gradient += (z.T @ block).T  # faster than block.T @ z
 
     return run
 
 
 def private_fits(X, y, peers, repetitions):
-    """Objective perturbation, 200 restarts together; diffprivlib; and scikit-learn's best solver."""
+    """Objective perturbation with 200 restarts together, diffprivlib, and scikit-learn's best solver."""
     n, d = X.shape
     mechanism, restarts = MECHANISMS["objective_perturbation"], 200
     solvers = ("newton-cholesky", "lbfgs", "newton-cg")
@@ -230,7 +230,7 @@ def private_fits(X, y, peers, repetitions):
             )
             return certified({"status": measured.status, **measured.info})
 
-        # the same problems as in `release`, to count the passes that they take
+        # the same problems as in `release`, to count their passes
         plan = mechanism.plan(n, d, epsilon=epsilon, lam=LAMBDA, tolerance=TOLERANCE)
         tilt = l2_laplace(d, plan.scale, restarts, np.random.default_rng(1))
         _, info = minimise(X, y, LAMBDA + plan.ridge, tilt, tolerance=TOLERANCE / 2)
@@ -261,10 +261,10 @@ def private_fits(X, y, peers, repetitions):
 
 
 def wide_fits(what, X, y, repetitions):
-    """Fits of 50 nested sizes: each from the one before, as in a fit job; each alone; 24 restarts together.
+    """Fits of 50 nested sizes: warm-started as in a fit job, each alone, and 24 restarts together.
 
-    They are compared with two of scikit-learn's solvers: the fastest one, which does not reach this
-    gradient norm, and the fastest one that does.
+    They are compared with two of scikit-learn's solvers: the fastest, which does not reach this gradient
+    norm, and the fastest that does.
     """
     solvers = ("lbfgs", "newton-cg")
     sizes = np.linspace(200, len(X), 50).astype(int)
@@ -330,7 +330,7 @@ def loop(X, y, batch, steps, noise):
 
 
 def reading(X, batch, simulations):
-    """Reads the rows of one epoch's batches, in each simulation's own order, and does nothing else."""
+    """Only reads the rows of one epoch's batches, in each simulation's own order."""
     rng, gathered = np.random.default_rng(1), np.empty((batch, X.shape[1]))
     orders = [rng.permutation(len(X)) for _ in range(simulations)]
 
@@ -343,7 +343,7 @@ def reading(X, batch, simulations):
 
 
 def poisson_reading(X, sampling, simulations, arithmetic=False):
-    """Draws a Poisson batch per simulation, and reads as many of its rows at a time as this project."""
+    """Draws a Poisson batch per simulation, and reads its rows in blocks as large as this project's."""
     rng, d = np.random.default_rng(1), X.shape[1]
     size = max(full_batch.LEAST_ROWS, full_batch.GATHERED // d)
     gathered, w = np.empty((size, d)), np.ones(d)
@@ -389,7 +389,7 @@ def descents(problems, peers, repetitions):
                 )  # fmt: skip
 
             once = release()
-            # the noise on a sum, which gives epsilon: dp_sgd states it so, others state the mean's
+            # the noise on a sum determines epsilon: dp_sgd states it, others state the mean's
             noise = float(np.mean(once.info["scale"])) * (1 if batches == "fixed" else rows)
             rate = options.get("rate") or options["learning_rate"]
 
@@ -493,7 +493,7 @@ def text(value):
 
 
 def lines(repetitions):
-    """The table's lines, each as soon as it has been measured."""
+    """Yields each line of the table once it has been measured."""
     rng = np.random.default_rng(2008)
     what, X, y = wide(rng)
     projected = normalise_rows(X @ rng.standard_normal((X.shape[1], 50)))  # as in Einarsson

@@ -2,10 +2,10 @@
 
     python tests/benchmarks/reading.py [rows] [plain|quoted|missing|gzip]
 
-Writes a table of nine numbers and a label into a temporary folder (2 GB), reads it, then prepares it
-as the job does, each in its own process. Prints wall-clock seconds, processor seconds (which other work
-on the machine disturbs less), and peak memory. The exit status is 1 if the smaller of both times is over
-60 s, or the memory over 3 GB, per 10 million rows.
+It writes nine numbers and a label per row into a temporary folder (2 GB). It reads this table, then
+prepares it as the job does, each in its own process. It prints wall-clock seconds, processor seconds (which
+other work on the machine disturbs less), and peak memory. The exit status is 1 if the smaller of both times
+is over 60 s, or the memory over 3 GB, per 10 million rows.
 """
 
 import gzip
@@ -41,7 +41,7 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def write(path, rows, kind):
-    """Numbers with nine decimals. For `missing`, every hundredth cell of the first column is empty."""
+    """Write nine decimals per number. For `missing`, every hundredth cell of column 1 is empty."""
     rng = np.random.default_rng(0)
     with gzip.open(path, "wt", compresslevel=1) if kind == "gzip" else path.open("w") as handle:
         handle.write(",".join([*COLUMNS, "y"]) + "\n")

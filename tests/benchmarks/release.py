@@ -2,10 +2,10 @@
 
     python tests/benchmarks/release.py                    1 minute
 
-Gaussian objective perturbation with lambda and noise by rule, delta = 1e-6 and one thread, certified to a
-gradient norm of 1e-9. The time includes the fit without privacy from which it starts. The rows are Adult's
-if `data/raw` has them (as the workflow downloads them), otherwise simulated, also with six numbers and
-eight categories. Prints a table. The exit status is 1 if a release takes more than 0.1 s.
+It makes Gaussian objective perturbation with lambda and noise by rule, delta = 1e-6 and one thread,
+certified to a gradient norm of 1e-9. The time includes the non-private fit from which it starts. The rows
+are Adult's if `data/raw` has them, and otherwise simulated, also with six numbers and eight categories. It
+prints a table. The exit status is 1 if a release takes more than 0.1 s.
 """
 
 import os
@@ -59,7 +59,7 @@ def adult():
 
 
 def simulated():
-    """Rows of norm at most 1 with as many numbers and categories, and labels of both kinds."""
+    """Rows of norm at most 1 with as many numbers and categories as Adult's, and labels of both kinds."""
     rng = generator(1, "rows")
     parts = [np.ones((ROWS, 1)), rng.uniform(-1, 1, (ROWS, 6))]
     for levels in LEVELS:

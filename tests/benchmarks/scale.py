@@ -2,10 +2,10 @@
 
     python tests/benchmarks/scale.py [cells]
 
-In a copy of the project in a temporary folder it measures `snakemake -n` (at most 60 s and 600 MB), the
-longest path (200 characters), and the aggregation of all run files (60 s and 1 GB). Prints wall-clock
-seconds and processor seconds, which other work on the machine disturbs less. The exit status is 1 if the
-smaller of both, the memory or a path exceeds its limit.
+In a temporary copy of the project it measures `snakemake -n` (at most 60 s and 600 MB), the longest path
+(200 characters), and the aggregation of all run files (60 s and 1 GB). It prints wall-clock seconds and
+processor seconds, which other work on the machine disturbs less. The exit status is 1 if the smaller of
+both, the memory or a path exceeds its limit.
 """
 
 import json
@@ -85,7 +85,7 @@ def measured(project, *command):
 
 
 def run_files(project, study):
-    """Write a run file for every cell, as `scripts/run.py` does, with made-up draws."""
+    """Write a run file with simulated draws for every cell, as `scripts/run.py` does."""
     rng = np.random.default_rng(0)
     folds, restarts = DRAWS
     for cell in study.cells():

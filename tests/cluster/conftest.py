@@ -1,7 +1,4 @@
-"""Starts a temporary Slurm for the tests of this folder.
-
-If Slurm does not start, the tests are skipped with the reason.
-"""
+"""Starts a temporary Slurm for the tests of this folder, or skips them and says why."""
 
 import shutil
 
@@ -18,7 +15,7 @@ def cluster(tmp_path_factory):
     root = tmp_path_factory.mktemp("slurm")
     for folder in (root, *root.parents[:3]):
         if folder.stat().st_mode & 0o055 != 0o055:
-            folder.chmod(0o755)  # munge refuses a socket in a folder that other users cannot enter
+            folder.chmod(0o755)  # munge refuses a socket in a folder that others cannot enter
     with slurm(root / "cluster") as running:
         yield running
     shutil.rmtree(root, ignore_errors=True)
@@ -26,7 +23,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def prepared(fresh):
-    """A copy with data and fits, made on this machine, but without cells."""
+    """A copy with data and fits from this machine, but without cells."""
     project = fresh("prepared")
     project.snakemake(*OVERLAY, "--until", "fit", "--", RESULTS)
     assert not run_files(project)

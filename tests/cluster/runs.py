@@ -5,7 +5,7 @@ ARRAY = (
     *("--workflow-profile", "workflow/profiles/slurm"),
     *("--slurm-init-seconds-before-status-checks", "3"),
 )
-# A few cells, slow enough to be interrupted.
+# A few cells, slow enough to interrupt.
 OVERLAY = ("--configfile", "tests/cluster/cells.yaml")
 RESULTS = "results/cm08/results.csv"
 CELLS = (*OVERLAY, "--", RESULTS)
@@ -18,7 +18,7 @@ def on(cluster, project):
 
 
 def jobs(cluster, project, *states):
-    """Ids of this copy's jobs, or of those in the given states."""
+    """Ids of this copy's jobs, in any state or the given ones."""
     return [
         job
         for job, _, state, folder in cluster.queue()
@@ -27,7 +27,7 @@ def jobs(cluster, project, *states):
 
 
 def submissions(cluster, project):
-    """The submission id of each of this copy's jobs, which the tasks of an array share."""
+    """The submission id of each of this copy's jobs; an array's tasks share one."""
     folder = str(project.folder.resolve())
     return [submission for _, submission, _, place in cluster.queue() if place == folder]
 

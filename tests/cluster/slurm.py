@@ -21,7 +21,7 @@ READY = 60  # seconds until a daemon must answer
 
 
 def missing():
-    """The reason why Slurm cannot start here, or None."""
+    """Why Slurm cannot start here, or None."""
     if os.geteuid() != 0:
         return "a throw-away Slurm needs root"
     absent = [name for name in PROGRAMS if not shutil.which(name)]
@@ -39,7 +39,7 @@ def missing():
 
 
 class Slurm:
-    """The daemons of a cluster. `env`: the environment variables that a client process needs."""
+    """The daemons of a cluster. `env`: the environment variables that a client needs."""
 
     def __init__(self, root, cpus, memory, port):
         self.root, self.cpus, self.memory, self.port = Path(root), cpus, memory, port
@@ -102,7 +102,7 @@ class Slurm:
         self._wait(node, lambda: re.match("idle|mixed|allocated", self.state_of(node)))
 
     def state_of(self, node):
-        """The state of a node: idle, mixed, down*, drained, ..."""
+        """A node's state: idle, mixed, down*, drained, ..."""
         return self.run("sinfo", "-h", "-N", "-n", node, "-p", "pair", "-o", "%T", check=False)
 
     def kill_controller(self):
@@ -163,7 +163,7 @@ class Slurm:
     def processes(self, node=None):
         """Process ids of a node's jobs, or of all jobs.
 
-        Their environment identifies them, because a job's grandchildren can outlive it without cgroups.
+        Their environment identifies them. Without cgroups, a job's grandchildren can outlive it.
         """
         marker = f"SLURMD_NODENAME={node}" if node else f"SLURM_CONF={self.conf}"
         numbers = []
@@ -272,7 +272,7 @@ PartitionName=pair Nodes=n1,n2 DefMemPerCPU=100 MaxTime=1440 State=UP
 
 @contextmanager
 def slurm(root, cpus=4, memory=64000, port=16817):
-    """A running cluster, which is always stopped at the end. memory: nominal MB of its nodes."""
+    """A running cluster, which always stops at the end. memory: nominal MB of its nodes."""
     cluster = Slurm(root, cpus, memory, port)
     try:
         cluster.start()

@@ -58,7 +58,7 @@ def start(command, name, folder, output):
 
 
 def jobs():
-    """(id, name, folder, exit code) of every job; the code of a running job is None."""
+    """(id, name, folder, exit code or None) of every job."""
     for job in sorted((ROOT / "jobs").glob("*/process")):
         code = job.with_name("code")
         yield (
@@ -78,7 +78,7 @@ def kill(numbers):
 
 
 def options(words, valued, flags=()):
-    """(option -> values, remaining words). An option and its value are two words, or one with =."""
+    """(option -> values, remaining words). Options have the form `-o value` or `--option=value`."""
     values = {}
     words = list(words)
     while words and words[0].startswith("-"):
@@ -159,7 +159,7 @@ def squeue(words):
 
 def qsub(words):
     values, script = options(words, ("-b", "-j", "-pe", "-l", "-o", "-N"), flags=("-terse", "-cwd"))
-    # -pe takes the environment's name and the number of slots.
+    # -pe takes the environment's name and the slots.
     whole(script[0], "slots")
     more, script = options(script[1:], ("-l",))
     limits = dict(limit.split("=") for limit in more["-l"])

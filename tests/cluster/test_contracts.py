@@ -1,4 +1,4 @@
-"""Tests profiles of schedulers that are not installed here, with mock commands that check arguments."""
+"""Tests the profiles of schedulers that are not installed here, with mock commands that check arguments."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def install(project, *names):
 
 
 def calls(project, name):
-    """Arguments of every call of one command."""
+    """Arguments of each call of one command."""
     lines = (project.commands / "calls.jsonl").read_text().splitlines()
     return [words for command, *words in map(json.loads, lines) if command == name]
 
@@ -51,7 +51,7 @@ def after(words, option):
 @pytest.mark.parametrize(("unit", "per_mb"), [("MB", 1), ("KB", 1024)])
 def test_lsf(project, unit, per_mb):
     """Submissions state queue, project, minutes, and memory per slot in the cluster's unit."""
-    if unit == "KB":  # one job is enough to test this unit
+    if unit == "KB":  # one job suffices to test this unit
         project.snakemake(*TINY, "--until", "run", "--", RESULTS)
     install(project, "bsub", "bjobs", "bkill", "badmin", "lsclusters", "bhist")
     folder = project.commands / "lsbatch/test/configdir"
@@ -115,7 +115,7 @@ def test_recovery_on_lsf(project):
 
 
 def test_submit_command_with_a_status_command(project):
-    """The profile `generic` also works with another scheduler's commands, here Slurm's."""
+    """The profile `generic` also works with Slurm's commands."""
     install(project, "sbatch", "squeue", "scancel")
     project.snakemake(
         *("--workflow-profile", "workflow/profiles/generic", *TINY),

@@ -1,4 +1,4 @@
-"""Tests that the shipped profiles on Slurm give the same bytes as a local run, also after faults."""
+"""Tests that the shipped Slurm profiles give the same bytes as a local run, also after faults."""
 
 import re
 import shutil
@@ -33,7 +33,7 @@ def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
 
 
 def test_a_crashing_daemon_leaves_no_core_dump(cluster):
-    """Slurm raises its own and its jobs' soft limit on core dumps, so the hard limit must be 0."""
+    """Slurm raises the soft limit on core dumps, its own and its jobs', so the hard limit must be 0."""
     for daemon in cluster.daemons.values():
         limits = Path(f"/proc/{daemon.pid}/limits").read_text()
         assert re.search(r"^Max core file size +0 +0 ", limits, flags=re.MULTILINE), limits
@@ -97,8 +97,7 @@ def test_killed_run_is_recovered(project, cluster, local, profile):
     assert (project / RESULTS).read_bytes() == local
     if profile is ARRAY:
         again = set(submissions(cluster, project)) - set(arrays)
-        # one submission for the missing cells, one for the aggregate, and one for the guarantees if
-        # they are missing
+        # one submission each for the missing cells and the aggregate, and for the guarantees if missing
         assert len(again) in (2, 3)
     new = {job for job in jobs(cluster, project) if job not in left}
     submitted = min(
@@ -109,7 +108,7 @@ def test_killed_run_is_recovered(project, cluster, local, profile):
 
 
 def moment(cluster, job, which):
-    """The latest SubmitTime or EndTime of a job and its tasks, as Slurm writes it."""
+    """The latest SubmitTime or EndTime of a job and its tasks, in Slurm's format."""
     return max(re.findall(rf"{which}=(\S+)", cluster.run("scontrol", "show", "job", job)))
 
 
@@ -137,7 +136,7 @@ def test_cancelled_job_is_tried_again(project, cluster, local):
 
 
 def test_job_over_its_memory_gets_more(project, cluster):
-    """A job with too little memory even for Snakemake is killed, and then requests more."""
+    """Slurm kills a job with too little memory even for Snakemake; the job then requests more."""
     (project / DATA).unlink()
     project.replace("workflow/rules/resources.smk", "SNAKEMAKE_MB = 300", "SNAKEMAKE_MB = 40")
     project.replace("workflow/rules/data.smk", "mem_mb=memory(540,", "mem_mb=memory(40,")

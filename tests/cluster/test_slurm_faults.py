@@ -1,4 +1,4 @@
-"""Tests that workflow/README.md's remedy for each fault of a cluster leads to the same bytes."""
+"""Tests that workflow/README.md's remedy for each cluster fault leads to the same bytes."""
 
 import os
 import subprocess

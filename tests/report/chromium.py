@@ -9,7 +9,7 @@ import time
 
 
 class Chromium:
-    """A browser with one page. `events`: all events of the browser, in order."""
+    """A browser with one page. `events`: all its events, in order."""
 
     def __init__(self, binary, profile, width=1200, height=900):
         from_us, to_browser = (_high(end) for end in os.pipe())
@@ -47,7 +47,7 @@ class Chromium:
         self.process.wait(timeout=20)
 
     def call(self, method, **parameters):
-        """The result of a command of the DevTools protocol."""
+        """The result of a DevTools command."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session:
@@ -93,7 +93,7 @@ class Chromium:
 
 
 def _high(descriptor):
-    """A copy of a file descriptor, with a number above the browser's two."""
+    """A copy of a file descriptor, above the browser's two."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD, 20)
     os.close(descriptor)
     return moved

@@ -45,7 +45,7 @@ def write_cell(experiment, cell, rng):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """The working folder, with only the project's code and configuration."""
+    """A working folder with only the project's code and configuration."""
     for name in ("config", "scripts", "workflow"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)

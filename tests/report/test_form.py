@@ -17,7 +17,7 @@ from study import paths
 from study.configuration.experiment import data_path
 from study.jobs.files import write_csv, write_json
 
-# Columns of each data set, far apart within a task, so that only the nearest data set counts.
+# Data sets of one task have such different columns that only the nearest one counts.
 COLUMNS = {"small": 5, "middle": 100, "wide": 2000, "income": 8, "bills": 400}
 # (task, data set, rows, epsilon, adjacency) -> unbeaten methods, and their share of the gain.
 RECORDED = {
@@ -43,7 +43,7 @@ def write_recommendations(recorded):
         at = {"task": task, "dataset": dataset, "train_size": size, "epsilon": epsilon}
         at |= {"adjacency": adjacency}
         rows += [answer(method, kept, **at) for method, kept in best.items()]
-        # methods that are beaten, void or selected are never an answer
+        # beaten, void and selected methods are never an answer
         rows.append(answer("behind", 0.1, **at, standing="beaten"))
         rows.append(answer("unpaid", 0.99, **at, standing="void", why="it was not paid for"))
         rows.append(answer("selected", 0.98, **at, regime="selected and paid for"))
@@ -69,7 +69,7 @@ def opened(project, browser, tmp_path):
 
 
 def ask(page, **asked):
-    """The form's answer: lines of methods, rows of the table of recorded questions, and text."""
+    """The form's answer: lines of methods, rows of recorded questions, and text."""
     return page.evaluate(f"""(asked => {{
         const form = document.getElementById("choose");
         for (const [key, value] of Object.entries(asked)) form.elements[key].value = value;

@@ -83,7 +83,7 @@ def test_every_link_image_and_id_holds(experiment):
     assert len(set(outline.ids)) == len(outline.ids)
     for href in outline.hrefs:
         assert href.startswith("data:") or href[1:] in outline.ids, href
-    assert len(outline.images) == 5  # the file of the tuning curve was not made
+    assert len(outline.images) == 5  # the tuning curve's file was not made
     for image in outline.images:
         assert image["src"].startswith("data:image/webp;base64,")
         assert (
@@ -231,7 +231,7 @@ def test_page_one_answers_which_method_to_use(experiment):
     page = page_of(experiment)
     assert "No method is recommended: cm08 ran at smaller sizes" in page
     assert "<b>The best</b>. No other" not in page and 'id="choose"' not in page
-    Path(paths.CELLS(experiment="cm08")).touch()  # by a later run
+    Path(paths.CELLS(experiment="cm08")).touch()  # a later run
     os.utime(paths.RECOMMENDATIONS(), (1, 1))
     assert answers.answers()["stale"]
 
@@ -285,7 +285,7 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
         of_sizes = [row for row in shown if row.get("id") not in ("cm08-13", "cm08-15")]
         assert {row["verdict"] for row in of_sizes} <= {"not judged", "not run", "not tested"}
         assert {row.get("distance", "") for row in of_sizes} == {""}
-    # a defect of formulas or printed numbers does not depend on sizes
+    # defects of formulas or printed numbers do not depend on sizes
     kept = {row["verdict"] for row in gathered.shown("defects")}
     assert "shown" in kept
     assert re.findall(r'<span class="badge good">reproduced</span> <a href="#([\w-]+)"', page) == [
@@ -299,7 +299,7 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
     claims = dict(bars.pop("claims"))
     assert (claims.pop("as stated"), claims.pop("not reproduced")) == ("1", "1")
     assert claims.keys() == {"not tested"}
-    # all means and settings are shown as not tested
+    # all means and settings show as not tested
     assert bars and all([name for name, _ in parts] == ["not tested"] for parts in bars.values())
     experiment.values["smaller"] = []
     page = page_of(experiment)
@@ -316,7 +316,7 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
         "clinic:\n  source: {csv: clinic.csv}\n  label: back\n  positive: 'yes'\n"
         "  bounds: {age: [18, 98], visits: [0, 20]}\n"
     )
-    Path("clinic.csv").write_text("age,visits,back\n")  # the line with the columns' names
+    Path("clinic.csv").write_text("age,visits,back\n")  # the header
     asked = (
         "title: Who comes back\ndata: clinic\nrows: 3000\nunit: one row is one patient\n"
         "book: clinic.book\nbudget: {epsilon: 2, delta: 2.0e-6}\nepsilon: 1\ndelta: 1.0e-6\n"
@@ -351,7 +351,7 @@ def test_a_partial_report_judges_nothing_itself(decided):
         path.write_bytes(content)
         os.utime(path, (before + 3600, before + 3600))
         assert found(section) == {"not decided yet"}
-        # The times of files do not matter for a full report, which Snakemake makes last.
+        # A full report ignores file times, because Snakemake makes it last.
         full = Gathered(decided, {}, partial=False).verdicts(section)
         assert "not decided yet" not in {row["verdict"] for row in full}
         os.utime(path, (before, before))
@@ -368,7 +368,7 @@ DEFAULT = read_yaml(Path(__file__).parents[2] / "config/config.yaml")
 
 
 def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided):
-    """The estimate adds the text to all figures and cells of the default run, as large as on this page."""
+    """The estimate adds all figures and cells of the default run to the text, as large as on this page."""
     decided.values["smaller"] = []
     text = page_of(decided)
     pictures = [len(data) for data in re.findall(r'src="data:image/webp;base64,([^"]*)"', text)]
@@ -480,7 +480,7 @@ def test_places_on_an_axis():
 
 
 def test_in_a_browser(experiment, browser, tmp_path):
-    """Without console errors or requests, images load, and tables sort and filter, also on a phone."""
+    """Images load, and tables sort and filter, also on a phone, without console errors or requests."""
     from chromium import Chromium
 
     lost = next(c for c in experiment.cells("learning") if c.method == "objective_perturbation")

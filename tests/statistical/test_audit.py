@@ -1,4 +1,4 @@
-"""Tests of the auditor: exact losses agree with other optimisers, and lower bounds hold and find faults."""
+"""Tests that exact losses agree with other optimisers, and that lower bounds hold and find faults."""
 
 import math
 from types import SimpleNamespace
@@ -103,9 +103,7 @@ def explicit_shift(a, b, n_lambda, pull, margin):
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("n_lambda", [0.2, 5.0, 300.0])
 def test_output_perturbation_in_one_dimension(loss, n_lambda):
-    """A search over two records and the other records' gradient sum finds the largest shift of
-    explicit minimisers.
-    """
+    """The reference searches two records and the others' gradient sum for the largest shift."""
     margin = get(loss)
     shift = audit.largest_shift_1d(margin, n_lambda)
     rng = generator(42, loss, n_lambda)
@@ -170,8 +168,6 @@ class Gauss(Response):
 
 
 class Exact(Response):
-    """No noise at all."""
-
     def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, bound=1.0):
         return Release(np.full((restarts, 1), float(y[0])), np.full(restarts, "ok"), {})
 
@@ -196,8 +192,9 @@ def test_coverage_is_at_least_the_confidence():
 
 
 def test_the_largest_of_several_bounds_holds_as_surely_as_one():
-    """Takes the largest of ten bounds on randomised response, where bounds are tightest, 200 times.
-    With each bound at 95 %, more than one maximum in twenty exceeds epsilon. With the bounds from
+    """Takes the largest of ten bounds on randomised response 200 times, where bounds are tightest.
+
+    If each bound holds at 95 %, more than one maximum in twenty exceeds epsilon. With the bounds from
     `of_each` at 95 %, at most one in twenty does.
     """
     family, repeats, epsilon = 10, 200, 5.0
@@ -242,9 +239,7 @@ def test_a_release_without_noise_is_found_to_the_limit_of_the_trials():
 
 
 def test_delta_is_paid_for():
-    """For a normal shift of 2, the analytic formula's epsilon at delta = 0.05 is below that at
-    delta = 0.
-    """
+    """For a normal shift of 2, epsilon is smaller at delta = 0.05 than at delta = 0."""
     from dp.accounting import gaussian_epsilon
 
     true = gaussian_epsilon(1.0, 0.05, 2.0)
@@ -368,9 +363,7 @@ def test_the_missing_jacobian_is_found():
 @pytest.mark.parametrize("name", ["objective_perturbation", "objective_perturbation_cm08"])
 @pytest.mark.parametrize(("epsilon", "tolerance"), [(1.0, 1e-2), (10.0, 1e-3), (10.0, 1e-9)])
 def test_the_starting_point_of_a_solver_is_not_found(name, epsilon, tolerance):
-    """Without output noise, the first two cases would release the private fit, and the attack would
-    find 8 and more.
-    """
+    """Without output noise, the first two cases would release the private fit: attacks find 8 and more."""
     arguments = {"epsilon": epsilon, "tolerance": tolerance}
     bound = audit.epsilon_lower_bound(
         name, "starting_point", trials=20_000, rng=generator(62), **arguments
@@ -406,7 +399,7 @@ def test_tight_pairs_are_nearly_reached():
 
 
 def test_the_last_bits_of_sums_are_not_what_is_found():
-    """Scores that are constant up to rounding differ between the two sides only in their last bits."""
+    """Scores that are constant up to rounding differ between the sides only in their last bits."""
     mechanism = SimpleNamespace(
         fit=None,
         release=lambda X, y, *, restarts, rng, **_: Release(
@@ -496,10 +489,7 @@ def test_shift_loss_is_the_largest_log_ratio_of_densities(name):
 
 
 class OwnNoise(Perturbed):
-    """A user's own mechanism: the common fit plus noise of a given law.
-
-    An argument says whether it needs a delta.
-    """
+    """A user's own mechanism: the common fit plus noise of a given law, with or without delta."""
 
     name, fit = "own_noise", "l2"
     options = {"loss": Loss(), "tolerance": NonNegative(1e-9)}
@@ -517,7 +507,7 @@ class OwnNoise(Perturbed):
 
 
 class OwnMean(Response):
-    """A user's own mechanism without a fit, which needs a delta: the mean of y x plus normal noise."""
+    """A user's own mechanism without a fit: the mean of y x plus normal noise. It needs a delta."""
 
     name, delta = "own_mean", "needed"
 
@@ -566,9 +556,8 @@ def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mecha
 
 
 def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
-    """The loss is the distance over the scale in the norm of the noise.
-
-    If the law's loss is not known, the result is NaN.
+    """The loss is the distance over the scale in the norm of the noise, or NaN if the law has no known
+    loss.
     """
     scale = 2 / (3 * 1.5)  # n lambda = 3
     pair = pairs.find("saturated")
@@ -584,7 +573,6 @@ def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
 
 
 def test_an_exact_loss_knows_delta():
-    """The exact loss passes delta to a mechanism that needs it."""
     assert exact_on("saturated", OwnNoise(delta="needed"), 1e-5)[1] == ""
 
 
@@ -601,7 +589,6 @@ def test_tilts_of_another_law_have_no_density_here():
 
 
 def test_shipped_attacks_keep_their_exact_losses():
-    """If a shipped mechanism's density is known, its exact loss is that of its own law."""
     resolved = audits.load({})
     known = {}
     for attack in resolved.attacks():
@@ -611,7 +598,7 @@ def test_shipped_attacks_keep_their_exact_losses():
     tilted = set()
     for (name, _), exact in known.items():
         if exact is pairs.shift_loss:
-            law = getattr(MECHANISMS[name], "law", None)  # none: this mechanism's loss is not known
+            law = getattr(MECHANISMS[name], "law", None)  # None: its loss is not known
             assert law in (*pairs.ORDERS, noise.gaussian, None)
         # a descent, whose density is not known, may be attacked on the pair of a tilt
         elif exact is not None and hasattr(MECHANISMS[name], "tilt"):
@@ -709,7 +696,7 @@ def test_gaussian_mechanisms_keep_what_is_proven(name, pair, epsilon, trials, op
 
 
 def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
-    """One mechanism tilts the objective, one adds noise to the minimiser, and one descends."""
+    """The mechanisms tilt the objective, add noise to the minimiser, and descend."""
     from dp.descents import full_batch
     from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation
     from dp.mechanisms.output_perturbation import GaussianOutputPerturbation
@@ -740,8 +727,9 @@ def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_exact_curve_of_the_free_jacobian(epsilon):
-    """Exact densities in one dimension, for any gradient sum of the other records. At the threshold,
-    delta is met. At half the threshold, the same noise has 1.26 to 1.37 times delta.
+    """The reference is exact densities in one dimension, for any gradient sum of the other records.
+
+    At the threshold, delta is met. At half the threshold, the same noise has 1.26 to 1.37 times delta.
     """
     from dp.accounting import gaussian_sigma
     from dp.privacy import gaussian_tilt

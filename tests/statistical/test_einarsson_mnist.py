@@ -43,9 +43,7 @@ def table():
 
 
 def statistics(X, y, row, reshuffles):
-    """Mean and variance over the weights of the fit of `laplace_coordinates_sum`, averaged over
-    reshuffles.
-    """
+    """Mean and variance of the weights of `laplace_coordinates_sum`'s fit, averaged over reshuffles."""
     n, result = int(row["n_train"]), []
     for k in range(reshuffles):
         rows = np.random.default_rng([n, k]).permutation(len(X))[:n]

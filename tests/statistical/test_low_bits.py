@@ -16,7 +16,7 @@ EPSILON, DELTA, D = 0.1, 1e-6, 50
 
 
 def test_the_constants_are_the_ziggurats():
-    """The last layer ends where the tail begins; layers are equally large under the normal curve."""
+    """The last layer ends where the tail begins, and layers have equal areas under the normal curve."""
     W = low_bits.ziggurat()
     r, area = 3.6541528853610088, 0.00492867323399
     ends = np.sort(W[1:]) * low_bits.BITS
@@ -58,7 +58,7 @@ def test_the_attack_breaks_output_perturbation_in_floats():
 @pytest.mark.parametrize("kind", ["output", "objective"])
 @pytest.mark.parametrize("trials", [100, pytest.param(1500, marks=pytest.mark.slow)])
 def test_the_attack_does_not_break_releases_on_a_lattice(kind, trials):
-    """The neighbours and the law of the noise are the same, and the attacker knows centre and scale."""
+    """The neighbours and the noise's law are the same, and the attacker knows centre and scale."""
     sides = [from_floats(*data) for data in low_bits.neighbours(columns=D)]
     n = low_bits.ROWS
     if kind == "output":

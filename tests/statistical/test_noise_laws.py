@@ -1,4 +1,4 @@
-"""The laws of the noise, by Kolmogorov-Smirnov tests. Seeds are fixed, so no result depends on chance."""
+"""Kolmogorov-Smirnov tests of the noise's laws. Seeds are fixed, so no result depends on chance."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
 """The privacy loss of objective perturbation, by change of variables on explicit data sets.
 
-Nothing here uses the derivation of the closed form. The density of the released minimiser follows from
-the law of the tilt and from the Jacobian of the tilt as a function of the minimiser.
+The tests do not use the derivation of the closed form. They get the density of the released minimiser
+from the law of the tilt, and the Jacobian of the tilt as a function of the minimiser.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ def tilt(w, X, y, counts, n_lambda, loss):
 
 
 def log_density(w, X, y, counts, n_lambda, epsilon_b, bound, loss):
-    """Log of the density of w, without its constant (which is the same for all data sets)."""
+    """Log density of w, without a constant that all data sets share."""
     curvature = counts * loss.curvature(y * (X @ w))
     jacobian = n_lambda * np.eye(len(w)) + (X * curvature[:, None]).T @ X
     norm = np.linalg.norm(tilt(w, X, y, counts, n_lambda, loss))
@@ -42,10 +42,11 @@ def privacy_loss(w, others, counts, old, new, n_lambda, epsilon_b, bound=1.0, lo
 
 
 def worst_pair(s, n_lambda, bound=1.0):
-    """Two-dimensional data that nearly reach the supremum, at a far point w = (0, t). Many records, at
-    angle -delta below the first axis, have slope -1 at w and no curvature. Their sum turns b along the
-    first axis. The new record is like these. The old record points the other way, with a margin at which
-    its slope is -s.
+    """Two-dimensional data that nearly reach the supremum, at a far point w = (0, t).
+
+    Many records, at angle -delta below the first axis, have slope -1 at w and no curvature. Their sum turns
+    b along the first axis. The new record is like these. The old record points the other way, with a margin
+    at which its slope is -s.
     """
     t, depth = 4000.0, 40.0
     w = np.array([0.0, t])
@@ -83,7 +84,7 @@ def test_published_form_is_private_at_its_own_setting():
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("dimension", [1, 2, 3])
 def test_no_pair_exceeds_the_supremum(loss, dimension):
-    """Nelder-Mead climbs from random data sets, pairs and points, and never exceeds the supremum."""
+    """Nelder-Mead climbs from random data sets, pairs and points."""
     rng = generator(21, loss, dimension)
     largest = 0.0
     for _ in range(30):
@@ -142,10 +143,7 @@ def test_jacobian_by_finite_differences():
 @pytest.mark.parametrize("name", ["objective_perturbation", "objective_perturbation_cm08"])
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_released_weights_are_stationary_for_tilts_of_the_right_law(name, loss):
-    """A release determines its tilt: b = -n (gradient at w).
-
-    The tilt's norm must have the Gamma law.
-    """
+    """A release determines its tilt, b = -n (gradient at w), whose norm must have the Gamma law."""
     from scipy import stats
 
     rng = generator(23)
@@ -162,7 +160,7 @@ def test_released_weights_are_stationary_for_tilts_of_the_right_law(name, loss):
     if name.endswith("cm08"):
         epsilon_b = epsilon
         assert release.info["ridge"] == 0
-    else:  # the share of the output noise is below a thousandth
+    else:  # the output noise's share is below a thousandth
         epsilon_b = epsilon - 2 * np.log1p(get(loss).c / (n * lam))
         if epsilon_b <= 0:
             epsilon_b = epsilon / 2

@@ -51,7 +51,7 @@ def test_random_neighbours_stay_within_the_bound(loss):
 
 
 def test_the_bound_is_reached_by_a_loss_with_a_linear_part():
-    """For the Huber hinge, if both margins stay below 1 - h, both records have the slope -1."""
+    """For the Huber hinge, both records have the slope -1 if both margins stay below 1 - h."""
     X, y = np.array([[1.0, 0], [0, 0.1]]), np.array([1, 1])
     lam = 5.0
     moved = reference_minimiser(X, y, lam, loss="huber") - reference_minimiser(
@@ -91,7 +91,7 @@ def test_noise_is_added_to_the_minimiser(loss):
         X, y, epsilon=10.0, lam=0.1, restarts=20_000, rng=generator(34), loss=loss
     )
     w = reference_minimiser(X, y, 0.1, loss=loss)
-    sd = release.info["scale"] * np.sqrt(3 + 1)  # a coordinate's: E r^2 / d = scale^2 (d + 1)
+    sd = release.info["scale"] * np.sqrt(3 + 1)  # of a coordinate: E r^2 / d = scale^2 (d + 1)
     np.testing.assert_allclose(release.weights.mean(axis=0), w, atol=5 * sd / np.sqrt(20_000))
 
 

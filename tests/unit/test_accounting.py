@@ -1,4 +1,4 @@
-"""Analytic Gaussian calibration and guarantees, against dp_accounting and published numbers."""
+"""Tests Gaussian calibration and guarantees against dp_accounting and published numbers."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Mechanisms in the folder that DP_MECHANISMS names are registered, digested, and stated as unproven."""
+"""Mechanisms in the folder DP_MECHANISMS are registered, digested, and stated as unproven."""
 
 import math
 import shutil
@@ -17,7 +17,7 @@ HELPER = "\nfrom mechanisms.helper import LARGEST\n"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The folder of a study, with the template's mechanism and a module that the mechanism imports."""
+    """A study's folder with the template's mechanism and a module that the mechanism imports."""
     shutil.copytree(ROOT / "workflow/template/mechanisms", tmp_path / "mechanisms")
     file = tmp_path / "mechanisms/noisy_mean.py"
     file.write_text(file.read_text().replace("noisy_mean", "added_mean") + HELPER)

@@ -1,4 +1,4 @@
-"""The runs of this folder that are alive are found."""
+"""Tests that this folder's living runs are found."""
 
 import threading
 import time

@@ -21,8 +21,7 @@ from study.data import origins, readers
 from study.data.prepared import Prepared
 from study.jobs.files import read_json, write_json
 
-# The number that `reason` states about the noise, from info and arguments, if it is not
-# info["scale"].
+# The number that `reason` states about the noise, unless it is info["scale"].
 STATES = {
     "laplace_l1": lambda info, given: info["scale"] * given["epsilon"],
     "lasso_output_perturbation": lambda info, given: info["scale"] * given["epsilon"],
@@ -76,9 +75,7 @@ def cases():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the prepared data sets that need no download, and only the public facts of the
-    others.
-    """
+    """A folder with the prepared data sets that need no download, and public facts of the others."""
     import prepare
 
     folder = tmp_path_factory.mktemp("project")
@@ -105,7 +102,7 @@ def folder(tmp_path_factory):
 
 
 def rows(data, meta, size):
-    """Rows of the data set, or, if it needs a download, substitutes with the same bounds and classes."""
+    """The data set's rows. Without its download, substitutes have the same bounds and classes."""
     if data.exists():
         prepared = Prepared(data)
         return prepared.floats(np.arange(size) % len(prepared.y))
@@ -120,7 +117,7 @@ def rows(data, meta, size):
 
 def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    # The price of a group of records takes seconds to compute, and says nothing about the noise.
+    # A group's price takes seconds to compute, and says nothing about the noise.
     monkeypatch.setattr("guarantees.of_group", lambda one, size: (one.epsilon, one.delta))
     for case in cases():
         stated_is_drawn(folder, *case)
@@ -130,7 +127,7 @@ def stated_is_drawn(folder, overlay, name, dataset, label):
     experiment = configuration(overlay)[1][name]
     mechanism = MECHANISMS[experiment.methods[label]["mechanism"]]
     cells = experiment.cells(datasets=[dataset], methods=[label])
-    # Published lambdas are known only for the sizes of sweeps; otherwise, 100 rows are enough.
+    # Published lambdas are known only for the sizes of sweeps; otherwise, 100 rows suffice.
     fixed = experiment.methods[label]["lambda"] == "published"
     size = min(cell.train_size for cell in cells) if fixed else 100
     meta = read_json(data_path(dataset, "json"))
@@ -210,7 +207,7 @@ def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
 
 
 def test_the_breast_cancer_constants_describe_their_rows():
-    """The premises of these data sets state how far the centres are from the rows' own means."""
+    """These data sets' premises state how far the centres are from the rows' own means."""
     from sklearn.datasets import load_breast_cancer
 
     datasets, data = configuration("default")[2], load_breast_cancer()
@@ -240,9 +237,7 @@ def test_the_breast_cancer_constants_describe_their_rows():
 
 
 def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
-    """Two released cells determine the minimiser, even without the seed: guarantees of cells do not
-    compose.
-    """
+    """Two released cells determine the minimiser, even without the seed: guarantees do not compose."""
     X, y = Prepared(folder / data_path("wdbc_row_norm")).floats()
     mechanism = MECHANISMS["output_perturbation"]
     one, two = (

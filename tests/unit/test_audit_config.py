@@ -116,7 +116,7 @@ def test_refused(changes, match):
 
 
 def test_an_attack_depends_on_no_other_mechanism():
-    """An attack reruns if its own mechanism's file changes, but not if another mechanism's does."""
+    """An attack reruns if its own mechanism's file changes, but not if another's does."""
     from dp.mechanisms import MECHANISMS
     from dp.privacy.exact_losses import OBJECTIVE
     from study.dependencies import ROOT, files_of_job

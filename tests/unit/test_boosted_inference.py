@@ -1,4 +1,7 @@
-"""Intervals after boosted AdaSSP need the recursion's covariance and bias, and two more private numbers."""
+"""Tests intervals after boosted AdaSSP.
+
+They need the recursion's covariance and bias, and two more private numbers.
+"""
 
 import math
 
@@ -23,10 +26,7 @@ def rows(n, rng):
 
 
 def simulated(draws, ridge=30.0, T=6, sigma=8.0):
-    """Recursions that are linear from the start and far from converged.
-
-    All share P and D; s and xi vary.
-    """
+    """Linear recursions, far from converged, that share P and D; s and xi vary."""
     rng = generator(1, "recursion")
     one = rng.standard_normal((40, 3))
     D, P = one.T @ one, np.linalg.inv(one.T @ one * 1.5 + 40 * np.eye(3))
@@ -103,7 +103,7 @@ def test_the_parts_compose_to_mu(adjacency):
 
 def test_both_means_move_by_at_most_their_sensitivity():
     """A record is added, removed or replaced: the bound of sqrt(2) is reached and never exceeded."""
-    y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # NaN: from weights that overflow
+    y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # from weights that overflow
     each = [
         residual_means(np.zeros((1, 1)), y[i : i + 1], np.zeros((1, 1)), 0.3) for i in range(42)
     ]

@@ -1,6 +1,4 @@
-"""No record changes how others are treated: mechanisms must behave alike on neighbours with
-degenerate rows.
-"""
+"""No record changes how others are treated: mechanisms behave alike on neighbours with degenerate rows."""
 
 import math
 
@@ -28,9 +26,7 @@ PRIVATE = sorted(name for name in MECHANISMS if MECHANISMS[name].private)
 
 
 def settings(mechanism):
-    """epsilon = 1, a delta so large that a few hundred draws show differences, and lambda if it is
-    needed.
-    """
+    """epsilon = 1, lambda if needed, and a delta so large that a few hundred draws show differences."""
     arguments = {"epsilon": 1.0} | ({"delta": 0.01} if mechanism.delta == "needed" else {})
     arguments |= {"lam": 0.1} if mechanism.needs_lambda else {}
     arguments |= {"classes": 3} if mechanism.name in OF_CLASSES else {}
@@ -39,13 +35,13 @@ def settings(mechanism):
 
 
 def of_classes(cases):
-    """The cases with class numbers in place of the labels -1 and 1."""
+    """The cases with class numbers instead of the labels -1 and 1."""
     for name, *sides in cases:
         yield name, *((X, np.where(y > 0, 1, 0)) for X, y in sides)
 
 
 def for_numbers(mechanism):
-    """Options with which a mechanism learns numbers; None if there are none."""
+    """Options with which a mechanism learns numbers, or None."""
     loss = mechanism.options.get("loss")
     for options in [{}] if loss is None else [{"loss": loss.default}, {"loss": "log_cosh"}]:
         try:
@@ -76,9 +72,7 @@ def test_neighbours_have_the_same_branches(name):
     ("n", "d"), [(2100, 3), (60, 45), pytest.param(2100, 45, marks=pytest.mark.slow)]
 )
 def test_every_way_of_a_solver_ends_with_a_certificate(name, n, d):
-    """The solver starts in single precision, on a sample if there are many rows, and has other
-    methods for wide rows.
-    """
+    """The solver starts in single precision, samples many rows, and treats wide rows differently."""
     mechanism = MECHANISMS[name]
     arguments = settings(mechanism)
     assert not differences(mechanism, arguments, cases=neighbours(n, d), draws=6)
@@ -126,7 +120,7 @@ def exact_fit(n):
 
 
 def test_a_singular_part_moves_no_other_fit():
-    """With a row of zeros in one part, every other part has the same fit to the last bit."""
+    """A row of zeros in one part leaves every other part's fit the same to the last bit."""
     [(_, (X, y), (X_other, y_other))] = exact_fit(2000)
     assert np.array_equal(X[1:], X_other[1:]) and not X_other[0].any()
     arguments = 1000, 0.0, 3
@@ -241,7 +235,7 @@ def test_without_a_fault_nothing_is_found():
 
 
 def test_the_old_fits_are_found():
-    """The lines that run and the weights both show the fault."""
+    """The executed lines and the weights both show the fault."""
     arguments = {"epsilon": 1.0, "delta": 0.01}
     allowed = ALLOWED["tukey_em"]
     *lines, last = differences(Together(), arguments, cases=exact_fit(800), allowed=allowed)

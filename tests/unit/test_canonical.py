@@ -1,4 +1,4 @@
-"""One spelling for every number that becomes part of a path or a table."""
+"""Every number in a path or a table has one spelling."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Minimisers are certified on every data set, so no release depends on whether the solver succeeded."""
+"""Minimisers are certified on every data set, so no release depends on the solver's success."""
 
 import math
 
@@ -132,7 +132,6 @@ def test_descent_alone_keeps_its_promise(kappa, l1):
 
 
 def test_descent_alone_finds_the_elastic_net(monkeypatch):
-    """Without Newton's method, descent is enough."""
     monkeypatch.setattr("dp.solvers.elastic_net.NEWTON", 0)
     X, y = hard("separable", 1.0, generator(85))
     slow, info = minimise_elastic_net(X, y, 1e-3, 1e-4, 1e-9)
@@ -143,7 +142,7 @@ def test_descent_alone_finds_the_elastic_net(monkeypatch):
 
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_neighbours_have_the_same_status(name):
-    """The library's first-order solver fails on one of these neighbours, but not on the other."""
+    """The library's first-order solver fails on only one of these neighbours."""
     pair = pairs.find("separable_circle")
     for X, y in pair.sides:
         release = MECHANISMS[name].release(X, y, epsilon=1.0, rng=generator(1), **pair.arguments)
@@ -223,7 +222,7 @@ def test_a_record_has_a_bounded_share_where_margins_overflow(name, options):
 
 
 def test_rounding_at_the_weights_is_counted_where_there_are_millions_of_columns():
-    """Weights may be longer than the minimiser by tolerance/lambda, which adds to the margins' error."""
+    """Weights may be tolerance/lambda longer than the minimiser, which adds to the margins' error."""
     for d in (10**4, 10**6):
         lam = 0.25 / newton.STEEPEST * (1 + 1e-9)
         least = newton.least_tolerance(2, d, lam)

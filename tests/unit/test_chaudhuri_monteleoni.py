@@ -1,4 +1,4 @@
-"""Tests the checks that only the source of 2008 needs, with explicit bounds and made-up curves."""
+"""Tests the checks of the source of 2008, with explicit bounds and made-up curves."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Tests the checks of claims on tables made by hand, and the choice of a published value's cell."""
+"""Tests the checks of claims on handmade tables, and the choice of a published value's cell."""
 
 import math
 from argparse import Namespace
@@ -314,10 +314,7 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
 
 
 def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
-    """Numbers that a mechanism reports for each draw are not a column of results.csv.
-
-    Decimals are as stated.
-    """
+    """Numbers that a mechanism reports per draw are not a column of results.csv. Decimals are as stated."""
     rng = np.random.default_rng(0)
     draws = 2 + 0.1 * rng.standard_normal((1, 48, 1))
     results = {"noise_variance": draws}
@@ -361,8 +358,8 @@ def test_published_values_beside_their_cells():
     means = [row for row in rows if not row["id"].endswith("/sd")]
     assert [row["verdict"] for row in means] == [
         "reproduced",
-        # the printed 0.15, at least 0.145, is outside 0.10 +- 0.0176, which the printed standard
-        # deviation of 0.02 does not widen
+        # the printed 0.15, at least 0.145, is outside 0.10 +- 0.0176; the printed standard
+        # deviation of 0.02 does not widen the interval
         "not reproduced by any of 1 reading",
         # they agree within +- 0.0176, and so would the printed value +- 0.01
         "too wide to decide",
@@ -385,7 +382,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     other = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.1], "row": {0.1: [0.3, 0.1]}}}}
     )
-    # the printed model without noise, above or below, has an error of 0.2, and this project's 0.05
+    # the printed noiseless model, above or below, has an error of 0.2, and this project's 0.05
     for rows, at in (([plain, private], 1), ([private, plain], 0)):
         spec = {"t": SPEC | {"rows": rows}}
         actual = [r for r in verdicts_of(CURVES, other, spec) if not r["id"].endswith("/sd")]
@@ -401,7 +398,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
         ):
             rows_ = verdicts_of(CURVES, other, spec, readings=[read | {"holds": holds}])
             assert {row["id"]: row["verdict"] for row in rows_}[f"t/{at}"] == verdict
-    # a model within the printed standard deviation counts as the printed model
+    # a model within the printed standard deviation counts as the printed one
     near = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.16], "row": {0.1: [0.3, 0.1]}}}}
     )
@@ -499,11 +496,11 @@ def test_a_protocols_draws_make_the_interval_and_judge_the_spread(monkeypatch):
     assert mean["prediction_high"] - mean["prediction_low"] < 0.06
     assert spread["quantity"] == "error, standard deviation over folds"
     assert spread["published"] == 0.02 and spread["distance"] == "equal to the printed precision"
-    # the spread of five numbers is uncertain: half or one and a half times it would be inside, too
+    # the spread of five numbers is uncertain: half or one and a half times it would also be inside
     assert spread["verdict"] == "too wide to decide"
     wide = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
     mean, spread = compare(CURVES, wide, {"t": spec}, {})
-    # a printed spread does not widen the interval of a mean
+    # a printed spread does not widen a mean's interval
     assert mean["distance"] == spread["distance"] == "off"
 
 
@@ -586,7 +583,7 @@ def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_given():
 
 
 def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
-    """A claim that fails on such a search is no fault of the source, since this project left values out.
+    """If a claim fails on such a search, this is no fault of the source: this project left values out.
 
     A claim that holds counts as holding.
     """

@@ -1,4 +1,7 @@
-"""Logistic loss with clipped slopes: exact densities of its tilted minimisers, and what clipping saves."""
+"""Tests logistic loss with clipped slopes.
+
+They check exact densities of its tilted minimisers, and what clipping saves.
+"""
 
 import math
 
@@ -27,8 +30,9 @@ def slopes(z, cap):
 
 
 def deltas_1d(pull, sigma, n_lambda, epsilon, cap, row=1.0, points=40_001):
-    """delta of (removing, adding) a record v = row, as in `test_gaussian_tilt.deltas_1d`. The density jumps
-    at the bend, so the bend is put halfway between two points of the grid.
+    """delta of (removing, adding) a record v = row, as in `test_gaussian_tilt.deltas_1d`.
+
+    The density jumps at the bend, so the bend is halfway between two grid points.
     """
     w = np.linspace(pull - 14 * sigma, pull + row + 14 * sigma, points) / n_lambda
     cell = w[1] - w[0]
@@ -47,7 +51,7 @@ def deltas_1d(pull, sigma, n_lambda, epsilon, cap, row=1.0, points=40_001):
 @pytest.mark.parametrize("n_lambda", [0.1, 1.0, 6.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0, 4.0])
 def test_no_density_in_one_dimension_exceeds_the_profile(cap, n_lambda, epsilon):
-    """The bend, where the Jacobian costs most, is reached by some of the pulls."""
+    """Some of the pulls reach the bend, where the Jacobian costs most."""
     for sigma in (0.7 * cap, 4.0 * cap):
         both = gaussian_tilt.profile(cap / sigma, 1 / n_lambda, ADD_REMOVE, "clipped_logistic")
         bend = n_lambda * math.log(1 / cap - 1)
@@ -59,8 +63,9 @@ def test_no_density_in_one_dimension_exceeds_the_profile(cap, n_lambda, epsilon)
 
 
 def test_the_jacobian_has_to_be_paid_for():
-    """Just above the bend, a record's slope is nearly the cap and its curvature cap (1 - cap): the
-    Gaussian mechanism's delta does not cover this, and the profile does.
+    """Just above the bend, a record's slope is nearly the cap and its curvature cap (1 - cap).
+
+    The Gaussian mechanism's delta does not cover this, and the profile does.
     """
     cap, sigma, n_lambda, epsilon = 0.5, 1.0, 0.5, 1.0
     gaussian = gaussian_tilt.profile(cap / sigma, 1e-12, ADD_REMOVE, "clipped_logistic")

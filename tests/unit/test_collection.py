@@ -1,4 +1,4 @@
-"""Every process collects the same tests, whatever the time, the user, the language or the folder."""
+"""Every process collects the same tests, whatever the time, user, language or folder."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from project import COLLECTED
 
 ROOT = Path(__file__).resolve().parents[2]
-# Python imports a module of this name before anything else. This module shifts the clock.
+# Python imports a module of this name before anything else. This one shifts the clock.
 CLOCK = """
 import time
 clock, clock_ns = time.time, time.time_ns
@@ -20,7 +20,7 @@ time.time_ns = lambda: clock_ns() + {days} * 86400 * 10**9
 
 
 def collected(folder, days, **changes):
-    """Ids of all tests, quick and slow, in a process of its own that was started in `folder`."""
+    """Ids of all tests, quick and slow, in a separate process started in `folder`."""
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(CLOCK.format(days=days))
     command = ["-m", "pytest", "--collect-only", "-q", "-n", "0", "-m", "slow or not slow"]
@@ -47,7 +47,7 @@ def collected(folder, days, **changes):
 
 @pytest.mark.slow
 def test_ids_depend_on_neither_time_nor_user_nor_process(tmp_path, request):
-    """The ids of this process are among those of another, in the same order."""
+    """This process's ids are among those of another, in the same order."""
     here = request.config.stash[COLLECTED]
     changes = {"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
     there = collected(tmp_path / "there", days=777, **changes)

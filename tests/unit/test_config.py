@@ -18,7 +18,7 @@ DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"experime
 
 
 def update(base, changes):
-    """Snakemake's merge of configuration files: mappings are merged, and null is an ordinary value."""
+    """Snakemake's merge of configuration files: it merges mappings, and null is an ordinary value."""
     for key, value in changes.items():
         if isinstance(value, dict):
             before = base.get(key)
@@ -212,7 +212,7 @@ OVERLAYS = [
         CM08 % "{figures: {figure_2a: {options: {log_error: 3}}}}",
         WHERE + "figures.figure_2a.options.log_error: must be true/false, not a number (3)",
     ),
-    # another entry names a removed entry
+    # references to a removed entry
     (
         CM08
         % "{methods: {nonprivate: null, output_perturbation: null, objective_perturbation: null, "

@@ -31,7 +31,7 @@ ODD = [
 
 
 def place(value, rng):
-    """The path of a random value: short paths are as likely as long ones, although most values are deep."""
+    """The path of a random value. Short paths are as likely as long ones, although most values are deep."""
     path = []
     while isinstance(value, (dict, list)) and len(value) and (not path or rng.random() < 0.8):
         path.append(rng.choice(list(value) if isinstance(value, dict) else range(len(value))))
@@ -80,7 +80,7 @@ def change(values, rng):
 
 
 class Files:
-    """The configuration files in memory, and a cache of the results that unchanged files determine."""
+    """The configuration files in memory, and a cache of results that unchanged files determine."""
 
     def __init__(self, monkeypatch):
         monkeypatch.chdir(ROOT)
@@ -120,7 +120,7 @@ class Files:
         return name + text + repr([entry for key, entry in datasets.items() if key in text])
 
     def remember(self, function, key):
-        """The cached function: it computes a value only if the key of its arguments is new."""
+        """A cached version of the function. `key` maps its arguments to the cache key."""
 
         def call(*arguments):
             known = (function.__name__, key(*arguments))

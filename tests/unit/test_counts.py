@@ -1,4 +1,4 @@
-"""Poisson regression of counts: the loss, its fit, the proof by exact densities, sensitivities, metrics."""
+"""Tests Poisson regression of counts: loss, fit, proof by exact densities, sensitivities, metrics."""
 
 import math
 
@@ -120,7 +120,7 @@ def slopes(z, v, offset):
 def deltas_1d(pull, v, offset, sigma, n_lambda, epsilon, row=1.0, points=40_001):
     """delta of (removing, adding) a record of one column from others that pull with a constant force.
 
-    The density jumps at the bend, which is put halfway between two points of the grid.
+    The density jumps at the bend, which lies halfway between two grid points.
     """
     w = np.linspace(pull - 14 * sigma - row, pull + row + 14 * sigma, points) / n_lambda
     cell = w[1] - w[0]
@@ -176,7 +176,7 @@ def test_slopes_of_two_signs_cost_no_more_than_those_of_one(m, epsilon):
 
 
 def delta_2d(angle, shares, pull, sigma, n_lambda, epsilon, points=(601, 201)):
-    """delta of replacing a row and its share by others, as in `test_gaussian_tilt.delta_2d`."""
+    """delta of replacing a row and its share, as in `test_gaussian_tilt.delta_2d`."""
     half, offset = math.radians(angle / 2), -0.7
     across = np.linspace(-10 * sigma - 1, 10 * sigma + 1, points[0]) / n_lambda
     along = np.linspace(-8 * sigma - 1, 8 * sigma + 1, points[1]) / n_lambda
@@ -284,14 +284,14 @@ def test_the_tilt_that_is_paid_for_is_released():
     for column in b.T:
         assert kstest(column / plan.scale, norm.cdf).pvalue > 1e-4
     noise = rate - k.mean() / LARGEST
-    inside = rate < 1  # the rate is kept in (0, 1]
+    inside = rate < 1  # the rate stays in (0, 1]
     assert inside.mean() > 0.9
     assert np.std(noise[inside]) == pytest.approx(1 / (200 * plan.mu_rate), rel=0.2)
 
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_it_learns_the_counts(name):
-    """With much data and budget, private fits come close to the one without privacy; the rate does not."""
+    """With much data and budget, private fits come close to the non-private one; the rate does not."""
     X, k = rows(20_000)
     y = targets(k)
     plain = MECHANISMS["counts_regression"].release(X, y, lam=1e-9)
@@ -346,7 +346,7 @@ def test_lambda_is_not_tuned_by_a_metric_of_numbers():
 
 @pytest.mark.parametrize("d", [64, 1000])
 def test_a_record_does_not_decide_whether_scores_that_overflow_are_numbers(d):
-    """Sums of infinite terms of both signs are NaN for one of these first records only."""
+    """Only one of these first records makes sums of infinite terms of both signs, which are NaN."""
     finite = []
     for first in (np.eye(d)[0], np.full(d, 1 / np.sqrt(d))):
         X = np.zeros((3, d))

@@ -52,7 +52,7 @@ def test_training_sizes_are_checked_against_the_rows_of_two_classes(experiment):
 
 
 def downloads(*overlays):
-    """The files that each experiment of the default run needs, by experiment."""
+    """The files that each experiment of the default run needs."""
     values, experiments, datasets = configured(*overlays)
     files = read_yaml("config/files.yaml")
     carried = {  # installed packages contain these files

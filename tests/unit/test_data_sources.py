@@ -1,7 +1,4 @@
-"""Tests what the configuration may say about data sets.
-
-Nonsensical settings are refused with a sentence.
-"""
+"""The configuration of data sets may say this, and nonsensical settings are refused with a sentence."""
 
 import gzip
 

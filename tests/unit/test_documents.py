@@ -109,7 +109,7 @@ def drawn_rules():
     ids=lambda p: p.parent.name,
 )
 def test_no_group_of_a_profile_waits_for_a_rule_that_waits_for_it(profile):
-    """Snakemake refuses this group, since its jobs are submitted together."""
+    """Snakemake refuses such a group, since it submits a group's jobs together."""
     _, edges = drawn_rules()
     groups = yaml.safe_load(profile.read_text(encoding="utf-8")).get("groups", {})
     for group in set(groups.values()):

@@ -1,4 +1,4 @@
-"""A download comes from the first address with the right content, and a good file is never lost."""
+"""A download takes the first address with the right content, and a good file is never lost."""
 
 import errno
 import hashlib
@@ -19,9 +19,7 @@ NOWHERE = "http://127.0.0.1:9/file.bin"  # the discard port, where nothing liste
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves /file.bin and /ranges/file.bin; /cut/file.bin is truncated, /page/... is HTML, /lie/...
-    is wrong.
-    """
+    """Serves /file.bin and /ranges/file.bin. /cut/file.bin is truncated, /page/... HTML, /lie/... wrong."""
 
     def do_GET(self):
         self.server.requests.append((self.path, self.headers.get("Range")))
@@ -253,7 +251,7 @@ def test_a_member_of_a_wheel(out, wheels):
     """The wheel may be for any Python, and its dependencies are not needed."""
     fetch(wanted("pypi:carrier==1.0#carrier/rows.bin"), out)
     assert out.read_bytes() == CONTENT and files(out) == ["file.bin"]
-    fetch(wanted(NOWHERE, "pypi:carrier==2.0#carrier/rows.bin"), out)  # the good file is kept
+    fetch(wanted(NOWHERE, "pypi:carrier==2.0#carrier/rows.bin"), out)  # the good file stays
     out.unlink()
     for place, problem in (
         ("pypi:carrier==2.0#carrier/rows.bin", r"pip cannot download carrier==2.0 \(No matching"),

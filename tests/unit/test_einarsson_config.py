@@ -1,4 +1,4 @@
-"""The configuration of Einarsson's experiments against the facts of its source."""
+"""Compares the configuration of Einarsson's experiments with the facts of its source."""
 
 import csv
 import math
@@ -20,7 +20,7 @@ def _in_the_project(monkeypatch):
 
 
 def resolved(*overlays):
-    """Experiments by name, under the configuration files of these names."""
+    """Experiments by name, under these configuration files."""
     return configured(*overlays)[1]
 
 
@@ -122,7 +122,7 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
     for overlay, method in product(("real", "full"), ("dp_sgd", "pca_central", "pixels_central")):
         parts = results[overlay, method]["of_the_published_grid"].split("; ")
         assert all(a == b for a, b in (part.split()[1::2] for part in parts)), parts
-    # a thinned grid has only values of the published grid
+    # a thinned grid has only values of the published one
     assert not any("more" in row["of_the_published_grid"] for row in results.values())
     words = results["full", "nonprivate_sum"]["of_the_published_grid"]
     assert words == "lambda 32 of 32"

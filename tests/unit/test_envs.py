@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 ENVS = ROOT / "envs"
-# conda environments are for clusters: Linux on x86-64, which most clusters have.
+# conda environments are for clusters, most of which run Linux on x86-64.
 LINUX = {
     "sys_platform": "linux",
     "platform_system": "Linux",
@@ -29,7 +29,7 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 
 def environment(python):
-    """The marker variables of a Linux machine with that version of Python."""
+    """The marker variables of Linux with that version of Python."""
     return {**LINUX, "python_version": python, "python_full_version": f"{python}.0", "extra": ""}
 
 
@@ -54,7 +54,6 @@ def applicable(items, python):
 
 
 def locked(python):
-    """The versions in the lock for that Python, by package name."""
     items = requirements((ENVS / "requirements.lock").read_text().splitlines())
     return {name: pinned(item) for name, item in applicable(items, python).items()}
 
@@ -76,7 +75,7 @@ def conda():
 
 
 def closure(names, python):
-    """The named packages and all that they depend on, as installed."""
+    """The named packages and all their dependencies, as installed."""
     result, waiting = set(), set(names)
     while waiting:
         name = waiting.pop()
@@ -103,7 +102,7 @@ def imported(*folders):
         text = path.read_text(encoding="utf-8")
         for name in re.findall(r"^\s*(?:import|from)\s+(\w+)", text, re.MULTILINE):
             modules[name] = path
-    # Modules that can be imported without being installed: in the folder of the script or of the test.
+    # Modules in the folder of the script or of the test need no installation.
     own = {path.stem for path in files}
     own |= {
         p.name for place in ("scripts", *folders) for p in (ROOT / place).iterdir() if p.is_dir()
@@ -203,7 +202,7 @@ class Project:
         path.chmod(0o755)
 
     def run(self, **variables):
-        """Run setup.sh: its exit code, its output, and the calls of the stand-in."""
+        """Run setup.sh: its exit code, its output, and the stand-in's calls."""
         calls = self.root / "calls"
         calls.write_text("")
         result = subprocess.run(
@@ -335,7 +334,7 @@ def test_setup_trusts_verified_files_alone():
 
 @pytest.mark.slow
 def test_setup_for_real(project, tmp_path):
-    """Runs with a real venv and a real pip that finds the lock's only package in a folder."""
+    """A real venv and a real pip find the lock's only package in a folder."""
     with zipfile.ZipFile(tmp_path / "demo-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("demo.py", "")
         wheel.writestr(

@@ -1,4 +1,4 @@
-"""The worked scripts run as they are, from a frame to a table and from a proof to a figure."""
+"""The example scripts run as they are, from a frame to a table and from a proof to a figure."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ from project import ROOT
 
 
 def run(name, folder):
-    """What a worked script prints, and its tables by name."""
+    """The example script's output, and its tables by name."""
     done = subprocess.run(
         [sys.executable, ROOT / "scripts/examples" / name, folder],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""Data that are not separable, made as in Veldhuizen (2020), and the breast-cancer rows of that thesis."""
+"""Tests non-separable data made as in Veldhuizen (2020), and that thesis's breast-cancer rows."""
 
 import json
 import subprocess
@@ -97,7 +97,7 @@ def test_the_real_rows_are_the_same_in_both_forms(tmp_path):
         assert record["columns"][3] == "mean area"
     # prepared as in the source, rows are nearly parallel: the area is by far the largest number
     assert (raw["X"][:, 3] > 0.9).mean() > 0.99
-    # the same rows, except for their norm, from another reader
+    # another reader's rows are the same, except for their norm
     from sklearn.datasets import load_breast_cancer
 
     bunch = load_breast_cancer()

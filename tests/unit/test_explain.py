@@ -35,7 +35,7 @@ def test_every_key_mechanism_and_kind_is_explained():
     text = (ROOT / "config/README.md").read_text(encoding="utf-8")
     for path in SCHEMAS:
         if path.name == "frontier.schema.yaml":
-            continue  # it is a result, not a setting
+            continue  # a result, not a setting
         for key in keys(read_yaml(path)):
             assert f"`{key}`" in text or f".{key}`" in text, f"{path.name}: {key}"
     for found in (*kinds.SECTIONS.values(), kinds.CHECKS):
@@ -56,7 +56,7 @@ def keys(schema):
 
 @pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)
 def test_schemas_hold_known_words_only(path):
-    """A comma in an unquoted description would end the description and start another keyword."""
+    """A comma in an unquoted description would end it and start another keyword."""
     schema = read_yaml(path)
     jsonschema.Draft202012Validator.check_schema(schema)
     known = {*jsonschema.Draft202012Validator.VALIDATORS, "title", "description", "default"}

@@ -1,4 +1,4 @@
-"""`vary`: an entry of `methods` stands for one method per combination, under labels that it describes."""
+"""`vary`: an entry of `methods` stands for one method per combination, with descriptive labels."""
 
 import copy
 import itertools
@@ -31,13 +31,13 @@ MEMBERS = [
 
 @pytest.fixture(scope="module")
 def loaded():
-    """The experiments and data sets of the project's own configuration."""
+    """The project's own experiments and data sets."""
     return configured()[1:]
 
 
 @pytest.fixture
 def study(loaded):
-    """A function that resolves an experiment with these methods and with changes of other keys."""
+    """A function that resolves an experiment with these methods and other changed keys."""
 
     def make(methods, without=(), **changes):
         value = {

@@ -1,4 +1,4 @@
-"""Descents that choose columns by noise, and the simulated rows of many columns."""
+"""Descents that choose columns by noise, and simulated rows of many columns."""
 
 import math
 
@@ -29,8 +29,9 @@ def small(n=400, d=6):
 @pytest.mark.parametrize("coordinate_bound", [None, 1.0, 0.5])
 @pytest.mark.parametrize("clip", [0.3, 0.5, 0.9])
 def test_what_a_record_moves_is_as_stated(clip, coordinate_bound):
-    """A search over pairs of records reaches the bound on a coordinate, and that on several together,
-    but never exceeds them, at any weights.
+    """A search over pairs of records reaches both bounds at any weights, but never exceeds them.
+
+    One bound is on a coordinate, one on several together.
     """
     rng, bound, n, d = generator(1, "moved"), 1.25, 3, 4
     mechanism = MECHANISMS["iterative_thresholding"]
@@ -62,7 +63,7 @@ def test_what_a_record_moves_is_as_stated(clip, coordinate_bound):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_noise_is_that_of_the_proof(name, monkeypatch):
-    """The costs of all choices and values that a release makes are at most rho."""
+    """A release's choices and values cost at most rho in total."""
     spent = []
 
     def top(values, count, rate, rng):

@@ -1,4 +1,4 @@
-"""The forecast agrees with costs worked out by hand."""
+"""The forecast agrees with costs computed by hand."""
 
 import csv
 import io

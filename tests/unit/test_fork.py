@@ -18,7 +18,7 @@ SCRIPTS = ROOT / "scripts"
 
 @pytest.fixture(scope="module")
 def forks():
-    """The folder of the sockets, and their processes."""
+    """The sockets' folder, and their processes."""
     folder = tempfile.mkdtemp(prefix="dp-")  # a socket's path must be short
     servers = fork.begin(folder)
     yield folder, servers
@@ -35,7 +35,6 @@ def start(folder, *words, **settings):
 
 
 def ended(process):
-    """The exit status, standard output and standard error of a process."""
     out, err = process.communicate(timeout=120)
     return process.returncode, out, err
 
@@ -68,7 +67,7 @@ def test_status_and_message_are_those_of_the_job(forks, tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are looked up in /proc")
 def test_a_fork_ends_with_who_asked_and_the_other_way_round(forks, tmp_path):
-    """The job waits for a named pipe, so a test can kill it before its end."""
+    """The job waits for a named pipe, so the test can kill it before its end."""
     os.mkfifo(tmp_path / "in.csv")
     light, _ = forks[1]
     for kill_the_job in (False, True):

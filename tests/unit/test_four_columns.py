@@ -1,5 +1,4 @@
-"""Wherever this project tunes, results compare four ways to tune: by rule, paid for, on public rows,
-and void.
+"""Where this project tunes, results compare four ways: by rule, paid for, on public rows, and void.
 
 A source's own experiments may tune as the source did, on private rows at no cost: `aggregate` voids the
 guarantees of these cells (tests/unit/test_tuning.py).
@@ -33,8 +32,9 @@ def way(experiment, label):
 
 
 def columns(experiment, sweep):
-    """How a sweep's private methods are tuned, by mechanism and grid (as text); a rule counts for
-    every grid.
+    """How a sweep's private methods are tuned, by mechanism and grid (as text).
+
+    A rule counts for every grid.
     """
     result, rules = {}, set()
     for label in sorted({cell.method for cell in experiment.cells(sweep)}):
@@ -65,9 +65,7 @@ def test_what_is_tuned_stands_in_four_columns(experiments):
 
 
 def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
-    """This concerns mechanisms with several settings, or with one setting that was changed after
-    results had been seen.
-    """
+    """This concerns mechanisms with several settings, or with one that was changed after seeing results."""
     tuned, mechanism = set(), MECHANISMS.__getitem__
     tuning = experiments["frontier_tuning"]
     for label, method in tuning.methods.items():

@@ -31,9 +31,7 @@ def problem(n=3000, d=4, seed=1):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_boosted_parts_compose_to_mu(adjacency):
-    """Two orthogonal records with opposite targets show the sensitivities, which are divided by the
-    noise.
-    """
+    """Two orthogonal records with opposite targets show the sensitivities, relative to the noise."""
     mechanism, R, clip, steps = MECHANISMS["boosted_adassp"], 2.0, 0.3, 7
     p = mechanism.parameters(
         50, 3, epsilon=1.0, delta=1e-6, bound=R, clip=clip, iterations=steps, adjacency=adjacency
@@ -111,9 +109,8 @@ def test_what_the_released_boosting_gives():
 
 
 def test_the_released_boosting_takes_the_smallest_positive_eigenvalue():
-    """One record changes this eigenvalue from 20 to 1.
-
-    Then a ridge of 1.96 sqrt(16) mu shrinks all other weights.
+    """One record changes this eigenvalue from 20 to 1. Then a ridge of 1.96 sqrt(16) mu shrinks all other
+    weights.
     """
     (X, y), (X_other, y_other) = pairs.find("new_axis").sides
     changed = (X_other != X).any(axis=1) | (y != y_other)
@@ -283,8 +280,9 @@ def test_tukey_em_refuses_what_it_must_and_answers_near_the_fit():
 
 
 def test_the_threshold_pair_differs_in_the_probability_of_an_answer():
-    """Distances 22 and 21 at a threshold of 21.64: noise of scale 2 gives a ratio of at most
-    e^{1/2}, the released noise e^2.
+    """At distances 22 and 21 and a threshold of 21.64, noise of scale 2 gives a ratio of at most e^{1/2}.
+
+    The released noise gives e^2.
     """
     from dp.privacy.pairs import find
 

@@ -1,4 +1,4 @@
-"""The functional mechanism: its sensitivities on neighbours, its limit, its noise and its repair."""
+"""Tests the functional mechanism's sensitivities on neighbours, its limit, its noise and its repair."""
 
 import math
 
@@ -21,7 +21,7 @@ from dp.seeds import generator
 
 
 def coefficients(x, y, loss):
-    """The coefficients of one record's polynomial, monomial by monomial."""
+    """The coefficients of one record's polynomial, one monomial at a time."""
     d = len(x)
     if loss == "squared":
         linear = [-2 * y * x[j] for j in range(d)]
@@ -83,8 +83,8 @@ def test_the_gaussian_sensitivity_is_reached(loss, radius):
     """The records' squared coordinates are equal, so no diagonal term changes."""
     alpha, beta, _ = POLYNOMIALS[loss]
     k = min((beta / (2 * alpha)) ** 2, radius**2)
-    # With many coordinates of equal size, the diagonal's share vanishes. x and x' have norm R, x.x'
-    # = k and |x_j| = |x'_j|.
+    # With many coordinates of equal size, the diagonal's share vanishes. x and x' have norm R,
+    # x.x' = k and |x_j| = |x'_j|.
     d = 4096
     same = round(d * (1 + k / radius**2) / 2)
     x = np.full(d, radius / math.sqrt(d))
@@ -98,7 +98,7 @@ def test_the_gaussian_sensitivity_is_reached(loss, radius):
 
 @pytest.mark.parametrize("d", [2, 4, 8])
 def test_the_l2_sensitivity_is_nearly_reached(d):
-    """A search over pairs on the sphere comes within 10 %, so the bound is nearly tight."""
+    """A search over pairs on the sphere comes within 10 % of the bound."""
     from scipy.optimize import minimize
 
     def negative(z):
@@ -187,7 +187,7 @@ def test_the_noise_is_symmetric_and_has_its_law():
     )
     np.testing.assert_array_equal(Q, Q.transpose(0, 2, 1))
 
-    # On rows of zeros, the minimiser that the mechanism releases depends only on the noise.
+    # On rows of zeros, the released minimiser depends only on the noise.
     X, y = np.zeros((5, 1)), np.array([1, 1, -1, 1, -1])
     for name, options, law in (
         ("functional_laplace", {}, laplace(scale=published_sensitivity(1) / scale)),
@@ -232,7 +232,7 @@ def test_an_unbounded_quadratic_left_alone_is_a_status():
 
 
 def test_adam_is_adam():
-    """The update agrees with explicit steps for a single coordinate, and its limit with the minimum."""
+    """For a single coordinate, the update agrees with explicit steps, and its limit with the minimum."""
     A, b = np.array([[[3.0]]]), np.array([[2.0]])
     w = m = v = 0.0
     for t in range(1, 6):
@@ -283,8 +283,9 @@ def test_noise_on_the_mean_is_that_of_an_epsilon_as_many_times_smaller(batches):
 
 
 def test_gaussian_noise_for_a_sensitivity_of_one_is_smaller_and_says_what_it_gives():
-    """The true sensitivity of the coefficients is 2 (d + 1), and the noise is sqrt(2
-    ln(1.25/delta))/epsilon.
+    """The true sensitivity of the coefficients is 2 (d + 1).
+
+    The noise is sqrt(2 ln(1.25/delta))/epsilon.
     """
     d, epsilon, delta = 3, 0.5, 1e-5
     arguments = {"bound": math.sqrt(d), "coordinate_bound": 1.0, "calibration": "classical"}

@@ -1,4 +1,4 @@
-"""Gaussian objective perturbation, as calibrated here and as published; Gaussian output perturbation."""
+"""Tests Gaussian objective perturbation, as calibrated here and as published, and output perturbation."""
 
 import math
 from pathlib import Path
@@ -81,7 +81,6 @@ def test_where_no_noise_helps_it_is_refused():
 @pytest.mark.parametrize("epsilon", [1e-20, 1e-13, 1e-9, 1e-5])
 @pytest.mark.parametrize("loss", ["logistic", {"log_cosh": {"tau": 0.25}}])
 def test_the_rules_lambda_that_a_refusal_names_is_never_refused(adjacency, epsilon, loss):
-    """This holds even for an epsilon far below delta."""
     given = {"epsilon": epsilon, "delta": 1e-5, "adjacency": adjacency, "loss": loss}
     lam = MECHANISM.rule_lambda(300, 5, **given)
     MECHANISM.check(300, 5, lam=lam, **given)
@@ -234,9 +233,7 @@ def test_log_cosh_releases_the_tilt_that_is_paid_for():
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_exact_densities_in_one_dimension_of_log_cosh_stay_below_the_profile(adjacency):
-    """The record has a target far away, none, or one far on the other side; other records add any
-    gradient sum.
-    """
+    """A record with a near or far target is removed or replaced; other records add any gradient sum."""
     n_lambda, epsilon, tau, w = 3.0, 1.0, 0.25, np.linspace(-40, 40, 40_001)
     given = {"epsilon": epsilon, "delta": 1e-3, "lam": n_lambda / 100, "adjacency": adjacency}
     given |= {"loss": LOG_COSH, "tolerance": 1e-8}

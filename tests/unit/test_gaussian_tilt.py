@@ -1,4 +1,4 @@
-"""Gaussian objective perturbation against exact densities of its releases, in one and two dimensions."""
+"""Compares Gaussian objective perturbation with exact densities, in one and two dimensions."""
 
 import math
 
@@ -28,9 +28,10 @@ def hockey_stick(log_p, log_q, epsilon, cell):
 
 
 def deltas_1d(pull, sigma, n_lambda, epsilon, row=1.0, points=40_001):
-    """delta of (removing, adding) a logistic record v = row, where the other records' gradients sum to
-    -pull. Many other records with small rows can have any such sum and no curvature. So w has the
-    density of b = pull - Lambda w (+ s v with the record), times the derivative of b in w.
+    """delta of (removing, adding) a logistic record v = row; the other records' gradients sum to -pull.
+
+    Many other records with small rows can have any such sum and no curvature. So w has the density of
+    b = pull - Lambda w (+ s v with the record), times the derivative of b in w.
     """
     w = np.linspace(pull - 14 * sigma, pull + row + 14 * sigma, points) / n_lambda
     s, curvature = slopes(w * row)
@@ -52,9 +53,7 @@ def worst_1d(sigma, n_lambda, epsilon):
 
 
 def test_densities_in_one_dimension_are_those_of_the_solver():
-    """The density integrates to 1, and minimisers follow it, so it can serve as an independent
-    reference.
-    """
+    """The density integrates to 1, and minimisers follow it, so it is an independent reference."""
     rng = np.random.default_rng(5)
     sigma, n_lambda, row = 2.0, 1.5, 1.0
     b = rng.normal(0, sigma, 4000)
@@ -99,8 +98,10 @@ def test_no_density_in_one_dimension_exceeds_the_profile(row, share, epsilon):
 
 
 def delta_2d(angle, pull, sigma, n_lambda, epsilon, points=(1201, 161)):
-    """delta of replacing v by v', `angle` degrees apart. Other records' gradient sum is -pull along the
-    bisector. The common density factor cancels. w runs over a rotated grid around both means.
+    """delta of replacing v by v', `angle` degrees apart.
+
+    Other records' gradient sum is -pull along the bisector. The common density factor cancels. w runs over
+    a rotated grid around both means.
     """
     half = math.radians(angle / 2)
     v, other = (
@@ -123,9 +124,8 @@ def delta_2d(angle, pull, sigma, n_lambda, epsilon, points=(1201, 161)):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_replace_one_is_nearly_reached_at_179_degrees_and_never_exceeded(epsilon):
-    """A flipped label (180 degrees) shows nothing.
-
-    Near 180 degrees, the other records can bring both slopes to 1.
+    """Near 180 degrees, the other records can bring both slopes to 1. At 180, a flipped label shows
+    nothing.
     """
     sigma = gaussian_tilt.sigma_where_free(epsilon, DELTA)
     least = gaussian_tilt.least_regularisation(epsilon, 2 / sigma)
@@ -143,7 +143,7 @@ def test_replace_one_is_nearly_reached_at_179_degrees_and_never_exceeded(epsilon
 @pytest.mark.parametrize("angle", [179.0, 150.0, 90.0, 20.0])
 @pytest.mark.parametrize("share", [0.15, 1.0])
 def test_no_density_in_two_dimensions_exceeds_the_replace_one_profile(angle, share):
-    """The noise is smaller here, so that pairs at all angles show a delta."""
+    """With so little noise, pairs at all angles show a delta."""
     sigma, epsilon = 2.5, 0.5
     n_lambda = share * gaussian_tilt.least_regularisation(epsilon, 2 / sigma)
     profile = gaussian_tilt.profile(1 / sigma, 1 / n_lambda)
@@ -202,8 +202,10 @@ def test_the_removal_integral_against_quadrature(loss):
 
 
 def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=60_001):
-    """delta of (removing, adding) a log-cosh record x = 1, t = 1: b = pull - (Lambda + C) w (+ tanh(y -
-    w)). curvature: C, of the other records, whose residuals stay on the quadratic part.
+    """delta of (removing, adding) a log-cosh record x = 1, t = 1, if b = pull - (Lambda + C) w (+ tanh(y -
+    w)).
+
+    curvature: C, of the other records, whose residuals stay on the quadratic part.
     """
     steep = n_lambda + curvature
     w = np.linspace(pull - 14 * sigma - 1, pull + 14 * sigma + 1, points) / steep
@@ -218,8 +220,9 @@ def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=
 
 
 def test_log_cosh_adding_has_two_tails_and_removing_one():
-    """If the record's slope changes its sign at w = 0, adding reaches 2 G(m). A small Lambda shows
-    this, since the slope then changes quickly relative to the noise. Removing has one tail even there.
+    """If the record's slope changes its sign at w = 0, adding reaches 2 G(m).
+
+    With a small Lambda, the slope changes quickly relative to the noise. Removing has one tail even there.
     """
     epsilon, m = 1.0, 1.0
     n_lambda = 0.02

@@ -1,4 +1,4 @@
-"""DP gradient descent: gradients, clipping, sensitivity, noise, composition, warm starts."""
+"""Tests DP gradient descent: gradients, clipping, sensitivity, noise, composition, warm starts."""
 
 import math
 
@@ -115,7 +115,7 @@ def test_a_clipped_mean_moves_as_far_as_rows_let_it(loss, classes):
         p = MEAN_CLIP.parameters(n, 2, rows=kind, **known)
         most = MEAN_CLIP.moved(n, p)
         assert 0.5 * most < found <= most * (1 + 1e-12), kind
-    assert most == 0.6 > 2 * 0.3 / n  # the sensitivity for which the source adds noise
+    assert most == 0.6 > 2 * 0.3 / n  # the source's sensitivity
 
 
 def test_noise_for_a_clipped_mean():
@@ -149,10 +149,7 @@ def test_rows_that_overflow_are_clipped_to_numbers():
 
 
 def test_a_score_that_is_no_number_moves_a_clipped_mean_no_farther():
-    """A sum may be inf - inf, depending on its order.
-
-    The record must not become the whole mean.
-    """
+    """A sum may be inf - inf, depending on its order. The record must not become the whole mean."""
     start = np.array([0.0, *np.tile([1.7e308, -1.7e308], 32)])
     known = {"epsilon": 1.0, "delta": 1e-6, "rows": "bounded", "noise": "analytic", "bound": 16.0}
     known |= {"iterations": 1, "clip": 30.0}
@@ -200,7 +197,7 @@ def test_softmax_of_two_classes_is_logistic():
 @pytest.mark.parametrize("noise", ["analytic", "published"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 15.0, 150.0])
 def test_calibration_by_an_independent_accountant(noise, epsilon):
-    """dp_accounting composes T Gaussian events from the privacy loss distribution of one event."""
+    """dp_accounting composes T Gaussian events from one event's privacy loss distribution."""
     from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 
     n, T, clip, delta = 400, 50, 0.7, 1e-5
@@ -237,7 +234,7 @@ def test_composition_by_a_privacy_loss_distribution():
 
 
 def test_the_noise_of_one_step():
-    """One step from zero is (clipped mean gradient + noise) times the learning rate, for all classes."""
+    """For all classes, a step from zero is (clipped mean gradient + noise) times the learning rate."""
     X, y = rows(classes=3)
     release = MECHANISM.release(
         *(X, y), epsilon=1.0, delta=1e-5, restarts=1500, rng=generator(5), iterations=1,
@@ -358,7 +355,7 @@ def test_where_no_contraction_is_proven_it_is_composition(changes, why):
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_last_iterate_of_a_linear_objective_is_exact(adjacency):
-    """If each step is w -> c w + x + noise, where x moves by s, the last iterate's law is normal."""
+    """The last iterate is normal if each step is w -> c w + x + noise, where x moves by s."""
     n, T, lam, rate = 500, 30, 0.1, 2.0
     p = {"epsilon": 1.0, "delta": 1e-6, "lam": lam, "iterations": T, "learning_rate": rate}
     p |= {"accounting": "last_iterate", "adjacency": adjacency}
@@ -392,9 +389,7 @@ def test_the_rule_of_steps_needs_no_data():
 
 
 def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
-    """The rule bounds the standard deviation that the noise of all steps causes in a score, if
-    gradients do not react.
-    """
+    """It bounds the deviation that all steps' noise causes in a score, if gradients do not react."""
     for n, classes, epsilon, bound in (
         (48_000, 10, 1.0, 1.0),
         (500, 4, 0.5, 2.0),
@@ -416,8 +411,9 @@ def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
 @pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 4)])
 @pytest.mark.parametrize("bound", [1.0, 2.0])
 def test_the_rule_of_steps_does_not_diverge_at_any_lambda(loss, classes, bound):
-    """With hardly any noise, descent ends at the minimiser, or where the mean of clipped gradients is
-    zero. A small lambda changes no step.
+    """With hardly any noise, descent ends at the minimiser, or where clipped gradients average to zero.
+
+    A small lambda changes no step.
     """
     X, y = rows(200, classes=classes)
     X, curvature = bound * X, bound**2 / 4
@@ -484,9 +480,7 @@ def test_poisson_noise_by_an_independent_accountant(adjacency, epsilon, steps, s
 
 @pytest.mark.parametrize("loss", ["logistic", "squared", "softmax"])
 def test_poisson_batches_are_divided_by_their_expected_size(loss):
-    """The mean over batches is the full gradient, although a sum over a batch of secret size is
-    divided by a public size.
-    """
+    """The sum over a batch of secret size is divided by a public size. Its mean is the full gradient."""
     X, y = rows(50, classes=3 if loss == "softmax" else None)
     W = generator(1).standard_normal((1, 3, 3 if loss == "softmax" else 1))
     _, full = full_batch.mean_gradient(X, y, W, loss, 0.5)

@@ -64,8 +64,8 @@ def hospital(n, rng):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_rare_levels_are_covered_or_say_that_they_are_not(epsilon):
-    """If eigenvalues were floored at the norm of the noise, intervals would cover these coefficients
-    far too rarely.
+    """With eigenvalues floored at the noise's norm, intervals would cover these coefficients far too
+    rarely.
     """
     rng = generator(31)
     lam = MECHANISM.rule_lambda(3000, 5, epsilon, DELTA)
@@ -120,7 +120,7 @@ def test_symmetric_noise_has_the_covariance_that_is_stated():
 
 @pytest.mark.parametrize("mean", [0.6, 1.0, 1.7, 3.0])
 def test_selected_eigenvalues_are_lowered_to_the_mean_they_have_without_selection(mean):
-    """The mean of a normal number above the threshold, by scipy, is mapped to the number's own mean."""
+    """A normal number's mean above the threshold, by scipy, maps to its own mean."""
     from scipy.stats import truncnorm
 
     deviation, t = 0.004, inference.SELECTED
@@ -135,7 +135,7 @@ def test_selected_eigenvalues_are_lowered_to_the_mean_they_have_without_selectio
 
 
 def visits(n, rng):
-    """Rows with age, a ward, a count from 0 to 40 that is mostly near 0, a constant and a number."""
+    """Rows with age, ward, a count from 0 to 40 that is mostly near 0, a constant and a number."""
     age = np.clip(rng.normal(52, 13, n), 18, 90)
     ward = rng.choice(4, n, p=[0.3, 0.35, 0.1, 0.25])
     count = np.minimum(rng.negative_binomial(1.6, 1.6 / 5.6, n), 40)
@@ -373,9 +373,7 @@ def test_intervals_of_numbers_are_not_of_logistic_loss():
 
 @pytest.mark.parametrize("robust", [False, True])
 def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
-    """The noise is calibrated to c R^2 sqrt(2) and tau^2 R^2 sqrt(2), which orthogonal rows reach,
-    or to tau^2.
-    """
+    """Noise is for c R^2 sqrt(2) and tau^2 R^2 sqrt(2), which orthogonal rows reach, or for tau^2."""
     tau, rng = 0.5, generator(23)
     loss = get("log_cosh", tau=tau)
     p = NUMBERS.parameters(50, 2, epsilon=1.0, delta=DELTA, lam=1.0, robust=robust, **WIDTH)
@@ -383,7 +381,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
     mu = plan.mu_output * math.sqrt(p.covariance) / NUMBERS._second(vars(p))
     limits = np.array(NUMBERS._scales(50, p, plan)) * 50 * mu
     tilt_and_output = 2 * tau / plan.scale, plan.mu_output
-    assert plan.mu_output**2 > 2 * mu**2  # mu_output pays for both moments and for the weights
+    assert plan.mu_output**2 > 2 * mu**2  # mu_output pays for both moments and the weights
     assert math.hypot(*tilt_and_output) < gaussian_mu(1.0, DELTA)
     largest = np.zeros(2)
     for _ in range(2000):

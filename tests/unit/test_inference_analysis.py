@@ -1,4 +1,4 @@
-"""The analyses of `frontier_inference`: a regression in the columns' own units, and simulated coverage."""
+"""Tests `frontier_inference`: a regression in the columns' own units, and simulated coverage."""
 
 import math
 import re
@@ -21,7 +21,7 @@ SITES = ["north", "south", "west"]
 
 @pytest.fixture
 def simulated(tmp_path):
-    """The results of an analysis of a simulated design at delta 1e-6, by method."""
+    """By method, the results of an analysis of a simulated design at delta 1e-6."""
 
     def found(analysis, design, train_sizes, epsilon, **counts):
         options = {
@@ -175,10 +175,7 @@ def test_coverage_of_boosting_is_of_the_coefficients(simulated):
 
 @pytest.mark.parametrize("design", ["logistic", "other"])
 def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
-    """At epsilon 0.2, some releases give some coefficients no interval.
-
-    No row averages over printed and missing intervals.
-    """
+    """At epsilon 0.2, some releases lack intervals. No row averages over printed and missing intervals."""
     actual = simulated(inference.coverage, design, [500], 0.2, replicates=8, draws=2)
     plain = actual.loc["without_privacy"]
     assert list(plain["coefficient"]) == list(range(6)) and (plain["intervals"] == 8).all()
@@ -220,10 +217,7 @@ def test_the_table_of_the_rule_keeps_flags_apart(simulated, tmp_path):
 
 
 def test_the_figure_of_designs_shows_each_coefficient_and_flag(tmp_path):
-    """Each coefficient and flag has a point, hollow if not printed.
-
-    Points of few intervals are left out.
-    """
+    """Points are hollow if not printed, and left out if they have few intervals."""
     lines = [
         ("plain", "chosen", 0.5, 0, 1, 60, 0.6, 0.95),
         ("plain", "chosen", 0.5, 0, 0, 40, 0.4, 0.99),

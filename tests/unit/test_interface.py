@@ -1,4 +1,4 @@
-"""The public interface of the package: each name documents arguments and results, with tested examples."""
+"""Every public name of the package documents arguments and results, with tested examples."""
 
 import doctest
 import importlib
@@ -15,7 +15,7 @@ from project import ROOT
 
 
 def modules(package="dp"):
-    """Names of the modules that `__all__` of the packages lists."""
+    """Names of the modules that the packages' `__all__` lists."""
     for name in importlib.import_module(package).__all__:
         module = importlib.import_module(f"{package}.{name}")
         lists_modules = hasattr(module, "__path__") and find_spec(
@@ -28,7 +28,7 @@ MODULES = list(modules())
 
 
 def public():
-    """The names and objects of all listed classes and functions, and of the methods that classes list."""
+    """Listed classes, functions, and methods that classes list, by name."""
     for name in MODULES:
         module = importlib.import_module(name)
         for each in module.__all__:
@@ -51,7 +51,7 @@ def sections(thing):
 
 
 def listed(section):
-    """The names that a section describes. Several names may share a line."""
+    """The names that a section describes. Several may share a line."""
     heads = [line.partition(" : ")[0] for line in section.splitlines() if re.match(r"\S", line)]
     return [name.lstrip("*") for head in heads for name in head.split(", ")]
 
@@ -94,7 +94,7 @@ def test_examples_run_as_printed(name):
 def test_the_reference_is_made_by_one_command(tmp_path):
     """The README's command makes it, here in another folder.
 
-    It has a page for each public module, and no other page.
+    Each public module has a page, and nothing else.
     """
     text = (ROOT / "scripts/dp/README.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^    .*bin/(pdoc .*) -o reference$", text, flags=re.MULTILINE)

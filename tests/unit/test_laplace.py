@@ -31,7 +31,7 @@ def test_sum_intercept_is_scikit_learns_objective(data, lam, intercept, solver):
     np.testing.assert_allclose(weights[0, :-1], model.coef_[0], atol=2e-5)
     assert weights[0, -1] == pytest.approx(model.intercept_[0], abs=2e-5)
     assert info["status"][0] == "ok" and info["gradient_norm"][0] <= 1e-9
-    # The certificate is recomputed from the definition of the objective.
+    # Recompute the certificate from the objective's definition.
     X, y = data
     slope = -y / (1 + np.exp(y * (X @ weights[0, :-1] + weights[0, -1])))
     of_intercept = slope.mean() + lam / 80 * weights[0, -1] * (intercept == "regularised")
@@ -136,8 +136,10 @@ def test_guarantees():
 
 @pytest.mark.parametrize("d", [16, 100])
 def test_the_published_scale_is_broken_and_the_repair_holds(d):
-    """For one record in direction (1, ..., 1)/sqrt(d), the exact privacy loss is the minimisers' L1
-    distance over the scale. Noise with the signs of the difference reaches it.
+    """One record has direction (1, ..., 1)/sqrt(d). The exact loss is the minimisers' L1 distance over the
+    scale.
+
+    Noise with the signs of the difference reaches it.
     """
     epsilon, lam = 0.3, 5.0
     X = np.full((1, d), 1 / math.sqrt(d)) * (1 - 1e-15)

@@ -1,5 +1,6 @@
-"""The distributed lasso agrees with scikit-learn and plain loops, and the private one's noise with
-its composition.
+"""The distributed lasso agrees with scikit-learn and plain loops.
+
+The private one's noise agrees with its composition.
 """
 
 import math
@@ -143,7 +144,7 @@ def test_printed_shrinkage_discards_constant_columns_only(data):
 
 
 def test_coordinator_knows_the_cost_from_gradients_alone(data):
-    """The loss threshold stops the iteration at the first iterate whose cost is below it."""
+    """The loss threshold stops at the first iterate whose cost is below it."""
     X, y = data
     lam, rate, n = 0.001, 0.5, len(X)
     costs, w = [], np.zeros(12)
@@ -169,7 +170,7 @@ def test_candidates_together_are_the_same_as_one_by_one(data):
         for rate in (0.1, None)
         for s in ("soft", "as_printed")
     ]
-    # At this difference no stop depends on rounding, as it does at the default of 1e-20.
+    # At this difference, unlike the default of 1e-20, no stop depends on rounding.
     options = {"max_iterations": 100, "cost_difference": 1e-9}
     ((_, together),) = LASSO.release_many([(data,)], candidates=candidates, **options)
     for k, candidate in enumerate(candidates):
@@ -256,7 +257,7 @@ def test_private_noise_is_calibrated_to_all_rounds():
     assert (
         stats.kstest(noise.ravel(), stats.norm(scale=sigma * math.sqrt(centres)).cdf).pvalue > 1e-3
     )
-    # delta of one Gaussian mechanism by its definition
+    # delta of one Gaussian mechanism, by definition
     for rounds in (1, 30):
         sigma = DP_LASSO.release(
             X, y, epsilon=epsilon, delta=delta, lam=0.1, rng=np.random.default_rng(2), rounds=rounds,
@@ -305,7 +306,7 @@ def test_guarantees_and_bad_options():
 
 
 def test_rows_without_any_varying_column_release_zeros():
-    """A single row, or equal rows, become zeros by standardisation, which leaves the lasso no column."""
+    """Standardisation turns a single row, or equal rows, into zeros, which leaves the lasso no column."""
     for X, y in ((np.ones((1, 1)), np.array([1])), (np.ones((2, 3)) / 2, np.array([1, -1]))):
         release = MECHANISMS["distributed_lasso"].release(X, y, lam=0.1, centres=1)
         assert release.status[0] == "ok" and not release.weights.any()

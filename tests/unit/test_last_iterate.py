@@ -20,7 +20,7 @@ def test_a_quadratic_reaches_it(c, steps):
 
 
 def shifts(c, visits):
-    """The proof's z_t for its a_t, in units of eta s. visits: a 0/1 array; each visit adds one unit."""
+    """The proof's z_t for its a_t, in units of eta s. Each visit in `visits` (0/1) adds one unit."""
     steps = len(visits)
     first, last = np.flatnonzero(visits)[[0, -1]]
     assert last == steps - 1
@@ -83,7 +83,7 @@ def test_conditions():
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
 def test_constants_hold_for_random_rows(loss):
-    """Gradients and Hessians, by finite differences at random weights, nearly reach the bounds."""
+    """Finite differences of gradients and Hessians at random weights nearly reach the bounds."""
     rng = np.random.default_rng(3)
     d, classes, most, steepest = 2, 3, 0.0, 0.0
     for _ in range(300):

@@ -1,4 +1,4 @@
-"""The ledger's profiles: the files that attacks write, and the figure."""
+"""Tests the ledger's profiles: the files that attacks write, and the figure."""
 
 import math
 

@@ -54,7 +54,7 @@ def test_derivative_and_curvature_are_finite_differences(loss, z):
 
 @each_loss
 def test_kappa_and_c_are_suprema(loss):
-    """On a fine grid, |l'| and l'' never exceed them, and come close to them."""
+    """On a fine grid, |l'| and l'' never exceed them, and come close."""
     z = np.linspace(-60, 60, 1_200_001)
     z = np.append(z, [kink + 1e-13 for kink in kinks(loss)])
     curvature = loss.curvature(z)
@@ -78,7 +78,7 @@ def test_constants():
 
 @given(z=st.floats(-700, 700))
 def test_logistic_to_full_precision(z):
-    """This includes both tails: e^-z far to the right, and -z far to the left."""
+    """Both tails are included: e^-z far to the right, and -z far to the left."""
     loss = ALL["logistic"]
     value = math.log1p(math.exp(-z)) if z > 0 else -z + math.log1p(math.exp(z))
     assert loss.value(z) == pytest.approx(value, rel=1e-14)
@@ -133,7 +133,7 @@ def test_residual_losses_are_even_and_flatten(loss):
 @pytest.mark.parametrize("loss", MARGINS)
 @pytest.mark.filterwarnings("error")
 def test_huge_margins(loss):
-    """There is no overflow warning and no undefined value, even at infinite margins."""
+    """Even infinite margins give no overflow warning and no undefined value."""
     with np.errstate(invalid="raise", divide="raise"):
         slope, curvature = loss.derivative(HUGE), loss.curvature(HUGE)
         assert np.isfinite(loss.value(HUGE[1:-1])).all()

@@ -1,4 +1,4 @@
-"""Linear discriminants from noisy tables: their sensitivity, and their limit without noise."""
+"""Tests linear discriminants from noisy tables: their sensitivity, and their limit without noise."""
 
 import math
 
@@ -23,7 +23,7 @@ def one_hot(levels):
 
 
 def drawn(n, rng):
-    """Levels of three variables, two of them dependent on each other, and labels that depend on two."""
+    """Levels of three variables, two of which depend on each other, and labels that depend on two."""
     first = rng.integers(3, size=n)
     second = (first + rng.integers(2, size=n) > 1).astype(int)
     third = rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])
@@ -46,7 +46,7 @@ def tables(levels, y):
 
 
 def test_what_a_record_moves_is_as_stated():
-    """The largest distance over all replacements of one record is mu."""
+    """mu is the largest distance over all replacements of one record."""
     p = MECHANISM.parameters(3, 10, epsilon=1.0, delta=DELTA, groups=SIZES)
     own, other = MECHANISM._scales(10, p)
     levels, y = np.zeros((1, 3), int), np.array([-1])
@@ -128,7 +128,7 @@ def test_where_noise_hides_everything_the_class_rate_remains():
 
 
 def test_shrinkage_beats_objective_perturbation_in_the_middle():
-    """The rows do not suit it: they have many variables, but few matter. n mu is near 1,000."""
+    """These rows do not suit it: of many variables, few matter. n mu is near 1,000."""
     rng, k, n = generator(7), 12, 8000
     levels = rng.integers(4, size=(n, k))
     score = 1.5 * (levels[:, 0] == 0) + 1.5 * (levels[:, 1] == 1) - 2.5

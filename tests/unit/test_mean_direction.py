@@ -25,7 +25,7 @@ def rows(n, rng, strength=0.0, share=0.5):
 
 
 def gain(release, X, y):
-    """By how much the mean loss is below that of the best constant: (draws,)."""
+    """How far the mean loss is below the best constant's: (draws,)."""
     share = (y > 0).mean()
     scores = X @ release.weights.T + release.info.get("intercept", np.zeros(len(release.weights)))
     best = -share * math.log(share) - (1 - share) * math.log(1 - share)
@@ -72,7 +72,7 @@ def test_the_releases_compose_to_mu(n):
 
 
 def test_where_noise_hides_even_the_rate_nothing_else_is_released():
-    """The intercept does not depend on the rows, and the noise on the rate is what the whole mu buys."""
+    """The intercept ignores the rows, and the noise on the rate is what the whole mu buys."""
     X, y = rows(150, generator(8), 3.0, 0.3)
     settings = {"epsilon": 0.5, "delta": DELTA, "restarts": 4000}
     release = SIMPLE.release(X, y, rng=generator(9), **settings)

@@ -39,11 +39,11 @@ from dp.solvers.newton import minimise
 N, D = 60, 3
 LAMBDA = 0.1
 SEEDED = object()
-# An epsilon at which noise on these few rows leaves more than the class rate.
+# At this epsilon, noise on these few rows leaves more than the class rate.
 LESS_NOISE = {"mean_direction": 3.0, "guarded_objective_perturbation": 3.0}
 # Releases of few choices among few columns are often equal, so there are more.
 CHOICES = {"frank_wolfe": 20}
-# For mechanisms that may refuse to answer: an epsilon at which they rarely do, even on these few rows.
+# At this epsilon, mechanisms that may refuse to answer rarely do, even on these few rows.
 ANSWERING = {
     "tukey_em": 50.0,
     "tukey_em_released": 50.0,
@@ -77,7 +77,7 @@ def common(name, **changes):
 
 
 def refused(name, match, X=None, y=None, rng=SEEDED, **changes):
-    """Assert that both calls refuse with one sentence; if rows are given, only `release`."""
+    """Assert that both calls, or with rows only `release`, refuse with one sentence."""
     arguments = common(name, **changes)
     known = {"restarts", "fit", "all_rows", "public", "initial"} & arguments.keys()
     calls = [lambda: release(name, X, y, rng=rng, **arguments)]
@@ -134,7 +134,7 @@ def test_half_floats_are_computed_with_in_double_precision(name):
     assert repr(guarantees[0]) == repr(guarantees[1])
 
 
-# Mechanisms with additive noise, and others. A user's own mechanism is in neither set.
+# Mechanisms without and with additive noise. A user's own is in neither set.
 OTHER = {
     *("amp", "dp_sgd_poisson", "gaussian_objective_perturbation", "iterative_hessian_mixing"),
     *("coordinate_descent", "frank_wolfe", "iterative_thresholding"),
@@ -163,8 +163,9 @@ ADDITIVE = {
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_replay_finds_no_more_than_is_stated(name):
-    """The replay finds no distance above the proven epsilon (the claim, if nothing is proven), and
-    no release without noise. Without additive noise, the replay never finds that a statement holds.
+    """It finds no distance above the proven epsilon (or the claim), and no release without noise.
+
+    Without additive noise, the replay never finds that a statement holds.
     """
     findings = set()
     for pair, _, result, stated in replay.on_general_pairs(name):
@@ -232,7 +233,7 @@ def test_rows_beyond_the_bound_and_other_labels_are_refused(name):
         ):
             continue  # 0 is a valid number or class here
         with np.errstate(invalid="ignore"), pytest.raises(ValueError):
-            # lambda such that so few rows are enough
+            # with this lambda so few rows suffice
             MECHANISMS[name].release(X, y, rng=generator(1), **common(name, lam=10.0))
 
 
@@ -371,7 +372,7 @@ NO_ROWS = [
 def test_what_is_not_rows_is_refused(name):
     for X, y in NO_ROWS:
         with pytest.raises(Refused, match=r"data must be|whole number"):
-            # lambda such that so few rows are enough
+            # with this lambda so few rows suffice
             MECHANISMS[name].release(X, y, rng=generator(1), **common(name, lam=10.0))
 
 
@@ -392,10 +393,7 @@ EXTREMES = {
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("argument", EXTREMES)
 def test_extremes_are_refused_or_told_by_the_status(name, argument):
-    """Either one sentence refuses, or weights are finite.
-
-    They are zeros if the status is not "ok".
-    """
+    """Either one sentence refuses, or weights are finite, and zeros if the status is not "ok"."""
     if argument == "epsilon" and not MECHANISMS[name].private:
         return
     for value in EXTREMES[argument]:
@@ -440,8 +438,6 @@ def test_many_releases_are_checked_alike(name):
 
 
 class Faulty(Mechanism):
-    """Releases what a test chooses."""
-
     name = "faulty"
     reports = ("steps",)
 
@@ -496,7 +492,7 @@ def test_draws_that_are_not_finite_have_diverged():
     actual = faulty(Faulty(weights, status, info))
     assert list(actual.status) == ["diverged", "diverged", "not_sampled"]
     assert not actual.weights.any() and not actual.info["intercept"].any()
-    assert (weights[1] == 1).all()  # the mechanism's own array is not changed
+    assert (weights[1] == 1).all()  # the mechanism's own array does not change
     classes = np.ones((3, D, 2))
     classes[1, 0, 1] = math.nan
     actual = faulty(Faulty(classes))
@@ -633,7 +629,7 @@ def test_the_nearest_name_is_told():
         MECHANISMS["functional_laplace"].guarantee(N, D, epsilon=1.0, sensitivity="publishd")
 
 
-# ---- the first four mechanisms, against formulas that were derived separately
+# ---- the first four mechanisms, against separately derived formulas
 
 LOGISTIC_KAPPA, LOGISTIC_C = 1.0, 0.25
 
@@ -835,7 +831,7 @@ def test_no_release_is_the_starting_point(name, n, d, epsilon, tolerance):
 def test_the_whole_epsilon_is_what_both_noises_cost(
     name, n, d, epsilon, lam, bound, tolerance, loss
 ):
-    """The epsilons of tilt and output noise, from their scales, add up to at most the proven one."""
+    """Derived from their scales, the epsilons of tilt and output noise sum to at most the proven one."""
     arguments = {
         "epsilon": epsilon,
         "lam": lam,
@@ -866,10 +862,7 @@ def test_the_whole_epsilon_is_what_both_noises_cost(
 
 @pytest.mark.parametrize("name", TILTED)
 def test_output_noise_has_the_law_that_is_paid_for(name, monkeypatch):
-    """A solver that returns zeros leaves only the output noise.
-
-    The solver gets half of the tolerance.
-    """
+    """A solver that returns zeros leaves only the output noise. It gets half of the tolerance."""
     from dp.mechanisms import objective_perturbation as module
 
     def solver(X, y, lam, linear, loss, initial, tolerance):
@@ -902,7 +895,7 @@ def test_the_share_of_the_output_noise_is_nearly_the_best(loss, tolerance):
 
 
 def test_output_noise_costs_as_little_accuracy_as_its_share_says():
-    """Compares excess risks with those of the exact minimiser for the whole epsilon and the same tilts."""
+    """Compares excess risks with the exact minimiser's, for the whole epsilon and the same tilts."""
     X, y = rows(1000, 5)
     mechanism, lam, epsilon, tolerance = MECHANISMS["objective_perturbation_cm08"], 0.1, 5.0, 1e-5
     settings = {"epsilon": epsilon, "lam": lam}
@@ -978,7 +971,7 @@ def test_a_lambda_that_is_not_certified_on_every_data_set_is_refused_or_raised()
 
 
 def test_a_subclass_of_the_logistic_loss_is_not_the_logistic_loss():
-    """The parent's supremum is too low for a subclass of its name with ten times the curvature."""
+    """A subclass may have ten times the curvature, for which the parent's supremum is too low."""
 
     class Sharp(losses.Logistic):
         kappa, c = 1.0, 2.5

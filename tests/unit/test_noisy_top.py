@@ -1,4 +1,4 @@
-"""Noisy choices: their law, their privacy by enumeration, and what many of them cost together."""
+"""Tests noisy choices: their law, their privacy by enumeration, and the cost of many together."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ from dp.seeds import generator
 
 
 def law(values, rate, count):
-    """Probability of every ordered choice of `count` values: one after the other, among what is left."""
+    """Probability of every ordered choice of `count` values, one after the other."""
     weights = np.exp(rate * np.asarray(values))
     found = {}
     for chosen in itertools.permutations(range(len(values)), count):
@@ -49,8 +49,9 @@ def test_each_row_has_its_own_rate():
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("rho", [0.02, 0.5])
 def test_no_neighbours_need_more_than_is_stated(count, rho):
-    """All corners of the box that neighbours may move values in: its range, its Rényi divergences, and
-    delta at every epsilon. The choice with the largest divergence comes near the bound.
+    """Tests all corners of the box of neighbours' values: range, Rényi divergences, delta at every epsilon.
+
+    The choice with the largest divergence comes near the bound.
     """
     moved, m = 0.3, 4
     rate = noisy_top.choice_rate(rho, count, moved)
@@ -63,7 +64,7 @@ def test_no_neighbours_need_more_than_is_stated(count, rho):
             other = np.array(values) + moved * np.array(signs)
             second = np.array(list(law(other, rate, count).values()))
             loss = np.log(first / second)
-            # Ranges do not add up, since what is subtracted depends on what was chosen before.
+            # Ranges do not add up, since the subtracted value depends on earlier choices.
             assert count > 1 or np.ptp(loss) <= most * (1 + 1e-12)
             with np.errstate(all="raise"):
                 renyi = [math.log((second * np.exp(a * loss)).sum()) / (a - 1) for a in orders]
@@ -71,14 +72,12 @@ def test_no_neighbours_need_more_than_is_stated(count, rho):
             largest = max(largest, renyi[0] / (orders[0] * rho))
             delta = np.maximum(first - np.exp(epsilons)[:, None] * second, 0).sum(axis=1)
             assert (delta <= profile.delta(epsilons)).all()
-    least = (
-        0.85 if count == 1 else 0.6
-    )  # it is nearly reached where half of the probability goes up
+    least = 0.85 if count == 1 else 0.6  # nearly reached where half of the probability goes up
     assert largest > least
 
 
 def test_half_of_the_noise_would_be_seen():
-    """The same enumeration refutes the rate that is twice as large."""
+    """The same enumeration refutes twice the rate."""
     rate = 2 * noisy_top.choice_rate(0.02, 1, 0.3)
     first = np.array(list(law([0.0] * 4, rate, 1).values()))
     second = np.array(list(law([0.3, 0.3, -0.3, -0.3], rate, 1).values()))

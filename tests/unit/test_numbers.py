@@ -1,4 +1,4 @@
-"""Targets that are numbers: which mechanisms take them, and their sensitivities."""
+"""Tests which mechanisms take numbers as targets, and their sensitivities."""
 
 import math
 import re
@@ -132,7 +132,7 @@ def record(rng, d, bound):
 
 
 def ascend(gap, d, bound, rng):
-    """The largest gap(record, other) that a local search finds from random starts."""
+    """The largest gap(record, other) of a local search from random starts."""
 
     def records(theta):
         parts = []
@@ -172,7 +172,7 @@ def test_joint_sensitivity_of_sufficient_statistics(bound):
 
 
 def coefficients(x, y):
-    """The coefficients of y^2 - 2 y x.w + (x.w)^2, written out by monomial, without the constant."""
+    """Coefficients of y^2 - 2 y x.w + (x.w)^2, by monomial, without the constant."""
     rows, columns = np.triu_indices(len(x))
     return np.concatenate([-2 * y * x, x[rows] * x[columns] * np.where(rows == columns, 1, 2)])
 
@@ -272,8 +272,9 @@ def test_the_supremum_is_that_of_slopes_and_curvatures(epsilon, n_lambda, tau):
 
 
 def log_density(w, X, y, n_lambda, loss, scale):
-    """The log density of the exact minimiser at w, up to a constant, for many data sets at once: w (m,
-    d), X (m, n, d), y (m, n).
+    """The log density of the exact minimiser at w, up to a constant, for many data sets at once.
+
+    w (m, d), X (m, n, d), y (m, n).
     """
     residual = np.einsum("mnd,md->mn", X, w) - y
     slope, curvature = loss.derivative(residual), loss.curvature(residual)
@@ -306,7 +307,7 @@ def test_no_neighbours_exceed_epsilon(name, calibration):
 
 
 def test_the_supremum_is_approached():
-    """x' is near -x, and w is far out, orthogonally to x, so that the slopes kappa t and -kappa add up."""
+    """x' is near -x, and w is far out, orthogonally to x, so the slopes kappa t and -kappa add up."""
     loss, epsilon, n_lambda = losses.get("log_cosh", tau=0.3), 1.0, 0.5
     t = 0.6
     r = 0.3 * math.atanh(t)
@@ -315,7 +316,7 @@ def test_the_supremum_is_approached():
     x, other = np.array([1.0, 0.0]), np.array([-math.cos(delta), math.sin(delta)])
     w = np.array([r, 1e5])
     scale = 2 * 0.3 / epsilon
-    # One more record cancels n lam w, so the tilt is near 0 except along x.
+    # Another record cancels n lam w, so the tilt is near 0 except along x.
     gaps = []
     for pull in (-1.0, 1.0):
 

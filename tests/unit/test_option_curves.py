@@ -39,7 +39,7 @@ def drawn(datasets, tmp_path, monkeypatch):
             "figures": {"figure": figure},
         }
         experiment = resolved("study", value, in_file("study.yaml"), datasets)
-        monkeypatch.chdir(tmp_path)  # where the results are
+        monkeypatch.chdir(tmp_path)  # has the results
         varied = [name for name in experiment.varied() if name != "lambda"]
         rng, rows = np.random.default_rng(3), []
         for cell in experiment.cells():

@@ -1,6 +1,4 @@
-"""The package of mathematics: its files, its dependencies, and its wheel, which works without the
-checkout.
-"""
+"""Tests the package of mathematics: files, dependencies, and a wheel that works without the checkout."""
 
 import os
 import re
@@ -58,8 +56,9 @@ def test_the_version_stands_in_one_place():
 
 
 def test_dependencies_are_those_of_the_environment():
-    """The extra `workflow` and the extras that it includes have every dependency that is not for tests
-    or clusters.
+    """The extra `workflow`, with the extras that it includes, has every dependency.
+
+    Those for tests or clusters are left out.
     """
     text = (ROOT / "envs/requirements.txt").read_text(encoding="utf-8")
     parts = re.split(r"^# (the workflow|submission.*|checks and tests)$", text, flags=re.MULTILINE)
@@ -88,7 +87,7 @@ use rule * from dp as dp_*
 
 @pytest.mark.slow
 def test_a_module_by_github_is_refused_with_the_reason(tmp_path):
-    """git replaces the address on GitHub with a local repository."""
+    """git replaces the GitHub address with a local repository."""
     repository, use = tmp_path / "repository", tmp_path / "use"
     for name in ("Snakefile", "workflow/rules/common.smk", "scripts/run.py"):
         (repository / name).parent.mkdir(parents=True, exist_ok=True)
@@ -158,9 +157,7 @@ for module in pkgutil.walk_packages(dp.__path__, "dp."):
 
 @pytest.mark.slow
 def test_the_wheel_works_where_nothing_else_is(tmp_path):
-    """It is built only from the checkout's files, installed with numpy and scipy, and run from
-    another folder.
-    """
+    """It is built from the checkout's files, installed with numpy and scipy, and run elsewhere."""
     source, place = tmp_path / "source", tmp_path / "place"
     place.mkdir()
     for path in tracked():

@@ -1,4 +1,4 @@
-"""Paths remain short enough for every file system, for any experiment."""
+"""Paths of any experiment are short enough for every file system."""
 
 import pytest
 

@@ -11,7 +11,7 @@ from dp.seeds import generator
 
 
 def members(n, draws, sampling, rng):
-    """Whether a row is in a draw's batch: (draws, n)."""
+    """(draws, n): is a row in a draw's batch?"""
     result = np.zeros((draws, n), dtype=bool)
     for part, rows, edges in poisson.batches(n, draws, sampling, rng):
         assert edges[0] == 0 and edges[-1] == len(rows)
@@ -55,8 +55,8 @@ def test_sizes_are_binomial_and_rows_alike(n, sampling):
 
 
 def test_rows_draws_and_steps_are_independent():
-    """This includes the end of one draw and the start of the next, since all draws share one
-    sequence of trials.
+    """All draws share one sequence of trials, so the end of one draw and the start of the next are
+    included.
     """
     n, draws, sampling, rng = 5, 100_000, 0.4, generator(3)
     first, second = members(n, draws, sampling, rng), members(n, draws, sampling, rng)
@@ -121,7 +121,7 @@ def test_the_work_is_in_proportion_to_the_batch():
 @pytest.mark.parametrize("loss", ["logistic", "huber_residual", "softmax"])
 @pytest.mark.parametrize("clip", [None, 0.3])
 def test_the_gradient_is_the_sum_over_the_batch(monkeypatch, loss, clip):
-    """Blocks are so small that they divide draws, and only some of the draws are drawn at once."""
+    """Blocks are so small that they divide draws, and only some draws are drawn at once."""
     monkeypatch.setattr(full_batch, "GATHERED", 1)
     monkeypatch.setattr(full_batch, "LEAST_ROWS", 7)
     monkeypatch.setattr(poisson, "INDICES", 40)

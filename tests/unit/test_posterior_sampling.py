@@ -1,4 +1,4 @@
-"""Posterior sampling: its density (by quadrature), its range of losses and its acceptance rate."""
+"""Tests posterior sampling: density (by quadrature), range of losses and acceptance rate."""
 
 import itertools
 import math
@@ -38,7 +38,7 @@ def test_loss_range(name, reach):
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 @pytest.mark.parametrize(("epsilon", "radius"), [(0.5, 1.0), (20.0, 1.0), (20.0, 0.2), (5.0, 4.0)])
 def test_the_draw_in_one_dimension(name, epsilon, radius):
-    """Draws have the density exp(-epsilon/(2D) F) on [-radius, radius], which is integrated numerically."""
+    """Draws have the density exp(-epsilon/(2D) F) on [-radius, radius], by numerical integration."""
     X, y = rows(40, 1)
     lam = 0.05
     D = loss_range(name, radius)
@@ -112,8 +112,8 @@ def test_the_densities_of_neighbours_differ_by_at_most_epsilon():
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
 def test_acceptance_at_thirty_dimensions(epsilon):
-    """The rate is about 2/sqrt(4 pi d) = 10 % if the ball cuts the posterior, and almost 0 without
-    the tilt.
+    """The rate is about 2/sqrt(4 pi d) = 10 % if the ball cuts the posterior, and almost 0 without the
+    tilt.
     """
     X, y = rows(400, 30, scale=math.sqrt(30))
     options = {"epsilon": epsilon, "bound": math.sqrt(30), "radius": 1.0, "restarts": 200}
@@ -132,7 +132,7 @@ def test_acceptance_at_thirty_dimensions(epsilon):
 
 
 def test_uniform_on_the_ball_where_the_data_say_nothing():
-    """Radii to the power d are uniform, and so is the angle of the projection to a plane."""
+    """Radii to the power d are uniform, as is the angle of the projection to a plane."""
     d, size = 5, 3000
     draws, _ = truncated_draws(np.zeros((d, d)), np.zeros(d), 2.0, size, generator(5))
     radii = np.linalg.norm(draws, axis=1)

@@ -84,7 +84,7 @@ def test_public_steps_treat_every_row_alone(name, X):
     assert STEPS[name].row_wise
     together = apply(name, table(X), **PUBLIC[name])
     alone = apply(name, table(X[:1]), **PUBLIC[name])
-    # A matrix product may add its terms in another order if the number of rows changes.
+    # A matrix product may sum in another order if the number of rows changes.
     tolerance = 1e-12 if name == "random_projection" else 0
     np.testing.assert_allclose(together.X[:1], alone.X, rtol=tolerance, atol=tolerance * 1e6)
     assert together.bound == alone.bound and together.columns == alone.columns
@@ -275,7 +275,7 @@ def test_binary_refuses(options, match):
 
 
 def test_bytes_stay_bytes_until_floats_are_asked_for():
-    """Deferred steps give the same rows as immediate steps, whichever rows a caller requests."""
+    """Deferred steps give the rows of immediate steps, whichever rows a caller requests."""
     rng = np.random.default_rng(4)
     X = rng.integers(0, 256, (9000, 5)).astype(np.uint8)  # more than one block
     y = rng.integers(0, 3, len(X)).astype(np.int8)

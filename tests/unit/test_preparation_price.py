@@ -1,4 +1,4 @@
-"""The table of preparations has the right shares and price, worked out by hand."""
+"""The table of preparations has the right shares and price, computed by hand."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Prepared files: large arrays are memory-mapped, read in blocks if possible, and otherwise unchanged."""
+"""Tests prepared files: large arrays are memory-mapped, read in blocks if possible, and else unchanged."""
 
 import tracemalloc
 from argparse import Namespace
@@ -103,7 +103,7 @@ def test_jobs_split_large_data_alike(split, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", IN_BLOCKS)
 def test_releases_from_rows_read_in_blocks(name):
-    """They have the same bits as from an array, although no array of all rows exists."""
+    """They equal those from an array to the last bit, although no array of all rows exists."""
     X, y = problem(500, 4)
     order = np.flatnonzero(np.arange(500) % 5)
     mechanism = MECHANISMS[name]

@@ -1,6 +1,6 @@
 """Every number that a source prints is in its source.yaml, and in published.csv with this project's.
 
-A person read the texts, not source.yaml, to write the printed.yaml in the same folder:
+A person wrote the printed.yaml in the same folder from the texts, not from source.yaml:
 
     results:    # what the source measured or chose: its `tables` have these and no others
       <place>: {at: <path in source.yaml>, values: [..]}     # or count: of a long table
@@ -39,7 +39,7 @@ def experiments():
 
 @pytest.fixture(params=FILES, ids=lambda path: path.parent.name)
 def printed(request):
-    """The key of a source, and what it prints."""
+    """A source's key, and what it prints."""
     empty = {"results": {}, "again": {}, "settings": {}, "without_ours": {}}
     return request.param.parent.name, empty | yaml.safe_load(
         request.param.read_text(encoding="utf-8")
@@ -62,7 +62,7 @@ def leaves(value, path):
 
 
 def numbers(value):
-    """How often each number occurs, including numbers in texts and numbers that are keys."""
+    """How often each number occurs, including numbers in texts and in keys."""
     counts = Counter()
     for path, leaf in leaves(value, "").items():
         if isinstance(leaf, (int, float)):
@@ -74,7 +74,7 @@ def numbers(value):
 
 
 def table_numbers(source):
-    """The paths of all numbers in a source's tables, except names of columns."""
+    """All numbers in a source's tables, by path, except names of columns."""
     paths = leaves(source.values["tables"], "tables")
     return {path: value for path, value in paths.items() if "/columns/" not in path}
 

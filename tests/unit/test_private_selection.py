@@ -1,5 +1,6 @@
-"""Selection of the best of a random number of runs: its whole cost, its release, and an exact
-score, which reveals too much.
+"""Tests selecting the best of a random number of runs: cost, release, and an exact score.
+
+An exact score reveals too much.
 """
 
 import json
@@ -66,7 +67,7 @@ def test_any_mechanism_spends_nearly_all_of_epsilon(of, options):
 
 
 def test_chords_beside_a_gaussian_release():
-    """Randomised response has known losses, and the chords of a smooth profile are a close upper bound."""
+    """Randomised response has known losses, and a smooth profile's chords are a close upper bound."""
     e1, d1, mu = 0.7, 1e-4, 0.2
     epsilons = np.linspace(0, 2, 9)
     actual = with_chords([approximate(e1, d1)], mu, np.array([0.3, e1, 1.5])).delta(epsilons)
@@ -149,7 +150,7 @@ def test_the_best_run_is_released_as_far_as_its_noisy_score_tells():
     none = (0.5 / 8) / (1 - (1 - 1 / 8) * 0.5)  # E 0.5^K of a geometric K of mean 8
     expected = 1 - none
     assert good[90.0] == pytest.approx(expected, abs=5 * math.sqrt(0.1 / 600))
-    assert good[0.01] < 0.75  # here scores are mostly noise
+    assert good[0.01] < 0.75  # scores are mostly noise
 
 
 def test_no_run_releases_the_default():
@@ -185,7 +186,7 @@ def test_whatever_a_mechanism_takes_is_selected():
     start = {"pretrain": True, "iterations": 1}
     arguments = settings | {"epsilon": 90.0, "public": (X[:200], y[:200])}
     release = SELECTION.release(X[200:], y[200:], settings=start, **descent, **arguments)
-    assert (release.weights[:, 0] > 5).all()  # a single step moves less than that
+    assert (release.weights[:, 0] > 5).all()  # a single step moves less
 
 
 def test_a_mechanism_that_gives_more_away_than_it_claims_is_asked_for_less():
@@ -212,10 +213,7 @@ def test_numbers_and_intercepts():
 
 
 def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
-    """Both claim 0.1.
-
-    For the exact score the proven cost is larger, and the attack does not exceed it.
-    """
+    """Both claim 0.1. The exact score's proven cost is larger, and the attack does not exceed it."""
     pair = pairs.find("opposite_corner")
     for score in ("exact", "noisy"):
         options = {"law": "poisson", "score": score}

@@ -53,7 +53,7 @@ def test_public_rows_are_not_private_ones():
 
 @pytest.mark.parametrize("share", [None, 0.4])
 def test_prepared_parts(share, tmp_path, monkeypatch):
-    """No row is in both parts, no row is lost, and simulated public rows are shifted."""
+    """The parts share no row and lose none, and simulated public rows are shifted."""
     import json
     import sys
 

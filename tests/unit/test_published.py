@@ -1,4 +1,4 @@
-"""Printed values, the cells that regenerate them, and the tables made from both."""
+"""Tests printed values, the cells that regenerate them, and the tables made from both."""
 
 import csv
 import math

@@ -1,4 +1,4 @@
-"""Data files are damaged at random. Their rows are read, or one sentence says what is wrong.
+"""Randomly damaged data files give rows, or one sentence that says what is wrong.
 
 A plain run makes a sample; `-m slow` makes as many as DP_FAULTS says.
 """

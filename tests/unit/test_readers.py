@@ -1,4 +1,4 @@
-"""Readers of data files: the message about a bad file names file, column and row."""
+"""Tests readers of data files: the message about a bad file names file, column and row."""
 
 import csv
 import hashlib
@@ -48,7 +48,7 @@ def test_a_good_file(write):
 @pytest.mark.parametrize(
     "text",
     [
-        "\ufeff" + GOOD,  # the mark that spreadsheets write at the beginning
+        "\ufeff" + GOOD,  # the byte order mark that spreadsheets write
         GOOD.replace("\n", "\r\n"),
         GOOD + "\n\n",  # empty lines are not rows
         GOOD.replace(",", " , ").replace("a ,", "a,"),
@@ -148,7 +148,7 @@ def test_all_columns_with_empty_cells_are_named_at_once(write):
     )
     with pytest.raises(ValueError, match=r"column 'c', .*`missing: \{c: drop, d: drop\}`"):
         read(write(text), missing={"b": 0, "y": "drop"})
-    # if the first bad cell cannot be replaced by `missing`, the error names that cell first
+    # if the first bad cell cannot be replaced by `missing`, the error names it first
     with pytest.raises(ValueError, match=r"row 2: 'x' is not a number$"):
         read(write("a,b,y\n1,x,yes\n1,,no\n"))
 
@@ -244,7 +244,7 @@ CELLS = [
 
 
 def by_the_cell(text, columns, label):
-    """The result of a plain loop over the csv module's rows; None if a cell is refused."""
+    """The result of a plain loop over the csv module's rows, or None if a cell is refused."""
     rows = [row for row in csv.reader(io.StringIO(text)) if row]
     header, rows = rows[0], rows[1:]
     if not rows or any(len(row) != len(header) for row in rows):
@@ -299,7 +299,7 @@ def test_missing_cells_become_what_the_configuration_says(write):
         readers.read(source | {"missing": {"job": "unknown", "y": "drop"}}, "t")
     with pytest.raises(ValueError, match=r"t.csv: column 'y': every row has the label 'no'"):
         readers.read(source | {"missing": {"*": "drop"}, "positive": "no"}, "t")
-    # Listed categories are no missing cells, even if they are called "?" or "".
+    # Listed categories are not missing cells, even if they are called "?" or "".
     listed = source | {"categories": {"job": ["clerk", "?", ""]}, "missing": {"a": 2, "y": "no"}}
     np.testing.assert_array_equal(
         readers.read(listed, "t").X[:, 1:], [[0, 0, 1], [1, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0]]

@@ -1,4 +1,4 @@
-"""Readers of IDX files, archives and tables without a header: right values; messages for bad files."""
+"""Tests readers of IDX files, archives and headerless tables: values, and messages about bad files."""
 
 import gzip
 import io
@@ -124,8 +124,10 @@ def test_zip_member_with_semicolons_quotes_and_categories(tmp_path):
 
 
 def test_the_categories_are_the_listed_ones_whatever_the_rows(tmp_path):
-    """Columns never depend on the rows: a category that no row has gets a column, and one that is not
-    listed is refused."""
+    """Columns never depend on the rows.
+
+    A category that no row has gets a column, and one that is not listed is refused.
+    """
     dataset = entry(categories={"job": ["admin.", "student"]})
     dataset["source"]["csv"] = str(archive(tmp_path))
     with pytest.raises(ValueError, match=r"column 'job', row 3: 'retired' is not among"):
@@ -159,7 +161,7 @@ def test_zip_without_the_member(tmp_path):
 
 
 def test_a_member_of_a_compressed_tar(tmp_path):
-    """California housing is packed like this: a table without a header line, and a description."""
+    """California housing is packed like this: a headerless table and a description."""
     path, text = tmp_path / "housing.tgz", b"-122.23,37.88,452600.0\n-118.4,34.1,500001.0\n"
     with tarfile.open(path, "w:gz") as handle:
         for name, content in (

@@ -1,4 +1,4 @@
-"""Reads documents as weighted terms, in RCV1's published format."""
+"""Tests reading documents as weighted terms, in RCV1's published format."""
 
 import gzip
 

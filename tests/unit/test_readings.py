@@ -1,4 +1,4 @@
-"""Readings of what a source leaves open become experiments of their own, and decide claims."""
+"""Readings of what a source leaves open become separate experiments, and decide claims."""
 
 import json
 import math
@@ -45,9 +45,9 @@ def test_a_reading_runs_what_differs_and_is_needed(experiments):
     assert base.methods[LASSO]["options"] == {}
     assert read.methods[LASSO]["options"] == {"penalty_scale": "summed"}
     assert not read.figures and not read.tables and not read.analyses and not read.readings
-    # a claim about times is not decided by readings
+    # readings do not decide a claim about times
     assert "v20-7" in base.claims and "v20-7" not in read.claims
-    assert "v20-5" not in read.claims  # `decides` of the reading omits it
+    assert "v20-5" not in read.claims  # the reading's `decides` omits it
 
 
 def test_it_has_the_draws_of_its_experiment_and_a_folder_of_its_own(experiments):
@@ -135,7 +135,7 @@ def test_faults_are_told_in_a_sentence(changes, problem):
         loaded(**changes)
 
 
-# ---- a study made by hand, with two methods; a reading changes one of them
+# ---- a handmade study with two methods; a reading changes one of them
 
 
 def study(tmp_path, monkeypatch):
@@ -203,7 +203,7 @@ def confront(base, read, source):
 def test_a_reading_has_its_own_cells_and_those_that_it_does_not_change(tmp_path, monkeypatch):
     base, read = study(tmp_path, monkeypatch)
     assert [cell.method for cell in read.cells()] == ["a"]
-    # rows are counted, so that their number must be known
+    # rows are counted, so their number must be known
     assert verdict_inputs.prepared([base, read]) == [paths.DATA("json", dataset="d")]
     source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
     rows = confront(base, read, source)

@@ -1,4 +1,4 @@
-"""The published data, if they are available, have the published counts and variances, and fit in memory."""
+"""The published data, if available, have the published counts and variances, and fit in memory."""
 
 import copy
 import hashlib
@@ -38,7 +38,7 @@ def place(name):
 
 
 def entry(name):
-    """A data set of the configuration, with the places of its files."""
+    """A configured data set, with the places of its files."""
     values = copy.deepcopy(DATASETS[name])
     values.setdefault("steps", [{"row_norm": {}}])
     files = {file: dict(value) for file, value in FILES.items()}
@@ -149,9 +149,7 @@ def test_bank_marketing(folder, name, rows, columns, positives):
 
 
 def test_bank_marketing_reaches_the_published_accuracy_without_privacy(folder):
-    """Least squares is right on 0.907 of the 41,188 rows, as the published table's non-private row
-    suggests.
-    """
+    """Least squares is right on 0.907 of the 41,188 rows, as the table's non-private row suggests."""
     path = folder / "bank_additional.npz"
     data = Prepared(path) if path.exists() else prepare("bank_additional", folder)[0]
     X = np.column_stack([data.X, np.ones(len(data.y))])
@@ -167,8 +165,7 @@ def test_uci_file_and_scikit_learn_agree_on_breast_cancer():
     np.testing.assert_array_equal(ours.y, theirs.y)
 
 
-# Rows, positive labels and columns: published for adult, kdd99, randhie and fair, recorded for the
-# others.
+# Rows, positive labels and columns: published for adult, kdd99, randhie and fair, else recorded.
 KNOWN = {
     "randhie": (20190, 13882, 10),
     "fair": (6366, 2053, 19),
@@ -200,8 +197,8 @@ def test_rows_and_labels_are_the_known_ones(folder, name):
     rows, positive, columns = KNOWN[name]
     assert data.X.shape == (rows, columns) and (data.y == 1).sum() == positive
     assert meta["private_rows"] == [] and meta["bound"] == 1 and megabytes < 2000
-    # The radius is the bound that follows from the columns' bounds. No row was shortened by much, and
-    # no column became nearly constant, as it would if its bounds were far off.
+    # The radius follows from the columns' bounds. No row was shortened much, and no column became
+    # nearly constant, as it would if its bounds were far off.
     assert 0.6 < meta["largest_norm"] <= 1
     assert not set(data.X.std(axis=0)[:-1]) <= {0.0}
 
@@ -242,7 +239,7 @@ def test_adults_missing_cells_are_counted(folder):
         "native-country": 857,
         "rows dropped": 3620,
     }
-    # The number of remaining rows, and that the labels refuse nobody, are taken as public.
+    # Two public premises: the number of remaining rows, and that the labels refuse nobody.
     assert meta["premises"] == [readers.COMPLETE, readers.BOTH]
 
 

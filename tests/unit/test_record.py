@@ -1,4 +1,4 @@
-"""Tests what the record shows to readers, and what makes its lines stale."""
+"""Tests what the record shows, and what makes its lines stale."""
 
 import copy
 
@@ -81,7 +81,7 @@ def test_only_what_a_run_does_not_decide_is_shown_from_the_record(monkeypatch):
     )
     done = {"e": {"claims": [{"id": "a", "verdict": "reproduced"}]}}
     assert record.beside("e_2020", done, []) is None
-    # if this run does not have an experiment, all of the experiment's lines are shown
+    # without an experiment in this run, all its lines are shown
     assert [row["id"] for row in record.beside("f_2020", done, [])["rows"]] == ["z"]
 
 

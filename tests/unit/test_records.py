@@ -40,7 +40,7 @@ def test_an_edit_of_what_two_configurations_share_concerns_both(cells):
 
 
 def shipped(*overlays):
-    """The digest of settings of every cell of a shipped configuration, by run file."""
+    """Each cell's digest of settings in a shipped configuration, by run file."""
     config, experiments, _ = configured(*overlays)
     digests = {}
     for name in config["experiments"]:
@@ -55,7 +55,7 @@ def test_what_configurations_may_share_a_folder():
         common = plain.keys() & other.keys()
         assert len(common) > 100
         assert all(plain[path] == other[path] for path in common) == shares, overlays
-    # full.yaml has larger cells of the same data, but its own folder.
+    # full.yaml has larger cells of the same data, but another folder.
     real, full = shipped("real"), shipped("real", "full")
     assert any(real[path] != full[path] for path in real.keys() & full.keys())
 

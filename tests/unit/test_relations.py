@@ -34,7 +34,7 @@ SPEC = {"title": "A title", "options": OPTIONS}
 
 
 def cells(methods, along, values):
-    """Errors with intervals of various widths that are not symmetric."""
+    """Errors with asymmetric intervals of various widths."""
     rng = np.random.default_rng(1)
     rows = []
     for method in methods:

@@ -1,4 +1,4 @@
-"""The analysis of released programs, and the table of medians."""
+"""Tests the analysis of released programs, and the table of medians."""
 
 import csv
 import math
@@ -37,7 +37,7 @@ def test_released_programs_exceed_their_claims_and_repaired_ones_do_not(rows):
         assert len(row["commit"]) == 40 and row["repository"] and row["repair"]
         assert float(row["epsilon_repaired"]) <= float(row["epsilon_claimed"])
         assert float(row["epsilon_audited"]) <= float(row["epsilon_proven"])
-    # if n is public, which is the premise of this project's mechanism, one claim holds
+    # with a public n, the premise of this project's mechanism, one claim holds
     held = next(row for row in actual if row["case"] == "opacus: n is public")
     assert held["epsilon_proven"] == "1" and "taken as public" in held["reason"]
     at_one = [row for row in actual if row["epsilon_claimed"] == "1" and row != held]

@@ -72,8 +72,7 @@ def test_centring_is_least_squares_with_an_intercept_and_spends_a_share_twice():
     expected = np.linalg.lstsq(np.column_stack([X, np.ones(300)]), y, rcond=None)[0]
     np.testing.assert_allclose(release.weights[0], expected[:2], atol=1e-5)
     assert release.info["intercept"][0] == pytest.approx(expected[2], abs=1e-5)
-    # For one column the program itself computes the mean of x, the mean of y, x y and x^2; y^2
-    # shifts no weight.
+    # For one column the program itself computes the means of x and y, x y and x^2; y^2 shifts no weight.
     shares = []
 
     class Followed(replay.Recorder):
@@ -128,10 +127,7 @@ def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
 
 
 def test_the_length_of_newtons_step_follows_the_exact_direction():
-    """A tiny row has a long exact direction, and a row of zeros has none.
-
-    Noisy directions are alike.
-    """
+    """A tiny row has a long exact direction, and a row of zeros has none. Noisy directions are alike."""
     y = np.ones(40, dtype=np.int8)
     spread = []
     for size in (0.0, 0.01):

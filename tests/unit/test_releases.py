@@ -39,7 +39,7 @@ STEPS = [{"constant_feature": {}}, {"clip": {"radius": 2.0}}]
 
 @pytest.fixture
 def asked(tmp_path, monkeypatch):
-    """A function that loads a release of a study, with changes of its data set and of the release."""
+    """A function that loads a study's release, with changes of its data set and of the release."""
 
     def load(entry=None, release=None, header="id,age,ward,visits,readmitted", more=None):
         entry = ENTRY | (entry or {})
@@ -209,7 +209,7 @@ def test_a_method_of_ones_own_is_refused_by_its_name(asked, tmp_path, monkeypatc
 
 
 def test_a_benchmark_of_the_same_rows_must_be_told(asked, tmp_path, monkeypatch):
-    """It must be declared wherever results are, whatever the file is called; similar names do not count."""
+    """It must be declared wherever results are, whatever the file's name; similar names do not count."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "out/results/data/clinic.json"
     path.parent.mkdir(parents=True)
@@ -259,7 +259,7 @@ def test_a_model_of_another_book_is_not_replaced(asked, tmp_path):
 
 
 def test_the_job_is_in_a_process_of_its_own(tmp_path):
-    """The hooks' shell function hands other jobs to a long-lived process, but not this job."""
+    """The hooks' shell function hands all jobs but this one to a long-lived process."""
     rule = (ROOT / "workflow/rules/release.smk").read_text()
     hooks = (ROOT / "workflow/rules/hooks.smk").read_text()
     (command,) = (line.strip() for line in rule.splitlines() if "scripts/tools/release.py" in line)

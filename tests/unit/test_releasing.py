@@ -27,7 +27,7 @@ LOSSES = [losses.get("logistic"), losses.LogCosh(0.25), losses.LogCosh(1e-3)]
 
 @pytest.mark.parametrize("ratio", [1.0, 1.5, 2.0, 5.0, 12.0])
 def test_lemma_1_against_30_digits(ratio):
-    """The distance between the discrete Gaussian and a rounded normal, times r^2, tends to 0.0202."""
+    """The discrete Gaussian's distance from a rounded normal, times r^2, tends to 0.0202."""
     with mpmath.workdps(30):
         r = mpmath.mpf(ratio)
         reach = range(-int(14 * ratio) - 2, int(14 * ratio) + 3)
@@ -70,7 +70,7 @@ def masses(scale, reach):
 
 
 def check_lemma_2(moved, mu, bits):
-    """Checks lemma 2 for two values that are `moved` apart, wherever they lie relative to the lattice."""
+    """Checks lemma 2 for two values that are `moved` apart, anywhere relative to the lattice."""
     noise = lattice.covering(Fraction(moved), Fraction(mu), 1, bits)
     p = masses(noise.scale, 40 * noise.scale)
     for start in np.linspace(0, 1, 41):
@@ -218,10 +218,7 @@ def test_a_certificate_is_never_given_above_the_tolerance():
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("n, d, ridge", [(1, 1, 1e-3), (20, 3, 1e-3), (200, 8, 1e-2)])
 def test_descent_ends_within_its_bound_on_the_worst_data(loss, n, d, ridge):
-    """Descent starts at 0, without the solver, on every data set.
-
-    40 digits certify the end, too.
-    """
+    """On every data set, descent starts at 0, without the solver. 40 digits also certify the end."""
     rng = generator(92, n, str(loss))
     for name, data in worst_data(n, d, 1.0, rng).items():
         X, y = prepared(*data, loss)
@@ -250,7 +247,7 @@ def test_the_solver_and_descent_together_always_succeed(loss):
 
 
 def test_a_solver_that_fails_is_not_believed(monkeypatch):
-    """Newton's method is replaced: it returns NaN, a far point, or the minimiser of other rows."""
+    """The replacement of Newton's method returns NaN, a far point, or other rows' minimiser."""
     rng, loss = generator(94), LOSSES[0]
     X, y = prepared(rng.standard_normal((50, 3)), rng.choice([-1, 1], 50), loss)
     problem = tilt.Problem(50, 3, 1e-3, loss, 0.0)
@@ -300,7 +297,7 @@ def minimisers_1d(x, y, lam, loss, tilts):
 
 
 def law_1d(plan, x, y, errors, noisy=True):
-    """The release's probabilities by lattice point, with errors (a function of the tilt's index)."""
+    """The release's probabilities by lattice point. errors: a function of the tilt's index."""
     n, lam = plan.problem.n, plan.problem.lam
     h, scale = float(plan.tilt.noise.spacing), plan.tilt.noise.scale
     k = np.arange(-12 * scale, 12 * scale + 1)
@@ -336,8 +333,8 @@ ERRORS = {
 def neighbours_1d(loss, rng, n=12, share=1.0):
     """Neighbours (x, y, x', y') whose last records have opposite labels and values 1 and `share`.
 
-    If the share is 1, the slopes of logistic loss differ by 1 everywhere, so minimisers for tilts that
-    are 1 apart coincide.
+    If the share is 1, the slopes of logistic loss differ by 1 everywhere. Minimisers for tilts that are 1
+    apart then coincide.
     """
     x, sign = rng.uniform(-1, 1, n), rng.choice([-1.0, 1.0], n)
     x[-1] = 1.0
@@ -399,11 +396,10 @@ def law_1d_points(plan, x, y):
 
 
 def check_given_the_minimiser(bits=3):
-    """Checks step (ii) of theorem 1 exactly: the noise added to w* on the lattice hides the solver's
-    error.
+    """Checks step (ii) of theorem 1 exactly: the noise added to w* on the lattice hides the solver's error.
 
-    The minimiser is known. One side's point is off by tau/lam and by the tilt's rounding in one direction,
-    the other side's in the other direction.
+    The minimiser is known. tau/lam and the tilt's rounding move the two sides' points in opposite
+    directions.
     """
     for tolerance in (1e-5, 1e-3, 1e-1):
         plan = models.objective_perturbation(
@@ -534,7 +530,7 @@ def test_statistics_against_40_digits(loss, kind):
 
 
 def check_sensitivities():
-    """No replacement changes a sum by more than its sensitivity, and some replacements reach it."""
+    """No replacement changes a sum by more than its sensitivity, and some reach it."""
     rng = generator(98)
     for loss in LOSSES[:2]:
         problem = tilt.Problem(2, 2, 1e-3, loss)

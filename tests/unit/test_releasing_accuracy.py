@@ -1,4 +1,4 @@
-"""Releases on a lattice are as accurate as the float mechanism, on the health insurance and Fair's data."""
+"""On health insurance and Fair's data, lattice releases are as accurate as the float mechanism."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,6 @@
-"""The budget book: whatever kills a release, there are one draw and one entry, and no epsilon is
-returned.
+"""Tests the budget book: whatever kills a release, it has one draw and one entry.
+
+No epsilon is returned.
 """
 
 import errno
@@ -45,7 +46,7 @@ CALLS = ("fsync", "link", "unlink", "mkdir", "write", "ftruncate", "fchmod")
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """The plan and the description of the code are public, so they are made once."""
+    """The plan and the code's description are public, so they are made once."""
     monkeypatch.setattr(Request, "plan", lambda self, n=None: PLAN)
     monkeypatch.setattr(files, "PROFILE", (1.0,))
     monkeypatch.setattr(files.meaning, "meaning", lambda profile: MEANING)
@@ -78,7 +79,7 @@ def counted(table, event, name="first"):
 
 
 def killed(function):
-    """Runs a function in a fork. True if the fork was killed; otherwise it must succeed."""
+    """Run a function in a fork. True if the fork was killed; otherwise it must succeed."""
     child = os.fork()
     if child == 0:
         status = 3
@@ -98,8 +99,9 @@ def killed(function):
 
 
 def dying(number, half=False):
-    """Makes the process kill itself before its `number`th call that changes the disk. half: in the
-    middle of a write.
+    """Make the process kill itself before its `number`th call that changes the disk.
+
+    half: in the middle of a write.
     """
     count = 0
 
@@ -120,7 +122,7 @@ def dying(number, half=False):
 
 
 def of_key(key):
-    """The integers of the weights that belong to a key."""
+    """The integers of a key's weights."""
     V, y = SCHEMA.rows(LINES, len(LINES))
     return models.release(PLAN, V, y, key).parts["weights"]
 
@@ -140,7 +142,7 @@ def test_killed_anywhere_it_ends_in_one_draw_and_one_entry(table, half):
         key = key.read_bytes() if key.exists() else None
         content = make(table)
         actual = files.parse(content).document["parts"]["weights"]["integers"]
-        if begun and key is not None and any(key):  # otherwise nothing is drawn, or all is stored
+        if begun and key is not None and any(key):  # else nothing is drawn, or all is stored
             assert actual == of_key(key)
             seen.add("resumed")
         assert make(table) == content == (folder / "first/model.json").read_bytes()
@@ -272,7 +274,7 @@ def test_a_release_that_was_begun_goes_on_with_the_same_only(table, monkeypatch)
 
 
 def test_arithmetic_is_of_kernels_threads_and_environment():
-    """Each case has its own process, since libraries choose their kernels when they are loaded."""
+    """Each case has its own process, since libraries choose their kernels when they load."""
     script = "from dp.releasing import making; print(making.arithmetic())"
     plain = {
         "OMP_NUM_THREADS": "1",
@@ -327,10 +329,7 @@ def test_a_key_that_was_put_there_beforehand_is_not_used(table):
 
 
 def test_lines_that_were_taken_out_at_the_end_are_noticed(table):
-    """A missing last newline changes nothing.
-
-    A missing line is noticed as long as the release's files exist.
-    """
+    """A missing last newline changes nothing. A missing line is noticed while the release's files exist."""
     make(table)
     path = table.parent / "b.book/book.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)
@@ -415,7 +414,6 @@ def test_the_sum_never_exceeds_the_budget(table):
 
 
 def test_sums_are_exact(table):
-    """Ten times 0.1 is 1, not 0.9999999999999999."""
     for k in range(10):
         make(
             table, REQUEST._replace(name=f"r{k}", epsilon=0.1, delta=1e-7), epsilon=1, delta="1e-6"
@@ -505,7 +503,7 @@ ODD = [b"", b"41 (HIV+),yes", b"\xff\x00,\r", b"1e999,yes", b'"', b"nan,spy"]
 def test_what_rows_hold_changes_no_message(table):
     """Any bytes in a line lead to a release.
 
-    A different number of lines is refused in one sentence, before the cost.
+    One sentence refuses a different number of lines, before the cost.
     """
     head, *lines = table.read_bytes().splitlines()
     for k, odd in enumerate(ODD):

@@ -43,7 +43,7 @@ def lines(numbers):
 
 @pytest.fixture(scope="module")
 def made():
-    """A function that releases a model and gives its document."""
+    """A function that releases a model and returns its document."""
     kept = {}
 
     def make(kind, method, previews=0, epsilon=1.0, **options):
@@ -78,7 +78,7 @@ def made():
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_coefficients_are_in_own_units(made, kind):
-    """Applied to raw cells, coefficients give the scores that the weights give for integer rows."""
+    """On raw cells, coefficients give the scores that the weights give on integer rows."""
     document, model = made(kind, "gaussian_objective_perturbation")
     V, _ = model.schema.rows(lines(kind == "numbers"), N)
     scores = V / rows.ONE @ model.weights
@@ -112,7 +112,7 @@ def test_the_table_has_estimates_or_a_sentence(made, kind, method):
     if kind == "classes":
         assert {(row["estimate"], row["says"]) for row in results} == {("", files.SILENT)}
         assert files.SILENT in card.card(silent)
-    else:  # intervals include the known noise of the tilt
+    else:  # intervals include the tilt's known noise
         wide = np.sqrt(np.diag(silent["covariance"]))
         assert (wide > 20 * deviations).all()
 
@@ -150,8 +150,8 @@ def test_the_card_says_what_is_promised(made):
 
 
 def test_the_card_promises_no_more_than_holds(made):
-    """Words follow the best attack's success, numbers are not rounded in favour, and groups have
-    their own numbers.
+    """Words follow the best attack's success, rounding is never in favour, and groups have their own
+    numbers.
     """
     document, _ = made("classes", "noise_aware_logistic", previews=2)
     guarantee = document["guarantee"]

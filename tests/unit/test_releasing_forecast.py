@@ -1,6 +1,6 @@
 """Forecasts from simulated rows agree with releases of independent copies of a study.
 
-Also tests previews of files.
+It also tests previews of files.
 """
 
 import math

@@ -1,5 +1,6 @@
-"""Holdouts cost rows: who is held out, exact sums, their sensitivity, and a cost that is the
-maximum, not the sum.
+"""Tests holdouts: who is held out, exact sums, their sensitivity, and the cost.
+
+Holdouts cost rows. The cost is the maximum, not the sum.
 """
 
 import itertools
@@ -178,8 +179,9 @@ def divergence(p, q, epsilon):
 
 
 def test_exact_neighbours_pay_the_maximum():
-    """Tests all data sets of 5 records, all replacements and all orders of the neighbour, with
-    noise on the integers.
+    """Tests all data sets of 5 records, all replacements and all orders of the neighbour.
+
+    The noise is on the integers.
     """
     n, held, rr, scale = 5, 2, 0.8, 2
     sets = list(itertools.combinations(range(n), held))
@@ -203,7 +205,7 @@ def test_exact_neighbours_pay_the_maximum():
                     actual = law(other, sets[:1], rr, scale, order)
                     fixed = max(fixed, divergence(whole, actual, epsilon))
         assert worst <= most + 1e-12
-        # with fixed positions, neighbours in another order change both parts, and the maximum is not enough
+        # with fixed positions, neighbours in another order change both parts: the maximum is not enough
         assert fixed > most + 0.01
 
 
@@ -235,7 +237,7 @@ def test_a_package_costs_no_more_than_its_model(plan):
 
 
 def check_scale():
-    """The deviation is that of a Gaussian for sqrt(8) at (1, 1e-6), and a little more for rounding."""
+    """The deviation is that of a Gaussian for sqrt(8) at (1, 1e-6), slightly increased for rounding."""
     actual = float(holdout.package(model(), 100).noise.deviation) / (math.sqrt(8) / 0.2367044)
     assert 1 <= actual * (1 + 1e-7) <= 1 + 1e-5
 
@@ -341,8 +343,9 @@ LAWS = {
 @pytest.mark.parametrize("count", [100, 2000])
 @pytest.mark.parametrize("deviation", [0.0, 12.0])
 def test_intervals_hold_for_errors_of_any_law(law, count, deviation):
-    """Intervals cover at least 95 % minus the Monte Carlo error of 500 draws, and minus 1 % if few
-    errors are at the cap.
+    """Intervals cover at least 95 % minus the Monte Carlo error of 500 draws.
+
+    If few errors are at the cap, they may cover another 1 % less.
     """
     rng = np.random.default_rng(12)
     errors, least = LAWS[law]

@@ -167,7 +167,7 @@ PAID = [
 def check(loss, epsilon, m, r, mu):
     result = gaussian_tilt.composed_delta(epsilon, m, mu, r, loss=loss)
     reference, joint, excess = Reference(m, r, loss).composed(epsilon, mu)
-    # a tenth of the slack for the errors of floats
+    # floats may err by a tenth of the slack
     assert reference <= result * (1 + float(models.SLACK) / 10), (
         result / reference - 1,
         excess / joint,
@@ -185,10 +185,7 @@ def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_free(case):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", PAID, ids=str)
 def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_paid(case):
-    """Here `composed_delta` tries few e1.
-
-    The result is up to 40 times the reference, but never less.
-    """
+    """Here `composed_delta` tries few e1. The result is up to 40 times the reference, but never less."""
     more, excess = check(*case)
     assert -1e-7 < more < 40 and (excess > 1 or more < 1e-6)
 

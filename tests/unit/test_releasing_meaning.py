@@ -1,4 +1,4 @@
-"""The meaning of a guarantee agrees with trade-off functions in closed form, and attacks reach them."""
+"""The meaning of a guarantee agrees with closed-form trade-off functions, and attacks reach them."""
 
 import math
 
@@ -30,10 +30,7 @@ def test_randomised_response(epsilon, false):
 
 
 def test_a_failure_that_tells_all():
-    """The row is revealed with probability 0.02.
-
-    Otherwise nothing is revealed, and an attacker may still accuse at random.
-    """
+    """The row is revealed with probability 0.02. Otherwise an attacker may still accuse at random."""
     nothing = Curve(lambda e: np.maximum(0.02, 1 - 0.98 * np.exp(e)))
     assert meaning.power(nothing, 0.01) == pytest.approx(0.02 + 0.01, rel=1e-4)
     assert meaning.power(Gaussian(0.0), 0.05) == pytest.approx(0.05, rel=1e-4)
@@ -67,9 +64,7 @@ def test_the_profile_says_less_than_its_epsilon_alone():
 
 
 def test_a_plan_for_a_model():
-    """The power is between the powers of the statistics' Gaussian release alone and of (epsilon,
-    delta) alone.
-    """
+    """The power is between those of the statistics' Gaussian release and of (epsilon, delta) alone."""
     plan = models.noise_aware_logistic(2000, 4, 1.0, 1e-6)
     beside = math.hypot(*(float(noise.mu) for noise in plan.noises.values()))
     tilt = float(plan.tilt.noise.mu)

@@ -1,7 +1,4 @@
-"""Records become rows of integers.
-
-This works for every line, one at a time, with an exact bound on the norm.
-"""
+"""Each line becomes a row of integers on its own, with an exact bound on its norm."""
 
 import math
 import subprocess

@@ -1,6 +1,4 @@
-"""Tests the use of a published model: predictions for new rows, and estimators with scikit-learn's
-conventions.
-"""
+"""Tests the use of a published model: predictions, and estimators with scikit-learn's conventions."""
 
 import csv
 import io
@@ -38,7 +36,7 @@ REQUEST = {"unit": "one row is one patient", "delta": 1e-5, "premise": CHOSEN_WI
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
-    """A plan is public, so it is made once. Its meaning is not computed here."""
+    """A plan is public, so it is made once. Its meaning is not computed."""
     made, whole = {}, Request.plan
     meant = meaning.meaning(Gaussian(1.0))
 
@@ -344,8 +342,8 @@ def test_a_name_is_spent_once(tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 @pytest.mark.parametrize("n", [N, N // 2])
 def test_what_fits_again_and_again_spends_nothing(tmp_path, n):
-    """This holds for folds with the stated number of rows or with their own names, and for
-    bootstraps of all rows.
+    """This holds for folds with the stated number of rows or their own names, and for bootstraps of all
+    rows.
     """
     X, y = frame()
     one = estimator(tmp_path, n_rows=n)
@@ -526,10 +524,7 @@ FAILS = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", FAILS)
 def test_checks_of_scikit_learn(kind, monkeypatch):
-    """All fits share one key.
-
-    Otherwise two fits never agree, because each is a separate release.
-    """
+    """All fits share one key. Otherwise two fits never agree, because each is a separate release."""
     monkeypatch.setattr(books, "new_key", lambda: bytes(32))
     actual = check_estimator(kind(), expected_failed_checks=FAILS[kind], on_fail=None)
     failed = {

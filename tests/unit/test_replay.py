@@ -67,10 +67,7 @@ def test_numpy_s_own_draws_are_followed(draw):
 
 
 def test_an_adaptive_descent_is_measured_at_the_first_run_s_transcript():
-    """Both runs take two steps on quadratics.
-
-    The second gradient is taken at the first run's noisy point.
-    """
+    """Both runs take two steps on quadratics, and the second gradient at the first run's noisy point."""
     seen = []
 
     def run(X, y, rng):
@@ -89,7 +86,7 @@ def test_an_adaptive_descent_is_measured_at_the_first_run_s_transcript():
 
 
 def test_a_symmetric_matrix_s_noise_counts_once():
-    """One draw is used on both sides of the diagonal: isotropic noise protects the Frobenius norm."""
+    """Both sides of the diagonal share one draw: isotropic noise protects the Frobenius norm."""
     replayed, stated = replay.of_mechanism(
         "sufficient_statistics", "turned_row", EPSILON, DELTA, lam=0.0
     )
@@ -102,7 +99,6 @@ def test_a_symmetric_matrix_s_noise_counts_once():
 
 
 def test_the_same_bits_as_without_a_replay():
-    """Tracking noise changes no release."""
     X, y = pairs.find("turned_row").sides[0]
     for name in sorted(set(PRIVATE) - set(OF_CLASSES)):
         mechanism = audit.find(name)
@@ -338,7 +334,7 @@ def test_a_release_moves_by_no_more_than_its_plan_pays_for():
     expected = np.linalg.norm(fits[0] - fits[1]) / float(plan.noises["weights"].deviation)
     assert actual.finding == replay.HOLDS and actual.mu == pytest.approx(expected, rel=1e-5)
     assert 0.1 < actual.epsilon < EPSILON
-    # the same noise for a sensitivity of a quarter is found
+    # the same noise for a quarter of the sensitivity is found
     quarter = plan.noises["weights"]
     quarter = quarter._replace(scale=quarter.scale // 4, mu=quarter.mu)
     wrong = plan._replace(noises={"weights": quarter})

@@ -1,4 +1,4 @@
-"""Minimisers of residual losses, for targets that are numbers, agree with independent solvers."""
+"""Minimisers of residual losses, for numbers as targets, agree with independent solvers."""
 
 import numpy as np
 import pytest

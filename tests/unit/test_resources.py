@@ -19,7 +19,7 @@ TABLE = {"bounds": {"a": [0, 1], "b": [0, 1]}, "categories": {"c": ["u", "v", "w
     ],
 )
 def test_memory_grows_with_the_rows(source, megabytes):
-    """Memory follows from the declared size, so the file need not exist."""
+    """The declared size determines memory, so the file need not exist."""
     rules = {"DATASETS": {"mine": {"source": source} | (TABLE if "csv" in source else {})}}
     exec((ROOT / "workflow/rules/resources.smk").read_text(), rules)
     wildcards = SimpleNamespace(dataset="mine")

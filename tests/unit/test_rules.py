@@ -1,4 +1,4 @@
-"""lambda, steps and delta by rule: tests the configuration, and its use by jobs and results."""
+"""Tests lambda, steps and delta by rule: the configuration, and its use by jobs and results."""
 
 import math
 
@@ -76,7 +76,7 @@ def test_a_rule_takes_public_numbers_and_reaches_the_guarantee(tmp_path, monkeyp
 
 
 def test_rules_look_at_no_row():
-    """A rule gets only the numbers of rows and columns and public facts from the data."""
+    """From the data, a rule gets only the numbers of rows and columns and public facts."""
     seen = {}
 
     class Rule:

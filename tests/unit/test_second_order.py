@@ -1,4 +1,4 @@
-"""Preconditioned gradient descent and private Newton: their privacy costs and their limits."""
+"""Tests the privacy costs and limits of preconditioned gradient descent and private Newton."""
 
 import math
 
@@ -26,7 +26,7 @@ def rows(n=400, d=3, classes=None):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 3)])
 def test_preconditioned_parts_compose_to_mu(adjacency, loss, classes):
-    """Each part's sensitivity is the largest change by any of many records, and is divided by its noise."""
+    """Each part's sensitivity, the largest change by any of many records, is divided by its noise."""
     n, bound, mechanism = 50, 2.0, MECHANISMS["preconditioned_gd"]
     given = {"epsilon": 1.0, "delta": 1e-6, "bound": bound, "adjacency": adjacency, "loss": loss}
     given |= {"classes": classes, "share": 0.4, "iterations": 7}
@@ -86,7 +86,7 @@ def test_newtons_ridge_is_the_sources_and_bounds_the_noise_on_a_direction():
 
 
 def test_neighbours_directions_differ_by_what_their_noise_covers():
-    """The reference is computed from the definitions, for random neighbours at random weights."""
+    """The reference follows the definitions, for random neighbours at random weights."""
     from dp.privacy.sensitivities import newton_direction
 
     rng, n, ridge, largest = generator(7), 5, 0.05, 0.0
@@ -167,10 +167,7 @@ def test_noisy_inverses_are_definite_and_isotropic():
 
 @pytest.mark.parametrize("name", ["preconditioned_gd", "dp_newton"])
 def test_overflow_of_one_records_margin_moves_no_more_than_its_share(name):
-    """Infinite products of both signs add up to NaN.
-
-    Without a bound, every weight would become NaN.
-    """
+    """Infinite products of both signs sum to NaN. Without a bound, every weight would become NaN."""
     from dp.descents import full_batch
     from dp.mechanisms.second_order import gradient_norm
 

@@ -1,4 +1,4 @@
-"""Draws depend only on the seed and the axes. A different hash would change every result."""
+"""Draws depend only on the seed and the axes. Another hash would change every result."""
 
 import subprocess
 import sys

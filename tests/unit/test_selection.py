@@ -1,4 +1,4 @@
-"""Private selection agrees with exact brute force on small discrete mechanisms."""
+"""Private selection agrees with brute force on small discrete mechanisms."""
 
 import math
 
@@ -115,7 +115,7 @@ def test_an_exact_score_on_private_rows_is_not_covered():
     base = profile_of(p, p)
     assert selection_delta(base, law, mean, 0.01) == 0
     last_best = best_of(p, law, mean)
-    first_best = np.append(last_best[:points][::-1], last_best[-1])  # the other data's
+    first_best = np.append(last_best[:points][::-1], last_best[-1])  # of the other data
     assert hockey_stick(last_best, first_best, 1.0) > 0.2
 
 
@@ -188,9 +188,7 @@ def test_what_an_exact_score_costs(law, mean):
 
 @pytest.mark.parametrize(("mu", "mean"), [(0.3, 3), (5, 1e6), (14, 1e9), (8, 1e18), (0.5, 1e20)])
 def test_the_largest_ratio_is_found_at_any_probability(mu, mean):
-    """It agrees with a grid of 400,000 points down to 1e-299, since the probability may be far
-    below 1e-15.
-    """
+    """It agrees with a grid of 400,000 points down to 1e-299; the probability may be far below 1e-15."""
     from scipy.special import ndtr, ndtri
 
     g = selection.parameter("logarithmic", mean)

@@ -91,7 +91,7 @@ def test_noise_of_one_step_has_the_stated_law(epochs, accounting):
         X, y, epsilon=epsilon, lam=1.0, restarts=4000, rng=np.random.default_rng(5), batch=1,
         epochs=epochs, accounting=accounting, schedule="constant", clip=clip, bias=True,
     )  # fmt: skip
-    # With rate 1 and lam 1, each step forgets the previous one, so w is the last step's -(gradient + z).
+    # With rate 1 and lam 1, each step forgets the previous one, so w is the last -(gradient + z).
     # Its clipped gradient depends on the previous point, but its norm is far below the noise.
     scale = 2 * clip * (epochs if accounting == "composed" else 1) / epsilon
     z = np.column_stack([release.weights, release.info["intercept"]])
@@ -107,10 +107,7 @@ def test_noise_of_one_step_has_the_stated_law(epochs, accounting):
 
 
 def test_neighbours_move_the_noiseless_sums_by_at_most_twice_the_clip():
-    """This is the sensitivity that the scale assumes.
-
-    Rows are adversarial, with one pass in a fixed order.
-    """
+    """The scale assumes this sensitivity. Rows are adversarial, with one pass in a fixed order."""
     rng = np.random.default_rng(7)
     n, d, clip = 12, 4, 0.3
     order = rng.permutation(n)[None]
@@ -279,8 +276,9 @@ def test_noise_as_run_has_a_radius_per_coordinate():
 
 
 def test_the_density_of_noise_as_run_has_no_bounded_quotient():
-    """Quadrature in two dimensions: if a point far out on an axis moves by 1 off it, the density
-    falls by more than any claimed epsilon allows. Farther out it falls by more.
+    """The density falls by more than any claimed epsilon if a point far out on an axis moves by 1 off it.
+
+    Farther out it falls by more. The reference is quadrature in two dimensions.
     """
     from scipy import integrate
 

@@ -1,4 +1,4 @@
-"""Simulations instead of folds, and settings that are searched for each cell."""
+"""Tests simulations instead of folds, and settings that are searched for each cell."""
 
 import json
 from argparse import Namespace
@@ -14,7 +14,7 @@ from study.jobs import folds
 
 @pytest.fixture
 def prepared(tmp_path):
-    """Writes a prepared file whose only column holds the row's number."""
+    """Write a prepared file whose only column holds the row's number."""
 
     def write(rows, test=0):
         arrays = {"X": np.arange(rows, dtype=float)[:, None], "y": np.resize([1, -1], rows)}
@@ -66,7 +66,7 @@ def test_a_simulation_does_not_depend_on_how_many_there_are(prepared):
     "split", [{"simulations": 5, "folds": None}, {"simulations": 0, "folds": 4}]
 )
 def test_rows_are_the_same_bits_whether_prepared_all_at_once_or_split_by_split(tmp_path, split):
-    """If splits need enough rows, deferred steps are applied to all rows once."""
+    """If splits need enough rows, deferred steps apply to all rows once."""
     rng = np.random.default_rng(3)
     X, y = rng.integers(0, 256, (60, 784), dtype=np.uint8), np.resize([1, -1], 60)
     columns = [f"pixel{k}" for k in range(784)]
@@ -83,7 +83,7 @@ def test_rows_are_the_same_bits_whether_prepared_all_at_once_or_split_by_split(t
     for k, ((rows, labels), (test, _)) in enumerate(together):
         assert len(rows) == 40 and len(labels) == 40 and len(test) == 15
         assert (np.abs(np.linalg.norm(rows, axis=1) - 1) < 1e-12).all()
-        # there are enough rows for the smaller size, so each split is prepared separately
+        # the smaller size has enough rows, so each split is prepared separately
         few = list(folds.training_folds(Namespace(**arguments, train_size=12), first=k + 1))
         assert len(few) == k + 1
         np.testing.assert_array_equal(few[k][0][0], rows[:12])

@@ -80,7 +80,7 @@ def test_titles_take_their_numbers_from_the_cells():
     assert titled(both, sweeps=epsilon) == "2,000 to 8,000 rows, epsilon 0.1 and 1"
     # the option of the analysis that a figure shows
     assert titled("{train_size}", "hoseinpour", entry="loss") == "400"
-    # braces of TeX are left alone
+    # TeX braces stay
     assert (
         titled(r"$R^{2}$, $\hat{train_size}$, $x_{a}$") == r"$R^{2}$, $\hat{train_size}$, $x_{a}$"
     )

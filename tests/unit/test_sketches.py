@@ -1,6 +1,4 @@
-"""Gaussian sketches: the exact profile agrees with draws, and Rényi divergences with numerical
-integrals.
-"""
+"""For Gaussian sketches, the profile agrees with draws, and Rényi divergences with integrals."""
 
 import math
 from itertools import pairwise

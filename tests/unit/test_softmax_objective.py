@@ -1,4 +1,4 @@
-"""Objective perturbation with softmax loss: its solver, its noise, its rule and what it refuses."""
+"""Tests objective perturbation with softmax loss: solver, noise, rule and refusals."""
 
 import math
 
@@ -58,10 +58,7 @@ def test_minimisers_are_those_of_scipy_and_are_certified(n, d, lam):
 
 
 def test_descent_ends_where_quasi_newton_steps_stall(monkeypatch):
-    """Rows are separable, with a tiny penalty.
-
-    The second fit may take only one quasi-Newton step.
-    """
+    """Rows are separable, with a tiny penalty. The second fit may take only one quasi-Newton step."""
     X = np.repeat(np.eye(4)[:, :3], 25, axis=0)
     y = np.repeat(np.arange(4), 25)
     for lam in (1e-5, 1e-3):
@@ -132,8 +129,9 @@ def test_what_is_refused():
 
 
 def test_a_refusal_names_a_lambda_that_works():
-    """It names the rule's lambda, a larger one, or none if epsilon is so far below delta that no tilt
-    is proven.
+    """It names the rule's lambda or a larger one.
+
+    It names none if epsilon is so far below delta that no tilt is proven.
     """
 
     def refusal(**given):

@@ -1,4 +1,4 @@
-"""The softmax tilt: its proof's inequalities, and exact densities of three classes in one dimension."""
+"""Tests the softmax tilt: its proof's inequalities, and exact densities of three classes in 1D."""
 
 import math
 
@@ -49,7 +49,7 @@ def exact(one, other, pull, sigma, n_lambda, epsilons, points=281):
     )
 
 
-# Other records pull towards a third class, between two classes, or away from the record's own class 0.
+# Other records pull towards a third class, between two classes, or away from the record's class 0.
 PULLS = [np.zeros(3)] + [
     np.array(way) * size for way in ((2, -1, -1), (1, -1, 0), (-2, 1, 1)) for size in (0.5, 4, 40)
 ]
@@ -68,10 +68,7 @@ def bounds(epsilons, sigma, n_lambda, adjacency):
 
 @pytest.mark.parametrize("sigma", [1.5, 5.0])
 def test_exact_densities_of_one_record_more_are_within_a_factor_of_two_of_the_bound(sigma):
-    """At Lambda = 2 sigma^2, delta reaches that of Gaussian noise.
-
-    The bound is K - 1 = 2 times as large.
-    """
+    """At Lambda = 2 sigma^2, delta reaches that of Gaussian noise; the bound is K - 1 = 2 times it."""
     m, n_lambda = math.sqrt(2) / sigma, softmax_tilt.free_regularisation(sigma)
     epsilons = [0.5 * m, 2 * m]
     actual, bound = (

@@ -18,7 +18,7 @@ from dp.solvers.newton import minimise
 TOLERANCE = 1e-9
 EPS = np.finfo(float).eps
 
-# l', written out independently: the tests do not use the formulas of dp.losses
+# l', written out independently of dp.losses
 SLOPES = {
     "logistic": lambda z: -expit(-z),
     "huber": lambda z: -np.clip(1.5 - z, 0, 1),  # h = 0.5
@@ -125,9 +125,7 @@ def test_duplicate_rows_and_columns_of_zeros(rng):
 @pytest.mark.parametrize("loss", SLOPES)
 @pytest.mark.parametrize("n, d", [(14000, 10), (30000, 3), (5000, 50)])
 def test_levels_end_in_a_certificate(loss, n, d, rng):
-    """The data are so large that the solver uses a sample and single precision, which must not
-    change the result.
-    """
+    """On so many rows the solver samples and uses single precision, without changing the result."""
     X, y = problem(n, d, rng)
     linear = np.concatenate([np.zeros((1, d)), 0.1 * n * directions(6, d, rng)])
     W, info = minimise(X, y, 0.01, linear, loss=loss)
@@ -147,9 +145,10 @@ def test_levels_end_in_a_certificate(loss, n, d, rng):
 )
 @settings(max_examples=150, deadline=None)
 def test_the_certificate_is_the_gradient_at_the_weights(n, d, lam, norm, loss, seed):
-    """For tiny to huge lambda and linear terms, no failure is silent. The reported gradient norm is
-    that of plain formulas, up to their rounding. It is within the tolerance unless the rounding of the
-    weights alone can exceed it.
+    """For tiny to huge lambda and linear terms, no failure is silent.
+
+    The reported gradient norm is that of plain formulas, up to their rounding. It is within the tolerance
+    unless the rounding of the weights alone can exceed it.
     """
     rng = np.random.default_rng(seed)
     X, y = problem(n, d, rng)
@@ -167,9 +166,7 @@ def test_the_certificate_is_the_gradient_at_the_weights(n, d, lam, norm, loss, s
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("d", [10, 80])
 def test_separable_rows_and_a_tiny_lambda(loss, d, rng):
-    """The objective is nearly flat far out and steep near small margins, so the solver needs its
-    line search.
-    """
+    """The objective is nearly flat far out and steep near small margins, so the line search is needed."""
     X, y = problem(400, d, rng, noise=0.0)
     for norm in (0.0, 10.0):
         linear = norm * directions(3, d, rng)
@@ -344,8 +341,9 @@ def worst_data(n, d, bound, rng):
     "n, d, bound", [(1, 1, 1.0), (20, 3, 0.1), (300, 8, 1.0), (40, 41, 1.0), (3000, 3, 30.0)]
 )
 def test_what_is_not_refused_is_certified_on_the_worst_data(n, d, bound, loss, rng):
-    """lambda is small, and the tilt is zero, small or large. Extended precision checks the result. The
-    number of passes stays far below its limit.
+    """lambda is small, and the tilt is zero, small or large. Extended precision checks the result.
+
+    The number of passes stays far below its limit.
     """
     loss = losses.get(loss) if loss == "logistic" else losses.get("huber", h=loss)
     lam = loss.c * bound**2 / 1e6
@@ -386,7 +384,7 @@ def extended_norm(X, y, lam, w, linear, loss):
 @pytest.mark.parametrize("n, d", [(700, 6), (14000, 6), (700, 50)])
 @pytest.mark.parametrize("kind", [np.float32, np.uint8, np.int8, np.int64])
 def test_any_type_of_rows_mapped_or_not(n, d, kind, rng, tmp_path):
-    """Results have the same bits as for rows in double precision, and the file does not change."""
+    """Results equal those for double precision to the last bit, and the file does not change."""
     X, y = problem(n, d, rng)
     X = np.round(X * 100 + 100 * (kind == np.uint8)).astype(kind)
     linear = 10 * directions(3, d, rng)
@@ -414,7 +412,7 @@ def test_one_lambda_per_restart(d, rng):
 
 @pytest.mark.parametrize("d", [6, 60])
 def test_starting_points(d, rng):
-    """Starting points save passes, and change results by at most what the certificate allows."""
+    """They save passes, and change results by at most what the certificate allows."""
     X, y = problem(1500, d, rng)
     linear = 30 * directions(3, d, rng)
     cold, info = minimise(X, y, 0.01, linear)
@@ -456,7 +454,7 @@ def test_nested_sizes_start_near_the_one_before(d, restarts, rng):
 
 @pytest.mark.parametrize("n, d", [(300, 6), (3000, 50)])
 def test_a_start_from_another_problem_costs_only_time(n, d, rng):
-    """A start from another lambda, another loss or a failed restart costs only time."""
+    """The start is from another lambda, another loss or a failed restart."""
     X, y = problem(n, d, rng)
     linear = 0.5 * n * directions(5, d, rng)
     other = linear.copy()
@@ -614,7 +612,7 @@ def test_memory_does_not_grow_with_rows_times_restarts(rng):
 
 
 def test_memory_of_wide_problems_is_bounded(rng, monkeypatch):
-    """Curvatures are kept for as many restarts as fit; the other restarts wait."""
+    """Curvatures are kept for as many restarts as fit; the others wait."""
     monkeypatch.setattr(newton, "KEPT", 1 << 16)
     monkeypatch.setattr(passes, "COPIED", 1 << 20)  # less than the rows
     n, d, restarts = 16_000, 45, 60

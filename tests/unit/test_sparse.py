@@ -1,4 +1,4 @@
-"""L1 and elastic-net fits, their certificate, and the two mechanisms that perturb them."""
+"""Tests L1 and elastic-net fits, their certificate, and the two mechanisms that perturb them."""
 
 import itertools
 import math
@@ -26,7 +26,7 @@ def rows(n=80, d=4, *axes):
 
 
 def objective(w, X, y, l1, l2):
-    """The objective, written out without the library's functions."""
+    """The objective, without the library's functions."""
     return np.mean(np.log1p(np.exp(-y * (X @ w)))) + l1 * np.sum(np.abs(w)) + l2 / 2 * np.sum(w * w)
 
 
@@ -149,10 +149,7 @@ def test_the_certificate_bounds_the_distance_to_the_elastic_net_minimiser():
 @pytest.mark.parametrize("fit", ["l1", "elastic_net"])
 @pytest.mark.parametrize("label", [1, -1])
 def test_one_class_alone_is_fitted(fit, label):
-    """The library refuses one class.
-
-    All margins then have the same sign, and the fit is still certified.
-    """
+    """The library refuses one class. All margins have the same sign, and the fit is still certified."""
     X = np.abs(rows(30, 3)[0])
     weights, info = FITS[fit](X, np.full(30, label), 0.05)
     assert info["status"][0] == "ok" and (np.sign(weights[weights != 0]) == label).all()

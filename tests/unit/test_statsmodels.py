@@ -22,7 +22,7 @@ from study.jobs.summary import summarise
 
 @pytest.fixture(scope="module")
 def rows():
-    """Rows in the unit ball with a constant last column; targets with heavy tails, clipped to [-1, 1]."""
+    """Rows in the unit ball with a constant last column; heavy-tailed targets, clipped to [-1, 1]."""
     rng = generator(1, "statsmodels")
     X = np.column_stack([rng.standard_normal((1500, 5)), np.ones(1500)])
     X /= np.linalg.norm(X, axis=1).max()
@@ -70,7 +70,7 @@ def test_logistic_regression(rows):
 
 @pytest.mark.parametrize("family", [1, 7, 120])
 def test_bounds_of_a_family_are_bonferronis(family):
-    """A bound of the family refutes a claim if, and only if, Bonferroni's test does."""
+    """A bound of the family refutes a claim if and only if Bonferroni's test does."""
     level = audit.of_each(0.95, family)
     for own in (0.999 * 0.05 / family, 1.001 * 0.05 / family):
         p = np.append(own, np.full(family - 1, 0.9))
@@ -94,4 +94,4 @@ def test_intervals_are_students_over_folds():
     means = DescrStatsW(draws.groupby("fold")["r2"].mean())
     assert summary["r2_mean"] == pytest.approx(means.mean)
     assert (summary["r2_low"], summary["r2_high"]) == pytest.approx(means.tconfint_mean())
-    assert summary["r2_low"] < 0  # it is not confined to [0, 1]
+    assert summary["r2_low"] < 0  # not confined to [0, 1]

@@ -1,4 +1,4 @@
-"""Run files become one row per cell, which agrees with scipy.stats and with results by hand."""
+"""Run files become one row per cell, which agrees with scipy.stats and with hand calculations."""
 
 import math
 
@@ -14,7 +14,7 @@ COLUMNS = ("fold", "restart", "error", "excess_risk", "gradient_norm", "status")
 
 
 def draws(error, status=None):
-    """The frame of a run file, from errors of shape (folds, restarts)."""
+    """A run file's frame, from errors of shape (folds, restarts)."""
     error = np.asarray(error, dtype=float)
     folds, restarts = error.shape
     frame = pd.DataFrame(

@@ -1,4 +1,4 @@
-"""Tests the choice of tuning, and the statements of results about its cost."""
+"""Tests the choice of tuning, and what results state about its cost."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Tests the unit of a row, the guarantee for a person with several rows, and what is assumed public."""
+"""Tests a row's unit, the guarantee for a person with several rows, and what is assumed public."""
 
 import json
 import math
@@ -44,7 +44,7 @@ def test_a_group_of_a_gaussian_has_the_parameter_times_its_size(epsilon, size):
 
 
 def test_a_group_on_exact_distributions():
-    """Three steps of an explicit chain: distributions of a counter with geometric noise, clipped to 12."""
+    """Three steps of an explicit chain: a counter with geometric noise, clipped to 12."""
     p, states = 0.6, np.arange(13)
 
     def law(centre):
@@ -87,9 +87,8 @@ def test_a_group_of_other_guarantees():
 
 
 def test_a_person_with_five_years():
-    """At a claim of 1, epsilon is 5.93 at the same delta.
-
-    An epsilon of 5 would need a delta 86 times as large.
+    """At a claim of 1, epsilon is 5.93 at the same delta. An epsilon of 5 would need a delta 86 times as
+    large.
     """
     mechanism = MECHANISMS["gaussian_objective_perturbation"]
     lam = mechanism.rule_lambda(16152, 10, 1.0, DELTA)
@@ -143,10 +142,7 @@ def prepared(tmp_path, name, entry):
 
 
 def test_refusals_by_private_labels_are_premises(tmp_path):
-    """Data with one label are refused.
-
-    So it is taken as public that both labels occur, and reasons say so.
-    """
+    """Data with one label are refused, so a premise is that both occur, and reasons say so."""
     meta = prepared(tmp_path, "wdbc", DATASETS["wdbc_clip"])
     assert readers.BOTH in meta["premises"] and meta["unit"] == {}
     digits = prepared(tmp_path, "digits_4_9", DATASETS["digits_4_9"])

@@ -1,4 +1,4 @@
-"""Differences paired by fold, and the tables and the figure made from them."""
+"""Tests differences paired by fold, and the tables and the figure made from them."""
 
 import math
 
@@ -18,7 +18,7 @@ FOLDS, DRAWS = 4, 3
 def draws(levels, seed=3, failed=()):
     """Draws of methods whose log loss is a level plus a large term that only the fold determines.
 
-    levels: the level by (dataset, method, epsilon). failed: cells in which one draw has failed.
+    levels: the level by (dataset, method, epsilon). failed: cells with one failed draw.
     """
     rng = np.random.default_rng(seed)
     of_fold = {}
@@ -37,7 +37,7 @@ def draws(levels, seed=3, failed=()):
 
 
 def test_differences_are_those_of_the_same_fold():
-    """The t test uses differences within folds, much smaller than differences between folds."""
+    """The t test uses differences within folds, much smaller than those between folds."""
     frame = draws({("a", "m", 1.0): 0.3, ("a", "other", 1.0): 0.1, ("b", "m", 1.0): 0.0})
     actual = paired.differences(paired.fold_means(frame, "log_loss"), "other")
     assert len(actual) == 1  # data set b has no row

@@ -1,4 +1,4 @@
-"""The experiment's configuration, its timing and its figures."""
+"""Tests the experiment's configuration, timing and figures."""
 
 import csv
 import json
@@ -29,7 +29,7 @@ def test_the_published_protocol_is_the_default():
     fits = {method["fit"]["name"] for method in experiment.methods.values()}
     assert fits == {"l2", "l1", "elastic_net"}
     assert experiment.methods["nonprivate_l1"]["fit"] == {"name": "l1", "options": {}}
-    # the L1 fit of the baseline is the fit that algorithm 1 perturbs
+    # algorithm 1 perturbs the baseline's L1 fit
     assert experiment.fit_label("nonprivate_l1") == experiment.fit_label(
         "lasso_output_perturbation"
     )

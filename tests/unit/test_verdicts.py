@@ -1,4 +1,4 @@
-"""The verdict rule and the implied epsilon, against cases worked out by hand."""
+"""Tests the verdict rule and the implied epsilon against hand-computed cases."""
 
 import math
 
@@ -86,7 +86,8 @@ def test_so_are_those_of_predictions_and_of_their_standard_deviations(ours, spre
 
 
 def test_what_little_is_left_of_a_spread_is_known_badly():
-    # two draws of 0.2 on each fold, which themselves differ by 0.01: what is left after the draws is chance
+    # two draws of 0.2 on each fold, which themselves differ by 0.01: what is left after the draws
+    # is chance
     rng, protocol = np.random.default_rng(2), Protocol(5, 1, shared=True)
     results = [
         predict(normal(rng, 50, 2, 0.01, 0.2).reshape(10, 5, 2), protocol, rng) for _ in range(60)
@@ -151,11 +152,11 @@ def test_distances_by_hand(published, ours, interval, options, expected):
         ([("", "no"), ("a", "no"), ("b", "yes"), ("c", "yes")], "reproduced if b"),
         ([("", "no"), ("a", "no")], "not reproduced by any of 2 readings"),
         ([("", "no")], "not reproduced by any of 1 reading"),
-        # as stated it is about another model, which readings are not
+        # as stated it is about another model, unlike under readings
         ([("a", "yes")], "reproduced if a"),
         ([("a", "no")], "not reproduced by any of 1 reading"),
         ([], "undecided"),
-        # a claim that is open as stated stays open, and a claim that a reading leaves open does not fail
+        # a claim that is open as stated stays open, and one that a reading leaves open does not fail
         ([("", ""), ("a", "yes")], "open"),
         ([("", "no"), ("a", "")], "open"),
         ([("", "no"), ("a", ""), ("b", "yes")], "reproduced if b"),
@@ -219,7 +220,7 @@ def test_shared_draws_spread_a_mean_more_and_the_draws_sd_is_theirs():
     draws = normal(rng, 5, 400, 0.0, 0.1)
     alone = predict(draws, Protocol(5, 1), rng)
     shared = predict(draws, Protocol(5, 1, shared=True), rng)
-    # one draw that five folds share, instead of five draws: the spread is sqrt(5) times as large
+    # one draw that five folds share, instead of five: the spread is sqrt(5) times as large
     widths = [end[1] - end[0] for end in (alone.interval, shared.interval)]
     assert widths[1] / widths[0] == pytest.approx(math.sqrt(5), rel=0.1)
     assert predict(draws, Protocol(5, 200, sd="draws"), rng).sd == pytest.approx(0.1, rel=0.05)

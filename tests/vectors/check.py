@@ -3,8 +3,8 @@
     python -m dp.vectors.check            where the package is installed
     PYTHONPATH=scripts:tests python -m vectors.check    in a checkout
 
-Prints one line per file, and says what was left out because a library is missing. README.md has the format.
-The exit code is 1 if a value differs, or if there are none.
+It prints one line per file, and says what it left out because a library is missing. README.md has the
+format. The exit code is 1 if a value differs, or if there are none.
 """
 
 import importlib
@@ -24,7 +24,7 @@ def read() -> dict:
 
 
 def value(module: str, case: dict) -> float:
-    """The value that this package gives for a case."""
+    """This package's value for a case."""
     if "mechanism" in case:
         mechanism = importlib.import_module("dp.mechanisms").MECHANISMS[case["mechanism"]]
         return float(mechanism.guarantee(**case["inputs"]).epsilon)
@@ -32,13 +32,13 @@ def value(module: str, case: dict) -> float:
 
 
 def agrees(found: float, case: dict) -> bool:
-    """Whether a value is the expected one, within the case's relative tolerance."""
-    expected = case["expected"]  # it may be infinite
+    """Is the value the expected one, within the case's relative tolerance?"""
+    expected = case["expected"]  # may be infinite
     return found == expected or abs(found - expected) <= case["tolerance"] * abs(expected)
 
 
 def missing(error: BaseException) -> str | None:
-    """The module of an extra whose absence caused an error, or None if the cause is another."""
+    """The module of an extra whose absence caused an error, or None for another cause."""
     while error is not None:
         if isinstance(error, ImportError) and (name := (error.name or "").split(".")[0]) in EXTRAS:
             return name
@@ -47,7 +47,7 @@ def missing(error: BaseException) -> str | None:
 
 
 def main() -> int:
-    """Check every case, print what was found, and return the exit code."""
+    """Check every case, print the results, and return the exit code."""
     agreed = wrong = 0
     for name, vectors in read().items():
         good, without = 0, {}

@@ -1,4 +1,4 @@
-"""The recipes, followed as a user would: a data set, an experiment, a mechanism, a source and a figure."""
+"""Follows the recipes as a user would: a data set, an experiment, a mechanism, a source and a figure."""
 
 import ast
 import csv
@@ -19,7 +19,7 @@ TEXT = "".join((ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS)
 
 
 def block(language, word):
-    """The only block of code that contains `word`."""
+    """The only code block that contains `word`."""
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
     (found,) = (each for each in blocks if word in each)
     return found

@@ -35,7 +35,6 @@ def test_a_second_checkout_copies_what_the_first_has_made(checkout):
     output = first.snakemake("--cache", "--", *MADE)
     assert copied(output) == 0 and output.count(" to cache.") == 5
     expected = [(first / path).read_bytes() for path in MADE]
-    # The second checkout copies all files.
     output = second.snakemake("--cache", "--", *MADE)
     assert copied(output) == 5
     assert [(second / path).read_bytes() for path in MADE] == expected

@@ -37,8 +37,8 @@ def visible(files):
 
 def completed(project, paths):
     """The paths that exist and are complete for Snakemake, also during a run."""
-    # Existing files are listed before incomplete ones, because a job marks its files as incomplete before
-    # it writes them, and clears the marks at its end.
+    # List existing files first: a job marks its files as incomplete before it writes them, and clears the
+    # marks at its end.
     there = {path for path in paths if (project / path).exists()}
     return there.difference(project.incomplete())
 
@@ -56,10 +56,10 @@ def test_killed_at_random_moments(finished, fresh):
     whole = results(finished)
     rng = random.Random(9)
     resume = ("--cores", 2, *TINY)
-    project, kills, met = fresh("killed"), 0, [0]  # numbers of finished files at each kill
+    project, kills, met = fresh("killed"), 0, [0]  # finished files at each kill
     while kills < int(os.environ.get("DP_KILLS", "3")):
         process = project.start(*resume, program=["scripts/tools/recover.py"])
-        # A moment is a number of files and a delay, because the duration of a run depends on the machine.
+        # A moment is a number of files and a delay, because a run's duration depends on the machine.
         wait_until_completed(project, process, whole, met[-1] + rng.randint(1, 3))
         time.sleep(rng.uniform(0, 0.5))
         if process.poll() is not None:  # the run had ended: start again

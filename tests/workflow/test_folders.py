@@ -1,4 +1,4 @@
-"""Tests that no run overwrites another configuration's results or report, or a report that shows more."""
+"""No run overwrites another configuration's results or report, or a report that shows more."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Tests that results never outlive a user's own data file silently, if it is missing or has changed."""
+"""Results never outlive a user's own data file silently, if it is missing or has changed."""
 
 import os
 

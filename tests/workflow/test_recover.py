@@ -28,7 +28,7 @@ def test_recovery_beside_a_live_run_is_refused(fresh):
         run.communicate()
     output = project.snakemake(*TINY, ok=False)
     assert "a run of this folder was killed" in output and "scripts/tools/recover.py" in output
-    # After the run is killed, recovery continues.
+    # Once the run is killed, recovery continues.
     output = project.python("scripts/tools/recover.py", "--cores", 1, "--dry-run", *TINY)
     assert "unlocking and resuming" in output
     assert not list((project / ".snakemake/alive").glob("*"))

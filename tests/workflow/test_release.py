@@ -16,7 +16,7 @@ from dp.releasing import rows
 from dp.solvers.newton import minimise
 from project import ENVIRONMENT, ROOT
 
-pytestmark = pytest.mark.slow  # Snakemake runs, several times
+pytestmark = pytest.mark.slow  # several Snakemake runs
 ROWS = 2311
 DATASETS = """
 clinic:
@@ -105,7 +105,7 @@ def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
 
 
 def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tmp_path):
-    """Use the guides' data set, request and commands, except for the folder of the rows."""
+    """Use the guides' data set, request and commands, except for the rows' folder."""
     guides = ROOT / "workflow/guides"
     text = (guides / "release_a_model.md").read_text(encoding="utf-8")
     data, request = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

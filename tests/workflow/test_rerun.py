@@ -1,4 +1,4 @@
-"""Tests that a second run, a touched file or an edit reruns exactly the affected jobs."""
+"""A second run, a touched file or an edit reruns exactly the affected jobs."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""A study in its own folder, run with the workflow's Snakefile or as a module of another workflow."""
+"""Tests a study in its own folder, run with the workflow's Snakefile or as another workflow's module."""
 
 import csv
 import json
@@ -83,7 +83,7 @@ onerror:
 
 
 class Study(Project):
-    """The folder of a study. `.home`: the checkout that it uses."""
+    """A study's folder. `.home`: the checkout that it uses."""
 
     def start(self, *arguments, program=("-m", "snakemake"), **options):
         if program and not (self / "Snakefile").exists():
@@ -251,7 +251,7 @@ def test_another_workflow_takes_results_from_a_module(other):
     assert {job.partition(":")[0] for job in other.plan("--", "dp_study")} == {
         *("dp_provenance", "dp_configuration", "dp_figure", "dp_compare", "dp_check"),
     }
-    # A module refuses to overwrite results of other settings, too.
+    # A module also refuses to overwrite results of other settings.
     other.write("more.yaml", "dp: {settings: {study: {restarts: 4}}}\n")
     output = other.snakemake("--configfile", "more.yaml", ok=False)
     assert "error: kept/study holds results of" in output and "Traceback" not in output
@@ -289,7 +289,7 @@ def test_a_cache_is_shared_by_a_study_and_a_module(made, other, tmp_path):
 
 
 def test_a_cluster_finds_the_workflow(made, tmp_path):
-    """Jobs of a study, and the profile's helper script, are found in the workflow's folder."""
+    """A study's jobs, and the profile's helper script, are found in the workflow's folder."""
     study = new(tmp_path / "study", made.home)
     commands = tmp_path / "commands"
     commands.mkdir()
@@ -314,7 +314,7 @@ OVERLAY = "audit: {trials: 20000, default: {opposite_corner: [1], flipped_label:
 
 
 def printed_commands():
-    """The printed commands of workflow/README.md for a study from the template."""
+    """workflow/README.md's commands for a study from the template."""
     text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^    export DP_HOME=.*\n(?:    .*\n)+", text, flags=re.MULTILINE)
     (block,) = (each for each in blocks if "pytest" in each)  # not the block of a release

@@ -1,4 +1,4 @@
-"""Targets: a figure runs only what it needs, and every experiment's name is a target."""
+"""A figure's target runs only what it needs, and every experiment's name is a target."""
 
 from collections import Counter
 

@@ -62,7 +62,7 @@ def main():
             "source": source,
             "rows": len(parts[""][1]),
             "columns": list(table.columns),
-            # column -> its levels, each of which became a column of zeros and ones
+            # column -> its levels; each became a column of zeros and ones
             "categories": {
                 name: list(map(str, known)) for name, known in entry.get("categories", {}).items()
             },
@@ -151,10 +151,7 @@ def split(table, holdout, public):
 
 
 def check(table, parts):
-    """Return the largest norm of a training row.
-
-    Raises an error for rows or labels that no mechanism accepts.
-    """
+    """The largest norm of a training row. Raises an error for rows or labels that no mechanism accepts."""
     classes = examples.NUMBERS if table.target else len(table.classes) or None
     largest = 0.0
     for part, (X, y) in parts.items():

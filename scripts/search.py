@@ -60,7 +60,7 @@ def main():
         for simulation, (train, _) in enumerate(simulations):
             shuffle = generator(arguments.seed, *axes, simulation, "search folds")
             parts = split_folds(len(train[0]), entry["folds"], shuffle)
-            # Training parts differ by at most a row. They are truncated, so that the folds run together.
+            # Training parts differ by at most a row. Truncation lets the folds run together.
             size = min(len(fit) for fit, _ in parts)
             for fit, part in parts:
                 yield (train[0][fit[:size]], train[1][fit[:size]]), train, part

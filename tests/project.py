@@ -19,7 +19,7 @@ TINY = ("--configfile", "tests/tiny.yaml")
 CAPTURE = ROOT / "tests" / "workflow" / "capture"
 COLLECTED = pytest.StashKey[list]()  # ids of all tests of this process, quick and slow
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-# Code that defines `peak_mb()`, the peak memory of its process in MB. `ru_maxrss` also counts what the
+# Code that defines `peak_mb()`, the peak memory of its process in MB. `ru_maxrss` would also count what the
 # parent held when it started the process, and pytest may hold more than the process needs.
 PEAK_MB = """
 import pathlib, re

@@ -1,7 +1,7 @@
 """Simulates tables with known coefficients, to test intervals.
 
-Columns are prepared as real ones: clipped to public bounds, mapped to [-1, 1], with a constant column, and
-divided by the root of their number. A category becomes zeros and ones, without its reference level.
+Columns are prepared like real ones: clipped to public bounds, mapped to [-1, 1], with a constant column,
+and divided by the root of their number. A category becomes zeros and ones, without its reference level.
 """
 
 import math
@@ -179,7 +179,7 @@ DESIGNS = {
     "logistic": Design("noise_aware_logistic", ROBUST, LOGISTIC, True, BALLS, COEFFICIENTS),
     "other": Design("noise_aware_logistic", ROBUST, LOGISTIC, False, BALLS),
     "linear": Design("noise_aware_log_cosh", WIDTHS, losses.get(LOG_COSH), False, BALLS),
-    # Errors clipped at TAU are symmetric, because clipping targets to [-1, 1] leaves none shorter than TAU.
+    # Errors clipped at TAU are symmetric, because clipping targets to [-1, 1] makes none shorter than TAU.
     "boosted": Design("noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4),
     "boosted_uneven": Design(
         "noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4

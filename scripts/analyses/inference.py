@@ -84,11 +84,11 @@ def half(name: str) -> str:
 
 
 def _judged(low, high, truth, printed, plain):
-    """(coefficient, printed, intervals, share, coverage, coverage_error, width, width_ratio) of each group.
+    """(coefficient, printed, intervals, share, coverage, coverage_error, width, width_ratio) per group.
 
-    A group has the intervals of one coefficient with one value of printed. low, high: (data sets, draws,
-    d). printed: the same shape, or None. plain (d,): non-private widths. Draws on one data set share its
-    rows, so standard errors are over data sets.
+    A group has one coefficient's intervals with one value of `printed`. low, high: (data sets, draws, d).
+    printed: the same shape, or None. plain (d,): non-private widths. Draws on one data set share its rows,
+    so standard errors are over data sets.
     """
     covered = (low <= truth) & (truth <= high)
     for j in range(len(truth)):

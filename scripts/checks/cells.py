@@ -226,7 +226,7 @@ def level(results, *, at_least, at_most, share, column, **where):
 
 
 def _all(holds):
-    """Whether all verdicts hold: False if one fails, otherwise None if one is None."""
+    """Whether all verdicts hold: False if one fails, else None if one is None."""
     return False if False in holds else None if None in holds else True
 
 
@@ -296,7 +296,7 @@ def option_falls(results, *, method, option, sweep, share):
     import json
 
     frame = results.cells(methods=method, sweep=sweep)
-    if "options" not in frame:  # a partial run has no such rows in results.csv yet
+    if "options" not in frame:  # a partial run has no such rows yet
         raise Missing(f"the search of {option} has not run to its end")
     chosen = frame["options"].map(lambda text: json.loads(text).get(option))
     if chosen.isna().any() or frame["epsilon"].nunique() < 2:

@@ -8,8 +8,7 @@ METHODS = (options.Method, options.Procedure, options.Rows)  # types of options 
 def shares(search, source):
     """Counts of values for lambda and each option.
 
-    Each has the number of source values that the search tries, of other values that it tries, and of all
-    source values.
+    For each: source values that the search tries, other values that it tries, and all source values.
     """
     counts = {}
     for name, path in search["published"].items():

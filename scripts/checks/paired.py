@@ -1,4 +1,4 @@
-"""Computes differences and slopes with intervals, paired over the folds or data sets of the methods."""
+"""Computes differences and slopes with intervals, paired over folds or data sets."""
 
 import math
 
@@ -57,7 +57,7 @@ def difference(results, first, second, column, factor=1.0):
 def slope(results, rows, along, column):
     """(slope, low, high) of a column per tenfold of `along`, by least squares on every fold.
 
-    rows: one curve's rows. Without single draws, the points' intervals are taken as independent.
+    rows: one curve's rows. Without single draws, its points' intervals count as independent.
     """
     x = np.log10([row[along] for row in rows])
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()

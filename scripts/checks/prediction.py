@@ -14,9 +14,9 @@ class Protocol(NamedTuple):
     """How a printed mean was computed.
 
     folds: number of folds or simulations. draws: number of noise draws on each fold. shared: whether all
-    folds have the same draws, as if the seed is reset for each fold. data_drawn: whether the data set is
-    itself a draw. sd: what a printed standard deviation is over: "folds" (the folds' means) or "draws"
-    (every draw on every fold).
+    folds have the same draws, as if the seed is reset for each. data_drawn: whether the data set is itself
+    a draw. sd: what a printed standard deviation is over: "folds" (the folds' means) or "draws" (every draw
+    on every fold).
     """
 
     folds: int
@@ -56,8 +56,8 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
 
     There are four corrections. The variance of our means includes the noise of our draws, which is
     subtracted. The variance of resampled means of k replicates is multiplied by k/(k - 1). Their normal
-    quantile is replaced by Student's. For normal means without draws, these two give the interval of
-    Student's t. Last, the error of our own mean is added.
+    quantile is replaced by Student's. For normal means without draws, these two give Student's t interval.
+    Last, the error of our own mean is added.
 
     If the run's folds share draws and ours do not, draws are assumed to have the same rank on each fold.
     This gives the widest interval that sharing can give. Folds of a single data set are assumed to be

@@ -28,7 +28,7 @@ COLUMNS = (
 def compare(results, source, comparisons, stand_ins):
     """Every printed number of some comparisons, with ours: rows for `judged`, which adds verdicts.
 
-    A row has a verdict already if its number is not decidable. Keys for `judged` are id, distance, half
+    A row already has a verdict if its number is not decidable. Keys for `judged` are id, distance, half
     (half a unit of the last printed digit) and holds: "yes", "no", or "" if not decidable.
 
     results: `Results`, whose cells, tables and analyses are read. comparisons: entries of an experiment's
@@ -65,7 +65,7 @@ def listed(experiment, source, comparisons):
 
 
 def _baseline(own, number, experiment):
-    """The index of the non-private printed value that belongs to a private method's value, or None.
+    """The index of the non-private printed value that belongs to a private value, or None.
 
     It has the same data and size: the last one above the private value, or else the first one below.
     own: the `Printed` values of a comparison.
@@ -119,7 +119,7 @@ class Printed:
     def round_like(self, others):
         """Take the printed decimals from the column's longest number, because a file loses trailing zeros.
 
-        The comparison may state the smallest number of decimals instead.
+        The comparison may state the fewest decimals instead.
         """
         column = [other.decimals for other in others if other.column == self.column]
         digits = list(map(max, zip(*column, strict=True)))
@@ -131,7 +131,7 @@ class Printed:
 
     @property
     def protocol(self):
-        """The fields of the configured `Protocol`; None for those that the configuration leaves out."""
+        """The fields of the configured `Protocol`; None for those that it leaves out."""
         stated = dict(self.spec.get("protocol", {}))
         if self.item["data_drawn"] is not None:
             stated["data_drawn"] = self.item["data_drawn"]
@@ -326,8 +326,8 @@ def _predict(results, value, limits):
 def _judge(row, readings, alike, why):
     """Add the verdict, the number of readings tried, and luck to a row.
 
-    readings: readings that concern it. alike: the comparison's rows of standard deviations if the row is
-    one, or else its rows of means. why: why a failure is not decidable; "" if it is.
+    readings: those that concern it. alike: the comparison's rows of standard deviations if the row is one,
+    or else its rows of means. why: why a failure is not decidable; "" if it is.
     """
     if "verdict" in row:
         return

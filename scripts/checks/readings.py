@@ -31,7 +31,7 @@ def confront(experiment, readings, source):
 def most_telling_first(rows):
     """Rows of readings.csv (text) of all readings, by falling number of explained values and claims.
 
-    The order matters, because a verdict names the first reading that agrees.
+    A verdict names the first reading that agrees.
     """
     rows = [row for row in rows if row["reading"] != AS_STATED]
     explained = Counter(

@@ -10,7 +10,7 @@ from study.configuration.experiment import Cell, data_path
 from study.jobs.files import read_json
 
 
-LOST = 0.05  # The largest share of failed draws with which the mean over the others is decidable.
+LOST = 0.05  # largest share of failed draws at which the mean over the others is decidable
 
 
 class Missing(Exception):
@@ -98,7 +98,7 @@ class Results:
         return read_json(self._present(data_path(dataset, "json")))
 
     def test_rows(self, cell):
-        """The number of test rows over all folds; None without folds, or if it is unknown."""
+        """The number of test rows over all folds; None without folds or if unknown."""
         if not self.experiment.values.get("folds"):
             return None
         if self.experiment.values.get("subsets") == "whole":
@@ -109,7 +109,7 @@ class Results:
             return None
 
     def _csv(self, path):
-        import pandas as pd  # takes 0.6 s, and configuration checks import this module, too
+        import pandas as pd  # takes 0.6 s, and configuration checks import this module
 
         return pd.read_csv(self._present(path))
 
@@ -123,7 +123,7 @@ class Results:
         """The rows of `frame` of a sweep, for these data sets and methods, at these coordinates.
 
         train_size, epsilon: a number, a list of numbers, or "smallest" or "largest" per data set, among
-        finite epsilons. Rows of non-private methods are kept for any epsilon.
+        finite epsilons. Rows of non-private methods match any epsilon.
         """
         frame = self.frame
         if sweep is not None:

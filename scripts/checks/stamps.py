@@ -54,7 +54,7 @@ class Stamper:
         return [each for each in self.experiments.values() if each.axis() == name]
 
     def stamps(self, row):
-        """{settings, code, judge, data} of a recorded row; all "" if it names something that is gone."""
+        """{settings, code, judge, data} of a recorded row; all "" if something that it names is gone."""
         try:
             about = self._about(row)
         except KeyError:

@@ -97,7 +97,7 @@ def sd_of(half, replicates):
 def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
     """((low, high), standard error of an end): 95 % prediction interval of the mean of a new run.
 
-    It is used if there are no single draws to resample (`checks.prediction`). The difference of the new
+    It serves if there are no single draws to resample (`checks.prediction`). The difference of the new
     mean of k' replicates and our mean of k has the variance s^2/k + s^2/k'. So half the width is
     t_{k-1} s sqrt(1/k + 1/k'). An end varies with our mean, and with s, whose variance is about
     s^2/(2 (k - 1)).
@@ -187,10 +187,10 @@ def too_wide(interval, margin):
 def with_readings(tried, still_open):
     """The verdict under all readings that are about the source's model.
 
-    tried: (reading, holds), with holds "yes", "no", or "" if open. The stated reading comes first if it is
-    about that model; its name is "". still_open: the verdict if it stays open.
+    tried: (reading, holds), with holds "yes", "no", or "" if open. The stated reading, "", comes first if
+    it is about that model. still_open: the verdict if it stays open.
 
-    If the value is open as stated, readings are not used. The verdict names the first reading that agrees.
+    A value that is open as stated ignores readings. The verdict names the first reading that agrees.
     """
     if not tried:
         return UNDECIDED

@@ -1,4 +1,4 @@
-"""Draws the regret of each method, its loss against the best one, over all questions."""
+"""Draws each method's regret, its loss against the best one, over all questions."""
 
 import math
 

@@ -13,10 +13,10 @@ from plots import style
 
 TOGETHER = 4  # largest number of curves on common axes, without baselines
 WIDTH = 40  # characters per line of a panel's title
-NAMED = 5  # largest number of curves with names at their ends, or of entries of a legend inside the axes
+NAMED = 5  # largest number of names at curves' ends, or of entries of a legend inside the axes
 APART = 0.058  # distance between names at right ends, as a share of the axes
 NARROW = 0.35  # panels whose curves fill less than this share of a common y axis have their own
-TRIED = 8  # largest number of values that are the ticks of a logarithmic axis
+TRIED = 8  # largest number of values that are ticks of a logarithmic axis
 PARTS = ("color", "marker", "linestyle")  # the properties of a look that seaborn takes
 BAND = ("error_low", "error_high")
 OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
@@ -96,8 +96,8 @@ NOTHING = Printed()
 class _Panels(NamedTuple):
     """The layout of panels.
 
-    names: panel names, [""] for one panel. headings: the text above each panel. each: whether every curve
-    has its own panel. parted: the axes that panels do not share.
+    names: panel names, [""] for one panel. headings: the text above each. each: whether every curve has its
+    own panel. parted: the axes that panels do not share.
     """
 
     names: list

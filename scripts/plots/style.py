@@ -162,13 +162,13 @@ def looks(methods):
 
 
 def canvas(width=6.4, height=4.2):
-    """An empty figure in the project's style."""
+    """An empty figure in this style."""
     mpl.rcParams.update(PARAMETERS)
     return plt.figure(figsize=(width, height), layout="constrained")
 
 
 def figure(width=6.4, height=4.2, **subplots):
-    """Figure and axes in the project's style."""
+    """Figure and axes in this style."""
     fig = canvas(width, height)
     return fig, fig.subplots(**subplots)
 
@@ -212,7 +212,7 @@ def replicates(experiment, frame, interval=True):
 def sizes(axes, values, narrow=False):
     """Label an axis of training sizes; a logarithmic one has ticks at some of them.
 
-    narrow: whether the axes are a third as wide as those of a single figure.
+    narrow: whether the axes are a third as wide as a single figure's.
     """
     if axes.get_xscale() == "log":
         plain_ticks(axes, values, 0.3 if narrow else 0.12)
@@ -287,7 +287,7 @@ def small(png):
     picture = Image.open(io.BytesIO(png)).convert("RGB")
     # Dithering would add dots, which do not compress.
     few = picture.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    # White stays white; the octree would replace it by the mean of its leaf.
+    # White stays white; the octree would replace it with its leaf's mean.
     few.putpalette([255 if value >= 253 else value for value in few.getpalette()])
     written = io.BytesIO()
     few.save(written, "png", optimize=True)

@@ -242,7 +242,7 @@ def _table(rows, head=("key", "value", "meaning")):
 
 
 def _options(defaults):
-    """Names with their defaults, without defaults that YAML cannot write, such as REQUIRED."""
+    """Names with their defaults, except defaults that YAML cannot write, such as REQUIRED."""
     shown = []
     for name, default in defaults.items():
         plain = isinstance(default, (str, int, float, bool, list, tuple, dict, type(None)))
@@ -255,7 +255,7 @@ def _first_line(docstring):
 
 
 def _docstring(module, function):
-    """A function's docstring, read without an import of its module, which may need matplotlib."""
+    """A function's docstring, without an import of its module, which may need matplotlib."""
     path = Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py")
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if getattr(node, "name", None) == function:

@@ -7,9 +7,9 @@ verdicts of published.csv, claims.csv and defects.csv there with the existing on
 that changes, with the numbers of both runs. Snakemake shows the progress, and a stopped run resumes. With
 --compare, it compares existing folders and runs nothing.
 
-Chance explains a change to or from "too wide to decide", "undecided" and "not excluded", which lie between
-agreement and failure, and a change of the reading that agrees. The exit status is 1 for any other change:
-a verdict that agrees with one seed fails with another, or is no longer tested.
+Chance explains two changes: of the reading that agrees, and to or from "too wide to decide", "undecided"
+and "not excluded", which lie between agreement and failure. The exit status is 1 for any other change: a
+verdict that agrees with one seed fails with another, or is no longer tested.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def main():
 def run(seed, folder, files, arguments):
     """Make these files below `folder` with a seed."""
     command = [sys.executable, "-m", "snakemake", "--cores", arguments.cores]
-    command += ["--quiet", "rules", "reason", "host"]  # show only the progress
+    command += ["--quiet", "rules", "reason", "host"]  # only the progress
     command += ["--configfile", *arguments.configfile] if arguments.configfile else []
     command += ["--config", f"seed={seed}", f"results={folder}", "--"]
     if subprocess.run([*command, *(f"{folder}/{file}" for file in files)], check=False).returncode:

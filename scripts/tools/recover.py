@@ -53,7 +53,7 @@ def lsf_jobs(folder):
 def in_use(command, *traces):
     """Whether the scheduler is in use: its command works, or this folder has logs of its jobs.
 
-    A scheduler may be installed on a machine without a cluster.
+    A machine without a cluster may have a scheduler installed.
     """
     if not shutil.which(command[0]):
         return False

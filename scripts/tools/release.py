@@ -134,7 +134,7 @@ def forecast_arguments(command):
 
 
 def forecast(arguments):
-    """Show the expected accuracy of a release from releases of simulated rows, at no privacy cost."""
+    """Show a release's expected accuracy, from releases of simulated rows, at no privacy cost."""
     request = releases.load(arguments.name).request
     schema = rows.from_facts(request.schema)
     expected = outlooks.Expected(

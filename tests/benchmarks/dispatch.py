@@ -4,8 +4,8 @@
 
 It needs the logs of a finished run in results/. In a temporary copy of the checkout, every job sleeps for
 its CPU seconds in that run, and writes empty files. It prints the wall-clock time and two lower bounds for
-any scheduler: the critical path, and the seconds of all jobs divided by the cores. The wall-clock time
-should be at most 1.5 times the larger bound.
+any scheduler: the critical path, and the seconds of all jobs divided by the cores. The time should be at
+most 1.5 times the larger bound.
 """
 
 import inspect

@@ -5,8 +5,8 @@
 Rows are simulated, with public bounds of -1 and 1. Classification has five columns, and the peer is
 diffprivlib's LogisticRegression at its default regularisation. Regression has one column, the most that
 OpenDP's LinearRegression takes. Each fit has its own rows, and 50,000 others measure its error. This
-project makes a release with lattice noise, a budget book and intervals. The other libraries fit in
-floating point. Every guarantee is for replace-one neighbours, with delta = 1e-6 here and 0 there.
+project makes a release with lattice noise, a budget book and intervals; the other libraries fit in
+floating point. Guarantees are for replace-one, with delta = 1e-6 here and 0 there.
 
 The other libraries need the environment of `peers.py` (envs/peers.txt), and are left out without it.
 """

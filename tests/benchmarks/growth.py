@@ -5,11 +5,11 @@
 By default it goes up to 10000000 rows of 10 columns, in 2 minutes and with 1.1 GB of disk. 100000000
 rows take ten times as much, and 13 GB of memory to simulate them.
 
-It prepares simulated data, and fits and runs objective perturbation (epsilon 0.1, lambda 0.01, 50 restarts)
-with the jobs' scripts and arguments, each in its own process with one thread. A size n counts training
-rows; the file has a third more, as test rows. Jobs on few rows make many simulations, so every job works on
-a million rows or more, and its start is negligible. The time is the minimum of a few runs, minus the time
-of runs on 100 rows, which measure the start. It prints a table and writes results/benchmarks/growth.csv:
+It simulates and prepares data, and fits and runs objective perturbation (epsilon 0.1, lambda 0.01,
+50 restarts) with the jobs' scripts, each in its own process with one thread. A size n counts training rows;
+the file has a third more, as test rows. Jobs on few rows make many simulations, so every job works on a
+million rows or more, and its start is negligible. The time is the minimum of a few runs, minus that of runs
+on 100 rows, which measure the start. It prints a table and writes results/benchmarks/growth.csv:
 
     seconds            processor seconds of the run job per simulation
     passes             the solver's passes over the training rows, averaged over the restarts

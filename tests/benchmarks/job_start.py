@@ -4,7 +4,7 @@
 
 It runs `run.py --help` with each mechanism loaded, a bare interpreter, and the import of numpy. It prints
 the median and the least of wall-clock seconds and of processor seconds, which other work disturbs less.
-The exit status is 1 if the smaller of the two least times exceeds the limit.
+The exit status is 1 if the smaller of both least times exceeds the limit.
 """
 
 import os

@@ -4,8 +4,8 @@
 
 It prints wall-clock seconds, and processor seconds of three parts: the jobs' work (without the imports
 that forks share: `study.jobs.fork`); Snakemake with its shells and the requests for jobs; and the rest
-(shared imports, waiting). The ratio is the wall-clock time divided by the time that two busy cores would
-need for the jobs' work alone. It should be at most 1.8.
+(shared imports, waiting). The ratio divides the wall-clock time by the time that two busy cores would need
+for the jobs' work alone. It should be at most 1.8.
 """
 
 import os

@@ -3,7 +3,7 @@
     python tests/benchmarks/peers.py [repetitions]        2 minutes
 
 diffprivlib, Opacus and jax-privacy need a separate environment, which you make once. If it or a library
-is missing, the table leaves out its lines and says why:
+is missing, the table says why it leaves out their lines:
 
     python3.11 -m venv .venv-peers && .venv-peers/bin/pip install -r envs/peers.txt
 
@@ -12,10 +12,10 @@ similar spectrum are simulated. To prepare them:
 
     snakemake --cores 1 --configfile config/real.yaml -- results/data/mnist_4_9.npz
 
-All programs have one thread and the same rows. Programs that are compared take turns, and the table has
-medians. It is printed and written to results/benchmarks/peers.csv. Seconds are processor seconds per unit.
-The ratio is the peer's seconds divided by this project's. For floor, least and reading it is below 1,
-since this project needs more. Units are:
+All programs have one thread and the same rows. Compared programs take turns, and the table has medians. It
+is printed and written to results/benchmarks/peers.csv. Seconds are processor seconds per unit. The ratio is
+the peer's seconds divided by this project's. For floor, least and reading it is below 1, since this project
+needs more. Units are:
 
     fit       one minimiser, certified: gradient norm at most 1e-9. Peers have the same tolerance; the
               table shows the norm that they reach, except for private results, which hide it

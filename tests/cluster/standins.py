@@ -78,7 +78,7 @@ def kill(numbers):
 
 
 def options(words, valued, flags=()):
-    """(option -> values, remaining words). Options have the form `-o value` or `--option=value`."""
+    """(option -> values, remaining words). An option's value is the next word, or follows =."""
     values = {}
     words = list(words)
     while words and words[0].startswith("-"):
@@ -159,7 +159,7 @@ def squeue(words):
 
 def qsub(words):
     values, script = options(words, ("-b", "-j", "-pe", "-l", "-o", "-N"), flags=("-terse", "-cwd"))
-    # -pe takes the environment's name and the slots.
+    # -pe takes the environment's name and the number of slots.
     whole(script[0], "slots")
     more, script = options(script[1:], ("-l",))
     limits = dict(limit.split("=") for limit in more["-l"])

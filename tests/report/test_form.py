@@ -17,7 +17,7 @@ from study import paths
 from study.configuration.experiment import data_path
 from study.jobs.files import write_csv, write_json
 
-# Data sets of one task have such different columns that only the nearest one counts.
+# In a task, numbers of columns differ so much that only the nearest data set counts.
 COLUMNS = {"small": 5, "middle": 100, "wide": 2000, "income": 8, "bills": 400}
 # (task, data set, rows, epsilon, adjacency) -> unbeaten methods, and their share of the gain.
 RECORDED = {

@@ -696,7 +696,7 @@ def test_gaussian_mechanisms_keep_what_is_proven(name, pair, epsilon, trials, op
 
 
 def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
-    """The mechanisms tilt the objective, add noise to the minimiser, and descend."""
+    """One mechanism tilts the objective, one adds noise to the minimiser, and one descends."""
     from dp.descents import full_batch
     from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation
     from dp.mechanisms.output_perturbation import GaussianOutputPerturbation

@@ -134,7 +134,6 @@ def test_gaussian_epsilon_against_dp_accounting(sigma, delta):
 
 
 def test_classical_gaussian():
-    """At delta = 1e-5 the classical calibration first fails at epsilon = 8.42."""
     assert accounting.classical_gaussian_sigma(0.5, 1e-5, 2.0) == pytest.approx(
         math.sqrt(2 * math.log(1.25e5)) * 4
     )

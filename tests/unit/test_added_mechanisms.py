@@ -44,7 +44,7 @@ def test_what_it_states_is_claimed_and_not_proven(folder):
 
 
 def test_its_branches_are_compared_like_those_of_any_mechanism(folder):
-    """The comparison uses the epsilon that the mechanism claims."""
+    """The comparison uses the mechanism's claimed epsilon."""
     assert not differences(MECHANISMS["added_mean"], {"epsilon": 1.0})
 
 

@@ -1,5 +1,3 @@
-"""Tests that this folder's living runs are found."""
-
 import threading
 import time
 

@@ -46,8 +46,8 @@ def public_facts(dataset, overlay):
 def cases():
     """The overlay, experiment, data set and private method of some cells.
 
-    They cover every data set, and every mechanism with each of its settings, each sort of data set
-    and each sort of experiment.
+    They cover every data set, and every mechanism with each of its settings, sorts of data set and
+    sorts of experiment.
     """
     overlays, met = {}, set()
     for overlay in OVERLAYS:
@@ -117,7 +117,7 @@ def rows(data, meta, size):
 
 def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    # A group's price takes seconds to compute, and says nothing about the noise.
+    # A group's price takes seconds, and says nothing about the noise.
     monkeypatch.setattr("guarantees.of_group", lambda one, size: (one.epsilon, one.delta))
     for case in cases():
         stated_is_drawn(folder, *case)
@@ -127,7 +127,7 @@ def stated_is_drawn(folder, overlay, name, dataset, label):
     experiment = configuration(overlay)[1][name]
     mechanism = MECHANISMS[experiment.methods[label]["mechanism"]]
     cells = experiment.cells(datasets=[dataset], methods=[label])
-    # Published lambdas are known only for the sizes of sweeps; otherwise, 100 rows suffice.
+    # Published lambdas are known only for the sizes of sweeps; otherwise 100 rows suffice.
     fixed = experiment.methods[label]["lambda"] == "published"
     size = min(cell.train_size for cell in cells) if fixed else 100
     meta = read_json(data_path(dataset, "json"))

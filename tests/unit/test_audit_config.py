@@ -28,7 +28,7 @@ def test_every_private_mechanism_is_in_the_ledger():
 
 
 def test_a_familys_bounds_hold_together():
-    """Every attack on a mechanism knows the number of attacks: one per label and epsilon."""
+    """Every attack on a mechanism knows their number: one per label and epsilon."""
     resolved = audits.load({})
     name = "output_perturbation"
     settings = {attack: resolved.attack(name, attack.label) for attack in resolved.attacks(name)}
@@ -116,7 +116,6 @@ def test_refused(changes, match):
 
 
 def test_an_attack_depends_on_no_other_mechanism():
-    """An attack reruns if its own mechanism's file changes, but not if another's does."""
     from dp.mechanisms import MECHANISMS
     from dp.privacy.exact_losses import OBJECTIVE
     from study.dependencies import ROOT, files_of_job

@@ -76,7 +76,7 @@ def test_the_noise_on_the_gram_matrix_is_counted(way):
 
 
 def test_a_first_step_that_is_clipped_counts_as_bias():
-    """After few steps with a small clip, the last weights have not converged, and the result says so."""
+    """The last weights have not converged, and the result says so."""
     _, steps = simulated(50)
     clipped = steps._replace(clip=1.0)
     for way in (inference.last_iterate, inference.late_iterates):
@@ -102,7 +102,7 @@ def test_the_parts_compose_to_mu(adjacency):
 
 
 def test_both_means_move_by_at_most_their_sensitivity():
-    """A record is added, removed or replaced: the bound of sqrt(2) is reached and never exceeded."""
+    """Records are added, removed or replaced. The bound of sqrt(2) is reached."""
     y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # from weights that overflow
     each = [
         residual_means(np.zeros((1, 1)), y[i : i + 1], np.zeros((1, 1)), 0.3) for i in range(42)

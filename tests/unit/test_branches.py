@@ -35,7 +35,6 @@ def settings(mechanism):
 
 
 def of_classes(cases):
-    """The cases with class numbers instead of the labels -1 and 1."""
     for name, *sides in cases:
         yield name, *((X, np.where(y > 0, 1, 0)) for X, y in sides)
 
@@ -95,7 +94,7 @@ def test_cases_are_neighbours_within_their_bound():
 
 
 class Together(tukey_em.TukeyEM):
-    """The former fits: if one matrix is singular, another algorithm fits all parts."""
+    """The former fits: one singular matrix makes another algorithm fit all parts."""
 
     name = "together"
 
@@ -115,12 +114,11 @@ class Together(tukey_em.TukeyEM):
 
 
 def exact_fit(n):
-    """The first case of `numbers`: a row of zeros in data that are fitted exactly."""
+    """The first case of `numbers`: a row of zeros in exactly fitted data."""
     return [next(numbers(n))]
 
 
 def test_a_singular_part_moves_no_other_fit():
-    """A row of zeros in one part leaves every other part's fit the same to the last bit."""
     [(_, (X, y), (X_other, y_other))] = exact_fit(2000)
     assert np.array_equal(X[1:], X_other[1:]) and not X_other[0].any()
     arguments = 1000, 0.0, 3

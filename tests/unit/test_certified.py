@@ -109,7 +109,7 @@ def test_kinks_of_nearly_linear_pieces_on_wide_rows(h):
 @pytest.mark.parametrize("kappa", [1.5, 1e3, 1e6])
 @pytest.mark.parametrize("l1", [0.0, 0.3])
 def test_descent_alone_keeps_its_promise(kappa, l1):
-    """On a quadratic of known curvature, a proximal step after `steps` steps ends within the tolerance."""
+    """On a quadratic of known curvature, one proximal step after `steps` ends within the tolerance."""
     values = np.geomspace(1, kappa, 7)
     slope = 5 * generator(84).standard_normal(7)
 

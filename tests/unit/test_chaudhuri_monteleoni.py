@@ -1,4 +1,4 @@
-"""Tests the checks of the source of 2008, with explicit bounds and made-up curves."""
+"""Tests the checks of CM08, with explicit bounds and made-up curves."""
 
 import math
 

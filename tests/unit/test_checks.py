@@ -583,7 +583,7 @@ def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_given():
 
 
 def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
-    """If a claim fails on such a search, this is no fault of the source: this project left values out.
+    """Failing on such a search is no fault of the source: this project left values out.
 
     A claim that holds counts as holding.
     """

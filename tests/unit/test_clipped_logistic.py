@@ -1,7 +1,4 @@
-"""Tests logistic loss with clipped slopes.
-
-They check exact densities of its tilted minimisers, and what clipping saves.
-"""
+"""Tests clipped logistic slopes: exact densities of tilted minimisers, and what clipping saves."""
 
 import math
 

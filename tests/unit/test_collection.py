@@ -20,7 +20,7 @@ time.time_ns = lambda: clock_ns() + {days} * 86400 * 10**9
 
 
 def collected(folder, days, **changes):
-    """Ids of all tests, quick and slow, in a separate process started in `folder`."""
+    """Ids of all tests, quick and slow, in a process started in `folder`."""
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(CLOCK.format(days=days))
     command = ["-m", "pytest", "--collect-only", "-q", "-n", "0", "-m", "slow or not slow"]
@@ -41,13 +41,12 @@ def collected(folder, days, **changes):
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    # From another folder, pytest prints the ids relative to it.
+    # From another folder, pytest prints ids relative to it.
     return [line[line.index("tests/") :] for line in done.stdout.splitlines() if "::" in line]
 
 
 @pytest.mark.slow
 def test_ids_depend_on_neither_time_nor_user_nor_process(tmp_path, request):
-    """This process's ids are among those of another, in the same order."""
     here = request.config.stash[COLLECTED]
     changes = {"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
     there = collected(tmp_path / "there", days=777, **changes)
@@ -55,6 +54,6 @@ def test_ids_depend_on_neither_time_nor_user_nor_process(tmp_path, request):
 
 
 def test_no_id_holds_bytes(request):
-    """Bytes are long, and compressed bytes contain the time: an id has the argument's name instead."""
+    """Bytes are long, and compressed bytes contain the time, so ids have the argument's name."""
     ids = [item.nodeid for item in request.session.items]
     assert not [name for name in ids if "\\x" in name]

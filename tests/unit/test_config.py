@@ -36,7 +36,7 @@ def _others(folder, names):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A folder with the project's configuration of few experiments, which is current for `load`."""
+    """A folder with the configuration of few experiments, current for `load`."""
     shutil.copytree(ROOT / "config", tmp_path / "config", ignore=_others)
     shutil.copytree(ROOT / "workflow/schemas", tmp_path / "workflow/schemas")
     shutil.copytree(ROOT / "workflow/rules", tmp_path / "workflow/rules")

@@ -1,4 +1,4 @@
-"""After one random change of a configuration file, it loads, or one sentence says what is wrong.
+"""A randomly changed configuration file loads, or one sentence says what is wrong.
 
 There are 100 changes, or as many as DP_FAULTS says.
 """
@@ -31,7 +31,7 @@ ODD = [
 
 
 def place(value, rng):
-    """The path of a random value. Short paths are as likely as long ones, although most values are deep."""
+    """A random value's path. Short paths are as likely as long ones, although most values are deep."""
     path = []
     while isinstance(value, (dict, list)) and len(value) and (not path or rng.random() < 0.8):
         path.append(rng.choice(list(value) if isinstance(value, dict) else range(len(value))))
@@ -40,7 +40,7 @@ def place(value, rng):
 
 
 class Twice(dict):
-    """A mapping that is written with a duplicate key."""
+    """A mapping written with a duplicate key."""
 
     def items(self):
         results = list(super().items())
@@ -48,7 +48,7 @@ class Twice(dict):
 
 
 def change(values, rng):
-    """A description of the change, and the changed values (their text, if a key is duplicated)."""
+    """The change's description, and the changed values (as text, if a key is duplicated)."""
     values = copy.deepcopy(values)
     *parents, last = path = place(values, rng)
     here = values
@@ -80,7 +80,7 @@ def change(values, rng):
 
 
 class Files:
-    """The configuration files in memory, and a cache of results that unchanged files determine."""
+    """The configuration files in memory, and cached results that unchanged files determine."""
 
     def __init__(self, monkeypatch):
         monkeypatch.chdir(ROOT)

@@ -118,7 +118,7 @@ def slopes(z, v, offset):
 
 
 def deltas_1d(pull, v, offset, sigma, n_lambda, epsilon, row=1.0, points=40_001):
-    """delta of (removing, adding) a record of one column from others that pull with a constant force.
+    """delta of (removing, adding) a one-column record; the others pull with a constant force.
 
     The density jumps at the bend, which lies halfway between two grid points.
     """
@@ -242,7 +242,7 @@ def test_there_is_no_accounting_of_the_last_iterate():
 
 @pytest.mark.parametrize("clip", [0.3, 2.0, 50.0])
 def test_a_replaced_record_moves_what_gets_noise_by_its_sensitivity_at_most(clip):
-    """A row whose count goes from 0 to the largest, with both slopes clipped, reaches mu exactly."""
+    """A row whose count goes from 0 to the largest, with both slopes clipped, reaches mu."""
     mechanism = MECHANISMS["counts_gd"]
     asked = {"epsilon": 1.0, "delta": 1e-5, "clip": clip, "iterations": 3}
     X, k = rows(40)
@@ -346,7 +346,7 @@ def test_lambda_is_not_tuned_by_a_metric_of_numbers():
 
 @pytest.mark.parametrize("d", [64, 1000])
 def test_a_record_does_not_decide_whether_scores_that_overflow_are_numbers(d):
-    """Only one of these first records makes sums of infinite terms of both signs, which are NaN."""
+    """With only one of these first records, infinite terms of both signs sum to NaN."""
     finite = []
     for first in (np.eye(d)[0], np.full(d, 1 / np.sqrt(d))):
         X = np.zeros((3, d))

@@ -1,5 +1,3 @@
-"""Simulated data, bounded rows, folds."""
-
 import math
 import tracemalloc
 
@@ -23,7 +21,7 @@ BOUNDS = st.floats(1e-50, 1e50)
 @given(ROWS, BOUNDS)
 @settings(max_examples=300, deadline=None)
 def test_normalised_rows_never_exceed_the_bound(X, bound):
-    """This holds for all finite floats, including subnormal and huge ones. A row of zeros stays."""
+    """All finite floats are included, even subnormal and huge ones. A row of zeros stays."""
     before = X.copy()
     with np.errstate(under="ignore"):
         norms = examples.row_norms(examples.normalise_rows(X, bound))
@@ -49,7 +47,7 @@ def test_clipped_rows_never_exceed_the_bound(X, bound):
 @given(ROWS.filter(lambda X: len(X) > 1))
 @settings(max_examples=100, deadline=None)
 def test_a_row_depends_on_itself_alone(X):
-    """These steps cost no privacy, because each row's result is the same without the other rows."""
+    """Each row's result is the same without the others, so these steps cost no privacy."""
     with np.errstate(all="ignore"):
         for step in (examples.normalise_rows, examples.clip_rows):
             np.testing.assert_array_equal(step(X)[:1], step(X[:1]))

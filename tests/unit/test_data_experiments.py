@@ -1,4 +1,4 @@
-"""Experiments that only describe data, and data sets that a mechanism cannot learn."""
+"""Tests experiments that only describe data, and data that a mechanism cannot learn."""
 
 import pytest
 import yaml

@@ -1,4 +1,4 @@
-"""The configuration of data sets may say this, and nonsensical settings are refused with a sentence."""
+"""Tests what the configuration may say about data sets, and that one sentence refuses nonsense."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""The digest that decides what reruns depends on the code that runs, not on how it is written."""
+"""The digest that decides what reruns depends on the code, not on how it is written."""
 
 import ast
 import hashlib
@@ -88,6 +88,6 @@ def test_summaries_count_where_they_are_shown():
 
 
 def test_every_version_of_python_finds_the_same():
-    """Compares a recorded value: a parser that records more or less would change every digest."""
+    """The value is recorded: a parser that records more or less would change every digest."""
     digest = hashlib.sha256(code(CODE).encode()).hexdigest()
     assert digest.startswith("74e0be08662706b0")

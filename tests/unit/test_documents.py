@@ -81,7 +81,7 @@ def test_a_guide_reads_columns_that_are_written(guide, columns, row, tmp_path):
 
 
 def headings(path):
-    """The names by which links find a document's headings."""
+    """The names by which links find headings."""
     titles = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in titles}
 
@@ -97,7 +97,7 @@ def test_links_lead_somewhere(path):
 
 
 def drawn_rules():
-    """The drawing of the rules in workflow/README.md, and its edges."""
+    """The rules' drawing in workflow/README.md, and its edges."""
     text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
     (picture,) = re.findall(r"^```mermaid\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     return picture, set(re.findall(r"^    (\w+) --> (\w+)$", picture, flags=re.MULTILINE))
@@ -109,7 +109,7 @@ def drawn_rules():
     ids=lambda p: p.parent.name,
 )
 def test_no_group_of_a_profile_waits_for_a_rule_that_waits_for_it(profile):
-    """Snakemake refuses such a group, since it submits a group's jobs together."""
+    """Snakemake submits a group's jobs together, so it refuses such a group."""
     _, edges = drawn_rules()
     groups = yaml.safe_load(profile.read_text(encoding="utf-8")).get("groups", {})
     for group in set(groups.values()):
@@ -138,7 +138,7 @@ FOLDERS = ("config/", "envs/", "scripts/", "tests/", "workflow/", ".venv")
 
 
 def commands():
-    """The document and the command, without comment, of every indented line that calls a program."""
+    """Document and command, without comment, of each indented line that calls a program."""
     for path in DOCUMENTS:
         for line in path.read_text(encoding="utf-8").splitlines():
             match = re.match(r"    ((?:sh|bash|python|snakemake|\.venv/bin/\S+) .*)", line)

@@ -1,5 +1,3 @@
-"""Tests whether few steps cost more than noise, and the minimiser on projected rows."""
-
 import numpy as np
 import pandas as pd
 import pytest

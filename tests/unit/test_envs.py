@@ -1,4 +1,4 @@
-"""The lock, the rules' conda file and the setup script agree with each other and with the code."""
+"""The lock, the rules' conda file and the setup script agree with each other and the code."""
 
 import ast
 import hashlib
@@ -29,12 +29,12 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 
 def environment(python):
-    """The marker variables of Linux with that version of Python."""
+    """The marker variables of Linux with that Python version."""
     return {**LINUX, "python_version": python, "python_full_version": f"{python}.0", "extra": ""}
 
 
 def requirements(lines):
-    """The requirements in a file's lines, without comments and hashes."""
+    """Requirements in lines, without comments and hashes."""
     lines = (re.sub(r"(^|\s)#.*|\s*\\$|^\s*--hash.*", "", line).strip() for line in lines)
     return [Requirement(line) for line in lines if line]
 
@@ -44,7 +44,7 @@ def direct():
 
 
 def applicable(items, python):
-    """The requirements whose markers hold for that Python, by canonical name."""
+    """Requirements whose markers hold for that Python, by canonical name."""
     there = environment(python)
     return {
         canonicalize_name(item.name): item
@@ -65,7 +65,7 @@ def pinned(requirement):
 
 
 def conda():
-    """The conda file's Python version, and its packages' versions by name."""
+    """The conda file's Python version, and package versions by name."""
     entries = yaml.safe_load((ENVS / "environment.yaml").read_text())["dependencies"]
     (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
     (python,) = [entry.split("=")[1] for entry in entries if str(entry).startswith("python=")]
@@ -75,7 +75,7 @@ def conda():
 
 
 def closure(names, python):
-    """The named packages and all their dependencies, as installed."""
+    """The named packages and their dependencies, as installed."""
     result, waiting = set(), set(names)
     while waiting:
         name = waiting.pop()
@@ -86,7 +86,7 @@ def closure(names, python):
 
 
 def imported(*folders):
-    """For each distribution, a Python or Snakemake file in the folders that imports it."""
+    """For each distribution, a Python or Snakemake file that imports it."""
     files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     snakefiles = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.smk"))]
     if "workflow" in folders and (ROOT / "Snakefile").exists():
@@ -167,7 +167,7 @@ def test_jobs_find_their_imports_in_the_conda_environment():
     assert not missing, f"add to envs/environment.yaml: {missing}"
 
 
-# ---- setup.sh, without network: a stand-in for Python makes a .venv whose pip only records its calls
+# ---- setup.sh, without network: a stand-in for Python makes a .venv whose pip records its calls
 
 STAND_IN = """\
 #!/bin/sh
@@ -187,7 +187,7 @@ TOOLS = ["sh", "cat", "cksum", "cp", "dirname", "grep", "mkdir", "rm", "sed", "t
 
 
 class Project:
-    """A copy of the files that setup.sh needs, and the stand-in for Python."""
+    """The files that setup.sh needs, and the stand-in for Python."""
 
     def __init__(self, folder):
         self.root = folder / "a project"
@@ -202,7 +202,7 @@ class Project:
         path.chmod(0o755)
 
     def run(self, **variables):
-        """Run setup.sh: its exit code, its output, and the stand-in's calls."""
+        """Run setup.sh: exit code, output, and the stand-in's calls."""
         calls = self.root / "calls"
         calls.write_text("")
         result = subprocess.run(
@@ -224,7 +224,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def tools(tmp_path):
-    """A folder with the commands that setup.sh uses, without any Python."""
+    """A folder with the commands that setup.sh uses, but no Python."""
     folder = tmp_path / "tools"
     folder.mkdir()
     for name in TOOLS:

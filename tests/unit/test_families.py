@@ -31,7 +31,6 @@ MEMBERS = [
 
 @pytest.fixture(scope="module")
 def loaded():
-    """The project's own experiments and data sets."""
     return configured()[1:]
 
 
@@ -282,7 +281,7 @@ def test_overlays_change_a_family():
 
 
 def test_the_projects_families_keep_their_labels(loaded):
-    """Seeds depend on labels, and paths contain them, so another label would be another result."""
+    """Seeds depend on labels, and paths contain them, so other labels would change results."""
     sgd, lasso = (loaded[0][name] for name in ("einarsson_sgd", "einarsson_lasso"))
     assert [cell.method for cell in sgd.cells("dimensions") if cell[2:] == (90, 1)] == [
         *("dp_sgd_d4", "dp_sgd_d15", "dp_sgd_d50", "dp_sgd_all"),
@@ -300,10 +299,7 @@ def test_the_projects_families_keep_their_labels(loaded):
 
 
 def test_no_option_has_the_name_of_a_column():
-    """results.csv has columns for varied options in addition to its own.
-
-    `adjacency` is an option and a column with the same meaning.
-    """
+    """results.csv has columns for varied options. `adjacency` is an option and a column of one meaning."""
     for name, mechanism in MECHANISMS.items():
         assert set(mechanism.options) & set(COLUMNS) <= {"adjacency"}, name
 

@@ -32,10 +32,7 @@ def way(experiment, label):
 
 
 def columns(experiment, sweep):
-    """How a sweep's private methods are tuned, by mechanism and grid (as text).
-
-    A rule counts for every grid.
-    """
+    """How a sweep's private methods are tuned, by mechanism and grid (text). Rules count for every grid."""
     result, rules = {}, set()
     for label in sorted({cell.method for cell in experiment.cells(sweep)}):
         if experiment.methods[label]["private"]:
@@ -48,7 +45,7 @@ def columns(experiment, sweep):
 
 
 def own(experiments):
-    """Experiments that compare methods by this project's own protocol."""
+    """Experiments that compare methods by this project's protocol."""
     for experiment in experiments.values():
         if experiment.values.get("recommends") or "source" not in experiment.values:
             yield experiment
@@ -65,7 +62,7 @@ def test_what_is_tuned_stands_in_four_columns(experiments):
 
 
 def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
-    """This concerns mechanisms with several settings, or with one that was changed after seeing results."""
+    """The mechanisms have several settings, or one that was changed after seeing results."""
     tuned, mechanism = set(), MECHANISMS.__getitem__
     tuning = experiments["frontier_tuning"]
     for label, method in tuning.methods.items():

@@ -1,5 +1,3 @@
-"""Tests the privacy costs and results of boosted AdaSSP, Iterative Hessian Mixing and TukeyEM."""
-
 import math
 
 import numpy as np
@@ -59,7 +57,7 @@ def test_boosting_without_noise_is_least_squares():
 
 
 def test_the_descent_is_stable_where_noise_exceeds_the_signal():
-    """With a small epsilon, few rows and many columns, the spectral radius of P X'X stays below 2."""
+    """With a small epsilon, few rows and many columns, P X'X has a spectral radius below 2."""
     X, _ = problem(300, 12)
     gram, _ = quadratics.moments(X, np.ones(300))
     mechanism = MECHANISMS["boosted_adassp"]
@@ -80,7 +78,7 @@ def test_the_descent_is_stable_where_noise_exceeds_the_signal():
 
 
 def test_one_records_share_is_bounded_where_scores_overflow():
-    """Weights have both signs and exceed a float's range. The residual is still at most the clip."""
+    """Weights of both signs exceed a float's range. The residual is still at most the clip."""
     moments = []
 
     def step(moment):
@@ -95,7 +93,7 @@ def test_one_records_share_is_bounded_where_scores_overflow():
 
 
 def test_what_the_released_boosting_gives():
-    """No finite epsilon is proven, because the program releases the smallest positive eigenvalue.
+    """The program releases the smallest positive eigenvalue, so no finite epsilon is proven.
 
     If it released the smallest eigenvalue, a claimed epsilon of 1 with 100 steps would be 1,112.
     """

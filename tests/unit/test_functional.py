@@ -1,5 +1,3 @@
-"""Tests the functional mechanism's sensitivities on neighbours, its limit, its noise and its repair."""
-
 import math
 
 import numpy as np
@@ -21,7 +19,7 @@ from dp.seeds import generator
 
 
 def coefficients(x, y, loss):
-    """The coefficients of one record's polynomial, one monomial at a time."""
+    """One record's polynomial coefficients, by monomial."""
     d = len(x)
     if loss == "squared":
         linear = [-2 * y * x[j] for j in range(d)]
@@ -232,7 +230,7 @@ def test_an_unbounded_quadratic_left_alone_is_a_status():
 
 
 def test_adam_is_adam():
-    """For a single coordinate, the update agrees with explicit steps, and its limit with the minimum."""
+    """For one coordinate, the update agrees with explicit steps, and its limit with the minimum."""
     A, b = np.array([[[3.0]]]), np.array([[2.0]])
     w = m = v = 0.0
     for t in range(1, 6):

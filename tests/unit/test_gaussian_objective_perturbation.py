@@ -147,7 +147,7 @@ def test_published_calibrations_are_what_the_sources_state():
 @pytest.mark.parametrize("name", ["amp", "objective_perturbation_redberg"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_published_calibrations_cost_less_than_they_claim(name, epsilon):
-    """The tilt alone, taken as a Gaussian release, has the proven epsilon, which is below the claim."""
+    """The tilt alone, as a Gaussian release, has the proven epsilon, which is below the claim."""
     guarantee = MECHANISMS[name].guarantee(5000, 10, epsilon=epsilon, delta=1e-5)
     plan = MECHANISMS[name].plan(5000, 10, epsilon=epsilon, delta=1e-5)
     moved = 2 if name == "amp" else 1
@@ -176,10 +176,7 @@ def test_gaussian_output_perturbation(adjacency, loss):
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_adding_a_record_moves_the_minimiser_by_half_of_what_replacing_does(loss):
-    """The two are compared at the same n lambda.
-
-    The other records move the minimiser to where the record's slope is largest.
-    """
+    """n lambda is the same. Other records move the minimiser to where the record's slope is largest."""
     largest = 0.0
     for others in (1, 30, 300):
         X = np.full((others, 1), 0.05 if loss == "logistic" else 0.0)

@@ -53,7 +53,7 @@ def worst_1d(sigma, n_lambda, epsilon):
 
 
 def test_densities_in_one_dimension_are_those_of_the_solver():
-    """The density integrates to 1, and minimisers follow it, so it is an independent reference."""
+    """The density integrates to 1, and minimisers follow it: it is an independent reference."""
     rng = np.random.default_rng(5)
     sigma, n_lambda, row = 2.0, 1.5, 1.0
     b = rng.normal(0, sigma, 4000)
@@ -87,7 +87,7 @@ def test_add_remove_is_exact_at_the_threshold_and_too_much_below(epsilon):
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0, 3.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0, 4.0])
 def test_no_density_in_one_dimension_exceeds_the_profile(row, share, epsilon):
-    """This holds at every epsilon, even below the threshold's, and for records of all lengths."""
+    """Epsilons include those below the threshold's, and records have all lengths."""
     sigma = gaussian_tilt.sigma_where_free(1.0, DELTA, adjacency=ADD_REMOVE)
     n_lambda = share * gaussian_tilt.least_regularisation(1.0, 1 / sigma, adjacency=ADD_REMOVE)
     both = gaussian_tilt.profile(1 / sigma, 1 / n_lambda, ADD_REMOVE)

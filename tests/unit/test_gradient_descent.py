@@ -1,5 +1,3 @@
-"""Tests DP gradient descent: gradients, clipping, sensitivity, noise, composition, warm starts."""
-
 import math
 
 import numpy as np
@@ -26,7 +24,7 @@ def rows(n=60, d=3, classes=None, seed=3):
 
 
 def mean_loss(X, y, W, loss):
-    """The mean loss by its definition, one example at a time."""
+    """The mean loss by definition, one example at a time."""
     if loss == "logistic":
         return np.mean(
             [math.log1p(math.exp(-t * (x @ W[:, 0]))) for x, t in zip(X, y, strict=True)]
@@ -115,7 +113,7 @@ def test_a_clipped_mean_moves_as_far_as_rows_let_it(loss, classes):
         p = MEAN_CLIP.parameters(n, 2, rows=kind, **known)
         most = MEAN_CLIP.moved(n, p)
         assert 0.5 * most < found <= most * (1 + 1e-12), kind
-    assert most == 0.6 > 2 * 0.3 / n  # the source's sensitivity
+    assert most == 0.6 > 2 * 0.3 / n  # the sensitivity that the source assumes
 
 
 def test_noise_for_a_clipped_mean():
@@ -389,7 +387,7 @@ def test_the_rule_of_steps_needs_no_data():
 
 
 def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
-    """It bounds the deviation that all steps' noise causes in a score, if gradients do not react."""
+    """It bounds the deviation of a score by all steps' noise, if gradients do not react."""
     for n, classes, epsilon, bound in (
         (48_000, 10, 1.0, 1.0),
         (500, 4, 0.5, 2.0),

@@ -64,9 +64,7 @@ def hospital(n, rng):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_rare_levels_are_covered_or_say_that_they_are_not(epsilon):
-    """With eigenvalues floored at the noise's norm, intervals would cover these coefficients far too
-    rarely.
-    """
+    """With eigenvalues floored at the noise's norm, intervals would cover them far too rarely."""
     rng = generator(31)
     lam = MECHANISM.rule_lambda(3000, 5, epsilon, DELTA)
     settings = {"epsilon": epsilon, "delta": DELTA, "lam": lam, "restarts": 8, "rng": rng}
@@ -292,7 +290,7 @@ def test_shares_of_the_budget_add_up(adjacency, robust):
 
 
 def test_second_moments_move_by_at_most_their_sensitivities():
-    """A search over pairs of records approaches each bound, and never exceeds it."""
+    """A search over pairs of records approaches each bound."""
     rng = generator(6)
     largest = np.zeros(2)
     for _ in range(300):
@@ -319,7 +317,6 @@ def test_second_moments_are_sums_over_all_blocks_of_rows():
 
 
 def test_bootstrap_intervals_of_an_exact_fit_are_the_textbooks():
-    """Without noise the parametric bootstrap agrees with the normal intervals."""
     rng = generator(8)
     X, y = rows(2000, rng)
     (weights,), _ = minimise(X, y, 1e-6)

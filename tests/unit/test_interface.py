@@ -42,7 +42,7 @@ def public():
 
 
 def sections(thing):
-    """The sections of an object's own numpydoc docstring, by heading."""
+    """The sections of an object's numpydoc docstring, by heading."""
     text = "" if thing.__doc__ is None else inspect.cleandoc(thing.__doc__)
     parts = re.split(r"^([A-Z][A-Za-z ]+)\n(-+)$", text, flags=re.MULTILINE)
     for name, line in zip(parts[1::3], parts[2::3], strict=True):
@@ -92,10 +92,7 @@ def test_examples_run_as_printed(name):
 
 @pytest.mark.slow
 def test_the_reference_is_made_by_one_command(tmp_path):
-    """The README's command makes it, here in another folder.
-
-    Each public module has a page, and nothing else.
-    """
+    """The README's command makes it, in another folder. Exactly the public modules have pages."""
     text = (ROOT / "scripts/dp/README.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^    .*bin/(pdoc .*) -o reference$", text, flags=re.MULTILINE)
     words = [sys.executable, "-m", *command.split(), "-o", str(tmp_path)]

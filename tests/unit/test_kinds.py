@@ -17,7 +17,6 @@ ALL = [(found, name) for found in (*kinds.SECTIONS.values(), kinds.CHECKS) for n
 
 @pytest.mark.parametrize(("section", "name"), ALL, ids=lambda each: getattr(each, "section", each))
 def test_what_is_read_is_what_the_module_defines(section, name):
-    """The options class read from the text has the imported class's fields."""
     kind = section[name]
     function = kind.load()
     assert function.__name__ == name == kind.function and function.__module__ == kind.module

@@ -43,7 +43,7 @@ def test_sum_intercept_is_scikit_learns_objective(data, lam, intercept, solver):
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_a_path_of_lambdas_ends_at_the_minimisers_of_each_alone(data, loss, intercept):
-    """This holds even for ridges that single precision cannot resolve.
+    """Ridges include some that single precision cannot resolve.
 
     Fits are certified, so they are within tolerance / ridge.
     """

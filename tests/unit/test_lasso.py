@@ -90,7 +90,6 @@ def test_equal_centres_may_be_computed_as_one(data, gradients, shrinkage):
 def test_iterations_end_where_they_would_if_every_cost_was_found_at_once(
     data, threshold, looked_at, monkeypatch
 ):
-    """The weights are those of the last iteration, although later ones were computed."""
     results = []
     for size in (1, looked_at):
         monkeypatch.setattr(distributed_lasso, "LOOKED_AT", size)

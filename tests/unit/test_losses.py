@@ -78,7 +78,7 @@ def test_constants():
 
 @given(z=st.floats(-700, 700))
 def test_logistic_to_full_precision(z):
-    """Both tails are included: e^-z far to the right, and -z far to the left."""
+    """Both tails are included: e^-z far to the right, -z far to the left."""
     loss = ALL["logistic"]
     value = math.log1p(math.exp(-z)) if z > 0 else -z + math.log1p(math.exp(z))
     assert loss.value(z) == pytest.approx(value, rel=1e-14)

@@ -1,5 +1,3 @@
-"""The noisy mean direction, and the guard that selects it if noise dominates."""
-
 import math
 
 import numpy as np
@@ -34,7 +32,7 @@ def gain(release, X, y):
 
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 def test_what_a_record_moves_is_as_stated(adjacency):
-    """A search over pairs of records reaches each of the three bounds, and never exceeds it."""
+    """A search over pairs of records reaches each of the three bounds."""
     rng, bound, n = generator(1), 1.5, 7
     settings = {"epsilon": 1.0, "delta": DELTA, "bound": bound, "adjacency": adjacency}
     p = SIMPLE.parameters(n, 2, **settings, rate=0.8)

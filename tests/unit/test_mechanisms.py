@@ -39,11 +39,11 @@ from dp.solvers.newton import minimise
 N, D = 60, 3
 LAMBDA = 0.1
 SEEDED = object()
-# At this epsilon, noise on these few rows leaves more than the class rate.
+# At this epsilon, noise on so few rows leaves more than the class rate.
 LESS_NOISE = {"mean_direction": 3.0, "guarded_objective_perturbation": 3.0}
-# Releases of few choices among few columns are often equal, so there are more.
+# Few choices among few columns are often equal, so there are more.
 CHOICES = {"frank_wolfe": 20}
-# At this epsilon, mechanisms that may refuse to answer rarely do, even on these few rows.
+# At this epsilon, mechanisms that may refuse to answer rarely do.
 ANSWERING = {
     "tukey_em": 50.0,
     "tukey_em_released": 50.0,
@@ -53,7 +53,6 @@ ANSWERING = {
 
 
 def rows(n=N, d=D, name=None):
-    """Rows and labels for the mechanism `name`."""
     rng = generator(5, "contract")
     X = rng.standard_normal((n, d))
     X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
@@ -165,7 +164,7 @@ ADDITIVE = {
 def test_a_replay_finds_no_more_than_is_stated(name):
     """It finds no distance above the proven epsilon (or the claim), and no release without noise.
 
-    Without additive noise, the replay never finds that a statement holds.
+    Without additive noise, it never finds that a statement holds.
     """
     findings = set()
     for pair, _, result, stated in replay.on_general_pairs(name):
@@ -393,7 +392,7 @@ EXTREMES = {
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("argument", EXTREMES)
 def test_extremes_are_refused_or_told_by_the_status(name, argument):
-    """Either one sentence refuses, or weights are finite, and zeros if the status is not "ok"."""
+    """One sentence refuses, or weights are finite, and zeros if the status is not "ok"."""
     if argument == "epsilon" and not MECHANISMS[name].private:
         return
     for value in EXTREMES[argument]:
@@ -615,7 +614,7 @@ def test_kinds_of_options(option, good, bad):
     ],
 )
 def test_norms_whose_squares_underflow_are_refused(name, option):
-    """The computed norm of a gradient of 1e-160 is 0, so a smaller clip would let it pass unchanged."""
+    """The computed norm of a gradient of 1e-160 is 0, so a smaller clip would let it pass."""
     with pytest.raises(
         Refused, match=rf"^{name}: {option} must be a number strictly between 1e-50 and"
     ):
@@ -679,7 +678,7 @@ def test_a_loss_without_a_gradient_bound_is_refused(name):
     reference.values("objective_perturbation", "epsilon_b", "n_lambda"),
 )
 def test_cm08_true_epsilon(epsilon, n_lambda, expected):
-    """Tests the epsilon of the minimiser alone, and of the whole release with the output noise."""
+    """Tests the minimiser's epsilon alone, and with the output noise."""
     assert exact_epsilon(epsilon, n_lambda) == pytest.approx(expected, abs=5e-5)
     mechanism, settings = MECHANISMS["objective_perturbation_cm08"], {"lam": n_lambda / 1000}
     guarantee = mechanism.guarantee(1000, 10, epsilon=epsilon, **settings)
@@ -720,7 +719,7 @@ SETTINGS = (
 )
 @settings(max_examples=300)
 def test_repaired_calibrations_keep_epsilon(epsilon, n, lam, bound, calibration, loss):
-    """With the parameters of `calibrate`, the supremum of the privacy loss is at most epsilon."""
+    """With the parameters of `calibrate`, the privacy loss is at most epsilon."""
     epsilon_b, ridge = calibrate(epsilon, n, lam, bound, loss, calibration)
     assert 0 < epsilon_b <= epsilon and ridge >= 0
     assert exact_epsilon(epsilon_b, n * (lam + ridge), bound, loss) <= epsilon * (1 + 1e-9)
@@ -831,7 +830,7 @@ def test_no_release_is_the_starting_point(name, n, d, epsilon, tolerance):
 def test_the_whole_epsilon_is_what_both_noises_cost(
     name, n, d, epsilon, lam, bound, tolerance, loss
 ):
-    """Derived from their scales, the epsilons of tilt and output noise sum to at most the proven one."""
+    """From their scales, the epsilons of tilt and output noise sum to at most the proven one."""
     arguments = {
         "epsilon": epsilon,
         "lam": lam,
@@ -971,7 +970,7 @@ def test_a_lambda_that_is_not_certified_on_every_data_set_is_refused_or_raised()
 
 
 def test_a_subclass_of_the_logistic_loss_is_not_the_logistic_loss():
-    """A subclass may have ten times the curvature, for which the parent's supremum is too low."""
+    """A subclass may have ten times the curvature. The parent's supremum is too low for it."""
 
     class Sharp(losses.Logistic):
         kappa, c = 1.0, 2.5

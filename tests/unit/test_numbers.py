@@ -1,5 +1,3 @@
-"""Tests which mechanisms take numbers as targets, and their sensitivities."""
-
 import math
 import re
 
@@ -25,7 +23,7 @@ from dp.solvers.newton import minimise
 from reference import OF_CLASSES
 from study import arguments
 
-# The mechanisms that take numbers, with the options that they need. All others refuse.
+# Mechanisms that take numbers, and their needed options. All others refuse.
 TAKERS = {
     "functional_laplace": {},
     "functional_gaussian": {"delta": 1e-5},
@@ -307,7 +305,7 @@ def test_no_neighbours_exceed_epsilon(name, calibration):
 
 
 def test_the_supremum_is_approached():
-    """x' is near -x, and w is far out, orthogonally to x, so the slopes kappa t and -kappa add up."""
+    """x' is near -x, and w is far out, orthogonally to x, so slopes kappa t and -kappa add up."""
     loss, epsilon, n_lambda = losses.get("log_cosh", tau=0.3), 1.0, 0.5
     t = 0.6
     r = 0.3 * math.atanh(t)

@@ -1,5 +1,3 @@
-"""Output perturbation of SGD: the sensitivity of the last weights, and their noise."""
-
 import math
 
 import numpy as np

@@ -24,7 +24,6 @@ TOP = {
 
 
 def tracked():
-    """The package's files in the checkout."""
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"],
         cwd=ROOT,
@@ -56,10 +55,7 @@ def test_the_version_stands_in_one_place():
 
 
 def test_dependencies_are_those_of_the_environment():
-    """The extra `workflow`, with the extras that it includes, has every dependency.
-
-    Those for tests or clusters are left out.
-    """
+    """`workflow` and the extras that it includes have every dependency, except for tests and clusters."""
     text = (ROOT / "envs/requirements.txt").read_text(encoding="utf-8")
     parts = re.split(r"^# (the workflow|submission.*|checks and tests)$", text, flags=re.MULTILINE)
     lines = [line for line in parts[2].splitlines() if line.strip()]
@@ -139,7 +135,7 @@ print("the tour ends")
 """
 
 
-# Imports every module, and prints modules of extras that are missing. Nothing else may be missing.
+# Imports every module, and prints extras' missing modules. Nothing else may be missing.
 EVERY = """
 import importlib, pkgutil
 import dp

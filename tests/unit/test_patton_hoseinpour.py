@@ -1,5 +1,3 @@
-"""Tests the experiments patton and hoseinpour as configured, and what they refuse."""
-
 import math
 
 import numpy as np

@@ -55,9 +55,7 @@ def test_sizes_are_binomial_and_rows_alike(n, sampling):
 
 
 def test_rows_draws_and_steps_are_independent():
-    """All draws share one sequence of trials, so the end of one draw and the start of the next are
-    included.
-    """
+    """All draws share one sequence of trials, so the end of a draw and the next one's start count too."""
     n, draws, sampling, rng = 5, 100_000, 0.4, generator(3)
     first, second = members(n, draws, sampling, rng), members(n, draws, sampling, rng)
     pairs = {

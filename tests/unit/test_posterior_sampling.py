@@ -1,5 +1,3 @@
-"""Tests posterior sampling: density (by quadrature), range of losses and acceptance rate."""
-
 import itertools
 import math
 
@@ -84,7 +82,7 @@ def test_the_draw_in_two_dimensions(name):
 
 
 def test_the_densities_of_neighbours_differ_by_at_most_epsilon():
-    """Densities, normalised by quadrature over the interval, keep the guarantee and nearly reach it."""
+    """Densities, normalised by quadrature, keep the guarantee and nearly reach it."""
     X, y = rows(6, 1)
     epsilon, radius = 1.0, 2.0
     grid = np.linspace(-radius, radius, 20001)
@@ -112,9 +110,7 @@ def test_the_densities_of_neighbours_differ_by_at_most_epsilon():
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
 def test_acceptance_at_thirty_dimensions(epsilon):
-    """The rate is about 2/sqrt(4 pi d) = 10 % if the ball cuts the posterior, and almost 0 without the
-    tilt.
-    """
+    """The rate is about 2/sqrt(4 pi d) = 10 % if the ball cuts the posterior, and almost 0 without tilt."""
     X, y = rows(400, 30, scale=math.sqrt(30))
     options = {"epsilon": epsilon, "bound": math.sqrt(30), "radius": 1.0, "restarts": 200}
     release = MECHANISM.release(X, y, rng=generator(3), **options)

@@ -79,7 +79,7 @@ def apply(name, given, **options):
 @given(X=X_ROWS)
 @settings(max_examples=40, deadline=None)
 def test_public_steps_treat_every_row_alone(name, X):
-    """If a step claims to read no other private row, a row's result is the same without other rows."""
+    """A step that claims to read no other private row gives the same result without other rows."""
     assert not STEPS[name].private_rows
     assert STEPS[name].row_wise
     together = apply(name, table(X), **PUBLIC[name])

@@ -1,4 +1,4 @@
-"""Tests prepared files: large arrays are memory-mapped, read in blocks if possible, and else unchanged."""
+"""Large arrays are memory-mapped, read in blocks if possible, and otherwise unchanged."""
 
 import tracemalloc
 from argparse import Namespace
@@ -57,7 +57,7 @@ def test_small_arrays_are_read(tmp_path):
 
 
 def test_large_parts_are_the_same_rows_in_the_files_order(tmp_path, monkeypatch):
-    """This also holds for a file of integers with deferred steps."""
+    """This includes a file of integers with deferred steps."""
     rng = np.random.default_rng(2)
     X = rng.integers(0, 255, (60, 5)).astype(np.uint8)
     later = '{"columns": ["a", "b", "c", "d", "e"], "steps": [["row_norm", {}]]}'

@@ -1,4 +1,4 @@
-"""Tests the costs in the table of ways of tuning: differences, and rows without a partner."""
+"""Tests the costs of ways of tuning: differences, and rows without a partner."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Tests selecting the best of a random number of runs: cost, release, and an exact score.
+"""Tests selecting the best of a random number of runs.
 
 An exact score reveals too much.
 """

@@ -131,7 +131,7 @@ def test_approximate_dp_composes_like_dp_accounting():
 
 
 def test_renyi_conversion():
-    """For a Gaussian release, the conversion is at most a tenth above the exact value, and not below it."""
+    """For a Gaussian release, the conversion is an upper bound, at most a tenth too large."""
     for mu in (0.1, 1.0):
         exact = Gaussian(mu).epsilon(1e-6)
         actual = accounting.renyi_epsilon(Gaussian(mu).renyi, 1e-6)

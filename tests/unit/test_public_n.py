@@ -13,7 +13,7 @@ from dp.mechanisms import MECHANISMS
 from dp.privacy.pairs import Pair
 from dp.seeds import generator
 
-# For each mechanism, options with which n matters.
+# Options with which n matters, by mechanism.
 TAKERS = {
     "dp_sgd_poisson": {"sampling": 0.5, "iterations": 2},
     "dp_gd": {"iterations": 3},
@@ -115,7 +115,7 @@ def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
 
     With 10,000 columns and 128 or 129 records, the spread alone has an epsilon of 5.6 at a claim of 1.
     It is nearly the same for 16 times fewer columns and 4 times fewer records. With few columns it does
-    not exceed the claim, and with a stated n there is no difference.
+    not exceed the claim. With a stated n there is no difference.
     """
     assert spread_epsilon(10_000, 129 / 128, 1e-6) == pytest.approx(5.599, abs=1e-3)
     assert spread_epsilon(625, 33 / 32, 1e-6) > 5.5

@@ -137,7 +137,7 @@ def test_a_bad_file_names_file_column_and_row(write, content, message):
 
 
 def test_all_columns_with_empty_cells_are_named_at_once(write):
-    """This holds however far apart empty cells are, and in however many files."""
+    """Empty cells may be far apart, and in many files."""
     rows = "".join(f"{k},{k},{k},{k},yes\n" for k in range(3, 70_000))
     text = "a,b,c,d,y\n1,,2,3,yes\n" + rows + "1,NA,?,,no\n1,2,3,4,nan\n"
     with pytest.raises(ValueError) as caught:

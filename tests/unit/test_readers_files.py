@@ -1,5 +1,3 @@
-"""Tests readers of IDX files, archives and headerless tables: values, and messages about bad files."""
-
 import gzip
 import io
 import struct
@@ -124,10 +122,7 @@ def test_zip_member_with_semicolons_quotes_and_categories(tmp_path):
 
 
 def test_the_categories_are_the_listed_ones_whatever_the_rows(tmp_path):
-    """Columns never depend on the rows.
-
-    A category that no row has gets a column, and one that is not listed is refused.
-    """
+    """A category that no row has gets a column, and one that is not listed is refused."""
     dataset = entry(categories={"job": ["admin.", "student"]})
     dataset["source"]["csv"] = str(archive(tmp_path))
     with pytest.raises(ValueError, match=r"column 'job', row 3: 'retired' is not among"):

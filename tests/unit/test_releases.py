@@ -39,7 +39,7 @@ STEPS = [{"constant_feature": {}}, {"clip": {"radius": 2.0}}]
 
 @pytest.fixture
 def asked(tmp_path, monkeypatch):
-    """A function that loads a study's release, with changes of its data set and of the release."""
+    """A function that loads a study's release, with changes of data set and release."""
 
     def load(entry=None, release=None, header="id,age,ward,visits,readmitted", more=None):
         entry = ENTRY | (entry or {})

@@ -95,7 +95,7 @@ def test_lemma_2_in_one_dimension(moved, mu, bits):
 
 
 def check_rounding_ignores_noise():
-    """Rounding comes before the noise, so no noise changes the cell, even at its edge."""
+    """Rounding comes first, so no noise changes the cell, even at its edge."""
     noise = lattice.covering(Fraction(1), Fraction(1, 10), 1)
     half = lattice.spacing(noise.step) / 2
     for k in range(1, 200):
@@ -176,7 +176,7 @@ def test_points_are_split_into_parts_whose_sum_is_exact(size):
 
 
 def test_the_first_parts_of_scores_and_slopes_are_exact_in_any_order():
-    """For rows with the largest numbers, sums in integers, in floats and in reversed order agree."""
+    """For the largest numbers, sums in integers, in floats and in reversed order agree."""
     rng = generator(103)
     V = rng.integers(-rows.ONE, rows.ONE + 1, (tilt.BLOCK, 9))
     V = rows.shortened(V)
@@ -643,7 +643,7 @@ def test_releases_are_integers_that_a_key_determines(make, numbers):
 
 
 def test_degenerate_tables_are_released_like_others():
-    """One class, rows of zeros, equal rows or one record must not change which numbers a release has."""
+    """One class, rows of zeros, equal rows or one record do not change which numbers a release has."""
     for n, d in ((1, 1), (1, 5), (3, 2), (40, 3)):
         plan = models.noise_aware_logistic(n, d, 1.0, 1e-6, robust=True)
         for V in (np.zeros((n, d), int), np.full((n, d), rows.ONE), np.eye(n, d, dtype=int) << 31):

@@ -1,7 +1,4 @@
-"""Tests the budget book: whatever kills a release, it has one draw and one entry.
-
-No epsilon is returned.
-"""
+"""Tests the budget book: a killed release has one draw and one entry, and gets no epsilon back."""
 
 import errno
 import json
@@ -157,7 +154,6 @@ def test_killed_anywhere_it_ends_in_one_draw_and_one_entry(table, half):
 
 
 def test_two_kills_in_one_release(table):
-    """The second process continues the first one's release, and is killed too."""
     for first in range(8, 20, 3):
         for second in range(3, 12, 4):
             folder = table.parent / "b.book"
@@ -414,6 +410,7 @@ def test_the_sum_never_exceeds_the_budget(table):
 
 
 def test_sums_are_exact(table):
+    """Ten times 0.1 is 1."""
     for k in range(10):
         make(
             table, REQUEST._replace(name=f"r{k}", epsilon=0.1, delta=1e-7), epsilon=1, delta="1e-6"

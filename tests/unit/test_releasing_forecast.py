@@ -1,7 +1,4 @@
-"""Forecasts from simulated rows agree with releases of independent copies of a study.
-
-It also tests previews of files.
-"""
+"""Tests previews, and forecasts against releases of independent copies of a study."""
 
 import math
 import subprocess

@@ -1,6 +1,6 @@
 """Tests holdouts: who is held out, exact sums, their sensitivity, and the cost.
 
-Holdouts cost rows. The cost is the maximum, not the sum.
+The cost is a maximum, not a sum.
 """
 
 import itertools
@@ -179,10 +179,7 @@ def divergence(p, q, epsilon):
 
 
 def test_exact_neighbours_pay_the_maximum():
-    """Tests all data sets of 5 records, all replacements and all orders of the neighbour.
-
-    The noise is on the integers.
-    """
+    """Tests all data sets of 5 records, replacements and orders of the neighbour."""
     n, held, rr, scale = 5, 2, 0.8, 2
     sets = list(itertools.combinations(range(n), held))
     reach = range(-12 * scale, 12 * scale + 2)
@@ -343,9 +340,9 @@ LAWS = {
 @pytest.mark.parametrize("count", [100, 2000])
 @pytest.mark.parametrize("deviation", [0.0, 12.0])
 def test_intervals_hold_for_errors_of_any_law(law, count, deviation):
-    """Intervals cover at least 95 % minus the Monte Carlo error of 500 draws.
+    """They cover at least 95 % minus the Monte Carlo error of 500 draws.
 
-    If few errors are at the cap, they may cover another 1 % less.
+    If few errors are at the cap, the least is 1 % lower.
     """
     rng = np.random.default_rng(12)
     errors, least = LAWS[law]

@@ -342,9 +342,7 @@ def test_a_name_is_spent_once(tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 @pytest.mark.parametrize("n", [N, N // 2])
 def test_what_fits_again_and_again_spends_nothing(tmp_path, n):
-    """This holds for folds with the stated number of rows or their own names, and for bootstraps of all
-    rows.
-    """
+    """Folds have the stated number of rows or their own names; bootstraps are of all rows."""
     X, y = frame()
     one = estimator(tmp_path, n_rows=n)
     for search in (
@@ -426,7 +424,7 @@ def test_labels_of_the_same_meaning_are_read(tmp_path, target, labels, monkeypat
 
 
 def test_a_frame_is_the_file_that_it_came_from(tmp_path):
-    """fit's content gives the CSV's rows: text with commas, quotes, numbers, missing cells."""
+    """fit sees the CSV's rows: text with commas, quotes, numbers, missing cells."""
     X, y = frame()
     X.loc[3, "visits"], X.loc[5, "ward"], X.loc[6, "ward"] = np.nan, 'a "b"\nc', " icu "
     seen = []

@@ -1,4 +1,4 @@
-"""Deterministic replay measures known distances, and finds faults without knowing where they are."""
+"""Replay measures known distances, and finds faults without knowing where they are."""
 
 import math
 
@@ -222,7 +222,7 @@ def test_planted_faults(fault, expected):
 
 
 def test_the_last_bits_of_a_sum_are_not_seen():
-    """Rounding in floating-point sums depends on the rows, but the replay measures only the distance."""
+    """Rounding of sums depends on the rows, but the replay measures only the distance."""
     finding = findings(right)
     assert finding.finding == replay.HOLDS and finding.epsilon <= EPSILON
 

@@ -1,4 +1,4 @@
-"""The job that searches settings gets the same results from simulations together or one by one."""
+"""A search gets the same results from simulations together or one by one."""
 
 import csv
 import json

@@ -1,5 +1,3 @@
-"""Tests the privacy costs and limits of preconditioned gradient descent and private Newton."""
-
 import math
 
 import numpy as np

@@ -21,7 +21,7 @@ def hockey_stick(p, q, epsilon):
 
 
 def profile_of(p, q):
-    """The exact profile, in both directions, of two distributions on the same points."""
+    """Two discrete distributions' exact profile, in both directions."""
     return Curve(
         symmetric(lambda e: np.maximum(hockey_stick(p, q, e), hockey_stick(q, p, e))),
     )
@@ -64,7 +64,7 @@ def selection_delta(profile, law, mean, epsilon):
 
 @pytest.mark.parametrize(("law", "mean"), CASES)
 def test_brute_force(law, mean):
-    """The exact delta of the selected release is within the profile bound in both directions."""
+    """The exact delta is within the profile bound in both directions."""
     closest = 0.0
     for p, q in pairs():
         profile = profile_of(p, q)

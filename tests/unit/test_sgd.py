@@ -1,5 +1,3 @@
-"""Tests the update, noise, composition and batches of dp_sgd and sgd."""
-
 import math
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Tests simulations instead of folds, and settings that are searched for each cell."""
-
 import json
 from argparse import Namespace
 

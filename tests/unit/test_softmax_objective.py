@@ -1,5 +1,3 @@
-"""Tests objective perturbation with softmax loss: solver, noise, rule and refusals."""
-
 import math
 
 import mpmath

@@ -589,7 +589,7 @@ def test_more_restarts_than_are_solved_together(rng):
 
 
 def peak(function):
-    """The peak of bytes allocated, beyond those allocated before."""
+    """The peak of newly allocated bytes."""
     tracemalloc.start()
     try:
         function()

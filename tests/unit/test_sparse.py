@@ -1,5 +1,3 @@
-"""Tests L1 and elastic-net fits, their certificate, and the two mechanisms that perturb them."""
-
 import itertools
 import math
 
@@ -59,7 +57,7 @@ def test_fits_one_after_the_other_are_those_of_each_alone(name):
 
 
 def test_columns_far_from_zero_are_fitted_in_a_few_steps():
-    """First-order steps and undamped Newton steps both fail on these rows, as on standardised lengths."""
+    """First-order steps and undamped Newton steps both fail here, as on standardised lengths."""
     rng = generator(72)
     X = rng.normal([0.0, 5.0, 150.0, -2000.0], size=(60, 4))
     y = np.where(X @ [1.0, 1.0, 1.0, 0.1] + 45 > 0, 1, -1)

@@ -1,5 +1,3 @@
-"""Tests sensitivities, calibrations and limits of SSP, AdaSSP, and subsample and aggregate."""
-
 import math
 
 import numpy as np

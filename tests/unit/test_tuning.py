@@ -1,5 +1,3 @@
-"""Tests the choice of tuning, and what results state about its cost."""
-
 import json
 import math
 import subprocess

@@ -142,7 +142,7 @@ def prepared(tmp_path, name, entry):
 
 
 def test_refusals_by_private_labels_are_premises(tmp_path):
-    """Data with one label are refused, so a premise is that both occur, and reasons say so."""
+    """Data with one label are refused, so a premise is that both occur."""
     meta = prepared(tmp_path, "wdbc", DATASETS["wdbc_clip"])
     assert readers.BOTH in meta["premises"] and meta["unit"] == {}
     digits = prepared(tmp_path, "digits_4_9", DATASETS["digits_4_9"])

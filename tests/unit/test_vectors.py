@@ -1,6 +1,6 @@
 """Tests every reference value of tests/vectors; none comes from the tested code.
 
-tests/vectors/README.md has the format. Other libraries can read the same files.
+README.md there has the format. Other libraries can read the files, too.
 """
 
 import pytest

@@ -1,5 +1,3 @@
-"""Tests the experiment's configuration, timing and figures."""
-
 import csv
 import json
 

@@ -86,8 +86,7 @@ def test_so_are_those_of_predictions_and_of_their_standard_deviations(ours, spre
 
 
 def test_what_little_is_left_of_a_spread_is_known_badly():
-    # two draws of 0.2 on each fold, which themselves differ by 0.01: what is left after the draws
-    # is chance
+    # two draws of 0.2 on each fold; folds themselves differ by 0.01, so what is left is chance
     rng, protocol = np.random.default_rng(2), Protocol(5, 1, shared=True)
     results = [
         predict(normal(rng, 50, 2, 0.01, 0.2).reshape(10, 5, 2), protocol, rng) for _ in range(60)

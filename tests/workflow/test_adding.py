@@ -1,4 +1,4 @@
-"""Follows the recipes as a user would: a data set, an experiment, a mechanism, a source and a figure."""
+"""Follows the recipes as a user would."""
 
 import ast
 import csv
@@ -95,7 +95,7 @@ def test_a_kind_of_figure_is_a_function_and_an_entry(project):
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory):
-    """A copy of the project and its tests, with the mechanism's file and no other entry for it."""
+    """A copy of the project and its tests, with the mechanism's file and nothing else about it."""
     folder = tmp_path_factory.mktemp("extended") / "project"
     extra = ("tests", "README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", ".ci", ".github")
     extra += (".pre-commit-config.yaml", ".snakemake-workflow-catalog.yml")
@@ -116,8 +116,8 @@ def test_the_mechanism_keeps_the_contract_and_the_style(extended):
 def can_notice(path):
     """Whether a test may depend on the set of mechanisms.
 
-    It does if it lists their registry, searches folders or starts programs, but not if it takes one
-    mechanism by name.
+    It does if it lists their registry, searches folders or starts programs, but not if it takes one by
+    name.
     """
     text = path.read_text("utf-8")
     if re.search(r"glob\(|iterdir|subprocess|\bProject\b", text):

@@ -146,8 +146,7 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 def without_repetitions():
     """Configuration changes that remove jobs with the same code as another job.
 
-    They are further readings of an experiment, figures of the same kind, and attacks on one pair at other
-    epsilons.
+    They are further readings, figures of the same kind, and attacks on one pair at other epsilons.
     """
     settings, drawn = {}, set()
     listed, smoke, _ = configured("smoke")

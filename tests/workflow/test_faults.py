@@ -84,7 +84,7 @@ def test_killed_at_random_moments(finished, fresh):
 
 @pytest.fixture
 def faulty(edited):
-    """The finished tiny experiment with one more method, with a fault from a test."""
+    """The finished tiny experiment with one more method, whose fault a test sets."""
 
     def fault(line):
         edited.write("scripts/dp/mechanisms/faulty.py", FAULTY.format(fault=line))

@@ -1,4 +1,4 @@
-"""Results never outlive a user's own data file silently, if it is missing or has changed."""
+"""No results outlive a missing or changed data file of the user silently."""
 
 import os
 

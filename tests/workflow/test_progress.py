@@ -6,7 +6,7 @@ from project import TINY
 
 
 def counts(output):
-    """Name -> (finished jobs, all jobs), from the last table of `progress.py`."""
+    """Name -> (finished jobs, all jobs), from the last table."""
     last = output.rpartition("done      of\n")[2]
     lines = re.findall(r"^(\S+) +(\d+) +(\d+) +(\d+) %", last, re.MULTILINE)
     assert all(int(percent) == 100 * int(done) // int(of) for _, done, of, percent in lines)

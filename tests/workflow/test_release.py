@@ -71,7 +71,7 @@ def content(folder):
 
 
 def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
-    """Run the four lines of the documents, then force reruns, touch a file and delete results."""
+    """Run the documents' four lines, then force reruns, touch a file and delete results."""
     text = (ROOT / "workflow/guides/release_a_model.md").read_text(encoding="utf-8")
     blocks = re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
     (lines,) = (block for block in blocks if "export DP_HOME" in block)
@@ -130,8 +130,8 @@ def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tm
         label = "yes" if rng.random() < age / 120 else "no"
         lines.append(f"{k},{age},{visits},{'female' if k % 2 else 'male'},surgery,{label}")
     (secure / "clinic.csv").write_text("\n".join(lines) + "\n")
-    # Each run draws different noise, because the key is secret. Both predictions are eight standard
-    # deviations of the noise from the threshold; for a ward without rows, it would be one and a half.
+    # The key is secret, so each run draws different noise. Both predictions are eight standard deviations
+    # of the noise from the threshold; for a ward without rows, it would be one and a half.
     (folder / "new.csv").write_text("ward,age,visits,sex\nsurgery,20,1,male\nsurgery,95,1,female\n")
     printed = run(folder, "bash", "-ec", "".join(forecasts) + commands)
     assert printed.count("On simulated rows, at epsilon") == 4
@@ -180,7 +180,7 @@ def forbidden(lines, data, seed):
 
 
 def texts(folder):
-    """The text of every file below a folder, by path, without the times that Snakemake records."""
+    """The text of every file below a folder, by path, without times that Snakemake records."""
     results = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix != ".png":

@@ -1,4 +1,4 @@
-"""Results have the same bytes for any number of cores, any order of jobs, and after an interruption."""
+"""Results have the same bytes for any number of cores or order of jobs, and after an interruption."""
 
 import os
 import signal

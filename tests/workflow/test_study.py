@@ -289,7 +289,7 @@ def test_a_cache_is_shared_by_a_study_and_a_module(made, other, tmp_path):
 
 
 def test_a_cluster_finds_the_workflow(made, tmp_path):
-    """A study's jobs, and the profile's helper script, are found in the workflow's folder."""
+    """The workflow's folder is found by a study's jobs and the profile's helper script."""
     study = new(tmp_path / "study", made.home)
     commands = tmp_path / "commands"
     commands.mkdir()

@@ -103,8 +103,8 @@ rule claims_held:
         'python "$DP_HOME/scripts/concatenate.py" {input.own} --strict --out {output} 2> {log}'
 
 
-# Measures in seconds by how much one record changes the noised quantities of every private mechanism. This
-# rule is a target: `snakemake --cores 1 -- replay`.
+# Measures, within seconds, how much one record changes the noised quantities of every private mechanism.
+# This rule is a target: `snakemake --cores 1 -- replay`.
 rule replay:
     output:
         paths.REPLAY(),

@@ -74,7 +74,7 @@ def configuration(only=None):
 
 
 try:
-    # Validation of all experiments takes seconds, so only those of the targets, or listed ones, are read.
+    # Validation of all experiments takes seconds, so read only the targets', or the listed ones.
     available = source_files.experiment_files()
     ONLY = asked.experiments(GIVEN, available, str(config.get("results", paths.results())))
     READ = listed(config, available) if ONLY == set() else ONLY
@@ -83,8 +83,8 @@ try:
     # A study audits its own mechanisms, and the checkout audits all mechanisms.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
     AUDITS = audits.load(CONFIG, [] if ONLY else own)
-    # Without this check, Snakemake would treat prepared data as up to date if their file is missing. But a
-    # computing node may not see the file, and a report does not need it.
+    # Without this check, prepared data would count as up to date if their file is missing. But a computing
+    # node may not see the file, and a report does not need it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
     if workflow.is_main_process and not reports:
         check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"])
@@ -227,7 +227,7 @@ def lambda_file(wildcards, settings):
 
 
 def chosen_settings(wildcards):
-    """The tuning or search file of a cell; {} without one, because empty inputs of many cells add up."""
+    """A cell's tuning or search file; {} without one, because empty inputs of many cells add up."""
     file = regularisation_of(wildcards, method_of(wildcards)).file
     return {"chosen": file} if file else {}
 
@@ -235,7 +235,7 @@ def chosen_settings(wildcards):
 def cell_settings(wildcards):
     """The arguments of a run besides its wildcards.
 
-    They are one parameter, because every parameter takes a kilobyte per job, for tens of thousands of jobs.
+    They are one parameter, because each takes a kilobyte per job, for tens of thousands of jobs.
     """
     experiment, method = experiment_of(wildcards), method_of(wildcards)
     words = {
@@ -358,7 +358,7 @@ def check_inputs(wildcards):
 
 
 def of_source(source):
-    """The listed experiments of a source or, if none is listed, all of them."""
+    """A source's listed experiments or, if none is listed, all of them."""
     own = [
         each
         for each in EXPERIMENTS.values()

@@ -76,7 +76,7 @@ def locked_by(runs):
 
 
 def explain_lock(error):
-    """Replace Snakemake's advice to remove the lock, because two runs could then write the same files."""
+    """Replace Snakemake's advice to remove the lock, since two runs could then write the same files."""
     runs = live_runs() or alive.elsewhere(lambda text: print(text, file=sys.stderr))
     text = (
         locked_by(runs)
@@ -151,7 +151,7 @@ def start_quickly():
         workflow.dp_forks = fork.begin(folder)
     except OSError:  # there is no temporary folder, or its path is too long for a socket
         return
-    # A job with several threads needs its own process, because its libraries start with their threads.
+    # A job with several threads needs its own process: libraries start with their threads.
     shell.prefix(
         'set -euo pipefail; python() {{ case "$OMP_NUM_THREADS $1" in "1 $DP_HOME/scripts/"*.py) '
         f'command python -IS "$DP_HOME/scripts/study/jobs/ask.py" {shlex.quote(folder)} "$@";; '

@@ -27,7 +27,7 @@ rule release:
     resources:
         mem_mb=memory(140),
         runtime=minutes(60),
-    # `command` bypasses the shell function that forks jobs (`hooks.smk`), so that no long-lived process has
-    # the rows or the key.
+    # `command` bypasses the shell function that forks jobs (`hooks.smk`), so no long-lived process has the
+    # rows or the key.
     shell:
         'command python "$DP_HOME/scripts/tools/release.py" make {wildcards.release} --out releases/{wildcards.release} 2> {log}'

@@ -1,5 +1,5 @@
-# The memory and time that jobs request: the measured values of a rule's largest job, with headroom. Requests
-# double with every retry. A change of these numbers reruns no job.
+# The memory and time that jobs request: a rule's largest measured values, with headroom. Requests double
+# with every retry. A change of these numbers reruns no job.
 
 import math
 

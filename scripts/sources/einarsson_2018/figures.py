@@ -88,7 +88,7 @@ def farthest_images(experiment, spec, paths):
     images = Images(path)
     count = spec["options"]["count"]
     distances = distances_to_class_mean(images.X, images.y)
-    # Ten lines are too high for a page, so classes are in two blocks side by side.
+    # Ten lines are too high for a page, so classes are in two blocks.
     lines = math.ceil(len(images.names) / 2)
     fig, grid = style.figure(
         0.62 * (2 * count + 1), 0.78 * lines + 0.5, nrows=lines, ncols=2 * count + 1, squeeze=False

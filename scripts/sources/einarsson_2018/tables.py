@@ -33,7 +33,7 @@ def table_a_1(experiment, spec, draws):
     rows = []
     for (dataset, size), group in private.groupby(["dataset", "train_size"], sort=True):
         known = published.get(size, {})
-        # One epsilon is enough, because all epsilons perturb the same fits.
+        # One epsilon suffices, because all epsilons perturb the same fits.
         cell = group[group["epsilon"] == epsilons[0]]
         lam = read_lambda(experiment, cell.iloc[0])
         row = [dataset, size, lam, cell["fold"].nunique()]

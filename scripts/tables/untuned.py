@@ -37,10 +37,10 @@ class UntunedCount(Options):
 def untuned_count(experiment, spec, draws):
     """The number of cells in which the method is not worse: one row per other method, and one for all.
 
-    In the row for all, the method is "worse" in a cell if another method is better, and "better" if it is
-    better than every other method. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of
-    cells in which it is not worse, as if cells were independent. Cells of a data set share rows, so the
-    true interval is at least as wide.
+    In the row for all, the method is "worse" in a cell if another is better, and "better" if it is better
+    than every other. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of cells in which
+    it is not worse, as if cells were independent. Cells of a data set share rows, so the true interval is
+    at least as wide.
     """
     verdicts = {}
     for *at, e, (other, *_, verdict) in _against(spec, draws):

@@ -4,8 +4,8 @@
 
 All have the same rows (20,000 x 10, norms at most 1), epsilon 1, delta 1e-6 and one thread, and take turns.
 The table shows median CPU seconds per release. The textbook makes one release after another from the
-source's formulas, in numpy and scipy, because most of these mechanisms are in no library (peers.py times
-Opacus, diffprivlib and jax-privacy). The floor is the minimum arithmetic of 24 releases: matrix products,
+source's formulas, in numpy and scipy. Most of these mechanisms are in no library (peers.py times Opacus,
+diffprivlib and jax-privacy). The floor is the minimum arithmetic of 24 releases: matrix products,
 exponentials, and linear systems.
 """
 

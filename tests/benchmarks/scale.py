@@ -2,10 +2,10 @@
 
     python tests/benchmarks/scale.py [cells]
 
-In a temporary copy of the project it measures `snakemake -n` (at most 60 s and 600 MB), the longest path
-(200 characters), and the aggregation of all run files (60 s and 1 GB). It prints wall-clock seconds and
-processor seconds, which other work on the machine disturbs less. The exit status is 1 if the smaller of
-both, the memory or a path exceeds its limit.
+It works in a temporary copy of the project. It measures `snakemake -n` (at most 60 s and 600 MB), the
+longest path (200 characters), and the aggregation of all run files (60 s and 1 GB). It prints wall-clock
+seconds and processor seconds, which other work disturbs less. The exit status is 1 if the smaller of both,
+the memory or a path exceeds its limit.
 """
 
 import json

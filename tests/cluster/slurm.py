@@ -1,4 +1,4 @@
-"""A temporary Slurm on one machine's loopback, without systemd, cgroups or a database.
+"""A temporary Slurm on loopback, without systemd, cgroups or a database.
 
 Jobs run on the node n1; those of the partition `pair` run on n1 and n2.
 """
@@ -134,7 +134,7 @@ class Slurm:
             thread.join()
 
     def kill_node(self, node):
-        """Kill the daemon and all processes of the node's jobs, as if the machine had died."""
+        """Kill the node's daemon and all its jobs' processes, as if the machine had died."""
         self.daemons[node].kill()
         self.daemons[node].wait()
         self._kill(self.processes(node))

@@ -363,7 +363,9 @@ def test_the_missing_jacobian_is_found():
 @pytest.mark.parametrize("name", ["objective_perturbation", "objective_perturbation_cm08"])
 @pytest.mark.parametrize(("epsilon", "tolerance"), [(1.0, 1e-2), (10.0, 1e-3), (10.0, 1e-9)])
 def test_the_starting_point_of_a_solver_is_not_found(name, epsilon, tolerance):
-    """Without output noise, the first two cases would release the private fit: attacks find 8 and more."""
+    """Without output noise, the first two cases would release the private fit: attacks would find 8 and
+    more.
+    """
     arguments = {"epsilon": epsilon, "tolerance": tolerance}
     bound = audit.epsilon_lower_bound(
         name, "starting_point", trials=20_000, rng=generator(62), **arguments
@@ -476,7 +478,7 @@ def test_pairs_are_neighbours_within_their_bound(name):
 
 @pytest.mark.parametrize("name", ["saturated", "saturated_diagonal_l2", "linear_part"])
 def test_shift_loss_is_the_largest_log_ratio_of_densities(name):
-    """On the line through both minimisers, the log ratio is the shift divided by the scale."""
+    """On the line through both minimisers, the log ratio is the shift over the scale."""
     pair, mechanism = pairs.find(name), MECHANISMS["output_perturbation"]
     arguments = {"epsilon": 1.5, **pair.arguments}
     exact = pair.exact(pair, mechanism, **arguments)
@@ -556,9 +558,7 @@ def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mecha
 
 
 def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
-    """The loss is the distance over the scale in the norm of the noise, or NaN if the law has no known
-    loss.
-    """
+    """The loss is the distance over the scale in the noise's norm, or NaN if the law has no known loss."""
     scale = 2 / (3 * 1.5)  # n lambda = 3
     pair = pairs.find("saturated")
     shift = np.subtract(*pairs.minimisers(pair, OwnNoise(), epsilon=1.5, **pair.arguments))
@@ -600,7 +600,7 @@ def test_shipped_attacks_keep_their_exact_losses():
         if exact is pairs.shift_loss:
             law = getattr(MECHANISMS[name], "law", None)  # None: its loss is not known
             assert law in (*pairs.ORDERS, noise.gaussian, None)
-        # a descent, whose density is not known, may be attacked on the pair of a tilt
+        # a descent, whose density is not known, may be attacked on a tilt's pair
         elif exact is not None and hasattr(MECHANISMS[name], "tilt"):
             pairs.check_tilts(MECHANISMS[name], tuple(pairs.TILTS))
             tilted.add(name)

@@ -1,7 +1,7 @@
 """The privacy loss of objective perturbation, by change of variables on explicit data sets.
 
-The tests do not use the derivation of the closed form. They get the density of the released minimiser
-from the law of the tilt, and the Jacobian of the tilt as a function of the minimiser.
+The tests do not use the derivation of the closed form. The released minimiser's density follows from the
+tilt's law, and from the tilt's Jacobian as a function of the minimiser.
 """
 
 import numpy as np

@@ -16,7 +16,7 @@ from dp import accounting
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 8.42, 60.0])
 @pytest.mark.parametrize("sensitivity", [0.5, 1.0, 4.0])
 def test_delta_is_the_hockey_stick_divergence(sigma, epsilon, sensitivity):
-    """delta is the integral of (p - e^epsilon q)+ over the half line on which the integrand is positive."""
+    """delta is the integral of (p - e^epsilon q)+ over the half line on which it is positive."""
     start = epsilon * sigma**2 / sensitivity + sensitivity / 2
     expected = norm.sf(start, sensitivity, sigma) - math.exp(epsilon) * norm.sf(start, 0, sigma)
     actual = accounting.gaussian_delta(sigma, epsilon, sensitivity)
@@ -45,7 +45,7 @@ def classical_sigma(epsilon, delta):
 def test_classical_gaussian_fails_where_the_facts_say():
     """At delta = 1e-5 the classical sigma first fails at epsilon = 8.42.
 
-    The true epsilon of a claimed 10 is 10.394, and of a claimed 1 it is 0.751.
+    A claimed 10 is truly 10.394, and a claimed 1 is 0.751.
     """
     delta = 1e-5
     for claimed, true in ((10, 10.394), (1, 0.751)):

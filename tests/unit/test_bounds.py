@@ -34,5 +34,5 @@ def test_bounds_hold_and_are_not_vacuous_by_mistake(name, bound):
     limit = bound(400, 3, lam=lam, epsilon=epsilon, delta=delta)
     assert (excess <= limit).mean() >= 1 - delta
     # The lemma's constants make it loose (1 + lam for 1/4 + lam, 8 for 4, a union bound on the norm's
-    # tail), but it is at most two hundred times the quantile that it bounds.
+    # tail). It is at most two hundred times the quantile that it bounds.
     assert 1 < limit / np.quantile(excess, 1 - delta) < 200

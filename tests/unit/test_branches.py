@@ -90,7 +90,7 @@ def test_cases_are_neighbours_within_their_bound():
         assert max(np.abs(y).max(), np.abs(y_other).max()) <= 1
 
 
-# ---- the fault that led to this module: one singular part changed how all parts were fitted
+# ---- the fault that led to this module: one singular part changed all fits
 
 
 class Together(tukey_em.TukeyEM):

@@ -40,7 +40,7 @@ LAMBDAS = (1.0, 0.1, 0.01)
 
 
 class Made(Results):
-    """Errors of five folds: each method has a curve over lambda, and folds differ by noise."""
+    """Errors of five folds: methods have curves over lambda, and folds differ by noise."""
 
     def __init__(self, curves, noise):
         rows = [

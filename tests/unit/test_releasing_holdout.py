@@ -109,7 +109,7 @@ def test_predictions_by_integers_are_those_by_fractions():
 
 
 def every_record(step):
-    """Scores and labels of all kinds of records, on a grid with its ends, as they enter the sums."""
+    """All kinds of scores and labels, on a grid with its ends, as they enter the sums."""
     if step is None:
         return [
             holdout.summands(np.array([s]), np.array([t]), None)[0]
@@ -156,7 +156,7 @@ def answers(records, epsilon):
 
 
 def counted(records, answer, scale):
-    """The law of a discrete Gaussian count of the held-out records that differ from the answer."""
+    """The law of a discrete Gaussian count of held-out records that differ from the answer."""
     reach = np.arange(-12 * scale, 12 * scale + len(records) + 1)
     p = np.exp(-((reach - sum(r != answer for r in records)) ** 2) / (2 * scale**2))
     return p / p.sum()
@@ -234,7 +234,7 @@ def test_a_package_costs_no_more_than_its_model(plan):
 
 
 def check_scale():
-    """The deviation is that of a Gaussian for sqrt(8) at (1, 1e-6), slightly increased for rounding."""
+    """The deviation is a Gaussian's for sqrt(8) at (1, 1e-6), slightly increased for rounding."""
     actual = float(holdout.package(model(), 100).noise.deviation) / (math.sqrt(8) / 0.2367044)
     assert 1 <= actual * (1 + 1e-7) <= 1 + 1e-5
 

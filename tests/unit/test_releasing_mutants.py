@@ -1,4 +1,4 @@
-"""Plants faults that would break the guarantee one at a time. Other tests' checks find them."""
+"""Plants faults that would break the guarantee, one at a time. Other tests' checks find them."""
 
 import inspect
 from types import FunctionType

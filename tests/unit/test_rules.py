@@ -76,7 +76,7 @@ def test_a_rule_takes_public_numbers_and_reaches_the_guarantee(tmp_path, monkeyp
 
 
 def test_rules_look_at_no_row():
-    """From the data, a rule gets only the numbers of rows and columns and public facts."""
+    """A rule gets only public facts, and the numbers of rows and columns."""
     seen = {}
 
     class Rule:

@@ -276,7 +276,7 @@ def test_noise_as_run_has_a_radius_per_coordinate():
 def test_the_density_of_noise_as_run_has_no_bounded_quotient():
     """The density falls by more than any claimed epsilon if a point far out on an axis moves by 1 off it.
 
-    Farther out it falls by more. The reference is quadrature in two dimensions.
+    Farther out it falls by more, by quadrature in two dimensions.
     """
     from scipy import integrate
 

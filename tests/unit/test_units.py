@@ -1,4 +1,4 @@
-"""Tests a row's unit, the guarantee for a person with several rows, and what is assumed public."""
+"""Tests a row's unit, the guarantee for a person with several rows, and public premises."""
 
 import json
 import math
@@ -87,9 +87,7 @@ def test_a_group_of_other_guarantees():
 
 
 def test_a_person_with_five_years():
-    """At a claim of 1, epsilon is 5.93 at the same delta. An epsilon of 5 would need a delta 86 times as
-    large.
-    """
+    """At a claim of 1, epsilon is 5.93 at the same delta. An epsilon of 5 would need 86 times the delta."""
     mechanism = MECHANISMS["gaussian_objective_perturbation"]
     lam = mechanism.rule_lambda(16152, 10, 1.0, DELTA)
     stated = mechanism.guarantee(16152, 10, epsilon=1.0, delta=DELTA, lam=lam)

@@ -1,5 +1,3 @@
-"""Tests differences paired by fold, and the tables and the figure made from them."""
-
 import math
 
 import numpy as np

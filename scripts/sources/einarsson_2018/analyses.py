@@ -195,8 +195,8 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
 
     If a method standardises pixels, these are weights of standardised pixels. Weights of original pixels
     would be largest at the border, because almost no image has ink there and those pixels vary least. The
-    file also has the methods' labels, a mask of the columns that are constant in the training rows, and the
-    first training row of each class.
+    file also has the methods' labels, a mask of constant columns in the training rows, and each class's
+    first training row.
     """
     cells = experiment.entry_cells(spec)
     largest = max(cell.train_size for cell in cells)

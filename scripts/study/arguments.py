@@ -1,5 +1,4 @@
-"""Makes the arguments of a mechanism's `guarantee` and `release` in one place, so that both get the
-same."""
+"""Makes the arguments of a mechanism's `guarantee` and `release`, so that both get the same."""
 
 from dp import losses
 from dp.errors import Refused
@@ -11,7 +10,7 @@ def of_mechanism(mechanism, meta, options, **cell):
     """Keyword arguments of both `guarantee` and `release`.
 
     meta: the record of the data's preparation, with every public fact that the mechanism uses. options: the
-    mechanism's options. cell: epsilon, delta, and lam if it is known.
+    mechanism's. cell: epsilon, delta, and lam if known.
     """
     counts = meta.get("target", {}).get("counts", False)
     if counts != learns_counts(mechanism):
@@ -32,12 +31,12 @@ def of_mechanism(mechanism, meta, options, **cell):
 
 
 def learns_counts(mechanism):
-    """Whether the mechanism learns counts, and nothing else."""
+    """Whether the mechanism learns only counts."""
     return getattr(mechanism, "counts", False)
 
 
 def _for_numbers(mechanism, options):
-    """How to learn numbers instead, in words: with another loss, or with another mechanism."""
+    """How to learn numbers instead, in words: another loss, or another mechanism."""
     cell = {"lam": 1.0, "epsilon": 1.0, "delta": 1e-6 if mechanism.delta == "needed" else 0.0}
 
     def takes(loss):
@@ -59,7 +58,7 @@ def _for_numbers(mechanism, options):
 
 
 def of_release(mechanism, meta, options, data, **cell):
-    """The arguments of `release`: those of `of_mechanism`, and public rows if the mechanism uses them.
+    """The arguments of `release`: those of `of_mechanism`, plus public rows if the mechanism uses them.
 
     data: the path of the .npz.
     """
@@ -70,7 +69,7 @@ def of_release(mechanism, meta, options, data, **cell):
 
 
 def chosen(lam, mechanism, meta, size, options, **cell):
-    """(lambda, options), including the options that were chosen together with lambda.
+    """(lambda, options), including options chosen together with lambda.
 
     lam: a kind of `study.lambdas`. size: the number of training rows. cell: epsilon and delta.
     """
@@ -84,7 +83,7 @@ def chosen(lam, mechanism, meta, size, options, **cell):
 
 
 def of_cell(experiment, cell, meta):
-    """(options, {epsilon, delta, lam}) of an experiment's cell, including settings that were chosen."""
+    """(options, {epsilon, delta, lam}) of an experiment's cell, including chosen settings."""
     method = experiment.methods[cell.method]
     settings = {"epsilon": cell.epsilon, "delta": experiment.delta(cell.method, cell.train_size)}
     lam = experiment.lambda_of(cell)

@@ -1,4 +1,4 @@
-"""The arguments of a Snakemake run, and messages for unknown profiles and targets."""
+"""The arguments of a Snakemake run, and error messages for unknown profiles and targets."""
 
 import os
 import sys
@@ -12,21 +12,21 @@ PROFILES = "workflow/profiles"
 
 
 def arguments():
-    """The arguments of this Snakemake, parsed by its own parser; None if another program runs it."""
+    """This Snakemake's arguments, parsed by its own parser; None if another program runs it."""
     from snakemake.cli import get_argument_parser
 
     if "snakemake" not in {part.removesuffix(".py") for part in Path(sys.argv[0]).parts[-2:]}:
         return None
     try:
         return get_argument_parser().parse_args(sys.argv[1:])
-    except (Exception, SystemExit):  # Snakemake accepted the arguments: the parser is at fault
+    except (Exception, SystemExit):  # Snakemake accepted them, so the parser is at fault
         return None
 
 
 def experiments(given, available, root):
     """The names of the targets' experiments: empty without targets, None if others may be needed.
 
-    given: see `arguments`. available: every experiment. root: the folder of all results.
+    given: see `arguments`. available: all experiments. root: the folder of all results.
     """
     # These options name rules, or list all rules.
     others = ("forcerun", "until", "omit_from", "prioritize", "batch", "list_rules")
@@ -41,10 +41,10 @@ def experiments(given, available, root):
 
 
 def no_profile(given, directory=None):
-    """An error message if no workflow profile has this name, which Snakemake would ignore; else "".
+    """An error message if no workflow profile has this name; else "". Snakemake would ignore the name.
 
-    directory: the argument --directory. With it, a relative path is accepted, because the folder in which
-    Snakemake was started is no longer known.
+    directory: the argument --directory. It hides the folder in which Snakemake was started, so with it any
+    relative path is accepted.
     """
     if given in (None, "none") or any(Path(place, given).exists() for place in ("", "profiles")):
         return ""
@@ -61,8 +61,8 @@ def no_profile(given, directory=None):
 def no_target(target, rules, files, made):
     """An error message if this is no target; "" if it is one.
 
-    rules: names of targets. files: folder -> result files, for each folder whose files are all known. The
-    folder "" holds some other files. made: whether a rule makes a file of this name.
+    rules: names of targets. files: folder -> result files, for each folder whose files are all known; ""
+    holds some other files. made: whether a rule makes a file of this name.
     """
     path = os.path.normpath(target)
     if target in rules or Path(target).exists():
@@ -73,7 +73,7 @@ def no_target(target, rules, files, made):
         return ""
     if folder:
         return f"no target {target!r}{nearest(path, files[folder])}"
-    # The target may be the name of a figure or table, without its folder.
+    # The target may be a figure or table without its folder.
     alike = [file for file in known if Path(file).stem == Path(path).stem]
     if "/" in path and not alike:
         alike = get_close_matches(path, known, n=1)

@@ -1,4 +1,4 @@
-"""Writes every number in a path or a table in one way."""
+"""Writes numbers in paths and tables in one form."""
 
 import math
 from functools import cache
@@ -11,7 +11,7 @@ EPSILON_PATTERN = r"\d+(\.\d*[1-9])?|inf"
 
 @cache
 def epsilon(value):
-    """An epsilon as '0.1', '1' or 'inf': without an exponent, a rounding error or '.0'."""
+    """An epsilon as '0.1', '1' or 'inf', without exponent, rounding error or '.0'."""
     value = float(value)
     if math.isinf(value):
         return "inf"
@@ -19,7 +19,7 @@ def epsilon(value):
 
 
 def number(value):
-    """A number as text in a table: integers as integers, floats with 9 significant digits, "" for NaN and
+    """A number as text for a table: integers as integers, floats with 9 significant digits, "" for NaN and
     None."""
     if value is None:
         return ""
@@ -48,7 +48,7 @@ def parse(text):
 def grid(values, whole=False):
     """A list, or {from, to, step} inclusive, as a sorted list of distinct numbers.
 
-    Raises ValueError for a range of more than LONGEST values, which must be a mistake.
+    Raises ValueError for a range of more than LONGEST values.
     """
     if isinstance(values, dict):
         steps = (values["to"] - values["from"]) / values["step"]

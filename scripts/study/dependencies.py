@@ -1,7 +1,7 @@
-"""Finds which of the project's own files a job executes, by following imports.
+"""Finds the project files that a job executes, by following imports.
 
-A rule has the digest of those files as a parameter, so an edit reruns exactly the jobs that execute the
-edited code. The digest is of syntax trees: a git checkout, or an edit of comments, layout, docstrings or
+Their digest is a parameter of the job's rule, so an edit reruns exactly the jobs that execute the edited
+code. The digest is of syntax trees: a git checkout, or an edit of comments, layout, docstrings or
 functions' annotations, reruns nothing.
 """
 
@@ -22,25 +22,25 @@ ROOT = Path(__file__).resolve().parents[1]  # scripts/, which is on the path of 
 
 
 def roots():
-    """The folders of code: ROOT, a study's own scripts, and the folder around its mechanisms."""
+    """The folders of code: ROOT, a study's own scripts, and the parent folder of its mechanisms."""
     added = added_folder()
     return [*kinds.roots(), *([] if added is None else [added.parent])]
 
 
-# In these files, results show the first line of a function's docstring.
+# For these files, results show the first line of a function's docstring.
 SHOWN = ("dp/data/preparation.py", "plots/", "sources/")
-# Fields that do not change what runs. Annotations of a class's fields may change it.
+# Fields that do not change what runs. Annotations of class fields may change it.
 UNUSED = ("kind", "type_comment", "returns")
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-# What `_found` returned for a file, by the digest of its text, of this file and of Python's version. The
-# cache is where Python keeps what it compiles, and may be removed.
+# Results of `_found`, by the digest of a file's text, of this file and of Python's version. The cache is in
+# Python's folder of compiled files, and may be removed.
 KEPT = Path(__file__).parent / "__pycache__/digests.json"
-MOST = 5000  # entries of the cache
+MOST = 5000  # cache entries
 
 
 @cache
 def _kept():
-    """The entries of the cache. When this process ends, it adds its own."""
+    """The cache's entries. New ones are written when this process ends."""
     try:
         known = json.loads(KEPT.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -61,7 +61,7 @@ def _keep(known, before):
 
 @cache
 def _found(path):
-    """[digest of a file's name and code, names that it imports], from the cache if it is there."""
+    """[digest of a file's name and code, names that it imports], cached."""
     root = next(root for root in roots() if path.is_relative_to(root))
     name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
     key = hashlib.sha256(f"{_version()}\0{name}\0{text}".encode()).hexdigest()
@@ -93,13 +93,12 @@ def _imported(tree, path):
 
 @cache
 def imports(path):
-    """The project files that a file imports, at its top or in functions, and the files of their
-    packages."""
+    """The project files that a file imports, anywhere, and the files of their packages."""
     return frozenset(file for name in _found(path)[1] for file in module_files(name))
 
 
 def _statements(node):
-    """All statements below a node. Most nodes of a tree are expressions, which import nothing."""
+    """All statements below a node. It skips expressions, which import nothing."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
         below = getattr(node, field, ())
         for each in below if isinstance(below, list) else ():  # a lambda's body is no list
@@ -108,7 +107,7 @@ def _statements(node):
 
 
 def module_files(name):
-    """The file of a project module, and the __init__.py of the packages around it; [] for other modules."""
+    """The file of a project module, and the __init__.py of its packages; [] for other modules."""
     parts = name.split(".")
     for root in roots():
         files = []
@@ -123,7 +122,7 @@ def module_files(name):
 
 
 def files_of_job(script, *modules):
-    """All project files that `scripts/<script>` executes. modules: modules that it loads by name."""
+    """All project files that `scripts/<script>` executes. modules: those it loads by name."""
     waiting = [ROOT / script, *(file for name in modules for file in module_files(name))]
     files = set()
     while waiting:
@@ -136,16 +135,16 @@ def files_of_job(script, *modules):
 
 @cache
 def looks_up_mechanisms(script, *modules):
-    """Whether a job imports the registry, through which it may load any mechanism."""
+    """Whether a job imports the registry, and may therefore load any mechanism."""
     return module_files("dp.mechanisms")[-1] in files_of_job(script, *modules)
 
 
 def canonical_code(tree, summaries=False):
-    """A syntax tree as text. The text changes if what runs changes.
+    """A syntax tree as text, which changes if what runs changes.
 
-    Layout, comments, docstrings, functions' annotations and `__all__` do not change it. Empty fields are
-    left out, because versions of Python differ in which of them exist. (`ast.dump` takes twice as long.)
-    summaries: whether the first line of a function's docstring counts.
+    It omits layout, comments, docstrings, functions' annotations and `__all__`. It omits empty fields,
+    because they differ between Python versions. (`ast.dump` takes twice as long.) summaries: whether the
+    first line of a function's docstring counts.
     """
     words = []
 
@@ -189,7 +188,7 @@ def _has_docstring(node):
 
 @cache
 def digest(script, *modules):
-    """Twelve hexadecimal digits, which change with the code of any file in `files_of_job`."""
+    """Twelve hexadecimal digits that change with the code of any file in `files_of_job`."""
     total = hashlib.sha256()
     for path in files_of_job(script, *modules):
         total.update(bytes.fromhex(_found(path)[0]))

@@ -1,7 +1,6 @@
 """Reads the facts of published documents, and looks them up by path.
 
-A document's facts are in config/sources/<key>/source.yaml. A study may have config/published/<key>.yaml
-instead.
+They are in config/sources/<key>/source.yaml, or in a study's config/published/<key>.yaml.
 """
 
 import csv
@@ -10,17 +9,17 @@ from typing import NamedTuple
 
 from study import canonical, paths
 
-# A file may leave out these sections.
+# Optional sections.
 EMPTY = {
     **{"settings": {}, "tables": {}, "claims": [], "defects": []},
     **{"readings": {}, "together": []},
 }
-# These keys of a claim or defect say how it is decided; they are not facts of the source.
+# These keys say how a claim or defect is decided; they are not facts of the source.
 DECIDES = ("not_tested", "given", "checks")
 
 
 class Source(NamedTuple):
-    """One published document. values: the keys of its file, with the content of tables in CSV files."""
+    """One published document. values: its file's content, including that of tables in CSV files."""
 
     key: str
     short: str
@@ -40,7 +39,7 @@ class Source(NamedTuple):
         return here
 
     def facts(self):
-        """The document's values, without readings, and without the checks of claims and defects."""
+        """The document's values, without readings and the checks of claims and defects."""
         facts = {k: v for k, v in self.values.items() if k not in ("readings", "together")}
         for section in ("claims", "defects"):
             facts[section] = [
@@ -55,7 +54,7 @@ class Source(NamedTuple):
 
 
 def _spelling(key):
-    """A key as written in paths: numbers have canonical form."""
+    """A key as written in paths, with numbers in canonical form."""
     is_number = isinstance(key, (int, float)) and not isinstance(key, bool)
     return canonical.epsilon(key) if is_number else str(key)
 
@@ -63,8 +62,8 @@ def _spelling(key):
 def read_table(path):
     """The content of a CSV file of numbers: first column's value -> {other column's name: value}.
 
-    Raises ValueError with file and row for a repeated or missing name, a short row, a repeated first
-    value, or a cell that is not a finite number.
+    Raises ValueError with file and row for a repeated or missing name, a short row, a repeated first value,
+    or a cell that is not a finite number.
     """
     try:
         with path.open(newline="", encoding="utf-8") as handle:
@@ -90,7 +89,7 @@ def read_table(path):
 def files():
     """The file of every source, by key. A study's file replaces a shipped file with the same key.
 
-    Names of templates begin with a dot or _, and are left out.
+    It leaves out templates, whose names begin with a dot or _.
     """
     by_key = {}
     for path in paths.configuration("published/*.yaml", "sources/*/source.yaml"):
@@ -99,7 +98,7 @@ def files():
 
 
 def with_tables(values, folder):
-    """A copy of `values` in which every CSV file that a table names is replaced by its content."""
+    """A copy of `values` in which the CSV files that tables name are replaced by their content."""
     tables = {
         name: read_table(folder / table)
         if isinstance(table, str) and table.endswith(".csv")
@@ -110,7 +109,7 @@ def with_tables(values, folder):
 
 
 def read(key):
-    """The `Source` of a file that `study.configuration.sources` has validated."""
+    """The `Source` of a file already validated by `study.configuration.sources`."""
     import yaml
 
     path = files()[key]

@@ -1,15 +1,14 @@
 """Where a method's lambda comes from: the configuration states it, a job chooses it, or a rule computes it.
 
-`Experiment.regularisation` makes one of these kinds for a cell, and `parse` makes one from a job's
-argument. `text` is that argument. `file` is an input of the job, or None. Jobs call `settings`.
+`Experiment.regularisation` makes one of these kinds for a cell; `parse` makes one from a job's argument
+(`text`). `file` is an input of the job, or None. Jobs call `settings`.
 """
 
 from typing import NamedTuple
 
 from study.jobs.files import read_json
 
-# A configuration may write these words in place of a number. The value is the section that decides what
-# they mean.
+# Words that may replace a number. The value is the section that defines them.
 WORDS = {
     "published": "lambda_published",
     "tuned": "tune",
@@ -34,16 +33,16 @@ class Stated(NamedTuple):
         return self.value, {}
 
     def facts(self):
-        """What the choice recorded in addition to lambda: the rows that it used, and its premises."""
+        """What the choice recorded besides lambda: the rows it used, and its premises."""
         return {}
 
     def origin(self):
-        """Where lambda comes from, and what privacy that costs, in words."""
+        """Where lambda comes from and what privacy that costs, in words."""
         return "stated in the configuration"
 
 
 class Chosen(NamedTuple):
-    """A tuning or a search chooses lambda, and writes this .json."""
+    """A tuning or a search, which writes its choice to this .json."""
 
     file: str
 
@@ -83,7 +82,7 @@ class ByRule(NamedTuple):
 
 
 class Selected(NamedTuple):
-    """Private selection draws lambda anew in every release, together with other settings."""
+    """Private selection, which draws lambda and other settings anew in every release."""
 
     file = None
     text = "selected"
@@ -109,8 +108,8 @@ def parse(text):
 def setting(lam):
     """How lambda was chosen, in one word.
 
-    `fixed`; by `rule`; on `public` rows; on private rows and paid for (`selected`); or on private rows and
-    not paid for (`void`).
+    `fixed`; by `rule`; on `public` rows; on private rows and paid for (`selected`); on private rows, not
+    paid for (`void`).
     """
     if isinstance(lam, Stated):
         return "fixed"

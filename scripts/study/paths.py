@@ -1,7 +1,7 @@
 """Every path that rules and their jobs share, spelled once.
 
-What the workflow ships (code, schemas, configuration) is below HOME. Paths of a study's own files, and of
-results, are relative to the folder that Snakemake works in.
+What the workflow ships (code, schemas, configuration) is below HOME. Paths of a study's files and of
+results are relative to Snakemake's working directory.
 """
 
 import os
@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path() if Path.cwd() == _CHECKOUT else _CHECKOUT
-# Jobs find the workflow and the results through the environment. A parameter would rerun all jobs after a
-# move.
+# Jobs find the workflow and the results through the environment. As a parameter, a new path would rerun all
+# jobs.
 HOME_VARIABLE = "DP_HOME"
 VARIABLE = "DP_RESULTS"
 RAW = "data/raw"  # all folders of results share these downloads
@@ -29,8 +29,7 @@ def source_of(path):
 
 
 def configuration(*patterns):
-    """Files of config/ that match: first the shipped ones, then the study's, which add to or replace
-    them."""
+    """Files of config/ that match: shipped ones first, then the study's, which add to or replace them."""
     folders = [HOME / "config", *([Path("config")] if in_study() else [])]
     return [
         path for folder in folders for pattern in patterns for path in sorted(folder.glob(pattern))
@@ -38,7 +37,7 @@ def configuration(*patterns):
 
 
 def snakefile(start="."):
-    """Snakemake's argument that names its Snakefile: the one in `start`, or else the workflow's own."""
+    """Snakemake's argument for its Snakefile: the one in `start`, else the workflow's own."""
     here = filter(Path.exists, (Path(start, "Snakefile"), Path(start, "workflow/Snakefile")))
     return ["--snakefile", str(next(here, HOME / "Snakefile"))]
 
@@ -48,27 +47,27 @@ if in_study() and Path("mechanisms").is_dir():
 
 
 def use(folder):
-    """Make `folder` the root of all results, for this process and for the processes that it starts."""
+    """Make `folder` the root of all results, for this process and its children."""
     os.environ[VARIABLE] = folder
 
 
 def results(*parts):
-    """A path below the root of all results; without parts, the root itself."""
+    """A path below the root of all results, or the root itself."""
     return "/".join((os.environ.get(VARIABLE, "results"), *filter(None, parts)))
 
 
 class _Wildcards(dict):
-    """Values by name. A wildcard without a value stays a wildcard."""
+    """Values by name. A wildcard without a value stays."""
 
     def __missing__(self, name):
         return f"{{{name}}}"
 
 
 class Place(NamedTuple):
-    """Where files of one sort are. For rules, values that are not given stay wildcards.
+    """Where one kind of file is. For rules, values that are not given stay wildcards.
 
-    folder: the folder of an experiment or a reading, or a shared one (data, audit). part: a folder below
-    it. name: the file's name without the suffix. A call may choose another suffix.
+    folder: that of an experiment or reading, or a shared one (data, audit). part: a folder below it. name:
+    the file's name without the suffix. A call may choose another suffix.
     """
 
     folder: str
@@ -91,13 +90,13 @@ class Place(NamedTuple):
         return f"{self.name}.{suffix}" if suffix else self.name
 
 
-# The rows that mechanisms get (npz), and the record of their preparation (json).
+# Prepared rows (npz), and the record of their preparation (json).
 DATA = Place("data", "", "{dataset}", "npz")
 
 # Files of one experiment.
 FIT = Place("{experiment}", "fits", "{dataset}/{fit}/n={size}", "npz")
 RUN = Place("{experiment}", "runs", "{dataset}/{method}/n={size}/eps={epsilon}")
-# A search's choice (json), and the error of every candidate (csv).
+# The choice (json), and every candidate's error (csv).
 TUNED = Place("{experiment}", "tuned", "{dataset}")
 SEARCH = Place("{experiment}", "searches", "{search}/{dataset}/n={size}/eps={epsilon}", "json")
 ANALYSIS = Place("{experiment}", "analyses", "{name}", "{suffix}")
@@ -133,7 +132,7 @@ REPORT = Place("", "", "report", "html")
 PARTIAL_REPORT = Place("", "", "report-partial", "html")  # made if REPORT shows more
 COSTS = Place("", "", "costs")
 RECOMMENDATIONS = Place("", "", "recommendations")
-ACROSS = Place("", "", "regret")  # recommended methods across data sets; the figure is .png
+ACROSS = Place("", "", "regret")  # recommended methods across data sets; its figure: png
 SNAPSHOT = Place("", "", "frontier", "json")
 
 
@@ -143,14 +142,14 @@ def reading(experiment, label):
 
 
 def split(path):
-    """Split a file's path below the root into (folder, rest). The folder may belong to a reading."""
+    """(folder, rest) of a file's path below the root. The folder may be a reading's."""
     parts = Path(path).relative_to(results()).parts
     depth = 3 if parts[1:2] == ("readings",) else 1
     return "/".join(parts[:depth]), parts[depth:]
 
 
 def logs():
-    """Yields (log, folder, path below the folder's logs, without .log) for every job that has a log."""
+    """Yields (log, folder, path below the folder's logs without .log) for every log of a job."""
     root = Path(results())
     below = (root.glob(f"{folder}/logs/**/*.log") for folder in ("*", reading("*", "*")))
     for path in sorted(chain(*below)):

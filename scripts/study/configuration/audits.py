@@ -1,4 +1,4 @@
-"""Reads the audit's configuration, which lists attacks, and checks it before anything runs."""
+"""Reads the audit's configuration, a list of attacks, and checks it before anything runs."""
 
 import math
 from typing import NamedTuple
@@ -14,7 +14,7 @@ EXACT = ("objective_perturbation_cm08", "objective_perturbation", "output_pertur
 
 
 class Attack(NamedTuple):
-    """One job: an attack on a mechanism, with one neighbouring pair and one epsilon."""
+    """One job: an attack on a mechanism, with one pair of neighbours and one epsilon."""
 
     mechanism: str
     label: str
@@ -34,7 +34,7 @@ class Audits:
         self.mechanisms = values["mechanisms"]
 
     def attacks(self, mechanism=None):
-        """All attacks, or those on one mechanism, in the configuration's order."""
+        """All attacks, or those on one mechanism, in the configured order."""
         return [
             Attack(name, label, epsilon)
             for name, attacks in self.mechanisms.items()
@@ -44,14 +44,15 @@ class Audits:
         ]
 
     def first_attacks(self):
-        """One attack for each label, at the label's first epsilon."""
+        """One attack per label, at its first epsilon."""
         first = {(each.mechanism, each.label): each for each in reversed(self.attacks())}
         return [each for each in self.attacks() if first[each[:2]] == each]
 
     def attack(self, mechanism, label):
         """{pair, delta, options, trials, confidence, family} of one attack, at any of its epsilons.
 
-        family: the number of attacks on the mechanism; with the confidence, all bounds hold simultaneously.
+        family: the number of attacks on the mechanism. With the confidence, all their bounds hold
+        simultaneously.
         """
         attack = {
             "trials": self.values["trials"],
@@ -66,8 +67,8 @@ class Audits:
 def load(config, experiments=None):
     """`Audits` of config/audit.yaml, changed by the `audit` section of `config`.
 
-    experiments: attack only mechanisms of these experiments, a study's own mechanisms, and mechanisms in
-    the study's config/audit.yaml. None attacks all. Raises ConfigError.
+    experiments: attack only mechanisms of these experiments, a study's own, and those in its
+    config/audit.yaml. None attacks all. Raises ConfigError.
     """
     changes, files = config.get("audit") or {}, paths.configuration("audit.yaml")
     where = " and ".join(map(str, files))
@@ -107,7 +108,7 @@ def load(config, experiments=None):
             if attack["pair"] not in pairs.PAIRS:
                 near = nearest(attack["pair"], list(pairs.PAIRS))
                 raise ConfigError(f"{key}: no pair {attack['pair']!r}{near}")
-            # If the audit is disabled, its jobs check the attacks.
+            # The jobs of a disabled audit check its attacks.
             for epsilon in attack["epsilons"] if values["enabled"] else ():
                 try:
                     check(
@@ -137,7 +138,7 @@ def _without(change, left_out):
 
 
 def _default(name, values):
-    """Add attacks on the default pairs that the mechanism takes, under its name, if it has no entry."""
+    """Give a mechanism without an entry attacks on the default pairs that it takes, under its name."""
     delta = values["exact"]["delta"] if find(name).delta == "needed" else 0.0
     attacks = {}
     for pair, epsilons in values["default"].items():

@@ -6,7 +6,7 @@ from study.dependencies import digest, looks_up_mechanisms
 
 
 def modules_of(method):
-    """The modules of a method's mechanism, and of another mechanism that it runs."""
+    """The modules of a method's mechanism, and of a mechanism that it runs."""
     name = method["mechanism"]
     taken = MECHANISMS[name].defaults() | method["options"]
     return [MECHANISMS.module(each) for each in (name, taken.get("of")) if each]
@@ -29,7 +29,7 @@ def of_entry(experiment, section, name, script):
 
 
 def _named_mechanisms(value):
-    """Every mechanism that is named somewhere in options."""
+    """Every mechanism named anywhere in options."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):

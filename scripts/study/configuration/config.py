@@ -1,4 +1,4 @@
-"""Reads the configuration, merges it, and validates it against schemas and against itself.
+"""Reads the configuration, merges it, and validates it against schemas and itself.
 
 Every problem is a `ConfigError`: one sentence with the file, the key and the nearest valid name.
 """
@@ -31,7 +31,7 @@ __all__ = ["ConfigError", "check_own_files", "load", "merge", "nearest", "read_y
 SHIPPED = paths.HOME / "config"
 RULES = paths.HOME / "workflow/rules"
 
-# Each kind of simulation requires these keys.
+# Keys that each kind of simulation requires.
 SIMULATIONS = {
     "separable": ("rows", "columns", "margin"),
     "unseparable": ("rows", "columns", "band", "flip_probability"),
@@ -39,7 +39,7 @@ SIMULATIONS = {
     "linear": ("rows", "columns", "condition", "noise"),
     "signs": ("rows", "columns", "true_columns", "strength"),
 }
-# Each kind may also have these keys, and "holdout". All others are refused.
+# Each kind may have these keys, too, and "holdout", but no others.
 OPTIONAL = dict.fromkeys(SIMULATIONS, ("data_replicates",))
 OPTIONAL["linear"] += ("outliers", "degrees")
 
@@ -47,14 +47,13 @@ OPTIONAL["linear"] += ("outliers", "degrees")
 def load(config, files=(), other="--config", only=None):
     """(config, experiments by name, data sets by name) from Snakemake's merged config.
 
-    Missing keys take the shipped configuration's values. But a study that lists no experiments runs its
-    own, if it has any. only: the experiments to read, as `sources.experiments` returns them; None for all.
-    Raises ConfigError.
+    Missing keys take the shipped values. But a study that lists no experiments runs its own, if any. only:
+    the experiments to read, from `sources.experiments`; None for all. Raises ConfigError.
 
-    Messages use `files`, the merged configuration files (`workflow.configfiles`), and `other`, the place of
-    keys that are in none of these files.
+    Messages name `files`, the merged configuration files (`workflow.configfiles`), and `other` for keys
+    that are in none of them.
     """
-    # This reads the files again, because Snakemake's merge hides a duplicate key.
+    # Read the files again, because Snakemake's merge hides duplicate keys.
     files = {file: read_yaml(file) for file in files}
 
     def where(path=()):
@@ -121,10 +120,10 @@ def _own(available):
 
 
 def listed(config, available):
-    """The names of the experiments that a run without targets reads; None if the lists need validation.
+    """The experiments that a run without targets reads; None if the lists need validation.
 
-    A run without targets reads the experiments that it makes, and experiments with settings. config:
-    Snakemake's merged config. available: the file of every experiment.
+    These are the experiments that it makes, and experiments with settings. config: Snakemake's merged
+    config. available: the file of every experiment.
     """
     names = config.get("experiments", _own(available))
     settings = config.get("settings", {})
@@ -135,7 +134,7 @@ def listed(config, available):
 
 
 def _last(layers):
-    """A function from a key's parts to its place: the last layer that has the most of these parts.
+    """A function from a key's parts to its place: the last layer that has most of them.
 
     layers: pairs (where, changes).
     """
@@ -148,7 +147,7 @@ def _last(layers):
 
 
 def _check_together(files, where):
-    """Refuse overlays that do not combine. After merging, the error would name some sweep instead."""
+    """Refuse overlays that do not combine. A later error would name some sweep instead."""
     for values in files.values():
         excluded = values.get("not_with")
         for other in files:
@@ -158,7 +157,7 @@ def _check_together(files, where):
 
 
 def _over(defaults, values):
-    """Merge as Snakemake does: it merges mappings, replaces other values, and takes null as a value."""
+    """Merge as Snakemake does: mappings are merged, other values replaced, and null is a value."""
     both = {**defaults, **values}
     for key in defaults.keys() & values.keys():
         if isinstance(defaults[key], dict) and isinstance(values[key], dict):
@@ -167,7 +166,7 @@ def _over(defaults, values):
 
 
 def _import_mechanisms():
-    """Raise ConfigError unless the study's own mechanisms can be imported."""
+    """Import the study's own mechanisms. Raises ConfigError if that fails."""
     try:
         added = MECHANISMS.added()
     except ValueError as error:
@@ -186,7 +185,7 @@ def _rule_names():
 
 
 def _datasets():
-    """Data sets by name, and the files to download by name."""
+    """Data sets and files to download, both by name."""
     files, datasets, places = {}, {}, {}
     for path in paths.configuration("files.yaml"):
         files |= validate(read_yaml(path), "files", path)
@@ -236,7 +235,7 @@ def _datasets():
 
 
 def _in_entry(name, error):
-    """A ConfigError for a problem in a data set's entry. `text` may begin with the key."""
+    """A ConfigError in a data set's entry. `text` may begin with the key."""
     file = next(f for f in reversed(paths.configuration("datasets.yaml")) if name in read_yaml(f))
     key, colon, text = str(error).partition(": ")
     if colon and " " not in key:
@@ -245,8 +244,7 @@ def _in_entry(name, error):
 
 
 def check_own_files(experiments, datasets, files):
-    """Raise ConfigError unless every data file that the experiments read, and that is not downloaded,
-    exists."""
+    """Raise ConfigError unless every data file that experiments read exists, or is downloaded."""
     used = {name for experiment in experiments.values() for name in experiment.all_datasets()}
     for name in sorted(used):
         try:

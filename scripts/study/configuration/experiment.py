@@ -1,4 +1,4 @@
-"""Finds one experiment's cells, and the path of every file that is computed for them."""
+"""Finds an experiment's cells, and the path of every file computed for them."""
 
 import json
 import math
@@ -23,7 +23,7 @@ def data_name(dataset):
     return title or dataset.replace("_", " ")
 
 
-# Every table, figure and analysis depends on these keys.
+# All tables, figures and analyses depend on these keys.
 SHARED = (
     *("source", "datasets", "methods", "families", "folds", "simulations", "restarts"),
     *("divisions", "searches", "lambda_published", "tune"),
@@ -31,7 +31,7 @@ SHARED = (
 
 
 class Cell(NamedTuple):
-    """What one job runs. epsilon is infinite for methods without privacy."""
+    """What one job runs. epsilon is infinite without privacy."""
 
     dataset: str
     method: str
@@ -42,8 +42,8 @@ class Cell(NamedTuple):
 class Experiment:
     """A resolved experiment. The keys of its configuration are read-only attributes.
 
-    folder: the folder of its results, below the root of all results. It has the experiment's name, except
-    for a reading.
+    folder: of its results, below the root of all results. Except for a reading, it has the experiment's
+    name.
     """
 
     def __init__(self, name, values, folder=None):
@@ -79,11 +79,11 @@ class Experiment:
         return json.dumps(self.named() | part)
 
     def named(self):
-        """The name, and the folder if it differs from the name."""
+        """The name, and the folder if it differs."""
         return {"name": self.name} | ({"folder": self.folder} if self.folder != self.name else {})
 
     def cells(self, sweep=None, datasets=None, methods=None):
-        """The distinct cells of some sweeps, in the configuration's order.
+        """The distinct cells of some sweeps, in the configured order.
 
         sweep: one name, or several; None for all. A reading has only the cells that it runs itself.
         """
@@ -110,7 +110,7 @@ class Experiment:
         return sorted(cells, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
 
     def _own(self, cells):
-        """The cells that a reading runs itself: needed cells that differ from the main experiment's."""
+        """The cells that a reading runs itself: needed, and different from the main experiment's."""
         changed, needed = self.reading["changed"], needs.cells(self.plain())
         single = {Cell(*cell) for cell in changed["cells"]}
         return [
@@ -125,11 +125,11 @@ class Experiment:
         ]
 
     def axis(self):
-        """The experiment whose draws and searches this one uses: itself, or a reading's main experiment."""
+        """The experiment whose draws and searches this one uses: itself or, for a reading, its main one."""
         return self.values.get("reading", {}).get("of", self.name)
 
     def repeated(self, count):
-        """What `count` replicates are called: divisions or data sets."""
+        """The name for `count` replicates: divisions or data sets."""
         return "divisions" if count == self.values.get("divisions") else "data sets"
 
     def trained_rows(self, cell):
@@ -139,17 +139,17 @@ class Experiment:
         return cell.train_size - -(-cell.train_size // self.folds)
 
     def plain(self):
-        """A reading as an ordinary experiment, with the cells that its main experiment runs."""
+        """A reading as an ordinary experiment, including cells that its main experiment runs."""
         values = {key: value for key, value in self.values.items() if key != "reading"}
         return Experiment(self.name, values, self.folder)
 
     def varied(self):
-        """The names of the options that families of methods vary. `lambda` may be among them."""
+        """The options that families of methods vary, maybe including `lambda`."""
         families = self.values.get("families", {}).values()
         return list(dict.fromkeys(name for family in families for name in family["vary"]))
 
     def all_datasets(self):
-        """The names of all data sets, including those that only a figure or an analysis uses."""
+        """All data sets, including those that only a figure or an analysis uses."""
         entries = [e for section in kinds.SECTIONS for e in self.values[section].values()]
         return {name for each in (self.values, *entries) for name in each.get("datasets", ())}
 
@@ -159,12 +159,11 @@ class Experiment:
         return self.cells(sweeps if isinstance(sweeps, list) else None) if sweeps else []
 
     def entry_cells(self, spec):
-        """The cells that a table or figure shows. For a reading, these include cells of the main
-        experiment."""
+        """The cells that a table or figure shows, for a reading including the main experiment's."""
         return self.plain().cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))
 
     def trained_paths(self, cells):
-        """The files that are needed to train these cells: see `study.configuration.inputs`."""
+        """The files needed to train these cells: see `study.configuration.inputs`."""
         files = {}
         for cell in cells:
             files["data", cell.dataset] = data_path(cell.dataset)
@@ -192,11 +191,11 @@ class Experiment:
         return paths.TUNED(suffix, experiment=folder, dataset=dataset)
 
     def _chosen_in(self):
-        """The folder of tuning and searches. A reading shares it with its main experiment."""
+        """The folder of tuning and searches, which a reading shares with its main experiment."""
         return self.values.get("reading", {}).get("of", self.folder)
 
     def delta(self, label, size):
-        """A method's delta at one training size: a number, the value of a rule, or 1/n^2."""
+        """A method's delta at one training size: a number, a rule's value, or 1/n^2."""
         delta = self.methods[label]["delta"]
         return {"rule": rule_delta(size), "squared": size**-2.0}.get(delta, delta)
 
@@ -226,7 +225,7 @@ class Experiment:
         return self.regularisation(self.methods[method], dataset, size, epsilon)
 
     def search_path(self, name, dataset, size, epsilon=math.inf, suffix="json"):
-        """The file of a search's choice (json), or of every candidate's error (csv)."""
+        """The file of a search's choice (json), or of all candidates' errors (csv)."""
         private = self.methods[self.searches[name]["method"]]["private"]
         epsilon = canonical.epsilon(epsilon if private else math.inf)
         where = {"search": name, "dataset": dataset, "size": size, "epsilon": epsilon}
@@ -239,13 +238,13 @@ class Experiment:
 
     @property
     def repetitions(self):
-        """The key of the number of repetitions: "folds" or "simulations"."""
+        """ "folds" or "simulations", the key of the number of repetitions."""
         return "folds" if "folds" in self.values else "simulations"
 
     def split(self, method=None):
-        """A job's arguments that divide the rows (--folds F or --simulations S), and further arguments.
+        """A job's arguments that divide the rows (--folds F or --simulations S), and further ones.
 
-        The further arguments say how labels enter the loss, and which experiment's draws a reading uses.
+        The further ones say how labels enter the loss, and whose draws a reading uses.
         """
         key = self.repetitions
         words = [f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"]
@@ -256,7 +255,7 @@ class Experiment:
         words += [f"--zero={zero}"] if zero else []
         draws = self.values.get("draws", "own")
         words += [f"--{draws}"] * (draws != "own")
-        if "reading" in self.values:  # a reading uses its main experiment's draws
+        if "reading" in self.values:
             words.append(f"--experiment {self.axis()}")
         return " ".join(words)
 
@@ -265,7 +264,7 @@ class Experiment:
         return paths.ANALYSIS(suffix, experiment=self.folder, name=name)
 
     def fit_label(self, label):
-        """The name of a method's fit, which other methods may share; None if it has no fit."""
+        """The name of a method's fit, which methods may share; None without a fit."""
         fit = self.methods[label]["fit"]
         if fit is None:
             return None
@@ -278,7 +277,7 @@ class Experiment:
         return "-".join([fit["name"], *options, f"lambda={lam}"])
 
     def fits(self):
-        """Name -> {name, options, lambda, search} of every fit that methods use."""
+        """Name -> {name, options, lambda, search} of every fit."""
         return {
             self.fit_label(label): {
                 **method["fit"],

@@ -1,4 +1,4 @@
-"""Checks whether the cells, data sets and mechanisms of a resolved experiment fit together.
+"""Checks that an experiment's cells, data sets and mechanisms fit together.
 
 Every function raises the error `fail(key, text)`.
 """
@@ -10,11 +10,11 @@ from study import arguments, lambdas
 from study.configuration import kinds
 from study.data import origins, units
 
-_ACCEPTED = set()  # settings that `_check_mechanisms` need not try again for readings
+_ACCEPTED = set()  # settings that `_check_mechanisms` has accepted
 
 
 def check(experiment, fail, datasets):
-    """Raise unless all checks pass. datasets: every data set's configuration by name."""
+    """Raise unless all checks pass. datasets: the configuration of every data set, by name."""
     if experiment.values.get("subsets") == "whole" and "folds" not in experiment.values:
         raise fail("subsets", "'whole' is for folds, not for simulations")
     divisions = experiment.values.get("divisions")
@@ -45,9 +45,9 @@ def _check_classes(experiment, fail, datasets):
 
 
 def _check_targets(experiment, fail, datasets):
-    """For a target that is a number, refuse tuning by a loss that is not of residuals.
+    """For numeric targets, refuse tuning by a loss that is not of residuals.
 
-    For a count, refuse every choice by a metric, because none of those that choose is for counts.
+    For counts, refuse every choice by a metric, because no choosing metric is for counts.
     """
     counts = [
         name for name in experiment.datasets if datasets[name].get("target", {}).get("counts")
@@ -72,7 +72,7 @@ def _check_targets(experiment, fail, datasets):
 
 
 def _check_public(experiment, fail, datasets):
-    """Refuse a method that starts from public rows, or is searched on them, on data without such rows."""
+    """Refuse a method that starts from public rows, or is searched on them, without such rows."""
     for cell in experiment.cells():
         has = origins.has_public_rows(datasets[cell.dataset])
         search = experiment.methods[cell.method].get("search")
@@ -126,7 +126,7 @@ def _check_sizes(experiment, fail, datasets):
 
 
 def _check_entries(experiment, fail):
-    """Refuse a table or figure without a cell in its sweep."""
+    """Refuse a table or figure whose sweep has no cell."""
     for section in kinds.SECTIONS:
         for name, entry in experiment.values[section].items():
             if "sweep" in entry and not experiment.entry_cells(entry):
@@ -151,7 +151,7 @@ def _check_units(experiment, fail, datasets):
 
 
 def _check_mechanisms(experiment, fail, datasets):
-    """Refuse parameters of a cell that its mechanism does not take."""
+    """Refuse parameters of cells that their mechanisms do not take."""
     facts = {name: origins.public_facts(datasets[name]) for name in experiment.datasets}
     known = {name: repr(fact) for name, fact in facts.items()}
     for cell in experiment.cells():

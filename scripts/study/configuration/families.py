@@ -1,6 +1,6 @@
-"""Combines lists of values, for the candidates of a search and for the methods that `vary` stands for.
+"""Combines lists of values: candidates of a search, and methods that `vary` stands for.
 
-A method with `vary` is a family. Its members are ordinary methods, and its name may stand for all of them
+A method with `vary` is a family. Its members are ordinary methods, and its name stands for all of them
 wherever a method is named.
 """
 
@@ -21,20 +21,19 @@ def expand(grid):
 
 
 def shown(value):
-    """An option's value in tables and titles. null, true and false are spelled as in YAML."""
+    """An option's value in tables and titles, with null, true and false as in YAML."""
     as_json = value is None or isinstance(value, (bool, list, dict))
     return json.dumps(value) if as_json else canonical.number(value)
 
 
 def spelled(value):
-    """An option's value in a label: `p` replaces a decimal point, and `m` a minus sign, as in 0p5 and
-    1em05."""
+    """An option's value in a label, with `p` for a point and `m` for a minus, as in 0p5 and 1em05."""
     text = shown(value)
     return text if isinstance(value, str) else text.replace(".", "p").replace("-", "m")
 
 
 def labels(name, method):
-    """(label, varied values) of every method of an entry of `methods`."""
+    """(label, varied values) of every method that an entry of `methods` stands for."""
     vary = method.get("vary", {})
     template = method.get("label", name + "".join(f"_{each}{{{each}}}" for each in vary))
     members = []
@@ -51,7 +50,7 @@ def _filled(template, values, write):
 
 
 def resolve(value, without, fail):
-    """Replace the names of families in an experiment's configuration by the names of their members.
+    """Replace families' names in an experiment's configuration by their members' names.
 
     value: the validated configuration; every `vary` has been checked. without: labels of members that an
     overlay removes. The result's "families" is for `study.configuration.publications`.
@@ -94,7 +93,7 @@ def resolve(value, without, fail):
 
 
 def named(methods, families):
-    """The names of methods, in which a family is replaced by its members. No name occurs twice."""
+    """The names of methods, each once, with families replaced by their members."""
     if not isinstance(methods, list) or not all(isinstance(each, str) for each in methods):
         return methods
     return list(dict.fromkeys(one for each in methods for one in families.get(each, [each])))
@@ -129,7 +128,7 @@ def _member(method, name, given):
 
 
 def _searches(value, families):
-    """Give each member of a family its own search, if the search names the family."""
+    """Give each member of a family its own search, if a search names the family."""
     searches = {}
     for name, search in value["searches"].items():
         for label in families.get(search["method"], [None]):

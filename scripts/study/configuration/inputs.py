@@ -1,4 +1,4 @@
-"""What tables, figures, analyses and checks read: an entry's required keys, and how to read its files."""
+"""What tables, figures, analyses and checks read: an entry's required keys, and its files."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,14 +10,14 @@ from study import paths
 class Inputs(NamedTuple):
     """One kind of input.
 
-    needs: the key by which an entry names its input: sweep, analysis (a check may name a table instead),
+    needs: the key by which an entry names its input: sweep, analysis (for a check, maybe table instead),
     datasets (by default the experiment's), or None.
 
-    paths(experiment, entry): name -> path of each file; the name is "" if there is only one file.
+    paths(experiment, entry): name -> path of each file; the name of a single file is "".
 
     frame: the function of `study.jobs.summary` that reads the entry's cells. Without it, the kind's
-    function gets the paths; an analysis' function gets its one path. choice: whether to also read the
-    .json next to each file, in which a job wrote what it chose.
+    function gets the paths; an analysis' function gets its one path. choice: whether to also read the .json
+    beside each file, in which a job wrote what it chose.
     """
 
     needs: str | None
@@ -26,7 +26,7 @@ class Inputs(NamedTuple):
     choice: bool = False
 
     def files(self, experiment, entry):
-        """The paths of all files that are read."""
+        """The paths of all files read."""
         paths = [*self.paths(experiment, entry).values()]
         return [*paths, *(str(Path(path).with_suffix(".json")) for path in paths if self.choice)]
 
@@ -73,24 +73,23 @@ def _nothing(experiment, entry):
     return {}
 
 
-# A data frame, one row per cell: its coordinates, and the means and intervals of its draws.
+# A data frame, one row per cell: coordinates, and means and intervals over draws.
 CELLS = Inputs("sweep", _runs, "cells_frame")
-# A data frame, one row per draw of the sweep's cells, with the columns of the run files.
+# A data frame, one row per draw, with the columns of run files.
 DRAWS = Inputs("sweep", _runs, "draws_frame")
-# A data frame: the rows of results.csv for the sweep's cells.
+# A data frame: the sweep's rows of results.csv.
 RESULTS = Inputs("sweep", _results, "results_frame")
-# Data set -> its prepared .npz. The .json is in the same folder.
+# Data set -> its prepared .npz, beside which is the .json.
 DATA = Inputs("datasets", _data)
 # Data set -> the .csv of its tuning.
 TUNING = Inputs("datasets", _tuning, choice=True)
-# The result of an analysis.
 ANALYSIS = Inputs("analysis", _analysis)
 # Cell -> the .npz of its shared fits.
 FITS = Inputs("sweep", _fits)
 # Cell -> the .csv of its search.
 SEARCHES = Inputs("sweep", _searches, choice=True)
-# Files that are needed to train the sweep's cells: ("data", data set) -> .npz, ("meta", data set) -> .json,
-# and ("settings", cell) -> the .json of the cell's tuning or search, if it has one.
+# Files needed to train the sweep's cells: ("data", data set) -> .npz, ("meta", data set) -> .json, and
+# ("settings", cell) -> the .json of the cell's tuning or search, if any.
 TRAINED = Inputs("sweep", _trained)
-# These kinds read no data.
+# For kinds that read no data.
 NOTHING = Inputs(None, _nothing)

@@ -1,13 +1,12 @@
 """Kinds of tables, figures, analyses and checks: their functions, inputs and options.
 
-A function declares its kind, which has the function's name:
+A function declares the kind that has its name:
 
     @figure(CELLS, EpsilonCurve, describes_data=True)
     def epsilon_curve(experiment, spec, frame): ...
 
-This module reads declarations from syntax trees and does not import their modules, which need matplotlib.
-So a job imports only its own kind's module, and depends on no other kind's code. A study may have a folder
-`scripts/sources`, too.
+Declarations are read from syntax trees, because their modules import matplotlib. So a job imports only its
+own kind's module, and depends on no other kind's code. A study may also have a folder `scripts/sources`.
 """
 
 import ast
@@ -37,10 +36,10 @@ class Kind(NamedTuple):
     function(experiment, spec, inputs, seed, out), and writes the file `out`. A check is called as
     function(results, **options).
 
-    suffix: the file extension of an analysis. exclusive: the job runs alone on a small machine,
-    because it measures time. describes_data: the function also reads the .json of its data sets,
-    for names or sizes. printed: the function reads the source's facts with any options. module,
-    function: where the function is.
+    suffix: an analysis' file extension. exclusive: the job runs alone on a small machine, because it
+    measures time. describes_data: the function also reads its data sets' .json, for names or sizes.
+    printed: the function reads the source's facts with any options. module, function: where the function
+    is.
     """
 
     inputs: Inputs = CELLS
@@ -96,12 +95,12 @@ def analysis(*what, **flags):
 
 
 def check(*what, **flags):
-    """Decorator: the function decides a kind of check. It is called with defaults for missing options."""
+    """Decorator: the function decides a kind of check. Missing options get their defaults."""
     return _Check("checks", Kind(*what, **flags))
 
 
 DECORATORS = {each.__name__: each for each in (figure, table, analysis, check)}
-# A declaration may use these names.
+# Names that a declaration may use.
 WORDS = {name: each for name, each in (vars(options) | vars(inputs)).items() if name[0] != "_"}
 WORDS |= {**DECORATORS, "math": math, "__name__": __name__}
 
@@ -119,7 +118,7 @@ def _roots(folder, in_study):
 
 @cache
 def _index(folders):
-    """The file of every kind, by (decorator, function). This does not parse the files."""
+    """(decorator, function) -> file of every kind, without parsing the files."""
     files = {}
     for root in folders:
         for file in sorted(file for name in FOLDERS for file in root.glob(f"{name}/*.py")):
@@ -153,7 +152,7 @@ def _declared(file):
 
 @cache
 def _words(file):
-    """WORDS, and the classes of options that a file defines, or imports from another file of kinds."""
+    """WORDS, and the classes of options that a file defines or imports from another file of kinds."""
     words = dict(WORDS)
     for node in _tree(file).body:
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -179,7 +178,7 @@ def _tree(file):
 
 
 class _Kinds(Mapping):
-    """The `Kind`s of one section, by name. They are read on first use."""
+    """The `Kind`s of one section by name, read on first use."""
 
     def __init__(self, section):
         self.section = section

@@ -7,7 +7,7 @@ from study.configuration.printed_values import expand
 
 
 def comparisons(experiment):
-    """The names of the experiment's comparisons with cells, not with analyses or tables."""
+    """The experiment's comparisons with cells, not with analyses or tables."""
     return [
         name
         for name, spec in experiment.published.items()
@@ -16,7 +16,7 @@ def comparisons(experiment):
 
 
 def claims(experiment):
-    """The ids of the experiment's claims that cells alone decide."""
+    """The ids of claims that cells alone decide."""
     return [
         name
         for name, entry in experiment.claims.items()
@@ -30,9 +30,9 @@ def claims(experiment):
 
 
 def decided(experiment, readings):
-    """The names of the comparisons, and of the claims, that readings decide too.
+    """The comparisons and the claims that readings decide, too.
 
-    They are decided by cells, or by a table or analysis that a reading makes.
+    Cells decide them, or a table or analysis that a reading makes.
     """
     names = []
     for section, by_cells in (("published", comparisons), ("claims", claims)):
@@ -42,7 +42,7 @@ def decided(experiment, readings):
 
 
 def made(experiment, published, claims):
-    """{tables, analyses}: the names of tables and analyses that decide these comparisons and claims."""
+    """{tables, analyses} that decide these comparisons and claims, by name."""
     specs = [experiment.published[name] for name in published]
     for name in claims:
         specs += experiment.claims[name].get("checks", ())
@@ -68,7 +68,7 @@ def of_comparison(experiment, name):
 
 
 def items(experiment, name):
-    """The `Cell` that each printed value is compared with, even if it is not run."""
+    """The `Cell` that each printed value is compared with, even if not run."""
     from study.configuration.experiment import Cell  # that module imports this one
 
     compared = []
@@ -80,7 +80,7 @@ def items(experiment, name):
 
 
 def of_checks(experiment, checks):
-    """The cells that decide these checks, if the checks read results."""
+    """The cells that decide these checks, if they read results."""
     cells = set()
     for check in checks:
         if kinds.CHECKS[check["kind"]].inputs is inputs.RESULTS:
@@ -89,8 +89,8 @@ def of_checks(experiment, checks):
 
 
 def _of_check(experiment, check):
-    """The cells of one check, of the methods that its options name. It may restrict sweeps, data sets,
-    sizes and epsilons."""
+    """One check's cells, of the methods in its options, which may restrict sweeps, data sets, sizes and
+    epsilons."""
     given = check["options"]
     chosen = {}
     for section, what in (
@@ -114,7 +114,7 @@ def _listed(value):
 
 
 def _at(field, wanted, cells):
-    """The cells at one of these numbers, or at the smallest or largest number of each data set.
+    """The cells at one of these numbers, or at each data set's smallest or largest number.
 
     Cells without privacy are at every epsilon.
     """

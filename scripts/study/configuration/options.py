@@ -1,10 +1,10 @@
-"""Options of kinds are classes: fields may have defaults, and types say what an option names.
+"""Options of kinds are classes. Fields may have defaults, and types say what an option names.
 
     class LowerThan(Options):
         lower: Method          # must be given, and names a method of the experiment
         share: float = 1.0
 
-A field with the name of a Python keyword ends with `_`.
+A field whose name is a Python keyword ends with `_`.
 """
 
 from functools import cache
@@ -19,11 +19,11 @@ Other = NewType("Other", str)  # another experiment
 OtherMethod = NewType("OtherMethod", str)  # a method of the experiment that `Other` names
 Mechanism = NewType("Mechanism", str)
 Printed = NewType("Printed", str)  # a number's path in the source
-PrintedAxis = NewType("PrintedAxis", str)  # the path in the source of an axis' two ends
+PrintedAxis = NewType("PrintedAxis", str)  # the path of an axis' two ends
 End = NewType("End", str)  # "smallest" or "largest"
 Axis = NewType("Axis", str)  # "epsilon" or "train_size"
-Procedure = NewType("Procedure", str)  # what an analysis timed: a method, or another name
-Rows = NewType("Rows", dict)  # column of a table -> values; under "method" these are methods
+Procedure = NewType("Procedure", str)  # what an analysis timed: a method or another name
+Rows = NewType("Rows", dict)  # table column -> values; those of "method" are methods
 
 Methods = Method | list[Method]
 Sweeps = Sweep | list[Sweep]
@@ -38,7 +38,7 @@ class Options:
 
 
 class Place(Options):
-    """Options of `Results.cells`, for a check that chooses the remaining options itself."""
+    """Options of `Results.cells`, for a check that chooses the others itself."""
 
     sweep: Sweeps | None = None
     datasets: DataSets | None = None
@@ -62,7 +62,7 @@ class Field(NamedTuple):
 
 @cache
 def fields(options):
-    """The `Field` of each option in a class, by name. Options of base classes come first."""
+    """The `Field` of each option by name, those of base classes first."""
     types = get_type_hints(options)
     return {
         name.removesuffix("_"): Field(each, getattr(options, name, REQUIRED))
@@ -71,7 +71,7 @@ def fields(options):
 
 
 def defaults(options):
-    """The defaults of options that may be left out, by name."""
+    """The defaults of optional options, by name."""
     return {k: each.default for k, each in fields(options).items() if each.default is not REQUIRED}
 
 

@@ -32,7 +32,7 @@ class Printed(NamedTuple):
     """One value as printed.
 
     sd: its printed standard deviation, or None. path: its place in the source. dataset, method, train_size,
-    epsilon: those of the cell that the value is compared with, or None.
+    epsilon: of the cell that it is compared with, or None.
     """
 
     value: float
@@ -48,7 +48,7 @@ class Printed(NamedTuple):
 def expand(spec):
     """The values of one comparison, as dictionaries with path, dataset, method, train_size and epsilon.
 
-    If sizes or epsilons are a list, each number has a value, and the value's path contains the number.
+    In a list of sizes or epsilons, each number has a value, whose path contains the number.
     """
     for row in spec["rows"]:
         at = {key: row.get(key, spec.get(key)) for key in ("train_size", "epsilon")}
@@ -86,9 +86,9 @@ def look_up(source, path, layout):
 
 
 def values(experiment, name, ran=None):
-    """The `Printed` values of one entry of the experiment's section `published`; [] if `name` is None.
+    """The `Printed` values of one entry of the section `published`; [] if `name` is None.
 
-    ran: a frame of cells. A value is left out if its method did not run at its training size.
+    ran: a frame of cells. Values of methods that did not run at their training size are left out.
     """
     if name is None:
         return []

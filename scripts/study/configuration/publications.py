@@ -1,4 +1,4 @@
-"""Checks, before anything runs, what experiments say about published documents."""
+"""Checks what experiments say about published documents, before anything runs."""
 
 import itertools
 
@@ -20,9 +20,9 @@ def check(experiments, sources, datasets):
     """Raise ConfigError unless every name in `published`, `claims` and `defects` exists.
 
     These are names of printed values, data sets, methods, analyses, kinds of checks, and options. An
-    overlay may add or remove a method or a sweep, and entries that a run lacks are reported as not run or
-    not tested. So this accepts all data sets, and all names in the experiment's file and in the overlays in
-    config/. A check that names a family of methods becomes one check per member.
+    overlay may add or remove a method or a sweep, and what a run lacks is reported as not run or not
+    tested. So this accepts all data sets, and all names in the experiment's file and in the overlays in
+    config/. A check of a family of methods becomes one check per member.
     """
     files = source_files.experiments(experiments)
     names = _names(experiments, files)
@@ -43,7 +43,7 @@ def check(experiments, sources, datasets):
         valid = names[name] | {"datasets": datasets}
         read = experiments[experiment.axis()].published if "reading" in experiment.values else {}
         for key, spec in experiment.published.items():
-            if read.get(key) != spec:  # otherwise the main experiment's check covers it
+            if read.get(key) != spec:  # else the main experiment's check covers it
                 _comparison(spec, f"{where()}: published.{key}", sources[source], valid)
         for key, entry in experiment.figures.items():
             taken = kinds.FIGURES[entry["kind"]].options
@@ -64,9 +64,8 @@ def check(experiments, sources, datasets):
 
 
 def _names(experiments, files):
-    """The valid names by experiment and section: its own, and names in its file and in overlays in
-    config/."""
-    # Most files change no experiment, and parsing the long ones takes time.
+    """The valid names by experiment and section, from its own values, its file and overlays in config/."""
+    # Most files change no experiment, and long ones are slow to parse.
     overlays = paths.configuration("*.yaml")
     overlays = [read_yaml(path) for path in overlays if b"settings" in path.read_bytes()]
     names = {}
@@ -89,7 +88,7 @@ def _names(experiments, files):
 
 
 def _members(methods):
-    """Labels of the members of all families, from values that are not validated yet."""
+    """Labels of the members of all families, from values not validated yet."""
     labels = []
     for name, method in methods.items():
         vary = _below(method, "vary")
@@ -100,10 +99,10 @@ def _members(methods):
 
 
 def _of_members(check, name, members):
-    """Replace checks on families of methods with checks on their members.
+    """Replace checks on families by checks on their members.
 
-    members: experiment -> family -> its members. In a list of methods, a family means all its members. In
-    place of a single method, it means one check per member.
+    members: experiment -> family -> its members. In a list of methods, a family means all its members; in
+    place of a method, one check per member.
     """
     fields, given, single = options.fields(kinds.CHECKS[check["kind"]].options), {}, {}
     for option, value in check["options"].items():
@@ -124,7 +123,7 @@ def _of_members(check, name, members):
 
 
 def _below(value, *keys):
-    """The mapping below these keys, in values that are not validated yet; {} if there is none."""
+    """The mapping below these keys in values not validated yet; {} if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
@@ -173,7 +172,7 @@ def _statement(entry, where, valid, names, source):
 
 
 def _options(given, kind, where, valid, names, source):
-    """Refuse options that a check does not take, values of a wrong type, and unknown names."""
+    """Refuse options that a check does not take, wrong types, and unknown names."""
     file, _, key = where.partition(": ")
     check_text_numbers(given, file, key)
     other = names.get(str(given.get("experiment")), {"methods": []})

@@ -1,8 +1,8 @@
-"""Readings are further experiments: one for every way to read what a source leaves open.
+"""Readings are further experiments, one for every way to read what a source leaves open.
 
-An experiment's section `readings` names choices that its source does not state. Every value except the main
+An experiment's section `readings` names choices that its source does not state. Every value but the main
 one is an overlay, merged as `settings` are. The resulting experiment runs only cells that differ from the
-main experiment's, and decide printed values or claims. Both use the same draws, so differences between them
+main experiment's and that decide printed values or claims. Both have the same draws, so their differences
 are paired. `checks.readings` compares both with the printed values.
 """
 
@@ -13,16 +13,16 @@ from study.configuration import needs
 from study.configuration.resolve import experiment as resolve
 from study.configuration.validation import merge, nearest, problem
 
-# A reading does not inherit these sections. It gets only the tables and analyses that decide its entries.
+# Sections that a reading does not inherit. It gets only the tables and analyses that decide its entries.
 WITHOUT = ("figures", "tables", "analyses", "defects", "readings", "together", "title")
 INSTEAD = ("datasets", "sweeps", "published", "claims")
 
 
 def derived(base, value, where, datasets):
-    """The `Experiment` of every reading of an experiment, by name, in the configuration's order.
+    """The `Experiment` of every reading of an experiment, by name, in the configured order.
 
-    base: the resolved experiment. value: its configuration with overlays merged, before it was resolved.
-    where: as for `study.configuration.resolve.experiment`. Raises ConfigError.
+    base: the resolved experiment. value: its configuration with overlays merged, not resolved. where: as
+    for `study.configuration.resolve.experiment`. Raises ConfigError.
     """
 
     def fail(key, text):
@@ -114,7 +114,7 @@ def _spelled(label):
 
 
 def _replaced(value, instead):
-    """A copy of `value`, in which `instead` replaces names and numbers, but not keys."""
+    """A copy of `value` with names and numbers, but not keys, replaced according to `instead`."""
     if isinstance(value, dict):
         return {key: _replaced(item, instead) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Reads files of releases, config/releases/<name>.yaml, and finds the data sets that they name."""
+"""Reads release files, config/releases/<name>.yaml, and finds their data sets."""
 
 from study import paths
 from study.configuration.validation import ConfigError, nearest, problem, read_yaml, validate
@@ -10,7 +10,7 @@ def files():
 
 
 def read(name):
-    """A release's file, and its values, including defaults. Raises ConfigError."""
+    """A release's file, and its values with defaults. Raises ConfigError."""
     known = files()
     if name not in known:
         text = f"no release {name!r}{nearest(name, known)}"
@@ -19,7 +19,7 @@ def read(name):
 
 
 def entry(name, where):
-    """The file of a data set's entry, and the entry, which has `steps` only if the file states them.
+    """The file of a data set's entry, and the entry; it has `steps` only if the file states them.
 
     where: the file that names the data set.
     """
@@ -36,12 +36,12 @@ def entry(name, where):
 
 
 def downloads():
-    """The names of files that are downloaded."""
+    """The names of downloaded files."""
     return {key for path in paths.configuration("files.yaml") for key in read_yaml(path)}
 
 
 def download(name):
-    """The path of a release's rows in a list, if a job must download them; else []."""
+    """[path of a release's rows] if a job must download them; else []."""
     try:
         file, values = read(name)
         rows = entry(values["data"], file)[1]["source"].get("csv")

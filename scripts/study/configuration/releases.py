@@ -1,7 +1,7 @@
 """Reads and checks a request for a release, config/releases/<name>.yaml, before any row is read.
 
-Only the header line of the data file is read. The columns are those of the data set in datasets.yaml, in
-the header's order.
+Of the data file, only the header line is read. The columns are the data set's in datasets.yaml, in the
+header's order.
 """
 
 import gzip
@@ -26,7 +26,7 @@ SUFFIXES = (".parquet", ".pkl", ".pickle", ".zip", ".xz", ".bz2", ".tgz", ".tar.
 
 
 class Asked(NamedTuple):
-    """A request, its book, the file of rows, and whether that file has a header line."""
+    """A request, its book, the file of rows, and whether that file has a header."""
 
     request: Request
     book: Book
@@ -35,7 +35,7 @@ class Asked(NamedTuple):
 
 
 def load(name):
-    """Read an `Asked`. Raises ConfigError or `Refused`, each with one sentence."""
+    """Read an `Asked`. Raises ConfigError or `Refused`, with one sentence."""
     file, values = read(name)
     place, entry = data_set(values["data"], file)
     try:
@@ -63,7 +63,7 @@ def load(name):
 def check(name):
     """Raise `load`'s errors, and `Refused` if the release cannot be made. A missing download is no error.
 
-    The job itself checks its arithmetic, since this process does not know the job's number of threads.
+    The job checks its arithmetic itself, because only it knows its number of threads.
     """
     if any(not Path(path).exists() for path in download(name)):
         return
@@ -112,7 +112,7 @@ def _local(file):
 
 
 def _header(path, separator):
-    """The names of a file's columns. Only its first line is read."""
+    """The names of a file's columns, from its first line alone."""
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as handle:
             line = handle.readline(1 << 20)
@@ -124,7 +124,7 @@ def _header(path, separator):
 def _schema(entry, names, separator, values):
     """The `rows.Schema` of an entry.
 
-    names: the names of the file's columns, in order; None for unused columns.
+    names: of the file's columns, in order; None for unused ones.
     """
     _check_entry(entry)
     if entry["source"].get("rows", values["rows"]) != values["rows"]:
@@ -179,7 +179,7 @@ def _target(entry, values, missing):
 
 
 def _check_entry(entry):
-    """Refuse entries that do not fit a release, such as those with steps that look at private rows."""
+    """Refuse entries unfit for a release, for instance with steps that look at private rows."""
     if "target" in entry and entry["target"].get("log"):
         raise Refused(
             "target.log: a release takes no logarithms: write them into the file and leave `log` out"
@@ -227,13 +227,13 @@ def _radius(entry, count):
 
 
 def _group(entry):
-    """What the data set's `unit` says, in words, if a row is less than the unit to be protected."""
+    """The data set's `unit` in words, if a row is less than the unit to protect."""
     unit = entry.get("unit")
     return f" ({unit['row']}; {unit['group']} has at most {unit['rows']} rows)" if unit else ""
 
 
 def _check_benchmarks(values, path):
-    """Refuse settings that results on the same rows may have chosen. No budget would pay for the choice."""
+    """Refuse settings that results on the same rows may have chosen. No budget would pay for that."""
     if values["premise"] != CHOSEN_WITHOUT:
         return
     known = {}
@@ -249,7 +249,7 @@ def _check_benchmarks(values, path):
 
 
 def _reads(entry, path):
-    """Whether an entry of datasets.yaml reads this file, under any name or through a link."""
+    """Whether an entry of datasets.yaml reads this file, under any name or link."""
     files = entry.get("source", {}).get("csv", [])
     for file in [files] if isinstance(files, str) else files:
         with suppress(OSError):  # the entry's file does not exist
@@ -259,13 +259,12 @@ def _reads(entry, path):
 
 
 def _benchmarked():
-    """Records <results>/data/<name>.json, in every folder of results below this folder, and in
-    `paths.results()`."""
+    """Records <results>/data/<name>.json in `paths.results()`, and in all result folders below this one."""
     seen = set()
     for top in (".", paths.results()):
         for folder, inside, files in os.walk(top, followlinks=True):
             here = Path(folder).stat()
-            if (here.st_dev, here.st_ino) in seen:  # a link leads back to a folder above
+            if (here.st_dev, here.st_ino) in seen:  # a link leads to a folder above
                 inside.clear()
                 continue
             seen.add((here.st_dev, here.st_ino))

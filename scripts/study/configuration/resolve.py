@@ -1,5 +1,4 @@
-"""Resolves an experiment's configuration: it fills in every default, and writes numbers in canonical
-form."""
+"""Resolves an experiment's configuration: fills in defaults, and writes numbers in canonical form."""
 
 import re
 
@@ -31,8 +30,8 @@ SELECTION = "private_selection"
 def experiment(name, value, where, datasets, without=()):
     """The validated and resolved `Experiment`. Raises ConfigError.
 
-    where: a function from a key's parts to the name of its file. datasets: every data set's configuration
-    by name. without: methods that an overlay removes.
+    where: a function from a key's parts to its file's name. datasets: every data set's configuration, by
+    name. without: methods that an overlay removes.
     """
     value = validate(value, "experiment", where)
     scope = _Scope(value, where)
@@ -64,18 +63,18 @@ def experiment(name, value, where, datasets, without=()):
 
 
 class _Scope:
-    """The experiment's values, and the file that each comes from."""
+    """The experiment's values, and the file of each."""
 
     def __init__(self, value, where):
         self.value, self.where = value, where
 
     def fail(self, key, text):
-        """The error about a key. The caller raises it."""
+        """The error about a key, for the caller to raise."""
         parts = re.sub(r"\[.*", "", key).split(".") if key else []
         return problem(self.where(parts), key, text)
 
     def known(self, key, given, valid, what):
-        """Raise unless all of these names are valid."""
+        """Raise unless all these names are valid."""
         for item in given:
             if not isinstance(item, str) or item not in valid:
                 raise self.fail(key, f"no {what} {item!r}{nearest(item, list(valid))}")
@@ -91,7 +90,7 @@ def _published_lambdas(scope):
 
 
 def _method(scope, label, method):
-    """Resolve a method's mechanism, whether the mechanism is private, its shared fit, and its lambda."""
+    """Resolve a method's mechanism, whether it is private, its shared fit, and its lambda."""
     value, key = scope.value, f"methods.{label}"
     method.setdefault("mechanism", label)
     scope.known(key, [method["mechanism"]], MECHANISMS, "mechanism")
@@ -104,9 +103,9 @@ def _method(scope, label, method):
     except ValueError as error:
         raise scope.fail(key, f"{error}") from None
     lam, lambdas = method.setdefault("lambda", value["lambda"]), value.get("lambda_published")
-    if lam == "rule":  # lambda depends on epsilon, so epsilons cannot share a fit
+    if lam == "rule":  # lambda depends on epsilon, so no two can share a fit
         fit = None
-    # This is the fit without privacy, which methods may share, and the options that concern it.
+    # The fit without privacy, which methods may share, and its options.
     method["fit"] = fit and {"name": fit, "options": fit_options(fit, method["options"])}
     if "simulations" in method and ("folds" in value or fit):
         reason = "the experiment has folds" if "folds" in value else "it shares its fit"
@@ -129,7 +128,7 @@ def _method(scope, label, method):
 
 
 def _selected(scope, key, method):
-    """Replace a mechanism by private selection among its runs with the settings of a search's grid."""
+    """Replace a mechanism by private selection among its runs with a search's grid."""
     if not method["private"]:
         text = f"{method['mechanism']} has no privacy to pay with: give it 'lambda: searched'"
         raise scope.fail(f"{key}.lambda", text)
@@ -165,7 +164,7 @@ def _family(scope, label, method):
 
 
 def _values(scope, key, grid, mechanism):
-    """Refuse unknown options of a mechanism, and values that an option does not take."""
+    """Refuse unknown options of a mechanism, and values that they do not take."""
     scope.known(key, grid, ["lambda", *mechanism.options], "option")
     for name, values in grid.items():
         check_text_numbers({name: values}, scope.where(key.split(".")), key)
@@ -180,7 +179,7 @@ def _values(scope, key, grid, mechanism):
 
 
 def _published_grids(scope):
-    """Check each search's grid in the source, and fill in grids that searches take from the source."""
+    """Check each search's grid against the source, or take it from there."""
     searches, name = scope.value["searches"], scope.value.get("source")
     stated = {label for label, search in searches.items() if search["published"]}
     if stated and name not in facts.files():
@@ -218,7 +217,7 @@ def _search(scope, label, search, datasets):
         scope, f"{key}.grid", search["grid"], MECHANISMS[methods[search["method"]]["mechanism"]]
     )
     for user in methods.values():
-        # Every epsilon chooses these settings anew, so epsilons cannot share a fit.
+        # Every epsilon chooses these settings anew, so no two can share a fit.
         if user.get("search") == label and methods[search["method"]]["private"]:
             user["fit"] = None
 
@@ -275,7 +274,7 @@ def _entry(scope, key, entry, available, datasets):
 
 
 def _titles(scope, resolved, datasets):
-    """Fill the cells' numbers into titles, so that these follow an overlay's sizes."""
+    """Fill the cells' numbers into titles, which thus follow an overlay's sizes."""
     for section in kinds.SECTIONS:
         for label, entry in scope.value[section].items():
             try:

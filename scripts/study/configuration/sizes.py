@@ -2,7 +2,7 @@
 
 import math
 
-# These options of analyses are sizes: with a smaller number or a shorter list, less is computed.
+# Options of analyses that are sizes: with a smaller number or shorter list, less is computed.
 OPTIONS = (
     *("train_size", "train_sizes", "epsilons", "restarts", "replicates", "draws", "resamples"),
     *("simulations", "trials", "repeats", "points", "epochs", "iterations"),
@@ -11,20 +11,20 @@ REPEATED = ("folds", "simulations")
 
 
 def toy(experiments):
-    """Whether there are experiments, and all of them run at smaller sizes.
+    """Whether there are experiments, and all run at smaller sizes.
 
-    The report then shows nothing that is recorded.
+    The report then omits the record.
     """
     found = [bool(experiment.values.get("smaller")) for experiment in experiments]
     return bool(found) and all(found)
 
 
 def smaller(ours, file):
-    """What is smaller in an experiment than in its file, in words; [] if nothing is.
+    """What is smaller in an experiment than in its file, in words; [] if nothing.
 
     ours, file: the resolved `study.configuration.experiment.Experiment`, with and without overlays. Other
-    data sets and methods do not count as smaller, nor do more simulations with fewer draws per simulation,
-    because intervals are over simulations.
+    data sets and methods are not smaller. Nor are more simulations with fewer draws each, because intervals
+    are over simulations.
     """
     (count, what), (of, _) = map(_repeated, (ours, file))
     reductions = _less(what, count, of)
@@ -62,7 +62,7 @@ def _draws(experiment):
 
 
 def _fits(search):
-    """The number of fits of a search for one cell: every candidate in every fold and simulation."""
+    """A search's number of fits per cell: every candidate in every fold and simulation."""
     parts = math.prod(search.get(name) or 1 for name in REPEATED)
     return parts * math.prod(map(len, search["grid"].values()))
 

@@ -1,7 +1,7 @@
 """Reads files of sources and experiments, and adds a source's claims and readings to its experiments.
 
-config/sources/<key>/ has source.yaml, printed.yaml and experiments. Experiments of no source are in
-config/experiments/. A study has the same folders.
+config/sources/<key>/ has source.yaml, printed.yaml and experiments. config/experiments/ has experiments
+without a source. A study has the same folders.
 """
 
 from pathlib import Path
@@ -16,13 +16,13 @@ from study.configuration.validation import (
     wrong_type,
 )
 
-OTHERS = ("source", "printed")  # files in a source's folder that are not experiments
+OTHERS = ("source", "printed")  # files in a source's folder besides experiments
 
 
 def experiment_files():
-    """The file of every experiment, by name. Templates, whose names begin with a dot or _, are left out.
+    """The file of every experiment, by name, without templates, whose names begin with a dot or _.
 
-    A study's file replaces a shipped file of the same name. Any other two files of one name raise
+    A study's file replaces a shipped one of the same name. Any other two files of one name raise
     ConfigError.
     """
     files = {}
@@ -76,10 +76,10 @@ def load(experiments=None):
 
 
 def experiments(names=None):
-    """(configuration, sizes, where) of these experiments, by name, including entries of sources' files.
+    """(configuration, sizes, where) of these experiments, by name, with entries from sources' files.
 
-    names: None for all. sizes: name -> changes of the configuration, merged as `settings` are. where: a
-    function from a key's parts to the name of its file. Raises ConfigError.
+    names: None for all. sizes: name -> changes, merged as `settings` are. where: a function from a key's
+    parts to its file's name. Raises ConfigError.
     """
     available, found = experiment_files(), {}
     names = [name for name in available if names is None or name in names]
@@ -108,7 +108,7 @@ def experiments(names=None):
 
 
 def concerned(names):
-    """`experiments` of these names, and of experiments whose results decide their claims and defects."""
+    """`experiments` of these names, and those whose results decide their claims and defects."""
     read, waiting = {}, {*names}
     available = experiment_files()
     while waiting:
@@ -131,7 +131,7 @@ def _words(value):
 
 
 def _with(value, sections):
-    """An experiment's configuration, including the entries that its source's file adds."""
+    """An experiment's configuration with the entries that its source's file adds."""
     value = dict(value)
     for section, entries in sections.items():
         own = value.get(section, type(entries)())
@@ -141,7 +141,7 @@ def _with(value, sections):
 
 
 def _where(path, file, sections):
-    """A function from a key's parts to the file that has the key: the experiment's, or its source's."""
+    """A function from a key's parts to the file that has it: the experiment's, or its source's."""
 
     def where(parts=()):
         below = sections.get(parts[0]) if parts else None
@@ -154,7 +154,7 @@ def _where(path, file, sections):
 def _given(available, files):
     """(source, experiment) -> (the source's file, section -> what it adds to the experiment).
 
-    available: the file of every experiment. files: the file of every source that is read.
+    available: every experiment's file. files: the file of every source that is read.
     """
     additions = {}
     for key, path in files.items():

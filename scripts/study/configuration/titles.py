@@ -1,8 +1,8 @@
 """Fills numbers into the titles of tables, figures and analyses, so that titles follow overlays.
 
-In a title, `{train_size}` and `{epsilon}` stand for the training sizes and finite epsilons of the entry's
-cells. `{data}` stands for the names of its data sets, each up to its first comma. Any other name is an
-option of the entry, or of the analysis that it shows.
+`{train_size}` and `{epsilon}` stand for the training sizes and finite epsilons of the entry's cells, and
+`{data}` for its data sets' names up to their first commas. Any other name is an option of the entry, or of
+the analysis that it shows.
 """
 
 import re
@@ -10,12 +10,12 @@ import re
 from study import canonical
 from study.configuration.validation import nearest
 
-# Braces of TeX, as in $\hat{y}$ and $R^{2}$, follow a command, an index or an exponent.
+# TeX's braces, as in $\hat{y}$ and $R^{2}$, follow a command, an index or an exponent.
 FIELD = re.compile(r"(?<![\w\\^}])\{(\w+)\}")
 
 
 def filled(experiment, entry, datasets):
-    """The entry's title, in which every field is filled in. Raises ValueError for an unknown field.
+    """The entry's title with its fields filled in. Raises ValueError for an unknown field.
 
     experiment: `study.configuration.experiment.Experiment`. entry: one of its tables, figures, analyses.
     datasets: name -> configuration of every data set.
@@ -32,7 +32,7 @@ def filled(experiment, entry, datasets):
 
 
 def _values(experiment, entry):
-    """Name -> text of every field that a title may have."""
+    """Field -> text, for every field that a title may have."""
     shown = experiment.analyses.get(entry.get("analysis"), {}).get("options", {}) | entry["options"]
     values = {}
     for name, value in shown.items():

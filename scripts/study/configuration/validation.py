@@ -19,20 +19,20 @@ import yaml
 from study import canonical, paths
 
 SCHEMAS = paths.HOME / "workflow/schemas"
-LISTED = 700  # valid names in a message have at most this many characters
+LISTED = 700  # most characters of valid names in a message
 LARGEST = 10**300  # larger integers do not become floats
 NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
 
 
 class ConfigError(Exception):
-    """One sentence, on one line, that says why a configuration cannot run."""
+    """Why a configuration cannot run, in one sentence on one line."""
 
     def __str__(self):
         return "\\n".join(super().__str__().splitlines())
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """Refuses duplicate keys, where PyYAML would silently use the last one."""
+    """Refuses duplicate keys, of which PyYAML would silently use the last."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -68,12 +68,12 @@ def read_yaml(path):
 
 
 def in_file(path):
-    """The argument `where` of `validate`, if all keys come from one file."""
+    """The argument `where` of `validate` for keys of one file."""
     return lambda key=(): str(path)
 
 
 def origin(path, files, config, other="--config"):
-    """The file that a key of Snakemake's merged configuration comes from; `other` if it is in no file.
+    """The file that a key of Snakemake's merged configuration comes from; `other` if in no file.
 
     path: the key's parts; the last part may be in no file. files: name -> content of
     `workflow.configfiles`. Overlays win over the default, and later overlays over earlier ones.
@@ -108,7 +108,7 @@ def _relative(file):
 
 
 def nearest(name, valid):
-    """The end of a message: "; did you mean 'x'?", or the valid names if none is similar."""
+    """A message's end: "; did you mean 'x'?", or the valid names if none is similar."""
     near = get_close_matches(str(name), [str(v) for v in valid], n=1)
     if near:
         return f"; did you mean {near[0]!r}?"
@@ -117,8 +117,8 @@ def nearest(name, valid):
 
 
 def merge(base, changes):
-    """A copy of `base` with `changes`. Mappings are merged, other values are replaced, and null removes a
-    key."""
+    """A copy of `base` with `changes`: mappings are merged, other values replaced, keys set to null
+    removed."""
     merged = copy.deepcopy(base)
     for key, value in changes.items():
         if value is None:
@@ -134,14 +134,14 @@ def merge(base, changes):
 def validate(value, schema_name, where):
     """Fill in defaults, and return `value`. Raises ConfigError for the first problem.
 
-    where: the file's name, or a function from a key's parts to the name of its file.
+    where: the file's name, or a function from a key's parts to it.
     """
     where = where if callable(where) else in_file(where)
-    if schema_name != "source":  # sources may have numbers as keys of their tables
+    if schema_name != "source":  # tables of sources may have numeric keys
         _check_plain(value, (), where)
     validator = _validator(schema_name)
     errors = validator.iter_errors(value)
-    # A misspelt key is reported before the required key that is missing because of it.
+    # Report a misspelt key before the required key that is missing because of it.
     order = [
         ([str(part) for part in e.absolute_path], e.validator != "additionalProperties", k, e)
         for k, e in enumerate(errors)
@@ -161,15 +161,15 @@ def _validator(schema_name):
 
 
 def problem(source, key, text):
-    """A ConfigError that names file and key. key: "" if the problem is the whole file."""
+    """A ConfigError that names file and key. key: "" for a problem of the whole file."""
     return ConfigError(f"{source}: {key + ': ' if key else ''}{text}")
 
 
 def _check_plain(value, path, where):
-    """Refuse values that YAML makes from unquoted text, such as true from yes, and numbers that are not
-    finite.
+    """Refuse numbers that are not finite, and values that YAML makes from unquoted text, such as true from
+    yes.
 
-    An option may be infinite, for instance an epsilon without privacy, or a check's threshold.
+    An option may be infinite, for instance an epsilon without privacy, or a threshold.
     """
 
     def refuse(text):
@@ -194,7 +194,7 @@ def _check_plain(value, path, where):
 
 
 def check_text_numbers(options, source, key):
-    """Refuse text that was meant as a number. YAML reads 1e-6 as text, and 1.0e-6 as a number."""
+    """Refuse text meant as a number. YAML reads 1e-6 as text, and 1.0e-6 as a number."""
     items = options.items() if isinstance(options, dict) else enumerate(options)
     for name, value in items:
         inner = f"{key}.{name}" if isinstance(name, str) else f"{key}[{name}]"
@@ -241,7 +241,7 @@ def wrong_type(expected, value):
 
 
 def in_yaml(value):
-    """A value in a spelling that YAML reads back. A number with an exponent gets a decimal point."""
+    """A value that YAML reads back. A number with an exponent gets a decimal point."""
     if isinstance(value, float) and math.isfinite(value):
         mantissa, e, exponent = canonical.number(value).partition("e")
         return f"{mantissa}{'.0' if e and '.' not in mantissa else ''}{e}{exponent}"

@@ -7,7 +7,7 @@ from study.configuration.experiment import data_path
 
 
 def of_comparisons(experiment):
-    """Results of this run that published values are compared with."""
+    """Results of this run that printed values are compared with."""
     specs = experiment.published.values()
     cells = [spec for spec in specs if not spec.get("analysis") and not spec.get("table")]
     analyses = {spec.get("analysis") for spec in specs}
@@ -24,7 +24,7 @@ def of_comparisons(experiment):
 
 
 def prepared(experiments):
-    """Records of the data sets on which values are compared. They contain the numbers of rows."""
+    """Records of the data sets on which values are compared, for their numbers of rows."""
     return sorted(
         {
             data_path(cell.dataset, "json")
@@ -36,7 +36,7 @@ def prepared(experiments):
 
 
 def of_readings(experiment, readings):
-    """The tables, analyses and tunings that decide entries, of the main experiment and of each reading."""
+    """The tables, analyses and tunings that decide entries, of the main experiment and its readings."""
     wanted = [(experiment, needs.decided(experiment, readings))]
     wanted += [(reading, (reading.published, reading.claims)) for reading in readings]
     files = []
@@ -53,7 +53,7 @@ def of_readings(experiment, readings):
 def checks(experiment, section):
     """The checks that decide the claims or the defects.
 
-    A check is left out if it names an analysis or a table that this run does not have.
+    It leaves out checks of an analysis or a table that this run does not have.
     """
     return [
         check
@@ -65,7 +65,7 @@ def checks(experiment, section):
 
 
 def of_checks(experiment, section, listed):
-    """The files that these checks read. listed: this run's experiments, which a check may name."""
+    """The files that these checks read. listed: this run's experiments, which checks may name."""
     decided_from = needs.of_checks(experiment, checks(experiment, section))  # paired draws
     files = {experiment.run_path(c): None for c in experiment.cells() if c in decided_from}
     if reads_compared(experiment, section):
@@ -79,7 +79,7 @@ def of_checks(experiment, section, listed):
 
 
 def reads_compared(experiment, section):
-    """Whether the entries of a section depend on comparisons of printed numbers with ours."""
+    """Whether entries of a section depend on comparisons of printed numbers with ours."""
     if section == "published" or any("given" in e for e in experiment.values[section].values()):
         return True
     return any(

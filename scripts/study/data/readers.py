@@ -1,4 +1,4 @@
-"""Reads data sets from files and from scikit-learn. Error messages name file, column and row."""
+"""Reads data sets from files and scikit-learn. Error messages name file, column and row."""
 
 import json
 import math
@@ -15,13 +15,13 @@ from study.data.readers_sparse import read_documents
 from study.data.readers_table import read_blocks
 from study.data.readers_text import brief, listed
 
-# The classes of scikit-learn's data sets with more than two classes.
+# scikit-learn's data sets with more than two classes.
 BUNDLED_CLASSES = {
     "digits": tuple("0123456789"),
     "iris": ("setosa", "versicolor", "virginica"),
     "wine": ("class_0", "class_1", "class_2"),
 }
-# Options with which scikit-learn's loaders return unscaled measurements.
+# Options for unscaled measurements.
 BUNDLED_OPTIONS = {"diabetes": {"scaled": False}}
 
 FORMAT = ("member", "delimiter", "names", "comment", "sha256")  # keys of a table's source
@@ -31,11 +31,11 @@ DROPPED = "rows dropped"
 # Premises of guarantees.
 BOTH = "that rows of both labels occur (data with one label are refused)"
 COMPLETE = "how many rows have no missing cell (a record that comes to lack one can change it)"
-EMPTY = (*MISSING, "?")  # cells that count as missing, if the configuration says what replaces them
+EMPTY = (*MISSING, "?")  # missing cells, if the configuration replaces them
 
 
 def read(entry, dataset, counts=None):
-    """The `dp.data.preparation.Table` of a data set's entry. counts: as for `read_csv`."""
+    """The `dp.data.preparation.Table` of a data set's entry. counts: see `read_csv`."""
     source = entry["source"]
     counts = Counter() if counts is None else counts
     train_rows = None
@@ -80,15 +80,15 @@ def read(entry, dataset, counts=None):
 
 
 def label_column(entry):
-    """The column of the label or of the target; None if the entry names neither."""
+    """The column of the label or target; None if the entry names neither."""
     return entry["target"]["column"] if "target" in entry else entry.get("label")
 
 
 def target(values, spec):
-    """`y` and `target` of a `Table`. Numbers, or their logarithms, are clipped to public bounds and mapped
-    to [-1, 1].
+    """`y` and `target` of a `Table`: numbers or their logarithms, clipped to public bounds and mapped to
+    [-1, 1].
 
-    This costs no privacy, because every number is transformed by itself.
+    This costs no privacy, because each number is transformed by itself.
     """
     low, high = spec["bounds"]
     values = np.asarray(values, dtype=float)
@@ -101,7 +101,7 @@ def target(values, spec):
 
 
 def one_hot_columns(entry):
-    """The names of the columns that each categorical feature becomes."""
+    """The column names that each categorical feature becomes."""
     return tuple(
         tuple(f"{name}={category}" for category in categories)
         for name, categories in entry.get("categories", {}).items()
@@ -109,7 +109,7 @@ def one_hot_columns(entry):
 
 
 def class_numbers(labels, classes, where):
-    """The index of each label, compared as text, among the public classes. Raises ValueError for others."""
+    """The index of each label, compared as text, in the public classes. Raises ValueError for others."""
     names = [str(name) for name in classes]
     labels = list(map(str, labels))
     number = {name: k for k, name in enumerate(names)}
@@ -130,10 +130,10 @@ def label_pair(positive):
 
 
 def two_classes(labels, positive, where):
-    """+1 for labels that are `positive`, and -1 for others. Both must occur, so `BOTH` is a premise.
+    """+1 for labels that are `positive`, -1 for others. Both must occur, so `BOTH` is a premise.
 
     Text is compared as text, true and false in any case, numbers by value: 1 is 1.0. If `positive` is a
-    list, all labels in it are positive. If it is {"above": number}, all larger numbers are.
+    list, all its labels are positive. If it is {"above": number}, larger numbers are.
     """
     labels = list(map(str, labels))
     try:
@@ -177,7 +177,7 @@ def _format(source):
 
 
 def check_columns(entry):
-    """Raise ValueError unless an entry's tables have rows, and the columns that the entry names."""
+    """Raise ValueError unless an entry's tables have rows and the columns that it names."""
     source = entry["source"]
     named = label_column(entry), entry.get("bounds"), entry.get("categories")
     names = source.get("names")
@@ -217,11 +217,11 @@ def read_csv(
 ):
     """X, labels and feature names of a table, or of several tables (a sequence of paths).
 
-    label: the label's column. numbers: whether it holds numbers. columns: the numeric features, by default
-    all columns without another role. categories: column name -> its public list of categories; each
-    category becomes a feature "name=category" of zeros and ones. missing: column name, or "*" for all
-    others -> the value that replaces missing cells, or "drop" to leave the row out. counts: a Counter of
-    missing cells by column, and of "rows dropped". format: see `study.data.readers_table`.
+    label: the label's column. numbers: whether it holds numbers. columns: the numeric features; by default,
+    all columns without another role. categories: column name -> its public list of categories; each becomes
+    a feature "name=category" of zeros and ones. missing: column name, or "*" for all others -> the value
+    that replaces missing cells, or "drop" to leave the row out. counts: a Counter of missing cells by
+    column, and of "rows dropped". format: see `study.data.readers_table`.
 
     Raises ValueError for a missing column, a repeated name, a short or long row, an empty cell, an unknown
     category, or a cell that is not a finite number. The message has file, column and row; the first line is
@@ -233,7 +233,7 @@ def read_csv(
     counts = Counter() if counts is None else counts
     first = None  # the first file's columns
     blocks, labels = [], []
-    problem, empty = "", {}  # the first problem, and the columns whose empty cells have no rule
+    problem, empty = "", {}  # the first problem; columns whose empty cells have no rule
     for path in paths:
 
         def choose(known, path=path):
@@ -269,7 +269,7 @@ def read_csv(
             labels.extend(block_labels[block.kept].tolist())
         _check_rows(path, read, format.get("names"))
     if problem:
-        # The message names all such columns, so that the user edits the entry once.
+        # Name all such columns, so that the user edits the entry once.
         rules = ", ".join(f"{name}: drop" for name in empty)
         raise ValueError(
             f"{problem}; `missing: {{{rules}}}` leaves out the rows without a value, and another value "
@@ -282,7 +282,7 @@ def read_csv(
 
 
 def _check_names(path, known, label, columns, categories, delimiter, names):
-    """The numeric features of a table with these columns. Raises ValueError if one is missing."""
+    """The numeric features of a table. Raises ValueError if a column is missing."""
     repeated = next((name for name in known if known.count(name) > 1), None)
     if repeated is not None:
         raise ValueError(f"{path}: the header names {brief(repeated)!r} twice")
@@ -307,8 +307,7 @@ def _check_names(path, known, label, columns, categories, delimiter, names):
 
 
 def other_delimiter(known, delimiter, name):
-    """The character that separates a column's name from others in a header line, in YAML; None if there is
-    none."""
+    """The character that separates a name from others in a header line, in YAML; None if there is none."""
     for other in ",;\t|".replace(delimiter, ""):
         if name in [part.strip(' "') for part in delimiter.join(known).split(other)]:
             return json.dumps(other)
@@ -316,7 +315,7 @@ def other_delimiter(known, delimiter, name):
 
 
 def _joined(blocks):
-    """Join blocks of rows into one array. Each block's memory is freed when it has been copied."""
+    """Join blocks of rows into one array, freeing each block's memory once copied."""
     if len(blocks) == 1:
         return blocks[0]
     X = np.empty((sum(map(len, blocks)), blocks[0].shape[1]))
@@ -329,14 +328,14 @@ def _joined(blocks):
 
 
 class _Block:
-    """The cells of a block. They are converted column by column."""
+    """A block's cells, converted column by column."""
 
     def __init__(self, rows, columns, missing):
         self.rows, self.columns, self.missing = rows, columns, missing
         self.kept = np.ones(len(rows), bool)
         self.counts = Counter()  # missing cells by column
-        self.problems = []  # (row, problem of its cell, whether the cell is empty)
-        self.empty = {}  # columns with empty cells but without a rule for them, in order
+        self.problems = []  # (row, its cell's problem, whether the cell is empty)
+        self.empty = {}  # columns whose empty cells have no rule, in order
 
     def take(self, name, convert, dtype=float):
         """Convert a column's cells. `convert` is called once per distinct text, and may raise
@@ -407,17 +406,17 @@ def _label(text):
 
 
 def read_sklearn(name, features=None):
-    """X, class names (or a target's numbers) and feature names of a data set in scikit-learn.
+    """X, class names (or a target's numbers) and feature names of a scikit-learn data set.
 
-    features: the features to keep, in this order; None for all.
+    features: those to keep, in this order; None for all.
     """
-    from sklearn import datasets  # takes 1.8 s, so only these data sets import it
+    from sklearn import datasets  # a slow import: 1.8 s
 
     bunch = getattr(datasets, f"load_{name}")(**BUNDLED_OPTIONS.get(name, {}))
     names = bunch.target
     if "target_names" in bunch:
         names = [str(bunch.target_names[k]) for k in bunch.target]
-    # Pixels are integers from 0 to 16, stored as bytes like those of an image file.
+    # Pixels are integers from 0 to 16, stored as bytes as in an image file.
     X = np.asarray(bunch.data, dtype=np.uint8 if name == "digits" else float)
     columns = [str(c) for c in bunch.feature_names]
     for feature in features or ():

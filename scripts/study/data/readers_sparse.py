@@ -1,5 +1,4 @@
-"""Reads documents in the format of RCV1 (Lewis, Yang, Rose, Li, JMLR 5, 2004): topics and weights of
-terms."""
+"""Reads documents in RCV1's format (Lewis, Yang, Rose, Li, JMLR 5, 2004): topics and weights of terms."""
 
 import math
 
@@ -7,14 +6,12 @@ import numpy as np
 
 from study.data.readers_text import brief, open_text
 
-# Shifts and factors of a hash that scatters neighbouring numbers (splitmix64; Steele, Lea, Flood, OOPSLA
-# 2014).
+# Shifts and factors of the hash splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
 SPLITMIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def read_documents(source):
-    """X (n, columns), labels (n,) and names of the columns, with one row per line of `vectors`, in that
-    order.
+    """X (n, columns), labels (n,) and names of the columns. The rows are the lines of `vectors`, in order.
 
     Lines of `vectors` are "<document> <term>:<weight> ..", lines of `topics` "<topic> <document> 1". A
     label is the topic, or "not <topic>". Raises ValueError with file and line for anything else.
@@ -44,7 +41,7 @@ def read_documents(source):
 def fold(numbers, columns):
     """The column and sign of each term, from the terms' numbers alone.
 
-    This hash looks at no row. On average it keeps inner products (Weinberger, Dasgupta, Langford, Smola,
+    This hash looks at no row. It keeps inner products on average (Weinberger, Dasgupta, Langford, Smola,
     Attenberg, ICML 2009).
     """
     mixed = numbers.astype(np.uint64)

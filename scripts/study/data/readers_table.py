@@ -1,8 +1,8 @@
 """Reads tables in blocks of rows: CSV text, Parquet, and pandas' pickles with known content.
 
-A block has the numbers of its rows, where a file's first line is row 1, and its columns by name. A column
-of numbers is an array of floats, in which NaN is a missing cell. Any other column is a pair (codes, texts),
-and its cells are texts[codes].
+A block has its row numbers (a file's first line is row 1) and its columns by name. A numeric column is an
+array of floats, where NaN is a missing cell. Any other column is a pair (codes, texts), whose cells are
+texts[codes].
 """
 
 import csv
@@ -17,7 +17,7 @@ import numpy as np
 
 from study.data.readers_text import AGAIN, open_text
 
-BLOCK = 1 << 23  # characters of a CSV file that are read at a time
+BLOCK = 1 << 23  # characters of a CSV file read at a time
 BLOCK_ROWS = 1 << 16
 PLAIN_DELIMITERS = (",", ";", "\t", "|", ":")
 PICKLE = re.compile(r"\.(pkl|pickle)(\.\w+)?$")
@@ -35,8 +35,8 @@ def is_parquet(path):
 def read_blocks(path, choose, *, sha256=None, **csv_options):
     """Read a file in blocks (row numbers, columns).
 
-    choose: a function from the names of all columns to (names of numeric columns, names of text columns).
-    If it names none, rows are only counted. sha256: of a pickle. csv_options: member, delimiter, names and
+    choose: a function from all column names to (names of numeric columns, names of text columns). If it
+    names none, rows are only counted. sha256: a pickle's. csv_options: member, delimiter, names and
     comment.
     """
     if is_pickle(path):
@@ -64,7 +64,7 @@ def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment
             for lines in blocks:
                 while comment and names and lines.startswith(comment):
                     lines, read = lines.partition("\n")[2], read + 1
-                names = None  # comments may stand only at the top
+                names = None  # comments are only at the top
                 parts = _parts(lines, delimiter)
                 if parts is None:
                     rest = map(io.StringIO, itertools.chain([lines], blocks))
@@ -86,7 +86,7 @@ def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment
 
 
 def _whole_lines(handle):
-    """Read a file's text in parts that end with whole lines."""
+    """Read a file's text in parts of whole lines."""
     rest = []
     while part := handle.read(BLOCK):
         cut = part.rfind("\n") + 1
@@ -102,7 +102,7 @@ def _whole_lines(handle):
 def _parts(lines, delimiter):
     """For whole rows: bytes, ends of rows, ends of other cells, and which rows are not empty.
 
-    Empty rows are left out, because pandas would skip lines of blanks too. Returns None where pandas and
+    It leaves out empty rows, because pandas would also skip lines of blanks. Returns None where pandas and
     the csv module may differ: if quotes do not enclose whole cells, or a cell continues in the next block.
     """
     if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
@@ -128,7 +128,7 @@ def _parts(lines, delimiter):
 
 
 def _check_widths(path, numbers, ends, delimiters, width):
-    """Refuse short and long rows. pandas would fill up short rows and truncate long ones."""
+    """Refuse short and long rows, which pandas would fill up or truncate."""
     widths = 1 + np.diff(np.searchsorted(delimiters, ends), prepend=0)
     if (widths != width).any():
         bad = int(np.argmax(widths != width))
@@ -136,7 +136,7 @@ def _check_widths(path, numbers, ends, delimiters, width):
 
 
 def _parsed(content, delimiter, width, where, text):
-    import pandas as pd  # takes 0.6 s, so only readers of tables import it
+    import pandas as pd  # a slow import: 0.6 s
 
     def parse(floats, only=None):
         dtypes = dict.fromkeys((where[name] for name in only or where), object)
@@ -163,7 +163,7 @@ def _parsed(content, delimiter, width, where, text):
 
     numeric = [name for name in where if name not in text]
     columns = fits(numeric)
-    if columns is None:  # a column with a cell that is not a number is read as text
+    if columns is None:  # a cell that is no number makes its column text
         columns = parse([name for name in numeric if fits([name], [name])])
     return {name: _values(column, name not in text) for name, column in columns.items()}
 
@@ -200,7 +200,7 @@ def _floats(cells):
 
 
 def _values(series, numeric):
-    """A block's column from a pandas Series. Missing cells of text become empty texts."""
+    """A block's column from a pandas Series. Missing text becomes an empty text."""
     import pandas as pd
 
     kind = series.dtype
@@ -218,7 +218,7 @@ def _text(value):
 
 
 def _parquet_blocks(path, choose):
-    try:  # pyarrow is not among the project's packages
+    try:  # pyarrow is optional
         broken = importlib.import_module("pyarrow").ArrowException
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError:
@@ -238,7 +238,7 @@ def _parquet_blocks(path, choose):
 
 
 def _pickle_blocks(path, choose, sha256):
-    """Blocks of a pickle. A pickle is a program, and is run only if it has the known checksum."""
+    """Blocks of a pickle. It is a program, and runs only if it has the known checksum."""
     import pandas as pd
 
     try:

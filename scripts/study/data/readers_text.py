@@ -16,9 +16,9 @@ AGAIN = "delete it and download it again"
 
 @contextmanager
 def open_text(path, member=None):
-    """Open a file's UTF-8 text for `csv.reader`. member: the file's name inside an archive.
+    """Open a file's UTF-8 text for `csv.reader`. member: the file's name in an archive.
 
-    Raises ValueError if the file is a web page, damaged, truncated, or an archive without the member.
+    Raises ValueError for a web page, a damaged or truncated file, or an archive without the member.
     """
     path = Path(path)
     try:
@@ -61,7 +61,7 @@ def _content(raw, start, path, member):
         return archive.extractfile(member)
     try:
         return archive.open(member or files[0])
-    except RuntimeError as error:  # encrypted, or compressed in a way that Python cannot read
+    except RuntimeError as error:  # encrypted, or compressed in an unknown way
         text = f"{path}: cannot be unpacked ({brief(error)}); zip it again without a password"
         raise ValueError(text) from None
 
@@ -74,6 +74,6 @@ def listed(names, most):
 
 
 def brief(text, most=80):
-    """The beginning of a text that may be very long."""
+    """The beginning of a text that may be long."""
     text = str(text)
     return text if len(text) <= most else f"{text[:most]}..."

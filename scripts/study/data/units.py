@@ -1,4 +1,4 @@
-"""Converts coefficients of prepared rows to the units of a table's own columns."""
+"""Converts coefficients of prepared rows to the units of a table's columns."""
 
 import math
 from typing import NamedTuple
@@ -9,7 +9,7 @@ STEPS = ("scale_to_bounds", "constant_feature", "clip")
 
 
 class Units(NamedTuple):
-    """How coefficients of prepared columns become those of the table's own columns.
+    """How coefficients of prepared columns become those of the table's columns.
 
     names: the coefficients' names. matrix: T (k, k); the coefficients are T times those of the prepared
     columns `kept`. kept: numbers of the prepared columns, without the categories' reference levels.
@@ -23,11 +23,11 @@ class Units(NamedTuple):
     def of(meta: dict, reference: dict) -> "Units":
         """The units of a prepared data set.
 
-        meta: its description. reference: column -> level, by default the first level. Raises ValueError for
-        an unknown level, and if rows or columns lose their units.
+        meta: its description. reference: column -> level, by default the first. Raises ValueError for an
+        unknown level, and if rows or columns lose their units.
 
-        The preparation mapped a number x with bounds [low, high] to 2 (x - low)/(high - low) - 1. It mapped
-        a level to 0 or 1. It divided all columns by the clipping radius, which no row exceeds.
+        The preparation mapped a number x with bounds [low, high] to 2 (x - low)/(high - low) - 1, and a
+        level to 0 or 1. It divided all columns by the clipping radius, which no row exceeds.
         """
         steps = {step["step"]: step.get("options", {}) for step in meta["steps"]}
         categories, bounds = meta["categories"], steps.get("scale_to_bounds", {})
@@ -48,7 +48,7 @@ class Units(NamedTuple):
 
 
 def references(categories: dict, chosen: dict) -> set:
-    """The names of the prepared columns that are reference levels. categories: column -> levels."""
+    """The prepared columns that are reference levels. categories: column -> levels."""
     for column, level in chosen.items():
         if column not in categories:
             raise ValueError(f"reference: {column!r} is no column with `categories`")
@@ -59,7 +59,7 @@ def references(categories: dict, chosen: dict) -> set:
 
 
 def of_entry(entry: dict) -> str | None:
-    """The result of `lost` for a data set's entry in the configuration, before any row is read."""
+    """`lost` for a data set's entry in the configuration, before any row is read."""
     bounds = entry.get("bounds", {})
     steps = [(name, options or {}) for step in entry["steps"] for name, options in step.items()]
     if bounds:

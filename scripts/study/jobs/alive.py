@@ -1,6 +1,6 @@
-"""Finds runs that work in this folder, on this machine or on another one that shares the folder.
+"""Finds runs that work in this folder, on this or another machine that shares the folder.
 
-Every run has a heartbeat file, and renews it.
+Every run renews a heartbeat file.
 """
 
 import os
@@ -16,7 +16,7 @@ _ended = threading.Event()
 
 
 def begin():
-    """Renew this run's heartbeat file until `end`, or until this process ends for any reason."""
+    """Renew this run's heartbeat file until `end`, or until the process ends."""
     threading.Thread(target=_renew, daemon=True).start()
 
 
@@ -26,7 +26,7 @@ def _renew():
             SIGNS.mkdir(parents=True, exist_ok=True)
             _sign().write_text(str(time.time_ns()))
         except OSError:
-            pass  # for instance the disk is full, which the run itself reports
+            pass  # for instance, the disk is full, which the run itself reports
         _ended.wait(BEAT)
 
 
@@ -40,15 +40,14 @@ def _sign():
 
 
 def here(folder):
-    """The process ids of Snakemake on this machine that work in a folder, without those that run a single
-    job."""
+    """Process ids of Snakemake on this machine in this folder, without those that run a single job."""
     processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if (process / "cwd").readlink() != Path(folder):
                 continue
             argv = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
-        except OSError:  # the process has ended, or belongs to another user
+        except OSError:  # the process has ended, or is another user's
             continue
         if "snakemake" in {Path(word).name for word in argv[:4]} and "--mode" not in argv:
             processes.append(int(process.name))
@@ -58,7 +57,7 @@ def here(folder):
 def elsewhere(say=lambda text: None):
     """The names of other machines' heartbeat files that change while this function waits.
 
-    It compares contents and not times, because clocks differ, and file systems report times late.
+    It compares contents, not times, because clocks differ and file systems report times late.
     """
     own = f"{socket.gethostname()}-" if Path("/proc/self").exists() else "\0"
     signs = [sign for sign in SIGNS.glob("*") if not sign.name.startswith(own)]

@@ -2,7 +2,7 @@
 
     python -IS ask.py <folder of its socket> <script> [arguments ...]
 
-It imports as little as possible, because every one of thousands of jobs starts it.
+It imports as little as possible, because every job starts it.
 """
 
 import _signal
@@ -10,14 +10,13 @@ import _socket
 import os
 import sys
 
-# Scripts that import pandas or matplotlib have a server of their own, because a process with much memory
-# takes longer to fork.
+# Scripts that import pandas or matplotlib have their own server: more memory makes forks slower.
 TABLES_AND_FIGURES = (
     *("aggregate", "check", "figure", "ledger_figure", "readings", "recommend", "report"),
     "table",
 )
 SOCKETS = ("jobs", "figures")
-KILLED = 137  # a shell's exit status when a process was killed
+KILLED = 137  # a shell's exit status of a killed process
 
 
 def main():

@@ -1,7 +1,7 @@
-"""Writes and reads the time and memory that a job took: the last line of its log.
+"""Writes and reads a job's time and memory: the last line of its log.
 
-Snakemake's `benchmark:` needs a thread and a file for each job, which on many cores takes a quarter of the
-time of short jobs. It also misses jobs that end before the first sample.
+Snakemake's `benchmark:` needs a thread and a file per job: on many cores, a quarter of the time of short
+jobs. It also misses jobs that end before the first sample.
 """
 
 import os
@@ -22,7 +22,7 @@ class Cost(NamedTuple):
     """What a job took.
 
     script: its name without .py. cpu: processor seconds. wall: wall-clock seconds. peak_mb: memory,
-    including memory that a fork shares (see `study.jobs.fork`).
+    including what a fork shares (see `study.jobs.fork`).
     """
 
     script: str
@@ -32,7 +32,7 @@ class Cost(NamedTuple):
 
 
 def line():
-    """The line about this process and its finished children, until now."""
+    """The line about this process and its finished children so far."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(one.ru_utime + one.ru_stime for one in used)
     peak = max(one.ru_maxrss for one in used) / MAXRSS_MB
@@ -41,7 +41,7 @@ def line():
 
 
 def read(log):
-    """The `Cost` in a log. None if the job did not end well, or if there is no log."""
+    """The `Cost` in a log; None if the job failed or has no log."""
     try:
         lines = LINE.findall(Path(log).read_text(encoding="utf-8", errors="replace"))
     except OSError:
@@ -50,7 +50,7 @@ def read(log):
 
 
 def _age():
-    """Seconds since this process was started or forked. Without /proc, the processor seconds instead."""
+    """Seconds since this process was started or forked; without /proc, its processor seconds."""
     try:
         ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
         now = time.clock_gettime(time.CLOCK_BOOTTIME)

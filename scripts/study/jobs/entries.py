@@ -18,7 +18,7 @@ class Entry:
         parser.add_argument("--name", required=True, help="the entry's name")
 
     def inputs(self):
-        """The inputs of the kind's function: see `study.configuration.inputs`."""
+        """The inputs of the kind's function (`study.configuration.inputs`)."""
         made_of = self.kind.inputs
         if made_of.frame:
             from study.jobs import summary  # imports pandas and scipy, which few entries need

@@ -11,7 +11,7 @@ from study.canonical import number
 
 @contextmanager
 def atomic(path, mode="w"):
-    """Open a temporary file. It is renamed to `path` if the block ends without an error."""
+    """Open a temporary file, which is renamed to `path` if the block ends without an error."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -25,7 +25,7 @@ def atomic(path, mode="w"):
 
 
 def write_csv(path, columns, rows):
-    """Write a table. columns: their names. rows: an iterable of sequences in the order of the columns."""
+    """Write a table. columns: names. rows: an iterable of sequences in the same order."""
     with atomic(path) as handle:
         writer = csv.writer(handle, lineterminator="\n")
         writer.writerow(columns)

@@ -1,4 +1,4 @@
-"""Divides rows into training and test rows for every fold or simulation of a job."""
+"""Divides rows into training and test rows, for every fold or simulation of a job."""
 
 import itertools
 import math
@@ -15,18 +15,18 @@ from study.data.prepared import Prepared
 
 
 def training_folds(arguments, *, first=None, in_blocks=False):
-    """(X, y) of `train_size` training rows, and (X, y) of the test rows, for every fold or simulation.
+    """(X, y) of `train_size` training rows and (X, y) of the test rows, for every fold or simulation.
 
     Folds of several data sets or divisions follow each other. first: the number of folds or simulations;
-    None for all. in_blocks: as for `Prepared.floats`.
+    None for all. in_blocks: see `Prepared.floats`.
     """
     data = Prepared(arguments.data)
     size = arguments.train_size
     whole_folds, zero = (vars(arguments).get(key) for key in ("whole", "zero"))
     has_test = _has_test(arguments, data)
     official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
-    # Deferred steps treat every row by itself. If the splits need more rows than the data have, doing the
-    # steps once for all rows is faster, unless rows are read in blocks.
+    # Deferred steps treat each row by itself. If the splits need more rows than there are, one pass over
+    # all rows is faster, unless rows are read in blocks.
     count = min(first or math.inf, per_data_set(arguments))
     again = size * count > len(data.y) and not (in_blocks and data.large())
 
@@ -54,12 +54,12 @@ def training_folds(arguments, *, first=None, in_blocks=False):
 
 
 def per_data_set(arguments):
-    """The number of folds or simulations of each data set."""
+    """The number of folds or simulations per data set."""
     return arguments.simulations or arguments.folds
 
 
 def all_training_rows(arguments):
-    """X of all training rows for every fold or simulation. `training_folds` takes the first of these rows.
+    """X of all training rows for every fold or simulation; `training_folds` takes the first of them.
 
     If every split trains on all rows, each X is the same array.
     """
@@ -71,7 +71,7 @@ def all_training_rows(arguments):
 
 
 def _has_test(arguments, data):
-    """Whether every split tests on the data's own test part, and trains on all other rows."""
+    """Whether every split tests on the data's test part, and trains on all other rows."""
     return bool(arguments.simulations) and "X_test" in data
 
 
@@ -86,7 +86,7 @@ def _splits(arguments, data):
 
 
 def _repetitions(arguments, parts):
-    """(part, number of its division). If there are several data sets, each is divided once."""
+    """(part, number of its division). Several data sets are divided once each."""
     divisions = vars(arguments).get("divisions") or 1
     return [(part, 0) for part in parts] if len(parts) > 1 else [*product(parts, range(divisions))]
 
@@ -104,7 +104,7 @@ def _folds(arguments, data, *again):
 
 def _simulations(arguments, data, *again):
     for simulation in range(arguments.simulations):
-        # Each simulation has its own generator, so that simulation k does not depend on their number.
+        # Each simulation has its own generator, so simulation k does not depend on their number.
         axes = (arguments.experiment, arguments.dataset, simulation, "simulation", *again)
         rng = generator(arguments.seed, *axes)
         yield reshuffle(len(data.y), rng, has_test="X_test" in data)
@@ -113,21 +113,20 @@ def _simulations(arguments, data, *again):
 def noise_axes(fresh, train_size, epsilon):
     """Axes of the seed of a cell's noise, besides data set, method and fold.
 
-    By default there are none, so all points of a curve have the same unit draws. The curve is then smooth,
-    but its points are not independent evidence. fresh: every point has new draws.
+    By default there are none: all points of a curve have the same unit draws. The curve is then smooth, but
+    its points are not independent evidence. fresh: every point has new draws.
     """
     return (f"n={train_size}", f"eps={canonical.epsilon(epsilon)}") if fresh else ()
 
 
 def draws_on_each(arguments, meta):
-    """The number of draws on each fold: `restarts` over the number of data sets or divisions, rounded
-    up."""
+    """Draws per fold: `restarts` over the number of data sets or divisions, rounded up."""
     parts = range(meta.get("data_replicates", 1))
     return -(-arguments.restarts // len(_repetitions(arguments, parts)))
 
 
 def measure(meta, by="error"):
-    """The metric of tuning and searches: the error for classes, and the mean squared error for numbers.
+    """The metric of tuning and searches: the error for classes, the mean squared error for numbers.
 
     by: "bounded_loss" for the metric of private selection.
     """
@@ -137,7 +136,7 @@ def measure(meta, by="error"):
 
 
 def public_rows(path, parts=("public",)):
-    """(X, y) of the first of `parts` that a prepared data set has; None without any of them."""
+    """(X, y) of the first of `parts` that a prepared data set has; None if it has none."""
     data = Prepared(path)
     there = [part for part in parts if f"X_{part}" in data]
     return data.floats(part=there[0]) if there else None

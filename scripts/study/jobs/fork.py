@@ -1,9 +1,9 @@
-"""Runs jobs of one machine as forks of servers, which have imported everything that job scripts import.
+"""Runs jobs of one machine as forks of servers that have imported what job scripts import.
 
-An interpreter with numpy takes 0.13 s of a processor to start, and one with seaborn 1.2 s. A fork takes a
-few hundredths of a second. `begin` starts the servers, and `study/jobs/ask.py` asks one of them for a job.
-The fork takes over the arguments, environment, folder and standard streams of `ask.py`. The servers end
-when the run ends or is killed. Without them, each job starts an interpreter, as when run by hand.
+An interpreter with numpy takes 0.13 s of a processor to start, one with seaborn 1.2 s, and a fork a few
+hundredths of a second. `begin` starts the servers, and `study/jobs/ask.py` asks one of them for a job. The
+fork takes over the arguments, environment, folder and standard streams of `ask.py`. The servers end with
+the run, even if it is killed. Without them, each job starts an interpreter, as when run by hand.
 """
 
 import gc
@@ -27,23 +27,23 @@ if __name__ == "__main__":
 from dp.mechanisms import MECHANISMS
 from study.jobs import ask
 
-# Jobs of these scripts import these modules inside functions.
+# Jobs of these scripts import these modules in functions.
 LATER = dict.fromkeys(ask.TABLES_AND_FIGURES, ("seaborn", "study.jobs.summary"))
 LATER |= {"attack": ("scipy.special",)}
 PATIENCE = 10  # seconds that a request may take to arrive
 
 
 def begin(folder):
-    """Start the servers, and return them. Each has a socket in a folder, which the servers remove.
+    """Start and return the servers. Each has a socket in `folder`, which it removes.
 
-    They end when their standard input is closed, at the latest when this process ends.
+    They end when their standard input is closed, at the latest with this process.
     """
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     servers = []
     for name in ask.SOCKETS:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(Path(folder, name)))
-            listener.listen(1000)  # jobs that start before the imports are done wait here
+            listener.listen(1000)  # jobs wait here until the imports are done
             servers.append(
                 subprocess.Popen(
                     [sys.executable, __file__, folder, str(listener.fileno())],
@@ -89,7 +89,7 @@ def _ended():
 
 
 def load(name):
-    """Import a script and its imports, which its jobs then share. A job reports errors itself."""
+    """Import a script, so that jobs share its imports. A job reports errors itself."""
     if name in sys.modules:
         return
     for module in (name, "numpy.random", *LATER.get(name, ())):
@@ -98,7 +98,7 @@ def load(name):
     for mechanism in MECHANISMS:
         with suppress(BaseException):
             MECHANISMS[mechanism]
-    gc.freeze()  # the garbage collector then ignores these pages, so forks keep sharing them
+    gc.freeze()  # the garbage collector then leaves these pages shared
 
 
 def become(connection, streams, folder, environment, script, words):

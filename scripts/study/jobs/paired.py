@@ -1,4 +1,4 @@
-"""Computes differences between methods, paired by folds or data sets with the same rows."""
+"""Computes differences between methods, paired by folds or data sets."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ AT = ["dataset", "train_size", "epsilon"]
 
 
 def fold_means(draws, metric):
-    """The mean per cell and replicate, over draws that did not fail. Columns: AT, method, fold, value.
+    """The mean per cell and replicate, without failed draws. Columns: AT, method, fold, value.
 
-    draws: `study.jobs.summary.draws_frame`. fold: the number of the fold, or of the data set if there are
-    several.
+    draws: `study.jobs.summary.draws_frame`. fold: the number of the fold or, if there are several data
+    sets, of the data set.
     """
     ok = draws[draws["status"] == "ok"]
     ok = ok.assign(fold=ok["replicate"]) if "replicate" in ok else ok
@@ -20,11 +20,11 @@ def fold_means(draws, metric):
 
 
 def differences(means, other):
-    """One row per cell: its mean minus the mean of `other` on the same rows, and a 95 % interval.
+    """One row per cell: its mean minus the mean of `other` on the same rows, with a 95 % interval.
 
-    means: `fold_means`. other: a method's label. Without privacy, it is the same at every epsilon. Columns:
-    AT, method, mean, low, high, folds. Intervals are Student's t over folds, and NaN if there is one fold.
-    Folds that either method lacks are left out.
+    means: `fold_means`. other: a method's label; without privacy, it is the same at every epsilon. Columns:
+    AT, method, mean, low, high, folds. Intervals are Student's t over folds, and NaN for one fold. Folds
+    that either method lacks are left out.
     """
     theirs = means[means["method"] == other].drop(columns="method")
     keys = [*AT, "fold"]

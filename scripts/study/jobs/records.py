@@ -1,7 +1,7 @@
 """Records which configuration made the results in a folder, and what its report shows.
 
-A configuration is named by Snakemake's arguments, such as "--configfile config/real.yaml". The name ""
-means config/config.yaml alone.
+A configuration's name is Snakemake's arguments, such as "--configfile config/real.yaml"; "" means
+config/config.yaml alone.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from pathlib import Path
 from study import lambdas, paths
 from study.jobs.files import read_json, write_json
 
-# The head of a report says what the report shows. The rest may be many megabytes.
+# Only the head of a report is read, because the rest may be many megabytes.
 HEAD = re.compile(r'<meta name="shows" content="([^"]*)">')
 HIDDEN = b'<p class="notice" id="stale" role="status" hidden>'
 
@@ -31,7 +31,7 @@ def words(files, values):
 
 
 def _called(file):
-    """The name of a configuration file: relative to this folder or, for a shipped file, to $DP_HOME."""
+    """A configuration file: relative to this folder or, if shipped, to $DP_HOME."""
     home = paths.HOME.resolve()
     if file.is_relative_to(Path.cwd()):
         return shlex.quote(str(file.relative_to(Path.cwd())))
@@ -41,8 +41,7 @@ def _called(file):
 
 
 def of_experiment(experiment, seed):
-    """The digest of all settings that decide each cell's content, by run file. Code and data do not
-    count."""
+    """Run file -> digest of all settings that decide the cell's content, without code and data."""
     digests = {}
     for name, method in experiment.methods.items():
         choice = experiment.values.get(lambdas.WORDS.get(method["lambda"]))
@@ -54,7 +53,7 @@ def of_experiment(experiment, seed):
 
 
 def of_audit(audits, seed):
-    """The digest of the settings that decide each attack's content, by file."""
+    """File -> digest of the settings that decide the attack's content."""
     return {
         attack.path: _digest(seed, audits.attack(attack.mechanism, attack.label))
         for attack in audits.attacks()
@@ -68,8 +67,8 @@ def _digest(*settings):
 def refusal(folder, configuration, made):
     """Why a configuration may not make these files in a folder of results; None if it may.
 
-    It may not replace a file that another configuration made with other settings. If both configurations
-    made the file with the same settings, a later edit of the settings is taken to concern both.
+    It may not replace a file that another configuration made with other settings. If both made it with the
+    same settings, a later edit is taken to concern both.
     """
     known = _read(folder)
     mine = known.get(configuration, {})
@@ -108,7 +107,7 @@ def called(configuration):
 
 
 def page(path):
-    """{configuration, experiments: name -> number of cells} that a report shows; None without a report."""
+    """{configuration, experiments: name -> number of cells} of a report; None without a report."""
     try:
         with Path(path).open(encoding="utf-8") as handle:
             head = HEAD.search(handle.read(100_000))
@@ -118,8 +117,7 @@ def page(path):
 
 
 def shows_less(new, old):
-    """Whether a page has another configuration than an older page, or lacks experiments or cells of the
-    older one."""
+    """Whether a page has another configuration than an older page, or lacks some of its cells."""
     counts = new["experiments"]
     return new["configuration"] != old["configuration"] or any(
         count > counts.get(name, 0) for name, count in old["experiments"].items()
@@ -140,13 +138,13 @@ def refused_page(path, configuration, names):
 
 
 def mark_stale(path):
-    """Show in a report that results have changed since it was made."""
+    """Show in a report that results have changed since."""
     path = Path(path)
     times, text = path.stat(), path.read_bytes()
     temporary = path.with_name(f".{path.name}.stale")
     try:
         temporary.write_bytes(text.replace(HIDDEN, HIDDEN.replace(b" hidden", b""), 1))
-        # Snakemake compares times, so the page keeps its old time.
+        # Keep the old time, because Snakemake compares times.
         os.utime(temporary, ns=(times.st_atime_ns, times.st_mtime_ns))
         temporary.replace(path)
     finally:

@@ -12,7 +12,7 @@ from study.jobs import cost
 def run(main, job=True):
     """Run a main function. An error that a user can repair becomes one sentence, with exit status 1.
 
-    job: whether to write what the job took to its log.
+    job: whether to log what the job took.
     """
     try:
         main()
@@ -37,7 +37,7 @@ def run(main, job=True):
 
 
 def parser(description, seed=False):
-    """A parser of a job's arguments. seed: whether the job takes a seed, as many do."""
+    """A parser of a job's arguments. seed: whether the job takes a seed."""
     arguments = argparse.ArgumentParser(description=description)
     if seed:
         arguments.add_argument("--seed", type=int, required=True)
@@ -45,8 +45,7 @@ def parser(description, seed=False):
 
 
 def add_data_arguments(parser, lam=True):
-    """Add the arguments of every job that trains: data, folds, training size, seed. lam: whether to add
-    lambda."""
+    """Add the arguments of jobs that train: data, folds, training size, seed. lam: and lambda."""
     parser.add_argument("--data", required=True, help="prepared rows, .npz")
     parser.add_argument("--meta", required=True, help="what was done to them, .json")
     parser.add_argument("--experiment", required=True)

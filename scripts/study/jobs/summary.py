@@ -1,4 +1,4 @@
-"""Turns the run file of each cell into one row."""
+"""Summarises each cell's run file in one row."""
 
 import math
 
@@ -10,7 +10,7 @@ from study import paths
 
 
 def read_cell(path):
-    """The draws in a run file, as a frame with the columns that `scripts/run.py` writes.
+    """The draws in a run file, as a frame with the columns of `scripts/run.py`.
 
     Raises ValueError if there are no draws.
     """
@@ -21,7 +21,7 @@ def read_cell(path):
 
 
 def replicate_of(draws):
-    """The number of each draw's data set or division. If there is only one, the number of its fold."""
+    """The number of each draw's data set or division or, if there is only one, of its fold."""
     several = "data_set" in draws and draws["data_set"].nunique() > 1
     return draws["data_set" if several else "fold"].to_numpy()
 
@@ -36,14 +36,14 @@ def interval_over(experiment, data_sets):
 def summarise(draws):
     """Mean and 95 % interval of each metric of `dp.metrics.ALL` for one cell; NaN for missing metrics.
 
-    The training error is included if the mechanism reports it. For the error, the spread is included, too.
+    It includes the training error if the mechanism reports it, and the spread of the error.
 
-    Replicates are the data sets if there are several, and otherwise the folds. Draws of the noise on one
-    fold share its rows, so they are not independent data. Nor are folds of a data set that was itself
-    drawn. The interval is Student's t over the replicates' means, limited to values that the metric can
-    have. Failed draws are counted in `status` and enter no mean.
+    Replicates are the data sets if there are several, otherwise the folds. Draws of the noise on one fold
+    share its rows, so they are not independent data. Nor are folds of a data set that was itself drawn. The
+    interval is Student's t over the replicates' means, limited to the metric's range. `status` counts
+    failed draws, which enter no mean.
     """
-    # Arrays are faster here than pandas' own means, and an experiment may have tens of thousands of cells.
+    # Arrays are faster here than pandas, and an experiment may have tens of thousands of cells.
     status = draws["status"].to_numpy(dtype=str)
     ok = status == "ok"
     replicate, fold = replicate_of(draws), draws["fold"].to_numpy()
@@ -89,7 +89,7 @@ def _sd(values):
 
 
 def over_folds(values, fold, least=-math.inf, most=math.inf):
-    """(mean, standard deviation, low, high) of the means of folds or other replicates. NaN are left out."""
+    """(mean, standard deviation, low, high) of the means of replicates, without NaN."""
     there = ~np.isnan(values)
     counts = np.bincount(fold[there])
     sums = np.bincount(fold[there], weights=values[there])
@@ -114,8 +114,7 @@ def cells_frame(experiment, cells):
 
 
 def results_frame(experiment, cells):
-    """The cells' rows of results.csv. Columns of varied options are text; NaN if a method lacks the
-    option."""
+    """The cells' rows of results.csv. Varied options are text, or NaN if a method lacks them."""
     text = {name: str for name in experiment.varied() if name != "lambda"}
     path = paths.CELLS(experiment=experiment.folder)
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=text)

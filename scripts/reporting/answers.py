@@ -1,4 +1,4 @@
-"""Makes the first part of the page (which method to use) from recommendations.csv and regret.csv."""
+"""Makes the first part of the page, which method to use, from recommendations.csv and regret.csv."""
 
 from pathlib import Path
 
@@ -12,15 +12,15 @@ from study.jobs.files import read_csv, read_json
 
 NOUNS = {"classes": "To learn two classes", "numbers": "To learn a number"}
 TABLE = ("regime", "task", "adjacency", "experiment")  # the key of a table
-FEW = 2  # largest number of data sets without an interval
-# The form's facts about a method at a question.
+FEW = 2  # at most this many data sets have no interval
+# The form's facts about a method.
 KNOWN = ("title", "mechanism", "standing", "kept", "kept_low", "kept_high")
 
 
 def answers(smaller=()):
     """The section's content; None without recommendations.
 
-    smaller: names of experiments with smaller sizes than in the default run, which recommend no method.
+    smaller: experiments with smaller sizes than in the default run, which recommend no method.
     """
     path, across = Path(paths.RECOMMENDATIONS()), Path(paths.ACROSS())
     if not (path.exists() and across.exists()):
@@ -47,7 +47,7 @@ def answers(smaller=()):
 
 
 def _stale(path, experiments):
-    """Whether cells are newer than their recommendations, for example after a run of one experiment."""
+    """Whether cells are newer than their recommendations, as after a run of one experiment."""
     cells = (Path(paths.CELLS(experiment=name)) for name in experiments)
     made = path.stat().st_mtime
     return any(cell.exists() and cell.stat().st_mtime > made for cell in cells)
@@ -59,9 +59,9 @@ def percent(text):
 
 
 def shipped():
-    """`questions` of the data sets that come with the workflow, if it has run in its own folder.
+    """`questions` of the workflow's own data sets, if it has run in its own folder.
 
-    A study's form chooses with these, because a choice by the study's own rows would cost privacy.
+    A study's form uses these, because a choice by the study's own rows would cost privacy.
     """
     path = paths.HOME / "results/recommendations.csv"
     return questions(read_csv(path), path.parent / "data") if path.exists() else []
@@ -70,7 +70,7 @@ def shipped():
 def questions(rows, folder):
     """The form's data: every question of competing methods with nothing tuned.
 
-    workflow/report/report.form.js makes the choice. folder: the folder of prepared data.
+    workflow/report/report.form.js makes the choice. folder: of the prepared data.
     """
     found = {}
     for row in rows:
@@ -110,12 +110,12 @@ def _groups(methods):
 
 
 def _first(row):
-    """Sort key of a row's table: untuned methods first, then replace-one before add-remove."""
+    """Sort key of a row's table: untuned before tuned, then replace-one before add-remove."""
     return row["regime"] != UNTUNED, row["adjacency"] != REPLACE_ONE, row["task"]
 
 
 def sentence(group):
-    """The page's sentence on the method of a group that is beaten least often."""
+    """The sentence on a group's least often beaten method."""
 
     def strength(row):
         return -int(row["shared_not_beaten"]), float(row["shared_regret"])
@@ -172,7 +172,7 @@ def _tables(rows):
 def _matrix(at, rows, names):
     """A table of data sets against epsilons, for one regime, task, adjacency and experiment.
 
-    Each cell shows the methods that are not beaten and, in grey, void methods that would be ahead.
+    A cell shows the unbeaten methods and, in grey, void methods that would be ahead.
     """
     regime, task, adjacency, experiment = at
     epsilons = sorted({float(row["epsilon"]) for row in rows})
@@ -210,7 +210,7 @@ def _cell(rows):
 
 
 def _needed(rows, names):
-    """The rows that each competing method needs, for every data set, epsilon and adjacency."""
+    """The rows that each competing method needs, per data set, epsilon and adjacency."""
     found = {}
     for row in rows:
         if row["rows_are"] and not row["why"] and row["regime"] == UNTUNED:

@@ -1,4 +1,4 @@
-"""Collects the report's content of one experiment. Missing parts become gaps with a reason."""
+"""Collects one experiment's content of the report. Missing parts become gaps with a reason."""
 
 import csv
 import math
@@ -27,7 +27,7 @@ SHOWN = (
     *("error_high", "error_sd", *METRICS),
     *("epsilon_claimed", "epsilon_proven", "delta_proven", "status"),
 )
-# Columns of results.csv that rows of missing cells lack.
+# Columns of results.csv without values for missing cells.
 SUMMARISED = (
     *("folds", "error_sd", "error_sd_folds", "status"),
     *(name + end for name in metrics.ALL for end in metrics.ENDS),
@@ -78,13 +78,13 @@ class Gathered:
 
     @property
     def there(self):
-        """The number of cells with a result or, for an experiment without cells, of existing files."""
+        """The number of cells with a result or, without cells, of existing files."""
         if self.cells:
             return len(self.cells) - len(self.gaps)
         return sum(Path(path).exists() for path in self._files())
 
     def _status_without_cells(self):
-        """The status of an experiment that only describes data, from its tables and figures."""
+        """The status of an experiment without cells, from its tables and figures."""
         of = len(self._files())
         if self.there < of:
             missing = of - self.there
@@ -115,7 +115,7 @@ class Gathered:
         return frame.reindex(columns=[*dict.fromkeys([*frame.columns, *SUMMARISED])])
 
     def some(self, cells):
-        """One row per cell that has a run file, for tables and figures."""
+        """One row per cell with a run file, for tables and figures."""
         from study.jobs.summary import cells_frame
 
         return cells_frame(
@@ -153,10 +153,10 @@ class Gathered:
         return self.experiment.values.get("smaller", [])
 
     def verdicts(self, section):
-        """Rows (dictionaries of text) of published.csv, claims.csv or defects.csv, as written by the run.
+        """Rows (dictionaries of text) of published.csv, claims.csv or defects.csv.
 
-        Rows are not decided yet if the file is missing, or if a partial report has newer cells on which the
-        file depends.
+        They are not decided yet if the file is missing, or if a partial report has newer cells on which it
+        depends.
         """
         if not self.experiment.values.get(section):
             return []
@@ -184,7 +184,7 @@ class Gathered:
         return any(Path(run).stat().st_mtime > path.stat().st_mtime for run in files)
 
     def shown(self, section):
-        """`verdicts` for the page, not judged at sizes smaller than the default run's."""
+        """`verdicts` for the page, not judged at smaller sizes than the default run's."""
         rows = self.verdicts(section)
         return [self._unjudged(section, row) for row in rows] if self.smaller else rows
 
@@ -227,7 +227,7 @@ class Gathered:
         return [cell for cell, _ in self.gaps if cell in cells]
 
     def _redraw(self, spec, kind):
-        """(base64 picture or None, reason) of a figure drawn from the existing cells."""
+        """(base64 picture or None, reason) of a figure drawn from existing cells."""
         cells, missing = self.experiment.entry_cells(spec), self._gaps_of(spec)
         why = f"{len(missing)} of {len(cells)} cells are missing" if missing else "not made yet"
         if len(missing) == len(cells):
@@ -243,7 +243,7 @@ class Gathered:
             return None, f"{why}; it cannot be drawn from the others ({error})"
 
     def _alt(self, spec, kind):
-        """The alternative text: the kind's description, and the values at the ends of curves."""
+        """Alternative text: the kind's description, and the values at the ends of curves."""
         function = kind.load()
         what = (function.__doc__ or "Figure.").partition("\n")[0].rstrip(".")
         text = f"{spec['title']}. {what}."
@@ -276,7 +276,7 @@ class Gathered:
         )
 
     def tables(self):
-        """[{name, title, columns, rows, why}] of the experiment's tables and of its analyses' CSVs."""
+        """[{name, title, columns, rows, why}] of the tables and of the analyses' CSVs."""
         found = []
         sections = (
             (paths.TABLE, self.experiment.tables),
@@ -296,7 +296,7 @@ class Gathered:
         return found
 
     def downloads(self):
-        """[(file name, packed)] of every CSV of the experiment, except the cells' run files."""
+        """[(file name, packed)] of the experiment's CSVs, except run files."""
         parts = ("", *(place.part for place in (paths.TABLE, paths.TUNED, paths.ANALYSIS)))
         files = [path for part in parts for path in (self.folder / part).glob("*.csv")]
         return [
@@ -309,7 +309,7 @@ class Gathered:
         ]
 
     def changes(self):
-        """Settings of this run that differ from the experiment's file, in words."""
+        """This run's settings that differ from the experiment's file, in words."""
         file = experiment_files().get(self.experiment.name)
         if not file:
             return ""

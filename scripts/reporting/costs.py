@@ -1,4 +1,4 @@
-"""Reads the seconds and memory of finished jobs from their logs."""
+"""Reads seconds and memory of finished jobs from their logs."""
 
 from statistics import median
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class Measured(NamedTuple):
 
 
 def measured():
-    """`Measured` of every job whose log has its cost."""
+    """`Measured` of every job whose log has a cost."""
     found = []
     for log, experiment, path in paths.logs():
         took = cost.read(log)
@@ -41,7 +41,7 @@ def measured():
 
 
 def per_rule(jobs):
-    """Rows of COLUMNS: jobs, seconds and peak memory of every rule of every experiment."""
+    """Rows of COLUMNS: jobs, seconds and peak memory per rule and experiment."""
     groups = {}
     for job in jobs:
         groups.setdefault((job.rule, job.experiment), []).append(job)

@@ -2,12 +2,12 @@
 
 import math
 
-MOST = 1000.0  # end of a logarithmic axis; larger values are drawn there
+MOST = 1000.0  # end of a logarithmic axis, where larger values are drawn
 STEPS = (0.5, 1, 2, 5, 10, 20, 25, 50)  # between ticks of a linear axis
 
 
 def brief(text):
-    """A number with three significant digits, or rounded to whole ones from 1,000 on; "" for none."""
+    """A number with three significant digits, or as an integer from 1,000 on; "" for none."""
     if text in (None, ""):
         return ""
     value = float(text)
@@ -19,7 +19,7 @@ def brief(text):
 def scaled(rows, unit="", log=False):
     """{ticks, rows} from [{marks: {kind: value}, bar: (low, high) or None, ...}].
 
-    A logarithmic axis ends in 0 and infinity. A linear axis begins at 0.
+    The ends of a logarithmic axis mean 0 and infinity. A linear axis begins at 0.
     """
     values = [v for row in rows for v in (*row["marks"].values(), *(row["bar"] or ()))]
     finite = [v for v in values if math.isfinite(v) and (v > 0 or not log)]

@@ -1,8 +1,7 @@
-"""Forecasts the cost of jobs, from medians of recorded jobs or, for jobs that train, from means.
+"""Forecasts the cost of jobs, from medians of recorded jobs, or from means for training jobs.
 
-A job's CPU seconds are START plus a part proportional to its work. The work of a training job is training
-rows x folds (or simulations) x draws; a search multiplies by its own folds and candidates. The work of
-other jobs is 1.
+A job's CPU seconds are START plus a part proportional to its work. A training job's work is training rows x
+folds (or simulations) x draws, for a search times its own folds and candidates. Other jobs' work is 1.
 """
 
 import math
@@ -14,12 +13,12 @@ from study import paths
 
 RECORD = paths.HOME / "workflow/costs.csv"
 COLUMNS = ("rule", "experiment", "name", "jobs", "work", "cpu_seconds", "peak_mb")
-START = 0.05  # CPU seconds of an empty job: a fork, and the process that requests it
+START = 0.05  # CPU seconds of an empty job: a fork, and the requesting process
 TRAIN = ("run", "fit", "search")
 
 
 class Job(NamedTuple):
-    """A job to be forecast.
+    """A job to forecast.
 
     experiment: "" for shared jobs. name: a run's method, the search, or else the rule.
     """
@@ -31,7 +30,7 @@ class Job(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """The cost of some jobs. unknown: the number of jobs of rules without measured jobs."""
+    """The cost of some jobs. unknown: how many have no measured job of their rule."""
 
     jobs: int
     cpu_seconds: float
@@ -42,7 +41,7 @@ class Forecast(NamedTuple):
 def job(rule, experiment, path, experiments):
     """The `Job` for a path below its rule's folder: <dataset>/<method>/n=<size>/eps=<epsilon> for a run.
 
-    experiments: folder of results -> resolved configuration (a mapping). A job of a reading counts with its
+    experiments: folder of results -> resolved configuration (a mapping). A reading's job counts with its
     experiment.
     """
     values = experiments.get(experiment)
@@ -88,7 +87,7 @@ def record(measured, experiments):
 
 
 class Costs:
-    """Recorded costs, looked up by the most specific entry that exists."""
+    """Recorded costs, looked up by the most specific existing entry."""
 
     def __init__(self, rows):
         self.rows = {}

@@ -12,7 +12,7 @@ from reporting import dots, packing
 from study import paths
 from study.jobs.files import read_csv
 
-# Family -> files of its mechanisms in dp/mechanisms. The last family but one has all other mechanisms.
+# Family -> files in dp/mechanisms. The last family but one has all other mechanisms.
 FAMILIES = {
     "Forms as their authors printed or ran them": ("published",),
     "Noise on the solution": (
@@ -36,7 +36,7 @@ OTHERS = {
     paths.AUDITED_CELLS: "every cell of every results table: claimed, proven, and what attacks found",
     paths.SPENDING: "what methods spend, tuning and preparation included",
 }
-# First words of verdicts, from worst to best; "" is for all others.
+# First words of verdicts, from worst to best; "" for all others.
 VERDICTS = ("exceeds", "refutes", "more than claimed", "", "consistent")
 NUMBERS = {
     "claimed": "epsilon_claimed",
@@ -87,7 +87,7 @@ def family(mechanism):
 
 
 def entry(group):
-    """A mechanism's line in the picture, for the attack with the worst verdict."""
+    """A mechanism's line in the picture, for its attack with the worst verdict."""
     worst = min(group, key=_order)
     known = {kind: worst[column] for kind, column in NUMBERS.items() if worst.get(column)}
     marks = {kind: float(text) for kind, text in known.items()}
@@ -118,9 +118,9 @@ def summary(by_mechanism):
 
 
 def variant(attacks):
-    """The options that all attacks with a mechanism's worst verdict have, and no other attack.
+    """The options common to all attacks with a mechanism's worst verdict, and to no other attack.
 
-    "" means that the verdict is about the mechanism, not a variant of it.
+    "" means that the verdict concerns the mechanism, not a variant.
     """
     worst = min(attacks, key=_order)["verdict"]
     alike, others = [], []
@@ -158,11 +158,8 @@ def why(attack, count):
 
 
 def _order(attack):
-    """Sort key of attacks, the worst first.
-
-    It has the verdict, the factor by which the attack exceeds the claim, that by which the proof does, and
-    the distance of epsilon from 1, as in the figure.
-    """
+    """Sort key of attacks, worst first: verdict, factors by which attack and proof exceed the claim, and,
+    as in the figure, the distance of epsilon from 1."""
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]
     claimed = _number(attack["epsilon_claimed"])
@@ -173,5 +170,5 @@ def _order(attack):
 
 
 def _number(text):
-    """The number in a cell, or 1e-9 for 0 and for an empty cell, so that ratios exist."""
+    """The number in a cell; 1e-9 for 0 and an empty cell, so that ratios exist."""
     return float(text or 0) or 1e-9

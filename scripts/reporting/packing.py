@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def picture(path):
-    """A picture as lossless WebP in base64, three quarters of the PNG's size."""
+    """A picture as lossless WebP in base64, at three quarters of the PNG's size."""
     from PIL import Image
 
     packed = io.BytesIO()
@@ -16,5 +16,5 @@ def picture(path):
 
 
 def table(path):
-    """A CSV file as gzip in base64, a tenth of its size, which the page's script unpacks."""
+    """A CSV file as gzip in base64, at a tenth of its size. The page's script unpacks it."""
     return base64.b64encode(gzip.compress(Path(path).read_bytes(), 9, mtime=0)).decode()

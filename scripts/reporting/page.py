@@ -17,7 +17,7 @@ from study.canonical import epsilon
 from study.configuration.experiment import data_name
 
 TEMPLATES = paths.HOME / "workflow/report"
-MOST = 8_000_000  # bytes of a page, so that a phone can open it
+MOST = 8_000_000  # bytes of a page; more is too much for a phone
 TITLE = "Differentially private linear models: published results, regenerated and checked"
 GOOD = (
     *("inside", "equal to the printed precision", "reproduced"),
@@ -53,12 +53,12 @@ HEADINGS = {
     "peak_mb": "peak memory, MB",
 }
 KEY = "[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # keys of several words
-UNMISTAKABLE = ("nonprivate", "adassp")  # keys of one word that are not English words
+UNMISTAKABLE = ("nonprivate", "adassp")  # one-word keys that are not English
 KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns of keys
 
 
 def render(gathered, seed, shows, stale=None):
-    """The page's HTML, without the largest downloads if it would have more than MOST bytes.
+    """The page's HTML, without the largest downloads if it would exceed MOST bytes.
 
     gathered: a list of `reporting.collect.Gathered`. shows: the page's metadata, from
     `study.jobs.records.page`. stale: as for `sources.cards`.
@@ -110,7 +110,7 @@ def render(gathered, seed, shows, stale=None):
 
 
 def _leave_out(experiments, beyond):
-    """Remove the experiments' largest downloads, at least `beyond` bytes in total.
+    """Remove the largest downloads, at least `beyond` bytes in total.
 
     Returns whether there were any.
     """
@@ -125,7 +125,7 @@ def _leave_out(experiments, beyond):
 
 
 def command(configuration):
-    """The command for a run of this configuration, without cores and targets."""
+    """The command that runs this configuration, without cores and targets."""
     study = f'-s "${paths.HOME_VARIABLE}"/Snakefile' if paths.in_study() else ""
     return " ".join(filter(None, ("snakemake", study, configuration)))
 
@@ -160,12 +160,12 @@ def words(name):
 
 
 def heading(column):
-    """A column's displayed name."""
+    """A column's name on the page."""
     return HEADINGS.get(column, words(column))
 
 
 def named(text, names):
-    """A sentence with names in place of keys, except keys of one word, which may be plain words.
+    """A sentence with names in place of keys, except one-word keys that may be plain words.
 
     names: key -> name; other keys have the names of data sets.
     """
@@ -179,7 +179,7 @@ def named(text, names):
 
 
 def _named_table(columns, rows, names):
-    """Rows with names in place of keys, in columns of keys."""
+    """Rows with names in place of keys, in the columns of keys."""
     at = [k for k, column in enumerate(columns) if column in KEYS]
     for row in rows:
         row = list(row)
@@ -269,7 +269,7 @@ def _replicates(experiment):
 
 
 def _settings(method):
-    """The options, delta and lambda of a method, in words."""
+    """A method's options, delta and lambda, in words."""
     said = [f"{words(key)} {words(value)}" for key, value in method["options"].items()]
     said += [f"delta {method['delta']}"] if method["delta"] else []
     said += [] if method["lambda"] is None else [f"lambda {method['lambda']}"]
@@ -283,7 +283,7 @@ def because(row, names):
 
 
 def _facts(gathered):
-    """Provenance of the experiments, listed per experiment if it differs."""
+    """Provenance of the experiments, listed separately where it differs."""
     records = {part.experiment.name: part.provenance() for part in gathered}
     facts = []
     for key in ("commit", "python", "system", "host", "written"):

@@ -1,4 +1,4 @@
-"""Finds Snakemake's planned jobs from its summary of output files."""
+"""Finds planned jobs from Snakemake's summary of output files."""
 
 import csv
 import io
@@ -10,16 +10,16 @@ from typing import NamedTuple
 from study import paths
 from study.configuration.config import ConfigError, read_yaml
 
-# One job of these rules makes all of the rule's files in a folder.
+# One job of these rules makes all their files in a folder.
 ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending", "recommendations")
 
 
 class Planned(NamedTuple):
     """One planned job.
 
-    experiment: the folder of results for the job's output (an experiment's, data or audit; "" for other
-    places). path: the job's path below the rule's folder. file: the job's first file. pending: whether the
-    job must still run. missing: whether `file` is missing.
+    experiment: the folder of results for the job's output (an experiment's, data or audit; "" for others).
+    path: the job's, below the rule's folder. file: the job's first file. pending: whether the job must
+    still run. missing: whether `file` is missing.
     """
 
     rule: str
@@ -33,7 +33,7 @@ class Planned(NamedTuple):
 def configuration(configfiles=()):
     """(configuration, its files), with overlays merged as in Snakemake.
 
-    It also sets this process's folder of results from the configuration.
+    It also sets this process's folder of results.
     """
     config, files = merged(configfiles)
     paths.use(str(config.get("results", paths.results())))
@@ -41,7 +41,7 @@ def configuration(configfiles=()):
 
 
 def merged(configfiles=()):
-    """Like `configuration`, without an effect on this process."""
+    """`configuration` without an effect on this process."""
     from snakemake.utils import update_config
 
     own = [path for path in [Path("config/config.yaml")] if path.exists()]
@@ -54,7 +54,7 @@ def merged(configfiles=()):
 def planned(configfiles=(), targets=(), start="."):
     """`Planned` for every job that the targets need, done or not.
 
-    start: the folder in which Snakemake is started. Raises ValueError.
+    start: the folder where Snakemake is started. Raises ValueError.
     """
     try:
         configuration(configfiles)
@@ -69,7 +69,7 @@ def planned(configfiles=(), targets=(), start="."):
         raise ValueError(done.stderr.strip().splitlines()[-1] if done.stderr else "no plan")
     seen = set()
     for row in csv.DictReader(io.StringIO(done.stdout), delimiter="\t"):
-        # The summary has one line per file, without its job. The files of a job have one name with several
+        # The summary has one line per file, without its job. A job's files have one name with several
         # suffixes, or are all files of their rule in a folder.
         path = Path(row["output_file"])
         name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")

@@ -1,11 +1,11 @@
-"""Summarises readings of a source for the report: how much holds under each of them."""
+"""Summarises readings of a source for the report: how much holds under each."""
 
 from pathlib import Path
 
 from study import paths
 from study.jobs.files import read_csv
 
-# The kinds of printed values and claims, which are counted separately.
+# Kinds of printed values and claims, counted separately.
 MEANS, SPREADS, SETTINGS, CLAIMS = "means", "standard deviations", "settings", "claims"
 KINDS = (MEANS, SPREADS, SETTINGS, CLAIMS)
 
@@ -22,7 +22,7 @@ def kind_of(row):
 def once(rows, again=()):
     """The rows with each printed number once, although several methods may be compared with it.
 
-    again: comparisons with numbers that the source also prints elsewhere; these are left out.
+    again: comparisons to leave out, with numbers that the source also prints elsewhere.
     """
     found = {}
     for row in rows:
@@ -37,7 +37,7 @@ def once(rows, again=()):
 
 
 def again(experiment):
-    """Comparisons of an experiment with numbers that its source also prints elsewhere."""
+    """The comparisons of an experiment with numbers that its source also prints elsewhere."""
     return [
         name for name, spec in experiment.values.get("published", {}).items() if spec.get("again")
     ]
@@ -65,7 +65,7 @@ def shown(experiment):
 def joint(rows, again=()):
     """[(reading, {kind: "k of n"})]: k of the n decided entries hold under a reading.
 
-    rows: rows of readings.csv. Entries that a reading does not concern are as stated.
+    rows: of readings.csv. Entries that a reading does not concern are as stated.
     """
     numbers, table = {row["id"] for row in once(rows, again)}, {}
     for row in rows:

@@ -1,13 +1,13 @@
-"""Recommends methods: those that are not beaten at a question, their cost, and the rows that they need.
+"""Recommends methods: those unbeaten at a question, their cost, and the rows that they need.
 
-A question is a task, a data set, a training size, an epsilon and an adjacency, within one experiment, whose
+A question is a task, a data set, a training size, an epsilon and an adjacency in one experiment, whose
 methods share folds. A method is void, and does not compete, if its proven epsilon exceeds the question's.
-The same holds if its settings were chosen on private rows without payment, chosen on public rows, changed
-after results were seen, or tried as one of several. A method with a failed draw does not compete, either.
+So is one whose settings were chosen on private rows without payment, chosen on public rows, changed after
+results were seen, or tried as one of several. A method with a failed draw does not compete, either.
 
 The score of a draw is its loss: log loss, or 1 - R^2 for regression. It is capped at the trivial model's
-loss, because nobody must use a worse model. The gain is the trivial model's loss minus that of the
-non-private model, and `kept` is a method's share of it.
+loss, because nobody must use a worse model. The gain is the trivial model's loss minus the non-private
+model's, and `kept` is a method's share of it.
 """
 
 import itertools
@@ -87,12 +87,12 @@ def _of_experiment(experiment):
 
 
 class _Scores:
-    """The draws of all methods on one data set and training size. classes: the number of classes."""
+    """All draws on one data set and training size. classes: the number of classes."""
 
     def __init__(self, task, draws, plain, classes):
         self.task = task
         self.metric, sign = TASKS[task]
-        # The loss of the trivial model: log K for K classes, and 1 - R^2 = 1 for the mean.
+        # The trivial model's loss: log K for K classes, and 1 - R^2 = 1 for the mean.
         self.nothing = math.log(classes) if task == "classes" else 1.0
         raw = draws.assign(value=draws[self.metric] * sign)
         self.raw = paired.fold_means(raw, "value")
@@ -136,7 +136,7 @@ class _Scores:
         return {"kept": mean, "kept_low": low, "kept_high": high}
 
     def behind(self, losses, best):
-        """The method's loss minus another's, as a share of the gain; negative if the method is ahead."""
+        """A method's loss minus another's, as a share of the gain; negative if it is ahead."""
         mean, _, low, high = over_folds((losses - best) / self.gain, np.arange(len(losses)))
         return {"behind": mean, "behind_low": low, "behind_high": high}
 
@@ -171,7 +171,7 @@ def _standing(experiment, row):
 
 
 def _answers(entries, scores):
-    """The entries of one question with their standings, for each regime."""
+    """The entries of one question with their standings, per regime."""
     found = []
     selected = any(e["setting"] == "selected" and not e["why"] for e in entries)
     for regime in (UNTUNED, SELECTED) if selected else (UNTUNED,):
@@ -218,8 +218,8 @@ def _with_rows_needed(rows):
 def _costs(experiment, cells):
     """(method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
 
-    The seconds are those of the cell's job, including its start, per draw, plus those of its non-private
-    fit, if it has one, per fold. The memory is the largest of the method's jobs on the data set.
+    The seconds are those of the cell's job, with its start, per draw, plus those of its non-private fit, if
+    any, per fold. The memory is the largest of the method's jobs on the data set.
     """
     seconds, memory = {}, {}
     for cell in cells:
@@ -249,8 +249,8 @@ def _took(file):
 def shared(answered):
     """The questions on which methods are ranked, all of which several methods answer.
 
-    They have the largest product of questions and methods. Without this rule, a ranking could compare one
-    method's share of four questions with another's share of twenty. answered: method -> set of questions.
+    They have the largest product of questions and methods. Otherwise a ranking could compare one method's
+    share of four questions with another's share of twenty. answered: method -> set of questions.
     """
     sets = [frozenset(questions) for questions in answered.values()]
     pairs = (one & other for one, other in itertools.combinations(sets, 2))
@@ -259,7 +259,7 @@ def shared(answered):
 
 
 def _over_data(rows):
-    """A method's number of unbeaten questions, and its regret and rank over their data sets."""
+    """A method's unbeaten questions, and its regret and rank over their data sets."""
     per_data = rows.groupby("dataset", sort=False)[["regret", "rank"]].mean()
     found = {"data_sets": len(per_data), "questions": len(rows)}
     found["not_beaten"] = int((rows["standing"] == NOT_BEATEN).sum())
@@ -272,14 +272,13 @@ def _over_data(rows):
 
 
 def across(rows):
-    """Rows of ACROSS: each competing method's regret and rank over the data sets of an experiment.
+    """Rows of ACROSS: each competing method's regret and rank over an experiment's data sets.
 
-    Regret is the share of the gain that the best competitor keeps at the same question, minus the
-    method's. The rank among the competitors is 0 for the best and 1 for the last. The 95 % intervals
-    are over data sets (Student's t over their means), because questions on one data set share rows.
-    The columns `shared_` are for the questions that a ranking shares (`shared`), and empty for a
-    method that does not answer all of them. A row also has the method's median seconds, and its
-    largest memory.
+    Regret is the share of the gain that the best competitor keeps at the same question, minus the method's.
+    The rank is 0 for the best competitor and 1 for the last. The 95 % intervals are over data sets
+    (Student's t over their means), because questions on one data set share rows. The columns `shared_` are
+    for the questions that a ranking shares (`shared`), and empty for a method that does not answer them
+    all. A row also has the method's median seconds and largest memory.
     """
     frame = pd.DataFrame([row for row in rows if not row["why"]], columns=COLUMNS)
     if frame.empty:

@@ -1,8 +1,8 @@
 """Reads and writes the record in config/record/: the verdicts of finished runs that are too long to repeat.
 
 A file belongs to a source or, for recommendations, to an experiment. It has the lines of the table by
-source, with date, machine and stamps (`checks.stamps`); a sample of cells with digests of their bytes,
-chosen by digests of their paths; and one line per run, with its total CPU seconds.
+source, with date, machine and stamps (`checks.stamps`); a sample of cells, chosen by digests of their
+paths, with digests of their bytes; and one line per run, with its total CPU seconds.
 """
 
 import hashlib
@@ -34,17 +34,17 @@ WHY = {
 
 
 def files():
-    """The record's files; none in a study, which has its own settings."""
+    """The record's files; none in a study, which has other settings."""
     return [] if paths.in_study() else sorted(FOLDER.glob("*.csv"))
 
 
 def read(name=None):
-    """Lines of the record, as dictionaries of text: all, or those of one file, which may not exist."""
+    """Lines of the record, as dictionaries of text: all, or those of one file, if it exists."""
     return [row for path in files() if name in (None, path.stem) for row in read_csv(path)]
 
 
 def write(name, rows):
-    """Write the lines of one file, sorted, so that an updated file differs only in changed results."""
+    """Write the lines of one file, sorted, so that an update differs only in changed results."""
     rows = sorted(rows, key=lambda row: (row["experiment"], row["section"]))
     write_csv(FOLDER / f"{name}.csv", COLUMNS, ([row[key] for key in COLUMNS] for row in rows))
 
@@ -84,7 +84,7 @@ def _at(row):
 
 
 def _run(own):
-    """The line with the total cost of an experiment, including its readings."""
+    """The line with an experiment's total cost, including its readings."""
     found = [
         cost.read(log)
         for each in own
@@ -94,7 +94,7 @@ def _run(own):
 
 
 def _decided(experiment):
-    """The lines of the table by source that this experiment decides."""
+    """The lines of the table by source that an experiment decides."""
     if "source" not in experiment.values:
         return []
     found = {
@@ -108,7 +108,7 @@ def _decided(experiment):
 
 
 def _sample(own):
-    """One cell per method and data set: the one with the smallest digest of its path."""
+    """One cell per method and data set, the one with the smallest digest of its path."""
     chosen = {}
     for each in own:
         for cell in each.cells():
@@ -136,8 +136,8 @@ def run_path(row):
 
 
 def _recommended(name):
-    """The methods that are not beaten at each question, and every method's regret."""
-    # This import loads pandas, but the workflow, which imports this module, starts without pandas.
+    """The unbeaten methods at each question, and every method's regret."""
+    # Import here, because this loads pandas and the workflow starts without it.
     from reporting.recommendations import NOT_BEATEN
 
     for row in read_csv(paths.RECOMMENDATIONS()):
@@ -160,7 +160,7 @@ def _recommended(name):
             }
 
 
-# The displayed parts of the record.
+# What the page shows of the record.
 
 
 def recommended(stale):
@@ -169,7 +169,7 @@ def recommended(stale):
 
 
 def why_stale(row, stale):
-    """Why a line is stale; "" if it is not. stale: recorded digests that have changed."""
+    """Why a line is stale; "" if not. stale: recorded digests that have changed."""
     return " and ".join(text for stamp, text in WHY.items() if row[stamp] in stale)
 
 
@@ -215,7 +215,7 @@ def sentence(rows, stale=()):
 
 
 def answers(rows, stale=()):
-    """One sentence per experiment and regime in these lines, on the method with the least regret."""
+    """One sentence per experiment and regime, on the method with the least regret."""
     groups = {}
     for row in rows:
         if row["section"] == "regret" and row["ours"]:
@@ -237,7 +237,7 @@ def answers(rows, stale=()):
 
 
 def in_document(text):
-    """A document with the record's summary, one entry per file, between two marks."""
+    """A document with the record's summary between two marks, one entry per file."""
     before, _, rest = text.partition(MARKS[0])
     _, _, after = rest.partition(MARKS[1])
     said = []

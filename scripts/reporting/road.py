@@ -1,4 +1,4 @@
-"""Makes the first part of a study's page: forecasts of releases of its rows, without reading them."""
+"""Makes the first part of a study's page: forecasts of its releases, without reading rows."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ DRAWS = 20  # simulated releases per forecast
 
 
 def road():
-    """{name, title, method, cost, says} of each release of a study; None outside a study."""
+    """{name, title, method, cost, says} of each of a study's releases; None outside a study."""
     if not paths.in_study():
         return None
     return [_release(path.stem) for path in sorted(Path("config/releases").glob("*.yaml"))]

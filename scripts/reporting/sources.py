@@ -1,4 +1,4 @@
-"""Makes one card per source: its printed numbers and claims, how much holds, and its methods' privacy."""
+"""Makes a card per source: its printed numbers and claims, how much holds, and its methods' privacy."""
 
 import math
 
@@ -8,7 +8,7 @@ from reporting import dots, readings, record
 from study import facts as source_file
 
 SCALED = ("published", "ours", "prediction_low", "prediction_high")  # columns of published.csv
-LOOKED = " looked at the private rows"  # in reasons, after the names of preparation steps
+LOOKED = " looked at the private rows"  # in reasons, after names of preparation steps
 SECTIONS = ("claims", "defects")
 UNREASONED = (verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)  # verdicts shown without a reason
 ELSEWHERE = "No experiment of this report decides it."
@@ -34,7 +34,7 @@ STATED, READ, FAILED, OPEN, NOT_TESTED = OUTCOMES
 def cards(gathered, experiments, stale=None):
     """A card for every source, those of these experiments first.
 
-    gathered: a list of `reporting.collect.Gathered`. experiments: the page's content of each, in the same
+    gathered: a list of `reporting.collect.Gathered`. experiments: their content of the page, in the same
     order. stale: recorded digests that have changed; None leaves the record out.
     """
     found = []
@@ -82,7 +82,7 @@ def cards(gathered, experiments, stale=None):
 
 
 def _headline(source, shown):
-    """The figure that the source names, or else the first one of its experiment with the most cells."""
+    """The figure that the source names, or the first one of its experiment with the most cells."""
     drawn = {figure["id"]: figure for e in shown for figure in e["figures"] if figure["data"]}
     most = max(shown, key=lambda e: e["cells"], default={"figures": ()})
     first = next((figure["id"] for figure in most["figures"] if figure["data"]), None)
@@ -90,7 +90,7 @@ def _headline(source, shown):
 
 
 def data(parts):
-    """Sentences about the data, with the stand-ins for the source's data."""
+    """Sentences about the data, and stand-ins for the source's."""
     names, reasons = {}, {}
     for part in parts:
         for each in part.data():
@@ -103,7 +103,7 @@ def data(parts):
 
 
 def outcome(verdict):
-    """The outcome of a verdict."""
+    """A verdict's outcome."""
     if verdict == verdicts.REPRODUCED:
         return STATED
     if verdict.startswith(f"{verdicts.REPRODUCED} if"):
@@ -179,7 +179,7 @@ def privacy(parts):
 
 
 def _of_another_lambda(experiment, row):
-    """Whether a cell's lambda differs from the single published one."""
+    """Whether a cell's lambda is not the single published one."""
     published, own = experiment.values.get("lambda_published"), row.get("lambda", math.nan)
     return isinstance(published, float) and abs(own - published) > 1e-9 * published
 
@@ -228,8 +228,8 @@ def _columns(source, path):
 def cell(rows, names, scale=1):
     """{printed, ours, says, outcome} of one printed number.
 
-    rows: the number's rows in published.csv; the first one has the outcome. scale: 100 if the source prints
-    per cent, because published.csv has shares.
+    rows: of published.csv, for this number; the first has the outcome. scale: 100 if the source prints per
+    cent, because published.csv has shares.
     """
     rows = [
         row | {key: float(row[key]) * scale for key in SCALED if row.get(key) not in (None, "")}
@@ -239,7 +239,7 @@ def cell(rows, names, scale=1):
     values = [row for row in rows if row not in spreads] or spreads
     printed, ours = (_spread(values[0], spreads, key) for key in ("published", "ours"))
     known = outcome(values[0]["verdict"])
-    said = {}  # text -> the numbers with this text
+    said = {}  # text -> its numbers
     for row in (*values, *spreads):
         found = dots.brief(row.get("ours"))
         ends = [dots.brief(row.get(f"prediction_{end}")) for end in ("low", "high")]
@@ -268,7 +268,7 @@ def _spread(row, spreads, key):
 
 
 def _statements(source, experiments):
-    """Every claim and defect of a source, with the verdict of the experiment that decides it."""
+    """Every claim and defect of a source, with the deciding experiment's verdict."""
     decided = {
         row["id"]: row
         for experiment in experiments

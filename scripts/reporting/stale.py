@@ -1,4 +1,4 @@
-"""Finds recorded digests that differ from those of the current settings, code and data."""
+"""Finds recorded digests that differ from those of current settings, code and data."""
 
 from functools import cache
 
@@ -28,7 +28,7 @@ def loaded(configfile, names=None):
 
 @cache
 def digests():
-    """Recorded digests that have changed; all of those of a configuration that cannot be read."""
+    """Recorded digests that have changed, with all those of unreadable configurations."""
     rows, found = record.read(), set()
     for configfile in {row["configfile"] for row in rows}:
         own = [row for row in rows if row["configfile"] == configfile and row["section"] != "run"]

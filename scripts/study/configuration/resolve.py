@@ -103,7 +103,7 @@ def _method(scope, label, method):
     except ValueError as error:
         raise scope.fail(key, f"{error}") from None
     lam, lambdas = method.setdefault("lambda", value["lambda"]), value.get("lambda_published")
-    if lam == "rule":  # lambda depends on epsilon, so no two can share a fit
+    if lam == "rule":  # lambda depends on epsilon, so epsilons cannot share a fit
         fit = None
     # The fit without privacy, which methods may share, and its options.
     method["fit"] = fit and {"name": fit, "options": fit_options(fit, method["options"])}
@@ -217,7 +217,7 @@ def _search(scope, label, search, datasets):
         scope, f"{key}.grid", search["grid"], MECHANISMS[methods[search["method"]]["mechanism"]]
     )
     for user in methods.values():
-        # Every epsilon chooses these settings anew, so no two can share a fit.
+        # Every epsilon chooses these settings anew, so epsilons cannot share a fit.
         if user.get("search") == label and methods[search["method"]]["private"]:
             user["fit"] = None
 

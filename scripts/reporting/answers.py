@@ -72,12 +72,12 @@ def questions(rows, folder):
 
     workflow/report/report.form.js makes the choice. folder: of the prepared data.
     """
-    found = {}
+    by_question = {}
     for row in rows:
         if row["regime"] == UNTUNED and not row["why"]:
             keys = ("task", "adjacency", "experiment", "dataset", "train_size", "epsilon")
-            found.setdefault(tuple(row[key] for key in keys), []).append(row)
-    facts = {at[3]: read_json(folder / f"{at[3]}.json") for at in found}
+            by_question.setdefault(tuple(row[key] for key in keys), []).append(row)
+    facts = {at[3]: read_json(folder / f"{at[3]}.json") for at in by_question}
     return [
         {
             **{"task": task, "adjacency": adjacency, "epsilon": float(e), "rows": int(size)},
@@ -85,7 +85,7 @@ def questions(rows, folder):
             "columns": len(facts[dataset]["columns"]),
             "methods": [[_plain(row[key]) for key in KNOWN] for row in own],
         }
-        for (task, adjacency, _, dataset, size, e), own in found.items()
+        for (task, adjacency, _, dataset, size, e), own in by_question.items()
     ]
 
 
@@ -101,11 +101,11 @@ def _groups(methods):
 
     Within a regime, adjacency and task, groups with more data sets come first.
     """
-    found = {}
+    by_table = {}
     for row in methods:
         if row["shared_questions"] and int(row["shared_data_sets"]) > 1:
-            found.setdefault(tuple(row[key] for key in TABLE), []).append(row)
-    groups = [group for group in found.values() if len(group) > 1]
+            by_table.setdefault(tuple(row[key] for key in TABLE), []).append(row)
+    groups = [group for group in by_table.values() if len(group) > 1]
     return sorted(groups, key=lambda group: (_first(group[0]), -int(group[0]["shared_data_sets"])))
 
 
@@ -159,14 +159,14 @@ def picture(group):
 
 
 def _tables(rows):
-    found = {}
+    by_table = {}
     for row in sorted(rows, key=_first):
-        found.setdefault(tuple(row[key] for key in TABLE), []).append(row)
+        by_table.setdefault(tuple(row[key] for key in TABLE), []).append(row)
 
     def order(item):
         return _first(item[1][0]), -len({row["dataset"] for row in item[1]})
 
-    return sorted(found.items(), key=order)
+    return sorted(by_table.items(), key=order)
 
 
 def _matrix(at, rows, names):
@@ -211,15 +211,15 @@ def _cell(rows):
 
 def _needed(rows, names):
     """The rows that each competing method needs, per data set, epsilon and adjacency."""
-    found = {}
+    needed = {}
     for row in rows:
         if row["rows_are"] and not row["why"] and row["regime"] == UNTUNED:
             count = f"{float(row['rows_for_95_percent']):,.0f}"
             what = "" if row["rows_are"] == "interpolated" else f"{row['rows_are']} "
             key = tuple(row[k] for k in ("experiment", "dataset", "epsilon", "adjacency", "method"))
             data = names[row["dataset"]]
-            found[key] = (data, row["epsilon"], row["adjacency"], row["title"], what + count)
+            needed[key] = (data, row["epsilon"], row["adjacency"], row["title"], what + count)
     return {
         "columns": ("data set", "epsilon", "adjacency", "method", "rows for 95 % of the gain"),
-        "rows": sorted(found.values(), key=lambda row: row[:3]),
+        "rows": sorted(needed.values(), key=lambda row: row[:3]),
     }

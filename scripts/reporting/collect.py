@@ -206,7 +206,7 @@ class Gathered:
 
     def figures(self):
         """[{name, title, alt, data (base64 picture or None), why}]."""
-        found = []
+        figures = []
         for name, spec in self.experiment.figures.items():
             kind = kinds.FIGURES[spec["kind"]]
             entry = {"name": name, "title": spec["title"], "data": None, "why": ""}
@@ -219,8 +219,8 @@ class Gathered:
             else:
                 entry["why"] = _why(self._at(paths.FIGURE.log, name=name))
             entry["alt"] = self._alt(spec, kind)
-            found.append(entry)
-        return found
+            figures.append(entry)
+        return figures
 
     def _gaps_of(self, spec):
         cells = set(self.experiment.entry_cells(spec))
@@ -277,7 +277,7 @@ class Gathered:
 
     def tables(self):
         """[{name, title, columns, rows, why}] of the tables and of the analyses' CSVs."""
-        found = []
+        tables = []
         sections = (
             (paths.TABLE, self.experiment.tables),
             (paths.ANALYSIS, self.experiment.analyses),
@@ -292,8 +292,8 @@ class Gathered:
                     entry["columns"], entry["rows"] = read_table(path)
                 else:
                     entry["why"] = _why(self._at(place.log, name=name, suffix="csv"))
-                found.append(entry)
-        return found
+                tables.append(entry)
+        return tables
 
     def downloads(self):
         """[(file name, packed)] of the experiment's CSVs, except run files."""
@@ -313,27 +313,27 @@ class Gathered:
         file = experiment_files().get(self.experiment.name)
         if not file:
             return ""
-        own, found = read_yaml(file), []
+        own, changes = read_yaml(file), []
         for key in ("datasets", "folds", "simulations", "restarts"):
             if key in own and own[key] != self.experiment.values.get(key):
-                found.append(f"{key} {self.experiment.values.get(key)} instead of {own[key]}")
+                changes.append(f"{key} {self.experiment.values.get(key)} instead of {own[key]}")
         for name, sweep in own.get("sweeps", {}).items():
             ours = self.experiment.sweeps.get(name)
             for key in ("train_sizes", "epsilons"):
                 theirs = grid(sweep[key], whole=key == "train_sizes")
                 if ours is None or ours[key] != theirs:
-                    found.append(f"{key.replace('_', ' ')} of the sweep {name}")
-        return "; ".join(found)
+                    changes.append(f"{key.replace('_', ' ')} of the sweep {name}")
+        return "; ".join(changes)
 
     # -- data and provenance
 
     def data(self):
         """[{name, title, rows, columns, bound, kind, stand_in, private_rows, unit}] of the data sets."""
-        found = []
+        datasets = []
         for name in self.experiment.datasets:
             path = Path(data_path(name, "json"))
             meta = read_json(path) if path.exists() else {}
-            found.append(
+            datasets.append(
                 {
                     "name": name,
                     "title": data_name(name),
@@ -346,7 +346,7 @@ class Gathered:
                     "unit": _unit(meta.get("unit")),
                 }
             )
-        return found
+        return datasets
 
     def provenance(self):
         path = self._at(paths.PROVENANCE)

@@ -29,15 +29,13 @@ class Measured(NamedTuple):
 
 def measured():
     """`Measured` of every job whose log has a cost."""
-    found = []
+    jobs = []
     for log, experiment, path in paths.logs():
         took = cost.read(log)
         if took:
             below = path.partition("/")[2]
-            found.append(
-                Measured(took.script, experiment, below, took.wall, took.cpu, took.peak_mb)
-            )
-    return found
+            jobs.append(Measured(took.script, experiment, below, took.wall, took.cpu, took.peak_mb))
+    return jobs
 
 
 def per_rule(jobs):

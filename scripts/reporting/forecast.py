@@ -80,10 +80,10 @@ def record(measured, experiments):
             continue
         key = job(one.rule, one.experiment, one.path, experiments)
         groups.setdefault(key[:3], []).append((key.work, one.cpu, one.peak_mb))
-    for key, found in sorted(groups.items()):
-        work, cpu, peak = zip(*found, strict=True)
+    for key, costs in sorted(groups.items()):
+        work, cpu, peak = zip(*costs, strict=True)
         typical = mean if key[0] in TRAIN else median
-        yield (*key, len(found), typical(work), typical(cpu), max(peak))
+        yield (*key, len(costs), typical(work), typical(cpu), max(peak))
 
 
 class Costs:

@@ -82,8 +82,8 @@ def ledger():
 def family(mechanism):
     """The family of a mechanism, by its file."""
     parts = MECHANISMS.module(mechanism).split(".") if mechanism in MECHANISMS else ()
-    found = (name for name, files in FAMILIES.items() if {*files} & {*parts})
-    return next(found, [*FAMILIES][-2])
+    families = (name for name, files in FAMILIES.items() if {*files} & {*parts})
+    return next(families, [*FAMILIES][-2])
 
 
 def entry(group):
@@ -126,8 +126,8 @@ def variant(attacks):
     alike, others = [], []
     for attack in attacks:
         options = json.loads(attack.get("arguments") or "{}")
-        found = {f"{name}: {value}" for name, value in options.items()}
-        (alike if attack["verdict"] == worst else others).append(found)
+        settings = {f"{name}: {value}" for name, value in options.items()}
+        (alike if attack["verdict"] == worst else others).append(settings)
     if not others:
         return ""
     return ", ".join(sorted(set.intersection(*alike) - set.union(*others)))

@@ -114,14 +114,14 @@ def _leave_out(experiments, beyond):
 
     Returns whether there were any.
     """
-    each = [(len(data), e, name) for e in experiments for name, data in e["downloads"]]
-    for size, e, name in sorted(each, key=lambda found: -found[0]):
+    files = [(len(data), e, name) for e in experiments for name, data in e["downloads"]]
+    for size, e, name in sorted(files, key=lambda file: -file[0]):
         if beyond <= 0:
             break
-        e["downloads"] = [found for found in e["downloads"] if found[0] != name]
+        e["downloads"] = [file for file in e["downloads"] if file[0] != name]
         e["left_out"].append(name)
         beyond -= size
-    return bool(each)
+    return bool(files)
 
 
 def command(configuration):
@@ -170,8 +170,8 @@ def named(text, names):
     names: key -> name; other keys have the names of data sets.
     """
 
-    def name(found):
-        key = found.group()
+    def name(match):
+        key = match.group()
         return names.get(key) or data_name(key)
 
     text = re.sub(r"\btables/([\w/.]+\w)", lambda path: path[1].replace("/", ", "), str(text))
@@ -210,7 +210,7 @@ def badge_class(text):
 
 def _experiment(part, jobs):
     experiment = part.experiment
-    found = {section: part.shown(section) for section in ("published", "claims", "defects")}
+    sections = {section: part.shown(section) for section in ("published", "claims", "defects")}
     columns, rows = part.cell_table()
     data = part.data()
     looks = style.looks(experiment.values.get("methods", {}))
@@ -249,11 +249,11 @@ def _experiment(part, jobs):
         "names": names,
         "readings": None if part.smaller else readings.shown(experiment),
         "smaller": part.smaller,
-        "verdicts": found,
+        "verdicts": sections,
         "statements": [
             {"id": row["id"], "decided_by": because(row, names)}
             for section in ("claims", "defects")
-            for row in found[section]
+            for row in sections[section]
         ],
         "cpu_seconds": sum(job.cpu for job in jobs if job.experiment == experiment.name),
         "downloads": part.downloads(),
@@ -302,5 +302,5 @@ def _facts(gathered):
     for record in records.values():
         for package, version in record.get("packages", {}).items():
             versions.setdefault(package, {})[version] = None
-    text = ", ".join(f"{package} {' / '.join(found)}" for package, found in versions.items())
+    text = ", ".join(f"{package} {' / '.join(numbers)}" for package, numbers in versions.items())
     return [*facts, ("packages", text or "not recorded")]

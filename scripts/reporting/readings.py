@@ -24,16 +24,16 @@ def once(rows, again=()):
 
     again: comparisons to leave out, with numbers that the source also prints elsewhere.
     """
-    found = {}
+    unique = {}
     for row in rows:
         kind = kind_of(row)
         if kind == CLAIMS:
-            found[kind, row["id"]] = row
+            unique[kind, row["id"]] = row
             continue
         comparison = row.get("comparison") or row["id"].partition("/")[0]
         if comparison not in again:
-            found.setdefault((kind, row["published_at"]), row)
-    return list(found.values())
+            unique.setdefault((kind, row["published_at"]), row)
+    return list(unique.values())
 
 
 def again(experiment):
@@ -71,11 +71,11 @@ def joint(rows, again=()):
     for row in rows:
         if row["id"] in numbers and row["concerned"] == "yes":
             table.setdefault(row["reading"], {})[row["section"], row["id"]] = row
-    stated, found = next(iter(table.values()), {}), []
+    stated, summary = next(iter(table.values()), {}), []
     for reading, own in table.items():
         held = {kind: [] for kind in KINDS}
         for row in (stated | own).values():
             held[kind_of(row)] += [row["holds"] == "yes"] * bool(row["holds"])
-        cells = {kind: f"{sum(each)} of {len(each)}" for kind, each in held.items()}
-        found.append((reading.replace("_", " "), cells))
-    return found
+        cells = {kind: f"{sum(holds)} of {len(holds)}" for kind, holds in held.items()}
+        summary.append((reading.replace("_", " "), cells))
+    return summary

@@ -85,46 +85,46 @@ def _at(row):
 
 def _run(own):
     """The line with an experiment's total cost, including its readings."""
-    found = [
+    costs = [
         cost.read(log)
-        for each in own
-        for log in Path(paths.results(each.folder)).glob("logs/**/*.log")
+        for experiment in own
+        for log in Path(paths.results(experiment.folder)).glob("logs/**/*.log")
     ]
-    return {"section": "run", "seconds": round(sum(took.cpu for took in found if took))}
+    return {"section": "run", "seconds": round(sum(took.cpu for took in costs if took))}
 
 
 def _decided(experiment):
     """The lines of the table by source that an experiment decides."""
     if "source" not in experiment.values:
         return []
-    found = {
+    decided = {
         section: read_csv(path)
         for section in SECTIONS
         if Path(path := paths.VERDICTS(experiment=experiment.name, section=section)).exists()
     }
-    rows = by_source.rows(facts.read(experiment.source), {experiment.name: found})
-    kept = (*by_source.KEY, *by_source.NUMBERS)
-    return [{k: row[k] for k in kept} for row in rows if row["experiment"] == experiment.name]
+    rows = by_source.rows(facts.read(experiment.source), {experiment.name: decided})
+    columns = (*by_source.KEY, *by_source.NUMBERS)
+    return [{k: row[k] for k in columns} for row in rows if row["experiment"] == experiment.name]
 
 
 def _sample(own):
     """One cell per method and data set, the one with the smallest digest of its path."""
     chosen = {}
-    for each in own:
-        for cell in each.cells():
-            below = Path(each.run_path(cell)).relative_to(paths.results())
-            found = chosen.setdefault((cell.dataset, cell.method), {})
-            found[digest(str(below).encode())] = each, cell
-    for found in chosen.values():
-        each, cell = found[min(found)]
-        took = cost.read(each.run_log(cell))
+    for experiment in own:
+        for cell in experiment.cells():
+            below = Path(experiment.run_path(cell)).relative_to(paths.results())
+            candidates = chosen.setdefault((cell.dataset, cell.method), {})
+            candidates[digest(str(below).encode())] = experiment, cell
+    for candidates in chosen.values():
+        experiment, cell = candidates[min(candidates)]
+        took = cost.read(experiment.run_log(cell))
         yield {
             "section": "cells",
-            "id": each.folder,
+            "id": experiment.folder,
             **cell._asdict(),
             "epsilon": epsilon(cell.epsilon),
             "seconds": took.cpu if took else "",
-            "bytes": digest(Path(each.run_path(cell)).read_bytes()),
+            "bytes": digest(Path(experiment.run_path(cell)).read_bytes()),
         }
 
 
@@ -144,9 +144,9 @@ def _recommended(name):
         if row["experiment"] == name and row["standing"] == NOT_BEATEN:
             ends = {end: row[f"kept_{end}"] for end in ("low", "high")}
             where = f"{row['regime']}, {row['adjacency']}"
-            kept = {"quantity": "gain kept", "ours": row["kept"], "verdict": row["standing"]}
+            gain = {"quantity": "gain kept", "ours": row["kept"], "verdict": row["standing"]}
             at = dict(zip(("dataset", "method", "train_size", "epsilon"), _at(row), strict=True))
-            yield {"section": "recommendations", "id": where, **at, **kept, **ends}
+            yield {"section": "recommendations", "id": where, **at, **gain, **ends}
     for row in read_csv(paths.ACROSS()):
         if row["experiment"] == name:
             yield {
@@ -185,18 +185,18 @@ def beside(source, decided, stale):
         for row in rows
         if row["verdict"] in OPEN
     }
-    found = [row for row in read() if tuple(row[key] for key in by_source.KEY) in undecided]
-    found += [
+    recorded = [row for row in read() if tuple(row[key] for key in by_source.KEY) in undecided]
+    recorded += [
         row
         for row in read(source)
         if row["experiment"] not in decided and row["section"] in SECTIONS
     ]
-    found = [row for row in found if row["verdict"] not in OPEN]
-    if not found:
+    recorded = [row for row in recorded if row["verdict"] not in OPEN]
+    if not recorded:
         return None
     return {
-        "sentence": f"Not decided by this run, but {sentence(found, stale)}",
-        "rows": [row | {"stale": why_stale(row, stale)} for row in found],
+        "sentence": f"Not decided by this run, but {sentence(recorded, stale)}",
+        "rows": [row | {"stale": why_stale(row, stale)} for row in recorded],
     }
 
 
@@ -253,12 +253,12 @@ def in_document(text):
 
 def once(rows):
     """Recorded statements and printed numbers, each once."""
-    found = {}
+    unique = {}
     for row in rows:
         if row["section"] in SECTIONS:
             printed = row["id"].partition(" ")[2] or row["id"]
-            found.setdefault((printed, "standard deviation" in row["quantity"]), row)
-    return list(found.values())
+            unique.setdefault((printed, "standard deviation" in row["quantity"]), row)
+    return list(unique.values())
 
 
 def outcome(row):

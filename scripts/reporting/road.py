@@ -19,16 +19,16 @@ def road():
 
 
 def _release(name):
-    found = {"name": name, "title": name.replace("_", " "), "method": "", "cost": ""}
+    card = {"name": name, "title": name.replace("_", " "), "method": "", "cost": ""}
     try:
         request = releases.load(name).request
         study = forecast.Study(rows.from_facts(request.schema))
         accuracy, kept, *_ = forecast.outlook(request, study, DRAWS).sentences()
     except (Refused, ConfigError) as error:
-        return found | {"says": [f"No forecast: {error}."]}
+        return card | {"says": [f"No forecast: {error}."]}
     return {
         "name": name,
-        "title": request.title or found["title"],
+        "title": request.title or card["title"],
         "method": request.method.replace("_", " "),
         "cost": f"{request.rows:,} rows, epsilon {request.epsilon:g}, delta {request.delta:g}",
         "says": [accuracy.replace("_", " "), kept, study.said()],

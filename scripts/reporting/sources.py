@@ -37,7 +37,7 @@ def cards(gathered, experiments, stale=None):
     gathered: a list of `reporting.collect.Gathered`. experiments: their content of the page, in the same
     order. stale: recorded digests that have changed; None leaves the record out.
     """
-    found = []
+    entries = []
     for key in source_file.files():
         source = source_file.read(key)
         own = [
@@ -59,7 +59,7 @@ def cards(gathered, experiments, stale=None):
             recorded = record.beside(key, {e["name"]: e["verdicts"] for _, e in own}, stale)
             before = recorded["rows"] if recorded else []
             judged["recorded before"] = [row for row in before if row["section"] != "defects"]
-        found.append(
+        entries.append(
             {
                 "key": source.key,
                 "cited": source.values.get("cited", key.replace("_", " ")),
@@ -78,7 +78,7 @@ def cards(gathered, experiments, stale=None):
                 "figure": _headline(source, [shown for _, shown in own]),
             }
         )
-    return sorted(found, key=lambda card: not card["open"])
+    return sorted(entries, key=lambda card: not card["open"])
 
 
 def _headline(source, shown):
@@ -93,11 +93,11 @@ def data(parts):
     """Sentences about the data, and stand-ins for the source's."""
     names, reasons = {}, {}
     for part in parts:
-        for each in part.data():
-            names.setdefault(each["kind"] or "not prepared", {})[each["title"]] = None
-        found = part.experiment.datasets
-        if found and all(name in part.stand_ins for name in found):
-            reasons |= dict.fromkeys(part.stand_ins[name] for name in found)
+        for dataset in part.data():
+            names.setdefault(dataset["kind"] or "not prepared", {})[dataset["title"]] = None
+        datasets = part.experiment.datasets
+        if datasets and all(name in part.stand_ins for name in datasets):
+            reasons |= dict.fromkeys(part.stand_ins[name] for name in datasets)
     said = [f"Data {kind}: {'; '.join(titles)}." for kind, titles in names.items()]
     return " ".join([*said, *(f"{reason[0].upper()}{reason[1:]}." for reason in reasons)])
 
@@ -157,9 +157,9 @@ def privacy(parts):
             elif math.isnan(row["epsilon_proven"]):
                 unproven[names[method]] = None
             else:
-                found = (float(row["epsilon_proven"]), float(row["epsilon_claimed"]))
+                epsilons = (float(row["epsilon_proven"]), float(row["epsilon_claimed"]))
                 before = worst.get(names[method], (0.0, 1.0))
-                worst[names[method]] = max(before, found, key=lambda pair: pair[0] / pair[1])
+                worst[names[method]] = max(before, epsilons, key=lambda pair: pair[0] / pair[1])
     held = [name for name, (proven, claimed) in worst.items() if proven <= claimed * (1 + 1e-9)]
     more = [
         f"{name} (claimed {dots.brief(claimed)}, "
@@ -175,7 +175,7 @@ def privacy(parts):
             steps.replace("_", " ") for steps in spoilt
         ],
     }
-    return [text.format("; ".join(found)) for text, found in kinds.items() if found]
+    return [text.format("; ".join(items)) for text, items in kinds.items() if items]
 
 
 def _of_another_lambda(experiment, row):
@@ -186,7 +186,7 @@ def _of_another_lambda(experiment, row):
 
 def _tables(part, shown, source):
     """The source's printed tables in their layout, with our numbers in every cell."""
-    found = []
+    tables = []
     for name, spec in part.experiment.values.get("published", {}).items():
         cells = {}
         for row in shown["verdicts"]["published"]:
@@ -205,11 +205,11 @@ def _tables(part, shown, source):
             line = ", ".join(part for part in line if part != "rows")
             percent = spec.get("quantity") == "accuracy_percent"
             grid.setdefault(line, {})[column] = cell(rows, shown["names"], 100 if percent else 1)
-        found.append(
+        tables.append(
             {
                 "title": spec["title"],
                 "note": spec.get("note", ""),
-                "compared": any(each["ours"] for own in grid.values() for each in own.values()),
+                "compared": any(number["ours"] for own in grid.values() for number in own.values()),
                 "columns": [column.replace("_", " ") for column in columns],
                 "rows": [
                     (line.replace("_", " "), [own.get(column) for column in columns])
@@ -217,7 +217,7 @@ def _tables(part, shown, source):
                 ],
             }
         )
-    return found
+    return tables
 
 
 def _columns(source, path):
@@ -241,12 +241,12 @@ def cell(rows, names, scale=1):
     known = outcome(values[0]["verdict"])
     said = {}  # text -> its numbers
     for row in (*values, *spreads):
-        found = dots.brief(row.get("ours"))
+        number = dots.brief(row.get("ours"))
         ends = [dots.brief(row.get(f"prediction_{end}")) for end in ("low", "high")]
         what = "standard deviation, " * (row in spreads) + names.get(row["method"], row["method"])
         between = f"; a run of the source's size gives {ends[0]} to {ends[1]}" * all(ends)
         reason = f": {row['reason']}" if row.get("reason") else ""
-        known_of = f"{found or 'none'}{between}; {row['verdict']}{reason}."
+        known_of = f"{number or 'none'}{between}; {row['verdict']}{reason}."
         said.setdefault(known_of, []).append(what)
     return {
         "printed": printed,

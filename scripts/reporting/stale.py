@@ -29,7 +29,7 @@ def loaded(configfile, names=None):
 @cache
 def digests():
     """Recorded digests that have changed, with all those of unreadable configurations."""
-    rows, found = record.read(), set()
+    rows, changed = record.read(), set()
     for configfile in {row["configfile"] for row in rows}:
         own = [row for row in rows if row["configfile"] == configfile and row["section"] != "run"]
         try:
@@ -38,5 +38,5 @@ def digests():
             known = {}
         for row in own:
             now = known[row["experiment"]].stamps(row) if row["experiment"] in known else {}
-            found |= {row[stamp] for stamp in STAMPS if row[stamp] != now.get(stamp)}
-    return sorted(found)
+            changed |= {row[stamp] for stamp in STAMPS if row[stamp] != now.get(stamp)}
+    return sorted(changed)

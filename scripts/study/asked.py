@@ -68,7 +68,7 @@ def no_target(target, rules, files, made):
     if target in rules or Path(target).exists():
         return ""
     known = [file for folder in files for file in files[folder]]
-    folder = next((each for each in files if each and Path(path).is_relative_to(each)), None)
+    folder = next((name for name in files if name and Path(path).is_relative_to(name)), None)
     if path in known or (made and folder is None):
         return ""
     if folder:

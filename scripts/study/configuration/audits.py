@@ -45,8 +45,8 @@ class Audits:
 
     def first_attacks(self):
         """One attack per label, at its first epsilon."""
-        first = {(each.mechanism, each.label): each for each in reversed(self.attacks())}
-        return [each for each in self.attacks() if first[each[:2]] == each]
+        first = {(attack.mechanism, attack.label): attack for attack in reversed(self.attacks())}
+        return [attack for attack in self.attacks() if first[attack[:2]] == attack]
 
     def attack(self, mechanism, label):
         """{pair, delta, options, trials, confidence, family} of one attack, at any of its epsilons.
@@ -78,7 +78,7 @@ def load(config, experiments=None):
     attacks = attacks if isinstance(attacks, dict) else {}  # the schema reports this
     listed, concerned = set(attacks), {*MECHANISMS, *CONTROLS}
     if experiments is not None:
-        methods = [method for each in experiments for method in each.methods.values()]
+        methods = [method for experiment in experiments for method in experiment.methods.values()]
         concerned = {method["mechanism"] for method in methods}
         concerned |= {method["options"]["of"] for method in methods if "of" in method["options"]}
         concerned |= {*MECHANISMS.added(), *CONTROLS}
@@ -132,7 +132,7 @@ def _without(change, left_out):
     left = {
         name: attacks
         for name, attacks in mechanisms.items()
-        if name not in left_out or any(whole(name, *each) for each in (attacks or {}).items())
+        if name not in left_out or any(whole(name, *item) for item in (attacks or {}).items())
     }
     return change | {"mechanisms": left}
 

@@ -73,25 +73,25 @@ def load(config, files=(), other="--config", only=None):
             if name not in available:
                 source = where([key, name] if key == "settings" else [key])
                 raise problem(source, key, f"no experiment {name!r}{nearest(name, available)}")
-    given = sources.experiments() if only is None else only
+    configured = sources.experiments() if only is None else only
     chosen = [name for name, taken in config["sizes"].items() if taken]
     for name in chosen:
-        if not any(name in each for _, each, _ in given.values()):
-            every = given if only is None else sources.experiments()
-            known = dict.fromkeys(name for _, each, _ in every.values() for name in each)
+        if not any(name in own_sizes for _, own_sizes, _ in configured.values()):
+            every = configured if only is None else sources.experiments()
+            known = dict.fromkeys(name for _, own_sizes, _ in every.values() for name in own_sizes)
             if name in known:
                 continue
             text = f"no experiment has the size {name!r}{nearest(name, known)}"
             raise problem(where(["sizes", name]), "sizes", text)
     taken = {"all", "data", *_rule_names()}
     experiments, read = {}, {}
-    for name in given:
+    for name in configured:
         path = available[name]
         if not re.search(NAME, name):
             raise problem(path, "", "the file's name may hold letters, digits and underscores only")
         if name in taken:
             raise problem(path, "", f"the name {name!r} is taken by the workflow: rename the file")
-        value, own, origin_of = given[name]
+        value, own, origin_of = configured[name]
         experiments[name] = experiment(name, value, origin_of, datasets)
         layers = [(in_file(f"{path}: sizes.{size}"), own[size]) for size in chosen if size in own]
         if config["settings"].get(name):

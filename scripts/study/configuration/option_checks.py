@@ -17,8 +17,8 @@ def check(options, given, known, fail):
     for name in given:
         if name not in valid:
             raise fail("", f"no option {name!r}{nearest(name, list(valid))}")
-    for name, each in valid.items():
-        if each.default is REQUIRED and name not in given:
+    for name, field in valid.items():
+        if field.default is REQUIRED and name not in given:
             raise fail("", f"the option {name!r} is missing")
     for name, value in given.items():
         _fits(value, valid[name].type, known, lambda text, at="": fail(at, text), f".{name}")

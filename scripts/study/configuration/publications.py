@@ -104,7 +104,7 @@ def _of_members(check, name, members):
     members: experiment -> family -> its members. In a list of methods, a family means all its members; in
     place of a method, one check per member.
     """
-    fields, given, single = options.fields(kinds.CHECKS[check["kind"]].options), {}, {}
+    fields, changed, single = options.fields(kinds.CHECKS[check["kind"]].options), {}, {}
     for option, value in check["options"].items():
         what = fields[option].type
         if what is options.Method:
@@ -115,10 +115,11 @@ def _of_members(check, name, members):
         elif what == options.Methods | None:
             if not isinstance(value, list):
                 value = members.get(name, {}).get(value, value)
-            given[option] = families.named(value, members.get(name, {}))
+            changed[option] = families.named(value, members.get(name, {}))
     return [
-        check | {"options": check["options"] | given | dict(zip(single, each, strict=True))}
-        for each in itertools.product(*single.values())
+        check
+        | {"options": check["options"] | changed | dict(zip(single, combination, strict=True))}
+        for combination in itertools.product(*single.values())
     ]
 
 
@@ -190,10 +191,10 @@ def _options(given, kind, where, valid, names, source):
     option_checks.check(
         kind.options, given, known, lambda place, text: ConfigError(f"{where}{place}: {text}")
     )
-    for option, each in options.fields(kind.options).items():
-        if each.type is options.Printed:
+    for option, field in options.fields(kind.options).items():
+        if field.type is options.Printed:
             _printed(source, given[option], "number", f"{where}.{option}")
-        if each.type is options.Mechanism:
+        if field.type is options.Mechanism:
             try:
                 MECHANISMS[given[option]].check_options(given.get("options") or {})
             except ValueError as error:

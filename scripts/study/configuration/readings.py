@@ -73,7 +73,7 @@ def _reading(name, base, value, labels, overlays, where, datasets):
         own[section] = {name: value[section][name] for name in names}
     instead = {}
     for overlay, _ in chosen:
-        tuned = {each.get("lambda") for each in base.methods.values()} & {"tuned"}
+        tuned = {method.get("lambda") for method in base.methods.values()} & {"tuned"}
         for section in sorted({"searches", *["tune"] * len(tuned)} & overlay.keys()):
             text = f"a reading shares {section!r} with its experiment: fix lambda or the options instead"
             raise problem(where(["readings"]), f"readings: {' and '.join(labels)}", text)

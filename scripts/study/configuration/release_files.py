@@ -26,10 +26,10 @@ def entry(name, where):
     entries = {}
     for path in paths.configuration("datasets.yaml"):
         raw = read_yaml(path)
-        for key, each in validate(raw, "datasets", path).items():
+        for key, dataset in validate(raw, "datasets", path).items():
             if "steps" not in raw[key]:
-                del each["steps"]
-            entries[key] = path, each
+                del dataset["steps"]
+            entries[key] = path, dataset
     if name not in entries:
         raise problem(where, "data", f"no data set {name!r}{nearest(name, entries)}")
     return entries[name]

@@ -173,7 +173,7 @@ def _target(entry, values, missing):
             )
         return rows.Label(entry["label"], above=positive["above"], missing=missing)
     positive, negative = (
-        tuple(each) if isinstance(each, list) else (each,) for each in (positive, negative)
+        tuple(labels) if isinstance(labels, list) else (labels,) for labels in (positive, negative)
     )
     return rows.Label(entry["label"], positive, negative, missing=missing)
 

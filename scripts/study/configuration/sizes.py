@@ -15,8 +15,8 @@ def toy(experiments):
 
     The report then omits the record.
     """
-    found = [bool(experiment.values.get("smaller")) for experiment in experiments]
-    return bool(found) and all(found)
+    reduced = [bool(experiment.values.get("smaller")) for experiment in experiments]
+    return bool(reduced) and all(reduced)
 
 
 def smaller(ours, file):

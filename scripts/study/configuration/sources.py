@@ -36,7 +36,7 @@ def experiment_files():
                 path, "", f"the name {path.stem!r} is taken by {other}: rename one of them"
             )
         files[path.stem] = path
-    return dict(sorted(files.items(), key=lambda each: (_root(each[1]) == Path("config"), each[0])))
+    return dict(sorted(files.items(), key=lambda item: (_root(item[1]) == Path("config"), item[0])))
 
 
 def _root(path):
@@ -81,14 +81,14 @@ def experiments(names=None):
     names: None for all. sizes: name -> changes, merged as `settings` are. where: a function from a key's
     parts to its file's name. Raises ConfigError.
     """
-    available, found = experiment_files(), {}
+    available, entries = experiment_files(), {}
     names = [name for name in available if names is None or name in names]
     values = {name: read_yaml(available[name]) for name in names}
     files = facts.files()
     if len(names) < len(available):
         named = [value.get("source") for value in values.values()]
         files = {key: path for key, path in files.items() if key in named}
-    given = _given(available, files)
+    added = _given(available, files)
     for name, value in values.items():
         path = available[name]
         sizes = value.pop("sizes", {})
@@ -99,12 +99,12 @@ def experiments(names=None):
                 raise problem(path, f"sizes.{size}", wrong_type("a mapping", changes))
         source = value.get("source")  # the schema refuses values that are not text
         known = (source, name) if isinstance(source, str) else None
-        file, sections = given.get(known, (path, {}))
-        found[name] = (_with(value, sections), sizes, _where(path, file, sections))
-    for (key, name), (file, _) in given.items():
-        if name in found and found[name][0].get("source") != key:
+        file, sections = added.get(known, (path, {}))
+        entries[name] = (_with(value, sections), sizes, _where(path, file, sections))
+    for (key, name), (file, _) in added.items():
+        if name in entries and entries[name][0].get("source") != key:
             raise problem(file, "", f"{name!r} names another source than {key!r}")
-    return found
+    return entries
 
 
 def concerned(names):

@@ -28,7 +28,7 @@ def filled(experiment, entry, datasets):
         if name not in values:
             valid = sorted(values)
             raise ValueError(f"has no {{{name}}} to fill in{nearest(name, valid)}")
-    return FIELD.sub(lambda found: values[found[1]], entry["title"])
+    return FIELD.sub(lambda match: values[match[1]], entry["title"])
 
 
 def _values(experiment, entry):
@@ -37,7 +37,7 @@ def _values(experiment, entry):
     values = {}
     for name, value in shown.items():
         listed = value if isinstance(value, list) else [value]
-        if listed and all(type(each) in (int, float) for each in listed):
+        if listed and all(type(number) in (int, float) for number in listed):
             values[name] = _spelled(listed)
     if "sweep" in entry:
         cells = experiment.entry_cells(entry)

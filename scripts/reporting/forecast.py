@@ -1,7 +1,8 @@
 """Forecasts the cost of jobs, from medians of recorded jobs, or from means for training jobs.
 
-A job's CPU seconds are START plus a part proportional to its work. A training job's work is training rows x
-folds (or simulations) x draws, for a search times its own folds and candidates. Other jobs' work is 1.
+A job's CPU seconds are START plus a part proportional to its work. The work of a training job is training
+rows x folds (or simulations) x draws. A search multiplies it by its own folds and candidates. The work of
+other jobs is 1.
 """
 
 import math

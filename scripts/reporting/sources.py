@@ -103,7 +103,6 @@ def data(parts):
 
 
 def outcome(verdict):
-    """A verdict's outcome."""
     if verdict == verdicts.REPRODUCED:
         return STATED
     if verdict.startswith(f"{verdicts.REPRODUCED} if"):

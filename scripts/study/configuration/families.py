@@ -117,7 +117,6 @@ def _check_label(name, label, method, members, methods, fail):
 
 
 def _member(method, name, given):
-    """One method of a family."""
     settings = {key: each for key, each in method.items() if key not in ("vary", "label", "title")}
     title = method.get("title", "")
     if any(f"{{{each}}}" in title for each in given):

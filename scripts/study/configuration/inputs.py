@@ -79,7 +79,7 @@ CELLS = Inputs("sweep", _runs, "cells_frame")
 DRAWS = Inputs("sweep", _runs, "draws_frame")
 # A data frame: the sweep's rows of results.csv.
 RESULTS = Inputs("sweep", _results, "results_frame")
-# Data set -> its prepared .npz, beside which is the .json.
+# Data set -> its prepared .npz. Its .json is beside it.
 DATA = Inputs("datasets", _data)
 # Data set -> the .csv of its tuning.
 TUNING = Inputs("datasets", _tuning, choice=True)

@@ -52,7 +52,6 @@ class Kind(NamedTuple):
     function: str = ""
 
     def load(self):
-        """Import the function."""
         return getattr(importlib.import_module(self.module), self.function)
 
     def shows_printed(self, given):

@@ -19,7 +19,7 @@ Other = NewType("Other", str)  # another experiment
 OtherMethod = NewType("OtherMethod", str)  # a method of the experiment that `Other` names
 Mechanism = NewType("Mechanism", str)
 Printed = NewType("Printed", str)  # a number's path in the source
-PrintedAxis = NewType("PrintedAxis", str)  # the path of an axis' two ends
+PrintedAxis = NewType("PrintedAxis", str)  # the path in the source of an axis' ends
 End = NewType("End", str)  # "smallest" or "largest"
 Axis = NewType("Axis", str)  # "epsilon" or "train_size"
 Procedure = NewType("Procedure", str)  # what an analysis timed: a method or another name
@@ -71,7 +71,7 @@ def fields(options):
 
 
 def defaults(options):
-    """The defaults of optional options, by name."""
+    """The defaults of options that have one, by name."""
     return {k: each.default for k, each in fields(options).items() if each.default is not REQUIRED}
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 MIRRORS = "DP_DATA_MIRROR"  # folders or URLs, separated by commas
-TIMEOUT = 60  # seconds
+TIMEOUT = 60  # seconds without an answer
 CHUNK = 1 << 20
 
 # A log-in page, a proxy or a moved address may answer with a web page.

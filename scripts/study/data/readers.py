@@ -168,7 +168,6 @@ def _is_label(label, positive):
 
 
 def table_files(source):
-    """The paths of a table's files."""
     return [source["csv"]] if isinstance(source["csv"], str) else source["csv"]
 
 

@@ -52,7 +52,6 @@ def fold(numbers, columns):
 
 
 def _documents(path, topic):
-    """The documents with this topic."""
     documents = {document for _, name, document, *_ in _lines(path, least=2) if name == topic}
     if not documents:
         raise ValueError(f"{path}: no document has the topic {topic!r}")

@@ -12,7 +12,7 @@ GOING_ON = {
 
 
 def state(job):
-    """The state by squeue, which needs no accounting database, then by the controller's own record."""
+    """The state from squeue, which needs no accounting database."""
     for _ in range(5):
         queue = subprocess.run(
             ["squeue", "-h", "-t", "all", "-o", "%T", "-j", job],
@@ -26,9 +26,9 @@ def state(job):
                 "success" if found == "COMPLETED" else "running" if found in GOING_ON else "failed"
             )
         if "Invalid job id" in queue.stderr:
-            return "failed"  # Slurm forgot the job before it was asked: the job is made again
+            return "failed"  # Slurm has forgotten the job, so Snakemake reruns it
         time.sleep(1)
-    return "running"  # the controller does not answer, and the job may still run
+    return "running"  # the controller does not answer; the job may still run
 
 
 if __name__ == "__main__":

@@ -158,8 +158,11 @@ def why(attack, count):
 
 
 def _order(attack):
-    """Sort key of attacks, worst first: verdict, factors by which attack and proof exceed the claim, and,
-    as in the figure, the distance of epsilon from 1."""
+    """Sort key of attacks, worst first.
+
+    It has the verdict, and the factors by which attack and proof exceed the claim. Last comes the distance
+    of epsilon from 1, as in the figure.
+    """
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]
     claimed = _number(attack["epsilon_claimed"])

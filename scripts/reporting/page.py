@@ -17,7 +17,7 @@ from study.canonical import epsilon
 from study.configuration.experiment import data_name
 
 TEMPLATES = paths.HOME / "workflow/report"
-MOST = 8_000_000  # bytes of a page; more is too much for a phone
+MOST = 8_000_000  # bytes; a phone cannot open a larger page
 TITLE = "Differentially private linear models: published results, regenerated and checked"
 GOOD = (
     *("inside", "equal to the printed precision", "reproduced"),

@@ -1,8 +1,8 @@
-"""Reads and writes the record in config/record/: the verdicts of finished runs that are too long to repeat.
+"""Reads and writes the record in config/record/: verdicts of finished runs that are too long to repeat.
 
 A file belongs to a source or, for recommendations, to an experiment. It has the lines of the table by
-source, with date, machine and stamps (`checks.stamps`); a sample of cells, chosen by digests of their
-paths, with digests of their bytes; and one line per run, with its total CPU seconds.
+source, with date, machine and stamps (`checks.stamps`). It also has a sample of cells, chosen by digests of
+their paths, with digests of their bytes. One line per run has its total CPU seconds.
 """
 
 import hashlib

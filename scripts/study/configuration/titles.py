@@ -1,7 +1,7 @@
 """Fills numbers into the titles of tables, figures and analyses, so that titles follow overlays.
 
-`{train_size}` and `{epsilon}` stand for the training sizes and finite epsilons of the entry's cells, and
-`{data}` for its data sets' names up to their first commas. Any other name is an option of the entry, or of
+`{train_size}` and `{epsilon}` stand for training sizes and finite epsilons of the entry's cells. `{data}`
+stands for its data sets' names, up to their first commas. Any other name is an option of the entry, or of
 the analysis that it shows.
 """
 

@@ -57,8 +57,8 @@ def read_idx(path, dimensions):
 def read_images(paths):
     """Pixels and labels of the files {images, labels} and, if given, {test_images, test_labels}.
 
-    Returns X (n, rows * columns) and y (n,) as unsigned bytes, with the test part last; the pixels' names;
-    and the number of training rows (None without a test part).
+    Returns X (n, rows * columns) and y (n,) as unsigned bytes, with the test part last, and the pixels'
+    names. The last value is the number of training rows (None without a test part).
     """
     images, labels = [], []
     for prefix in ("", "test_") if "test_images" in paths else ("",):

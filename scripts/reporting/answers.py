@@ -172,7 +172,7 @@ def _tables(rows):
 def _matrix(at, rows, names):
     """A table of data sets against epsilons, for one regime, task, adjacency and experiment.
 
-    A cell shows the unbeaten methods and, in grey, void methods that would be ahead.
+    A cell shows unbeaten methods and, in grey, void methods that would be ahead.
     """
     regime, task, adjacency, experiment = at
     epsilons = sorted({float(row["epsilon"]) for row in rows})
@@ -210,7 +210,7 @@ def _cell(rows):
 
 
 def _needed(rows, names):
-    """The rows that each competing method needs, per data set, epsilon and adjacency."""
+    """The rows that competing methods need, per data set, epsilon and adjacency."""
     needed = {}
     for row in rows:
         if row["rows_are"] and not row["why"] and row["regime"] == UNTUNED:

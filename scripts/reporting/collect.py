@@ -155,7 +155,7 @@ class Gathered:
     def verdicts(self, section):
         """Rows (dictionaries of text) of published.csv, claims.csv or defects.csv.
 
-        They are not decided yet if the file is missing, or if a partial report has newer cells on which it
+        They are undecided if the file is missing, or if a partial report has newer cells on which it
         depends.
         """
         if not self.experiment.values.get(section):

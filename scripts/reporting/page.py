@@ -61,7 +61,7 @@ def render(gathered, seed, shows, stale=None):
     """The page's HTML, without the largest downloads if it would exceed MOST bytes.
 
     gathered: a list of `reporting.collect.Gathered`. shows: the page's metadata, from
-    `study.jobs.records.page`. stale: as for `sources.cards`.
+    `study.jobs.records.page`. stale: see `sources.cards`.
     """
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
@@ -167,7 +167,7 @@ def heading(column):
 def named(text, names):
     """A sentence with names in place of keys, except one-word keys that may be plain words.
 
-    names: key -> name; other keys have the names of data sets.
+    names: key -> name. Data sets need no entry.
     """
 
     def name(match):

@@ -17,9 +17,9 @@ ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending", 
 class Planned(NamedTuple):
     """One planned job.
 
-    experiment: the folder of results for the job's output (an experiment's, data or audit; "" for others).
-    path: the job's, below the rule's folder. file: the job's first file. pending: whether the job must
-    still run. missing: whether `file` is missing.
+    experiment: the folder of results for its output (an experiment's, data or audit; "" for others). path:
+    below the rule's folder. file: the job's first file. pending: whether the job must still run. missing:
+    whether `file` is missing.
     """
 
     rule: str
@@ -70,7 +70,7 @@ def planned(configfiles=(), targets=(), start="."):
     seen = set()
     for row in csv.DictReader(io.StringIO(done.stdout), delimiter="\t"):
         # The summary has one line per file, without its job. A job's files have one name with several
-        # suffixes, or are all files of their rule in a folder.
+        # suffixes, or are all their rule's files in a folder.
         path = Path(row["output_file"])
         name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")
         if (row["rule"], name) not in seen:

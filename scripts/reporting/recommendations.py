@@ -3,11 +3,11 @@
 A question is a task, a data set, a training size, an epsilon and an adjacency in one experiment, whose
 methods share folds. A method is void, and does not compete, if its proven epsilon exceeds the question's.
 So is one whose settings were chosen on private rows without payment, chosen on public rows, changed after
-results were seen, or tried as one of several. A method with a failed draw does not compete, either.
+results were seen, or tried as one of several. Nor does a method with a failed draw compete.
 
-The score of a draw is its loss: log loss, or 1 - R^2 for regression. It is capped at the trivial model's
-loss, because nobody must use a worse model. The gain is the trivial model's loss minus the non-private
-model's, and `kept` is a method's share of it.
+A draw's score is its loss: log loss, or 1 - R^2 for regression, capped at the trivial model's loss, because
+nobody must use a worse model. The gain is the trivial model's loss minus the non-private model's. A
+method's `kept` is its share of the gain.
 """
 
 import itertools
@@ -218,8 +218,8 @@ def _with_rows_needed(rows):
 def _costs(experiment, cells):
     """(method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
 
-    The seconds are those of the cell's job, with its start, per draw, plus those of its non-private fit, if
-    any, per fold. The memory is the largest of the method's jobs on the data set.
+    The seconds are those of the cell's job per draw, with its start, plus those of its non-private fit per
+    fold, if any. The memory is the largest of the method's jobs on the data set.
     """
     seconds, memory = {}, {}
     for cell in cells:
@@ -249,8 +249,8 @@ def _took(file):
 def shared(answered):
     """The questions on which methods are ranked, all of which several methods answer.
 
-    They have the largest product of questions and methods. Otherwise a ranking could compare one method's
-    share of four questions with another's share of twenty. answered: method -> set of questions.
+    They maximise questions times methods. Otherwise a ranking could compare one method's share of four
+    questions with another's share of twenty. answered: method -> set of questions.
     """
     sets = [frozenset(questions) for questions in answered.values()]
     pairs = (one & other for one, other in itertools.combinations(sets, 2))
@@ -274,11 +274,11 @@ def _over_data(rows):
 def across(rows):
     """Rows of ACROSS: each competing method's regret and rank over an experiment's data sets.
 
-    Regret is the share of the gain that the best competitor keeps at the same question, minus the method's.
-    The rank is 0 for the best competitor and 1 for the last. The 95 % intervals are over data sets
-    (Student's t over their means), because questions on one data set share rows. The columns `shared_` are
-    for the questions that a ranking shares (`shared`), and empty for a method that does not answer them
-    all. A row also has the method's median seconds and largest memory.
+    Regret is the best competitor's kept share of the gain at a question, minus the method's. The rank is 0
+    for the best competitor and 1 for the last. The 95 % intervals are over data sets (Student's t over
+    their means), because questions on one data set share rows. The columns `shared_` are for the questions
+    of a ranking (`shared`), and empty for a method that does not answer them all. A row also has the
+    method's median seconds and largest memory.
     """
     frame = pd.DataFrame([row for row in rows if not row["why"]], columns=COLUMNS)
     if frame.empty:

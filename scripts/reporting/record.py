@@ -1,7 +1,7 @@
-"""Reads and writes the record in config/record/: verdicts of finished runs that are too long to repeat.
+"""Reads and writes the record in config/record/: verdicts of finished runs too long to repeat.
 
 A file belongs to a source or, for recommendations, to an experiment. It has the lines of the table by
-source, with date, machine and stamps (`checks.stamps`). It also has a sample of cells, chosen by digests of
+source, with date, machine and stamps (`checks.stamps`). It has a sample of cells, chosen by digests of
 their paths, with digests of their bytes. One line per run has its total CPU seconds.
 """
 
@@ -174,9 +174,9 @@ def why_stale(row, stale):
 
 
 def beside(source, decided, stale):
-    """Recorded verdicts of a source's values and statements that this run does not decide, or None.
+    """Recorded verdicts on a source's values and statements that this run does not decide, or None.
 
-    decided: experiment -> section -> rows of its verdicts. stale: as for `why_stale`.
+    decided: experiment -> section -> rows of its verdicts. stale: see `why_stale`.
     """
     undecided = {
         by_source.key_of(row, section, name)

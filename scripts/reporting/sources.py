@@ -34,8 +34,8 @@ STATED, READ, FAILED, OPEN, NOT_TESTED = OUTCOMES
 def cards(gathered, experiments, stale=None):
     """A card for every source, those of these experiments first.
 
-    gathered: a list of `reporting.collect.Gathered`. experiments: their content of the page, in the same
-    order. stale: recorded digests that have changed; None leaves the record out.
+    gathered: a list of `reporting.collect.Gathered`. experiments: their page content, in the same order.
+    stale: recorded digests that have changed; None leaves the record out.
     """
     entries = []
     for key in source_file.files():
@@ -126,7 +126,7 @@ def _bar(rows):
 
 
 def privacy(parts):
-    """Sentences about the claimed and proven epsilon of the source's private methods.
+    """Sentences on the claimed and proven epsilon of the source's private methods.
 
     A method is the source's if a printed number is compared with it. Cells with another lambda than the
     published one are left out. Cells with rows prepared or tuned without privacy have no epsilon; their

@@ -142,9 +142,9 @@ def looks_up_mechanisms(script, *modules):
 def canonical_code(tree, summaries=False):
     """A syntax tree as text, which changes if what runs changes.
 
-    It omits layout, comments, docstrings, functions' annotations and `__all__`. It omits empty fields,
-    because they differ between Python versions. (`ast.dump` takes twice as long.) summaries: whether the
-    first line of a function's docstring counts.
+    It omits layout, comments, docstrings, functions' annotations and `__all__`, and empty fields, which
+    differ between Python versions. (`ast.dump` takes twice as long.) summaries: whether the first line of a
+    function's docstring counts.
     """
     words = []
 

@@ -47,11 +47,11 @@ OPTIONAL["linear"] += ("outliers", "degrees")
 def load(config, files=(), other="--config", only=None):
     """(config, experiments by name, data sets by name) from Snakemake's merged config.
 
-    Missing keys take the shipped values. But a study that lists no experiments runs its own, if any. only:
-    the experiments to read, from `sources.experiments`; None for all. Raises ConfigError.
+    Missing keys take the shipped values, but a study that lists no experiments runs its own. only: the
+    experiments to read, from `sources.experiments`; None for all. Raises ConfigError.
 
-    Messages name `files`, the merged configuration files (`workflow.configfiles`), and `other` for keys
-    that are in none of them.
+    Messages name `files`, the merged configuration files (`workflow.configfiles`), or `other` for keys in
+    none of them.
     """
     # Read the files again, because Snakemake's merge hides duplicate keys.
     files = {file: read_yaml(file) for file in files}

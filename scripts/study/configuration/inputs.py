@@ -10,14 +10,14 @@ from study import paths
 class Inputs(NamedTuple):
     """One kind of input.
 
-    needs: the key by which an entry names its input: sweep, analysis (for a check, maybe table instead),
-    datasets (by default the experiment's), or None.
+    needs: the key by which an entry names its input: sweep, analysis (for a check, maybe table), datasets
+    (by default the experiment's), or None.
 
     paths(experiment, entry): name -> path of each file; the name of a single file is "".
 
     frame: the function of `study.jobs.summary` that reads the entry's cells. Without it, the kind's
-    function gets the paths; an analysis' function gets its one path. choice: whether to also read the .json
-    beside each file, in which a job wrote what it chose.
+    function gets the paths, or an analysis' one path. choice: whether to also read the .json beside each
+    file, in which a job wrote its choice.
     """
 
     needs: str | None

@@ -36,10 +36,9 @@ class Kind(NamedTuple):
     function(experiment, spec, inputs, seed, out), and writes the file `out`. A check is called as
     function(results, **options).
 
-    suffix: an analysis' file extension. exclusive: the job runs alone on a small machine, because it
-    measures time. describes_data: the function also reads its data sets' .json, for names or sizes.
-    printed: the function reads the source's facts with any options. module, function: where the function
-    is.
+    suffix: an analysis' file extension. exclusive: the job measures time, and runs alone on a small
+    machine. describes_data: the function also reads its data sets' .json, for names or sizes. printed: it
+    reads the source's facts with any options. module, function: where it is.
     """
 
     inputs: Inputs = CELLS

@@ -21,8 +21,8 @@ def check(experiments, sources, datasets):
 
     These are names of printed values, data sets, methods, analyses, kinds of checks, and options. An
     overlay may add or remove a method or a sweep, and what a run lacks is reported as not run or not
-    tested. So this accepts all data sets, and all names in the experiment's file and in the overlays in
-    config/. A check of a family of methods becomes one check per member.
+    tested. So this accepts all data sets, and all names in the experiment's file and in overlays in
+    config/. A check of a family of methods becomes one per member.
     """
     files = source_files.experiments(experiments)
     names = _names(experiments, files)

@@ -2,8 +2,8 @@
 
 An experiment's section `readings` names choices that its source does not state. Every value but the main
 one is an overlay, merged as `settings` are. The resulting experiment runs only cells that differ from the
-main experiment's and that decide printed values or claims. Both have the same draws, so their differences
-are paired. `checks.readings` compares both with the printed values.
+main experiment's and decide printed values or claims. Both have the same draws, so their differences are
+paired. `checks.readings` compares both with the printed values.
 """
 
 import re

@@ -23,8 +23,8 @@ def smaller(ours, file):
     """What is smaller in an experiment than in its file, in words; [] if nothing.
 
     ours, file: the resolved `study.configuration.experiment.Experiment`, with and without overlays. Other
-    data sets and methods are not smaller. Nor are more simulations with fewer draws each, because intervals
-    are over simulations.
+    data sets and methods are not smaller, nor are more simulations with fewer draws each: intervals are
+    over simulations.
     """
     (count, what), (of, _) = map(_repeated, (ours, file))
     reductions = _less(what, count, of)

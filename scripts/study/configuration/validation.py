@@ -75,8 +75,8 @@ def in_file(path):
 def origin(path, files, config, other="--config"):
     """The file that a key of Snakemake's merged configuration comes from; `other` if in no file.
 
-    path: the key's parts; the last part may be in no file. files: name -> content of
-    `workflow.configfiles`. Overlays win over the default, and later overlays over earlier ones.
+    path: the key's parts, of which the last may be in no file. files: name -> content of
+    `workflow.configfiles`. Overlays win over the default, later ones over earlier ones.
     """
     names = list(files)
     merged = follow(config, path)[0]

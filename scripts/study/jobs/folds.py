@@ -113,7 +113,7 @@ def _simulations(arguments, data, *again):
 def noise_axes(fresh, train_size, epsilon):
     """Axes of the seed of a cell's noise, besides data set, method and fold.
 
-    By default there are none: all points of a curve have the same unit draws. The curve is then smooth, but
+    By default there are none, so all points of a curve have the same unit draws. The curve is smooth, but
     its points are not independent evidence. fresh: every point has new draws.
     """
     return (f"n={train_size}", f"eps={canonical.epsilon(epsilon)}") if fresh else ()

@@ -3,7 +3,7 @@
 A fork takes a few hundredths of a second. An interpreter with numpy takes 0.13 s of a processor to start,
 and one with seaborn 1.2 s. `begin` starts the servers, and `study/jobs/ask.py` asks one of them for a job.
 The fork takes over the arguments, environment, folder and standard streams of `ask.py`. The servers end
-with the run, even if it is killed. Without them, each job starts an interpreter, as when run by hand.
+with the run, even if it is killed. Without servers, each job starts an interpreter.
 """
 
 import gc

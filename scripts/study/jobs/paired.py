@@ -23,8 +23,8 @@ def differences(means, other):
     """One row per cell: its mean minus the mean of `other` on the same rows, with a 95 % interval.
 
     means: `fold_means`. other: a method's label; without privacy, it is the same at every epsilon. Columns:
-    AT, method, mean, low, high, folds. Intervals are Student's t over folds, and NaN for one fold. Folds
-    that either method lacks are left out.
+    AT, method, mean, low, high, folds. Intervals are Student's t over folds, NaN for one fold. Folds that
+    either method lacks are left out.
     """
     theirs = means[means["method"] == other].drop(columns="method")
     keys = [*AT, "fold"]

@@ -2,10 +2,13 @@ import math
 
 import numpy as np
 import pytest
+import scipy.integrate
+import scipy.stats
 
 from dp.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_mu
 from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
+from dp.privacy.one_number import one_number
 from dp.seeds import generator
 
 SIMPLE = MECHANISMS["mean_direction"]
@@ -61,16 +64,40 @@ def test_what_a_record_moves_is_as_stated(adjacency):
 @pytest.mark.parametrize("n", [40, 180, 181, 400, 40_000])  # n mu = 22.36 at 180.2
 def test_the_releases_compose_to_mu(n):
     p = SIMPLE.parameters(n, 3, epsilon=0.5, delta=DELTA)
-    rate, *others = SIMPLE._scales(n, p)
-    moved = zip((2, 1), others, strict=True) if others else ()
-    total = math.hypot(1 / (n * rate), *(size / (n * scale) for size, scale in moved))
-    assert total == pytest.approx(gaussian_mu(0.5, DELTA), rel=1e-12)
-    assert bool(others) == (n >= 181)
-    assert rate >= 0.05 * (1 - 1e-9) or n in (180, 40_000), "the rate gets no more than it needs"
+    scales = SIMPLE._scales(n, p)
+    assert (scales is None) == (n < 181)
+    if scales is not None:
+        rate, *others = scales
+        moved = zip((2, 1), others, strict=True)
+        total = math.hypot(1 / (n * rate), *(size / (n * scale) for size, scale in moved))
+        assert total == pytest.approx(gaussian_mu(0.5, DELTA), rel=1e-12)
+        assert rate >= 0.05 * (1 - 1e-9) or n == 40_000, "the rate gets no more than it needs"
+
+
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.3])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
+def test_one_number_has_the_lesser_of_two_noises(epsilon, delta):
+    """The law of the drawn noise, and what it gives by numerical integration of densities."""
+    mu, moved = gaussian_mu(epsilon, delta), 0.25
+    noise = one_number(moved, epsilon, mu)
+    laws = {
+        "Laplace": scipy.stats.laplace(scale=moved / epsilon),
+        "Gaussian": scipy.stats.norm(scale=moved / mu),
+    }
+    law = laws[noise.kind]
+    assert noise.deviation == pytest.approx(min(other.std() for other in laws.values()), rel=1e-12)
+    assert scipy.stats.kstest(noise.draw(4000, generator(5)), law.cdf).pvalue > 1e-3
+    z = np.linspace(-60 * noise.deviation, 60 * noise.deviation + moved, 400_001)
+    density, shifted = law.pdf(z), law.pdf(z - moved)
+    for level in (0.5 * epsilon, epsilon):
+        lost = np.maximum(shifted - np.exp(level) * density, 0)
+        exact = scipy.integrate.trapezoid(lost, z)
+        assert exact <= noise.profile.delta(level) * (1 + 1e-3) + 1e-9
+        assert exact <= delta * 1.001 + 1e-9 or level < epsilon
 
 
 def test_where_noise_hides_even_the_rate_nothing_else_is_released():
-    """The intercept ignores the rows, and the noise on the rate is what the whole mu buys."""
+    """The intercept ignores the rows, and the noise on the rate is what the whole epsilon buys."""
     X, y = rows(150, generator(8), 3.0, 0.3)
     settings = {"epsilon": 0.5, "delta": DELTA, "restarts": 4000}
     release = SIMPLE.release(X, y, rng=generator(9), **settings)
@@ -79,7 +106,8 @@ def test_where_noise_hides_even_the_rate_nothing_else_is_released():
     np.testing.assert_array_equal(release.info["intercept"], other.info["intercept"])
     assert "nothing else" in SIMPLE.guarantee(150, 10, epsilon=0.5, delta=DELTA).reason
     noisy = 1 / (1 + np.exp(-release.info["intercept"]))
-    sd = 1 / (150 * gaussian_mu(0.5, DELTA))
+    sd = math.sqrt(2) / (150 * 0.5)
+    assert release.info["scale"] == pytest.approx(sd)
     usual = (noisy > sd) & (noisy < 1 - sd) & (noisy != 0.5)  # neither clipped nor shrunk away
     assert usual.mean() > 0.8 and abs(noisy[usual].mean() - (y > 0).mean()) < 0.02
 

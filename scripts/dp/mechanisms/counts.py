@@ -24,6 +24,7 @@ from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE
 from dp.mechanisms.options import TOLERANCE, Between, Optional, Ordinary, Positive, Whole
 from dp.noise import gaussian, gaussian_reach
 from dp.privacy import counts_tilt, gaussian_tilt
+from dp.privacy.one_number import one_number
 from dp.privacy.profiles import Curve, Gaussian, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable, least_tolerance, minimise
@@ -56,15 +57,20 @@ def _least_rate(n, deviation=0.0):
     return min(max(deviation, 0.5 / n), 1.0)
 
 
+def _clipped_rate(noisy, n, deviation):
+    """Noisy means of u (draws,), clipped to (0, 1]."""
+    return np.clip(noisy, _least_rate(n, deviation), 1.0)
+
+
 def _released_rate(u, deviation, draws, rng):
-    """The noisy mean of u, clipped to (0, 1], (draws,)."""
+    """The mean of u with Gaussian noise, clipped, (draws,)."""
     noisy = np.asarray(u.mean() + gaussian(1, deviation, draws, rng))[:, 0]
-    return np.clip(noisy, _least_rate(len(u), deviation), 1.0)
+    return _clipped_rate(noisy, len(u), deviation)
 
 
 @register("counts_rate")
 class CountsRate(Counts):
-    """The mean count with Gaussian noise: the best that a release without any column can do.
+    """The mean count with the noise of `dp.privacy.one_number`: the best release without any column.
 
     One record changes the mean by at most M/n. Weights are 0. info["intercept"] is the logarithm of the
     mean over M.
@@ -73,15 +79,21 @@ class CountsRate(Counts):
     delta = "needed"
     in_blocks = True
 
+    def _noise(self, n, p):
+        return one_number(1 / n, p.epsilon, p.mu)
+
     def _guarantee(self, n, d, p):
-        reason = f"noise of standard deviation {1 / (n * p.mu):.6g} M on the mean count, which one record "
-        reason += f"changes by at most M/n: Gaussian DP with mu = {p.mu:.6g}"
-        return p.proven(reason, profile=Gaussian(p.mu))
+        noise = self._noise(n, p)
+        reason = (
+            f"{noise.kind} noise of standard deviation {noise.deviation:.6g} M on the mean count, which "
+            f"one record changes by at most M/n: {noise.reason}"
+        )
+        return p.proven(reason, profile=noise.profile)
 
     def _release(self, X, y, p, draws, rng):
-        deviation = 1 / (len(X) * p.mu)
-        rate = _released_rate(_shares(y), deviation, draws, rng)
-        return np.zeros((draws, X.shape[1])), {"intercept": np.log(rate), "scale": deviation}
+        noise, u = self._noise(len(X), p), _shares(y)
+        rate = _clipped_rate(u.mean() + noise.draw(draws, rng), len(u), noise.deviation)
+        return np.zeros((draws, X.shape[1])), {"intercept": np.log(rate), "scale": noise.deviation}
 
 
 @register("counts_gd")

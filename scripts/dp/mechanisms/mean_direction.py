@@ -11,6 +11,7 @@ from dp.mechanisms import Mechanism, register
 from dp.mechanisms.gaussian_objective_perturbation import CLIP, GaussianObjectivePerturbation, kind
 from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Between, Optional, Positive, public_size
 from dp.noise import gaussian
+from dp.privacy.one_number import one_number
 from dp.privacy.profiles import Gaussian
 from dp.privacy.sensitivities import vector_sum
 
@@ -30,7 +31,7 @@ class MeanDirection(Mechanism):
     `moment`, and a the rest. So all three together are mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022,
     corollary 3.3). By default, r gets the share that gives its noise a standard deviation of 0.05, at
     least 0.1. If that exceeds 0.8, r gets all: a and V are not released, and weights are zero. If noise
-    hides even the rate, nothing else pays.
+    hides even the rate, nothing else pays. r alone gets the noise of `dp.privacy.one_number`.
 
     The rest is post-processing. p is r, shrunk towards 1/2 by the James-Stein factor 1 - (variance of
     its noise)/(r - 1/2)^2, at least 0, and at least one standard deviation away from 0 and 1. The
@@ -56,37 +57,46 @@ class MeanDirection(Mechanism):
         return p.rate or (needed if needed <= 0.8 else 1.0)
 
     def _scales(self, n, p):
-        """Standard deviations of the noise on r and, if released, on a/max(p, 1 - p) and V."""
+        """Standard deviations of the noise on r, a/max(p, 1 - p) and V; None if r is released alone."""
         rate, size = self._rate(n, p), vector_sum(p.bound, p.adjacency)
+        if rate == 1:
+            return None
         moved = (1, rate), (size, 1 - rate - p.moment), (p.bound**2, p.moment)
-        return [
-            size / (n * p.mu * math.sqrt(share)) for size, share in moved[: 1 if rate == 1 else 3]
-        ]
+        return [size / (n * p.mu * math.sqrt(share)) for size, share in moved]
+
+    def _alone(self, n, p):
+        """The noise on r if nothing else is released."""
+        return one_number(1 / n, p.epsilon, p.mu)
 
     def _guarantee(self, n, d, p):
-        rate, *others = self._scales(n, p)
-        reason = f"noise of standard deviation {rate:.6g} on the class rate"
-        if others:
-            direction, moment = others
-            reason += (
-                f", {direction:.6g} times max(p, 1 - p) on the mean of (t - p) x, and {moment:.6g} on the "
-                f"second moment along it: together"
+        scales = self._scales(n, p)
+        if scales is None:
+            alone = self._alone(n, p)
+            reason = (
+                f"{alone.kind} noise of standard deviation {alone.deviation:.6g} on the class rate, and "
+                f"nothing else is released: {alone.reason}{public_size(p)}"
             )
-        else:
-            reason += ", and nothing else is released:"
-        reason += f" Gaussian DP with mu = {p.mu:.6g}{public_size(p)}"
+            return p.proven(reason, profile=alone.profile)
+        rate, direction, moment = scales
+        reason = (
+            f"noise of standard deviation {rate:.6g} on the class rate, {direction:.6g} times "
+            f"max(p, 1 - p) on the mean of (t - p) x, and {moment:.6g} on the second moment along it: "
+            f"together Gaussian DP with mu = {p.mu:.6g}{public_size(p)}"
+        )
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _release(self, X, y, p, draws, rng):
         n, d = p.public_n or len(X), X.shape[1]
-        rate, *others = self._scales(n, p)
-        t = np.asarray(y) > 0
+        t, scales = np.asarray(y) > 0, self._scales(n, p)
+        if scales is None:
+            alone = self._alone(n, p)
+            centre = _centre(t.sum() / n + alone.draw(draws, rng), alone.deviation, n)
+            intercept = np.log(centre / (1 - centre))
+            return np.zeros((draws, d)), {"intercept": intercept, "scale": alone.deviation}
+        rate, direction, moment = scales
         noisy = t.sum() / n + gaussian(1, rate, draws, rng)
         centre = _centre(np.asarray(noisy)[:, 0], rate, n)
         intercept = np.log(centre / (1 - centre))
-        if not others:
-            return np.zeros((draws, d)), {"intercept": intercept, "scale": rate}
-        direction, moment = others
         size = np.maximum(centre, 1 - centre)
         sums = sum(np.stack([t[k], np.ones(len(t[k]))]) @ _floats(X[k]) for k in slices(len(t)))
         means = (sums[0] - centre[:, None] * sums[1]) / n

@@ -28,7 +28,7 @@ include: "workflow/rules/hooks.smk"
 
 
 rule all:
-    # A workflow that uses this one as a module has its own targets.
+    # A workflow that uses this workflow as a module has its own targets.
     default_target: not MODULE
     input:
         [path for name in LISTED for path in results_of(name)],

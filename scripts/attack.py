@@ -19,7 +19,7 @@ COLUMNS = (
     *("adjacency", "reason", "pair_reason", "no_epsilon_pair", "seed", "low_bits"),
     *("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon"),
 )
-# If a profile is proven, attacks also bound epsilon at these deltas. Smaller ones would need more releases.
+# If a profile is proven, attacks also bound epsilon at these deltas. Smaller deltas need more releases.
 DELTAS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.4)
 POINTS = 25  # points of the proven curve
 RELEASES = 300  # releases per data set of the attack on low-order bits
@@ -110,7 +110,6 @@ def exact(mechanism, pair, settings):
 
 
 def bits(mechanism, settings, rng):
-    """The findings of the attack on low-order bits of the program's releases, in words."""
     # The attack has its own neighbours, with their lam and bound.
     names = {"epsilon", "delta", *mechanism.options}
     settings = {name: value for name, value in settings.items() if name in names}
@@ -130,7 +129,6 @@ def bits(mechanism, settings, rng):
 
 
 def verdict(audited, guarantee):
-    """The attack's verdict on the claim and on the proof."""
     if audited > guarantee.epsilon:
         return "exceeds what is proven: a fault of the proof, the code or the auditor"
     if math.isinf(guarantee.claimed_epsilon):

@@ -46,8 +46,8 @@ def audited(cell, attacks):
     """The largest lower bound among attacks that apply to this cell, and the attack that found it.
 
     An attack applies if it has the same variant of the mechanism, the same delta, and claimed and proven
-    epsilons of at most this cell's. It has its own n, d and lambda, but the tested claim is for all of
-    them. All bounds on a mechanism hold simultaneously, so the largest has the same confidence.
+    epsilons of at most this cell's. Its n, d and lambda may differ, because the tested claim is for all
+    of them. All bounds on a mechanism hold simultaneously, so the largest has the same confidence.
     """
     stated = ("epsilon_claimed", "epsilon_proven")
     usable = [
@@ -65,7 +65,6 @@ def audited(cell, attacks):
 
 
 def low_bits(attacks):
-    """The worst finding on low-order bits of the same mechanism and variant."""
     findings = sorted(attack.get("low_bits", "") for attack in attacks)  # "broken" comes first
     return findings[0] if findings else ""
 

@@ -32,7 +32,6 @@ def main():
 
 
 def line(attacks):
-    """A mechanism's proofs, replays and worst attack, on one line."""
     proven = {attack["epsilon_proven"] for attack in attacks}
     said = "nothing is proven" if "" in proven else f"proven in {len(proven)} settings"
     said = "no finite epsilon is proven" if proven == {"inf"} else said
@@ -46,12 +45,10 @@ def line(attacks):
 
 
 def beyond(attack):
-    """The factor by which an attack exceeds the claim."""
     return float(attack["epsilon_audited"]) / max(float(attack["epsilon_claimed"]), 1e-9)
 
 
 def refuse(attacks):
-    """Raise ValueError if an attack refutes its mechanism's claim."""
     refuted = [attack for attack in attacks if attack["verdict"].startswith("refutes")]
     if refuted:
         worst = max(refuted, key=beyond)

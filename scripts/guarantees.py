@@ -50,8 +50,6 @@ def main():
 
 
 class Guarantees:
-    """Guarantees of cells, with the preparation of data and the choice of lambda."""
-
     def __init__(self, experiment):
         self.experiment = experiment
         self.meta = {name: read_json(data_path(name, "json")) for name in experiment.datasets}

@@ -62,7 +62,7 @@ def main():
             "source": source,
             "rows": len(parts[""][1]),
             "columns": list(table.columns),
-            # column -> its levels; each became a column of zeros and ones
+            # column -> levels, each of which became a column of zeros and ones
             "categories": {
                 name: list(map(str, known)) for name, known in entry.get("categories", {}).items()
             },
@@ -129,7 +129,7 @@ def prepared(dataset, entry, seed, missing, replicate=0):
 
 
 def public_rows(dataset, entry, rows, train_rows, seed):
-    """Row numbers of the public training rows: the first simulated ones, or a random share of real ones."""
+    """The row numbers of public training rows: the first simulated rows, or a random share of real rows."""
     if "public_share" not in entry:
         return np.arange(entry["source"].get("public_rows", 0))
     cut = rows if train_rows is None else train_rows
@@ -151,7 +151,7 @@ def split(table, holdout, public):
 
 
 def check(table, parts):
-    """The largest norm of a training row. Raises an error for rows or labels that no mechanism accepts."""
+    """Return the largest norm of a training row, and refuse rows or labels that no mechanism accepts."""
     classes = examples.NUMBERS if table.target else len(table.classes) or None
     largest = 0.0
     for part, (X, y) in parts.items():
@@ -183,7 +183,6 @@ def target(table, entry):
 
 
 def class_counts(y):
-    """The number of rows with each label, by label."""
     labels, counts = np.unique(y, return_counts=True)
     return dict(zip(map(str, labels), map(int, counts), strict=True))
 
@@ -211,7 +210,6 @@ def first_shuffled(table, source, seed):
 
 
 def simulate_mixture(source, rng):
-    """Simulates Gaussian classes; the public rows have shifted means."""
     means, deviations = (
         np.array([component[key] for component in source["components"]])
         for key in ("mean", "deviation")

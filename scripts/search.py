@@ -39,7 +39,7 @@ def main():
             raise ValueError(
                 f"{arguments.dataset} has neither public nor holdout rows to search on"
             )
-        # This epsilon protects nothing, because the rows are public. It gives the noise of a run on the
+        # The rows are public, so this epsilon protects nothing. It gives the noise of a run on the
         # private rows.
         cell["epsilon"] *= arguments.train_size / (len(rows[1]) * (1 - 1 / entry["folds"]))
         simulations, all_rows = [(rows, None)], iter([rows[0]])
@@ -56,11 +56,11 @@ def main():
     axes = (arguments.experiment, arguments.dataset, arguments.search)
 
     def divided():
-        """Yields (training rows, all rows of the simulation, part) for all parts of all simulations."""
+        """Yield (training rows, all rows of the simulation, part) for all parts of all simulations."""
         for simulation, (train, _) in enumerate(simulations):
             shuffle = generator(arguments.seed, *axes, simulation, "search folds")
             parts = split_folds(len(train[0]), entry["folds"], shuffle)
-            # Training parts differ by at most a row. Truncation lets the folds run together.
+            # Parts of equal size let the folds run together.
             size = min(len(fit) for fit, _ in parts)
             for fit, part in parts:
                 yield (train[0][fit[:size]], train[1][fit[:size]]), train, part
@@ -74,7 +74,7 @@ def main():
     )
     if mechanism.uses_all_rows:
         shared["all_rows"] = (rows for rows in all_rows for _ in range(entry["folds"]))
-    # Releases with the same number of rows run together. Tasks are lazy.
+    # Releases with the same number of rows run together.
     for (size, d), tasks in itertools.groupby(divided(), key=lambda task: task[0][0].shape):
         releases = mechanism.release_many(
             tasks,
@@ -116,7 +116,6 @@ def main():
 
 
 def _errors(release, train, part, measure):
-    """The validation error of each candidate, NaN if it failed."""
     X, y = train[0][part], train[1][part]
     error = measure(release.weights, X, y, release.info.get("intercept", 0.0))
     return np.where(release.status == "ok", error, np.nan)

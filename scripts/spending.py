@@ -46,7 +46,7 @@ def main():
 
 
 def excess(cell):
-    """The proven epsilon divided by the claimed one; infinite if none is proven."""
+    """The proven epsilon divided by the claimed epsilon; infinite if none is proven."""
     proven = float(cell["epsilon_proven"] or "nan")
     return proven / float(cell["epsilon_claimed"]) if math.isfinite(proven) else math.inf
 

@@ -25,10 +25,11 @@ def from_floats(X: np.ndarray, y: np.ndarray, bound: float = 1.0) -> tuple[np.nd
 
 
 def of_release(plan: models.Plan, first: tuple, second: tuple, key: bytes = bytes(32)) -> Replay:
-    """The replay of a plan on two data sets (V, y), as for `dp.releasing.models.release`.
+    """The replay of a plan on two data sets (V, y).
 
     Both releases have the same key, so their integers differ exactly by the values before noise.
-    Statistics are compared at the first release's weights. A tilt is not additive.
+    Statistics are compared at the first release's weights. A tilt is not additive, so its weights
+    are not compared.
     """
     integers = [models.release(plan, *side, key).parts["weights"] for side in (first, second)]
     weights = models.Release(plan, {"weights": integers[0]}).floats("weights")

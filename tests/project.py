@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-# A fresh checkout contains these.
+# The parts of a fresh checkout.
 PARTS = ("Snakefile", "config", "envs", "profiles", "pyproject.toml", "scripts", "workflow")
 TINY = ("--configfile", "tests/tiny.yaml")
 CAPTURE = ROOT / "tests" / "workflow" / "capture"
 COLLECTED = pytest.StashKey[list]()  # ids of all tests of this process, quick and slow
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-# Code that defines `peak_mb()`, the peak memory of its process in MB. `ru_maxrss` would also count what the
-# parent held when it started the process, and pytest may hold more than the process needs.
+# Code that defines `peak_mb()`, the peak memory of its process in MB. `ru_maxrss` would include the
+# memory of the parent process, pytest.
 PEAK_MB = """
 import pathlib, re
 def peak_mb():
@@ -34,7 +34,7 @@ class Project:
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        self.environment = {}  # of programs in the copy
+        self.environment = {}  # variables for programs in the copy
         self.processes = []
 
     def __truediv__(self, path):
@@ -118,11 +118,9 @@ class Project:
         process.communicate()
 
     def snakemake(self, *arguments, ok=True, cores=2, capture=None, timeout=600):
-        """Run Snakemake, and return its output."""
         return self.finish(self.start("--cores", cores, *arguments, capture=capture), ok, timeout)
 
     def python(self, *arguments, ok=True, timeout=600):
-        """Run a script, and return its output."""
         return self.finish(self.start(*arguments, program=()), ok, timeout)
 
     def plan(self, *arguments):
@@ -148,7 +146,6 @@ class Project:
         return [base64.b64decode(mark.name).decode() for mark in marks]
 
     def files(self, *folders):
-        """The content of every file below these folders, by path."""
         return {
             str(path.relative_to(self.folder)): path.read_bytes()
             for folder in folders

@@ -1,7 +1,7 @@
 """Simulates tables with known coefficients, to test intervals.
 
 Columns are prepared like real ones: clipped to public bounds, mapped to [-1, 1], with a constant column,
-and divided by the root of their number. A category becomes zeros and ones, without its reference level.
+and divided by the root of their number. A category has no column for its reference level.
 """
 
 import math
@@ -17,9 +17,9 @@ COEFFICIENTS = np.array([2.0, -1.5, 1.0, 0.5, 0.0, 0.0])
 
 
 class Table(NamedTuple):
-    """Simulated rows and their coefficients.
+    """Simulated rows and their coefficients theta (d,).
 
-    rows: (n, rng) -> (n, d) of norm at most 1. theta (d,): the coefficients.
+    rows: a function (n, rng) -> (n, d) of rows with norm at most 1.
     """
 
     rows: Callable
@@ -44,7 +44,7 @@ def table(columns: Callable, effects: list, intercept: float) -> Table:
 
 
 def normals(deviations: list, effects: list, intercept: float, correlation: float = 0.0) -> Table:
-    """Normal columns, clipped. correlation: between the first two."""
+    """Clipped normal columns. correlation: of the first two columns."""
 
     def columns(n, rng):
         Z = rng.standard_normal((n, len(effects)))
@@ -76,7 +76,6 @@ def hospital(rare: float, shares: list, strong: float, intercept: float, more: i
 
 
 def levels(first: list, second: list, effects: list, intercept: float) -> Table:
-    """A numeric column and two categories."""
 
     def columns(n, rng):
         number = np.clip(rng.normal(0.1, 0.35, n), -1, 1)
@@ -95,7 +94,6 @@ def binary(shares: list, effects: list, intercept: float) -> Table:
 
 
 def skewed(scales: list, effects: list, intercept: float) -> Table:
-    """Exponential columns with most values near the lower bound."""
     return table(
         lambda n, rng: np.minimum(2 * rng.exponential(scales, (n, len(scales))) - 1, 1),
         effects,
@@ -155,8 +153,8 @@ HELD_OUT = {
 class Design(NamedTuple):
     """A simulated model.
 
-    ways: name -> options of the mechanism's intervals. loss: of non-private fits. right: whether it is the
-    model's loss. truth: the true coefficients, or None if unknown.
+    ways: name -> options of the mechanism's intervals. loss: for non-private fits. right: whether `loss`
+    is the model's loss. truth: the true coefficients, or None if unknown.
     """
 
     mechanism: str

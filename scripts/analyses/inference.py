@@ -23,7 +23,7 @@ from study.data.prepared import Prepared
 from study.data.units import Units
 from study.jobs.files import read_json, write_csv
 
-RIDGE = 1e-8  # of non-private fits; negligible
+RIDGE = 1e-8  # negligible ridge of non-private fits
 COVERAGE = (
     *("design", "half", "train_size", "epsilon", "method", "coefficient", "printed", "intervals"),
     *("share", "coverage", "coverage_error", "width", "width_ratio"),
@@ -117,21 +117,22 @@ class Coverage(Options):
 def coverage(experiment, spec, inputs, seed, out):
     """Coverage and width of intervals, for each coefficient, over data sets and draws.
 
-    designs: names of `analyses.designs.DESIGNS`; "chosen" and "tested" stand for all designs that chose or
-    tested the rule. "logistic", "other", "linear", "boosted" and "boosted_uneven" have normal columns. The
-    others are logistic models on realistic tables. In "other" and "linear", the truth is the best logistic
-    or log-cosh fit to a million rows. In "boosted_uneven", errors depend on the rows, which violates the
-    assumption of boosting's intervals.
+    designs: names of `analyses.designs.DESIGNS`; "chosen" and "tested" stand for all designs that chose
+    or tested the rule. In "other" and "linear", the truth is the best logistic or log-cosh fit to a
+    million rows. In "boosted_uneven", errors depend on the rows, which violates the assumption of
+    boosting's intervals.
 
-    method: "without_privacy". "noise_aware": the Hessian replaces the slopes' second moments (for
-    regression, times a released number); boosting uses the second half of its steps. "noise_aware_robust":
-    the second moments are released. "noise_aware_last": boosting uses its last step. "biased": from the
-    release of "noise_aware", without correction of the bias from the ridge or the start. "naive": from that
-    release, as if it had no noise.
+    The column method has "without_privacy" and these values:
+    "noise_aware": the Hessian replaces the slopes' second moments (for regression, times a released
+    number); boosting uses the second half of its steps.
+    "noise_aware_robust": the second moments are released.
+    "noise_aware_last": boosting uses its last step.
+    "biased": the release of "noise_aware", without correction of the bias from the ridge or the start.
+    "naive": the release of "noise_aware", as if it had no noise.
 
-    printed: 1 for intervals that the rule prints, 0 for others, and empty for methods without the rule.
-    share: of all intervals. coverage_error: standard error over data sets. width: the median. width_ratio:
-    width divided by the mean non-private width.
+    printed: 1 for intervals that the rule prints, 0 for others, empty without the rule. coverage_error:
+    standard error over data sets. width: the median. width_ratio: width divided by the mean non-private
+    width.
     """
     options, rows = spec["options"], []
     sets = {"chosen": CHOSEN, "tested": HELD_OUT}
@@ -179,10 +180,9 @@ def bootstrap(experiment, spec, inputs, seed, out):
     """Parametric bootstraps and noise-aware intervals on the same releases.
 
     design: one of `DESIGNS`. Each data set has one release, with the design's first options. "bootstrap":
-    basic intervals. "bootstrap_debiased": `rounds` steps fit the simulated model, so that its mean release
-    is the actual one. Neither costs privacy, because rows are simulated from the released Hessian, and
-    targets with normal errors of the released spread. width_ratio: width divided by the median noise-aware
-    width.
+    basic intervals. "bootstrap_debiased": `rounds` steps fit the simulated model, so that its mean
+    release is the actual release. Neither bootstrap costs privacy, because rows are simulated from the
+    released Hessian, and targets with normal errors of the released spread.
     """
     options, rows, name = spec["options"], [], spec["options"]["design"]
     design = DESIGNS[name]
@@ -250,10 +250,10 @@ class Regression(Options):
 def regression(experiment, spec, inputs, seed, out):
     """Coefficients of a logistic regression in the columns' own units, with and without privacy.
 
-    The non-private regression is statsmodels' Logit, which uses only the columns' bounds. The private one
-    is one release per epsilon, with lambda by rule. Both use all rows. A category has a coefficient for
-    each level except its reference: the level in `reference`, or else the first. If the rule of
-    `dp.inference.answered` prints no interval, a sentence replaces it.
+    The non-private regression is statsmodels' Logit, which uses only the columns' bounds. The private
+    regression is one release per epsilon, with lambda by rule. Both use all rows. A category has a
+    coefficient for each level except its reference: the level in `reference`, or else the first. If the
+    rule of `dp.inference.answered` prints no interval, a sentence replaces it.
     """
     import statsmodels.api as sm
 

@@ -56,7 +56,6 @@ def timing(experiment, spec, paths, seed, out):
 
 
 def one_thread():
-    """A context in which BLAS and OpenMP use one thread."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(1)

@@ -2,7 +2,6 @@
 
 from checks.statements import NOT_TESTED, SECTIONS
 
-# Columns that identify a row in every run.
 KEY = ("experiment", "section", "id", "dataset", "method", "train_size", "epsilon", "quantity")
 # stated: the printed value, or a check's threshold. low, high: the prediction interval.
 NUMBERS = ("stated", "ours", "low", "high", "verdict")
@@ -11,7 +10,7 @@ COLUMNS = (*KEY, "where", "says", *NUMBERS, "because")
 
 
 def rows(source, decided):
-    """Dictionaries of COLUMNS: claims and defects in the order of source.yaml, then printed numbers.
+    """Yield dictionaries of COLUMNS: claims and defects in the order of source.yaml, then printed numbers.
 
     decided: experiment -> section -> rows of published.csv, claims.csv and defects.csv.
     """
@@ -46,7 +45,6 @@ def _id(row):
 
 
 def key_of(row, section, experiment):
-    """The KEY of a row of published.csv, claims.csv or defects.csv."""
     if section == "published":
         return (experiment, section, _id(row), *(row[key] for key in KEY[3:]))
     return (experiment, section, row["id"], *[""] * len(KEY[3:]))

@@ -37,7 +37,6 @@ def _spell(value):
 
 
 def _place(row):
-    """A number's cell, in words."""
     epsilon = row["epsilon"]
     place = f"{row['dataset']}, n = {row['train_size']:.0f}"
     return place if math.isinf(epsilon) else f"{place}, epsilon = {canonical.epsilon(epsilon)}"
@@ -84,14 +83,13 @@ def lower_than(
     per_dataset,
     column,
 ):
-    """At a `share` of the points or more, `lower` has a mean error below `factor` times that of `higher`.
-    Points are those that both methods have: per data set or, if per_dataset is false, on all data together.
-    A non-private method is compared at every epsilon of the other. column: the compared column in place of
-    the mean error, such as error_sd_folds.
+    """The mean error of `lower` is below `factor` times that of `higher` at a `share` of their common
+    points or more, on each data set or, if per_dataset is false, on all data sets together. A non-private
+    method is compared at every epsilon of the other.
+    column: a column to compare instead of the mean error, such as error_sd_folds.
 
-    A point counts for the claim if the 95 % interval of the difference, paired by fold, lies below zero. It
-    counts against the claim if the interval lies above zero, and is open otherwise. The claim is undecided
-    if it depends on the open points.
+    A point counts for the claim if the 95 % interval of the difference, paired by fold, lies below zero,
+    and against the claim if it lies above zero. The claim is undecided if it depends on other points.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
     pairs = _pairs(results, lower, higher, column, where)
@@ -124,9 +122,9 @@ def lower_than(
 
 
 def _pairs(results, first, second, column, where):
-    """Pairs of rows, as dictionaries, of two methods at every point that both have.
+    """Return pairs of rows of two methods at every common point.
 
-    A non-private method is paired with every epsilon of the other.
+    A non-private row is paired with every epsilon of the other method.
     """
     frames = [_ok(results.cells(methods=method, **where), column) for method in (first, second)]
     private = [not frame["epsilon"].map(math.isinf).any() for frame in frames]
@@ -157,12 +155,12 @@ class Similar(Point):
 
 @check(RESULTS, Similar)
 def similar(results, *, method, other, within, relative, column, **where):
-    """At every common point, two mean errors differ by at most `within` plus `relative` times the larger. A
-    non-private method is compared at every epsilon of the other. column: the compared column in place of
-    the mean error.
+    """At every common point, two mean errors differ by at most `within` plus `relative` times the larger
+    error. A non-private method is compared at every epsilon of the other method.
+    column: a column to compare instead of the mean error.
 
-    This is an equivalence test. It holds if the 95 % interval of every difference, paired by fold, lies
-    within these bounds. It fails if one interval lies outside, and is undecided otherwise.
+    This equivalence test holds if the 95 % interval of every difference, paired by fold, lies within
+    these bounds. The test fails if an interval lies outside, and is undecided otherwise.
     """
     outside, inside, gaps = [], [], []
     for first, second in _pairs(results, method, other, column, where):
@@ -195,10 +193,10 @@ class Level(Cells):
 
 @check(RESULTS, Level)
 def level(results, *, at_least, at_most, share, column, **where):
-    """The mean error, or another column, lies in [at_least, at_most] at a `share` of the cells or more.
+    """The mean error, or another column, lies in [at_least, at_most] in at least a `share` of the cells.
 
-    A cell is inside if its 95 % interval is inside, outside if the interval is outside, and open otherwise.
-    The claim is undecided if it depends on the open cells.
+    A cell is inside if its 95 % interval is inside, and outside if the interval is outside. The claim is
+    undecided if it depends on other cells.
     """
     frame = _ok(results.cells(**where), column)
     inside, possible = (each.mean() for each in _in_range(frame, column, at_least, at_most))
@@ -226,12 +224,11 @@ def level(results, *, at_least, at_most, share, column, **where):
 
 
 def _all(holds):
-    """Whether all verdicts hold: False if one fails, else None if one is None."""
     return False if False in holds else None if None in holds else True
 
 
 def _in_range(frame, column, least, most):
-    """Masks of the cells whose 95 % interval is inside [least, most], and of those where it overlaps.
+    """Return masks of the cells whose 95 % interval is inside [least, most], or overlaps this range.
 
     A cell without an interval is judged by its mean.
     """
@@ -254,10 +251,11 @@ class LowerAcross(Options):
 
 @check(RESULTS, LowerAcross)
 def lower_across(results, *, method, epsilon, experiment, other_method, other_epsilon, as_prepared):
-    """On every common data set, a method has a lower mean error than another experiment's method. Each is
-    at its own epsilon and its largest training size. The claim is undecided if a 95 % interval of the
-    difference, for independent means, contains zero. as_prepared: the other experiment's data sets -> data
-    sets here with the same rows, prepared differently.
+    """On every common data set, a method has a lower mean error than another experiment's method. Each
+    method is at its own epsilon and its largest training size. The claim is undecided if a 95 % interval
+    of the difference, for independent means, contains zero.
+    as_prepared: the other experiment's data sets -> our data sets with the same rows, prepared
+    differently.
     """
     own = _ok(results.cells(methods=method, epsilon=epsilon, train_size="largest"))
     other = results.other(experiment)
@@ -290,13 +288,13 @@ class OptionFalls(Options):
 
 @check(RESULTS, OptionFalls)
 def option_falls(results, *, method, option, sweep, share):
-    """A searched option is smaller at the largest epsilon than at the smallest, at a `share` of the sizes.
-    Ties do not count.
+    """A searched option is smaller at the largest epsilon than at the smallest, for at least a `share` of
+    the training sizes. A tie does not count as smaller.
     """
     import json
 
     frame = results.cells(methods=method, sweep=sweep)
-    if "options" not in frame:  # a partial run has no such rows yet
+    if "options" not in frame:  # a partial run may lack this column
         raise Missing(f"the search of {option} has not run to its end")
     chosen = frame["options"].map(lambda text: json.loads(text).get(option))
     if chosen.isna().any() or frame["epsilon"].nunique() < 2:
@@ -359,9 +357,9 @@ class Slower(Options):
 
 @check(ANALYSIS, Slower)
 def slower(results, *, analysis, slow, fast, factor, fits):
-    """On every data set, procedure `slow` takes at least `factor` times the median time of `fast`. An
-    analysis of the kind timing measures one fit at a time. fits: the number of runs of `slow` that replace
-    one run of `fast` in a protocol of many draws.
+    """On every data set, procedure `slow` takes at least `factor` times the median time of `fast`, for
+    single fits.
+    fits: the number of runs of `slow` that a protocol of many draws needs in place of one run of `fast`.
     """
     ratios = fits * _time_ratios(results, analysis, slow, fast)
     runs = f"{fits} runs of {slow} take" if fits > 1 else f"{slow} takes"
@@ -378,8 +376,8 @@ class AsFast(Options):
 
 @check(ANALYSIS, AsFast)
 def as_fast(results, *, analysis, first, second, factor):
-    """On every data set, the median times of two procedures differ by at most the `factor`. An analysis of
-    the kind timing measures one fit at a time.
+    """On every data set, the median times of two procedures for single fits differ by at most the
+    `factor`.
     """
     ratios = _time_ratios(results, analysis, first, second)
     text = "; ".join(f"{first} takes {r:.2g} times {second} on {d}" for d, r in ratios.items())
@@ -388,7 +386,6 @@ def as_fast(results, *, analysis, first, second, factor):
 
 
 def _time_ratios(results, analysis, first, second):
-    """One procedure's median seconds divided by another's, by data set."""
     frame = results.analysis(analysis)
     frame = frame[frame["draws"] == 1]
     median = frame.groupby(["dataset", "procedure"])["seconds"].median().unstack()
@@ -411,10 +408,10 @@ class Monotone(Options):
 
 @check(RESULTS, Monotone)
 def monotone(results, *, along, sweep, datasets, methods, epsilon, train_size, share, metric):
-    """Errors fall along "train_size" or "epsilon", in at least a `share` of the curves. A curve falls if
-    the 95 % interval of its slope against the logarithm, paired by fold, lies below zero. Single steps may
-    rise. The claim is undecided if it depends on curves whose interval contains zero. metric: the metric in
-    place of the error; auc and r2 must rise.
+    """Errors fall along "train_size" or "epsilon" in at least a `share` of the curves. A curve falls if
+    the 95 % interval of its slope against the logarithm, paired by fold, lies below zero. The claim is
+    undecided if it depends on curves whose interval contains zero.
+    metric: a metric to use instead of the error; auc and r2 must rise.
     """
     other = {"train_size": "epsilon", "epsilon": "train_size"}[along]
     column = f"{metric}_mean"
@@ -460,12 +457,13 @@ class WidthAlongSize(Options):
 
 @check(RESULTS, WidthAlongSize)
 def width_along_size(results, *, method, widens, narrows, sweep):
-    """The mean error's interval widens with size at the epsilons `widens`, and narrows at `narrows`.
+    """The interval of the mean error widens with training size at the epsilons `widens`, and narrows at
+    `narrows`.
 
-    The check uses the rank correlation of width and training size on every data set. If they are unrelated,
-    it is nearly normal, so a correlation beyond 1.96/sqrt(sizes - 1) is significant. The claim holds if
-    every correlation is significant in the stated direction. It fails if one is significant in the other
-    direction, and is undecided otherwise.
+    The check computes the rank correlation of width and training size on every data set. A correlation
+    beyond 1.96/sqrt(sizes - 1) is significant, by the normal approximation. The claim holds if every
+    correlation is significant in the stated direction, and fails if one is significant in the other
+    direction.
     """
     frame = _ok(results.cells(methods=method, sweep=sweep, epsilon=[*widens, *narrows]))
     found = []
@@ -497,8 +495,8 @@ class Coincide(Point):
 
 @check(RESULTS, Coincide)
 def coincide(results, *, method, other, share, **where):
-    """Two methods that ran separately have the same error in every draw, at a `share` of common points. If
-    one method fails on a draw, the other must fail, too.
+    """Two methods that ran separately have the same error in every draw, at a `share` of the common
+    points or more. If one method fails on a draw, the other must fail on the same draw.
     """
     same, worst = [], 0.0
     pairs = _pairs(results, method, other, "error_mean", where)
@@ -527,8 +525,8 @@ class TunedLambda(Options):
 
 @check(TUNING, TunedLambda)
 def tuned_lambda(results, *, value, datasets):
-    """The tuned lambda is `value`: on each data set, it is the best of the grid or ties with the best. A
-    data set on which all lambdas tie is not decidable.
+    """On each data set, `value` is the best lambda of the grid or ties with the best. A data set on which
+    all lambdas tie decides nothing.
     """
     texts, found = [], []
     for dataset in datasets or results.experiment.datasets:
@@ -561,9 +559,10 @@ class Table(Options):
 
 @check(ANALYSIS, Table)
 def table(results, *, column, analysis, table, where, at_least, at_most, share, ratio_to, what):
-    """A column of an analysis's table lies in [at_least, at_most] in at least a `share` of the rows. where:
-    column -> value, or list of values, of the rows to read. ratio_to: a column that divides the column.
-    what: the quantity in words, for the text.
+    """A column of an analysis's table lies in [at_least, at_most] in at least a `share` of the rows.
+    where: column -> value, or list of values, of the rows to read.
+    ratio_to: a column to divide the first column by.
+    what: the name of the quantity in the text.
     """
     frame = results.named({"analysis": analysis, "table": table})
     source = f"the table {analysis or table}"
@@ -605,8 +604,8 @@ class TableBelow(Options):
 
 @check(ANALYSIS, TableBelow)
 def table_below(results, *, column, lower, higher, analysis, table):
-    """Every value of a column in the rows `lower` is below every value in the rows `higher`. lower, higher:
-    column -> value of the rows.
+    """Every value of a column in the rows `lower` is below every value in the rows `higher`.
+    lower, higher: column -> value, which select the rows.
     """
     frame = results.named({"analysis": analysis, "table": table})
     ends = []
@@ -635,8 +634,8 @@ class BoundHolds(Options):
 
 @check(ANALYSIS, BoundHolds)
 def bound_holds(results, *, analysis, bound, looseness):
-    """In every cell, a bound of probability 1 - delta holds in at least that share of the draws. looseness:
-    whether the text says how loose the bound is, as `excess_risk_bounds` measures it.
+    """In every cell, a bound of probability 1 - delta holds in at least a share 1 - delta of the draws.
+    looseness: whether to report how loose the bound is, as `excess_risk_bounds` measures it.
     """
     frame = results.analysis(analysis)
     frame = frame[frame["bound"] == bound]

@@ -6,9 +6,8 @@ METHODS = (options.Method, options.Procedure, options.Rows)  # types of options 
 
 
 def shares(search, source):
-    """Counts of values for lambda and each option.
-
-    For each: source values that the search tries, other values that it tries, and all source values.
+    """Count for lambda and each option: source values that the search tries, other tried values, all
+    source values.
     """
     counts = {}
     for name, path in search["published"].items():
@@ -21,9 +20,8 @@ def shares(search, source):
 
 
 def thinned(experiment, source, methods):
-    """The searches of these methods that are smaller than the source's, in words; "" if none is.
-
-    A smaller search has fewer of the source's values, or fewer simulations.
+    """Describe the searches of these methods that try fewer values or simulations than the source's; ""
+    if none does.
     """
     searches = {}
     for method in methods:
@@ -42,7 +40,6 @@ def thinned(experiment, source, methods):
 
 
 def methods_of(experiment, checks):
-    """The labels of the methods whose results decide these checks."""
     methods = {cell.method for cell in needs.of_checks(experiment, checks)}
     for check in checks:
         taken = kinds.CHECKS[check["kind"]].options

@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Implied(NamedTuple):
-    """epsilon and its interval [low, high]; 0 and inf are beyond the ends of the measured curve."""
+    """An epsilon and its interval; 0 and inf mean beyond the ends of the measured curve."""
 
     epsilon: float
     low: float
@@ -15,10 +15,11 @@ class Implied(NamedTuple):
 
 
 def crossing(epsilons, errors, target):
-    """The first and last epsilon at which a falling curve equals `target`, interpolated in log epsilon.
+    """Return the first and last epsilon at which a falling curve equals `target`, by interpolation in log
+    epsilon.
 
-    epsilons: increasing and positive. errors: non-increasing. The two differ if the curve is level at the
-    target. Both are 0 if the whole curve lies below the target, and inf if it lies above.
+    The two differ if the curve is level at the target. Both are 0 if the whole curve lies below the
+    target, and inf if it lies above. epsilons: increasing and positive. errors: non-increasing.
     """
     x, y = np.log(epsilons), np.asarray(errors, dtype=float)
     if target > y[0]:
@@ -35,10 +36,11 @@ def crossing(epsilons, errors, target):
 
 
 def implied_epsilon(epsilons, errors, low, high, target):
-    """The `Implied` epsilon at which the curve of mean errors equals `target`.
+    """Return the `Implied` epsilon at which the curve of mean errors equals `target`; None for fewer than
+    two points.
 
     Isotonic regression first makes the curve non-increasing. The interval ends where the ends (low, high)
-    of the errors' 95 % intervals cross the target. None for fewer than two points.
+    of the errors' 95 % intervals cross the target.
     """
     from scipy.optimize import isotonic_regression  # slow to import
 

@@ -9,16 +9,16 @@ from study.configuration.experiment import Cell
 
 
 def interval(values):
-    """(mean, low, high) by Student's t over the folds' values; the ends are NaN for fewer than two."""
+    """Return (mean, low, high) by Student's t over folds; low and high are NaN for a single fold."""
     mean, _, low, high = intervals.of_mean(np.asarray(values, dtype=float))
     return mean, low, high
 
 
 def fold_means(results, row, column):
-    """A cell's mean for each data set or, for a single one, for each fold; None if draws are missing.
+    """Return a cell's mean for each data set or, if there is only one, for each fold; None without draws.
 
-    row: contains the cell's coordinates. column: a column of results.csv, such as error_mean; error_sd
-    gives standard deviations of the draws.
+    row: a row with the cell's coordinates.
+    column: a column of results.csv, such as error_mean; error_sd gives standard deviations of the draws.
     """
     name, _, what = column.rpartition("_")
     if what not in ("mean", "sd"):
@@ -35,10 +35,10 @@ def fold_means(results, row, column):
 
 
 def difference(results, first, second, column, factor=1.0):
-    """(mean, low, high) of first - factor x second, for two rows of the results on one data set.
+    """Return (mean, low, high) of first - factor x second, for two rows of the results on one data set.
 
     Differences are paired by fold or by data set. Without single draws, the two intervals are combined as
-    if independent; without intervals, the ends are NaN. A column that has no interval, such as
+    if independent. Without intervals, low and high are NaN. A column that has no interval, such as
     error_sd_folds, is taken as exact.
     """
     pair = [fold_means(results, row, column) for row in (first, second)]
@@ -55,9 +55,9 @@ def difference(results, first, second, column, factor=1.0):
 
 
 def slope(results, rows, along, column):
-    """(slope, low, high) of a column per tenfold of `along`, by least squares on every fold.
+    """Return (slope, low, high) of a column per tenfold of `along`, by least squares on every fold.
 
-    rows: one curve's rows. Without single draws, its points' intervals count as independent.
+    rows: the rows of one curve. Without single draws, the intervals of its points count as independent.
     """
     x = np.log10([row[along] for row in rows])
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()

@@ -1,4 +1,4 @@
-"""Predicts what another run would print: resamples our draws by the source's protocol."""
+"""Predicts what another run would print, by resampling our draws by the source's protocol."""
 
 import math
 from typing import NamedTuple
@@ -11,12 +11,13 @@ SIZE = 4000  # simulated runs
 
 
 class Protocol(NamedTuple):
-    """How a printed mean was computed.
+    """How the source computed a printed mean.
 
-    folds: number of folds or simulations. draws: number of noise draws on each fold. shared: whether all
-    folds have the same draws, as if the seed is reset for each. data_drawn: whether the data set is itself
-    a draw. sd: what a printed standard deviation is over: "folds" (the folds' means) or "draws" (every draw
-    on every fold).
+    folds: number of folds or simulations.
+    draws: number of noise draws on each fold.
+    shared: whether all folds have the same draws, as if the seed is reset for each.
+    data_drawn: whether the data set is itself a draw.
+    sd: what a printed standard deviation is over: "folds" (means of folds) or "draws" (all draws).
     """
 
     folds: int
@@ -29,10 +30,14 @@ class Protocol(NamedTuple):
 class Prediction(NamedTuple):
     """What another run by the source's protocol would print.
 
-    mean: our mean. interval: (low, high), contains that run's mean with 95 % probability. error: the
-    standard error of either end over our seeds. sd: the median of that run's standard deviations.
-    sd_interval: contains 95 % of them. sd_error: the standard error of sd, as a share of it. The last three
-    are None if the run has one value.
+    mean: our mean.
+    interval: (low, high), contains that run's mean with 95 % probability.
+    error: the standard error of an end of the interval over our seeds.
+    sd: the median of that run's standard deviations.
+    sd_interval: contains 95 % of these standard deviations.
+    sd_error: the standard error of sd, as a share of sd.
+
+    The last three are None if the run has one value.
     """
 
     mean: float
@@ -44,26 +49,28 @@ class Prediction(NamedTuple):
 
 
 def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False):
-    """The `Prediction` for a run by `protocol`; None for fewer than two folds of a single data set.
+    """Return the `Prediction` for a run by `protocol`, or None for fewer than two folds of one data set.
 
-    draws: our values (folds, draws) or (data sets, folds, draws). Draws that failed on a fold are left out.
-    paired: whether draws with the same index are the same on all folds, as in a run that shares its draws.
+    draws: our values (folds, draws) or (data sets, folds, draws). Draws that failed on a fold are left
+    out.
+    paired: whether draws with the same index are the same on all folds, as in a run that shares its
+    draws.
 
-    A run's mean is resampled from `protocol.folds` of our fold means. Each gets `protocol.draws` residuals
-    of draws, from any of our data sets. If we have several data sets, the run has a new one. Its mean is
-    normal with the variance of our means, because resampling a few would rarely give extreme values. Its
-    folds deviate from that mean as the folds of one of our data sets deviate from theirs.
+    A run's mean is resampled from `protocol.folds` of our fold means, each with `protocol.draws`
+    residuals of draws from any of our data sets. If we have several data sets, the run has a new data
+    set. Its mean is normal with the variance of our means, because resampling a few means would rarely
+    give extreme values. Its folds deviate from that mean like the folds of one of our data sets from
+    theirs.
 
-    There are four corrections. The variance of our means includes the noise of our draws, which is
-    subtracted. The variance of resampled means of k replicates is multiplied by k/(k - 1). Their normal
-    quantile is replaced by Student's. For normal means without draws, these two give Student's t interval.
-    Last, the error of our own mean is added.
+    There are four corrections. The noise of our draws is subtracted from the variance of our means. The
+    variance of resampled means of k replicates is multiplied by k/(k - 1). Their normal quantile is
+    replaced by Student's. Finally, the error of our own mean is added.
 
-    If the run's folds share draws and ours do not, draws are assumed to have the same rank on each fold.
-    This gives the widest interval that sharing can give. Folds of a single data set are assumed to be
-    independent. Each row is tested once, so the mean over another division of the data would vary less. A
-    drawn data set adds variance that its folds do not show. If we and the source both divided the rows
-    several times, divisions replace data sets, and the run is another division.
+    If the run's folds share draws and ours do not, draws are assumed to have the same rank on each fold,
+    which gives the widest interval that sharing can give. Folds of a single data set are assumed to be
+    independent. Each row is tested once, so the mean over another division of the data would vary less.
+    If we and the source both divided the rows several times, divisions replace data sets, and the run is
+    another division.
     """
     draws = np.asarray(draws, dtype=float)
     draws = draws[None] if draws.ndim == 2 else draws
@@ -132,15 +139,16 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
 
 
 def _error_of_sd(shares, counts, z=None, removed=0.0):
-    """The standard error of s, as a share of s.
+    """Return the standard error of s, as a share of s.
 
-    s^2 is a sum of mean squares v. With k degrees of freedom, v has the variance 2 v^2/k. So the standard
-    deviation of s is the root of the variances' sum, divided by 2 s (Satterthwaite).
+    The square of s is a sum of mean squares v. With k degrees of freedom, v has the variance 2 v^2/k. So
+    the standard deviation of s is the root of the sum of variances, divided by 2 s (Satterthwaite).
 
-    shares: v of folds or data sets, and of draws. counts: k of each. z: set for a quantile of the draws
-    instead of a multiple of s. An empirical quantile has the variance p (1 - p)/(k f^2), more than
-    z^2/(2 k); f is the normal density there. removed: the variance of draws that was subtracted from the
-    first v, whose error still includes it.
+    shares: v of folds or data sets, and v of draws.
+    counts: k of each.
+    z: set for a quantile of the draws instead of a multiple of s. An empirical quantile has the variance
+    p (1 - p)/(k f^2), more than z^2/(2 k), where f is the normal density at the quantile.
+    removed: the variance of draws that was subtracted from the first v, whose error still includes it.
     """
     total = sum(shares)
     if not total > 0:

@@ -36,7 +36,7 @@ class PrintedRatio(Options):
 
 @check(NOTHING, PrintedRatio)
 def printed_ratio(results, *, first, second, at_least):
-    """The number printed at `first` is at least `at_least` times the one at `second`."""
+    """The number printed at `first` is at least `at_least` times the number printed at `second`."""
     values = _values(results, first, second)
     ratio = values[0] / values[1]
     text = f"{first} prints {values[0]:g}, {second} {values[1]:g}: {ratio:.4g} times"
@@ -111,9 +111,9 @@ class PrintedSpread(Options):
 
 @check(NOTHING, PrintedSpread)
 def printed_spread(results, *, mean, sd, half, count):
-    """The standard deviation printed for `count` non-negative numbers is impossible for their mean. half:
-    half a unit of the mean's last printed digit. Numbers with mean m spread most if all but one are 0;
-    their standard deviation is then sqrt(count) m.
+    """The standard deviation printed for `count` non-negative numbers is impossible for their mean.
+    Numbers with mean m spread most if all but one are 0; their standard deviation is then sqrt(count) m.
+    half: half a unit of the mean's last printed digit.
     """
     values = _values(results, mean, sd)
     most = math.sqrt(count) * (values[0] + half)

@@ -1,4 +1,4 @@
-"""Checks of privacy proofs, each a computed number against a threshold."""
+"""Checks of privacy proofs that compare a computed number with a threshold."""
 
 import math
 
@@ -16,9 +16,9 @@ class Jacobian(Options):
 
 @check(NOTHING, Jacobian)
 def jacobian(results, *, cases, tolerance):
-    """In every case, the exact epsilon of objective perturbation as printed exceeds its claim. A case is
-    [epsilon, n lambda, expected supremum]. The computed supremum must equal the expected one, to
-    `tolerance`, and exceed epsilon.
+    """In every case, the exact epsilon of objective perturbation as printed exceeds the claimed epsilon.
+    A case is [epsilon, n lambda, expected supremum]. The computed supremum must exceed epsilon and equal
+    the expected supremum up to `tolerance`.
     """
     from dp.privacy.laplace_tilt import exact_epsilon
 
@@ -41,7 +41,7 @@ class ProvenAsClaimed(Point):
 
 @check(RESULTS, ProvenAsClaimed)
 def proven_as_claimed(results, *, method, **where):
-    """A method's proven epsilon is at most the claimed one in every cell of `where` (`Results.cells`)."""
+    """In every cell of `where`, the proven epsilon of a method is at most its claimed epsilon."""
     frame = results.cells(methods=method, **where)
     if frame.empty:
         raise Missing(f"this run has no cell of {method}")
@@ -62,9 +62,10 @@ class GaussianExcess(Options):
 
 @check(NOTHING, GaussianExcess)
 def gaussian_excess(results, *, cases, delta):
-    """In every case, classically calibrated Gaussian noise exceeds its claim. A case is [claimed epsilon,
-    expected epsilon]. The exact epsilon at the same delta must be as expected (to 1 %), and larger than the
-    claimed one. The noise is sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth 2014, appendix A).
+    """In every case, the exact epsilon of classically calibrated Gaussian noise exceeds the claimed
+    epsilon. A case is [claimed epsilon, expected epsilon]. The exact epsilon at the same delta must be
+    within 1 % of the expected epsilon. The noise is sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth 2014,
+    appendix A).
     """
     from dp.accounting import classical_gaussian_sigma, gaussian_epsilon
 
@@ -91,9 +92,9 @@ class GaussianLossExceeds(Options):
 
 @check(NOTHING, GaussianLossExceeds)
 def gaussian_loss_exceeds(results, *, epsilons, delta, at_least):
-    """The loss of classical Gaussian noise exceeds epsilon with a probability of at least `at_least`. For
-    pure epsilon-DP, that probability is 0. If neighbours are mu standard deviations of the noise apart, the
-    loss is normal with mean mu^2/2 and standard deviation mu (Dong, Roth, Su 2022).
+    """The privacy loss of classical Gaussian noise exceeds epsilon with a probability of at least
+    `at_least`. For pure epsilon-DP, that probability is 0. If neighbours are mu standard deviations of
+    the noise apart, the loss is normal with mean mu^2/2 and standard deviation mu (Dong, Roth, Su 2022).
     """
     from scipy.stats import norm
 
@@ -121,8 +122,8 @@ class GuaranteeRatio(Options):
 
 @check(NOTHING, GuaranteeRatio)
 def guarantee_ratio(results, *, mechanism, n, d, epsilon, lam, delta, at_least, options, bound):
-    """A mechanism's proven epsilon is at least `at_least` times the one that its source claims. It is
-    computed for n rows and d columns, and infinite if nothing is proven.
+    """For n rows and d columns, the proven epsilon of a mechanism is at least `at_least` times the
+    epsilon that its source claims. The proven epsilon is infinite if nothing is proven.
     """
     from dp.mechanisms import MECHANISMS
 
@@ -146,9 +147,9 @@ class ClippedMeanMoves(Options):
 
 @check(NOTHING, ClippedMeanMoves)
 def clipped_mean_moves(results, *, n, clip, at_least):
-    """Replacing one of n records moves the clipped mean gradient by at least `at_least` times 2 clip/n.
-    Here the mean is clipped to norm `clip`, but 2 clip/n is the sensitivity of a mean of clipped gradients.
-    The example has n - 1 zero gradients, and a large one whose sign changes, as unbounded features allow.
+    """Replacing one of n records moves the clipped mean gradient by at least `at_least` times 2 clip/n,
+    the sensitivity of a mean of clipped gradients. The example has n - 1 zero gradients and a large
+    gradient whose sign changes, as unbounded features allow.
     """
     import numpy as np
 
@@ -176,7 +177,7 @@ def l1_jump(results, *, n, lam):
     """The L1-regularised minimiser moves by more than 2/(n lam) when one record is replaced.
 
     The example has n - 1 records at (1, 1)/sqrt(2) with label 1, for which the two weights are
-    interchangeable. One more record moves from (1, 0) to (0, 1), which changes the weight that is used.
+    interchangeable. The last record moves from (1, 0) to (0, 1), which changes the weight that is used.
     """
     import numpy as np
 

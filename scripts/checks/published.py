@@ -1,4 +1,4 @@
-"""Makes published.csv: every printed value that an experiment names, and ours."""
+"""Makes published.csv, which compares an experiment's printed values with ours."""
 
 import math
 from decimal import Decimal
@@ -26,13 +26,13 @@ COLUMNS = (
 
 
 def compare(results, source, comparisons, stand_ins):
-    """Every printed number of some comparisons, with ours: rows for `judged`, which adds verdicts.
+    """Compare printed numbers with ours and return rows for `judged`, which adds verdicts.
 
     A row already has a verdict if its number is not decidable. Keys for `judged` are id, distance, half
     (half a unit of the last printed digit) and holds: "yes", "no", or "" if not decidable.
 
-    results: `Results`, whose cells, tables and analyses are read. comparisons: entries of an experiment's
-    `published` section. stand_ins: data set -> why numbers on it are not decidable.
+    comparisons: entries of an experiment's `published` section.
+    stand_ins: data set -> why numbers on it are not decidable.
     """
     found = {}
     for row, value, spread in listed(results.experiment, source, comparisons):
@@ -49,7 +49,7 @@ def compare(results, source, comparisons, stand_ins):
 
 
 def listed(experiment, source, comparisons):
-    """(descriptive columns, `Printed`, whether it is a standard deviation) of every printed number."""
+    """Yield (descriptive columns, `Printed`, whether a standard deviation) of every printed number."""
     for name, spec in comparisons.items():
         items = list(expand(spec))
         printed = [look_up(source, item["path"], spec["layout"]) for item in items]
@@ -65,9 +65,10 @@ def listed(experiment, source, comparisons):
 
 
 def _baseline(own, number, experiment):
-    """The index of the non-private printed value that belongs to a private value, or None.
+    """Return the index of the non-private printed value that belongs to a private value, or None.
 
-    It has the same data and size: the last one above the private value, or else the first one below.
+    The two have the same data and size. The last match above the private value is used, or else the first
+    match below.
     own: the `Printed` values of a comparison.
     """
 
@@ -86,9 +87,9 @@ def _baseline(own, number, experiment):
 
 
 def judged(experiment, source, rows, readings=()):
-    """Rows of published.csv, from the rows of `compare`.
+    """Yield rows of published.csv, from the rows of `compare`.
 
-    readings: rows of readings.csv. A verdict uses those with its id that concern the value.
+    readings: rows of readings.csv. A verdict uses the rows with its id that concern the value.
     """
     rows = [dict(row) for row in rows]
     for row in rows:
@@ -101,7 +102,6 @@ def judged(experiment, source, rows, readings=()):
 
 
 def _alike(row, other):
-    """Whether both or neither are standard deviations."""
     return row["id"].endswith("/sd") == other["id"].endswith("/sd")
 
 
@@ -119,7 +119,7 @@ class Printed:
     def round_like(self, others):
         """Take the printed decimals from the column's longest number, because a file loses trailing zeros.
 
-        The comparison may state the fewest decimals instead.
+        The comparison may state a minimum instead.
         """
         column = [other.decimals for other in others if other.column == self.column]
         digits = list(map(max, zip(*column, strict=True)))
@@ -131,14 +131,14 @@ class Printed:
 
     @property
     def protocol(self):
-        """The fields of the configured `Protocol`; None for those that it leaves out."""
+        """The configured fields of `Protocol`, None if missing."""
         stated = dict(self.spec.get("protocol", {}))
         if self.item["data_drawn"] is not None:
             stated["data_drawn"] = self.item["data_drawn"]
         return {key: stated.get(key) for key in Protocol._fields}
 
     def describe(self, experiment, spread=False):
-        """The value's cell, quantity and protocol. spread: whether it is a standard deviation."""
+        """Return descriptive columns of the value or, if `spread`, of its standard deviation."""
         item = self.item
         method = experiment.methods.get(item["method"], {})
         private = item["epsilon"] is not None and method.get("private", True)
@@ -163,7 +163,6 @@ def _decimals(value):
 
 
 def _in_words(protocol):
-    """The source's protocol in words."""
     if protocol["folds"] is None:
         return ""
     words = [f"{protocol['folds']} folds"]
@@ -186,7 +185,6 @@ def _undecided(results, value, stand_ins, missing):
 
 
 def _compare(results, value, stand_ins):
-    """The columns that compare a printed value with ours."""
     spec, item = value.spec, value.item
     try:
         ours = _ours(results, spec, item)
@@ -235,7 +233,6 @@ def _compare(results, value, stand_ins):
 
 
 def _compare_spread(results, value, stand_ins):
-    """The columns that compare a printed standard deviation with ours under the source's protocol."""
     try:
         _ours(results, value.spec, value.item)
         predicted = _predict(results, value, (-math.inf, math.inf))
@@ -259,10 +256,10 @@ def _compare_spread(results, value, stand_ins):
 
 
 def _judgement(published, ours, interval, half, absolute, margin, errors, limits=None):
-    """{distance, reason, half, holds, near} of a printed number.
+    """Return {distance, reason, half, holds, near} of a printed number.
 
-    near: whether our value, or the interval of a new run, comes within the margin. Our non-private model
-    counts as the source's if it is near.
+    near: whether the printed number is within the margin of our value or of the interval of a new run.
+    Our non-private model counts as the source's if it is near.
     """
     found, reason = verdicts.distance(
         *(published, ours, interval), half=half, absolute=absolute, errors=errors, limits=limits
@@ -276,7 +273,6 @@ def _judgement(published, ours, interval, half, absolute, margin, errors, limits
 
 
 def _not_judged(row, value, stand_ins):
-    """Set the verdict of a value that is not decidable, because of stand-in data or calibration."""
     stand_in, calibrated = stand_ins.get(value.item["dataset"]), value.spec.get("calibrated")
     if stand_in:
         row |= {"verdict": verdicts.NOT_TESTED, "distance": "", "reason": stand_in, "holds": ""}
@@ -304,7 +300,6 @@ def _counted_rows(results, value):
 
 
 def _predict(results, value, limits):
-    """The `checks.prediction.Prediction` for the cell of a printed value; None without the cell's draws."""
     item, cell = value.item, _cell(results, value)
     draws = _draws(results, cell, item["column"]) if cell else None
     if draws is None:
@@ -326,8 +321,9 @@ def _predict(results, value, limits):
 def _judge(row, readings, alike, why):
     """Add the verdict, the number of readings tried, and luck to a row.
 
-    readings: those that concern it. alike: the comparison's rows of standard deviations if the row is one,
-    or else its rows of means. why: why a failure is not decidable; "" if it is.
+    readings: the readings that concern the row.
+    alike: the rows of the same comparison and kind (means or standard deviations).
+    why: why a failure is not decidable, or "".
     """
     if "verdict" in row:
         return
@@ -411,7 +407,7 @@ def _ours(results, spec, item):
 
 
 def _draws(results, cell, column):
-    """A cell's draws of a reported column or, if there is none of this name, of the metric."""
+    """Return a cell's draws of a reported column or, without such a column, of the metric."""
     found = results.draws(cell, column)
     return results.draws(cell, column.removesuffix("_mean")) if found is None else found
 
@@ -437,14 +433,13 @@ def _own_report(results, row, column):
 
 
 def _implied(results, item, value):
-    """Columns with the epsilon at which our curve has the published error."""
     if not results.experiment.methods[item["method"]]["private"]:
         return {}
     curve = results.cells(
         datasets=item["dataset"], methods=item["method"], train_size=item["train_size"]
     )
     metric = item["column"].removesuffix("_mean")
-    sign = -1 if metric in metrics.RISING else 1  # the signed curve falls
+    sign = -1 if metric in metrics.RISING else 1  # makes the curve fall
     ends = ("_mean", "_low", "_high") if sign == 1 else ("_mean", "_high", "_low")
     found = implied_epsilon(
         curve["epsilon"], *(sign * curve[metric + end] for end in ends), sign * value

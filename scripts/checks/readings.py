@@ -1,4 +1,4 @@
-"""Makes readings.csv: all printed values and claims of an experiment, as stated and under each reading."""
+"""Makes readings.csv, with an experiment's printed values and claims as stated and under each reading."""
 
 from collections import Counter
 
@@ -17,7 +17,6 @@ COLUMNS = (
 
 
 def confront(experiment, readings, source):
-    """Rows of readings.csv. readings: from `study.configuration.readings`."""
     main = Results(experiment)
     decided = needs.decided(experiment, readings)
     yield from _rows(main, decided, source, AS_STATED, "", None)
@@ -29,7 +28,8 @@ def confront(experiment, readings, source):
 
 
 def most_telling_first(rows):
-    """Rows of readings.csv (text) of all readings, by falling number of explained values and claims.
+    """Sort rows of readings.csv (text) by the number of values and claims that their reading explains,
+    largest first.
 
     A verdict names the first reading that agrees.
     """
@@ -41,15 +41,15 @@ def most_telling_first(rows):
 
 
 def _rows(results, decided, source, label, left_open, main):
-    """Rows of one reading.
+    """Yield the rows of one reading.
 
-    decided: names of comparisons and claims. main: the experiment as stated, or None for its own rows.
+    decided: names of comparisons and of claims. main: the experiment as stated, or None for its own rows.
     """
     experiment = results.experiment
     shown = {"reading": label, "open": left_open}
     rows = [row for row in results.printed if row["comparison"] in decided[0]]
     for row in judged(experiment, source, rows):
-        # A reading of the non-private value concerns the private values that depend on it, too.
+        # A reading of a non-private value also concerns the private values that depend on it.
         about = [row["id"], *([row["given"]] if row["given"] else [])]
         concerned = main is None or any(_concerns_value(results, main, each) for each in about)
         yield row | shown | {"section": "published", "concerned": _yes(concerned)}

@@ -9,8 +9,7 @@ from study.configuration import needs
 from study.configuration.experiment import Cell, data_path
 from study.jobs.files import read_json
 
-
-LOST = 0.05  # largest share of failed draws at which the mean over the others is decidable
+LOST = 0.05  # maximum share of failed draws for a decidable mean over the other draws
 
 
 class Missing(Exception):
@@ -28,7 +27,7 @@ def lost(status):
 
 
 class Results:
-    """Results of one experiment, read on first use. frame: used in place of results.csv."""
+    """The results of an experiment, read on first use. frame: replaces results.csv."""
 
     def __init__(self, experiment, frame=None):
         self.experiment = experiment
@@ -37,12 +36,11 @@ class Results:
 
     @cached_property
     def frame(self):
-        """results.csv, with epsilon as a float."""
         return self._csv(paths.CELLS(experiment=self.experiment.folder))
 
     @cached_property
     def printed(self):
-        """Printed numbers with ours, from the job that runs `checks.published.compare`."""
+        """The rows that `checks.published.compare` returned, from a previous job."""
         main = self.experiment.folder.partition("/")[0]
         found = read_json(self._present(paths.COMPARED(experiment=main)))
         return found[self.experiment.name]
@@ -60,7 +58,7 @@ class Results:
             return dict(arrays)
 
     def draws(self, cell, column):
-        """A cell's draws (data sets, folds, restarts), NaN if failed; None if the run has none."""
+        """Return a cell's draws (data sets, folds, restarts), NaN if failed; None if the run has none."""
         import pandas as pd
 
         path = Path(self.run_path(cell))
@@ -77,11 +75,9 @@ class Results:
         return self.experiment.run_path(cell)
 
     def other(self, name):
-        """The `frame` of another experiment."""
         return self._csv(paths.CELLS(experiment=name))
 
     def named(self, spec):
-        """The table that a comparison or check names under its key `analysis` or `table`."""
         if spec.get("analysis"):
             return self.analysis(spec["analysis"])
         if spec["table"] not in self.experiment.tables:
@@ -94,7 +90,6 @@ class Results:
         return read_json(path), self._csv(self.experiment.tuned_path(dataset, "csv"))
 
     def data(self, dataset):
-        """The record (.json) of a prepared data set."""
         return read_json(self._present(data_path(dataset, "json")))
 
     def test_rows(self, cell):
@@ -120,10 +115,10 @@ class Results:
         return path
 
     def cells(self, *, sweep=None, datasets=None, methods=None, train_size=None, epsilon=None):
-        """The rows of `frame` of a sweep, for these data sets and methods, at these coordinates.
+        """Return the rows of `frame` of a sweep, for these data sets and methods, at these coordinates.
 
-        train_size, epsilon: a number, a list of numbers, or "smallest" or "largest" per data set, among
-        finite epsilons. Rows of non-private methods match any epsilon.
+        train_size, epsilon: a number, a list of numbers, or "smallest" or "largest" (finite) on each data
+        set. Rows of non-private methods match any epsilon.
         """
         frame = self.frame
         if sweep is not None:

@@ -24,9 +24,10 @@ SCRIPTS = {"analysis": ("analyses", "analyse.py"), "table": ("tables", "table.py
 class About(NamedTuple):
     """The dependencies of a recorded line.
 
-    methods: labels of its methods. datasets: names of their data sets. entries: its comparison or checks,
-    which may name an analysis or a table. judges: the scripts that decide its verdict. modules: modules
-    that these scripts load by name.
+    methods, datasets: labels of methods and names of their data sets.
+    entries: the line's comparison or checks, which may name an analysis or a table.
+    judges: the scripts that decide the verdict.
+    modules: modules that these scripts load by name.
     """
 
     methods: tuple
@@ -37,11 +38,7 @@ class About(NamedTuple):
 
 
 class Stamper:
-    """Computes the stamps of one experiment's lines under one configuration.
-
-    experiments: all experiments by name, including readings. datasets, files: from
-    `study.configuration.config.load`.
-    """
+    """Computes the stamps of one experiment's lines under one configuration, with its readings."""
 
     def __init__(self, experiments, name, datasets, files, seed):
         self.experiment = experiments[name]
@@ -49,12 +46,11 @@ class Stamper:
 
     @cached_property
     def all(self):
-        """The experiment and its readings."""
         name = self.experiment.name
         return [each for each in self.experiments.values() if each.axis() == name]
 
     def stamps(self, row):
-        """{settings, code, judge, data} of a recorded row; all "" if something that it names is gone."""
+        """Return {settings, code, judge, data} of a recorded row; all "" if an item in it is gone."""
         try:
             about = self._about(row)
         except KeyError:
@@ -104,7 +100,6 @@ class Stamper:
         return About(methods, datasets, ())
 
     def _others(self, entries):
-        """The other experiments whose results the checks read."""
         named = [
             name
             for entry in entries

@@ -1,9 +1,9 @@
-"""Makes claims.csv and defects.csv: statements that registered checks decide.
+"""Makes claims.csv and defects.csv from registered checks.
 
-A check is a function (results, **options) -> `Outcome`, registered in `study.configuration.kinds.CHECKS`. A
-statement holds if all its checks hold, and fails if one fails. Otherwise it is not tested if this run lacks
-a check's inputs, and undecided if it has them. A claim that fails as stated is tried under the readings of
-its source. A defect is either shown or not shown.
+A check is a function (results, **options) -> `Outcome`, registered in `study.configuration.kinds.CHECKS`.
+A statement holds if all its checks hold, and fails if one fails. Otherwise the statement is undecided, or
+not tested if this run lacks a check's inputs. A claim that fails as stated is tried under the readings of
+its source.
 """
 
 from typing import NamedTuple
@@ -37,7 +37,6 @@ class Outcome(NamedTuple):
 
 
 def run(results, check):
-    """The `Outcome` of one configured check; not tested if a result is missing."""
     kind = kinds.CHECKS[check["kind"]]
     options = dict(check["options"])
     options |= {key: check[key] for key in ("analysis", "table") if key in check}
@@ -48,9 +47,9 @@ def run(results, check):
 
 
 def join(outcomes):
-    """The `Outcome` of checks that must all hold.
+    """Return the `Outcome` of checks that must all hold.
 
-    number and threshold are from the first check with the joint outcome that has them.
+    Its number and threshold come from the first check that has both a number and the joint outcome.
     """
     if any(outcome.holds is False for outcome in outcomes):
         holds = False
@@ -87,7 +86,6 @@ def outcome(results, entry):
 
 
 def listed(experiment, source, section):
-    """The descriptions of an experiment's claims or defects, in the configuration's order."""
     stated = source.statements(section)
     for name in experiment.values[section]:
         statement = stated[name]
@@ -101,11 +99,12 @@ def listed(experiment, source, section):
 
 
 def decide(results, source, section, stand_ins, readings=()):
-    """Rows of claims.csv or defects.csv, in the configuration's order.
+    """Yield rows of claims.csv or defects.csv, in the configuration's order.
 
-    stand_ins: data set -> why it cannot replace the source's data. A claim or defect that only stand-ins
-    decide is not tested, and its row has their outcome. A claim is not tested either if it fails after
-    searches with fewer values than the source's. readings: rows of readings.csv.
+    A claim or defect that only stand-ins decide is not tested, and its row has their outcome. A claim
+    that fails after searches with fewer values than the source's is not tested either.
+    stand_ins: data set -> why the data set cannot replace the source's data.
+    readings: rows of readings.csv.
     """
     for row in listed(results.experiment, source, section):
         name = row["id"]
@@ -142,10 +141,12 @@ def decide(results, source, section, stand_ins, readings=()):
 
 
 def _judged(found, section, readings, another):
-    """The verdict, its reason and, for a claim, the number of deciding readings, the stated one included.
+    """Return the verdict, its reason and, for a claim, the number of deciding readings with the stated
+    reading.
 
-    readings: rows of readings.csv that decide the claim or leave it open. If one leaves it open, the claim
-    does not fail. another: whether the claim as stated is about another model.
+    readings: rows of readings.csv that decide the claim or leave it open. A claim that a reading leaves
+    open does not fail.
+    another: whether the claim as stated is about another model.
     """
     if not found.tested and found.holds is None:
         return {"verdict": NOT_TESTED}
@@ -175,7 +176,6 @@ def _judged(found, section, readings, another):
 
 
 def _standing_in(experiment, checks, stand_ins):
-    """The reason of a stand-in if the checks read only stand-ins, otherwise None."""
     used = set()
     for check in checks:
         if kinds.CHECKS[check["kind"]].inputs.needs:

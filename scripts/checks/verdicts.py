@@ -6,7 +6,7 @@ from typing import NamedTuple
 from dp.intervals import student
 
 RELATIVE, ABSOLUTE = 0.10, 0.01
-SURE = 1.645  # standard errors; the 95 % quantile of a normal value
+SURE = 1.645  # standard errors: the normal 95 % quantile
 
 # Distances of a printed number from ours, the nearest first.
 EQUAL = "equal to the printed precision"
@@ -23,11 +23,10 @@ NOT_EXCLUDED = "not excluded"
 CALIBRATED = "calibrated"
 NOT_TESTED = "not tested"
 NOT_RUN = "not run"
-# Only the page uses these.
+# Verdicts that only the page uses.
 NOT_JUDGED = "not judged"
 NOT_DECIDED = "not decided yet"
 
-# The meaning of each word, for the report.
 RULE = (
     ("equal to the printed precision", "our number rounds to the printed one"),
     (
@@ -95,15 +94,16 @@ def sd_of(half, replicates):
 
 
 def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
-    """((low, high), standard error of an end): 95 % prediction interval of the mean of a new run.
+    """Return ((low, high), standard error of an end): a 95 % prediction interval of the mean of a new run.
 
-    It serves if there are no single draws to resample (`checks.prediction`). The difference of the new
-    mean of k' replicates and our mean of k has the variance s^2/k + s^2/k'. So half the width is
-    t_{k-1} s sqrt(1/k + 1/k'). An end varies with our mean, and with s, whose variance is about
-    s^2/(2 (k - 1)).
+    This interval serves if there are no single draws to resample (`checks.prediction`). The difference of
+    the new mean of k' replicates and our mean of k has the variance s^2/k + s^2/k', so half the width is
+    t_{k-1} s sqrt(1/k + 1/k'). The error of an end includes that of s, whose variance is about s^2/(2 (k
+    - 1)).
 
     ours: a `Sample`. With fewer than two replicates or an unknown spread, the result is (None, 0).
-    replicates: k', at least 1. limits: the range of the quantity.
+    replicates: k', at least 1.
+    limits: the range of the quantity.
     """
     if ours.replicates < 2 or math.isnan(ours.sd) or replicates < 1:
         return None, 0.0
@@ -116,12 +116,14 @@ def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
 def distance(
     published, ours, interval, *, half=0.0, absolute=ABSOLUTE, errors=(0.0, 0.0), limits=None
 ):
-    """(distance, reason) of a printed value from a computed one.
+    """Return (distance, reason) of a printed value from a computed value.
 
-    interval: the prediction interval, or None. half: half a unit of the last printed digit; a number that
-    rounds into the interval is inside. absolute: a difference that counts as "close", like one of 10 %.
-    errors: standard errors of the interval's ends; within `SURE` of them, a number is neither inside nor
-    outside. limits: the range of the quantity; an interval that reaches a limit has no end there.
+    interval: the prediction interval, or None.
+    half: half a unit of the last printed digit; a number that rounds into the interval is inside.
+    absolute: a difference that counts as "close", as does a difference of 10 %.
+    errors: standard errors of the interval's ends; within `SURE` of these, a number is neither inside nor
+    outside.
+    limits: the range of the quantity; an interval that reaches a limit has no end there.
     """
     rounding = 1e-12
     gap = abs(ours - published)
@@ -151,9 +153,9 @@ def distance(
 
 
 def counted(interval, rows, limits=(-math.inf, math.inf)):
-    """The interval of a share with continuity correction: half a row wider on either side.
+    """Widen the interval of a share by half a row on either side, as a continuity correction.
 
-    rows: the total number of rows over all draws of a run, or None. interval: may be None.
+    rows: the total number of rows over all draws of a run, or None.
     """
     if interval is None or not rows:
         return interval
@@ -161,15 +163,15 @@ def counted(interval, rows, limits=(-math.inf, math.inf)):
 
 
 def matches(found):
-    """Whether this distance is agreement: equal or inside."""
     return found in (EQUAL, INSIDE)
 
 
 def margin(published, sd=None, *, share=False, spread=False):
-    """The difference from ours at which a number must disagree, so that agreement is informative.
+    """Return the difference from ours at which a number must disagree, so that agreement is informative.
 
-    sd: the standard deviation printed with it. share: whether it is an error or an accuracy; 0.05 and 0.95
-    then have the same margin. spread: whether it is itself a standard deviation.
+    sd: the standard deviation printed with the number.
+    share: whether the number is an error or an accuracy; 0.05 and 0.95 then have the same margin.
+    spread: whether the number is a standard deviation.
     """
     if spread:
         return published / 2
@@ -185,12 +187,13 @@ def too_wide(interval, margin):
 
 
 def with_readings(tried, still_open):
-    """The verdict under all readings that are about the source's model.
+    """Return the verdict under all readings that are about the source's model.
 
     tried: (reading, holds), with holds "yes", "no", or "" if open. The stated reading, "", comes first if
-    it is about that model. still_open: the verdict if it stays open.
+    it is about that model. If the stated reading is open, the others are ignored.
+    still_open: the verdict if the value stays open.
 
-    A value that is open as stated ignores readings. The verdict names the first reading that agrees.
+    The verdict names the first reading that agrees.
     """
     if not tried:
         return UNDECIDED

@@ -29,4 +29,4 @@ __all__ = [
     "replay",
 ]
 
-__version__ = "0.1.0"  # stated here alone
+__version__ = "0.1.0"  # stated only here

@@ -1,6 +1,6 @@
 """Guarantees of mechanisms, and the calibration of Gaussian noise.
 
-By default a guarantee is for *replace-one* adjacency: data sets of one public size n that differ in one
+By default, a guarantee is for *replace-one* adjacency: data sets of one public size n that differ in one
 record. Proofs are for real numbers, which floating-point samples only approximate (Mironov, CCS 2012).
 """
 
@@ -24,7 +24,7 @@ __all__ = [
     "rule_delta",
 ]
 
-# Below this sensitivity over standard deviation, `narrow_difference` is exact to rounding.
+# `narrow_difference` is exact to rounding if sensitivity / standard deviation is below this.
 NARROW = 0.1
 
 REPLACE_ONE = "replace-one"
@@ -38,12 +38,12 @@ def check_adjacency(adjacency: str) -> None:
 
 
 class Guarantee(NamedTuple):
-    """A source's claim, and the proof for the mechanism as it runs.
+    """A source's claim and what is proven for the mechanism as it runs.
 
     Attributes
     ----------
     claimed_epsilon : float
-        The source's own epsilon.
+        The epsilon that the source claims.
     epsilon : float
         The proven epsilon: infinite without a guarantee, NaN if nothing is known.
     delta : float
@@ -51,9 +51,9 @@ class Guarantee(NamedTuple):
     adjacency : str
         `REPLACE_ONE` or `ADD_REMOVE`.
     reason : str
-        Why it holds, in a sentence.
+        Why the guarantee holds, in a sentence.
     profile : dp.privacy.profiles.Profile or None
-        The proven curve delta(epsilon), if known. (epsilon, delta) is a point on it.
+        The proven curve delta(epsilon) through (epsilon, delta), if known.
 
     Examples
     --------
@@ -77,16 +77,16 @@ def none(claimed_epsilon: float, reason: str, adjacency: str = REPLACE_ONE) -> "
 
 
 def unproven(guarantee: "Guarantee") -> "Guarantee":
-    """The guarantee of a mechanism without a proof in either direction."""
+    """The guarantee of a mechanism that is neither proven nor refuted."""
     reason = f"claimed by its author, not proven here: {guarantee.reason}"
     return guarantee._replace(epsilon=math.nan, delta=math.nan, profile=None, reason=reason)
 
 
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
-    """The guarantee of the mechanism and the steps before it.
+    """The guarantee of the mechanism together with the steps before it.
 
-    looked_at_private_rows: names of preparation or tuning steps whose result depends on private rows
-    without noise. Each voids the guarantee.
+    looked_at_private_rows: names of steps whose result depends on private rows without noise. Any such
+    step voids the guarantee.
     """
     if not looked_at_private_rows or math.isinf(guarantee.epsilon):
         return guarantee
@@ -103,7 +103,7 @@ def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -
 
 
 def given_that(guarantee: Guarantee, premises: list[str]) -> Guarantee:
-    """The guarantee, with its public premises (phrases) added to the reason."""
+    """The guarantee, with its public premises added to the reason."""
     if not premises or math.isinf(guarantee.epsilon):
         return guarantee
     public = ", and ".join(dict.fromkeys(premises))
@@ -114,14 +114,14 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     """Smallest delta for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
     delta = Phi(D/(2 sigma) - epsilon sigma/D) - e^epsilon Phi(-D/(2 sigma) - epsilon sigma/D), where D is
-    the L2 sensitivity [1]_. Logarithms of Phi avoid overflow and underflow.
+    the L2 sensitivity [1]_.
 
     Parameters
     ----------
     sigma : float
         Standard deviation of the noise on each coordinate.
     epsilon : float
-        At least 0; infinite gives 0.
+        At least 0; infinity gives 0.
     sensitivity : float
         D, in the units of sigma.
 
@@ -143,7 +143,7 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     >>> print(f"{gaussian_delta(1.0, 1.0):.5f}")
     0.12694
     """
-    from scipy.special import log_ndtr  # 0.4 s to import: only where Gaussian noise is used
+    from scipy.special import log_ndtr  # slow to import
 
     if not 0 < sigma < math.inf or not 0 < sensitivity < math.inf or not epsilon >= 0:
         raise Refused(
@@ -159,15 +159,15 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     if upper == -math.inf:
         return 0.0
     lower = epsilon + log_ndtr(-ratio / 2 - epsilon / ratio)
-    # e^upper - e^lower, where expm1 of the (negative) difference avoids cancellation
+    # e^upper - e^lower, written with expm1 to avoid cancellation
     return float(math.exp(upper) * -math.expm1(min(lower - upper, 0.0)))
 
 
 def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
-    """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1, elementwise.
+    """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1 and real epsilon.
 
-    The two terms nearly cancel. So Gauss-Legendre quadrature integrates the normal density between the
-    two points, and (e^epsilon - 1) Phi(lower point) is subtracted. epsilon: any real number, or an array.
+    Since the terms nearly cancel, Gauss-Legendre quadrature integrates the normal density between the two
+    points, and (e^epsilon - 1) Phi(lower point) is subtracted.
     """
     import numpy as np
     from scipy.special import log_ndtr
@@ -179,14 +179,14 @@ def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     between = mu / 2 / math.sqrt(2 * math.pi) * (weights * np.exp(-(points**2) / 2)).sum(axis=-1)
     lower = log_ndtr(middle - mu / 2)
     with np.errstate(over="ignore", invalid="ignore"):
-        above = np.expm1(-epsilon) * np.exp(epsilon + lower)  # e^epsilon alone might overflow
+        above = np.expm1(-epsilon) * np.exp(epsilon + lower)  # e^epsilon alone may overflow
         rest = np.where(epsilon > 0, above, -np.expm1(epsilon) * np.exp(lower))
     return np.maximum(0.0, between + rest)
 
 
 @cache
 def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
-    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1], cached because they are slow."""
+    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1]."""
     import numpy as np
 
     return np.polynomial.legendre.leggauss(order)
@@ -196,17 +196,16 @@ def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest standard deviation of Gaussian noise that is (epsilon, delta)-DP: analytic calibration.
 
-    `gaussian_delta` decreases in sigma. Bisection solves it for delta to a relative 1e-12. The returned
-    larger end satisfies delta [2]_.
+    Bisection of `gaussian_delta` to a relative 1e-12 returns the larger end, which satisfies delta [2]_.
 
     Parameters
     ----------
     epsilon : float
-        At least 0, and finite.
+        Positive and finite.
     delta : float
         In (0, 1).
     sensitivity : float
-        The L2 sensitivity of the value before noise.
+        L2 sensitivity of the value before noise.
 
     Returns
     -------
@@ -250,8 +249,7 @@ def _check(name, epsilon, delta, sensitivity):
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest epsilon for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
-    `gaussian_delta` decreases in epsilon. Bisection solves it for delta to a relative 1e-12. The returned
-    larger end satisfies delta.
+    Bisection of `gaussian_delta` to a relative 1e-12 returns the larger end, which satisfies delta.
 
     Parameters
     ----------
@@ -260,7 +258,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
     delta : float
         In (0, 1).
     sensitivity : float
-        The L2 sensitivity, in the units of sigma.
+        L2 sensitivity, in the units of sigma.
 
     Returns
     -------
@@ -282,7 +280,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
 
 
 def rule_delta(n: int) -> float:
-    """delta from the public number of records: min(1e-6, 1/(10 n)), so n delta is at most 0.1.
+    """The delta for a public number of records: min(1e-6, 1/(10 n)), so n delta is at most 0.1.
 
     Parameters
     ----------
@@ -307,14 +305,14 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     Parameters
     ----------
     epsilon : float
-        At least 0, and finite.
+        Positive and finite.
     delta : float
         In (0, 1).
 
     Returns
     -------
     float
-        mu, sensitivity over standard deviation [3]_.
+        mu, the sensitivity over the standard deviation [3]_.
 
     References
     ----------
@@ -331,17 +329,17 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 def renyi_epsilon(renyi: Callable, delta: float, orders: Sequence[float] | None = None) -> float:
     """Smallest epsilon at `delta` for a mechanism with these Rényi divergences.
 
-    epsilon = renyi(a) + log((a-1)/a) - (log delta + log a)/(a-1), minimised over a [4]_ [5]_. Any orders
-    give a valid bound.
+    epsilon = renyi(a) + log((a-1)/a) - (log delta + log a)/(a-1), minimised over a [4]_ [5]_. Any set of
+    orders gives a valid bound.
 
     Parameters
     ----------
     renyi : Callable
-        From an array of orders above 1 to their divergences. Infinite and NaN values are left out.
+        Maps an array of orders above 1 to divergences. Infinite and NaN values are ignored.
     delta : float
         In (0, 1).
     orders : Sequence[float] or None
-        Increasing orders to choose from; by default 4,000 orders up to 10^6.
+        Increasing orders; by default, 4,000 up to 10^6.
 
     Returns
     -------
@@ -367,9 +365,6 @@ def renyi_epsilon(renyi: Callable, delta: float, orders: Sequence[float] | None 
 
 
 def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth, 2014, appendix A), proved only for epsilon < 1.
-
-    `gaussian_epsilon` says what noise of this size guarantees at any epsilon.
-    """
+    """sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth, 2014, appendix A), proved only for epsilon < 1."""
     _check("classical_gaussian_sigma", epsilon, delta, sensitivity)
     return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity / epsilon

@@ -2,8 +2,8 @@
 
 A *privacy loss* is the logarithm of the ratio of a release's densities (or probabilities) on two
 neighbouring data sets. A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the
-density, and shows any excess. A lower bound needs only releases. But N evaluated ones of each side show no
-loss above log(N / 3.7), and no event as rare as a delta of 1e-5.
+density and shows any excess. A lower bound needs only releases, but N evaluated releases of each side show
+no loss above log(N / 3.7) and no event as rare as a delta of 1e-5.
 """
 
 import itertools
@@ -23,11 +23,9 @@ from dp.solvers.fits import shared_fit
 
 __all__ = ["attack", "epsilon_lower_bound", "privacy_loss_1d"]
 
-# ---- exact, one dimension
-
 GRID = 801  # points per axis of the first grid
 REACH = 9.0  # the axes are sinh-spaced: 0.02 to 4000 times the unit 1/R on either side of 0
-ZOOMS = 14  # each shrinks the cells to a seventh
+ZOOMS = 14  # refinements; each divides the cell width by about seven
 
 
 def privacy_loss_1d(
@@ -40,9 +38,9 @@ def privacy_loss_1d(
 ) -> float:
     """Supremum of the privacy loss over all replace-one pairs in one dimension.
 
-    The supremum is over every public size n with n lambda = `n_lambda`, all records, and the released
-    value. A sinh-spaced grid of 801 points per axis is refined 14 times around its best point. (One of 401
-    agrees to 1e-6.) The tolerance is 0: minimisers are exact, and no noise covers a solver's error.
+    The supremum is over all public sizes n with n lambda = `n_lambda`, all records and all released values.
+    For objective perturbation, a sinh-spaced grid of 801 points per axis is refined 14 times around its
+    best point; 401 points agree to 1e-6. Minimisers are taken as exact (tolerance 0).
 
     Parameters
     ----------
@@ -62,7 +60,7 @@ def privacy_loss_1d(
     Returns
     -------
     float
-        A loss that a pair attains, or approaches as n grows: a lower bound on the supremum. Infinite
+        A lower bound on the supremum: a loss that a pair attains or approaches as n grows. It is infinite
         without privacy.
 
     Raises
@@ -91,7 +89,7 @@ def privacy_loss_1d(
         epsilon_b, ridge = mechanism.tilt(1, epsilon, n_lambda, bound, loss, **options)
         return _tilted_loss(margin, epsilon_b, n_lambda + ridge, bound)
     if hasattr(mechanism, "scale") and mechanism.fit == "l2":
-        pairs.order_of_law(mechanism)  # raises for other noise; the order does not matter if d = 1
+        pairs.order_of_law(mechanism)  # raises for other noise
         mechanism.check_options(options)
         settings = {"lam": n_lambda, "bound": bound, "loss": loss, "tolerance": 0.0} | options
         scale = mechanism.scale(1, 1, SimpleNamespace(epsilon=epsilon, **settings))
@@ -100,14 +98,14 @@ def privacy_loss_1d(
 
 
 def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
-    """Objective perturbation, by change of variables from the tilt b to the minimiser w.
+    """Supremum of the privacy loss of objective perturbation, from the density of the minimiser w.
 
-    b(w) = -(n lam w + V + f(a)) with f(a) = a l'(w a), a = y x in [-R, R] the replaced record and V the
-    others' sum; |db/dw| = n lam + C + g(a) with g(a) = a^2 l''(w a) and C >= 0 the others' curvature. Many
-    other records with small |a| give any V with C near 0. So the supremum of the loss at w is that of
-    epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam + g(a)) / (n lam + g(a'))). It splits into a
-    maximum over a and another over a'. By the symmetry (w, a, a') -> (-w, -a, -a'), one sign of f is
-    enough.
+    Let a = y x in [-R, R] be the replaced record, and V the others' sum of f(a) = a l'(w a). The tilt is
+    b(w) = -(n lam w + V + f(a)), and |db/dw| = n lam + C + g(a), where g(a) = a^2 l''(w a) and C >= 0 is
+    the others' curvature. Many other records with small |a| give any V with C near 0. So the supremum at w
+    is that of epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam + g(a)) / (n lam + g(a'))), which splits
+    into a maximum over a and another over a'. One sign of f is enough, by the symmetry (w, a, a') ->
+    (-w, -a, -a').
     """
     rate = epsilon_b / (2 * margin.kappa * bound)
 
@@ -133,28 +131,27 @@ def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
 
 
 def _between(start, stop, value, points=41):
-    """A grid that includes the best value so far, since a curvature may jump there."""
+    """A grid that includes `value`, since a curvature may jump there."""
     return np.sort(np.append(np.linspace(start, stop, points), value))
 
 
 def _around(grid, value, cells=3):
-    """The interval of a few cells of a sorted grid around one of its values."""
     k = int(np.searchsorted(grid, value))
     return grid[max(k - cells, 0)], grid[min(k + cells, len(grid) - 1)]
 
 
 def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 1.0) -> float:
-    """Largest distance of two neighbours' L2-regularised minimisers in one dimension.
+    """Largest distance between two neighbours' L2-regularised minimisers in one dimension.
 
     Let V be the sum of the other records' gradients. Then n lam w + V(w) + a l'(w a) = 0, and the same
-    holds for w' = w - D and a'. As V increases, n lam D <= a' l'(w' a') - a l'(w a), with equality if V is
-    (nearly) constant. For convex decreasing l the right side is at most G(w) + G(D - w), where G(w) is the
-    maximum over a in [0, R] of -a l'(w a). G decreases, so this bound decreases in D. The largest D is the
-    root of n lam D = max over w of G(w) + G(D - w). n lam D is at most 2 kappa R, the bound in any
-    dimension. For logistic loss it is little more than half of that.
+    holds for w' = w - D and a'. Since V increases, n lam D <= a' l'(w' a') - a l'(w a), with equality if V
+    is (nearly) constant. For convex decreasing l, the right side is at most G(w) + G(D - w), where G(w) is
+    the maximum over a in [0, R] of -a l'(w a). G decreases, so this bound decreases in D. The largest D is
+    the root of n lam D = max over w of G(w) + G(D - w). For logistic loss, n lam D is little more than half
+    of 2 kappa R, the bound in any dimension.
     """
-    # With u = w a: for w > 0, G(w) is 1/w times the largest -u l'(u) for u up to w R. For w <= 0 the
-    # maximum is at a = R.
+    # Let u = w a. For w > 0, G(w) is the maximum of -u l'(u) over u up to w R, divided by w. For w <= 0,
+    # the maximum is at a = R.
     u = np.linspace(0, 60, 600_001)
     largest = np.maximum.accumulate(-u * margin.derivative(u))
 
@@ -174,10 +171,8 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
     return roots.largest(lambda shift: n_lambda * shift <= room(shift), 0.0, most, relative=1e-9)
 
 
-# ---- lower bounds by attack
-
-BLOCK_ELEMENTS = 1 << 21  # numbers released at a time: 16 MB, plus copies
-PILOT = 2000  # releases that give directions if a pair states no statistic
+BLOCK_ELEMENTS = 1 << 21  # numbers released at a time: 16 MB
+PILOT = 2000  # releases from which a statistic is learned if the pair states none
 CANDIDATES = 400  # thresholds tried, densest in the tails
 
 
@@ -188,20 +183,14 @@ def epsilon_lower_bound(
 
     The first half of the releases chooses an event (a statistic, a threshold and its side) and an order of
     the data sets. The second half gives Clopper-Pearson bounds on the event's probabilities p and q, each
-    at 1 - (1 - confidence)/2. The result is log((p_low - delta) / q_high), at least 0, because (epsilon,
-    delta)-DP means p <= e^epsilon q + delta. Scores get noise of 1e-9 of their range. Without it, the last
-    bits of floating-point sums would distinguish any two data sets.
+    at 1 - (1 - confidence)/2. Since (epsilon, delta)-DP means p <= e^epsilon q + delta, the result is
+    log((p_low - delta) / q_high), at least 0. Scores get noise of 1e-9 of their range. Without this noise,
+    the last bits of floating-point sums would distinguish any two data sets.
 
     Parameters
     ----------
-    mechanism : str or Mechanism
-        A name or an object.
-    pair : str or tuple or dp.privacy.pairs.Pair
-        A pair's name or object, or ((X, y), (X', y')).
-    epsilon : float
-        The requested privacy.
-    *further, **named
-        The other parameters of `attack`, except `deltas`.
+    mechanism, pair, epsilon, *further, **named
+        As for `attack`, except `deltas`.
 
     Returns
     -------
@@ -219,11 +208,7 @@ def epsilon_lower_bound(
 
 
 def of_each(confidence: float, family: int) -> float:
-    """The confidence that each of `family` bounds needs for all to hold with `confidence` (Bonferroni).
-
-    The largest of k bounds exceeds the truth only if one of them does. This holds even if all k bounds
-    come from the same releases.
-    """
+    """The confidence that each of `family` bounds needs for all to hold with `confidence` (Bonferroni)."""
     return 1 - (1 - confidence) / family
 
 
@@ -238,22 +223,22 @@ def attack(
     deltas: Sequence[float] = (),
     **options,
 ) -> dict:
-    """`epsilon_lower_bound`, with the event that gives it.
+    """The bound of `epsilon_lower_bound`, with the event that gives it.
 
     Parameters
     ----------
     mechanism : str or Mechanism
-        A name or an object.
+        A name or object.
     pair : str or tuple or dp.privacy.pairs.Pair
         A pair's name or object, or ((X, y), (X', y')).
     epsilon, delta : float
         The requested privacy. Pure mechanisms get no delta.
     trials : int
-        Releases on each of the two data sets, at least 4.
+        Releases on each data set, at least 4.
     confidence : float
         In (0, 1).
     rng : numpy.random.Generator or None
-        Both data sets get independent streams of it.
+        Source of independent streams for the two data sets.
     deltas : Sequence[float]
         Further deltas at which the same releases give bounds.
     **options
@@ -262,9 +247,9 @@ def attack(
     Returns
     -------
     dict
-        epsilon: the bound. p_low, q_high: bounds of the event's probabilities. counts: occurrences among
-        trials_evaluated releases of each side. statistic: the chosen statistic. at_deltas: bounds at
-        `deltas`, which all hold with probability `confidence`.
+        epsilon: the bound. p_low, q_high: bounds on the event's probabilities. counts: the event's
+        occurrences among trials_evaluated releases of each side. statistic: the chosen statistic.
+        at_deltas: bounds at `deltas`, which all hold with probability `confidence`.
 
     Raises
     ------
@@ -345,9 +330,9 @@ def guarantee(
     delta: float = 0.0,
     **options,
 ) -> Guarantee:
-    """`dp.accounting.Guarantee` of a mechanism with these options on a pair's rows.
+    """The `dp.accounting.Guarantee` of a mechanism with these options on a pair's rows.
 
-    Raises ValueError for an unknown option, or a value that the mechanism refuses.
+    Raises ValueError for an unknown option or a refused value.
     """
     return _guarantee(*_asked(mechanism, pair, epsilon, delta, options))
 
@@ -359,7 +344,7 @@ def check(
     delta: float = 0.0,
     **options,
 ) -> None:
-    """Raise the errors of `guarantee`, by the mechanism's own `check` if it has one."""
+    """Raise the errors of `guarantee`, using the mechanism's own `check` if it has one."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
     # Only the guarantee says whether it covers sides of different sizes.
     private_n = pair.resized and settings.get("public_n") is None
@@ -372,7 +357,7 @@ def check(
 
 
 def _asked(mechanism, pair, epsilon, delta, options):
-    """(mechanism, pair, all settings). Raises `Refused` if the mechanism lacks what the pair sets."""
+    """Return (mechanism, pair, settings), or raise `Refused` if the pair sets what the mechanism lacks."""
     mechanism, pair = find(mechanism), pairs.find(pair)
     for key in pair.arguments:
         if key not in ("lam", "bound", *mechanism.facts, *mechanism.options):
@@ -393,7 +378,6 @@ def _guarantee(mechanism, pair, settings):
 
 
 def _check_adjacency(pair, adjacency, public_n):
-    """Raise `Refused` if a guarantee for this adjacency does not cover the pair."""
     if pair.resized and public_n is None:
         raise Refused(
             "the data sets of this pair have different sizes, and the guarantee takes n as public: state "
@@ -406,8 +390,7 @@ def _check_adjacency(pair, adjacency, public_n):
 def check_removes(pair: pairs.Pair) -> None:
     """Raise `Refused` unless one side of the pair lacks a record, or has a row of zeros in its place.
 
-    A row of zeros is equivalent to no record: it has no gradient and no curvature. It keeps n, for
-    guarantees that take n as public.
+    A row of zeros is equivalent to no record, as it has no gradient and no curvature.
     """
     if pair.resized:
         return
@@ -421,17 +404,12 @@ def check_removes(pair: pairs.Pair) -> None:
 
 
 def spent(mechanism: object, epsilon: float, delta: float) -> dict:
-    """The epsilon and delta to pass to a mechanism: a pure one gets a delta of 0.
-
-    The attack still uses the requested one.
-    """
+    """The epsilon and delta to pass to a mechanism, where delta is 0 for a pure mechanism."""
     pure = getattr(mechanism, "delta", "") == "none"
     return {"epsilon": epsilon, "delta": 0.0 if pure else delta}
 
 
 class _Side:
-    """A data set, and releases on it in blocks."""
-
     def __init__(self, mechanism, X, y, arguments):
         self.mechanism, self.X, self.y, self.arguments = mechanism, X, y, dict(arguments)
         if mechanism.fit:
@@ -439,17 +417,17 @@ class _Side:
         self.block = max(1, BLOCK_ELEMENTS // X.shape[1])
 
     def weights(self, restarts: int, rng: np.random.Generator) -> np.ndarray:
-        """Weights (restarts, p) of independent releases, flattened, with any intercept."""
+        """Flattened weights (restarts, p) of independent releases, with any intercept."""
         release = self.mechanism.release(
             self.X, self.y, restarts=restarts, rng=rng, **self.arguments
         )
         weights = np.reshape(release.weights, (restarts, -1))
-        if "intercept" in release.info:  # released with the weights
+        if "intercept" in release.info:
             weights = np.column_stack([weights, release.info["intercept"]])
         return weights
 
     def scores(self, trials: int, rng: np.random.Generator, statistic: object) -> dict:
-        """The statistics' values (trials,), by name. A release of NaN scores -inf."""
+        """Each statistic's values (trials,), by name. A NaN value becomes -inf."""
         columns = {}
         for start in range(0, trials, self.block):
             stop = min(start + self.block, trials)
@@ -460,7 +438,7 @@ class _Side:
 
 
 def _blur(scores, half, streams):
-    """Add uniform noise of 1e-9 of each statistic's range. It costs no power."""
+    """Add uniform noise of 1e-9 times each statistic's range."""
     for name in scores[0]:
         seen = np.concatenate([side[name][:half] for side in scores])
         seen = seen[np.isfinite(seen)]
@@ -470,10 +448,7 @@ def _blur(scores, half, streams):
 
 
 def _events(first, second):
-    """(sign, thresholds, counts on both sides) of the events {sign * score >= threshold}, per sign.
-
-    The scores are sorted once for all deltas.
-    """
+    """Yield (sign, thresholds, counts on both sides) of the events {sign * score >= threshold}."""
     sides = np.sort(first), np.sort(second)
     # A stable sort merges two sorted runs in linear time.
     pooled = np.sort(np.concatenate(sides), kind="stable")
@@ -486,10 +461,10 @@ def _events(first, second):
 
 
 def _limits(events, half, confidence):
-    """(statistic, order of the data sets, sign, thresholds, p_low, q_high) for every kind of event.
+    """Yield (statistic, order of the data sets, sign, thresholds, p_low, q_high) for all kinds of events.
 
-    The largest of many estimates is biased upwards. So these confidence limits have a hundredth of the
-    evaluation's error probability, and a threshold with few releases never wins.
+    The maximum of many estimates is biased upwards. With a hundredth of the evaluation's error
+    probability, thresholds with few releases never win.
     """
     level = 1 - (1 - confidence) / 200
     for name, order in itertools.product(events, (0, 1)):
@@ -500,7 +475,7 @@ def _limits(events, half, confidence):
 
 
 def _choose(limits, delta):
-    """(estimated bound, threshold, sign, statistic, order of the data sets) of the best event."""
+    """Return (estimated bound, threshold, sign, statistic, order of the data sets) of the best event."""
     best = (-math.inf, math.inf, 1, limits[0][0], 0)
     for name, order, sign, thresholds, p_low, q_high in limits:
         gain = p_low - delta
@@ -512,11 +487,8 @@ def _choose(limits, delta):
     return best
 
 
-# ---- mechanisms by name
-
-
 class IgnoresData(Mechanism):
-    """Null control: it releases only noise. An auditor that finds an epsilon here is broken."""
+    """A null control that releases only noise. An auditor that finds an epsilon here is broken."""
 
     name = "ignores_data"
     needs_lambda = False
@@ -532,7 +504,7 @@ CONTROLS = {"ignores_data": IgnoresData()}
 
 
 def find(mechanism: str | object) -> object:
-    """A mechanism or control by name; an object is returned unchanged."""
+    """Return a mechanism or control by name, or an object unchanged."""
     if not isinstance(mechanism, str):
         return mechanism
     if mechanism in CONTROLS:

@@ -1,9 +1,7 @@
-"""Whether one record changes how a mechanism treats all others.
+"""Tests of whether one record changes how a mechanism treats all others.
 
 A proof of privacy covers a record's share in sums, fits and counts. It often misses a status, an exception
-that one record raises, or a fallback that one singular part causes for all. `differences` runs any
-mechanism on neighbours with degenerate rows, and reports where its behaviour differs by more than its
-guarantee allows.
+that one record raises, or a fallback that one singular part causes for all parts.
 """
 
 import inspect
@@ -23,23 +21,21 @@ from dp.seeds import generator
 
 __all__ = ["differences", "neighbours", "numbers"]
 
-# Confidence of each bound. It is high so that none of a few hundred is wrong by chance.
+# The confidence is so high that none of a few hundred bounds is wrong by chance.
 CONFIDENCE = 1 - 1e-6
 TRACED = 20  # draws while lines are recorded, which is slow
 TINY = 1e-150  # its square is far below the rounding of ordinary squares
 
 
 def _rows(n, d, rng):
-    """Ordinary rows of norm 0.5 to 1."""
     X = rng.standard_normal((n, d))
     return X / np.linalg.norm(X, axis=1, keepdims=True) * rng.uniform(0.5, 1.0, (n, 1))
 
 
 def neighbours(n: int, d: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
-    """Data sets that differ in record 0, for classes.
+    """Yield pairs of data sets for classification that differ only in record 0.
 
-    Labels are -1 and 1. Either record 0 of the second data set is degenerate or zeros, or all other
-    records are degenerate.
+    Either record 0 of the second data set is degenerate or zero, or all other records are degenerate.
 
     Parameters
     ----------
@@ -48,7 +44,7 @@ def neighbours(n: int, d: int, bound: float = 1.0) -> Iterator[tuple[str, tuple,
     d : int
         Number of columns, at least 2.
     bound : float
-        Largest norm of a row.
+        Maximum row norm.
 
     Yields
     ------
@@ -93,17 +89,17 @@ def neighbours(n: int, d: int, bound: float = 1.0) -> Iterator[tuple[str, tuple,
 
 
 def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
-    """Like `neighbours`, for targets that are numbers, with two columns.
+    """Yield pairs like those of `neighbours`, with numeric targets and two columns.
 
     The targets are exactly linear in the rows, so fits of parts differ only by rounding. A record that
-    changes how fits are computed changes all.
+    changes how fits are computed changes all of them.
 
     Parameters
     ----------
     n : int
         Number of records.
     bound : float
-        Largest norm of a row.
+        Maximum row norm.
 
     Yields
     ------
@@ -128,7 +124,7 @@ def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
 
 
 class _Lines:
-    """Records which lines of some files run, as {(file, function, line, event)}."""
+    """Context manager that records the executed lines of files as {(file, function, line, event)}."""
 
     def __init__(self, files):
         self.files, self.found = files, set()
@@ -152,24 +148,23 @@ class _Lines:
 
 
 def _own_files(mechanism):
-    """Files of a mechanism's class and its base classes, except `Mechanism`."""
     classes = [each for each in type(mechanism).__mro__ if each not in (Mechanism, object)]
     return {inspect.getsourcefile(each) for each in classes}
 
 
 def _shape(release):
-    """Names, shapes and types of everything returned, without values."""
+    """Names, shapes and types of all results, without values."""
     parts = {"weights": release.weights, "status": release.status, **release.info}
     return {name: (np.shape(value), np.asarray(value).dtype.kind) for name, value in parts.items()}
 
 
 def _run(mechanism, side, settings, draws, files=()):
-    """Release or None, error in words, and lines of `files` that ran."""
+    """Return (release or None, error message, lines of `files` that ran)."""
     lines = _Lines(files)
     try:
         with lines:
             release = mechanism.release(*side, restarts=draws, rng=generator(1), **settings)
-    except Exception as error:  # callers see exceptions of any kind
+    except Exception as error:
         return None, f"{type(error).__name__}: {error}", lines.found
     return release, "", lines.found
 
@@ -192,22 +187,21 @@ def differences(
     draws: int = 200,
     allowed: Collection[str] = (),
 ) -> list[str]:
-    """Sentences that say where the behaviour on two neighbours differs by more than the guarantee allows.
+    """Describe where the behaviour on two neighbours differs by more than the guarantee allows.
 
-    With the same random numbers, both sides must agree in three things: exceptions and messages; names,
-    shapes and types of all results; and the lines of the mechanism's own files that run. Statuses and
-    weights may differ as much as the guarantee (or, if nothing is proven, the claim) allows.
-    `dp.audit.attack` tests weights.
+    With the same random numbers, both sides must agree in exceptions and messages, in the names, shapes
+    and types of all results, and in the executed lines of the mechanism's own files. Statuses and weights
+    may differ as much as the guarantee (or the claim, if nothing is proven) allows.
 
     Parameters
     ----------
     mechanism : Mechanism
-        It need not be registered.
+        A mechanism, registered or not.
     settings : dict
-        As for `release`: epsilon, delta, lam, bound and options. A few hundred draws show little if
+        Epsilon, delta, lam, bound and options, as for `release`. A few hundred draws show little if
         epsilon is far above 1.
     cases : Iterator[tuple] or None
-        Pairs as from `neighbours`, the default. Under add-remove, only pairs with a row of zeros count.
+        Pairs, by default from `neighbours`. Under add-remove, only pairs with a row of zeros are tested.
     draws : int
         Releases on each side.
     allowed : Collection[str]
@@ -216,7 +210,7 @@ def differences(
     Returns
     -------
     list[str]
-        Empty if nothing differs.
+        Sentences, one per difference.
 
     Examples
     --------

@@ -11,13 +11,12 @@ from dp import losses
 class CappedExponential(losses.MarginLoss):
     """h(z) = e^s for s = offset + z <= 0, and 1 + s beyond: 0 <= h' <= 1 and 0 <= h'' <= 1.
 
-    Let a count be v times the largest count, which is public, and the rate e^s times it. Then h(z) - v s
-    is Poisson's negative log likelihood over the largest count, up to a constant. A rate above the largest
-    count has that count's slope, so slopes are bounded. `offset` is at most 0. h'' jumps at s = 0;
-    `curvature` is 1 there.
+    Let a count be v times the largest count, which is public, and the rate e^s times the largest count.
+    Then h(z) - v s is Poisson's negative log likelihood over the largest count, up to a constant. A higher
+    rate than the largest count has that count's slope, so slopes are bounded. `offset` is at most 0. h''
+    jumps at s = 0, where `curvature` is 1.
 
-    Labels are all 1 for this loss. The linear part -v s belongs to the linear term of
-    `dp.solvers.minimise`.
+    All labels are 1. The linear part -v s belongs to the linear term of `dp.solvers.minimise`.
     """
 
     offset: float = 0.0

@@ -14,11 +14,11 @@ LOGISTIC = losses.get("logistic")
 class ClippedLogistic(losses.MarginLoss):
     """log(1 + e^-z) down to the z0 whose slope is -cap, and straight below: |l'| <= cap, l'' <= 1/4.
 
-    A row that is badly misclassified pulls with `cap` instead of 1. So noise for these slopes is `cap`
-    times that for logistic loss. For margins above z0 = log(1/cap - 1) nothing changes. Let cap > 1/2.
-    Scores in [z0, -z0] minimise the expected loss if they are the log-odds, as for logistic loss. If the
-    log-odds t are above -z0, the best score is log(e^t/cap - 1), which exceeds t by less than log(1/cap).
-    l'' jumps at z0; `curvature` there is that of logistic loss.
+    Badly misclassified rows have slopes of size `cap` instead of 1, so the noise is `cap` times that for
+    logistic loss. Losses of margins above z0 = log(1/cap - 1) do not change. Let cap > 1/2. Scores in
+    [z0, -z0] minimise the expected loss if they are the log-odds, as for logistic loss. If the log-odds t
+    are above -z0, the best score is log(e^t/cap - 1), which exceeds t by less than log(1/cap). l'' jumps
+    at z0, where `curvature` is that of logistic loss.
     """
 
     cap: float

@@ -1,4 +1,4 @@
-"""Which of several methods is best, as far as folds show."""
+"""Tests of which method is best, from losses on folds."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from scipy.special import stdtr
 def greater(differences: np.ndarray | Sequence[float]) -> float:
     """One-sided p value of Student's paired t test for a mean of the differences (folds,) above 0.
 
-    If all differences are equal, p is 0 if they are positive and else 1. For one fold p is 1.
+    If all differences are equal, p is 0 for positive differences and otherwise 1. For one fold, p is 1.
     """
     differences = np.asarray(differences, dtype=float)
     folds, mean = len(differences), differences.mean()
@@ -37,11 +37,11 @@ def holm(p: np.ndarray | Sequence[float]) -> np.ndarray:
 
 
 def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """(p (methods,), by (methods,)) from losses (methods, folds) on the same folds.
+    """Test each method against every other, from losses (methods, folds) on the same folds.
 
-    Each method is tested against every other, one-sided, with Holm's adjustment. p is its least p
-    value, and `by` the method of that test (-1 without another). The methods with p > alpha are a
-    confidence set for the best one, at level 1 - alpha. Folds are treated as independent, although
+    Returns p (methods,), the least p value of a method's one-sided tests with Holm's adjustment, and `by`
+    (methods,), the other method of that test (-1 if there is none). The methods with p > alpha are a
+    confidence set for the best method, at level 1 - alpha. Folds are treated as independent, although
     those of a cross-validation share training rows.
     """
     losses = np.asarray(losses, dtype=float)
@@ -59,7 +59,7 @@ def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
 def rows_for(
     sizes: np.ndarray | Sequence[float], gains: np.ndarray | Sequence[float], wanted: float
 ) -> tuple[float, str]:
-    """(rows, what): the number of rows at which a learning curve reaches a gain.
+    """Return (rows, what), where rows is the number of rows at which a learning curve reaches a gain.
 
     sizes: training rows, increasing. gains: at each size, made monotone by running maxima, and
     interpolated linearly in the logarithm of the rows. what: "at most" the smallest size, "interpolated",

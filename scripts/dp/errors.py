@@ -1,4 +1,4 @@
-"""Two kinds of ValueError: one for refused requests, and one for failed code."""
+"""Errors for refused requests and for failed code."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -13,6 +13,6 @@ class Failed(ValueError):
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """The nearest valid name, for the end of a message; "" if none is similar."""
+    """The nearest valid name as the end of a message, or "" if none is similar."""
     near = get_close_matches(str(name), [str(each) for each in valid], n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -2,27 +2,27 @@
 
     model = PrivateClassifier.load("releases/visits/model.json")
     model.predict_proba(frame)     # columns by name, in any order, in their own units
-    model.guarantee_               # what holds for the people whose rows were learnt from
+    model.guarantee_               # the guarantee for the people whose rows were learnt from
 
-Frames are read as in a release: numbers clipped to public bounds, categories looked up in public lists.
-They need no scaling, encoding or imputation.
+Frames are read as in a release: numbers are clipped to public bounds, and categories looked up in public
+lists.
 
 `fit` makes a release and spends from a budget book (`dp.releasing.book`). It needs a name in the book, the
 public number of rows, public bounds or categories of every column, and the `premise` of these choices. It
-spends before it draws anything. After an interruption, the next call of `fit` resumes with the same draw.
+spends before it draws. After an interruption, the next call of `fit` resumes with the same draw.
 
-A new name is spent only with `spend=True`; without it, `fit` says what it would cost. For a finished name,
-`fit` returns the stored model and spends nothing. Other rows raise an error. *That error is for the owner
-of the rows*: it reveals without noise whether two tables are equal. It must not influence any publication.
-Publish only model.json.
+`fit` spends a new name only with `spend=True`; otherwise it raises an error with the cost. For a finished
+name, `fit` returns the stored model and spends nothing. Other rows raise an error. *That error is for the
+owner of the rows*: it reveals without noise whether two tables are equal, and must not influence any
+publication. Publish only model.json.
 
 The guarantee is for tables with one row per person. So `fit` refuses calls from parts of scikit-learn that
 fit repeatedly (`REPEATING`), such as cross validations. To compare settings, use `release.py forecast`, or
-rows that are not private. Two things break the guarantee undetected: rows that were resampled or copied so
-that a person has several (bootstrap, oversampling), and earlier steps that learnt columns from the same
-rows (a scaler, an imputer, a selection).
+rows that are not private. Two things break the guarantee undetected: several copies of a person's row
+(bootstrap, oversampling), and earlier steps that learnt columns from the same rows (a scaler, an imputer, a
+selection).
 
-Like `release.py`, `fit` disables core dumps, and keeps debuggers from attaching. A traceback that shows
+Like `release.py`, `fit` disables core dumps and keeps debuggers from attaching. A traceback that shows
 variables may show the rows.
 """
 
@@ -103,7 +103,7 @@ class _Private(BaseEstimator):
         Returns
         -------
         PrivateClassifier or PrivateRegressor
-            An instance of the class on which `load` is called.
+            An instance of `cls`.
 
         Raises
         ------
@@ -117,7 +117,6 @@ class _Private(BaseEstimator):
         return cls(release=model.document["name"])._with(model)
 
     def _with(self, found):
-        """The estimator with the attributes of a model."""
         self.model_ = found
         self.feature_names_in_ = np.array(using.names(found), dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
@@ -200,7 +199,7 @@ class _Private(BaseEstimator):
         return self._with(files.parse(content))
 
     def _check_spending(self, request, book):
-        """Refuses a new name without `spend`, and says its cost. Opens no new book."""
+        """Refuse a new name without `spend`, stating its cost. No new book is opened."""
         if self.spend is True:
             return
         cost, said = (request.epsilon, request.delta), "(epsilon {:g}, delta {:g})".format
@@ -238,7 +237,6 @@ class _Private(BaseEstimator):
         return tags
 
     def _columns(self, names):
-        """`rows.Number` or `rows.Category` of every column."""
         stated = self.columns
         if not isinstance(stated, dict):
             stated = dict.fromkeys(names, stated)
@@ -285,7 +283,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     Parameters
     ----------
     release : str
-        The name in the book; each is spent once.
+        The name in the book, which is spent once.
     book : str or pathlib.Path
         The book's folder, next to the rows and as private as they are.
     budget : dict
@@ -293,22 +291,22 @@ class PrivateClassifier(ClassifierMixin, _Private):
     n_rows : int
         The public number of rows.
     columns : dict or tuple
-        Column -> (low, high), a list of categories, or a `dp.releasing.rows.Number` or `Category`; or one
-        pair of bounds for all. None of it may be taken from the rows.
+        Column -> (low, high), a list of categories, or a `dp.releasing.rows.Number` or `Category`. A tuple
+        is a pair of bounds for all columns. Nothing may be taken from the rows.
     target : list
         The two public labels, the negative one first.
     unit : str
-        The meaning of a row, in words: whom the guarantee protects.
+        The meaning of a row in words: whom the guarantee protects.
     epsilon, delta : float
         The cost of the release.
     method : str or None
-        None chooses one with intervals.
+        The method, by default one with intervals.
     options : dict or None
         The method's options.
     holdout : float or None
         Share of rows on which errors are counted.
     premise : str
-        How all of this was chosen: one of `dp.releasing.request.PREMISES`.
+        How these settings were chosen: one of `dp.releasing.request.PREMISES`.
     spend : bool
         Whether `fit` may spend the cost of a new name.
 
@@ -323,16 +321,16 @@ class PrivateClassifier(ClassifierMixin, _Private):
     guarantee_ : dict
         The guarantee for the people whose rows were learnt from.
     table_ : list of dict or None
-        The regression table, with intervals that count the noise.
+        The regression table, with intervals that include the noise.
 
     Methods
     -------
     load
         The estimator of a published model.
     fit
-        Makes the release, or takes the stored one.
+        Make the release, or take the stored one.
     decision_function, predict_proba, predict
-        For new rows, in the columns' own units.
+        Scores or predictions of new rows, in the columns' own units.
 
     Examples
     --------
@@ -377,7 +375,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         Parameters
         ----------
         X : pandas.DataFrame or array, (n, columns)
-            In the columns' own units; of a frame, columns in any order.
+            Rows in the columns' own units. A frame's columns may have any order.
 
         Returns
         -------
@@ -406,7 +404,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         return np.stack([1 - second, second], axis=1)
 
     def predict(self, X: object) -> np.ndarray:
-        """Classes.
+        """Predicted classes.
 
         Parameters
         ----------
@@ -422,7 +420,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
 
 
 class PrivateRegressor(RegressorMixin, _Private):
-    """A private model of a number.
+    """A private model of a numeric target.
 
     Parameters
     ----------
@@ -432,7 +430,7 @@ class PrivateRegressor(RegressorMixin, _Private):
     Attributes
     ----------
     coef_ : numpy.ndarray, (k,)
-        In the target's units per unit of the columns `coefficient_names_`.
+        Change of the target per unit of the columns `coefficient_names_`.
     intercept_ : float
         The target where all columns are 0.
     guarantee_, table_
@@ -443,9 +441,9 @@ class PrivateRegressor(RegressorMixin, _Private):
     load
         The estimator of a published model.
     fit
-        Makes the release, or takes the stored one.
+        Make the release, or take the stored one.
     predict
-        For new rows, in the columns' own units.
+        Predictions for new rows, in the columns' own units.
 
     Examples
     --------
@@ -467,7 +465,7 @@ class PrivateRegressor(RegressorMixin, _Private):
         return tags
 
     def predict(self, X: object) -> np.ndarray:
-        """Numbers in the target's own units, within its bounds.
+        """Predicted numbers in the target's own units, within its bounds.
 
         Parameters
         ----------
@@ -485,7 +483,6 @@ _STATED = ("release", "book", "budget", "n_rows", "columns", "target", "unit", "
 
 
 def _check_caller():
-    """Refuses calls from code that fits repeatedly."""
     frame = sys._getframe()
     while frame := frame.f_back:
         module = frame.f_globals.get("__name__") or ""
@@ -498,7 +495,7 @@ def _check_caller():
 
 
 def _labelled(y, target):
-    """y as labels of the target's kind. Refuses another kind, by dtype alone."""
+    """Return y as labels of the target's kind, or refuse another kind by its dtype alone."""
     if isinstance(target, rows.Number):
         stated = {"numbers"}
     else:
@@ -518,7 +515,7 @@ _KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USO", "text") | {"b": 
 
 
 def _labels(found):
-    """The rows' labels if every class has exactly one, else the model's names of the classes."""
+    """The rows' labels if every class has exactly one, otherwise the model's names of the classes."""
     target = found.schema.columns[found.schema.target]
     if isinstance(target, rows.Category):
         return target.values
@@ -541,12 +538,11 @@ def _column(name, given):
 
 
 def _plain(value):
-    """A numpy scalar as Python's own type."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _cells(X):
-    """Column names, and cells column by column, of a frame or an array (n, columns)."""
+    """Return the column names and the columns of cells of a frame or an array (n, columns)."""
     if issparse(X):
         raise TypeError("Sparse data was passed for X, but dense data is required")
     if hasattr(X, "columns"):
@@ -573,7 +569,7 @@ def _cells(X):
 
 
 def _cell(value):
-    """A value as the text of a file's cell, empty if it is missing (NaN, None, NA)."""
+    """The text of a value in a file's cell, empty if the value is missing (NaN, None, NA)."""
     if isinstance(value, bytes):
         return value
     text = str(_plain(value)).encode(errors="replace")
@@ -581,7 +577,7 @@ def _cell(value):
 
 
 def _table(columns):
-    """Columns of cells as the content of a file without a header. Spaces replace line feeds."""
+    """Content of a file without a header, from columns of cells. Spaces replace line feeds."""
 
     def quoted(cell):
         if b"," in cell or b'"' in cell or b"\n" in cell or b"\r" in cell:

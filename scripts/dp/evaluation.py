@@ -8,9 +8,9 @@ from dp import losses, metrics
 from dp.data.examples import Rows, slices
 
 BLOCK_ELEMENTS = 1 << 13  # scores computed at a time: 64 kB, so that malloc reuses memory
-KEPT = 1 << 23  # most scores in memory: 64 MB
+KEPT = 1 << 23  # maximum number of scores in memory: 64 MB
 CACHED = 1 << 14  # scores that fit the cache together with their results
-SORTED = 1 << 20  # most test rows whose scores an AUC sorts; it bins the scores of more rows
+SORTED = 1 << 20  # maximum number of test rows for an exact AUC; with more, scores are binned
 BINS = 1 << 15
 
 
@@ -20,10 +20,10 @@ def _blocks(rows, restarts):
 
 
 def _scores(weights, X, intercept, look):
-    """Yields (a slice of the restarts, their scores (restarts, n)).
+    """Yield (a slice of the restarts, their scores (restarts, n)).
 
-    A slice has one restart, or at most CACHED scores. Before, look(restarts, rows, scores (rows,
-    restarts)) gets them in blocks of rows.
+    A slice has one restart or at most CACHED scores. First, look(restarts, rows, scores (rows, restarts))
+    gets the scores in blocks of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -37,7 +37,7 @@ def _scores(weights, X, intercept, look):
 
 
 def _of_classes(weights, X):
-    """Yields (rows, their scores (rows, restarts, K)) of weights (restarts, d, K)."""
+    """Yield (rows, their scores (rows, restarts, K)) for weights (restarts, d, K)."""
     restarts, d, K = weights.shape
     flat = weights.transpose(1, 0, 2).reshape(d, restarts * K)
     for rows in _blocks(len(X), restarts * K):
@@ -47,7 +47,7 @@ def _of_classes(weights, X):
 def error_rate(
     weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
 ) -> np.ndarray:
-    """Share of rows with a wrong prediction, for each of the weights, (restarts,).
+    """Share (restarts,) of rows with a wrong prediction, for each of the weights.
 
     With weights (restarts, d) and labels -1 and 1, the prediction is sgn(w.x + b), and -1 for 0.
     intercept: b, a number or (restarts,). With weights (restarts, d, K) and labels 0, .., K - 1,
@@ -66,10 +66,10 @@ def error_rate(
 def classification(
     weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
 ) -> dict[str, np.ndarray]:
-    """`metrics.CLASSES` for each of the weights, name -> (restarts,); arguments as for `error_rate`.
+    """Return `metrics.CLASSES` as name -> (restarts,), from arguments as for `error_rate`.
 
     log_loss takes scores as log-odds (for K classes, as arguments of a softmax), for any training loss.
-    auc: NaN for K classes; `binned_auc` for more than SORTED rows.
+    auc is NaN for K classes, and `binned_auc` for more than SORTED rows.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
     if weights.ndim == 3:
@@ -113,7 +113,7 @@ def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
     scores &= -2
 
     def above(scores, label):
-        """(pairs in the right order, keys). The sort breaks ties by label."""
+        """Return (sum of the ranks of label 1, sorted keys). The sort breaks ties by label."""
         keys = scores | label
         keys.view(float).sort(axis=1)
         return (keys & 1).astype(float) @ rank, keys
@@ -134,7 +134,7 @@ def binned_auc(
     intercept: float | np.ndarray = 0.0,
     look: Callable | None = None,
 ) -> np.ndarray:
-    """`auc` of the scores of weights (restarts, d) on the rows of X, in two passes and little memory.
+    """Approximate `auc` of weights (restarts, d) on the rows of X, in two passes and little memory.
 
     The first pass finds each restart's range of scores. The second counts both classes in BINS equal bins.
     Pairs in one bin count half, so the error is at most half their share. look: as for `_scores`.
@@ -155,7 +155,7 @@ def binned_auc(
     if not pairs:
         return np.full(restarts, np.nan)
     per_score = (BINS - 1) / np.maximum(high - low, 1e-300)
-    # order of bins: restart 0's negatives, its positives, restart 1's negatives, ..
+    # Bins hold restart 0's negatives, its positives, restart 1's negatives, ..
     first = 2 * BINS * np.arange(restarts)
     counts = np.zeros(2 * BINS * restarts, dtype=np.int64)
     for rows in slices(len(X), max(1, KEPT // 8 // restarts)):
@@ -175,10 +175,10 @@ def regression(
     intercept: float | np.ndarray = 0.0,
     unit: float = 1.0,
 ) -> dict[str, np.ndarray]:
-    """`metrics.TARGETS` for each of the weights (restarts, d), name -> (restarts,).
+    """Return `metrics.TARGETS` for weights (restarts, d) as name -> (restarts,).
 
-    mse and mae are in the target's own units. unit: the size of a unit of y in those units. r2: 1 minus
-    mse over the variance of the test targets, NaN if that is 0.
+    mse and mae are in the target's own units, in which a unit of y has the size `unit`. r2 is 1 minus mse
+    over the variance of the test targets, or NaN if that variance is 0.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}
     y = np.asarray(y, dtype=float)
@@ -198,11 +198,11 @@ def counts(
     intercept: float | np.ndarray = 0.0,
     largest: float = 1.0,
 ) -> dict[str, np.ndarray]:
-    """`metrics.COUNTS` for each of the weights (restarts, d), name -> (restarts,).
+    """Return `metrics.COUNTS` for weights (restarts, d) as name -> (restarts,).
 
     y encodes the counts k = largest (y + 1)/2. The predicted rates are m = largest min(e^(w.x + b), 1).
-    deviance: Poisson's, the mean of 2 (k log(k/m) - k + m). d2: 1 minus the deviance over that of the best
-    constant rate, the mean test count. It is NaN if all test counts are equal.
+    deviance is Poisson's, the mean of 2 (k log(k/m) - k + m). d2 is 1 minus the deviance over that of the
+    mean test count, or NaN if all test counts are equal.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.COUNTS}
     share = (np.asarray(y, dtype=float) + 1) / 2
@@ -211,7 +211,7 @@ def counts(
     entropy, rate = share @ logs, share.mean()
     nothing = entropy - rate * len(X) * np.log(rate) if np.ptp(share) > 0 else np.nan
     for part, scores in _scores(weights, X, intercept, lambda *_: None):
-        np.clip(scores, -1e300, 0.0, out=scores)  # -inf times a count of 0 is no number
+        np.clip(scores, -1e300, 0.0, out=scores)  # -inf times a count of 0 would be NaN
         total = entropy - scores @ share - share.sum() + np.exp(scores).sum(axis=1)
         values["deviance"][part] = 2 * largest * np.maximum(total, 0.0) / len(X)
         values["d2"][part] = 1 - total / nothing
@@ -221,7 +221,7 @@ def counts(
 def mean_squared_error(
     weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
 ) -> np.ndarray:
-    """Mean squared error for each of the weights: `error_rate` for targets in [-1, 1]."""
+    """Mean squared error (restarts,), from arguments as for `error_rate` but targets in [-1, 1]."""
     return regression(weights, X, y, intercept)["mse"]
 
 
@@ -232,11 +232,11 @@ def bounded_loss(
     intercept: float | np.ndarray = 0.0,
     numbers: bool = False,
 ) -> np.ndarray:
-    """Sum over rows of a loss in [0, 1] for each of the weights: one row changes it by at most 1.
+    """Sum (restarts,) over rows of a loss in [0, 1], which one row changes by at most 1.
 
-    Returns (restarts,). For classes the loss is half the Brier score of the probabilities in
-    `classification`. For `numbers` it is (prediction - y)^2/4, with predictions clipped to [-1, 1]. A
-    score that overflowed to NaN counts 1.
+    For classes, the loss is half the Brier score of the probabilities in `classification`. For `numbers`,
+    it is (prediction - y)^2/4, with predictions clipped to [-1, 1]. A score that overflowed to NaN counts
+    1.
     """
     total = np.zeros(len(weights))
     if weights.ndim == 3:
@@ -254,7 +254,7 @@ def bounded_loss(
         if numbers:
             wrong = (np.clip(scores, -1, 1) - target) / 2
         else:
-            wrong = 0.5 - 0.5 * np.tanh(scores * target / 2)  # 1/(1 + e^margin)
+            wrong = 0.5 - 0.5 * np.tanh(scores * target / 2)
         np.nan_to_num(wrong, copy=False, nan=1.0)
         total += (wrong * wrong).sum(axis=0)
     return total
@@ -268,10 +268,7 @@ def regularised_risk(
     loss: losses.Loss = "logistic",
     l1: float = 0.0,
 ) -> np.ndarray:
-    """mean_i loss(z_i) + lam/2 ||w||^2 + l1 ||w||_1 for each of the weights (restarts, d).
-
-    z_i: as in `dp.losses`.
-    """
+    """mean_i loss(z_i) + lam/2 ||w||^2 + l1 ||w||_1 for weights (restarts, d); z_i as in `dp.losses`."""
     loss = losses.get(loss)
     total = np.zeros(len(weights))
     for rows in _blocks(len(X), len(weights)):

@@ -1,6 +1,6 @@
-"""Confidence intervals from private releases.
+"""Confidence intervals from private releases, by post-processing alone.
 
-They include the noise, and undo the bias of a ridge or a starting point, by post-processing alone.
+The intervals include the noise, and undo the bias of a ridge or a starting point.
 """
 
 import math
@@ -15,23 +15,23 @@ __all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wal
 
 FLOOR = 0.5  # least eigenvalue of a released Hessian, in standard deviations of its noise
 UNRESOLVED = 0.8  # largest share of a coefficient's variance that the Hessian's noise may cause
-SELECTED = 1.0  # least eigenvalue, in the unit of FLOOR, of a direction whose interval is printed
-CURVED = 3.0  # variances grow by this times the mean square change of log l'', at most to twice
+SELECTED = 1.0  # least eigenvalue of a direction whose interval is printed, in the unit of FLOOR
+CURVED = 3.0  # variances grow by this times the mean square change of log l'', to twice at most
 
 
 class Intervals(NamedTuple):
-    """Estimates with normal intervals, each (draws, d).
+    """Estimates with normal intervals, all (draws, d).
 
     Attributes
     ----------
     estimate : numpy.ndarray
-        theta_j.
+        Estimates of theta_j.
     standard_error : numpy.ndarray
-        It includes the noise of privacy.
+        Standard errors, including the noise of privacy.
     low, high : numpy.ndarray
         Ends of the interval.
     p_value : numpy.ndarray
-        Two-sided, of theta_j = 0.
+        Two-sided p-value of theta_j = 0.
     """
 
     estimate: np.ndarray
@@ -47,7 +47,7 @@ def wald(
     level: float = 0.95,
     answered: np.ndarray | None = None,
 ) -> Intervals:
-    """Normal intervals.
+    """Normal intervals from estimates and their covariance.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def wald(
     level : float
         In (0, 1).
     answered : numpy.ndarray of bool, (draws, d), or None
-        From the function `answered`; where false, all but the estimate is NaN.
+        Result of the function `answered`. Where it is false, all but the estimate is NaN.
 
     Returns
     -------
@@ -82,20 +82,20 @@ def wald(
 
 
 def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
-    """Which coefficients get an interval, decided from released and public numbers alone.
+    """Decide which coefficients get an interval, by post-processing alone.
 
-    A coefficient gets none if the Hessian's noise causes more than `UNRESOLVED` of its variance. None gets
-    one if the Hessian at the true weights may differ much from the released one (`linearise`). The rule is
-    post-processing, as both matrices are.
+    A coefficient gets no interval if the Hessian's noise causes more than `UNRESOLVED` of its variance. No
+    coefficient gets one if the Hessian at the true weights may differ much from the released Hessian
+    (`linearise`).
 
-    Selection by estimates would reduce coverage, so the rule ignores them. But it prefers small
-    eigenvalues with positive noise; `unselected` corrects for this. `FLOOR`, `CURVED` and `UNRESOLVED`
-    were chosen on half of the simulated designs, and tested on the other half.
+    Selection by estimates would reduce coverage, so the rule ignores the estimates. The rule prefers small
+    eigenvalues with positive noise, which `unselected` corrects. `FLOOR`, `CURVED` and `UNRESOLVED` were
+    chosen on half of the simulated designs and tested on the other half.
 
     Parameters
     ----------
     covariance, unresolved : numpy.ndarray, (draws, d, d)
-        As in `Linearised`. For coefficients T theta, such as those in other units, T covariance T' and
+        As in `Linearised`. For coefficients T theta, such as in other units: T covariance T' and
         T unresolved T'.
 
     Returns
@@ -120,13 +120,13 @@ def floored(A: np.ndarray, floor: float | np.ndarray) -> np.ndarray:
 
 
 def unselected(hessian: np.ndarray, deviation: float) -> np.ndarray:
-    """Released Hessians (draws, d, d), with eigenvalues corrected for the choice of printed intervals.
+    """Released Hessians (draws, d, d), with eigenvalues corrected for the selection of printed intervals.
 
-    A direction is printed if its eigenvalue exceeds about `SELECTED` = t standard deviations of its noise.
-    So printed small eigenvalues are too large. In these units, a normal variable of mean m has the
-    conditional mean m + phi(m - t)/Phi(m - t) above t. The correction is the m whose conditional mean is
-    the released eigenvalue. It maximises the conditional likelihood, and is floored at `FLOOR`. It lowers
-    an eigenvalue of 4 standard deviations by 0.005 of them.
+    A direction is printed if its eigenvalue exceeds about t = `SELECTED` standard deviations of its noise,
+    so printed small eigenvalues are too large. In units of these deviations, a normal variable of mean m
+    has the conditional mean m + phi(m - t)/Phi(m - t) above t. The corrected eigenvalue is the m whose
+    conditional mean is the released eigenvalue, the conditional maximum likelihood estimate, but at least
+    `FLOOR`.
     """
     from scipy.special import ndtr
 
@@ -148,9 +148,9 @@ class Linearised(NamedTuple):
     estimate : numpy.ndarray, (draws, d)
         The coefficients.
     covariance : numpy.ndarray, (draws, d, d)
-        The coefficients' covariance, with the noise of privacy.
+        Covariance of the coefficients, including the noise of privacy.
     unresolved : numpy.ndarray, (draws, d, d)
-        The part of the covariance that the Hessian's noise causes, to first order.
+        Part of the covariance that the Hessian's noise causes, to first order.
     """
 
     estimate: np.ndarray
@@ -158,12 +158,11 @@ class Linearised(NamedTuple):
     unresolved: np.ndarray
 
     def answered(self) -> np.ndarray:
-        """(draws, d), by the rule `answered`."""
         return answered(self.covariance, self.unresolved)
 
 
 def symmetric_noise(U: np.ndarray, deviation: float | np.ndarray) -> np.ndarray:
-    """Covariance of E u over isotropic symmetric noise E and over u with E uu' = U: (draws, d, d).
+    """Covariance (draws, d, d) of E u, where E is isotropic symmetric noise and uu' has the mean U.
 
     deviation: of E's diagonal, one number or one per draw. E_ij E_kl has the mean deviation^2/2 (1(i=k,
     j=l) + 1(i=l, j=k)), so the covariance is deviation^2/2 (trace(U) I + U).
@@ -183,38 +182,39 @@ def linearise(
     deviation: float = 0.0,
     change: Callable | None = None,
 ) -> Linearised:
-    """`Linearised` from minimisers of mean loss + lam/2 ||w||^2 + b.w/n, with noise z added.
+    """Linearise minimisers of mean loss + lam/2 ||w||^2 + b.w/n, with noise z added.
 
-    At the minimiser the mean loss's gradient is -lam w - b/n. To first order it is also g + H (w - theta),
-    where g, the gradient at the truth theta, has covariance J/n (J is `scores`). With H = hessian - E,
+    At the minimiser, the mean loss's gradient is -lam w - b/n. To first order, it is also g + H (w -
+    theta), where g, the gradient at the truth theta, has covariance J/n (J is `scores`). With H = hessian
+    - E,
 
         lam w + hessian (w - theta) = E (w - theta) - g - b/n + (H + lam) z.
 
     So the estimate is w + lam hessian^-1 w, of covariance hessian^-1 S hessian^-1, where S is the
-    right side's covariance. Given w, E is independent of w - theta = u. E uu' is about vv' + K (J/n
-    + tilt^2/n^2) K, where v = -lam hessian^-1 w is the ridge's estimated pull and K = (hessian +
-    lam)^-1. `symmetric_noise` gives E's part of S.
+    right side's covariance. Given w, E is independent of u = w - theta. The mean of uu' is about vv' +
+    K (J/n + tilt^2/n^2) K + output^2 I, where v = -lam hessian^-1 w is the ridge's estimated pull and
+    K = (hessian + lam)^-1. `symmetric_noise` gives E's part of S.
 
-    The Hessian changes between w and theta: an estimate too near 0 has too large a Hessian, and too narrow
-    an interval. So variances are multiplied by 1 + `CURVED` times the mean square change of log l'', at
-    most by 2 (by simulation, not derived). If that change is 1 or more, the whole covariance counts as
-    unresolved.
+    The Hessian changes between w and theta: an estimate too near 0 has too large a Hessian, and so too
+    narrow an interval. So variances are multiplied by 1 + `CURVED` times the mean square change of
+    log l'', at most by 2. This factor comes from simulation, without a derivation. If the change is 1 or
+    more, the whole covariance counts as unresolved.
 
-    At the floor of eigenvalues, an interval is about as wide as an effect can be. A floor at the noise's
-    norm would make intervals of rare levels and dominated columns much too narrow.
+    A floor of eigenvalues at the noise's norm would make intervals of rare levels and dominated columns
+    much too narrow.
 
     A large E makes printed intervals too narrow. Without `change`, the covariance is that at the
-    `unselected` Hessian; with it, `CURVED` already widens such intervals. One gap is left: a column with a
-    large effect and an eigenvalue far below the noise. A fifth of releases print its interval, and 80 % of
-    these cover.
+    `unselected` Hessian; with `change`, `CURVED` already widens such intervals. One gap remains: if a
+    column has a large effect and an eigenvalue far below the noise, a fifth of releases print its
+    interval, and 80 % of these cover.
 
     Parameters
     ----------
     weights : numpy.ndarray, (draws, d)
-        As released.
+        Released weights.
     hessian : numpy.ndarray, (draws, d, d)
-        The Hessian of the mean loss at the weights plus isotropic noise E, of standard deviation
-        `deviation` on the diagonal, `floored` at `FLOOR` times that.
+        The Hessian of the mean loss at the weights plus isotropic noise E, `floored` at `FLOOR` times
+        `deviation`.
     n : int
         The public number of records.
     lam : float
@@ -258,22 +258,22 @@ def linearise(
 
 
 def curvature_level(hessian: np.ndarray, deviation: float, bound: float = 1.0) -> np.ndarray:
-    """A lower bound on the mean of l'' over rows, (draws,), which holds with probability 0.98.
+    """Lower bound (draws,) on the mean of l'' over rows, which holds with probability 0.98.
 
-    hessian (draws, d, d): as released, with isotropic noise of this deviation, before it is floored. Its
-    trace is the mean of l'' |x|^2, |x| <= R = bound, plus noise of standard deviation sqrt(d) deviation.
+    hessian (draws, d, d): as released, before it is floored. Its trace is the mean of l'' |x|^2, where
+    |x| <= R = bound, plus noise of standard deviation sqrt(d) deviation.
     """
     trace = np.trace(hessian, axis1=1, axis2=2)
     return (trace - 2 * deviation * np.sqrt(hessian.shape[1])) / bound**2
 
 
 def logistic_change(hessian: np.ndarray, U: np.ndarray, level: np.ndarray) -> np.ndarray:
-    """Mean square change of log l'' between weights u apart, E uu' = U: (draws,).
+    """Mean square change (draws,) of log l'' between weights that differ by u, where uu' has the mean U.
 
-    hessian, U: (draws, d, d). level (draws,): by `curvature_level`. For logistic loss, (d log
-    l''/dz)^2 = 1 - 4 l''. Means over rows are weighted by l''. So the mean of (x.u)^2 is tr(H U) over the
-    mean of l'', which is at least `level`. If the level is not positive, noise hides the curvature, and
-    the change counts as infinite. Otherwise tables with a rare class would get wrong intervals by chance.
+    hessian, U: (draws, d, d). level (draws,): from `curvature_level`. For logistic loss, (d log
+    l''/dz)^2 = 1 - 4 l''. Means over rows are weighted by l'', so the mean of (x.u)^2 is tr(H U) over the
+    mean of l'', which is at least `level`. If the level is not positive, noise hides the curvature. The
+    change is then infinite, as tables with a rare class would otherwise get wrong intervals by chance.
     """
     moved = np.einsum("rij,rji->r", hessian, U) / np.maximum(level, 1e-300)
     change = np.maximum(0.0, 1 - 4 * level) * moved
@@ -281,7 +281,7 @@ def logistic_change(hessian: np.ndarray, U: np.ndarray, level: np.ndarray) -> np
 
 
 class Steps(NamedTuple):
-    """T steps theta_{t+1} = theta_t + P m_t from theta_0 = 0, and the other releases.
+    """T released steps theta_{t+1} = theta_t + P m_t from theta_0 = 0, and other released statistics.
 
     m_t = X' clip(y - X theta_t, [-clip, clip]) + xi_t - ridge theta_t, with xi_t ~ N(0, sigma^2 I).
 
@@ -289,7 +289,7 @@ class Steps(NamedTuple):
     D (draws, d, d): the sum of x x' over the rows whose residuals are not clipped. J (draws, d, d): the
     sum of clip(residual)^2 x x' over all rows. D and J are estimates for residuals near the truth theta.
     deviation (draws,): of the isotropic noise on D. error (draws,): relative error of D as a whole. size
-    (draws, d, d): X'X/n, by which a change of theta changes residuals.
+    (draws, d, d): X'X/n.
     """
 
     thetas: np.ndarray
@@ -306,7 +306,7 @@ class Steps(NamedTuple):
     ridge: float = 0.0
 
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
-        """(K (draws, d, d), the covariance of theta_T (draws, d, d)) of the linear recursion.
+        """Return K and the covariance of theta_T under the linear recursion, both (draws, d, d).
 
         With B = I - P (D + ridge I) and s of covariance J, theta_T = K D theta + K s + sum over j < T of
         B^j P xi_{T-1-j}, where K = sum over j < T of B^j P.
@@ -320,31 +320,32 @@ class Steps(NamedTuple):
         return K, K @ self.J @ K.transpose(0, 2, 1) + self.sigma**2 * noise
 
     def clipped(self, theta: np.ndarray) -> np.ndarray:
-        """(T, draws): the share by which D at theta_t may be smaller than D at theta, at most 0.9.
+        """The share (T, draws), at most 0.9, by which D at theta_t may be smaller than D at theta.
 
-        Residuals change by x.(theta_t - theta). For symmetric errors the first order cancels. The share is
-        the mean square of these changes over clip^2, as for log-cosh loss.
+        Residuals change by x.(theta_t - theta). For symmetric errors, the first order cancels. The share
+        is the mean square of these changes over clip^2, as for log-cosh loss.
         """
         away = self.thetas - theta
         return np.minimum(0.9, np.einsum("tri,rij,trj->tr", away, self.size, away) / self.clip**2)
 
     def wrong(self, U: np.ndarray) -> np.ndarray:
-        """Covariance of (error of D) u over u with E uu' = U: (draws, d, d)."""
+        """Covariance (draws, d, d) of (error of D) u, where uu' has the mean U."""
         whole = np.reshape(self.error, (-1, 1, 1)) ** 2 * self.D @ U @ self.D
         return symmetric_noise(U, self.deviation) + whole
 
 
 def last_iterate(steps: Steps) -> Linearised:
-    """`Linearised` from the last of T steps, by the recursion's own covariance and bias.
+    """Linearise the last of T steps, with the recursion's own covariance and bias.
 
-    theta is the zero of the expected clipped moment: the coefficients, if errors are symmetric. Let s = X'
-    clip(y - X theta), of covariance J. To first order, the clipped moment at theta_t is s - D (theta_t -
-    theta). So theta_T is as in `Steps.spread`, with the mean K D theta, and A = (K D)^-1 undoes the bias.
+    theta is the zero of the expected clipped moment, which is the coefficients if errors are symmetric.
+    Let s = X' clip(y - X theta), of covariance J. To first order, the clipped moment at theta_t is s - D
+    (theta_t - theta). So theta_T is as in `Steps.spread`, with the mean K D theta, and A = (K D)^-1 undoes
+    the bias.
 
-    P counts as independent of the rows' errors. An error E of D changes a step's force by E u,
-    where u = theta - theta_t. For every step, uu' is replaced by its mean over the steps.
+    P counts as independent of the rows' errors. An error E of D changes a step's force by E u, where u =
+    theta - theta_t. For every step, uu' is replaced by its mean over the steps.
 
-    In the first steps more residuals are clipped, and D is smaller. The mean's change with D reduced by
+    The first steps clip more residuals, so D is smaller there. The change of the mean with D reduced by
     `Steps.clipped` counts as unresolved.
     """
     K, inner = steps.spread()
@@ -363,17 +364,17 @@ def last_iterate(steps: Steps) -> Linearised:
 
 
 def late_iterates(steps: Steps) -> Linearised:
-    """`Linearised` from the second half of the steps, with less noise than from the last one alone.
+    """Linearise the second half of the steps, which has less noise than the last step alone.
 
-    Each step's released moment gives an estimate: to first order
+    To first order, each step's released moment gives an estimate
 
-        theta_t + D^-1 (m_t + ridge theta_t) = theta + D^-1 (s + xi_t),
+        theta_t + D^-1 (m_t + ridge theta_t) = theta + D^-1 (s + xi_t)
 
-    without the noise of earlier steps, B, or the start. The mean over k steps has the covariance D^-1 (J +
-    sigma^2/k I) D^-1; `last_iterate` has about sigma^2 in place of sigma^2/k. An error E of D adds D^-1 E
-    u, where u is the mean theta_t minus theta. As in `linearise`, uu' is about that of the correction by
-    D^-1 plus the covariance of theta_T. The correction times the mean of `Steps.clipped` counts as
-    unresolved.
+    that depends neither on the noise of earlier steps nor on B or the start. The mean over k steps has the
+    covariance D^-1 (J + sigma^2/k I) D^-1; `last_iterate` has about sigma^2 in place of sigma^2/k. An error
+    E of D adds D^-1 E u, where u is the mean theta_t minus theta. As in `linearise`, uu' is about that of
+    the correction by D^-1 plus the covariance of theta_T. The correction times the mean of `Steps.clipped`
+    counts as unresolved.
     """
     half = len(steps.thetas) // 2
     theta, moment = steps.thetas[half:].mean(axis=0), steps.moments[half:].mean(axis=0)
@@ -388,7 +389,6 @@ def late_iterates(steps: Steps) -> Linearised:
 
 
 def _square(v):
-    """v v' for each of v (draws, d): (draws, d, d)."""
     return v[:, :, None] * v[:, None, :]
 
 
@@ -399,10 +399,7 @@ def logistic_rows(
     bound: float,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Rows (n, d) of norm at most `bound`, normal before clipping, that give about this Hessian.
-
-    They serve a parametric bootstrap without public rows. hessian: (d, d), at weights (d,).
-    """
+    """Simulated rows (n, d), normal and clipped to norm `bound`, with about this Hessian at the weights."""
 
     def curvature(X):
         s = 1 / (1 + np.exp(-X @ weights))
@@ -428,10 +425,10 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 
 
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
-    """The standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, and E l''(e).
+    """Return the standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, and E l''(e).
 
-    loss: of residuals, such as log-cosh. The ratio increases with the standard deviation, so bisection
-    finds this, up to 100 times the loss's width. Expectations are means over 2,000 quantiles of e.
+    loss: a loss of residuals, such as log-cosh. The ratio increases with the standard deviation, so
+    bisection finds the latter, up to 100 times the loss's width.
     """
     from scipy.special import ndtri
 
@@ -446,7 +443,7 @@ def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
 
 
 def logistic_labels(scores: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Labels in {-1, 1} of the logistic model."""
+    """Draw labels in {-1, 1} from the logistic model."""
     return np.where(rng.random(len(scores)) < 1 / (1 + np.exp(-scores)), 1.0, -1.0)
 
 
@@ -460,29 +457,29 @@ def bootstrap(
     draw: Callable = logistic_labels,
     rounds: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Parametric bootstrap for one released estimate [1]_. It costs no privacy.
+    """Parametric bootstrap interval for one released estimate, at no cost of privacy [1]_.
 
-    `replicates` times, it draws labels for `rows` and repeats the private procedure. The ends are centre +
-    estimate - quantile. With the estimate as centre, intervals are basic.
+    It draws labels for `rows` and repeats the private procedure `replicates` times. The ends are centre +
+    estimate - quantile, which are basic intervals if the estimate is the centre.
 
     Parameters
     ----------
     estimate : numpy.ndarray, (d,)
-        As released.
+        The released estimate.
     rows : numpy.ndarray, (n, d)
-        Simulated or public; their scores are rows @ centre.
+        Simulated or public rows, with scores rows @ centre.
     fit : Callable
-        (X, y, rng) -> (d,), the procedure.
+        The procedure, (X, y, rng) -> (d,).
     rng : numpy.random.Generator
-        For labels and noise.
+        Source of labels and noise.
     replicates : int
-        The number of repetitions.
+        Number of repetitions.
     level : float
         In (0, 1).
     draw : Callable
         (scores, rng) -> labels (n,).
     rounds : int
-        How often the centre moves by the estimate minus the replicates' mean, for an indirect estimate
+        Number of moves of the centre by the estimate minus the replicates' mean, for an indirect estimate
         [2]_.
 
     Returns

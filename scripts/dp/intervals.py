@@ -1,4 +1,4 @@
-"""Intervals of 95 %: of means, by Student's t over independent replicates; and of probabilities, exact."""
+"""95 % intervals: Student's t for means over independent replicates, and exact for probabilities."""
 
 import math
 from functools import cache
@@ -6,20 +6,20 @@ from functools import cache
 import numpy as np
 
 CONFIDENCE = 0.95
-UPPER = (1 + CONFIDENCE) / 2  # the quantile at the upper of two ends
+UPPER = (1 + CONFIDENCE) / 2
 
 
 @cache
 def student(replicates: int) -> float:
     """Student's t at the upper end of an interval over at least two replicates."""
-    # The import takes 0.4 s, too long for configuration checks.
+    # Configuration checks avoid this import of 0.4 s.
     from scipy.special import stdtrit
 
     return float(stdtrit(replicates - 1, UPPER))
 
 
 def of_mean(values: np.ndarray) -> tuple[float, float, float, float]:
-    """Mean, standard deviation, low, high over replicates. With one replicate, only the mean is not NaN."""
+    """Return mean, standard deviation, low and high; with one replicate, only the mean is not NaN."""
     mean = float(values.mean()) if len(values) else math.nan
     if len(values) < 2:
         return mean, math.nan, math.nan, math.nan

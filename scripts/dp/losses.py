@@ -3,13 +3,13 @@
 A margin loss is l(z) of z = y w.x for labels y in {-1, 1}. A residual loss is l(z) of z = w.x - y for
 targets y in [-1, 1], with l even and l(0) = 0. `arguments(scores, y)` computes z from scores w.x.
 
-Every loss has a `name`. `value(z)`, `derivative(z)` and `curvature(z)` are l, l' and l'' elementwise, also
-at infinite z. Two constants are for rows of norm at most R = 1:
+`value(z)`, `derivative(z)` and `curvature(z)` are l, l' and l'' elementwise, also at infinite z. Two
+constants are for rows of norm at most R = 1:
 
     kappa  sup |l'|, the bound on a row's gradient; a row bound R multiplies it by R
     c      sup l'', the smoothness of a row's loss; a row bound R multiplies it by R^2
 
-`quadratic` says whether l'' is the same everywhere.
+`quadratic` says whether l'' is constant.
 """
 
 import math
@@ -20,7 +20,7 @@ import numpy as np
 
 from dp.errors import Refused, did_you_mean
 
-SUMMED = 1000  # most losses that `total` adds: their product is at most 2^1000, which is finite
+SUMMED = 1000  # maximum number of losses that `total` adds, so that their product is at most 2^1000
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class MarginLoss:
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))
 
     def arguments(self, scores: float | np.ndarray, y: float | np.ndarray) -> float | np.ndarray:
-        """z, from scores w.x and labels or targets that broadcast with them."""
+        """Compute z from scores w.x and labels or targets that broadcast with them."""
         return scores * y
 
     def signs(self, y: np.ndarray) -> np.ndarray:
@@ -54,11 +54,10 @@ class MarginLoss:
         return self.value(z).sum(axis=0)
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(l', l'') at an array of float32 or float64 z, which is overwritten, in its own precision."""
+        """Return (l', l'') at a float32 or float64 array z, which is overwritten, in its own precision."""
         raise NotImplementedError
 
     def slope(self, z: np.ndarray) -> np.ndarray:
-        """l' alone, as `slopes` computes it."""
         return self.slopes(z)[0]
 
     def derivative(self, z: float | np.ndarray) -> float | np.ndarray:
@@ -91,7 +90,7 @@ class Logistic(MarginLoss):
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         slope = Logistic.slope(self, z)  # even if a subclass replaces `slope`
-        curvature = np.subtract(-1.0, slope)  # l'' = -l' (1 + l')
+        curvature = np.subtract(-1.0, slope)
         curvature *= slope
         return slope, curvature
 
@@ -135,7 +134,7 @@ class Huber(MarginLoss):
 
     def value(self, z: float | np.ndarray) -> float | np.ndarray:
         gap = 1 + self.h - np.asarray(z, dtype=float)
-        bent = np.clip(gap, 0.0, 2 * self.h)  # the part of the gap on the quadratic piece
+        bent = np.clip(gap, 0.0, 2 * self.h)
         return bent * (bent / (4 * self.h)) + np.maximum(gap - 2 * self.h, 0.0)
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -148,7 +147,7 @@ class Huber(MarginLoss):
 
 @dataclass(frozen=True)
 class ResidualLoss(MarginLoss):
-    """A convex, even loss of the residual w.x - y, zero at 0. l' is concave for z > 0.
+    """A convex, even loss of the residual w.x - y, zero at 0, with l' concave for z > 0.
 
     So |z| l''(z) <= |l'(z)|: l' has at most z's relative error (see `dp.solvers.rounding`).
     """
@@ -183,7 +182,7 @@ class Squared(ResidualLoss):
 
 @dataclass(frozen=True)
 class Robust(ResidualLoss):
-    """About z^2/2 if |z| is far below tau, and of slope tau far above: |l'| <= tau and l'' <= 1."""
+    """About z^2/2 if |z| is far below tau, with slope tau far above: |l'| <= tau and l'' <= 1."""
 
     tau: float = 0.25
 
@@ -226,7 +225,7 @@ class LogCosh(Robust):
     def value(self, z: float | np.ndarray) -> float | np.ndarray:
         size = np.abs(np.asarray(z, dtype=float))
         with np.errstate(over="ignore"):
-            lower = np.log1p(np.expm1(-2 / self.tau * size) / 2)  # in [-log 2, 0]
+            lower = np.log1p(np.expm1(-2 / self.tau * size) / 2)
         return np.maximum(self.tau * (size + self.tau * lower), 0.0)
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -245,14 +244,13 @@ class LogCosh(Robust):
 
 
 LOSSES = {loss.name: loss for loss in (Logistic, Huber, Squared, HuberResidual, LogCosh)}
-# A loss as an argument: a name, {name: options}, or the object itself.
 Loss = str | dict | MarginLoss
 
 
 def get(loss: Loss, **options) -> MarginLoss:
-    """A loss by name, with its options (`h` of "huber", `tau` of "log_cosh" and "huber_residual").
+    """Return a loss by name, with its options (`h` of "huber", `tau` of "log_cosh" and "huber_residual").
 
-    {name: options} and loss objects are accepted, too. Raises ValueError for an unknown name or option.
+    `loss` may also be {name: options} or a loss object. Raises ValueError for an unknown name or option.
     """
     if isinstance(loss, dict):
         if len(loss) != 1 or not isinstance(next(iter(loss.values())), dict):

@@ -1,8 +1,8 @@
 """An attack on the low-order bits of weights plus noise, at any noise scale.
 
-A program that adds noise in floating point releases o = fl(w + fl(s z)), where its generator, here
-numpy's, can draw z. For another centre w', often no such z gives o (Mironov, CCS 2012). An attacker who
-knows both neighbours tests every coordinate with both centres.
+A program that adds floating-point noise releases o = fl(w + fl(s z)), where its generator, here numpy's,
+can draw z. For another centre w', often no such z gives o (Mironov, CCS 2012). An attacker who knows both
+neighbours tests every coordinate with both centres.
 
 - Normal draws up to 3.65 are k W[i] with k < 2^52 and 256 constants W[i] (the ziggurat method).
 - Laplace draws are -log V or log V, where V is a multiple of 2^-52 (or rarely a float next to one).
@@ -22,18 +22,18 @@ from dp.solvers.fits import FITS, fit_options
 
 __all__ = ["Found", "allowed", "attack"]
 
-FAR = 3.65  # beyond it, draws have another form, and every value counts as possible
+FAR = 3.65  # draws beyond it have another form
 BITS = 2.0**52
 NEAR = np.arange(-2, 3)  # offsets around an inverse
 LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
-SAMPLES = 12_000  # draws for the constants, at least 20 each
-ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # of the neighbours that `attack` uses
-BLOCK = 1 << 21  # numbers tried at a time
+SAMPLES = 12_000  # draws for the constants, at least 20 for each
+ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # the neighbours that `attack` uses
+BLOCK = 1 << 21
 
 
 @cache
 def ziggurat() -> np.ndarray:
-    """The 256 constants W, from draws and their raw bits."""
+    """The 256 constants of the ziggurat method, from draws and their raw bits."""
     seen = {}
     for seed in range(SAMPLES):
         raw = int(np.random.PCG64(seed).random_raw())
@@ -45,7 +45,7 @@ def ziggurat() -> np.ndarray:
     for layer, draws in seen.items():
         k, z = np.array(draws).T
         middle = np.median(z / k)
-        simple = np.abs(z / k / middle - 1) < 1e-9  # the others' first draw was rejected
+        simple = np.abs(z / k / middle - 1) < 1e-9  # the generator did not reject the first draw
         near = middle + np.arange(-40, 41) * np.spacing(middle)
         right = (near[:, None] * k[simple] == z[simple]).all(axis=1)
         if len(seen) < 256 or not right.any():
@@ -68,7 +68,7 @@ def laplace_possible(released: np.ndarray, centre: np.ndarray, scale: float) -> 
     """Whether a Laplace draw can give each of `released` (m, d) from `centre` (d,)."""
     x = (released - centre) / scale
     V = np.exp(-np.abs(x)) * BITS
-    known = LOG * (1 + np.abs(x)) + np.spacing(np.abs(released)) / scale  # x's error
+    known = LOG * (1 + np.abs(x)) + np.spacing(np.abs(released)) / scale  # error of x
     return np.abs(V - np.rint(V)) <= V * known
 
 
@@ -104,9 +104,9 @@ class Found(NamedTuple):
 
 
 def allowed(epsilon: float, delta: float = 0.0) -> float:
-    """The largest share of releases that any attack can assign to the right neighbour.
+    """Largest share of releases that any attack can assign to the right neighbour.
 
-    If the sides are equally likely, it is (1 + TV)/2, and TV <= (e^eps - 1 + 2 delta)/(e^eps + 1).
+    For equally likely sides, it is (1 + TV)/2, and TV <= (e^eps - 1 + 2 delta)/(e^eps + 1).
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def allowed(epsilon: float, delta: float = 0.0) -> float:
 
 
 def neighbours(rows: int = ROWS, columns: int = COLUMNS) -> tuple:
-    """((X, y), (X', y')): rows on the unit sphere. The first row's label differs."""
+    """Neighbours ((X, y), (X', y')) with rows on the unit sphere, which differ in the first row's label."""
     rng = np.random.default_rng(20)
     X = rng.standard_normal((rows, columns))
     X /= np.linalg.norm(X, axis=1, keepdims=True) * (1 + 1e-12)
@@ -144,7 +144,7 @@ def guesses(
     scale: float,
     possible: Callable = normal_possible,
 ) -> np.ndarray:
-    """The guess, 0 or 1, for each release (m, d): fewer impossible coordinates, else the nearer centre."""
+    """Guess 0 or 1 for each release (m, d): fewer impossible coordinates, or the nearer centre on a tie."""
     size = max(1, BLOCK // (256 * len(NEAR) * released.shape[1]))
     parts = [released[start : start + size] for start in range(0, len(released), size)]
     able = [
@@ -165,7 +165,7 @@ def attack(
     sides: tuple | None = None,
     **options,
 ) -> Found | None:
-    """How often the low-order bits of weights plus noise distinguish two neighbours.
+    """Measure how often the low-order bits of weights plus noise distinguish two neighbours.
 
     Parameters
     ----------
@@ -174,9 +174,9 @@ def attack(
     epsilon, delta : float
         The requested privacy.
     trials : int
-        Releases on either side.
+        Releases on each side.
     rng : numpy.random.Generator
-        For the mechanism's noise.
+        Source of the mechanism's noise.
     sides : tuple or None
         ((X, y), (X', y')); by default, `neighbours()`.
     **options
@@ -185,12 +185,12 @@ def attack(
     Returns
     -------
     Found or None
-        None if releases are not fl(w + fl(s z)), which proves nothing.
+        None, which proves nothing, if releases are not fl(w + fl(s z)).
 
     Raises
     ------
     dp.errors.Refused
-        If no finite epsilon is proven, so that there is no guarantee to break.
+        If no finite epsilon is proven.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def attack(
     (True, True, 0.525)
     """
     if not hasattr(mechanism, "scale") or getattr(mechanism, "law", None) not in POSSIBLE:
-        return None  # no `dp.mechanisms.output_perturbation.Perturbed` with a law in POSSIBLE
+        return None
     (X, y), other = neighbours() if sides is None else sides
     settings = {"epsilon": epsilon, "delta": delta, "lam": LAMBDA} | options
     p = mechanism.parameters(*X.shape, **settings)

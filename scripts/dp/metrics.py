@@ -1,8 +1,8 @@
-"""Names and ranges of the metrics. This module imports little, for readers of results."""
+"""Names and ranges of the metrics, with few imports for readers of results."""
 
 import math
 
-# The metrics' ranges by name, for data with classes, and with numbers or counts as targets.
+# Ranges of the metrics by name, for classes, numeric targets and counts.
 CLASSES = {"error": (0, 1), "log_loss": (0, math.inf), "auc": (0, 1)}
 TARGETS = {"mse": (0, math.inf), "mae": (0, math.inf), "r2": (-math.inf, 1)}
 COUNTS = {"deviance": (0, math.inf), "d2": (-math.inf, 1)}
@@ -12,7 +12,7 @@ ENDS = ("_mean", "_low", "_high")  # endings of the metrics' columns in results.
 
 
 def of(frame: object) -> str:
-    """The metric to show: the error for classes, R^2 for numbers, D^2 for counts. frame: results.csv."""
+    """The metric to show for results.csv: the error for classes, R^2 for numbers, D^2 for counts."""
     for name in ("r2", "d2"):
         there = f"{name}_mean" in frame and frame[f"{name}_mean"].notna().any()
         if there and frame["error_mean"].isna().all():

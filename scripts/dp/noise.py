@@ -1,7 +1,7 @@
 """Noise with the densities that the mechanisms' proofs need.
 
-Every function scales *unit* draws. So the same generator state gives proportional noise at every scale,
-and curves along epsilon share their randomness.
+Every function scales *unit* draws, so the same generator state gives proportional noise at every scale, and
+curves along epsilon share their randomness.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ __all__ = ["gaussian", "l2_laplace", "laplace"]
 
 
 def law(function: Callable) -> Callable:
-    """Decorator of a law. A generator's own method `law` (`dp.replay.Recorder`) draws instead."""
+    """Decorate a noise law so that a generator's own method `law` (`dp.replay.Recorder`) replaces it."""
 
     @wraps(function)
     def draw(dimension, scale, size, rng):
@@ -39,11 +39,11 @@ def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator
     dimension : int
         d, the number of released coordinates.
     scale : float
-        In units of z, at least 0; at 0 there is no noise.
+        In units of z, at least 0; a scale of 0 gives no noise.
     size : int
-        The number of independent vectors.
+        Number of independent vectors.
     rng : numpy.random.Generator
-        The source of the unit draws.
+        Source of the unit draws.
 
     Returns
     -------
@@ -115,8 +115,7 @@ def gaussian(dimension: int, sigma: float, size: int, rng: np.random.Generator) 
     dimension : int
         d, the number of released coordinates.
     sigma : float
-        Their standard deviation, at least 0. `dp.accounting.gaussian_sigma` gives it for
-        (epsilon, delta) and an L2 sensitivity.
+        Standard deviation, at least 0, as from `dp.accounting.gaussian_sigma`.
     size, rng
         As for `l2_laplace`.
 

@@ -1,21 +1,20 @@
 """Deterministic replay: how far one record moves values before noise, in units of that noise.
 
-A mechanism runs on a data set, and then on a neighbour with the same draws. There, every use of a noisy
-value gets the first run's value. So both runs share one transcript and differ only by the record's own
-effect. This shows two things more sharply than many releases:
+A mechanism runs on a data set, and then on a neighbour with the same draws. In the second run, every use of
+a noisy value gets the first run's value. So both runs share one transcript and differ only by the record's
+own effect. A replay shows two things more sharply than many releases:
 
-- The distance between the two values before noise, over the noise's scale. Gaussian releases with
-  distances mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), Laplace ones to the sum (L1, or L2 for
-  noise by the norm). If the total exceeds the guarantee, a sensitivity is wrong.
-- Whatever is released without noise. With equal noisy values and public numbers, results are equal bit for
-  bit. If releases, scales of noise or numbers of draws differ, they depend on the rows in another way.
+- The distance between the two values before noise, over the noise scale. Gaussian releases with distances
+  mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), and Laplace releases to the sum (L1, or L2 for noise
+  by the norm). If the total exceeds the guarantee, a sensitivity is wrong.
+- Values that are released without noise. Equal noisy values and public numbers give results that are equal
+  bit for bit. If releases, noise scales or numbers of draws differ, they depend on the rows in another way.
 
-It takes milliseconds (Cebere, Erb, Desfontaines, Bellet, Fitzsimons, "Privacy in Theory, Bugs in
-Practice", PETS 2026, arXiv 2602.17454).
+A replay takes milliseconds (Cebere et al., PETS 2026, arXiv 2602.17454).
 
-It cannot judge noise that is not added to a value (a tilted objective, a sketch), nor random choices (a
+A replay cannot judge noise that is not added to a value (a tilted objective, a sketch) or random choices (a
 subsample, a selection, a rejection). The finding is then "not additive". Permutations of the rows are
-replayed: what holds for each order holds for the mixture. A replay sees only the tried pairs, and not the
+replayed, since a bound for each order holds for the mixture. A replay misses untried pairs and the
 low-order bits of floating-point sums.
 """
 
@@ -34,7 +33,7 @@ from dp.privacy.profiles import Gaussian
 
 __all__ = ["FINDINGS", "Replay", "of_mechanism", "on_general_pairs", "replay", "verdict"]
 
-# Findings, the worst first.
+# The worst finding comes first.
 EXCEEDS, LEAKS, FLOW, CHOICE, IDLE, REFUSED, HOLDS = FINDINGS = (
     "exceeds",
     "without noise",
@@ -44,10 +43,10 @@ EXCEEDS, LEAKS, FLOW, CHOICE, IDLE, REFUSED, HOLDS = FINDINGS = (
     "refused",
     "holds",
 )
-CLOSE = 1e-9  # relative difference of sums in another order
+CLOSE = 1e-9  # relative tolerance for sums in another order
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
 ORDERS = ("permutation", "permuted", "shuffle")
-# numpy functions that do not read numbers.
+# numpy functions that do not read numbers
 RESHAPED = {np.reshape, np.transpose, np.squeeze, np.expand_dims, np.copy}
 JOINED = {np.stack, np.concatenate, np.vstack, np.hstack, np.column_stack}
 SHAPES = {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.shape, np.ndim}
@@ -56,10 +55,10 @@ Size = int | tuple | None
 
 
 class Step(NamedTuple):
-    """A used noisy value. All arrays have its shape.
+    """A noisy value that was used.
 
-    law: the law of the noise. draws: indices of the unit draws. result: the noisy value, which is
-    value + scale * draw. bare: whether the noise was added to no value.
+    law: the law of the noise. draws: indices of the unit draws. result: the noisy value, value + scale *
+    draw. bare: whether the noise was added to no value.
     """
 
     law: str
@@ -80,11 +79,11 @@ class Replay(NamedTuple):
     why : str
         The finding in words.
     mu : float
-        Gaussian-DP parameter of all Gaussian noise together.
+        The Gaussian-DP parameter of all Gaussian noise.
     pure : float
-        The epsilon of all Laplace noise together.
+        The epsilon of all Laplace noise.
     epsilon : float
-        The epsilon of both at the stated delta; NaN unless all noise is additive.
+        The epsilon of all noise at the stated delta; NaN unless all noise is additive.
     """
 
     finding: str
@@ -95,19 +94,19 @@ class Replay(NamedTuple):
 
 
 class Tape:
-    """One run's draws and uses of noise. first: in the second run, the first run's tape."""
+    """The draws and uses of noise in one run. first: the first run's tape, for the second run."""
 
     def __init__(self, first: "Tape | None" = None) -> None:
         self.first = first
         self.steps: list[Step] = []
-        self.flow: list[tuple] = []  # every draw: its law and shape
+        self.flow: list[tuple] = []
         self.choices: list[str] = []  # names of generator functions that drew no noise
-        # Indices [start, stop) of draws that share a norm.
+        # Index ranges [start, stop) of draws that share a norm.
         self.vectors: list[tuple[int, int]] = []
         self.count = 0
 
     def drew(self, law: str, shape: tuple) -> np.ndarray:
-        """Indices of new unit draws, in an array of this shape."""
+        """Record new unit draws, and return their indices in an array of this shape."""
         self.flow.append((law, tuple(shape)))
         size = math.prod(shape)
         numbers = np.arange(self.count, self.count + size).reshape(shape)
@@ -118,7 +117,7 @@ class Tape:
         return numbers
 
     def use(self, noisy: "_Noisy") -> np.ndarray:
-        """Record a use, and return its noisy value: the second run gets the first run's."""
+        """Record a use, and return the noisy value, which in the second run is the first run's."""
         bare = noisy.value is None
         value = np.zeros(noisy.shape) if bare else noisy.value
         result = value + noisy.scale * noisy.unit
@@ -132,14 +131,14 @@ class Tape:
 
 
 class _Parted(Exception):
-    """The second run uses a noisy value that the first did not, or one of another shape."""
+    """The second run uses a noisy value that the first did not use, or one of another shape."""
 
 
 class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
-    """value + scale * draw, elementwise, until a caller needs its numbers.
+    """An array value + scale * draw that is evaluated only when a caller needs its numbers.
 
-    Sums and products with numbers, indexing and reshaping keep it noisy. Any other use makes it an
-    ordinary array. All its arrays have the same shape.
+    Sums and products with numbers, indexing and reshaping give another `_Noisy`. All arrays in it have
+    the same shape.
     """
 
     __array_priority__ = 1000.0
@@ -148,8 +147,6 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         self.tape, self.law = tape, law
         self.draws, self.unit, self.scale, self.value = draws, unit, scale, value
         self.used = None
-
-    # ---- its shape
 
     @property
     def shape(self):
@@ -175,14 +172,12 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return len(self.unit)
 
     def _each(self, change):
-        """Apply one change of shape to all arrays."""
         if self.used is not None:
             return change(self.used)
         parts = self.draws, self.unit, self.scale, self.value
         return self._like(*(each if each is None else change(each) for each in parts))
 
     def _like(self, draws, unit, scale, value=None):
-        """Another `_Noisy` of the same law and run."""
         return _Noisy(self.tape, self.law, draws, unit, scale, value)
 
     def __getitem__(self, key):
@@ -217,10 +212,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
     def __deepcopy__(self, memo):
         return self.copy()
 
-    # ---- its numbers
-
     def alone(self):
-        """The noise without the value."""
         return np.asarray(self.scale * self.unit)
 
     def __array__(self, dtype=None, copy=None):
@@ -248,7 +240,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return function(*_plain(arguments), **_plain(settings))
 
     def _joined(self, function, parts, **settings):
-        """The joined parts, or None unless all are unused noise of this law, added to no value."""
+        """The joined parts, or None unless all are unused noise of this law that is added to no value."""
         parts = list(parts)
         alike = (isinstance(part, _Noisy) and part.law == self.law for part in parts)
         if not all(alike) or any(part.used is not None or part.value is not None for part in parts):
@@ -272,7 +264,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*_plain(inputs), **_plain(settings))
 
     def _affine(self, ufunc, noisy, inputs):
-        """`noisy` after a sum, difference, or product with a number; or None."""
+        """`noisy` after a sum, difference, product or quotient with a number, or None."""
         if ufunc is np.negative:
             return noisy._times(-1.0)
         if len(inputs) != 2:
@@ -305,7 +297,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def _plain(thing):
-    """`thing` with an array in place of every `_Noisy` in it."""
+    """`thing` with every `_Noisy` in it replaced by an array."""
     if isinstance(thing, _Noisy):
         return np.asarray(thing)
     if isinstance(thing, dict):
@@ -323,14 +315,13 @@ class Recorder(np.random.Generator):
         self.untracked, self.tape = np.random.Generator(bits), tape
 
     def law(self, function: Callable, dimension: int, scale: float, size: int) -> _Noisy:
-        """Noise of one of the laws in `dp.noise`."""
         return self._noisy(function.__name__, function(dimension, 1.0, size, self.untracked), scale)
 
     def _noisy(self, law, unit, scale, centre=0.0):
         unit = np.asarray(unit, dtype=float)
         noisy = _Noisy(self.tape, law, self.tape.drew(law, unit.shape), unit, np.ones(unit.shape))
         noisy = noisy._times(np.asarray(scale, dtype=float))
-        # A literal 0 is no value, but a computed 0 may depend on the rows.
+        # A literal 0 counts as no value, but a computed 0 may depend on the rows.
         if type(centre) in (int, float) and centre == 0:
             return noisy
         return noisy._plus(np.asarray(centre, dtype=float))
@@ -372,9 +363,6 @@ for _name in dir(np.random.Generator):
         setattr(Recorder, _name, _noted(_name))
 
 
-# ---- two runs and their verdict
-
-
 def replay(
     run: Callable,
     first: tuple,
@@ -389,13 +377,13 @@ def replay(
     Parameters
     ----------
     run : Callable
-        (X, y, rng) -> the release: any nesting of arrays, numbers and texts.
+        (X, y, rng) -> the release, any nesting of arrays, numbers and texts.
     first, second : tuple
         The data sets (X, y).
     epsilon, delta : float
-        The function's guarantee. If epsilon is infinite, only values without noise are found.
+        The function's guarantee. If epsilon is infinite, the replay finds only values without noise.
     seed : int
-        Of the draws.
+        Seed of the draws.
 
     Returns
     -------
@@ -430,7 +418,7 @@ def replay(
 def judge(
     first: Tape, second: Tape, released: list, problems: list[str], epsilon: float, delta: float
 ) -> Replay:
-    """`Replay` from two tapes, both releases, and both sides' exceptions ("": none)."""
+    """The `Replay` of two tapes, both releases, and both sides' exceptions ("" for none)."""
     if problems[0] and problems[0] == problems[1]:
         return Replay(REFUSED, f"both data sets: {problems[0]}")
     other = sorted(set(first.choices + second.choices))
@@ -459,11 +447,10 @@ def judge(
 
 
 class Distances:
-    """Distances of two runs' values before noise, in units of the noise.
+    """Distances between two runs' values before noise, in units of the noise, as in `Replay`.
 
-    mu: of all Gaussian noise. pure: the epsilon of all Laplace noise. problem: a sentence if a value has
-    no noise, a scale depends on the rows, or two values with one draw move differently, so that their
-    difference has no noise.
+    problem: a sentence if a value has no noise, a scale depends on the rows, or two values with one draw
+    move differently, so that their difference has no noise.
     """
 
     def __init__(self, first: Tape, second: Tape) -> None:
@@ -491,7 +478,7 @@ class Distances:
         if not np.isfinite(moved).all():
             self.problem = "a value before noise is not a finite number"
             return
-        # differences within the rounding of a sum count as 0
+        # Differences within the rounding of a sum count as 0.
         size = np.maximum(np.abs(one.value), np.abs(two.value))
         moved = np.where(np.abs(moved) <= 1e-12 * size.max(initial=0.0), 0.0, moved)
         if (moved[scale == 0] != 0).any():
@@ -510,14 +497,13 @@ class Distances:
         shifts[numbers] = largest
 
     def epsilon(self, delta: float) -> float:
-        """Epsilon of the composition at delta: exact for one kind of noise, else a sum."""
+        """The epsilon of the composition at delta: exact for one kind of noise, otherwise a sum."""
         if not self.mu:
             return self.pure
         return self.pure + (gaussian_epsilon(1 / self.mu, delta) if delta > 0 else math.inf)
 
 
 def _equal(one, two):
-    """Whether two releases are the same, bit for bit."""
     if isinstance(one, dict):
         return one.keys() == two.keys() and all(_equal(one[key], two[key]) for key in one)
     if isinstance(one, tuple | list):
@@ -526,9 +512,7 @@ def _equal(one, two):
     return np.array_equal(one, two, equal_nan=one.dtype.kind == "f" and two.dtype.kind == "f")
 
 
-# ---- mechanisms
-
-# Pairs of at most eight records, for any mechanism.
+# Pairs of at most eight records
 GENERAL = (
     *("turned_row", "reversed_row", "removed_row", "last_of_its_class", "flipped_label"),
     "opposite_corner",
@@ -538,7 +522,7 @@ GENERAL = (
 def on_general_pairs(
     mechanism: str | object, epsilon: float = 1.0, delta: float = 1e-5
 ) -> Iterator[tuple[str, float, Replay, Guarantee]]:
-    """Replay a mechanism on each general pair that suits it.
+    """Replay a mechanism on each pair of `GENERAL` that suits it.
 
     Parameters
     ----------
@@ -552,7 +536,7 @@ def on_general_pairs(
     Yields
     ------
     tuple
-        (pair, delta, `Replay`, `dp.accounting.Guarantee`) for each of `GENERAL`.
+        (pair, delta, `Replay`, `dp.accounting.Guarantee`).
 
     Examples
     --------
@@ -563,7 +547,7 @@ def on_general_pairs(
     for pair in GENERAL:
         try:
             result = of_mechanism(mechanism, pair, epsilon, delta)
-        except Refused:  # the pair is for other mechanisms
+        except Refused:
             continue
         yield pair, delta, *result
 
@@ -576,27 +560,23 @@ def of_mechanism(
     seed: int = 0,
     **options,
 ) -> tuple[Replay, Guarantee]:
-    """`Replay` of a mechanism on a pair, against its proven guarantee.
+    """Replay a mechanism on a pair, and compare the result with its proven guarantee.
 
     Parameters
     ----------
-    mechanism : str or Mechanism
-        A name or an object.
-    pair : str or tuple or dp.privacy.pairs.Pair
-        A pair's name or object, or ((X, y), (X', y')).
-    epsilon, delta : float
-        The requested privacy.
+    mechanism, pair, epsilon, delta
+        As for `dp.audit.attack`.
     seed : int
-        Of the draws.
+        Seed of the draws.
     **options
-        The mechanism's, and lam and bound if the pair does not state them.
+        The mechanism's options, and lam and bound if the pair does not state them.
 
     Returns
     -------
     Replay
-        It tests the claim if nothing is proven.
+        The result, which tests the claim if nothing is proven.
     dp.accounting.Guarantee
-        The guarantee that it tests.
+        The tested guarantee.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Bisection for calibrations: the returned end was tried, and holds."""
+"""Bisection for calibrations, which returns an end at which the condition was checked to hold."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,7 @@ def least(
 ) -> float:
     """The least number at which `holds` is true, to a relative precision, rounded up.
 
-    low: a number at which it is false. high: the first tried number, doubled until it is true. Above
+    `holds` is false at `low`. `high` is the first tried number, doubled until `holds` is true. Above
     `most`, the result is infinite.
     """
     while not holds(high):
@@ -23,7 +23,7 @@ def least(
 
 
 def largest(holds: Callable, low: float, high: float, relative: float) -> float:
-    """The largest number in [low, high] at which `holds` is true, rounded down. It is true at `low`."""
+    """The largest number in [low, high] at which `holds` is true, rounded down, if it is true at `low`."""
     while high - low > relative * high:
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)

@@ -1,4 +1,4 @@
-"""Chooses the regularisation by cross-validation, without privacy."""
+"""Choice of the regularisation by cross-validation, without privacy."""
 
 from collections.abc import Callable
 
@@ -19,14 +19,12 @@ def cross_validate(
     measure: Callable = error_rate,
     lasso: str | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Test error of the regularised minimiser for every lambda and fold.
+    """Test error of the regularised minimiser for every lambda and fold, without privacy.
 
-    grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. A fold solves all lambdas at
-    once. Returns errors (m, folds), NaN if a fit failed, and the status of the fits. measure:
-    error_rate or mean_squared_error of `dp.evaluation`. lasso: one of `dp.solvers.lasso_scales.SCALES`,
-    for an L1 instead of the L2 penalty; only logistic loss.
-
-    A choice by these errors looks at all rows without privacy.
+    grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. measure: error_rate or
+    mean_squared_error of `dp.evaluation`. lasso: one of `dp.solvers.lasso_scales.SCALES`, for an L1
+    instead of the L2 penalty; only logistic loss. Returns errors (m, folds), NaN if a fit failed, and the
+    status of the fits.
     """
     errors = np.empty((len(grid), len(folds)))
     status = np.empty(errors.shape, dtype=object)

@@ -90,7 +90,7 @@ with (OUT / "ledger.csv").open("w", newline="", encoding="utf-8") as file:
     writer.writerows(ledger)
 
 # %% Comparison: the same rows, folds and epsilons for each method; test errors, paired by fold
-# These rows are isotropic, which favours a mean. Compare on data that do not favour it, too.
+# These rows are isotropic, which favours a mean. Also compare on data that do not favour it.
 METHODS = {
     OWN.name: (OWN, {}),
     "objective perturbation": (

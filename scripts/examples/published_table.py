@@ -24,7 +24,7 @@ survey = fair.load_pandas().data
 affair = pd.Series(np.where(survey["affairs"] > 0, "yes", "no"), name="affair")
 
 # %% What is public: the codes of the questionnaire's answers, never the extremes of the rows
-# Answers outside a range are clipped to it. The number of rows is public, too.
+# Answers outside a range are clipped to it. The number of rows is also public.
 RANGES = {
     "rate_marriage": (1, 5),
     "age": (17.5, 42),

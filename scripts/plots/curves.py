@@ -16,7 +16,7 @@ from study.configuration.inputs import CELLS, TUNING
 from study.configuration.kinds import figure
 from study.configuration.options import Comparison, Options, PrintedAxis
 
-# axis -> the options that make it logarithmic
+# axis -> options for a logarithmic axis
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
 FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss are far from 0 for any model
 # the start of a metric's axis, because R^2 and D^2 have no lower bound
@@ -40,11 +40,11 @@ class LearningCurve(Curve):
 def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows.
 
-    options["beside"]: the legend is next to the axes, if curves leave it no room. options["metric"]: a
-    metric of `dp.metrics` in place of the error, such as r2 for regression. options["published"]: printed
-    values, drawn as crosses at their sizes, with their standard deviations. options["printed_axis"]: the
-    path in source.yaml of the range of the source's axis. options["from_zero"]: whether the axis of errors
-    starts at 0, and otherwise at the curves.
+    options["beside"]: whether the legend is next to the axes.
+    options["metric"]: a metric of `dp.metrics` instead of the error, such as r2 for regression.
+    options["published"]: printed values, drawn as crosses with their standard deviations.
+    options["printed_axis"]: the path in source.yaml of the range of the source's axis.
+    options["from_zero"]: whether the axis of errors starts at 0.
     """
     return _curves(experiment, spec, frame, "train_size", "training rows")
 
@@ -61,8 +61,9 @@ def epsilon_curve(experiment, spec, frame):
 
     options["published"]: printed values, drawn as dotted lines in their methods' colours, with their
     standard deviations at the right end. A curve crosses its line at the epsilon that the value implies.
-    Several values of one curve are crosses instead. options["beside"], ["metric"], ["printed_axis"],
-    ["from_zero"]: as for `learning_curve`. options["own_axes"]: every panel has its own y axis.
+    Several values of one curve are drawn as crosses.
+    options["beside"], ["metric"], ["printed_axis"], ["from_zero"]: as for `learning_curve`.
+    options["own_axes"]: whether every panel has its own y axis.
     options["least"]: the start of the y axis if values are below it.
     """
     label = r"privacy parameter $\varepsilon$ (smaller is more private)"
@@ -71,10 +72,7 @@ def epsilon_curve(experiment, spec, frame):
 
 @figure(TUNING, describes_data=True)
 def tuning_curve(experiment, spec, paths):
-    """Non-private cross-validation error against lambda, with ties and the published value.
-
-    Each data set has a panel with its own axis.
-    """
+    """Non-private cross-validation error against lambda, with ties and the published value."""
     frames = {name: pd.read_csv(path) for name, path in paths.items()}
     titles = {
         name: f"{data_name(name)}: {int(frame['best'].sum())} of {len(frame)} are best"
@@ -150,8 +148,8 @@ def _curves(experiment, spec, frame, along, label):
 def _printed(experiment, name, frame, datasets, behind, along):
     """A `plots.relations.Mark` for every printed value at a training size of this run.
 
-    The only value of a curve along epsilon has no place, because the figure shows the epsilon that it
-    implies. datasets: data set -> displayed name. behind: non-private methods, which have no marks.
+    The only value of a curve along epsilon has no place, because the figure shows the epsilon that the
+    value implies. datasets: data set -> displayed name. behind: non-private methods, which have no marks.
     """
     methods = {*frame["method"]} - behind
     printed = [

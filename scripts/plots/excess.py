@@ -29,8 +29,8 @@ def excess(experiment, spec, draws):
     """Mean excess over the baseline with 95 % bands, one panel per data set, on logarithmic axes.
 
     Bands are over folds, or over simulated data sets from one distribution. options["along"]: epsilon,
-    train_size, or columns; for columns, data sets are the points of one curve. options["metric"]: a metric
-    of `dp.metrics` for which smaller is better. options["baseline"]: the non-private method.
+    train_size, or columns; for columns, data sets are the points of one curve. options["metric"]: a
+    metric of `dp.metrics` for which smaller is better.
     """
     options = spec["options"]
     along, metric = options["along"], options["metric"]

@@ -9,7 +9,7 @@ from study.configuration.inputs import ANALYSIS
 from study.configuration.kinds import figure
 from study.configuration.options import Options
 
-FEW = 40  # intervals needed to estimate their coverage
+FEW = 40  # minimum number of intervals for an estimate of coverage
 NAMES = {
     "without_privacy": "without privacy",
     "noise_aware": "noise-aware",
@@ -28,8 +28,7 @@ class Coverage(Options):
 def coverage(experiment, spec, path):
     """Coverage, or width relative to the non-private interval, against training rows, per epsilon.
 
-    Lines show the median over coefficients, and bands the range. Only printed intervals count. The dotted
-    line is the nominal 95 %.
+    Lines show the median over coefficients, and bands the range. Only printed intervals count.
     """
     frame = pd.read_csv(path)
     frame = frame[frame["printed"] != 0]
@@ -72,9 +71,9 @@ def coverage(experiment, spec, path):
 def coverage_designs(experiment, spec, path):
     """Coverage of every coefficient of every design, one panel per epsilon and one row per design.
 
-    A full point is for printed intervals, and its size shows their share. A hollow point is for the
-    remaining intervals. Points of fewer than 40 intervals are left out. The line separates designs that
-    chose the rule, above, from those that tested it. The dotted line is the nominal 95 %.
+    Full points are for printed intervals, hollow points for the others, and sizes show shares. Points of
+    fewer than 40 intervals are left out. The line separates designs that chose the rule, above, from
+    designs that tested it.
     """
     frame = pd.read_csv(path)
     frame = frame[frame["method"] == "noise_aware"]

@@ -35,9 +35,11 @@ def option_curve(experiment, spec, frame):
     """Columns of results.csv against an option, one curve per remaining combination, with 95 % intervals.
 
     options["along"]: the option; for train_size, the varied options give a family of curves.
-    options["columns"]: one panel per column; x_mean has the interval from x_low to x_high. options["rows"]:
-    a column with one row of panels per value. options["log_along"]: whether the axis is logarithmic.
-    options["none"]: the name of null. A method without the option is a level line.
+    options["columns"]: one panel per column; x_mean has the interval from x_low to x_high.
+    options["rows"]: a column with one row of panels per value.
+    options["none"]: the name of null.
+
+    A method without the option is a level line.
     """
     options = spec["options"]
     along, rows, columns = options["along"], options["rows"], options["columns"]

@@ -22,9 +22,9 @@ class Kept(PreparationPrice):
 def preparation_price(experiment, spec, draws):
     """Share of the gain that each preparation keeps, with 95 % intervals over folds, per data set.
 
-    options: those of the table of this name, which has the numbers. Names of groups are titles. ways: the
-    preparations in words, in the order of every group. A grey mark is the non-private method with the same
-    preparation.
+    The options are those of the table of this name, which has the numbers. Names of groups are titles.
+    ways: names of the preparations, in the order of every group. A grey mark is the non-private method
+    with the same preparation.
     """
     columns, rows = shares(experiment, spec, draws)
     rows = [dict(zip(columns, row, strict=True)) for row in rows]

@@ -1,4 +1,4 @@
-"""Draws each method's regret, its loss against the best one, over all questions."""
+"""Draws each method's regret, the loss against the best method, over all questions."""
 
 import math
 
@@ -10,8 +10,8 @@ POINTS = 100
 def regret(rows):
     """Mean regret over data sets with 95 % intervals, one panel per task, the smallest at the top.
 
-    A panel is from the experiment with the most data sets, and has only methods that answer the same
-    questions. It counts the questions in which a method is not beaten; a full point means all.
+    A panel shows the experiment with the most data sets, and only methods that answer the same questions.
+    Numbers count the questions in which a method is not beaten; a full point means all questions.
 
     rows: the rows of `reporting.recommendations.across` for one regime and adjacency.
     """

@@ -11,12 +11,12 @@ from matplotlib.lines import Line2D
 
 from plots import style
 
-TOGETHER = 4  # largest number of curves on common axes, without baselines
+TOGETHER = 4  # maximum number of curves on common axes, without baselines
 WIDTH = 40  # characters per line of a panel's title
-NAMED = 5  # largest number of names at curves' ends, or of entries of a legend inside the axes
+NAMED = 5  # maximum number of names at curves' ends, or of legend entries inside the axes
 APART = 0.058  # distance between names at right ends, as a share of the axes
-NARROW = 0.35  # panels whose curves fill less than this share of a common y axis have their own
-TRIED = 8  # largest number of values that are ticks of a logarithmic axis
+NARROW = 0.35  # panels filling less than this share of a common y axis get their own
+TRIED = 8  # maximum number of values shown as ticks of a logarithmic axis
 PARTS = ("color", "marker", "linestyle")  # the properties of a look that seaborn takes
 BAND = ("error_low", "error_high")
 OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
@@ -40,10 +40,10 @@ class Mark(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """The drawn column of each curve, and the two columns that bound its band (None for no band).
+    """The column that curves show, and the two columns that bound their bands (None for no bands).
 
-    More than `together` curves get a panel each. Every panel repeats the curves of `behind`, and shows all
-    others in grey.
+    More than `together` curves get a panel each. Every panel repeats the curves of `behind`, and shows
+    all other curves in grey.
     """
 
     y: str = "error_mean"
@@ -55,9 +55,9 @@ class Curves(NamedTuple):
 class Scales(NamedTuple):
     """Labels and scales of the axes.
 
-    labels: of x and y. log: "x", "y" or "xy". bottom: the start of a linear y axis, None for an automatic
-    one. own: whether every panel has its own y axis. within: the ends of a linear y axis, or the limits of
-    a logarithmic one, which fits the curves.
+    labels: of x and y. log: "x", "y" or "xy". bottom: the start of a linear y axis; None for automatic.
+    own: whether every panel has its own y axis. within: the ends of a linear y axis, or the limits of a
+    logarithmic y axis that fits the curves.
     """
 
     labels: tuple = ("training rows", "test error")
@@ -96,8 +96,8 @@ NOTHING = Printed()
 class _Panels(NamedTuple):
     """The layout of panels.
 
-    names: panel names, [""] for one panel. headings: the text above each. each: whether every curve has its
-    own panel. parted: the axes that panels do not share.
+    names: [""] for one panel. headings: the text above each panel. each: whether every curve has its own
+    panel. parted: the axes that panels do not share.
     """
 
     names: list
@@ -117,8 +117,8 @@ class _Panels(NamedTuple):
 def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
     """A figure with one curve per value of frame["curve"] along the column x, in the style looks[value].
 
-    A column "panel" has the panel of each row; rows without one are in all panels. note: the legend's
-    title. spec["options"]["beside"]: whether the legend is next to the axes.
+    A column "panel" has the panel of each row; rows without a panel are in all panels. note: the legend's
+    title.
     """
     front = [name for name in looks if name not in curves.behind]
     each = "panel" not in frame and len(front) > curves.together
@@ -190,7 +190,7 @@ def _limit(axes, frame, placed, curves, scales, panels):
         axes.set_ylim(scales.within)
     elif bottom is not None:
         axes.set_ylim(bottom=bottom)
-        if bottom:  # rows below the axis would stretch it at the top
+        if bottom:  # rows below the axis would raise its upper end
             axes.set_ylim(top=frame[band[1] if band else y].max() + 0.05)
     fixed = scales.within or "y" in scales.log
     if (scales.own or "y" in panels.parted) and not fixed:
@@ -241,7 +241,7 @@ def _explain(fig, spec, looks, panels, note, printed):
         fig.set_size_inches(9.2, 4.2)
         fig.legend(loc="outside right upper", **look)
     elif explained or note:
-        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # the frame hides curves
+        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # an opaque frame covers curves
 
 
 def _name(axes, frame, looks, x, y):

@@ -1,4 +1,4 @@
-"""The style of all figures: every mechanism has the same colour, marker and line in each of them.
+"""The style of all figures, in which every mechanism has one colour, marker and line.
 
 Colour-blind readers can distinguish the colours (Okabe and Ito). Markers and line styles distinguish the
 mechanisms in greyscale.
@@ -16,7 +16,7 @@ import numpy as np
 
 from study.jobs.files import atomic
 
-COLOURS = 256  # of a PNG's palette
+COLOURS = 256  # number of colours of a PNG's palette
 
 # mechanism: (name in legends, colour, marker, line style)
 LOOKS = {
@@ -70,13 +70,13 @@ LOOKS = {
     "private_selection": ("private selection", "#332288", "D", "-"),
     "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),
 }
-# Mechanisms and variants without an entry above take these in turn.
+# Styles for mechanisms and variants without an entry above, in turn.
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 SPARE_MARKERS = ("D", "v", "P", "X", "*")
 # The level lines of further non-private methods.
 BASELINES = (("#777777", "-."), ("#777777", ":"))
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # of a family of curves
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # for a family of curves
 # Colours of ten classes that colour-blind readers can distinguish (Petroff 2021).
 TEN = (
     *("#3F90DA", "#FFA90E", "#BD1F01", "#94A4A2", "#832DB6"),

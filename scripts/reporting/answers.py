@@ -1,4 +1,4 @@
-"""Makes the first part of the page, which method to use, from recommendations.csv and regret.csv."""
+"""Makes the first part of the page, on which method to use, from recommendations.csv and regret.csv."""
 
 from pathlib import Path
 
@@ -12,15 +12,15 @@ from study.jobs.files import read_csv, read_json
 
 NOUNS = {"classes": "To learn two classes", "numbers": "To learn a number"}
 TABLE = ("regime", "task", "adjacency", "experiment")  # the key of a table
-FEW = 2  # at most this many data sets have no interval
+FEW = 2  # maximum number of data sets for which no interval is shown
 # The form's facts about a method.
 KNOWN = ("title", "mechanism", "standing", "kept", "kept_low", "kept_high")
 
 
 def answers(smaller=()):
-    """The section's content; None without recommendations.
+    """Return the section's content, or None without recommendations.
 
-    smaller: experiments with smaller sizes than in the default run, which recommend no method.
+    smaller: experiments at smaller sizes than the default run's, which recommend no method.
     """
     path, across = Path(paths.RECOMMENDATIONS()), Path(paths.ACROSS())
     if not (path.exists() and across.exists()):
@@ -47,19 +47,18 @@ def answers(smaller=()):
 
 
 def _stale(path, experiments):
-    """Whether cells are newer than their recommendations, as after a run of one experiment."""
+    """Whether cells are newer than their recommendations."""
     cells = (Path(paths.CELLS(experiment=name)) for name in experiments)
     made = path.stat().st_mtime
     return any(cell.exists() and cell.stat().st_mtime > made for cell in cells)
 
 
 def percent(text):
-    """A share as a percentage with one decimal."""
     return "" if text == "" else f"{100 * float(text):.1f}\u00a0%"
 
 
 def shipped():
-    """`questions` of the workflow's own data sets, if it has run in its own folder.
+    """Return `questions` of the workflow's own data sets, if the workflow has run in its own folder.
 
     A study's form uses these, because a choice by the study's own rows would cost privacy.
     """
@@ -68,9 +67,9 @@ def shipped():
 
 
 def questions(rows, folder):
-    """The form's data: every question of competing methods with nothing tuned.
+    """Return the form's data: every question about competing methods without tuning.
 
-    workflow/report/report.form.js makes the choice. folder: of the prepared data.
+    workflow/report/report.form.js makes the choice. folder: the folder of prepared data.
     """
     by_question = {}
     for row in rows:
@@ -115,7 +114,6 @@ def _first(row):
 
 
 def sentence(group):
-    """The sentence on a group's least often beaten method."""
 
     def strength(row):
         return -int(row["shared_not_beaten"]), float(row["shared_regret"])
@@ -141,7 +139,7 @@ def sentence(group):
 
 
 def picture(group):
-    """Every method's regret in a group, smallest first, with its number of unbeaten questions."""
+    """Return every method's regret in a group, smallest first, and how often the method is unbeaten."""
     rows = []
     for row in sorted(group, key=lambda row: float(row["shared_regret"])):
         mean, low, high = (row[f"shared_regret{end}"] for end in ("", "_low", "_high"))
@@ -210,7 +208,7 @@ def _cell(rows):
 
 
 def _needed(rows, names):
-    """The rows that competing methods need, per data set, epsilon and adjacency."""
+    """Return the number of rows that competing methods need, by data set, epsilon and adjacency."""
     needed = {}
     for row in rows:
         if row["rows_are"] and not row["why"] and row["regime"] == UNTUNED:

@@ -1,4 +1,4 @@
-"""Collects one experiment's content of the report. Missing parts become gaps with a reason."""
+"""Collects an experiment's part of the report. Missing files become gaps with a reason."""
 
 import csv
 import math
@@ -39,8 +39,8 @@ LARGEST_DOWNLOAD = 2_000_000  # bytes of a CSV file
 class Gathered:
     """One experiment's part of the report.
 
-    experiment: `study.configuration.experiment.Experiment`. stand_ins: data set -> why numbers on it are
-    not decidable. partial: whether files may be older than their inputs.
+    stand_ins: data set -> why numbers on it are not decidable. partial: whether files may be older than
+    their inputs.
     """
 
     def __init__(self, experiment, stand_ins, partial=True):
@@ -84,7 +84,6 @@ class Gathered:
         return sum(Path(path).exists() for path in self._files())
 
     def _status_without_cells(self):
-        """The status of an experiment without cells, from its tables and figures."""
         of = len(self._files())
         if self.there < of:
             missing = of - self.there
@@ -103,7 +102,7 @@ class Gathered:
 
     @cached_property
     def frame(self):
-        """results.csv or, for a partial run, existing cells and the status of missing ones."""
+        """results.csv or, for a partial run, existing cells and the status of missing cells."""
         import pandas as pd
 
         if not self.gaps and self._at(paths.CELLS).exists():
@@ -115,7 +114,7 @@ class Gathered:
         return frame.reindex(columns=[*dict.fromkeys([*frame.columns, *SUMMARISED])])
 
     def some(self, cells):
-        """One row per cell with a run file, for tables and figures."""
+        """Return a row for each cell with a run file."""
         from study.jobs.summary import cells_frame
 
         return cells_frame(
@@ -128,7 +127,6 @@ class Gathered:
         return pd.DataFrame([cell._asdict() | {"status": why} for cell, why in self.gaps])
 
     def cell_table(self):
-        """(columns, rows) of the cells, for the page."""
         if not self.cells:
             return [], []
         frame = self.frame
@@ -153,9 +151,9 @@ class Gathered:
         return self.experiment.values.get("smaller", [])
 
     def verdicts(self, section):
-        """Rows (dictionaries of text) of published.csv, claims.csv or defects.csv.
+        """Return the rows (dictionaries of text) of published.csv, claims.csv or defects.csv.
 
-        They are undecided if the file is missing, or if a partial report has newer cells on which it
+        Rows are undecided without the file, or if a partial report has newer cells on which the file
         depends.
         """
         if not self.experiment.values.get(section):
@@ -175,7 +173,6 @@ class Gathered:
         return [{key: number(value) for key, value in row.items()} | said for row in rows]
 
     def _is_outdated(self, section, path):
-        """Whether a cell on which a section depends is newer than its file."""
         runs = {self.experiment.run_path(cell) for cell in self.cells}
         files = set(verdict_inputs.of_checks(self.experiment, section, ()))
         files.discard(str(self._at(paths.GUARANTEES)))
@@ -184,7 +181,7 @@ class Gathered:
         return any(Path(run).stat().st_mtime > path.stat().st_mtime for run in files)
 
     def shown(self, section):
-        """`verdicts` for the page, not judged at smaller sizes than the default run's."""
+        """Return `verdicts`, but as not judged if this run's sizes are smaller than the default run's."""
         rows = self.verdicts(section)
         return [self._unjudged(section, row) for row in rows] if self.smaller else rows
 
@@ -205,7 +202,6 @@ class Gathered:
     # -- figures and tables
 
     def figures(self):
-        """[{name, title, alt, data (base64 picture or None), why}]."""
         figures = []
         for name, spec in self.experiment.figures.items():
             kind = kinds.FIGURES[spec["kind"]]
@@ -243,7 +239,6 @@ class Gathered:
             return None, f"{why}; it cannot be drawn from the others ({error})"
 
     def _alt(self, spec, kind):
-        """Alternative text: the kind's description, and the values at the ends of curves."""
         function = kind.load()
         what = (function.__doc__ or "Figure.").partition("\n")[0].rstrip(".")
         text = f"{spec['title']}. {what}."
@@ -328,7 +323,6 @@ class Gathered:
     # -- data and provenance
 
     def data(self):
-        """[{name, title, rows, columns, bound, kind, stand_in, private_rows, unit}] of the data sets."""
         datasets = []
         for name in self.experiment.datasets:
             path = Path(data_path(name, "json"))
@@ -354,7 +348,6 @@ class Gathered:
 
 
 def read_table(path):
-    """(columns, rows) of a CSV file."""
     with Path(path).open(newline="", encoding="utf-8") as handle:
         columns, *rows = list(csv.reader(handle)) or [[]]
     return columns, rows

@@ -13,10 +13,10 @@ COLUMNS = (
 
 
 class Measured(NamedTuple):
-    """The cost of one job.
+    """The cost of one job, in seconds and MB.
 
-    rule: the script, which usually has its rule's name. experiment: "" for shared jobs. path: below the
-    rule's folder. wall, cpu: seconds. peak_mb: peak memory in MB.
+    rule: the script, usually named like its rule. experiment: "" for shared jobs. path: below the rule's
+    folder.
     """
 
     rule: str
@@ -28,7 +28,6 @@ class Measured(NamedTuple):
 
 
 def measured():
-    """`Measured` of every job whose log has a cost."""
     jobs = []
     for log, experiment, path in paths.logs():
         took = cost.read(log)

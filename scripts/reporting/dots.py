@@ -1,9 +1,9 @@
-"""Places points on a common axis, in per cent, for the page's lines of text with marks."""
+"""Places marks on a common axis, in per cent, for the page's lines of text."""
 
 import math
 
 MOST = 1000.0  # end of a logarithmic axis, where larger values are drawn
-STEPS = (0.5, 1, 2, 5, 10, 20, 25, 50)  # between ticks of a linear axis
+STEPS = (0.5, 1, 2, 5, 10, 20, 25, 50)  # possible distances between ticks of a linear axis
 
 
 def brief(text):

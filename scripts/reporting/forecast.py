@@ -1,8 +1,7 @@
 """Forecasts the cost of jobs, from medians of recorded jobs, or from means for training jobs.
 
 A job's CPU seconds are START plus a part proportional to its work. The work of a training job is training
-rows x folds (or simulations) x draws. A search multiplies it by its own folds and candidates. The work of
-other jobs is 1.
+rows x folds (or simulations) x draws; a search multiplies this by its own folds and candidates.
 """
 
 import math
@@ -21,7 +20,7 @@ TRAIN = ("run", "fit", "search")
 class Job(NamedTuple):
     """A job to forecast.
 
-    experiment: "" for shared jobs. name: a run's method, the search, or else the rule.
+    experiment: "" for shared jobs. name: the method of a run, the name of a search, or else the rule.
     """
 
     rule: str
@@ -31,7 +30,7 @@ class Job(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """The cost of some jobs. unknown: how many have no measured job of their rule."""
+    """The cost of some jobs. unknown: the number of jobs without a measured job of their rule."""
 
     jobs: int
     cpu_seconds: float
@@ -40,10 +39,10 @@ class Forecast(NamedTuple):
 
 
 def job(rule, experiment, path, experiments):
-    """The `Job` for a path below its rule's folder: <dataset>/<method>/n=<size>/eps=<epsilon> for a run.
+    """Return the `Job` of a path such as <dataset>/<method>/n=<size>/eps=<epsilon>, below its rule's
+    folder.
 
-    experiments: folder of results -> resolved configuration (a mapping). A reading's job counts with its
-    experiment.
+    experiments: folder of results -> resolved configuration. A reading's job counts for its experiment.
     """
     values = experiments.get(experiment)
     experiment = experiment.partition("/")[0]
@@ -70,10 +69,9 @@ def job(rule, experiment, path, experiments):
 
 
 def record(measured, experiments):
-    """Rows of COLUMNS from `reporting.costs.measured`, per rule, experiment and method.
+    """Yield rows of COLUMNS from `reporting.costs.measured`, per rule, experiment and method.
 
-    Training jobs have means, because their largest jobs dominate the time, and larger protocols have more
-    of these.
+    Training jobs have means, because their largest jobs dominate the time.
     """
     groups = {}
     for one in measured:
@@ -114,7 +112,7 @@ class Costs:
 
 
 def forecast(jobs, costs):
-    """Experiment -> `Forecast` of its jobs."""
+    """Return {experiment: `Forecast` of its jobs}."""
     totals = {}
     for one in jobs:
         count, seconds, peak, unknown = totals.get(one.experiment, Forecast(0, 0.0, 0.0, 0))

@@ -80,7 +80,6 @@ def ledger():
 
 
 def family(mechanism):
-    """The family of a mechanism, by its file."""
     parts = MECHANISMS.module(mechanism).split(".") if mechanism in MECHANISMS else ()
     families = (name for name, files in FAMILIES.items() if {*files} & {*parts})
     return next(families, [*FAMILIES][-2])
@@ -112,7 +111,6 @@ def _brief(attack):
 
 
 def summary(by_mechanism):
-    """The number of mechanisms per worst verdict, in words."""
     counted = Counter(_brief(min(group, key=_order)) for group in by_mechanism.values())
     return ", ".join(f"{verdict} ({count})" for verdict, count in counted.most_common())
 
@@ -139,7 +137,6 @@ def _name(attack, options):
 
 
 def line(attack):
-    """One attack, in the order of COLUMNS."""
     return [
         *(style.name(attack["mechanism"]), _brief(attack), attack["replay"].partition(":")[0]),
         *(attack["attack"].replace("_", " "), attack["epsilon"]),
@@ -148,7 +145,6 @@ def line(attack):
 
 
 def why(attack, count):
-    """An attack in words. count: the number of attacks on its mechanism."""
     low = attack.get("low_bits")
     return (
         f"The worst of {count} attacks, {attack['attack'].replace('_', ' ')} at epsilon "
@@ -158,10 +154,10 @@ def why(attack, count):
 
 
 def _order(attack):
-    """Sort key of attacks, worst first.
+    """Sort key that puts the worst attack first.
 
-    It has the verdict, and the factors by which attack and proof exceed the claim. Last comes the distance
-    of epsilon from 1, as in the figure.
+    Attacks are ordered by verdict, by the factors by which attack and proof exceed the claim, and by the
+    distance of epsilon from 1.
     """
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]

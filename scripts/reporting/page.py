@@ -60,8 +60,7 @@ KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns of k
 def render(gathered, seed, shows, stale=None):
     """The page's HTML, without the largest downloads if it would exceed MOST bytes.
 
-    gathered: a list of `reporting.collect.Gathered`. shows: the page's metadata, from
-    `study.jobs.records.page`. stale: see `sources.cards`.
+    shows: the page's metadata, from `study.jobs.records.page`. stale: see `sources.cards`.
     """
     jobs = costs.measured()
     experiments = [_experiment(part, jobs) for part in gathered]
@@ -110,10 +109,7 @@ def render(gathered, seed, shows, stale=None):
 
 
 def _leave_out(experiments, beyond):
-    """Remove the largest downloads, at least `beyond` bytes in total.
-
-    Returns whether there were any.
-    """
+    """Remove the largest downloads, at least `beyond` bytes; return whether there were any."""
     files = [(len(data), e, name) for e in experiments for name, data in e["downloads"]]
     for size, e, name in sorted(files, key=lambda file: -file[0]):
         if beyond <= 0:
@@ -160,12 +156,11 @@ def words(name):
 
 
 def heading(column):
-    """A column's name on the page."""
     return HEADINGS.get(column, words(column))
 
 
 def named(text, names):
-    """A sentence with names in place of keys, except one-word keys that may be plain words.
+    """Replace keys by names in a sentence, except one-word keys that may be plain words.
 
     names: key -> name. Data sets need no entry.
     """
@@ -179,7 +174,7 @@ def named(text, names):
 
 
 def _named_table(columns, rows, names):
-    """Rows with names in place of keys, in the columns of keys."""
+    """Yield rows with names in place of keys, in the columns KEYS."""
     at = [k for k, column in enumerate(columns) if column in KEYS]
     for row in rows:
         row = list(row)
@@ -269,7 +264,6 @@ def _replicates(experiment):
 
 
 def _settings(method):
-    """A method's options, delta and lambda, in words."""
     said = [f"{words(key)} {words(value)}" for key, value in method["options"].items()]
     said += [f"delta {method['delta']}"] if method["delta"] else []
     said += [] if method["lambda"] is None else [f"lambda {method['lambda']}"]

@@ -10,16 +10,17 @@ from typing import NamedTuple
 from study import paths
 from study.configuration.config import ConfigError, read_yaml
 
-# One job of these rules makes all their files in a folder.
+# One job of these rules makes all files of the rule in a folder.
 ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending", "recommendations")
 
 
 class Planned(NamedTuple):
-    """One planned job.
+    """A planned job.
 
-    experiment: the folder of results for its output (an experiment's, data or audit; "" for others). path:
-    below the rule's folder. file: the job's first file. pending: whether the job must still run. missing:
-    whether `file` is missing.
+    experiment: the folder of results with its output (an experiment's, data or audit; "" for others).
+    path: below the rule's folder.
+    file: the job's first file.
+    pending: whether the job must still run.
     """
 
     rule: str
@@ -31,17 +32,14 @@ class Planned(NamedTuple):
 
 
 def configuration(configfiles=()):
-    """(configuration, its files), with overlays merged as in Snakemake.
-
-    It also sets this process's folder of results.
-    """
+    """Return (configuration, its files) as Snakemake merges them, and set the folder of results."""
     config, files = merged(configfiles)
     paths.use(str(config.get("results", paths.results())))
     return config, files
 
 
 def merged(configfiles=()):
-    """`configuration` without an effect on this process."""
+    """Like `configuration`, without setting the folder of results."""
     from snakemake.utils import update_config
 
     own = [path for path in [Path("config/config.yaml")] if path.exists()]
@@ -52,7 +50,7 @@ def merged(configfiles=()):
 
 
 def planned(configfiles=(), targets=(), start="."):
-    """`Planned` for every job that the targets need, done or not.
+    """Yield a `Planned` for every job that the targets need, finished or not.
 
     start: the folder where Snakemake is started. Raises ValueError.
     """
@@ -69,8 +67,8 @@ def planned(configfiles=(), targets=(), start="."):
         raise ValueError(done.stderr.strip().splitlines()[-1] if done.stderr else "no plan")
     seen = set()
     for row in csv.DictReader(io.StringIO(done.stdout), delimiter="\t"):
-        # The summary has one line per file, without its job. A job's files have one name with several
-        # suffixes, or are all their rule's files in a folder.
+        # The summary lists files without their jobs. A job's files have one name with several suffixes,
+        # or are all files of their rule in a folder.
         path = Path(row["output_file"])
         name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")
         if (row["rule"], name) not in seen:

@@ -1,4 +1,4 @@
-"""Summarises readings of a source for the report: how much holds under each."""
+"""Summarises for the report how much holds under each reading of a source."""
 
 from pathlib import Path
 
@@ -11,7 +11,6 @@ KINDS = (MEANS, SPREADS, SETTINGS, CLAIMS)
 
 
 def kind_of(row):
-    """The kind of a row of published.csv, claims.csv or readings.csv."""
     if "published_at" not in row or row.get("section") == "claims":
         return CLAIMS
     if row["quantity"] == "setting":
@@ -20,9 +19,9 @@ def kind_of(row):
 
 
 def once(rows, again=()):
-    """The rows with each printed number once, although several methods may be compared with it.
+    """Return the rows with each printed number once, even if several methods are compared with it.
 
-    again: comparisons to leave out, with numbers that the source also prints elsewhere.
+    again: comparisons to leave out, whose numbers the source also prints elsewhere.
     """
     unique = {}
     for row in rows:
@@ -44,9 +43,9 @@ def again(experiment):
 
 
 def shown(experiment):
-    """{open, kinds, joint}: the source's open settings, and how much holds under each reading.
+    """Return {open, kinds, joint}: open settings of the source, and how much holds under each reading.
 
-    None without readings.csv.
+    The result is None without readings.csv.
     """
     path = Path(paths.READINGS(experiment=experiment.folder))
     if not path.exists():
@@ -63,9 +62,9 @@ def shown(experiment):
 
 
 def joint(rows, again=()):
-    """[(reading, {kind: "k of n"})]: k of the n decided entries hold under a reading.
+    """Return [(reading, {kind: "k of n"})]: k of the n decided entries hold under a reading.
 
-    rows: of readings.csv. Entries that a reading does not concern are as stated.
+    rows: rows of readings.csv. Entries that a reading does not concern are as stated.
     """
     numbers, table = {row["id"] for row in once(rows, again)}, {}
     for row in rows:

@@ -1,13 +1,13 @@
 """Recommends methods: those unbeaten at a question, their cost, and the rows that they need.
 
 A question is a task, a data set, a training size, an epsilon and an adjacency in one experiment, whose
-methods share folds. A method is void, and does not compete, if its proven epsilon exceeds the question's.
-So is one whose settings were chosen on private rows without payment, chosen on public rows, changed after
-results were seen, or tried as one of several. Nor does a method with a failed draw compete.
+methods share folds. A method with a failed draw does not compete. Neither does a void method: its proven
+epsilon exceeds the question's, or its settings were chosen on private rows without payment, chosen on
+public rows, changed after results were seen, or tried as one of several.
 
-A draw's score is its loss: log loss, or 1 - R^2 for regression, capped at the trivial model's loss, because
-nobody must use a worse model. The gain is the trivial model's loss minus the non-private model's. A
-method's `kept` is its share of the gain.
+A draw's score is its loss: log loss, or 1 - R^2 for regression, capped at the trivial model's loss,
+because nobody must use a worse model. The gain is the trivial model's loss minus the non-private model's.
+A method's `kept` is its share of the gain.
 """
 
 import itertools
@@ -26,7 +26,7 @@ from study.jobs.files import read_json
 from study.jobs.summary import draws_frame, over_folds
 
 LEVEL = 0.05
-SHARE = 0.95  # of the gain, for the number of rows that a method needs
+SHARE = 0.95  # share of the gain that defines the rows that a method needs
 UNTUNED, SELECTED = "nothing tuned", "selected and paid for"
 NOT_BEATEN, BEATEN, FAILED, VOID = "not beaten", "beaten", "failed", "void"
 # task -> (metric, its sign as a loss)
@@ -52,7 +52,6 @@ ACROSS = (
 
 
 def recommend(experiments):
-    """Rows (dictionaries of COLUMNS) for all questions that these experiments answer."""
     return [row for experiment in experiments for row in _of_experiment(experiment)]
 
 
@@ -110,7 +109,6 @@ class _Scores:
         ).set_index(["method", "epsilon"])
 
     def entry(self, row):
-        """A row of results.csv with its scores."""
         key = row["method"], row["epsilon"]
         losses = self.means[key].to_numpy() if key in self.means.index else np.array([])
         excess = self.excess.loc[key] if key in self.excess.index else dict.fromkeys(
@@ -131,7 +129,6 @@ class _Scores:
         }
 
     def kept(self, losses):
-        """The kept share of the gain, with its 95 % interval."""
         mean, _, low, high = over_folds((self.nothing - losses) / self.gain, np.arange(len(losses)))
         return {"kept": mean, "kept_low": low, "kept_high": high}
 
@@ -216,10 +213,10 @@ def _with_rows_needed(rows):
 
 
 def _costs(experiment, cells):
-    """(method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
+    """Return (method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
 
-    The seconds are those of the cell's job per draw, with its start, plus those of its non-private fit per
-    fold, if any. The memory is the largest of the method's jobs on the data set.
+    Seconds are per draw of the cell's job, including its start, plus those per fold of its non-private
+    fit. Memory is the maximum of the method's jobs on the data set.
     """
     seconds, memory = {}, {}
     for cell in cells:
@@ -247,10 +244,10 @@ def _took(file):
 
 
 def shared(answered):
-    """The questions on which methods are ranked, all of which several methods answer.
+    """Return the questions that maximise questions times methods that answer all of them.
 
-    They maximise questions times methods. Otherwise a ranking could compare one method's share of four
-    questions with another's share of twenty. answered: method -> set of questions.
+    Methods are ranked on these, because one method's share of four questions is not comparable with
+    another's share of twenty. answered: method -> set of questions.
     """
     sets = [frozenset(questions) for questions in answered.values()]
     pairs = (one & other for one, other in itertools.combinations(sets, 2))
@@ -259,7 +256,6 @@ def shared(answered):
 
 
 def _over_data(rows):
-    """A method's unbeaten questions, and its regret and rank over their data sets."""
     per_data = rows.groupby("dataset", sort=False)[["regret", "rank"]].mean()
     found = {"data_sets": len(per_data), "questions": len(rows)}
     found["not_beaten"] = int((rows["standing"] == NOT_BEATEN).sum())
@@ -272,13 +268,12 @@ def _over_data(rows):
 
 
 def across(rows):
-    """Rows of ACROSS: each competing method's regret and rank over an experiment's data sets.
+    """Return rows of ACROSS: each competing method's regret and rank over an experiment's data sets.
 
-    Regret is the best competitor's kept share of the gain at a question, minus the method's. The rank is 0
-    for the best competitor and 1 for the last. The 95 % intervals are over data sets (Student's t over
-    their means), because questions on one data set share rows. The columns `shared_` are for the questions
-    of a ranking (`shared`), and empty for a method that does not answer them all. A row also has the
-    method's median seconds and largest memory.
+    Regret is the best competitor's kept share of the gain at a question, minus the method's. The rank is
+    0 for the best competitor and 1 for the last. The 95 % intervals are over data sets (Student's t over
+    their means), because questions on one data set share rows. The columns `shared_` are for the
+    questions of a ranking (`shared`), and empty for a method that does not answer them all.
     """
     frame = pd.DataFrame([row for row in rows if not row["why"]], columns=COLUMNS)
     if frame.empty:

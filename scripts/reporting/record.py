@@ -1,8 +1,8 @@
 """Reads and writes the record in config/record/: verdicts of finished runs too long to repeat.
 
-A file belongs to a source or, for recommendations, to an experiment. It has the lines of the table by
-source, with date, machine and stamps (`checks.stamps`). It has a sample of cells, chosen by digests of
-their paths, with digests of their bytes. One line per run has its total CPU seconds.
+Each file belongs to a source or, for recommendations, to an experiment. It has the lines of the table by
+source, with date, machine and stamps (`checks.stamps`), digests of a sample of cells, and the total CPU
+seconds of each run.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ def files():
 
 
 def read(name=None):
-    """Lines of the record, as dictionaries of text: all, or those of one file, if it exists."""
+    """Return lines of the record, as dictionaries of text: all lines, or those of one file."""
     return [row for path in files() if name in (None, path.stem) for row in read_csv(path)]
 
 
@@ -50,7 +50,6 @@ def write(name, rows):
 
 
 def file_of(experiment):
-    """The name of the file for an experiment's lines."""
     own = experiment.values.get("recommends")
     return experiment.name if own else experiment.values.get("source") or experiment.name
 
@@ -84,7 +83,6 @@ def _at(row):
 
 
 def _run(own):
-    """The line with an experiment's total cost, including its readings."""
     costs = [
         cost.read(log)
         for experiment in own
@@ -94,7 +92,6 @@ def _run(own):
 
 
 def _decided(experiment):
-    """The lines of the table by source that an experiment decides."""
     if "source" not in experiment.values:
         return []
     decided = {
@@ -108,7 +105,7 @@ def _decided(experiment):
 
 
 def _sample(own):
-    """One cell per method and data set, the one with the smallest digest of its path."""
+    """Yield one cell for each method and data set, chosen by the smallest digest of its path."""
     chosen = {}
     for experiment in own:
         for cell in experiment.cells():
@@ -129,14 +126,12 @@ def _sample(own):
 
 
 def run_path(row):
-    """The file of a recorded cell."""
     size = row["train_size"]
     where = {key: row[key] for key in ("dataset", "method", "epsilon")}
     return paths.RUN(experiment=row["id"], size=size, **where)
 
 
 def _recommended(name):
-    """The unbeaten methods at each question, and every method's regret."""
     # Import here, because this loads pandas and the workflow starts without it.
     from reporting.recommendations import NOT_BEATEN
 
@@ -164,7 +159,6 @@ def _recommended(name):
 
 
 def recommended(stale):
-    """`answers` for the whole record."""
     return answers(read(), stale)
 
 
@@ -201,7 +195,6 @@ def beside(source, decided, stale):
 
 
 def sentence(rows, stale=()):
-    """Data, date, outcomes and stale lines of recorded rows, in words."""
     data = sorted({row["dataset"].replace("_", " ") for row in rows if row["dataset"]})
     at = sorted({f"{row['commit']} on {row['date']}" for row in rows})
     counted = Counter(map(outcome, once(rows)))
@@ -252,7 +245,7 @@ def in_document(text):
 
 
 def once(rows):
-    """Recorded statements and printed numbers, each once."""
+    """Return the recorded statements and printed numbers without duplicates."""
     unique = {}
     for row in rows:
         if row["section"] in SECTIONS:
@@ -262,7 +255,6 @@ def once(rows):
 
 
 def outcome(row):
-    """The outcome that counts a verdict."""
     verdict = row["verdict"]
     if verdict in (verdicts.REPRODUCED, "shown"):
         return "as stated" if verdict == verdicts.REPRODUCED else "shown"

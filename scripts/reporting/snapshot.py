@@ -16,7 +16,7 @@ MADE_WITH = ("commit", "uncommitted_changes", "python", "system", "packages")
 
 
 def of(experiments, rows, across, seed):
-    """The file's content. rows, across: from `recommendations.recommend` and `recommendations.across`."""
+    """The file's content. across: from `recommendations.across`."""
     return plain(
         {
             "format": "frontier of differentially private linear models",
@@ -105,7 +105,6 @@ def _cells(experiment, rows):
 
 
 def _questions(rows):
-    """One entry per question, with its methods in order."""
     found = {}
     for row in rows:
         at = tuple(row[key] for key in recommendations.QUESTION)

@@ -32,7 +32,7 @@ STATED, READ, FAILED, OPEN, NOT_TESTED = OUTCOMES
 
 
 def cards(gathered, experiments, stale=None):
-    """A card for every source, those of these experiments first.
+    """Return a card for every source, starting with the sources of these experiments.
 
     gathered: a list of `reporting.collect.Gathered`. experiments: their page content, in the same order.
     stale: recorded digests that have changed; None leaves the record out.
@@ -82,7 +82,7 @@ def cards(gathered, experiments, stale=None):
 
 
 def _headline(source, shown):
-    """The figure that the source names, or the first one of its experiment with the most cells."""
+    """Return the figure that the source names, or the first figure of its largest experiment."""
     drawn = {figure["id"]: figure for e in shown for figure in e["figures"] if figure["data"]}
     most = max(shown, key=lambda e: e["cells"], default={"figures": ()})
     first = next((figure["id"] for figure in most["figures"] if figure["data"]), None)
@@ -90,7 +90,6 @@ def _headline(source, shown):
 
 
 def data(parts):
-    """Sentences about the data, and stand-ins for the source's."""
     names, reasons = {}, {}
     for part in parts:
         for dataset in part.data():
@@ -114,7 +113,6 @@ def outcome(verdict):
 
 
 def _bar(rows):
-    """(outcome, count, per cent, style) of each outcome that occurs."""
     counted = dict.fromkeys(OUTCOMES, 0)
     for row in rows:
         counted[outcome(row["verdict"])] += 1
@@ -126,11 +124,11 @@ def _bar(rows):
 
 
 def privacy(parts):
-    """Sentences on the claimed and proven epsilon of the source's private methods.
+    """Return sentences on the claimed and proven epsilon of the source's private methods.
 
-    A method is the source's if a printed number is compared with it. Cells with another lambda than the
-    published one are left out. Cells with rows prepared or tuned without privacy have no epsilon; their
-    sentence names the preparation.
+    A method is the source's if a printed number is compared with it. Cells whose lambda is not the
+    published lambda are left out. Cells with rows prepared or tuned without privacy have no epsilon;
+    their sentence names the preparation.
     """
     worst, unproven, spoilt = {}, {}, {}
     for part in parts:
@@ -178,7 +176,6 @@ def privacy(parts):
 
 
 def _of_another_lambda(experiment, row):
-    """Whether a cell's lambda is not the single published one."""
     published, own = experiment.values.get("lambda_published"), row.get("lambda", math.nan)
     return isinstance(published, float) and abs(own - published) > 1e-9 * published
 
@@ -225,10 +222,10 @@ def _columns(source, path):
 
 
 def cell(rows, names, scale=1):
-    """{printed, ours, says, outcome} of one printed number.
+    """Return {printed, ours, says, outcome} of one printed number.
 
-    rows: of published.csv, for this number; the first has the outcome. scale: 100 if the source prints per
-    cent, because published.csv has shares.
+    rows: the number's rows of published.csv; the first has the outcome. scale: 100 if the source prints
+    per cent, because published.csv has shares.
     """
     rows = [
         row | {key: float(row[key]) * scale for key in SCALED if row.get(key) not in (None, "")}
@@ -267,7 +264,6 @@ def _spread(row, spreads, key):
 
 
 def _statements(source, experiments):
-    """Every claim and defect of a source, with the deciding experiment's verdict."""
     decided = {
         row["id"]: row
         for experiment in experiments

@@ -1,1 +1,1 @@
-"""What the workflow and its job scripts share: configuration, cells, paths and files."""
+"""Code that the workflow and its job scripts share: configuration, cells, paths and files."""

@@ -1,4 +1,4 @@
-"""Makes the arguments of a mechanism's `guarantee` and `release`, so that both get the same."""
+"""Compute the common arguments of a mechanism's `guarantee` and `release`."""
 
 from dp import losses
 from dp.errors import Refused
@@ -9,8 +9,7 @@ from study.jobs import folds
 def of_mechanism(mechanism, meta, options, **cell):
     """Keyword arguments of both `guarantee` and `release`.
 
-    meta: the record of the data's preparation, with every public fact that the mechanism uses. options: the
-    mechanism's. cell: epsilon, delta, and lam if known.
+    meta: the record of the data's preparation. cell: epsilon, delta, and lam if known.
     """
     counts = meta.get("target", {}).get("counts", False)
     if counts != learns_counts(mechanism):
@@ -31,19 +30,18 @@ def of_mechanism(mechanism, meta, options, **cell):
 
 
 def learns_counts(mechanism):
-    """Whether the mechanism learns only counts."""
     return getattr(mechanism, "counts", False)
 
 
 def _for_numbers(mechanism, options):
-    """How to learn numbers instead, in words: another loss, or another mechanism."""
+    """Advice on how to learn numbers, by another loss or another mechanism."""
     cell = {"lam": 1.0, "epsilon": 1.0, "delta": 1e-6 if mechanism.delta == "needed" else 0.0}
 
     def takes(loss):
         given = options | {"loss": loss}
         try:
             mechanism.check_options(given)
-            mechanism.check(1000, 2, **cell, **given)  # some losses have no bound on the gradient
+            mechanism.check(1000, 2, **cell, **given)  # fails for losses with unbounded gradients
         except ValueError:
             return False
         return mechanism.takes_numbers(given)
@@ -58,10 +56,7 @@ def _for_numbers(mechanism, options):
 
 
 def of_release(mechanism, meta, options, data, **cell):
-    """The arguments of `release`: those of `of_mechanism`, plus public rows if the mechanism uses them.
-
-    data: the path of the .npz.
-    """
+    """The arguments of `release`, including public rows if the mechanism uses them. data: the .npz file."""
     given = of_mechanism(mechanism, meta, options, **cell)
     if mechanism.uses_public_rows and meta.get("public_rows"):
         given["public"] = folds.public_rows(data)
@@ -71,7 +66,7 @@ def of_release(mechanism, meta, options, data, **cell):
 def chosen(lam, mechanism, meta, size, options, **cell):
     """(lambda, options), including options chosen together with lambda.
 
-    lam: a kind of `study.lambdas`. size: the number of training rows. cell: epsilon and delta.
+    lam: a kind of `study.lambdas`. cell: epsilon and delta.
     """
 
     def rule(found):
@@ -83,7 +78,6 @@ def chosen(lam, mechanism, meta, size, options, **cell):
 
 
 def of_cell(experiment, cell, meta):
-    """(options, {epsilon, delta, lam}) of an experiment's cell, including chosen settings."""
     method = experiment.methods[cell.method]
     settings = {"epsilon": cell.epsilon, "delta": experiment.delta(cell.method, cell.train_size)}
     lam = experiment.lambda_of(cell)
@@ -93,12 +87,12 @@ def of_cell(experiment, cell, meta):
 
 
 def check(mechanism, meta, size, options, **cell):
-    """Raise `Refused` if the mechanism cannot run on `size` of the data set's rows."""
+    """Raise `Refused` if the mechanism cannot run on `size` rows of the data set."""
     given = of_mechanism(mechanism, meta, options, **cell)
     mechanism.check(size, len(meta["columns"]), **given)
 
 
 def guarantee(mechanism, meta, size, options, **cell):
-    """The mechanism's `dp.accounting.Guarantee` for `size` of the data set's rows."""
+    """The mechanism's `dp.accounting.Guarantee` for `size` rows of the data set."""
     given = of_mechanism(mechanism, meta, options, **cell)
     return mechanism.guarantee(size, len(meta["columns"]), **given)

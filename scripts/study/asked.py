@@ -12,7 +12,7 @@ PROFILES = "workflow/profiles"
 
 
 def arguments():
-    """This Snakemake's arguments, parsed by its own parser; None if another program runs it."""
+    """The arguments of this Snakemake process, by its own parser; None in another program."""
     from snakemake.cli import get_argument_parser
 
     if "snakemake" not in {part.removesuffix(".py") for part in Path(sys.argv[0]).parts[-2:]}:
@@ -26,7 +26,7 @@ def arguments():
 def experiments(given, available, root):
     """The names of the targets' experiments: empty without targets, None if others may be needed.
 
-    given: see `arguments`. available: all experiments. root: the folder of all results.
+    given: from `arguments`. root: the folder of all results.
     """
     # These options name rules, or list all rules.
     others = ("forcerun", "until", "omit_from", "prioritize", "batch", "list_rules")
@@ -41,10 +41,10 @@ def experiments(given, available, root):
 
 
 def no_profile(given, directory=None):
-    """An error message if no workflow profile has this name; else "". Snakemake would ignore the name.
+    """An error message if no workflow profile has this name, which Snakemake would ignore; otherwise "".
 
-    directory: the argument --directory. It hides the folder in which Snakemake was started, so with it any
-    relative path is accepted.
+    directory: the argument --directory. It hides the folder in which Snakemake was started, so any
+    relative path is then accepted.
     """
     if given in (None, "none") or any(Path(place, given).exists() for place in ("", "profiles")):
         return ""
@@ -59,10 +59,10 @@ def no_profile(given, directory=None):
 
 
 def no_target(target, rules, files, made):
-    """An error message if this is no target; "" if it is one.
+    """An error message if this is no target; otherwise "".
 
-    rules: names of targets. files: folder -> result files, for each folder whose files are all known; ""
-    holds some other files. made: whether a rule makes a file of this name.
+    rules: names of targets. files: folder -> all its result files; the key "" has some files of other
+    folders. made: whether a rule makes a file of this name.
     """
     path = os.path.normpath(target)
     if target in rules or Path(target).exists():

@@ -1,11 +1,11 @@
-"""Writes numbers in paths and tables in one form."""
+"""Write numbers in paths and tables in one form."""
 
 import math
 from functools import cache
 
 import numpy as np
 
-LONGEST = 100_000  # a range of more values must be a mistake
+LONGEST = 100_000  # a longer range must be a mistake
 EPSILON_PATTERN = r"\d+(\.\d*[1-9])?|inf"
 
 
@@ -19,8 +19,7 @@ def epsilon(value):
 
 
 def number(value):
-    """A number as text for a table: integers as integers, floats with 9 significant digits, "" for NaN and
-    None."""
+    """A number as text for a table: floats with 9 significant digits, "" for NaN and None."""
     if value is None:
         return ""
     if isinstance(value, (float, np.floating)):
@@ -37,7 +36,7 @@ def number(value):
 def parse(text):
     """The number in a cell of a CSV file. Raises ValueError for other text.
 
-    `float` would also accept 1_000 and digits of other alphabets.
+    `float` alone would also accept 1_000 and digits of other alphabets.
     """
     text = text.strip()
     if "_" in text or not text.isascii():
@@ -46,10 +45,7 @@ def parse(text):
 
 
 def grid(values, whole=False):
-    """A list, or {from, to, step} inclusive, as a sorted list of distinct numbers.
-
-    Raises ValueError for a range of more than LONGEST values.
-    """
+    """A list, or an inclusive range {from, to, step}, as a sorted list of distinct numbers."""
     if isinstance(values, dict):
         steps = (values["to"] - values["from"]) / values["step"]
         if steps > LONGEST:

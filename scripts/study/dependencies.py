@@ -1,7 +1,7 @@
-"""Finds the project files that a job executes, by following imports.
+"""Find the project files that a job executes, by following imports.
 
 Their digest is a parameter of the job's rule, so an edit reruns exactly the jobs that execute the edited
-code. The digest is of syntax trees: a git checkout, or an edit of comments, layout, docstrings or
+code. The digest is of syntax trees, so a git checkout, or an edit of comments, layout, docstrings or
 functions' annotations, reruns nothing.
 """
 
@@ -22,25 +22,23 @@ ROOT = Path(__file__).resolve().parents[1]  # scripts/, which is on the path of 
 
 
 def roots():
-    """The folders of code: ROOT, a study's own scripts, and the parent folder of its mechanisms."""
+    """The folders of code, including those of a study's scripts and mechanisms."""
     added = added_folder()
     return [*kinds.roots(), *([] if added is None else [added.parent])]
 
 
-# For these files, results show the first line of a function's docstring.
+# Files in which the first lines of functions' docstrings appear in results.
 SHOWN = ("dp/data/preparation.py", "plots/", "sources/")
-# Fields that do not change what runs. Annotations of class fields may change it.
+# Syntax tree fields that do not change what runs.
 UNUSED = ("kind", "type_comment", "returns")
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-# Results of `_found`, by the digest of a file's text, of this file and of Python's version. The cache is in
-# Python's folder of compiled files, and may be removed.
+# A cache of `_found`. Its keys are digests of a file's text, of this file and of Python's version.
 KEPT = Path(__file__).parent / "__pycache__/digests.json"
-MOST = 5000  # cache entries
+MOST = 5000  # maximum number of cache entries
 
 
 @cache
 def _kept():
-    """The cache's entries. New ones are written when this process ends."""
     try:
         known = json.loads(KEPT.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -61,7 +59,7 @@ def _keep(known, before):
 
 @cache
 def _found(path):
-    """[digest of a file's name and code, names that it imports], cached."""
+    """[digest of a file's name and code, names that the file imports]."""
     root = next(root for root in roots() if path.is_relative_to(root))
     name, text = path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")
     key = hashlib.sha256(f"{_version()}\0{name}\0{text}".encode()).hexdigest()
@@ -93,12 +91,12 @@ def _imported(tree, path):
 
 @cache
 def imports(path):
-    """The project files that a file imports, anywhere, and the files of their packages."""
+    """The project files that a file imports, also inside functions, and the files of their packages."""
     return frozenset(file for name in _found(path)[1] for file in module_files(name))
 
 
 def _statements(node):
-    """All statements below a node. It skips expressions, which import nothing."""
+    """All statements below a node. Expressions are skipped, because they import nothing."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
         below = getattr(node, field, ())
         for each in below if isinstance(below, list) else ():  # a lambda's body is no list
@@ -122,7 +120,7 @@ def module_files(name):
 
 
 def files_of_job(script, *modules):
-    """All project files that `scripts/<script>` executes. modules: those it loads by name."""
+    """All project files that a script executes. modules: those that it loads by name."""
     waiting = [ROOT / script, *(file for name in modules for file in module_files(name))]
     files = set()
     while waiting:
@@ -142,9 +140,9 @@ def looks_up_mechanisms(script, *modules):
 def canonical_code(tree, summaries=False):
     """A syntax tree as text, which changes if what runs changes.
 
-    It omits layout, comments, docstrings, functions' annotations and `__all__`, and empty fields, which
-    differ between Python versions. (`ast.dump` takes twice as long.) summaries: whether the first line of a
-    function's docstring counts.
+    It omits docstrings, functions' annotations, `__all__`, and empty fields, which differ between
+    Python versions. (`ast.dump` takes twice as long.) summaries: whether to include the first lines of
+    functions' docstrings.
     """
     words = []
 
@@ -188,7 +186,7 @@ def _has_docstring(node):
 
 @cache
 def digest(script, *modules):
-    """Twelve hexadecimal digits that change with the code of any file in `files_of_job`."""
+    """Twelve hexadecimal digits that change with the code of any file that a job executes."""
     total = hashlib.sha256()
     for path in files_of_job(script, *modules):
         total.update(bytes.fromhex(_found(path)[0]))

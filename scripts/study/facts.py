@@ -1,6 +1,6 @@
-"""Reads the facts of published documents, and looks them up by path.
+"""Read the facts of published documents, and look them up by path.
 
-They are in config/sources/<key>/source.yaml, or in a study's config/published/<key>.yaml.
+The files are config/sources/<key>/source.yaml and a study's config/published/<key>.yaml.
 """
 
 import csv
@@ -14,12 +14,12 @@ EMPTY = {
     **{"settings": {}, "tables": {}, "claims": [], "defects": []},
     **{"readings": {}, "together": []},
 }
-# These keys say how a claim or defect is decided; they are not facts of the source.
+# Keys that are no facts of the source, but say how a claim or defect is decided.
 DECIDES = ("not_tested", "given", "checks")
 
 
 class Source(NamedTuple):
-    """One published document. values: its file's content, including that of tables in CSV files."""
+    """A published document. values: its file's content, including tables in CSV files."""
 
     key: str
     short: str
@@ -39,7 +39,6 @@ class Source(NamedTuple):
         return here
 
     def facts(self):
-        """The document's values, without readings and the checks of claims and defects."""
         facts = {k: v for k, v in self.values.items() if k not in ("readings", "together")}
         for section in ("claims", "defects"):
             facts[section] = [
@@ -49,12 +48,11 @@ class Source(NamedTuple):
         return facts
 
     def statements(self, section):
-        """The entries of `claims` or `defects`, by id."""
         return {entry["id"]: entry for entry in self.values[section]}
 
 
 def _spelling(key):
-    """A key as written in paths, with numbers in canonical form."""
+    """A key as text, with numbers in canonical form."""
     is_number = isinstance(key, (int, float)) and not isinstance(key, bool)
     return canonical.epsilon(key) if is_number else str(key)
 
@@ -62,8 +60,8 @@ def _spelling(key):
 def read_table(path):
     """The content of a CSV file of numbers: first column's value -> {other column's name: value}.
 
-    Raises ValueError with file and row for a repeated or missing name, a short row, a repeated first value,
-    or a cell that is not a finite number.
+    Raises ValueError if a name or first value repeats, a row has another length, or a cell is no finite
+    number.
     """
     try:
         with path.open(newline="", encoding="utf-8") as handle:
@@ -89,7 +87,7 @@ def read_table(path):
 def files():
     """The file of every source, by key. A study's file replaces a shipped file with the same key.
 
-    It leaves out templates, whose names begin with a dot or _.
+    Templates, whose names begin with a dot or _, are left out.
     """
     by_key = {}
     for path in paths.configuration("published/*.yaml", "sources/*/source.yaml"):
@@ -98,7 +96,7 @@ def files():
 
 
 def with_tables(values, folder):
-    """A copy of `values` in which the CSV files that tables name are replaced by their content."""
+    """A copy of `values` with tables read from their CSV files."""
     tables = {
         name: read_table(folder / table)
         if isinstance(table, str) and table.endswith(".csv")
@@ -109,7 +107,7 @@ def with_tables(values, folder):
 
 
 def read(key):
-    """The `Source` of a file already validated by `study.configuration.sources`."""
+    """The `Source` with this key. `study.configuration.sources` validates its file."""
     import yaml
 
     path = files()[key]

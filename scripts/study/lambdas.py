@@ -1,14 +1,13 @@
-"""Where a method's lambda comes from: the configuration states it, a job chooses it, or a rule computes it.
+"""Kinds of a method's lambda: a stated number, a job's choice, a rule, or private selection.
 
-`Experiment.regularisation` makes one of these kinds for a cell; `parse` makes one from a job's argument
-(`text`). `file` is an input of the job, or None. Jobs call `settings`.
+`Experiment.regularisation` returns a cell's kind, and `parse` the kind with a job's argument `text`.
+`file` is an input of the job, or None.
 """
 
 from typing import NamedTuple
 
 from study.jobs.files import read_json
 
-# Words that may replace a number. The value is the section that defines them.
 WORDS = {
     "published": "lambda_published",
     "tuned": "tune",
@@ -19,8 +18,6 @@ WORDS = {
 
 
 class Stated(NamedTuple):
-    """A number that the configuration or the source states."""
-
     value: float
     file = None
 
@@ -33,16 +30,15 @@ class Stated(NamedTuple):
         return self.value, {}
 
     def facts(self):
-        """What the choice recorded besides lambda: the rows it used, and its premises."""
+        """The record of the choice, with its rows and premises."""
         return {}
 
     def origin(self):
-        """Where lambda comes from and what privacy that costs, in words."""
         return "stated in the configuration"
 
 
 class Chosen(NamedTuple):
-    """A tuning or a search, which writes its choice to this .json."""
+    """A tuning's or search's choice, in a .json file."""
 
     file: str
 
@@ -66,7 +62,7 @@ class Chosen(NamedTuple):
 
 
 class ByRule(NamedTuple):
-    """The mechanism computes lambda from n, d, epsilon, delta and the public bounds, not from rows."""
+    """A mechanism's rule, which computes lambda from public numbers alone."""
 
     file = None
     text = "rule"
@@ -82,7 +78,7 @@ class ByRule(NamedTuple):
 
 
 class Selected(NamedTuple):
-    """Private selection, which draws lambda and other settings anew in every release."""
+    """Private selection, which chooses lambda and other settings anew in every release."""
 
     file = None
     text = "selected"
@@ -98,7 +94,6 @@ class Selected(NamedTuple):
 
 
 def parse(text):
-    """The kind with this `text`."""
     for kind in (ByRule, Selected):
         if text == kind.text:
             return kind()
@@ -108,8 +103,8 @@ def parse(text):
 def setting(lam):
     """How lambda was chosen, in one word.
 
-    `fixed`; by `rule`; on `public` rows; on private rows and paid for (`selected`); on private rows, not
-    paid for (`void`).
+    `fixed`; by `rule`; on `public` rows; on private rows, with epsilon paying for it (`selected`) or not
+    (`void`).
     """
     if isinstance(lam, Stated):
         return "fixed"

@@ -1,7 +1,7 @@
-"""Every path that rules and their jobs share, spelled once.
+"""Paths that Snakemake rules and their jobs share.
 
-What the workflow ships (code, schemas, configuration) is below HOME. Paths of a study's files and of
-results are relative to Snakemake's working directory.
+The workflow's code, schemas and configuration are below HOME. Paths of a study's files and of results are
+relative to Snakemake's working directory.
 """
 
 import os
@@ -11,25 +11,24 @@ from typing import NamedTuple
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path() if Path.cwd() == _CHECKOUT else _CHECKOUT
-# Jobs find the workflow and the results through the environment. As a parameter, a new path would rerun all
-# jobs.
+# Jobs get these folders from the environment, because a changed parameter would rerun all jobs.
 HOME_VARIABLE = "DP_HOME"
 VARIABLE = "DP_RESULTS"
-RAW = "data/raw"  # all folders of results share these downloads
+RAW = "data/raw"  # downloads, which all folders of results share
 
 
 def in_study():
-    """Whether this is a study's folder, not the workflow's own."""
+    """Whether the working directory is a study's folder."""
     return Path() != HOME
 
 
 def source_of(path):
-    """The source whose folder below config/ contains a file; None for other files."""
+    """The source whose folder in config/sources contains a file; None for other files."""
     return path.parent.name if path.parent.parent.name == "sources" else None
 
 
 def configuration(*patterns):
-    """Files of config/ that match: shipped ones first, then the study's, which add to or replace them."""
+    """Files in config/ that match the patterns, shipped files first."""
     folders = [HOME / "config", *([Path("config")] if in_study() else [])]
     return [
         path for folder in folders for pattern in patterns for path in sorted(folder.glob(pattern))
@@ -37,37 +36,37 @@ def configuration(*patterns):
 
 
 def snakefile(start="."):
-    """Snakemake's argument for its Snakefile: the one in `start`, else the workflow's own."""
+    """Snakemake's arguments for the Snakefile in `start`, or else the workflow's own."""
     here = filter(Path.exists, (Path(start, "Snakefile"), Path(start, "workflow/Snakefile")))
     return ["--snakefile", str(next(here, HOME / "Snakefile"))]
 
 
 if in_study() and Path("mechanisms").is_dir():
-    os.environ["DP_MECHANISMS"] = "mechanisms"  # a study's own: see `dp.mechanisms`
+    os.environ["DP_MECHANISMS"] = "mechanisms"  # see `dp.mechanisms`
 
 
 def use(folder):
-    """Make `folder` the root of all results, for this process and its children."""
+    """Make `folder` the root of results, for this process and its children."""
     os.environ[VARIABLE] = folder
 
 
 def results(*parts):
-    """A path below the root of all results, or the root itself."""
+    """A path below the root of results, or the root itself."""
     return "/".join((os.environ.get(VARIABLE, "results"), *filter(None, parts)))
 
 
 class _Wildcards(dict):
-    """Values by name. A wildcard without a value stays."""
+    """Values by name; wildcards without a value stay wildcards."""
 
     def __missing__(self, name):
         return f"{{{name}}}"
 
 
 class Place(NamedTuple):
-    """Where one kind of file is. For rules, values that are not given stay wildcards.
+    """The place of one kind of file. A call returns a path, in which missing values stay wildcards.
 
-    folder: that of an experiment or reading, or a shared one (data, audit). part: a folder below it. name:
-    the file's name without the suffix. A call may choose another suffix.
+    folder: of an experiment or reading, or shared (data, audit). part: a folder below `folder`. name: the
+    file's name without the suffix.
     """
 
     folder: str
@@ -80,8 +79,7 @@ class Place(NamedTuple):
         return results(self.folder, self.part, name).format_map(_Wildcards(values))
 
     def log(self, suffix=None, /, **values):
-        """The log of the job that makes the file. suffix: distinguishes two jobs that share the file's
-        name."""
+        """The log of the job that makes the file. suffix: distinguishes two jobs that share a name."""
         name = f"{self._stem(suffix)}.log"
         return results(self.folder, "logs", self.part, name).format_map(_Wildcards(values))
 
@@ -110,13 +108,13 @@ READINGS = Place("{experiment}", "", "readings")
 TIMING = Place("{experiment}", "", "timing")
 PROVENANCE = Place("{experiment}", "", "provenance", "json")
 CONFIGURATION = Place("{experiment}", "", "configuration", "json")
-# Which configurations made the files in a folder: see study.jobs.records.
+# The configurations that made a folder's files: see `study.jobs.records`.
 MADE = Place("{folder}", "logs", "made", "json")
 
 # The privacy ledger.
 ATTACK = Place("audit", "runs", "{mechanism}/{label}/eps={epsilon}")
 ATTACKS = Place("audit", "", "{mechanism}")
-LEDGER = Place("audit", "", "ledger")  # its figure: png, pdf
+LEDGER = Place("audit", "", "ledger")  # also png and pdf
 PROFILES = Place("audit", "", "profiles", "png")
 HELD = Place("audit", "claims", "held")  # no attack refutes a claim of a study's own mechanisms
 EXACT = Place("audit", "", "exact")
@@ -124,7 +122,7 @@ REPLAY = Place("audit", "", "replay")
 SPENDING = Place("audit", "", "spending")
 AUDITED_CELLS = Place("audit", "", "cells")
 
-# A source's statements, with the verdicts on them.
+# The verdicts on a source's statements.
 BY_SOURCE = Place("verdicts", "", "{source}")
 
 # Files about all experiments together.
@@ -132,7 +130,7 @@ REPORT = Place("", "", "report", "html")
 PARTIAL_REPORT = Place("", "", "report-partial", "html")  # made if REPORT shows more
 COSTS = Place("", "", "costs")
 RECOMMENDATIONS = Place("", "", "recommendations")
-ACROSS = Place("", "", "regret")  # recommended methods across data sets; its figure: png
+ACROSS = Place("", "", "regret")  # recommended methods across data sets; also png
 SNAPSHOT = Place("", "", "frontier", "json")
 
 
@@ -142,14 +140,14 @@ def reading(experiment, label):
 
 
 def split(path):
-    """(folder, rest) of a file's path below the root. The folder may be a reading's."""
+    """(folder of the experiment or reading, remaining parts) of a file's path below the root."""
     parts = Path(path).relative_to(results()).parts
     depth = 3 if parts[1:2] == ("readings",) else 1
     return "/".join(parts[:depth]), parts[depth:]
 
 
 def logs():
-    """Yields (log, folder, path below the folder's logs without .log) for every log of a job."""
+    """Yield (log, folder, path below the folder's logs without .log) for every job's log."""
     root = Path(results())
     below = (root.glob(f"{folder}/logs/**/*.log") for folder in ("*", reading("*", "*")))
     for path in sorted(chain(*below)):
@@ -158,6 +156,6 @@ def logs():
 
 
 def log_of(file):
-    """The log of the job that made a file in a part of an experiment's folder, such as a run or a fit."""
+    """The log of the job that made a file, such as a run."""
     folder, rest = split(Path(file).with_suffix(".log"))
     return results(folder, "logs", *rest)

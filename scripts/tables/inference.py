@@ -12,8 +12,7 @@ LEAST = 0.93  # required coverage of 95 % intervals
 def regression(experiment, spec, path):
     """A regression table as statsmodels prints it, with and without privacy.
 
-    It has estimate, standard error, z, p-value and interval. If a release reveals too little about a
-    coefficient, a sentence replaces them.
+    If a release reveals too little about a coefficient, a sentence replaces its numbers.
     """
     frame = pd.read_csv(path, dtype={"epsilon": str})
     frame["z"] = frame["estimate"] / frame["standard_error"]
@@ -48,8 +47,9 @@ def coverage(experiment, spec, path):
 def coverage_rule(experiment, spec, path):
     """The effect of the rule for printing intervals, one row per design.
 
-    Columns are the share of intervals that are printed, and the coverage of these and of the rest.
-    least: the lowest coverage of a coefficient with at least 40 printed intervals. width_ratio: the median.
+    answered: the share of printed intervals. coverage, coverage_of_others: of printed and other
+    intervals. least: the lowest coverage of a coefficient with at least 40 printed intervals.
+    width_ratio: the median.
     """
     frame, rows = _read(path), []
     keys = ["half", "design", "train_size", "epsilon", "method"]

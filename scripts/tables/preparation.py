@@ -21,11 +21,12 @@ class PreparationPrice(Options):
 def preparation_price(experiment, spec, draws):
     """One row per data set of a group, private method and epsilon: the remaining share of the gain.
 
-    options["groups"]: name -> data sets of the same rows, prepared in several ways. options["without"]: the
-    non-private method. The gain is log 2 minus the log loss. The whole gain is that of `without` with the
-    first preparation. can_keep: the share of it that `without` has with the row's preparation. keeps: the
-    private method's share, with its 95 % interval over folds. price: the drop of this share from the first
+    options["groups"]: name -> data sets of the same rows, prepared in several ways. The gain is log 2
+    minus the log loss. The whole gain is that of the non-private method `without` with the first
     preparation.
+    can_keep: the share of the whole gain that `without` has with the row's preparation.
+    keeps: the private method's share, with its 95 % interval over folds.
+    price: the drop of this share from the first preparation.
     """
     means = fold_means(draws, "log_loss")
     means["gain"] = math.log(2) - means["value"]

@@ -25,8 +25,8 @@ PRICE = (
 def tuning(experiment, spec, paths):
     """One row per data set: the best lambda (the largest of the ties), all ties, and their error.
 
-    Further columns are the tie nearest to the published lambda, and the latter's error, empty if it is not
-    in the grid.
+    Further columns are the tie nearest to the published lambda, and the error of the published lambda, if
+    known.
     """
     published = experiment.values.get("lambda_published")
     rows = []
@@ -48,7 +48,6 @@ def tuning(experiment, spec, paths):
 
 
 def _nearest(lambdas, value):
-    """The lambda whose ratio to `value` is nearest to 1."""
     return min(lambdas, key=lambda lam: abs(math.log(lam / value)))
 
 

@@ -1,4 +1,4 @@
-"""Compares a method with every other one, cell by cell, and counts the cells in which it is not worse."""
+"""Compares a method with all others and counts the cells in which the method is not worse."""
 
 from dp.intervals import largest_share, least_share
 from study.canonical import epsilon
@@ -19,8 +19,8 @@ class UntunedCells(Options):
 def untuned_cells(experiment, spec, draws):
     """One row per cell and other method: the method's metric minus the other's, paired over replicates.
 
-    options["method"]: the method. options["metric"]: smaller values are better. verdict: "better" or
-    "worse" if the 95 % interval excludes 0, else "within noise".
+    options["metric"]: smaller values are better. verdict: "better" or "worse" if the 95 % interval
+    excludes 0, else "within noise".
     """
     comparisons = _against(spec, draws)
     columns = ("dataset", "train_size", "epsilon", "other")
@@ -37,10 +37,10 @@ class UntunedCount(Options):
 def untuned_count(experiment, spec, draws):
     """The number of cells in which the method is not worse: one row per other method, and one for all.
 
-    In the row for all, the method is "worse" in a cell if another is better, and "better" if it is better
-    than every other. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of cells in which
-    it is not worse, as if cells were independent. Cells of a data set share rows, so the true interval is
-    at least as wide.
+    In the row for all, the method is "worse" in a cell if another method is better, and "better" if it
+    beats every other method. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of
+    cells in which the method is not worse. Cells of a data set share rows, so the true interval is at
+    least as wide.
     """
     verdicts = {}
     for *at, e, (other, *_, verdict) in _against(spec, draws):
@@ -81,5 +81,4 @@ def _against(spec, draws):
 
 
 def _interval(held, total):
-    """The Clopper-Pearson interval for a share."""
     return float(least_share(held, total)), float(largest_share(held, total))

@@ -1,7 +1,7 @@
 """Writes config/README.md, which explains every key of the configuration, to standard output.
 
-Keys, values and meanings come from the schemas. Mechanisms, steps, and kinds of tables, figures, analyses
-and checks come from the code, with the first paragraphs of their docstrings.
+Keys, values and meanings come from the schemas. Mechanisms, steps and kinds come from the code, with the
+first paragraphs of their docstrings.
 """
 
 import argparse
@@ -164,8 +164,6 @@ LIMITS = {
 
 
 class Schema:
-    """One schema file as rows of a table."""
-
     def __init__(self, name):
         self.root = read_yaml(SCHEMAS / f"{name}.schema.yaml")
         # definition -> the keys that refer to it, because each definition is explained once
@@ -192,7 +190,7 @@ class Schema:
             definition = other.get("$ref", "").rsplit("/", 1)[-1]
             named = f"{path}.<name>".lstrip(".")
             if definition:
-                if "properties" in self.resolve(other):  # facts are whatever a source prints
+                if "properties" in self.resolve(other):  # facts have no fixed keys
                     self.shared[definition].append(path)
             elif "description" in other:
                 yield from self.row(named, other, False)
@@ -255,7 +253,7 @@ def _first_line(docstring):
 
 
 def _docstring(module, function):
-    """A function's docstring, without an import of its module, which may need matplotlib."""
+    """Return a function's docstring without importing its module, which may need matplotlib."""
     path = Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py")
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if getattr(node, "name", None) == function:
@@ -286,7 +284,6 @@ def _examples():
 
 
 def _places():
-    """The path and meaning of every `study.paths.Place`."""
     places = {name: p for name, p in vars(paths).items() if isinstance(p, paths.Place)}
     if set(places) != set(PLACES):
         raise ValueError(f"PLACES must explain {sorted(set(places) ^ set(PLACES))}")

@@ -1,4 +1,4 @@
-"""Changes to a tool's working folder, the argument of `--directory` as for snakemake.
+"""Changes to the working folder that `--directory` names, as for snakemake.
 
 A tool must import this module first, because other modules read the working folder on import.
 """
@@ -19,9 +19,9 @@ ARGUMENTS.add_argument(
 
 
 def run_arguments(description):
-    """A parser of a run's arguments, as for snakemake: folder, targets and overlays.
+    """Return a parser of a run's arguments, as for snakemake: folder, targets and overlays.
 
-    It makes overlays' paths relative to the run's folder.
+    Paths of overlays become relative to the run's folder.
     """
     parser = argparse.ArgumentParser(
         description=description,

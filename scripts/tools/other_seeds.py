@@ -1,15 +1,14 @@
-"""Finds the verdicts that change with other seeds, and those that turn into their opposite.
+"""Finds the verdicts that change with other seeds.
 
     python scripts/tools/other_seeds.py cm08 veldhuizen [--configfile config/real.yaml] [--seeds 1 2]
 
-It runs the experiments once per seed, each in its own folder results-seed-<seed>. It compares the final
-verdicts of published.csv, claims.csv and defects.csv there with the existing ones, and prints each verdict
-that changes, with the numbers of both runs. Snakemake shows the progress, and a stopped run resumes. With
---compare, it compares existing folders and runs nothing.
+This runs the experiments once per seed, in the folder results-seed-<seed>. Every verdict of published.csv,
+claims.csv and defects.csv that changes is printed, with the numbers of both runs. A stopped run resumes.
+With --compare, existing folders are compared and nothing runs.
 
 Chance explains two changes: of the reading that agrees, and to or from "too wide to decide", "undecided"
 and "not excluded", which lie between agreement and failure. The exit status is 1 for any other change: a
-verdict that agrees with one seed fails with another, or is no longer tested.
+verdict that agrees with one seed fails with another, or is not tested.
 """
 
 import argparse
@@ -67,7 +66,6 @@ def main():
 
 
 def run(seed, folder, files, arguments):
-    """Make these files below `folder` with a seed."""
     command = [sys.executable, "-m", "snakemake", "--cores", arguments.cores]
     command += ["--quiet", "rules", "reason", "host"]  # only the progress
     command += ["--configfile", *arguments.configfile] if arguments.configfile else []
@@ -77,7 +75,6 @@ def run(seed, folder, files, arguments):
 
 
 def verdicts(folder):
-    """The row of each verdict, by `key_of`."""
     found = {}
     for file in FILES:
         path = folder / f"{file}.csv"
@@ -92,7 +89,7 @@ def word(verdict):
 
 
 def changes(first, second):
-    """Yields (key, old row, new row, whether chance explains it) for each verdict that changes."""
+    """Yield (key, old row, new row, whether chance explains the change) for each verdict that changes."""
     for key, before in first.items():
         after = second.get(key, {"verdict": "missing"})
         words = word(before["verdict"]), word(after["verdict"])
@@ -103,7 +100,6 @@ def changes(first, second):
 
 
 def said(row):
-    """A verdict and its reason."""
     why = row.get("reason") or row.get("decided_by") or ""
     return f"{row['verdict']}{f' ({why})' if why else ''}"
 

@@ -12,7 +12,7 @@ import csv
 import zlib
 from pathlib import Path
 
-import home  # first: it makes scripts/ importable
+import home  # makes scripts/ importable
 
 from dp.errors import Refused
 from dp.releasing import files, making, using

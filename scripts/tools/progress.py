@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-import home  # first: it makes scripts/ importable
+import home  # makes scripts/ importable
 
 from reporting.plan import planned
 from study.jobs import script

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import home  # first: it makes scripts/ importable
+import home  # makes scripts/ importable
 
 from reporting import record, stale
 from reporting.plan import configuration, planned
@@ -40,14 +40,13 @@ def main():
 
 
 def write(arguments):
-    """Replace these experiments' lines with lines from finished results."""
     if not arguments.targets:
         raise ValueError("name the experiments that have run")
     configfile = " ".join(arguments.configfile)
     known = stale.stampers(configfile, arguments.targets)
     configuration(arguments.configfile)  # sets the folder of results
     targets = [*arguments.targets]
-    # Recommendations are of the experiments that a configuration lists.
+    # Only listed experiments have recommendations.
     listed = stale.loaded(configfile)[0]["experiments"]
     if any(known[name].experiment.values.get("recommends") for name in known if name in listed):
         targets.append(paths.RECOMMENDATIONS())
@@ -97,7 +96,6 @@ def confirm(arguments):
 
 
 def rerun(configfile, sample, cores):
-    """Rerun recorded cells, and return the number of those with the same bytes."""
     paths.use(CONFIRMED)
     files = [record.run_path(row) for row in sample]
     command = [sys.executable, "-m", "snakemake", *paths.snakefile(home.START), "--quiet"]
@@ -112,7 +110,6 @@ def rerun(configfile, sample, cores):
 
 
 def readme():
-    """Update README.md's summary of the record."""
     path = paths.HOME / "README.md"
     text = path.read_text(encoding="utf-8")
     path.write_text(record.in_document(text), encoding="utf-8")

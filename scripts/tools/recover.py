@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-import home  # first: it makes scripts/ importable
+import home  # makes scripts/ importable
 
 from study import paths
 from study.jobs import alive
@@ -25,7 +25,7 @@ PATIENCE = 300  # seconds until cancelled jobs must have ended
 
 
 def output(*command):
-    """The standard output of a scheduler's command; exits with its message if it fails."""
+    """Return a scheduler command's standard output, or exit with its message if the command fails."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(

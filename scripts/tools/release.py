@@ -13,7 +13,7 @@ import argparse
 import json
 from pathlib import Path
 
-import home  # first: it makes scripts/ importable
+import home  # makes scripts/ importable
 
 from dp.errors import Refused
 from dp.releasing import book, card, making, rows
@@ -109,7 +109,6 @@ def preview(arguments):
 
 
 def forecast_arguments(command):
-    """Add the arguments of `forecast`."""
     add = command.add_argument
     add("--epsilon", type=float, nargs="+", help="other epsilons than the release's")
     add("--width", metavar="COLUMN=W", help="find the epsilon for a 95 %% interval so wide")

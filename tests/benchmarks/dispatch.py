@@ -2,10 +2,9 @@
 
     python tests/benchmarks/dispatch.py [cores [target ...]]         # default: 24 cores, everything
 
-It needs the logs of a finished run in results/. In a temporary copy of the checkout, every job sleeps for
-its CPU seconds in that run, and writes empty files. It prints the wall-clock time and two lower bounds for
-any scheduler: the critical path, and the seconds of all jobs divided by the cores. The time should be at
-most 1.5 times the larger bound.
+results/ must have the logs of a finished run. In a temporary copy of the checkout, every job sleeps for its
+recorded CPU seconds and writes empty files. The printed wall-clock time should be at most 1.5 times the
+larger of two lower bounds: the critical path, and the seconds of all jobs divided by the cores.
 """
 
 import inspect
@@ -30,7 +29,7 @@ run_shell = shell.__new__
 
 
 class StandIns:
-    """Replaces every job by a sleep. `ends`: file -> seconds of the critical path to it."""
+    """Replaces every job by a sleep. `ends` maps a file to the seconds of its critical path."""
 
     def __init__(self):
         self.ends, self.work, self.unknown, self.lock = {}, 0.0, 0, threading.Lock()

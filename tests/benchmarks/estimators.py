@@ -2,18 +2,17 @@
 
     python tests/benchmarks/estimators.py [fits]                2 minutes
 
-Rows are simulated, with public bounds of -1 and 1. Classification has five columns, and the peer is
-diffprivlib's LogisticRegression at its default regularisation. Regression has one column, the most that
-OpenDP's LinearRegression takes. Each fit has its own rows, and 50,000 others measure its error. This
-project makes a release with lattice noise, a budget book and intervals; the other libraries fit in
-floating point. Guarantees are for replace-one, with delta = 1e-6 here and 0 there.
+Rows are simulated, with public bounds of -1 and 1. Classification has five columns; its peer is
+diffprivlib's LogisticRegression at the default regularisation. Regression has one column, the maximum of
+OpenDP's LinearRegression. Each fit has its own rows; 50,000 other rows measure its error. Guarantees are
+for replace-one. This project's releases have lattice noise and delta = 1e-6, the others delta = 0.
 
-The other libraries need the environment of `peers.py` (envs/peers.txt), and are left out without it.
+The other libraries need the environment of `peers.py`, and are left out without it.
 """
 
 import os
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # before numpy is imported
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede the import of numpy
 
 import importlib
 import json
@@ -34,7 +33,7 @@ TASKS = {"classes": ((3000, 5), (20000, 5)), "numbers": ((3000, 1), (20000, 1))}
 
 
 def simulate(task, n, d, seed):
-    """Simulated rows (X, y): logistic labels -1 and 1, or numbers in [-1, 1] with noise of 0.2."""
+    """Simulate rows X with labels -1 and 1, or with targets in [-1, 1]."""
     rng = np.random.default_rng([seed, n, d])
     X = rng.uniform(-1, 1, (n, d))
     score = X @ np.linspace(2, 0.4, d) - 0.3
@@ -44,7 +43,7 @@ def simulate(task, n, d, seed):
 
 
 def error(task, weights, intercept, d):
-    """The mean log loss, or the root mean squared error, on unseen rows."""
+    """The mean log loss or, for numbers, the root mean squared error on unseen rows."""
     X, y = simulate(task, TEST, d, seed=10**6)
     score = X @ np.ravel(weights) + np.ravel(intercept)
     if task == "classes":
@@ -53,7 +52,7 @@ def error(task, weights, intercept, d):
 
 
 def ours(task, X, y, epsilon):
-    """Weights and intercept of a release in a temporary budget book or, without epsilon, the minimiser."""
+    """The weights and intercept of a release or, without epsilon, of the minimiser."""
     sys.path.insert(0, str(ROOT / "scripts"))
     from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -103,7 +102,7 @@ def theirs(task, X, y, epsilon):
 
 
 def measured(fit, fits):
-    """One list per setting: task, rows, columns, epsilon, mean error, processor seconds per fit."""
+    """Return lists of task, rows, columns, epsilon, mean error and processor seconds per fit."""
     warnings.simplefilter("ignore")
     lines = []
     for task, sizes in TASKS.items():

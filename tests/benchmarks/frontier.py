@@ -2,16 +2,15 @@
 
     python tests/benchmarks/frontier.py [mechanism ...]         3 minutes
 
-All have the same rows (20,000 x 10, norms at most 1), epsilon 1, delta 1e-6 and one thread, and take turns.
-The table shows median CPU seconds per release. The textbook makes one release after another from the
-source's formulas, in numpy and scipy. Most of these mechanisms are in no library (peers.py times Opacus,
-diffprivlib and jax-privacy). The floor is the minimum arithmetic of 24 releases: matrix products,
-exponentials, and linear systems.
+All programs take turns on the same rows (20,000 x 10, norms at most 1), with epsilon 1, delta 1e-6 and one
+thread. The table shows median CPU milliseconds per release. Few of these mechanisms are in a library, so
+textbook programs follow the sources' formulas in numpy and scipy, one release at a time. The floor is the
+minimum arithmetic of 24 releases: matrix products, exponentials, and linear systems.
 """
 
 import os
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # before numpy is imported
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede the import of numpy
 
 import math
 import statistics
@@ -34,7 +33,7 @@ EPSILON, DELTA = 1.0, 1e-6
 
 
 def rows(rng):
-    """X, labels -1 and 1, and targets in [-1, 1]."""
+    """Simulate X, labels -1 and 1, and targets in [-1, 1]."""
     X = rng.standard_normal((N, D))
     X /= np.maximum(1.0, np.linalg.norm(X, axis=1) / 2.5)[:, None] * 2.5
     score = X @ rng.standard_normal(D)
@@ -42,7 +41,7 @@ def rows(rng):
     return X, np.where(score + 0.3 * noise > 0, 1, -1), np.clip(score + 0.1 * noise, -1, 1)
 
 
-# ---- the textbook: one release
+# ---- textbook programs for one release
 
 
 def certified(X, y, lam, tilt=None):
@@ -70,7 +69,6 @@ def perturbed(X, y, p, rng):
 
 
 def mean_gradient(X, y, w, clip):
-    """The mean of all records' clipped gradients."""
     each = (-y * expit(-y * (X @ w)))[:, None] * X
     return (each / np.maximum(1, np.linalg.norm(each, axis=1) / clip)[:, None]).mean(axis=0)
 
@@ -120,7 +118,7 @@ def boosted(X, y, p, rng):
 
 
 def mixed(X, y, p, rng):
-    """Draws a new sketch of all rows at each step, as in the source."""
+    """Draw a new sketch of all rows at each step, as in the source."""
     w, k = np.zeros(D), 6 * D
     for _ in range(p["iterations"]):
         S = rng.standard_normal((k, N)) @ X / math.sqrt(k)
@@ -137,7 +135,7 @@ def sufficient(X, y, p, rng):
 
 
 def deep(X, y, p, rng):
-    """Fits the parts one after another by least squares, with the source's depths."""
+    """Fit each part by least squares, and choose a point by depth as in the source."""
     m = p["models"]
     parts = np.array_split(rng.permutation(N)[: m * (N // m)], m)
     points = np.array([np.linalg.lstsq(X[part], y[part], rcond=None)[0] for part in parts])
@@ -171,7 +169,7 @@ def floor_of_models(X, y, models):
 
 
 def floor_of_batches(X, y, steps, sampling):
-    """Gives each draw its own batches: it draws the gaps between rows, and reads one row at a time."""
+    """Gather separate batches for each draw, and compute two products and one exponential."""
     rng = np.random.default_rng(0)
     for _ in range(steps):
         for _, rows, _ in poisson.batches(N, DRAWS, sampling, rng):
@@ -179,7 +177,7 @@ def floor_of_batches(X, y, steps, sampling):
             np.exp(part @ np.ones(D)) @ part
 
 
-# mechanism: (are targets numbers, settings, textbook, its settings, floor)
+# mechanism -> (whether targets are numbers, settings, textbook program, its settings, floor)
 def cases():
     lam = MECHANISMS["gaussian_objective_perturbation"].rule_lambda(
         N, D, epsilon=EPSILON, delta=DELTA
@@ -225,7 +223,7 @@ def cases():
 
 
 def passes(info):
-    """The solver's mean number of passes over the rows per restart, or 8 if it does not say."""
+    """The solver's mean number of passes over the rows per restart, or 8 if it is not reported."""
     return float(np.mean(info.get("iterations", 8)))
 
 
@@ -244,7 +242,7 @@ def main():
             continue
         y = targets if numbers else labels
         ours, peers, floors = [], [], []
-        for turn in range(TURNS + 1):  # the first call fills caches
+        for turn in range(TURNS + 1):  # the first turn only fills caches
             rng = np.random.default_rng(turn)
             arguments = {"epsilon": EPSILON, "delta": DELTA, **settings}
             used, release = processor(

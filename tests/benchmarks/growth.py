@@ -2,14 +2,14 @@
 
     python tests/benchmarks/growth.py [largest [columns]]
 
-By default it goes up to 10000000 rows of 10 columns, in 2 minutes and with 1.1 GB of disk. 100000000
-rows take ten times as much, and 13 GB of memory to simulate them.
+The default of 10000000 rows and 10 columns takes 2 minutes and 1.1 GB of disk. 100000000 rows take ten
+times as much, and 13 GB of memory to simulate.
 
-It simulates and prepares data, and fits and runs objective perturbation (epsilon 0.1, lambda 0.01,
-50 restarts) with the jobs' scripts, each in its own process with one thread. A size n counts training rows;
-the file has a third more, as test rows. Jobs on few rows make many simulations, so every job works on a
-million rows or more, and its start is negligible. The time is the minimum of a few runs, minus that of runs
-on 100 rows, which measure the start. It prints a table and writes results/benchmarks/growth.csv:
+The jobs' scripts prepare simulated data, fit, and run objective perturbation (epsilon 0.1, lambda 0.01,
+50 restarts), each in its own process with one thread. The file has n training rows and n/3 test rows. Jobs
+on few rows make many simulations, so that their start is negligible. Times are minima of a few runs, minus
+those of runs on 100 rows, which measure the start. A table is printed and written to
+results/benchmarks/growth.csv:
 
     seconds            processor seconds of the run job per simulation
     passes             the solver's passes over the training rows, averaged over the restarts
@@ -18,12 +18,12 @@ on 100 rows, which measure the start. It prints a table and writes results/bench
     memory_mb          peak memory of the run job; data_mb is the file, beside_data_mb the rest
     fit_beside_data_mb peak memory of the fit job, minus the file
 
-At the end, it prints how far the seconds deviate from linear growth in n.
+The last line is the ratio of the maximum to the minimum of ns_per_row, which is 1 for linear growth.
 """
 
 import os
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # before numpy is imported
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede the import of numpy
 
 import csv
 import json
@@ -63,7 +63,7 @@ def least(costs):
 
 
 def jobs(folder, n, columns, simulations, runs):
-    """Prepare n training rows, fit and run; return both jobs' costs, the file's size and the passes."""
+    """Return both jobs' costs, the file's size and the passes for n training rows."""
     rows = next(rows for rows in range(4 * n // 3, 2 * n) if rows - rows // 4 == n)
     npz, meta, fit = (folder / f"{n}{suffix}" for suffix in (".npz", ".json", ".fit.npz"))
     entry = {
@@ -84,7 +84,7 @@ def jobs(folder, n, columns, simulations, runs):
 
 
 def passes(npz, fit, n, columns):
-    """Mean passes over the rows per restart, with noise like the run job's."""
+    """The mean number of passes over the rows per restart, with noise like the run job's."""
     sys.path.insert(0, str(SCRIPTS))
     from dp.mechanisms import MECHANISMS
     from dp.noise import l2_laplace

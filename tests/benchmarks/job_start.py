@@ -2,9 +2,9 @@
 
     python tests/benchmarks/job_start.py [repetitions]
 
-It runs `run.py --help` with each mechanism loaded, a bare interpreter, and the import of numpy. It prints
-the median and the least of wall-clock seconds and of processor seconds, which other work disturbs less.
-The exit status is 1 if the smaller of both least times exceeds the limit.
+It times `run.py --help` with each mechanism loaded, a bare interpreter, and the import of numpy. It prints
+the median and minimum of wall-clock seconds, and the minimum of processor seconds, which other work
+disturbs less. The exit status is 1 if the smaller minimum exceeds the limit.
 """
 
 import os
@@ -33,7 +33,8 @@ def seconds(code, repetitions):
             check=True,
         )
         found.append((time.perf_counter() - start, processor() - before))
-    return [sorted(column) for column in zip(*found[1:], strict=True)]  # the first fills the caches
+    # The first run only fills the caches.
+    return [sorted(column) for column in zip(*found[1:], strict=True)]
 
 
 def processor():
@@ -42,7 +43,6 @@ def processor():
 
 
 def job(mechanism):
-    """The work of `python scripts/run.py` before it reads data."""
     return (
         "import sys, run; from dp.mechanisms import MECHANISMS;"
         f"MECHANISMS[{mechanism!r}]; sys.argv = ['run.py', '--help'];"

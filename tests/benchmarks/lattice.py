@@ -3,15 +3,14 @@
     python tests/benchmarks/lattice.py                      1 minute
 
 The releases are `noise_aware_logistic` by rule, with a Hessian and scores, and plain objective
-perturbation. They have epsilon 1, delta 1e-6 and one thread, and times are processor seconds. Rows are
-simulated. The float mechanism has the same settings, and its default tolerance. Parsing reads lines with
-ten and with twenty numbers. It prints a table. The exit status is 1 if a release exceeds its limit: 2 s for
-20,000 x 20, 90 s for 1,000,000 x 50.
+perturbation, at epsilon 1 and delta 1e-6, on simulated rows and one thread. Float mechanisms have the same
+settings, and their default tolerance. Parsed lines have ten or twenty numbers. Times are processor seconds.
+The exit status is 1 if a release exceeds its limit in `SIZES`.
 """
 
 import os
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # before numpy is imported
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede the import of numpy
 
 import sys
 import time
@@ -33,7 +32,7 @@ LINES = 100_000
 
 
 def simulated(n, d):
-    """Rows in the unit ball, and labels that follow a logistic model."""
+    """Simulate rows in the unit ball, and labels that follow a logistic model."""
     rng = generator(1, "lattice", n, d)
     X = rng.standard_normal((n, d), dtype=np.float32)
     X /= np.linalg.norm(X, axis=1, keepdims=True) * np.float32(1.00001)
@@ -48,7 +47,6 @@ def timed(function, *arguments, **named):
 
 
 def floats(X, y, plan, robust):
-    """Seconds of the float mechanism's release."""
     name = "gaussian_objective_perturbation" if robust is None else "noise_aware_logistic"
     options = {} if robust is None else {"robust": robust}
     settings = {"epsilon": 1.0, "delta": 1e-6, "lam": plan.problem.lam} | options
@@ -56,7 +54,6 @@ def floats(X, y, plan, robust):
 
 
 def parsing(columns):
-    """Lines parsed per second."""
     rng = generator(3, "parsing")
     table = np.round(rng.uniform(-3, 103, (LINES, columns)), 3)
     lines = [
@@ -73,7 +70,7 @@ def draw_all(plan):
 
 
 def main():
-    models.noise_aware_logistic(10, 2, 1.0, 1e-6)  # imports on first use do not count
+    models.noise_aware_logistic(10, 2, 1.0, 1e-6)  # do imports on first use before timing
     print("rows       columns  release       tau      s on a lattice  of that draws  s in floats")
     late = False
     for (n, d), limit in SIZES.items():

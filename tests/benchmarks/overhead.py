@@ -2,10 +2,9 @@
 
     python tests/benchmarks/overhead.py [experiment]        # default: cm08
 
-It prints wall-clock seconds, and processor seconds of three parts: the jobs' work (without the imports
-that forks share: `study.jobs.fork`); Snakemake with its shells and the requests for jobs; and the rest
-(shared imports, waiting). The ratio divides the wall-clock time by the time that two busy cores would need
-for the jobs' work alone. It should be at most 1.8.
+It prints wall-clock seconds, and processor seconds of the jobs' work, of Snakemake with its shells, and of
+the rest. Imports that forks share (`study.jobs.fork`) belong to the rest. The wall-clock time should be at
+most 1.8 times half the seconds of the jobs' work.
 """
 
 import os
@@ -40,7 +39,7 @@ def main():
             sys.exit((project / "log").read_text()[-2000:])
         results = [cost.read(log) for log in (project / "results").rglob("*.log")]
     jobs = [one.cpu for one in results if one]
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # without forks
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # excludes forked jobs
     snakemake = used.ru_utime + used.ru_stime
     rows = {
         f"work of {len(jobs)} jobs": sum(jobs),
@@ -51,7 +50,7 @@ def main():
     for name, value in rows.items():
         print(f"{name:24} {value:8.1f} s {100 * value / (CORES * wall):6.1f} %")
     print(f"wall-clock time / (work of the jobs / {CORES}) = {CORES * wall / sum(jobs):.2f}")
-    # Other work on the machine disturbs this ratio less.
+    # Other work on the machine disturbs this ratio less than the previous one.
     print(f"processor seconds / work of the jobs = {1 + snakemake / sum(jobs):.2f}")
 
 

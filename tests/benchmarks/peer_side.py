@@ -2,10 +2,10 @@
 
     <the peers' python> tests/benchmarks/peer_side.py data.npz
 
-It reads one task per line from standard input, as JSON, and answers with one line: processor `seconds`, and
-for how many `units` (fits, or steps of one simulation). jax-privacy's answer also has the mean `error` of
-its releases on the rows. The first line has each library's version, or why it cannot be imported. This
-program imports nothing of the project.
+It reads one task per line from standard input, as JSON. It answers with a line of processor `seconds` and
+`units`, the number of fits, or of steps of one simulation. jax-privacy's answer also has the mean `error`
+of its releases on the rows. The first line of output has each library's version, or why it cannot be
+imported. This program imports nothing from the project.
 """
 
 import functools
@@ -18,12 +18,12 @@ import warnings
 
 import numpy as np
 
-# JAX has one thread, like the other libraries. It reads this variable on import.
+# Like the other libraries, JAX has one thread. It reads this variable on import.
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
 def diffprivlib_fit(X, y, *, epsilon, lam, repetitions, seed):
-    """diffprivlib's objective perturbation: L-BFGS on each tilted objective."""
+    """Time diffprivlib's objective perturbation: L-BFGS on each tilted objective."""
     models = importlib.import_module("diffprivlib.models")
     start = time.process_time()
     for k in range(repetitions):
@@ -40,9 +40,10 @@ def diffprivlib_fit(X, y, *, epsilon, lam, repetitions, seed):
 
 
 def opacus_steps(X, y, *, batch, steps, lam, rate, clip, noise, seed):
-    """DP-SGD by Opacus: logistic regression without intercept, one simulation, shuffled batches.
+    """Time one simulation of Opacus' DP-SGD: logistic regression without intercept, shuffled batches.
 
-    If `batch` is the number of rows, this is DP-GD. The privacy engine's accounting is not timed.
+    If `batch` is the number of rows, this is DP-GD. The time excludes the privacy engine's
+    accounting.
     """
     torch = importlib.import_module("torch")
     opacus = importlib.import_module("opacus")
@@ -75,7 +76,7 @@ def opacus_steps(X, y, *, batch, steps, lam, rate, clip, noise, seed):
 
 @functools.cache
 def compiled(batches, steps, size, lam, rate, clip, noise):
-    """A compiled function of X, y, chosen rows and keys. It returns the weights of one descent per key."""
+    """Return a compiled function of X, y, chosen rows and keys that makes one descent per key."""
     jax = importlib.import_module("jax")
     clipping = importlib.import_module("jax_privacy.clipping")
     noises = importlib.import_module("jax_privacy.noise_addition")
@@ -111,18 +112,19 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
 
         return jax.lax.scan(step, (start, state), chosen, length=steps)[0][0]
 
-    if batches == "fixed":  # small steps are faster together, others one descent at a time
+    # Small steps are faster together, large steps one descent at a time.
+    if batches == "fixed":
         return jax.jit(jax.vmap(descent, (None, None, 0, 0)))
     return jax.jit(lambda X, y, *each: jax.lax.map(lambda one: descent(X, y, *one), each))
 
 
 def jax_privacy_steps(X, y, *, batches, steps, size, simulations, lam, rate, clip, noise, seed):
-    """Descents by jax-privacy: logistic regression, all steps and simulations in one compiled program.
+    """Time jax-privacy's descents: logistic regression, all steps and simulations in one compiled program.
 
-    batches: "fixed" (disjoint, norm-Laplace noise), "Poisson" (jax-privacy's sampling, padded to one
-    size) or "all" rows; the last two with Gaussian noise. size: the rows of a batch, or their expected
-    number. noise: the scale of the noise on each sum. The same arguments compile once, so time the
-    second call.
+    batches: "fixed" (disjoint, norm-Laplace noise), "Poisson" (jax-privacy's sampling, padded to
+    one size) or "all" rows; the last two with Gaussian noise. size: the number of rows of a batch,
+    or its expectation. noise: the scale of the noise on each sum. The first call compiles, so time
+    a second call with the same arguments.
     """
     jax = importlib.import_module("jax")
     selection = importlib.import_module("jax_privacy.batch_selection")
@@ -160,7 +162,7 @@ NEEDS = {
 
 
 def about():
-    """Task -> versions of its libraries, or why it cannot run."""
+    """Map each task to its libraries' versions, or to why it cannot run."""
     results = {}
     for task, names in NEEDS.items():
         try:
@@ -173,7 +175,7 @@ def about():
 
 
 def main():
-    # Libraries may print, so only the answers go to the real standard output.
+    # Libraries may print, so everything but the answers goes to standard error.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")

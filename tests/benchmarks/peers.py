@@ -2,31 +2,30 @@
 
     python tests/benchmarks/peers.py [repetitions]        2 minutes
 
-diffprivlib, Opacus and jax-privacy need a separate environment, which you make once. If it or a library
-is missing, the table says why it leaves out their lines:
+diffprivlib, Opacus and jax-privacy are left out without their separate environment, made by:
 
     python3.11 -m venv .venv-peers && .venv-peers/bin/pip install -r envs/peers.txt
 
-The wide problem is MNIST's digits 4 and 9. If they have not been prepared, rows of the same shape and a
-similar spectrum are simulated. To prepare them:
+The wide problem is MNIST's digits 4 and 9 if they have been prepared by the following command, and
+otherwise simulated rows of the same shape and a similar spectrum:
 
     snakemake --cores 1 --configfile config/real.yaml -- results/data/mnist_4_9.npz
 
-All programs have one thread and the same rows. Compared programs take turns, and the table has medians. It
-is printed and written to results/benchmarks/peers.csv. Seconds are processor seconds per unit. The ratio is
-the peer's seconds divided by this project's. For floor, least and reading it is below 1, since this project
-needs more. Units are:
+All programs have one thread and the same rows, and take turns. The table of medians is printed and written
+to results/benchmarks/peers.csv. Seconds are processor seconds per unit. The ratio is the peer's seconds
+divided by this project's. For floor, least and reading, which do less than this project, it is below 1.
+Units are:
 
-    fit       one minimiser, certified: gradient norm at most 1e-9. Peers have the same tolerance; the
-              table shows the norm that they reach, except for private results, which hide it
+    fit       one minimiser, certified to a gradient norm of at most 1e-9. Peers have the same tolerance;
+              the table shows the norm that they reach, except for private results, which hide it
     step      one step of one simulation: its batch of examples, clipped, summed, with noise. jax-privacy
-              has the same steps and noise as this project: the mean errors on the rows must be alike
+              has the same steps and noise as this project, so the mean errors must be alike
     release   one release of one data set, made and scored
 
 Besides other libraries, it times:
 
-    reading   reads the same batches and computes nothing: the cost of memory access and drawing batches
-    least     the same with two products and one exponential per row
+    reading   reading the same batches without computing: the cost of memory access and drawing batches
+    least     reading, two products and one exponential per row
     floor     two matrix products and one exponential per row, restart and pass, in double precision
     loop      the textbook: one example at a time, in Python and numpy
 """
@@ -34,7 +33,7 @@ Besides other libraries, it times:
 import os
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"  # before numpy is imported
+    os.environ[variable] = "1"  # must precede the import of numpy
 
 import csv
 import json
@@ -87,7 +86,7 @@ def narrow(rng):
 
 
 def wide(rng):
-    """A name, and the digits 4 and 9 or simulated rows of the same shape and a similar spectrum."""
+    """Return the data's name, X and y: digits 4 and 9, or simulated rows of similar shape and spectrum."""
     if DIGITS.exists():
         X, y = Prepared(DIGITS).floats()
         order = rng.permutation(len(X))
@@ -104,8 +103,6 @@ def wide(rng):
 
 
 class PeerProcess:
-    """`peer_side.py` in the peers' environment, one task at a time."""
-
     def __init__(self, folder, problems):
         self.about = {}
         if not PEERS.exists():
@@ -127,7 +124,7 @@ class PeerProcess:
                 print(f"{task} is left out: {found['missing']}")
 
     def calls(self, name, task, **arguments):
-        """A task's call by name, or {} if the peers' environment lacks its library."""
+        """Return {name: call of the task}, or {} if the peers' environment lacks its library."""
         if "versions" not in self.about.get(task, {}):
             return {}
 
@@ -145,7 +142,7 @@ class PeerProcess:
 
 
 def timed(function, units, repeat=1):
-    """A call that returns processor seconds, units and the function's other results."""
+    """Return a call that gives processor seconds, units and the function's other results."""
 
     def call():
         start = time.process_time()
@@ -157,7 +154,7 @@ def timed(function, units, repeat=1):
 
 
 def measure(calls, repetitions):
-    """Results and seconds per unit of each call, by name. Calls take turns, after a warm-up."""
+    """Return each call's results and median seconds per unit. Calls take turns, after a warm-up."""
     seconds, returned = {name: [] for name in calls}, {}
     for turn in range(repetitions + 1):
         for name, call in calls.items():
@@ -171,12 +168,11 @@ def measure(calls, repetitions):
 
 
 def gradient_norm(X, y, w):
-    """Gradient norm of the non-private objective, by plain formulas."""
     return np.linalg.norm(LAMBDA * w - X.T @ (y * expit(-y * (X @ w))) / len(X))
 
 
 def scikit_learn(X, y, solver, sizes=(None,)):
-    """Non-private fits of the first rows, one after another."""
+    """Return a function that fits the first rows of each size without privacy."""
 
     def run():
         norms = []
@@ -186,7 +182,7 @@ def scikit_learn(X, y, solver, sizes=(None,)):
                 C=1 / (len(rows) * LAMBDA),
                 fit_intercept=False,
                 solver=solver,
-                tol=TOLERANCE / math.sqrt(X.shape[1]),  # limits the largest entry
+                tol=TOLERANCE / math.sqrt(X.shape[1]),  # limits the gradient's largest entry
                 max_iter=1000,
             )
             norms.append(gradient_norm(rows, labels, model.fit(rows, labels).coef_[0]))
@@ -202,7 +198,7 @@ def certified(info):
 
 
 def floor(X, restarts, rows=256):
-    """z = X W, e^z and X'z, in blocks that fit into the cache, in Fortran order."""
+    """Return a function that computes z = X W, e^z and X'z in blocks that fit into the cache."""
     blocks = [np.asfortranarray(X[k : k + rows]) for k in range(0, len(X), rows)]
     W = np.ones((X.shape[1], restarts))
 
@@ -217,7 +213,7 @@ def floor(X, restarts, rows=256):
 
 
 def private_fits(X, y, peers, repetitions):
-    """Objective perturbation with 200 restarts together, diffprivlib, and scikit-learn's best solver."""
+    """Time 200 restarts of objective perturbation together, diffprivlib, and scikit-learn's best solver."""
     n, d = X.shape
     mechanism, restarts = MECHANISMS["objective_perturbation"], 200
     solvers = ("newton-cholesky", "lbfgs", "newton-cg")
@@ -230,7 +226,7 @@ def private_fits(X, y, peers, repetitions):
             )
             return certified({"status": measured.status, **measured.info})
 
-        # the same problems as in `release`, to count their passes
+        # Solve the same problems as `release` to count the solver's passes.
         plan = mechanism.plan(n, d, epsilon=epsilon, lam=LAMBDA, tolerance=TOLERANCE)
         tilt = l2_laplace(d, plan.scale, restarts, np.random.default_rng(1))
         _, info = minimise(X, y, LAMBDA + plan.ridge, tilt, tolerance=TOLERANCE / 2)
@@ -261,10 +257,10 @@ def private_fits(X, y, peers, repetitions):
 
 
 def wide_fits(what, X, y, repetitions):
-    """Fits of 50 nested sizes: warm-started as in a fit job, each alone, and 24 restarts together.
+    """Time fits of 50 nested sizes: warm-started as in a fit job, each alone, and 24 restarts together.
 
-    They are compared with two of scikit-learn's solvers: the fastest, which does not reach this gradient
-    norm, and the fastest that does.
+    The peers are scikit-learn's fastest solver, which does not reach this gradient norm, and its
+    fastest solver that does.
     """
     solvers = ("lbfgs", "newton-cg")
     sizes = np.linspace(200, len(X), 50).astype(int)
@@ -330,7 +326,7 @@ def loop(X, y, batch, steps, noise):
 
 
 def reading(X, batch, simulations):
-    """Only reads the rows of one epoch's batches, in each simulation's own order."""
+    """Return a function that reads one epoch's batches in each simulation's own order."""
     rng, gathered = np.random.default_rng(1), np.empty((batch, X.shape[1]))
     orders = [rng.permutation(len(X)) for _ in range(simulations)]
 
@@ -343,7 +339,7 @@ def reading(X, batch, simulations):
 
 
 def poisson_reading(X, sampling, simulations, arithmetic=False):
-    """Draws a Poisson batch per simulation, and reads its rows in blocks as large as this project's."""
+    """Return a function that draws Poisson batches and reads them in blocks of this project's size."""
     rng, d = np.random.default_rng(1), X.shape[1]
     size = max(full_batch.LEAST_ROWS, full_batch.GATHERED // d)
     gathered, w = np.empty((size, d)), np.ones(d)
@@ -360,7 +356,6 @@ def poisson_reading(X, sampling, simulations, arithmetic=False):
 
 
 def descents(problems, peers, repetitions):
-    """24 simulations at once."""
     simulations = 24
     for name, (X, y) in problems.items():
         n, d = X.shape
@@ -371,7 +366,8 @@ def descents(problems, peers, repetitions):
         gaussian = {"delta": 1e-5, "learning_rate": 1.0}
         poisson = gaussian | {"sampling": 0.05, "iterations": 100}
         shared = {"problem": name, "lam": LAMBDA, "clip": 1.0, "seed": 1}
-        # task: (mechanism, its options, jax-privacy's batches, rows of a batch, steps, the loop's, Opacus')
+        # task -> (mechanism, its options, jax-privacy's batches, rows of a batch, and the number of
+        # steps here, in the loop, and by Opacus)
         plan = {
             f"DP-SGD, batch {batch}": (
                 *("dp_sgd", fixed, "fixed", batch, steps),
@@ -389,7 +385,8 @@ def descents(problems, peers, repetitions):
                 )  # fmt: skip
 
             once = release()
-            # the noise on a sum determines epsilon: dp_sgd states it, others state the mean's
+            # Peers take the noise scale of a sum. Only dp_sgd states it; other mechanisms state the
+            # mean's.
             noise = float(np.mean(once.info["scale"])) * (1 if batches == "fixed" else rows)
             rate = options.get("rate") or options["learning_rate"]
 
@@ -454,7 +451,7 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss)
 
 
 def audits(trials=500_000):
-    """A million releases of output perturbation in 784 dimensions, in a separate process."""
+    """Time a million releases of output perturbation in a separate process."""
     command = [sys.executable, "-c", AUDIT, ROOT / "scripts", str(trials)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     seconds, kilobytes = map(float, done.stdout.split())
@@ -493,7 +490,6 @@ def text(value):
 
 
 def lines(repetitions):
-    """Yields each line of the table once it has been measured."""
     rng = np.random.default_rng(2008)
     what, X, y = wide(rng)
     projected = normalise_rows(X @ rng.standard_normal((X.shape[1], 50)))  # as in Einarsson

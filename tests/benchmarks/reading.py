@@ -2,10 +2,9 @@
 
     python tests/benchmarks/reading.py [rows] [plain|quoted|missing|gzip]
 
-It writes nine numbers and a label per row into a temporary folder (2 GB). It reads this table, then
-prepares it as the job does, each in its own process. It prints wall-clock seconds, processor seconds (which
-other work on the machine disturbs less), and peak memory. The exit status is 1 if the smaller of both times
-is over 60 s, or the memory over 3 GB, per 10 million rows.
+The table, in a temporary folder (2 GB), has nine numbers and a label per row. One process reads it, and
+another prepares it as the job does. The output is wall-clock seconds, processor seconds and peak memory.
+The exit status is 1 if, per 10 million rows, both times exceed 60 s or the memory exceeds 3 GB.
 """
 
 import gzip
@@ -41,7 +40,7 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def write(path, rows, kind):
-    """Write nine decimals per number. For `missing`, every hundredth cell of column 1 is empty."""
+    """Write nine decimals per number. For `missing`, every hundredth cell of the first column is empty."""
     rng = np.random.default_rng(0)
     with gzip.open(path, "wt", compresslevel=1) if kind == "gzip" else path.open("w") as handle:
         handle.write(",".join([*COLUMNS, "y"]) + "\n")

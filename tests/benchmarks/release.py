@@ -2,15 +2,14 @@
 
     python tests/benchmarks/release.py                    1 minute
 
-It makes Gaussian objective perturbation with lambda and noise by rule, delta = 1e-6 and one thread,
-certified to a gradient norm of 1e-9. The time includes the non-private fit from which it starts. The rows
-are Adult's if `data/raw` has them, and otherwise simulated, also with six numbers and eight categories. It
-prints a table. The exit status is 1 if a release takes more than 0.1 s.
+The mechanism is Gaussian objective perturbation with lambda and noise by rule, delta = 1e-6 and one thread,
+certified to a gradient norm of 1e-9. The time includes the initial non-private fit. The rows are Adult's if
+`data/raw` has them, and otherwise simulated. The exit status is 1 if a release takes more than 0.1 s.
 """
 
 import os
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # before numpy is imported
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede the import of numpy
 
 import json
 import subprocess
@@ -40,11 +39,11 @@ LEVELS = (
     5,
     2,
     39,
-)  # of categories, with six numbers and a constant: 104 columns
+)  # levels of eight categories; with six numbers and a constant, 104 columns
 
 
 def adult():
-    """Adult's training rows, prepared within public bounds, or None without its files."""
+    """Return Adult's prepared training rows, or None without its files."""
     entry = read_yaml(ROOT / "config" / "datasets.yaml")["adult"]
     raw = [str(ROOT / "data" / "raw" / name) for name in entry["source"]["csv"]]
     entry["source"]["csv"] = raw
@@ -59,7 +58,7 @@ def adult():
 
 
 def simulated():
-    """Rows of norm at most 1 with as many numbers and categories as Adult's, and labels of both kinds."""
+    """Simulate labelled rows of norm at most 1, with as many numbers and categories as Adult."""
     rng = generator(1, "rows")
     parts = [np.ones((ROWS, 1)), rng.uniform(-1, 1, (ROWS, 6))]
     for levels in LEVELS:

@@ -2,10 +2,9 @@
 
     python tests/benchmarks/scale.py [cells]
 
-It works in a temporary copy of the project. It measures `snakemake -n` (at most 60 s and 600 MB), the
-longest path (200 characters), and the aggregation of all run files (60 s and 1 GB). It prints wall-clock
-seconds and processor seconds, which other work disturbs less. The exit status is 1 if the smaller of both,
-the memory or a path exceeds its limit.
+In a temporary copy of the project, it measures `snakemake -n` (at most 60 s and 600 MB), the longest path
+(200 characters), and the aggregation of all run files (60 s and 1 GB). The exit status is 1 if the memory,
+a path, or the smaller of wall-clock and processor seconds exceeds its limit.
 """
 
 import json
@@ -33,7 +32,7 @@ DRAWS = (5, 50)  # folds and restarts of a run file
 
 
 def experiment(cells):
-    """cm08 with two methods at ten sizes, and as many epsilons as this number of cells needs."""
+    """The configuration of cm08 with two methods, ten sizes, and as many epsilons as `cells` requires."""
     epsilons = [round(0.001 * (k + 1), 3) for k in range(cells // 20)]
     sizes = [1000 * (k + 1) for k in range(10)]
     return {
@@ -85,7 +84,6 @@ def measured(project, *command):
 
 
 def run_files(project, study):
-    """Write a run file with simulated draws for every cell, as `scripts/run.py` does."""
     rng = np.random.default_rng(0)
     folds, restarts = DRAWS
     for cell in study.cells():

@@ -1,4 +1,4 @@
-"""Starts a temporary Slurm for the tests of this folder, or skips them and says why."""
+"""Starts a temporary Slurm for this folder's tests, or skips them and says why."""
 
 import shutil
 
@@ -23,7 +23,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def prepared(fresh):
-    """A copy with data and fits from this machine, but without cells."""
+    """A copy of the project with data and fits from this machine, but without cells."""
     project = fresh("prepared")
     project.snakemake(*OVERLAY, "--until", "fit", "--", RESULTS)
     assert not run_files(project)
@@ -40,7 +40,6 @@ def local(prepared, tmp_path_factory):
 
 @pytest.fixture
 def project(prepared, cluster, tmp_path):
-    """A copy without cells, for runs on the cluster."""
     copy = on(cluster, prepared.duplicate(tmp_path / "project"))
     yield copy
     copy.end()

@@ -5,7 +5,7 @@ ARRAY = (
     *("--workflow-profile", "workflow/profiles/slurm"),
     *("--slurm-init-seconds-before-status-checks", "3"),
 )
-# A few cells, slow enough to interrupt.
+# The overlay has a few cells, slow enough to interrupt.
 OVERLAY = ("--configfile", "tests/cluster/cells.yaml")
 RESULTS = "results/cm08/results.csv"
 CELLS = (*OVERLAY, "--", RESULTS)
@@ -18,7 +18,7 @@ def on(cluster, project):
 
 
 def jobs(cluster, project, *states):
-    """Ids of this copy's jobs, in any state or the given ones."""
+    """Ids of this copy's jobs in the given states, or in any state."""
     return [
         job
         for job, _, state, folder in cluster.queue()

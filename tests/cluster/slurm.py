@@ -16,12 +16,12 @@ from pathlib import Path
 
 NODES = ("n1", "n2")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol")
-ETC = Path("/etc/slurm")  # the jobstep plugin drops SLURM_CONF, so the default path must work too
+ETC = Path("/etc/slurm")  # the jobstep plugin drops SLURM_CONF, so the default path must also work
 READY = 60  # seconds until a daemon must answer
 
 
 def missing():
-    """Why Slurm cannot start here, or None."""
+    """Return why Slurm cannot start here, or None."""
     if os.geteuid() != 0:
         return "a throw-away Slurm needs root"
     absent = [name for name in PROGRAMS if not shutil.which(name)]
@@ -31,7 +31,7 @@ def missing():
     conf = ETC / "slurm.conf"
     if conf.exists() and not conf.is_symlink():
         return f"{conf} belongs to a real Slurm"
-    if conf.exists():  # of another test's Slurm, which is alive or was killed
+    if conf.exists():  # left by another test's Slurm, which may be alive
         ping = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, check=False)
         if "is UP" in ping.stdout:
             return f"another test's Slurm is running ({conf.readlink()})"
@@ -50,7 +50,6 @@ class Slurm:
         self.hosts = None
 
     def run(self, *command, check=True, timeout=30):
-        """Run a client command, and return its standard output."""
         done = subprocess.run(
             command, env=self.env, capture_output=True, text=True, check=False, timeout=timeout
         )
@@ -70,7 +69,7 @@ class Slurm:
             folder.chmod(0o755)
         self._resolve_to_loopback()
         self.conf.write_text(self._configuration())
-        # Debian 12's slurmd initialises an unused cgroup plugin; 23.02 can disable it.
+        # Debian 12's slurmd initialises an unused cgroup plugin, which version 23.02 can disable.
         version = tuple(map(int, self.run("slurmctld", "-V").split()[1].split(".")[:2]))
         plugin = "disabled" if version >= (23, 2) else "cgroup/v1"
         (self.root / "cgroup.conf").write_text(f"CgroupPlugin={plugin}\n")
@@ -102,7 +101,6 @@ class Slurm:
         self._wait(node, lambda: re.match("idle|mixed|allocated", self.state_of(node)))
 
     def state_of(self, node):
-        """A node's state: idle, mixed, down*, drained, ..."""
         return self.run("sinfo", "-h", "-N", "-n", node, "-p", "pair", "-o", "%T", check=False)
 
     def kill_controller(self):
@@ -163,7 +161,8 @@ class Slurm:
     def processes(self, node=None):
         """Process ids of a node's jobs, or of all jobs.
 
-        Their environment identifies them. Without cgroups, a job's grandchildren can outlive it.
+        Their environment identifies the processes, because without cgroups a job's grandchildren
+        can outlive it.
         """
         marker = f"SLURMD_NODENAME={node}" if node else f"SLURM_CONF={self.conf}"
         numbers = []
@@ -272,7 +271,7 @@ PartitionName=pair Nodes=n1,n2 DefMemPerCPU=100 MaxTime=1440 State=UP
 
 @contextmanager
 def slurm(root, cpus=4, memory=64000, port=16817):
-    """A running cluster, which always stops at the end. memory: nominal MB of its nodes."""
+    """Run a cluster, and stop it in any case. memory: nominal MB of its nodes."""
     cluster = Slurm(root, cpus, memory, port)
     try:
         cluster.start()

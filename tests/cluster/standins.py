@@ -24,14 +24,13 @@ def refuse(message):
 
 
 def whole(text, what):
-    """`text` as a positive integer, which schedulers require for threads, minutes and megabytes."""
+    """Return `text` as a positive integer, which schedulers require for threads, minutes and megabytes."""
     if not re.fullmatch(r"[1-9]\d*", str(text)):
         refuse(f"{what} must be a positive whole number, not {text!r}")
     return int(text)
 
 
 def start(command, name, folder, output):
-    """Run a shell command in the background, and return its id."""
     jobs = ROOT / "jobs"
     jobs.mkdir(exist_ok=True)
     number = 1000
@@ -78,7 +77,7 @@ def kill(numbers):
 
 
 def options(words, valued, flags=()):
-    """(option -> values, remaining words). An option's value is the next word, or follows =."""
+    """Return ({option: values}, remaining words). An option's value is the next word, or follows =."""
     values = {}
     words = list(words)
     while words and words[0].startswith("-"):

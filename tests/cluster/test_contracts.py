@@ -1,4 +1,4 @@
-"""Tests the profiles of schedulers that are not installed here, with mock commands that check arguments."""
+"""Tests the profiles of schedulers that are not installed, with mock commands that check arguments."""
 
 import json
 import os
@@ -39,7 +39,6 @@ def install(project, *names):
 
 
 def calls(project, name):
-    """Arguments of each call of one command."""
     lines = (project.commands / "calls.jsonl").read_text().splitlines()
     return [words for command, *words in map(json.loads, lines) if command == name]
 
@@ -50,7 +49,7 @@ def after(words, option):
 
 @pytest.mark.parametrize(("unit", "per_mb"), [("MB", 1), ("KB", 1024)])
 def test_lsf(project, unit, per_mb):
-    """Submissions state queue, project, minutes, and memory per slot in the cluster's unit."""
+    """Submissions specify queue, project, minutes, and memory per slot in the cluster's unit."""
     if unit == "KB":  # one job suffices to test this unit
         project.snakemake(*TINY, "--until", "run", "--", RESULTS)
     install(project, "bsub", "bjobs", "bkill", "badmin", "lsclusters", "bhist")
@@ -67,7 +66,7 @@ def test_lsf(project, unit, per_mb):
     )
     assert (project / RESULTS).read_bytes() == project.expected
     submitted = calls(project, "bsub")
-    assert len(submitted) == (1 if unit == "KB" else 2)  # the cells, and the aggregate
+    assert len(submitted) == (1 if unit == "KB" else 2)  # one group of cells, and the aggregate
     megabytes = [int(mb) for mb in re.findall(r"resources: .*\bmem_mb=(\d+)", output)]
     for words in submitted:
         assert after(words, "-q") == "short"
@@ -82,7 +81,7 @@ def test_lsf(project, unit, per_mb):
 
 
 def test_recovery_on_lsf(project):
-    """Recovery finds a killed run's jobs, and no others, by their folder."""
+    """Recovery finds a killed run's jobs by their folder, and no other jobs."""
     install(project, "bsub", "bjobs", "bkill", "squeue")
     environment = os.environ | project.environment
     folders = [project.folder.resolve(), project.commands]
@@ -127,7 +126,7 @@ def test_submit_command_with_a_status_command(project):
         *("--", RESULTS),
     )
     assert (project / RESULTS).read_bytes() == project.expected
-    assert len(calls(project, "sbatch")) == 2  # the cells, and the aggregate
+    assert len(calls(project, "sbatch")) == 2  # one group of cells, and the aggregate
     assert calls(project, "squeue")
 
 
@@ -143,6 +142,5 @@ def test_generic_as_it_is_shipped(project):
     )
     assert (project / RESULTS).read_bytes() == project.expected
     cells, aggregate = calls(project, "qsub")
-    # the group of cells requests two slots, the aggregate one
     assert after(cells, "-pe") == "smp" and cells[cells.index("smp") + 1] == "2"
     assert after(aggregate, "-pe") == "smp" and aggregate[aggregate.index("smp") + 1] == "1"

@@ -1,4 +1,4 @@
-"""Tests that the shipped Slurm profiles give the same bytes as a local run, also after faults."""
+"""Tests that the shipped Slurm profiles give the same bytes as a local run, even after faults."""
 
 import re
 import shutil
@@ -15,7 +15,6 @@ pytestmark = pytest.mark.slow
 
 
 def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
-    """An experiment runs at toy size, from data to figures, with grouped jobs and a cache."""
     whole = ("--configfile", "config/smoke.yaml", "--", "wdbc")
     alone, project = fresh("alone"), on(cluster, fresh("cluster"))
     alone.snakemake(*whole, timeout=300)
@@ -33,7 +32,7 @@ def test_an_experiment_with_all_that_belongs_to_it(fresh, cluster, tmp_path):
 
 
 def test_a_crashing_daemon_leaves_no_core_dump(cluster):
-    """Slurm raises the soft limit on core dumps, its own and its jobs', so the hard limit must be 0."""
+    """Slurm raises its own and its jobs' soft limits on core dumps, so the hard limit must be 0."""
     for daemon in cluster.daemons.values():
         limits = Path(f"/proc/{daemon.pid}/limits").read_text()
         assert re.search(r"^Max core file size +0 +0 ", limits, flags=re.MULTILINE), limits
@@ -97,7 +96,7 @@ def test_killed_run_is_recovered(project, cluster, local, profile):
     assert (project / RESULTS).read_bytes() == local
     if profile is ARRAY:
         again = set(submissions(cluster, project)) - set(arrays)
-        # one submission each for the missing cells and the aggregate, and for the guarantees if missing
+        # The missing cells, the aggregate, and possibly the guarantees have one submission each.
         assert len(again) in (2, 3)
     new = {job for job in jobs(cluster, project) if job not in left}
     submitted = min(
@@ -113,7 +112,7 @@ def moment(cluster, job, which):
 
 
 def test_what_a_killed_run_finished_is_kept(project, cluster, local):
-    """If no job is left, a second run makes only missing files."""
+    """If no job is left, a second run makes only the missing files."""
     process = project.start(*SBATCH, "--group-components", "cells=1", "--jobs", "1", *CELLS)
     project.wait_for(lambda: len(run_files(project)) >= 2, 120)
     project.kill(process)
@@ -136,7 +135,7 @@ def test_cancelled_job_is_tried_again(project, cluster, local):
 
 
 def test_job_over_its_memory_gets_more(project, cluster):
-    """Slurm kills a job with too little memory even for Snakemake; the job then requests more."""
+    """Slurm kills a job with too little memory, and the resubmitted job requests more."""
     (project / DATA).unlink()
     project.replace("workflow/rules/resources.smk", "SNAKEMAKE_MB = 300", "SNAKEMAKE_MB = 40")
     project.replace("workflow/rules/data.smk", "mem_mb=memory(540,", "mem_mb=memory(40,")

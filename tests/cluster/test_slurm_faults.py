@@ -20,7 +20,7 @@ ONE_EACH = (*SBATCH, "--group-components", "cells=1")
 
 
 def begun(project, cluster, *options):
-    """A run with some finished cells."""
+    """Start a run, and wait until some cells are finished."""
     process = project.start(*ONE_EACH, *options, "--jobs", "2", *CELLS)
     project.wait_for(lambda: run_files(project) and jobs(cluster, project, "RUNNING"), 120)
     return process
@@ -98,7 +98,6 @@ os.killpg(0, signal.SIGKILL)
 
 
 def test_killed_between_a_submission_and_its_record(project, cluster, local, tmp_path):
-    """Recovery finds the unrecorded job by its name and folder."""
     sbatch = tmp_path / "bin/sbatch"
     sbatch.parent.mkdir()
     real = subprocess.run(["which", "sbatch"], capture_output=True, text=True, check=True)

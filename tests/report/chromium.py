@@ -47,7 +47,6 @@ class Chromium:
         self.process.wait(timeout=20)
 
     def call(self, method, **parameters):
-        """The result of a DevTools command."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": parameters}
         if self._session:
@@ -79,7 +78,6 @@ class Chromium:
             self.events.append(self._next())
 
     def evaluate(self, expression):
-        """The value of a JavaScript expression on the page."""
         done = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
@@ -88,12 +86,11 @@ class Chromium:
         return done["result"].get("value")
 
     def named(self, method):
-        """The parameters of all events with this name."""
         return [event["params"] for event in self.events if event.get("method") == method]
 
 
 def _high(descriptor):
-    """A copy of a file descriptor, above the browser's two."""
+    """Copy a file descriptor to a number above 19, because the browser uses 3 and 4."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD, 20)
     os.close(descriptor)
     return moved

@@ -1,4 +1,4 @@
-"""Makes the files of a small run by hand, without one cell and one figure's data."""
+"""Fixtures of a small, hand-made run, in which one cell and one figure's data are missing."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ SETTINGS = {
 
 
 def write_cell(experiment, cell, rng):
-    """A run file whose error falls with epsilon and the training size."""
+    """Write a run file whose error falls with epsilon and the training size."""
     epsilon = min(cell.epsilon, 100)
     error = 0.5 / (1 + epsilon * cell.train_size / 300)
     rows = [
@@ -75,7 +75,7 @@ def experiment(project):
 
 @pytest.fixture
 def decided(experiment):
-    """The same experiment with results.csv, published.csv, claims.csv and defects.csv."""
+    """The experiment with results.csv, published.csv, claims.csv and defects.csv."""
     source, results = facts.read(experiment.source), Results(experiment)
     frame = Gathered(experiment, {}).frame
     frame.to_csv(paths.CELLS(experiment=experiment.name), index=False)
@@ -92,7 +92,7 @@ def decided(experiment):
 
 @pytest.fixture
 def browser():
-    """The path of a Chromium. Without one, the test is skipped."""
+    """The path of Chromium. Without it, the test is skipped."""
     names = ("chromium", "chromium-browser", "google-chrome")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if path is None:
@@ -101,7 +101,6 @@ def browser():
 
 
 def answer(method, kept, **further):
-    """A row of recommendations.csv."""
     row = dict.fromkeys(recommendations.COLUMNS, "") | {
         **{"regime": "nothing tuned", "task": "classes", "experiment": "e", "train_size": 1000},
         **{"epsilon": "1", "adjacency": "replace-one", "standing": "not beaten"},

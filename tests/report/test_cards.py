@@ -62,7 +62,7 @@ def test_what_holds_at_once_under_a_reading():
         # each number holds under some reading, but no reading makes both hold
         *(row("x: y", "t/0", "no"), row("x: y", "t/1", "yes")),
         row("x: y", "c", "yes", section="claims"),
-        # a number that no reading concerns stays as stated; an undecided one does not count
+        # A number that no reading concerns stays as stated. An undecided number does not count.
         *(row("x: z", "t/0", "no", "no"), row("x: z", "t/1", "")),
     ]
     results = {
@@ -77,7 +77,7 @@ def test_what_holds_at_once_under_a_reading():
 
 
 def part(*cells, printed=()):
-    """The report's facts about an experiment, from rows (method, claimed, proven).
+    """Return the report's facts about an experiment from rows (method, claimed, proven).
 
     printed: the methods with printed numbers; () stands for all.
     """
@@ -161,7 +161,7 @@ def test_a_printed_number_stands_above_ours_with_all_that_is_known():
     other = row | {"method": "n", "ours": "0.3", "verdict": "reproduced"}
     actual = sources.cell([row, spread, other], {"m": "the method"})
     assert (actual["printed"], actual["ours"]) == ("0.296 ± 0.0617", "0.0654 ± 0.0035")
-    assert actual["outcome"] == "under a reading"  # of the first method
+    assert actual["outcome"] == "under a reading"  # the outcome for the first method
     for said in ("the method): 0.0654", "0.06 to 0.07; reproduced if epsilon: 0.02", "(n): 0.3"):
         assert said in actual["says"]
     assert sources.cell([row], {}, scale=100)["printed"] == "29.6"

@@ -17,7 +17,7 @@ from study import paths
 from study.configuration.experiment import data_path
 from study.jobs.files import write_csv, write_json
 
-# In a task, numbers of columns differ so much that only the nearest data set counts.
+# Within a task, numbers of columns differ so much that only the nearest data set counts.
 COLUMNS = {"small": 5, "middle": 100, "wide": 2000, "income": 8, "bills": 400}
 # (task, data set, rows, epsilon, adjacency) -> unbeaten methods, and their share of the gain.
 RECORDED = {
@@ -56,7 +56,7 @@ def write_recommendations(recorded):
 
 @pytest.fixture
 def opened(project, browser, tmp_path):
-    """A phone-sized browser with the page of these recommendations."""
+    """A phone-sized browser with the page of RECORDED."""
     write_recommendations(RECORDED)
     file = tmp_path / "report.html"
     text = render([], seed=1, shows={"configuration": "", "experiments": {}})
@@ -69,7 +69,7 @@ def opened(project, browser, tmp_path):
 
 
 def ask(page, **asked):
-    """The form's answer: lines of methods, rows of recorded questions, and text."""
+    """Return the form's lines of methods, rows of recorded questions, and text."""
     return page.evaluate(f"""(asked => {{
         const form = document.getElementById("choose");
         for (const [key, value] of Object.entries(asked)) form.elements[key].value = value;
@@ -99,7 +99,8 @@ def test_the_form_knows_what_was_recorded(opened):
 
 
 def test_between_recorded_questions_the_nearer_has_more_to_say(opened):
-    # at 750 rows the data set of 1,000 has 0.67 of a vote; the one of 500 rows is 20 times narrower
+    # At 750 rows, the data set of 1,000 has 0.67 of a vote. The data set of 500 rows has 20 times
+    # fewer columns.
     answer = ask(opened, task="classes", rows=750, columns=100, epsilon=1, adjacency="replace-one")
     assert [line.partition(" keeps")[0] for line in answer["methods"]] == ["The objective"]
     answer = ask(
@@ -124,7 +125,7 @@ def test_several_data_sets_vote(opened):
         "choose(JSON.parse(document.getElementById('questions').textContent), "
         "{task: 'classes', adjacency: 'replace-one', rows: 1000, columns: 5, epsilon: 1})"
     )
-    # 8 columns are 1.6 times 5, so its vote is 1 / 1.6; 100 columns are too many to be near
+    # 8 columns are 1.6 times 5, so their vote is 1 / 1.6. 100 columns are too many to be near.
     assert [near["data"] for near in actual["near"]] == ["Data small", "Data income"]
     names = [(m["title"], m["wins"]) for m in actual["methods"]]
     assert names == [("The b", 2), ("The a", 1), ("The c", 1)]
@@ -138,7 +139,7 @@ def test_a_study_chooses_by_shipped_data_alone(project, monkeypatch):
     assert len(_questions()) == len(RECORDED) and answers.shipped() == _questions()
     monkeypatch.setattr(paths, "HOME", project / "checkout")
     page = render([], seed=1, shows={"configuration": "", "experiments": {}})
-    assert 'id="choose"' not in page  # only the study has results
+    assert 'id="choose"' not in page  # only the study has results, not the checkout
     assert "-- results/recommendations.csv</code> makes them." in page
     (project / "results").rename(project / "checkout_results")
     (project / "checkout").mkdir()

@@ -1,4 +1,4 @@
-"""Tests the report, also of an incomplete run, which shows gaps."""
+"""Tests the report of complete and incomplete runs."""
 
 import json
 import math
@@ -136,9 +136,8 @@ def test_every_colour_can_be_read():
         dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block))
         for block in re.findall(r"\{([^{}]*--paper:[^{}]*)\}", css)
     ]
-    assert (
-        len(themes) == 3 and themes[1] == themes[2]
-    )  # light, dark by the system's setting, and dark by the button
+    # The themes are light, dark by the system's setting, and dark by the button.
+    assert len(themes) == 3 and themes[1] == themes[2]
 
     def luminance(colour):
         parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
@@ -170,7 +169,7 @@ def test_no_key_is_shown_where_a_name_should_be(decided):
     hidden = r"<(script|style|code|pre|head)\b.*?</\1>|<a class=.csv.*?</a>|<[^>]*>"
     seen = re.sub(hidden, " ", page, flags=re.S)
     assert "objective perturbation, as printed" in seen
-    assert "No experiment of this report tests its 38 claims and defects." in seen  # of Einarsson
+    assert "No experiment of this report tests its 38 claims and defects." in seen  # Einarsson
     assert not re.findall(r"[A-Za-z0-9]+_[A-Za-z0-9_]+(?![\w.])", seen)
     titles = " ".join(re.findall(r'title="([^"]*)"', page))
     assert "Printed 0.296" in titles and "_" not in titles
@@ -218,7 +217,7 @@ def test_page_one_answers_which_method_to_use(experiment):
     (text,) = re.findall(r'<section id="answers">(.*?)</section>', page, re.S)
     assert page.index('id="answers"') < page.index('id="sources"') < page.index('id="ledger"')
     assert "<b>The best</b>. No other method is significantly better in 3 of 3" in text
-    # in the picture for two classes, an unbeaten method has a full point
+    # In the picture for two classes, the mark of an unbeaten method is full.
     names = re.findall(r'<span class="name">(.*?)</span>', text)
     marks = re.findall(r'class="mark (\w+)" style="left: ([\d.]+)%"', text)
     assert names == ["The best", "The other"]
@@ -231,7 +230,7 @@ def test_page_one_answers_which_method_to_use(experiment):
     page = page_of(experiment)
     assert "No method is recommended: cm08 ran at smaller sizes" in page
     assert "<b>The best</b>. No other" not in page and 'id="choose"' not in page
-    Path(paths.CELLS(experiment="cm08")).touch()  # a later run
+    Path(paths.CELLS(experiment="cm08")).touch()  # a later run changes the cells
     os.utime(paths.RECOMMENDATIONS(), (1, 1))
     assert answers.answers()["stale"]
 
@@ -280,8 +279,8 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
     for section in ("published", "claims"):
         judged = {row["verdict"] for row in gathered.verdicts(section)}
         shown = gathered.shown(section)
-        assert section == "published" or "reproduced" in judged  # as claims.csv states
-        # two claims are arithmetic, which does not depend on sizes
+        assert section == "published" or "reproduced" in judged
+        # Two claims are arithmetic and do not depend on sizes.
         of_sizes = [row for row in shown if row.get("id") not in ("cm08-13", "cm08-15")]
         assert {row["verdict"] for row in of_sizes} <= {"not judged", "not run", "not tested"}
         assert {row.get("distance", "") for row in of_sizes} == {""}
@@ -299,7 +298,6 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
     claims = dict(bars.pop("claims"))
     assert (claims.pop("as stated"), claims.pop("not reproduced")) == ("1", "1")
     assert claims.keys() == {"not tested"}
-    # all means and settings show as not tested
     assert bars and all([name for name, _ in parts] == ["not tested"] for parts in bars.values())
     experiment.values["smaller"] = []
     page = page_of(experiment)
@@ -316,7 +314,7 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
         "clinic:\n  source: {csv: clinic.csv}\n  label: back\n  positive: 'yes'\n"
         "  bounds: {age: [18, 98], visits: [0, 20]}\n"
     )
-    Path("clinic.csv").write_text("age,visits,back\n")  # the header
+    Path("clinic.csv").write_text("age,visits,back\n")
     asked = (
         "title: Who comes back\ndata: clinic\nrows: 3000\nunit: one row is one patient\n"
         "book: clinic.book\nbudget: {epsilon: 2, delta: 2.0e-6}\nepsilon: 1\ndelta: 1.0e-6\n"
@@ -368,14 +366,13 @@ DEFAULT = read_yaml(Path(__file__).parents[2] / "config/config.yaml")
 
 
 def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided):
-    """The estimate is the text plus all figures and cells of the default run, as large as on this page."""
+    """The estimate is this page's text plus all figures and cells of the default run, as large as here."""
     decided.values["smaller"] = []
     text = page_of(decided)
     pictures = [len(data) for data in re.findall(r'src="data:image/webp;base64,([^"]*)"', text)]
     assert len(pictures) >= 5 and max(pictures) < 100_000
-    of_cells = len(text) - sum(
-        pictures
-    )  # this experiment's downloads, tables and statements, and the scripts
+    # This experiment's downloads, tables and statements, and the scripts.
+    of_cells = len(text) - sum(pictures)
     _, experiments, _ = load(DEFAULT)
     listed = [experiments[name] for name in DEFAULT["experiments"]]
     figures = sum(len(experiment.figures) for experiment in listed)
@@ -458,7 +455,6 @@ def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
     )
     assert sound["verdict"] == "consistent with the claim" and "at epsilon 1: " in sound["why"]
     assert own["verdict"] == "more than claimed by proof"
-    # on the axis, from left to right: claimed, shown by attacks, proven
     marks = dict(worst["marks"])
     assert marks["claimed"] < marks["attacked"] < marks["proven"]
     assert worst["bar"][0] == marks["claimed"] and worst["bar"][1] > 0
@@ -480,7 +476,7 @@ def test_places_on_an_axis():
 
 
 def test_in_a_browser(experiment, browser, tmp_path):
-    """Images load, and tables sort and filter, also on a phone, without console errors or requests."""
+    """On a phone, images load, and tables sort and filter, without console errors or requests."""
     from chromium import Chromium
 
     lost = next(c for c in experiment.cells("learning") if c.method == "objective_perturbation")
@@ -491,7 +487,8 @@ def test_in_a_browser(experiment, browser, tmp_path):
         page.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1,
                   mobile=True)  # fmt: skip
         page.open(file.as_uri())
-        # by keyboard: the first tab stop skips the contents, and all scrollable parts can be reached
+        # By keyboard, the first tab stop skips the contents, and all scrollable parts can be
+        # reached.
         page.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
         assert page.evaluate("document.activeElement.className") == "skip"
         stops = "[...document.querySelectorAll('.scroll, summary, th button')].every(e => e.tabIndex >= 0)"
@@ -519,7 +516,7 @@ def test_in_a_browser(experiment, browser, tmp_path):
             state = f"{cells}.tHead.rows[0].cells[{column}].ariaSort"
             assert page.evaluate(state) == direction
             texts = page.evaluate(values)
-            assert texts[-1] == ""  # the missing cell comes last in either order
+            assert texts[-1] == ""  # the missing cell is last in either order
             numbers = [float(text) for text in texts if text]
             assert len(numbers) > 20 and numbers == sorted(numbers, reverse=reverse)
 
@@ -530,20 +527,19 @@ def test_in_a_browser(experiment, browser, tmp_path):
         assert len(rows) == 2 and all("without privacy" in row for row in rows)
         page.evaluate(f"(f => {{ {typing.replace('without 10000', '')} }})({field})")
 
-        # a search finds any cell by words; a click on a result unfolds its section
+        # A search finds any cell by words, and a click on a result unfolds its section.
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = false)")
         field = "document.querySelector('.search input')"
         typing = "f.value = 'output_perturbation 10000 0.2'; f.dispatchEvent(new Event('input'))"
         page.evaluate(f"(f => {{ {typing} }})({field})")
         buttons = "[...document.querySelectorAll('.found button')]"
-        assert page.evaluate(f"{buttons}.length") == 2  # one for each of two data sets
+        assert page.evaluate(f"{buttons}.length") == 2  # one result per data set
         page.evaluate(f"{buttons}[0].click()")
         chosen = page.evaluate("document.querySelector('.chosen').textContent")
         assert "output perturbation" in chosen and "10000" in chosen
         top = page.evaluate("document.querySelector('.chosen').getBoundingClientRect().top")
         assert 0 < top < 800 and page.evaluate("document.querySelector('.found').hidden")
 
-        # the printed page has no navigation
         shown = "getComputedStyle(document.querySelector('nav')).display"
         page.call("Emulation.setEmulatedMedia", media="print")
         assert page.evaluate(shown) == "none"

@@ -86,10 +86,7 @@ def test_repaired_form_never_exceeds_epsilon(calibration, loss):
 
 
 def explicit_shift(a, b, n_lambda, pull, margin):
-    """Distance between the minimisers of `others + a` and `others + b`.
-
-    The other records' gradient sum is constant.
-    """
+    """Distance between the minimisers with records a and b, if `pull` is the others' gradient sum."""
 
     def minimiser(record):
         return brentq(
@@ -184,7 +181,7 @@ def bounds(mechanism, repeats, trials, seed, pair="flipped_label", **arguments):
 
 
 def test_coverage_is_at_least_the_confidence():
-    """Randomised response has a known epsilon. The bound exceeds it at most one time in twenty."""
+    """Randomised response has a known epsilon, which the bound exceeds at most one time in twenty."""
     lower = bounds(Response(), 150, 1000, 43, epsilon=1.0, lam=1.0)
     assert binomtest(int((lower > 1.0).sum()), 150, 0.05, alternative="greater").pvalue > 0.01
     assert np.median(lower) > 0.6
@@ -192,10 +189,9 @@ def test_coverage_is_at_least_the_confidence():
 
 
 def test_the_largest_of_several_bounds_holds_as_surely_as_one():
-    """Takes the largest of ten bounds on randomised response 200 times, where bounds are tightest.
+    """With bounds from `of_each` at 95 %, at most one maximum in twenty exceeds epsilon.
 
-    If each bound holds at 95 %, more than one maximum in twenty exceeds epsilon. With the bounds from
-    `of_each` at 95 %, at most one in twenty does.
+    With bounds that each hold at 95 %, more do. Bounds are tightest on randomised response.
     """
     family, repeats, epsilon = 10, 200, 5.0
     sides = pairs.find("flipped_label").sides
@@ -239,7 +235,6 @@ def test_a_release_without_noise_is_found_to_the_limit_of_the_trials():
 
 
 def test_delta_is_paid_for():
-    """For a normal shift of 2, epsilon is smaller at delta = 0.05 than at delta = 0."""
     from dp.accounting import gaussian_epsilon
 
     true = gaussian_epsilon(1.0, 0.05, 2.0)
@@ -315,10 +310,7 @@ def test_private_descent_stays_below_what_is_proven():
     ],
 )
 def test_known_faults_are_found(mechanism, pair, epsilon, least):
-    """All bounds but the last refute the claim.
-
-    The last mechanism is known to have half its claimed epsilon.
-    """
+    """All bounds but the last refute the claim. The last mechanism has half its claimed epsilon."""
     bound = audit.epsilon_lower_bound(
         mechanism, pair, epsilon=epsilon, trials=20_000, rng=generator(59, pair)
     )
@@ -329,10 +321,7 @@ def test_known_faults_are_found(mechanism, pair, epsilon, least):
 
 
 def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
-    """At delta = 0.1 the true epsilon of a claimed 8 is 10.05.
-
-    At delta = 1e-5 no attack could see the difference.
-    """
+    """At delta = 0.1 the true epsilon of a claimed 8 is 10.05, but at 1e-5 no attack could see that."""
     bound = audit.epsilon_lower_bound(
         "dp_gd", "opposite_corner", epsilon=8.0, delta=0.1, trials=400_000, rng=generator(60),
         iterations=1, clip=0.5, noise="published",
@@ -342,7 +331,6 @@ def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
 
 @pytest.mark.slow
 def test_laplace_noise_per_weight_is_found_in_784_dimensions():
-    """An attack with a million releases per side finds more than twice the claimed epsilon."""
     bound = audit.epsilon_lower_bound(
         "laplace_coordinates", "saturated_diagonal", epsilon=1.0, trials=1_000_000,
         rng=generator(61),
@@ -363,9 +351,7 @@ def test_the_missing_jacobian_is_found():
 @pytest.mark.parametrize("name", ["objective_perturbation", "objective_perturbation_cm08"])
 @pytest.mark.parametrize(("epsilon", "tolerance"), [(1.0, 1e-2), (10.0, 1e-3), (10.0, 1e-9)])
 def test_the_starting_point_of_a_solver_is_not_found(name, epsilon, tolerance):
-    """Without output noise, the first two cases would release the private fit: attacks would find 8 and
-    more.
-    """
+    """Without output noise, attacks would find an epsilon of at least 8 in the first two cases."""
     arguments = {"epsilon": epsilon, "tolerance": tolerance}
     bound = audit.epsilon_lower_bound(
         name, "starting_point", trials=20_000, rng=generator(62), **arguments
@@ -383,7 +369,7 @@ def test_without_output_noise_the_starting_point_is_found(monkeypatch):
         scales.append(scale)
         return draw(d, scale if len(scales) % 2 else 0.0, size, rng)
 
-    # the output noise gets 1e-9 of epsilon, and the tilt gets the rest
+    # The output noise gets 1e-9 of epsilon, and the tilt gets the rest.
     monkeypatch.setattr(module.Tilted, "share", staticmethod(lambda *_: 1e-9))
     monkeypatch.setattr(module.Tilted, "law", staticmethod(tilt_alone))
     bound = audit.epsilon_lower_bound(
@@ -467,7 +453,7 @@ def test_pairs_are_neighbours_within_their_bound(name):
         check_rows(X, y, pair.arguments.get("bound", 1.0), classes)
     (X, y), (other, label) = pair.sides
     assert X.shape == pair.size and len(pair.reason) > 20
-    if pair.resized:  # the attack is on n itself: one side has one more record
+    if pair.resized:  # One side has one more record, because the attack is on n itself.
         np.testing.assert_array_equal(X[1:], other)
         np.testing.assert_array_equal(y[1:], label)
         return
@@ -544,7 +530,7 @@ def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
 
 
 def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mechanism():
-    """The attack finds noise for a third of the sensitivity, but not sufficient noise."""
+    """The attack refutes noise for a third of the sensitivity, but not sufficient noise."""
 
     class Less(OwnMean):
         def release(self, X, y, **arguments):
@@ -600,7 +586,7 @@ def test_shipped_attacks_keep_their_exact_losses():
         if exact is pairs.shift_loss:
             law = getattr(MECHANISMS[name], "law", None)  # None: its loss is not known
             assert law in (*pairs.ORDERS, noise.gaussian, None)
-        # a descent, whose density is not known, may be attacked on a tilt's pair
+        # A descent, whose density is not known, may be attacked on a tilt's pair.
         elif exact is not None and hasattr(MECHANISMS[name], "tilt"):
             pairs.check_tilts(MECHANISMS[name], tuple(pairs.TILTS))
             tilted.add(name)
@@ -696,7 +682,6 @@ def test_gaussian_mechanisms_keep_what_is_proven(name, pair, epsilon, trials, op
 
 
 def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
-    """One mechanism tilts the objective, one adds noise to the minimiser, and one descends."""
     from dp.descents import full_batch
     from dp.mechanisms.gaussian_objective_perturbation import GaussianObjectivePerturbation
     from dp.mechanisms.output_perturbation import GaussianOutputPerturbation
@@ -727,9 +712,10 @@ def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_exact_curve_of_the_free_jacobian(epsilon):
-    """The reference is exact densities in one dimension, for any gradient sum of the other records.
+    """The reference uses exact densities in one dimension, for any gradient sum of the other records.
 
-    At the threshold, delta is met. At half the threshold, the same noise has 1.26 to 1.37 times delta.
+    At the threshold, delta is met. At half the threshold, the same noise has 1.26 to 1.37 times
+    delta.
     """
     from dp.accounting import gaussian_sigma
     from dp.privacy import gaussian_tilt

@@ -58,7 +58,7 @@ def test_the_attack_breaks_output_perturbation_in_floats():
 @pytest.mark.parametrize("kind", ["output", "objective"])
 @pytest.mark.parametrize("trials", [100, pytest.param(1500, marks=pytest.mark.slow)])
 def test_the_attack_does_not_break_releases_on_a_lattice(kind, trials):
-    """The neighbours and the noise's law are the same, and the attacker knows centre and scale."""
+    """The attack uses the float mechanism's neighbours and noise law, and knows centre and scale."""
     sides = [from_floats(*data) for data in low_bits.neighbours(columns=D)]
     n = low_bits.ROWS
     if kind == "output":
@@ -86,7 +86,7 @@ def test_the_attack_does_not_break_releases_on_a_lattice(kind, trials):
 
 
 def test_rounded_centres_are_all_that_a_release_shows():
-    """On either side, the released integers minus the noise are the rounded minimiser's."""
+    """On each side, the released integers minus the noise are the rounded minimiser."""
     plan = models.output_perturbation_gaussian(low_bits.ROWS, D, 1.0, DELTA, low_bits.LAMBDA)
     noise, key = plan.noises["weights"], bytes(32)
     results = []

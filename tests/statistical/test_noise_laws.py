@@ -7,7 +7,7 @@ from scipy import stats
 from dp import noise
 from dp.seeds import generator
 
-LEAST_P = 1e-3  # seeds are fixed: a test that passes once always passes
+LEAST_P = 1e-3
 DRAWS = 20_000
 
 

@@ -1,7 +1,7 @@
 """The privacy loss of objective perturbation, by change of variables on explicit data sets.
 
-The tests do not use the derivation of the closed form. The released minimiser's density follows from the
-tilt's law, and from the tilt's Jacobian as a function of the minimiser.
+The released minimiser's density follows from the tilt's law and Jacobian, not from the derivation
+of the closed form.
 """
 
 import numpy as np
@@ -16,12 +16,12 @@ from dp.seeds import generator
 
 
 def tilt(w, X, y, counts, n_lambda, loss):
-    """The tilt b for which w minimises the objective: the gradient vanishes there."""
+    """The tilt b for which w minimises the objective."""
     return -(n_lambda * w + (counts * loss.derivative(y * (X @ w)) * y) @ X)
 
 
 def log_density(w, X, y, counts, n_lambda, epsilon_b, bound, loss):
-    """Log density of w, without a constant that all data sets share."""
+    """Log density of w up to a constant that all data sets share."""
     curvature = counts * loss.curvature(y * (X @ w))
     jacobian = n_lambda * np.eye(len(w)) + (X * curvature[:, None]).T @ X
     norm = np.linalg.norm(tilt(w, X, y, counts, n_lambda, loss))
@@ -103,7 +103,7 @@ def test_no_pair_exceeds_the_supremum(loss, dimension):
         best = minimize(negative, start, method="Nelder-Mead", options={"maxfev": 400})
         assert -best.fun <= limit * (1 + 1e-9)
         largest = max(largest, -best.fun / limit)
-    assert largest > 0.5  # the search came within a factor of two
+    assert largest > 0.5
 
 
 @pytest.mark.parametrize("calibration", ["cms11", "single_log", "supremum"])

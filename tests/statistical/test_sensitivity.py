@@ -82,7 +82,6 @@ def test_the_bound_is_nearly_reached_by_logistic_loss_on_worst_case_data():
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_noise_is_added_to_the_minimiser(loss):
-    """At a large epsilon, the mean of many releases is the reference minimiser."""
     rng = generator(33)
     X = rng.standard_normal((80, 3))
     X /= np.linalg.norm(X, axis=1, keepdims=True)

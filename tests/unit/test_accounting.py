@@ -43,9 +43,9 @@ def classical_sigma(epsilon, delta):
 
 
 def test_classical_gaussian_fails_where_the_facts_say():
-    """At delta = 1e-5 the classical sigma first fails at epsilon = 8.42.
+    """At delta = 1e-5, the classical sigma fails from epsilon = 8.42.
 
-    A claimed 10 is truly 10.394, and a claimed 1 is 0.751.
+    A claimed 10 is 10.394, and 1 is 0.751.
     """
     delta = 1e-5
     for claimed, true in ((10, 10.394), (1, 0.751)):

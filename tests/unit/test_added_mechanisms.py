@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
     shutil.copytree(ROOT / "workflow/template/mechanisms", tmp_path / "mechanisms")
     file = tmp_path / "mechanisms/noisy_mean.py"
     file.write_text(file.read_text().replace("noisy_mean", "added_mean") + HELPER)
-    file.rename(tmp_path / "mechanisms/added_mean.py")  # not the template's name
+    file.rename(tmp_path / "mechanisms/added_mean.py")
     (tmp_path / "mechanisms/helper.py").write_text("LARGEST = 1\n")
     monkeypatch.setenv("DP_MECHANISMS", str(tmp_path / "mechanisms"))
     monkeypatch.setattr(sys, "path", [*sys.path])

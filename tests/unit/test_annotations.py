@@ -14,7 +14,6 @@ MODULES = sorted(path for path in (FOLDER / "dp").rglob("*.py"))
 
 
 def public(body, prefix=""):
-    """Public functions of a module, and methods of its public classes, by name."""
     for node in body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield from public(node.body, f"{node.name}.")

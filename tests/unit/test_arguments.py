@@ -46,8 +46,8 @@ def public_facts(dataset, overlay):
 def cases():
     """The overlay, experiment, data set and private method of some cells.
 
-    They cover every data set, and every mechanism with each of its settings, sorts of data set and
-    sorts of experiment.
+    The cells cover every data set, and every mechanism with each of its settings, sorts of data set
+    and sorts of experiment.
     """
     overlays, met = {}, set()
     for overlay in OVERLAYS:
@@ -102,7 +102,7 @@ def folder(tmp_path_factory):
 
 
 def rows(data, meta, size):
-    """The data set's rows. Without its download, substitutes have the same bounds and classes."""
+    """Return the data set's rows or, without its download, substitutes with the same bounds and classes."""
     if data.exists():
         prepared = Prepared(data)
         return prepared.floats(np.arange(size) % len(prepared.y))
@@ -117,7 +117,7 @@ def rows(data, meta, size):
 
 def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    # A group's price takes seconds, and says nothing about the noise.
+    # Skip a group's price, which takes seconds and does not depend on the noise.
     monkeypatch.setattr("guarantees.of_group", lambda one, size: (one.epsilon, one.delta))
     for case in cases():
         stated_is_drawn(folder, *case)

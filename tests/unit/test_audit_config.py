@@ -28,7 +28,7 @@ def test_every_private_mechanism_is_in_the_ledger():
 
 
 def test_a_familys_bounds_hold_together():
-    """Every attack on a mechanism knows their number: one per label and epsilon."""
+    """Every attack on a mechanism knows the number of attacks, one per label and epsilon."""
     resolved = audits.load({})
     name = "output_perturbation"
     settings = {attack: resolved.attack(name, attack.label) for attack in resolved.attacks(name)}
@@ -80,7 +80,7 @@ def test_fewer_trials_of_attacks_that_a_study_leaves_out_are_left_out():
     fewer = {"tukey_em": {"tukey_shell": {"trials": 9}}, "dp_gd": whole}
     resolved = audits.load({"audit": {"mechanisms": fewer}}, experiments=[])
     assert "tukey_em" not in resolved.mechanisms
-    assert set(resolved.mechanisms["dp_gd"]) == {"opposite_corner"}  # the requested pair
+    assert set(resolved.mechanisms["dp_gd"]) == {"opposite_corner"}
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,6 @@ def test_without_noise_it_is_adam_on_shuffled_batches():
         order = rng.permutation(30)
         batches += [(ROWS[o], LABELS[o]) for o in np.split(order, [8, 16, 24])]
     assert actual == pytest.approx(by_hand(batches), abs=1e-12)
-    # one batch of all rows gives the result of the solver without batches
     whole = mechanism.release(ROWS, LABELS, rng=rng, **arguments | {"batch_size": 30}).weights
     all_rows = ADAM | {"epochs": 3, "batch_size": 30}
     assert whole == pytest.approx(mechanism.release(ROWS, LABELS, rng=rng, **all_rows).weights)

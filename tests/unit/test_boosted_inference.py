@@ -1,7 +1,4 @@
-"""Tests intervals after boosted AdaSSP.
-
-They need the recursion's covariance and bias, and two more private numbers.
-"""
+"""Tests intervals after boosted AdaSSP, which need its recursion's covariance and bias."""
 
 import math
 
@@ -26,7 +23,7 @@ def rows(n, rng):
 
 
 def simulated(draws, ridge=30.0, T=6, sigma=8.0):
-    """Linear recursions, far from converged, that share P and D; s and xi vary."""
+    """Simulate linear recursions, far from converged, that share P and D; s and xi vary."""
     rng = generator(1, "recursion")
     one = rng.standard_normal((40, 3))
     D, P = one.T @ one, np.linalg.inv(one.T @ one * 1.5 + 40 * np.eye(3))
@@ -76,7 +73,6 @@ def test_the_noise_on_the_gram_matrix_is_counted(way):
 
 
 def test_a_first_step_that_is_clipped_counts_as_bias():
-    """The last weights have not converged, and the result says so."""
     _, steps = simulated(50)
     clipped = steps._replace(clip=1.0)
     for way in (inference.last_iterate, inference.late_iterates):
@@ -102,8 +98,8 @@ def test_the_parts_compose_to_mu(adjacency):
 
 
 def test_both_means_move_by_at_most_their_sensitivity():
-    """Records are added, removed or replaced. The bound of sqrt(2) is reached."""
-    y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # from weights that overflow
+    """The bound of sqrt(2), for records that are added, removed or replaced, is reached."""
+    y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # NaN from weights that overflow
     each = [
         residual_means(np.zeros((1, 1)), y[i : i + 1], np.zeros((1, 1)), 0.3) for i in range(42)
     ]

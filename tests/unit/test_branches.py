@@ -94,7 +94,7 @@ def test_cases_are_neighbours_within_their_bound():
 
 
 class Together(tukey_em.TukeyEM):
-    """The former fits: one singular matrix makes another algorithm fit all parts."""
+    """TukeyEM with the former fits: one singular matrix makes another algorithm fit all parts."""
 
     name = "together"
 
@@ -114,7 +114,6 @@ class Together(tukey_em.TukeyEM):
 
 
 def exact_fit(n):
-    """The first case of `numbers`: a row of zeros in exactly fitted data."""
     return [next(numbers(n))]
 
 
@@ -134,7 +133,7 @@ def test_a_singular_part_moves_no_other_fit():
 
 
 def test_stacks_of_matrices_are_decomposed_one_by_one():
-    """`_shortest_fits` relies on this: no matrix of a stack changes a bit of another's result."""
+    """No matrix of a stack changes a bit of another's result, as `_shortest_fits` requires."""
     rng = generator(6)
     for d in (1, 2, 3, 7, 20):
         A = rng.standard_normal((200, d + 2, d))
@@ -233,7 +232,6 @@ def test_without_a_fault_nothing_is_found():
 
 
 def test_the_old_fits_are_found():
-    """The executed lines and the weights both show the fault."""
     arguments = {"epsilon": 1.0, "delta": 0.01}
     allowed = ALLOWED["tukey_em"]
     *lines, last = differences(Together(), arguments, cases=exact_fit(800), allowed=allowed)

@@ -19,7 +19,7 @@ CERTIFIED = (
     "laplace_l1",
     "elastic_net_output_perturbation",
 )
-# What makes a minimiser hard to find; see `hard`.
+# Properties of data that make a minimiser hard to find; see `hard`.
 KINDS = (
     "separable", "duplicated", "one class", "opposed", "wide", "scales", "axes", "noise", "zeros",
     "ties",
@@ -57,7 +57,7 @@ def hard(kind, bound, rng):
 
 
 def settings(loss, n, d, bound, rng):
-    """A lambda and a tolerance from the whole accepted range; half of the tolerances at its edge."""
+    """Draw a lambda and a tolerance from the accepted range. Half of the tolerances are at its edge."""
     lam = loss.c * bound**2 * 10.0 ** rng.uniform(-10, -1)
     least = newton.least_tolerance(n, d, lam, bound, loss)
     return lam, least * 10.0 ** (rng.choice([0, 1]) * rng.uniform(0, 4))
@@ -82,11 +82,11 @@ def test_no_data_set_keeps_the_solver_from_its_certificate(kind, name):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_data_set_keeps_the_elastic_net_from_its_certificate(kind):
     rng, loss = generator(82, kind), losses.get("logistic")
-    for _ in range(8 if kind == "wide" else 20):  # wide rows take longest
+    for _ in range(8 if kind == "wide" else 20):
         bound = 10.0 ** rng.uniform(-3, 4)
         X, y = hard(kind, bound, rng)
         lam, tolerance = settings(loss, *X.shape, bound, rng)
-        lam = max(lam, 1e-7 * bound**2)  # a smaller lambda would take a million such steps
+        lam = max(lam, 1e-7 * bound**2)  # a smaller lambda would take a million steps
         lambda1 = bound * 10.0 ** rng.uniform(-12, 0)
         w, info = FITS["elastic_net"](X, y, lam, lambda1=lambda1, tolerance=tolerance)
         assert info["status"][0] == "ok" and info["gradient_norm"][0] <= tolerance / 2
@@ -157,7 +157,7 @@ def test_settings_in_which_rounding_could_decide_are_refused_before_data_are_see
         with pytest.raises(ValueError, match="double precision certifies"):
             mechanism.guarantee(20, 2, **arguments)
         with pytest.raises(ValueError, match="double precision certifies"):
-            # the check refuses before it reads these rows, which would be refused too
+            # The check refuses before it reads these rows, which would also be refused.
             mechanism.release(np.full((20, 2), 1e9), np.ones(20), rng=generator(1), **arguments)
     assert "a premise" in mechanism.guarantee(20, 2, epsilon=1.0, lam=0.01).reason
 
@@ -230,5 +230,5 @@ def test_rounding_at_the_weights_is_counted_where_there_are_millions_of_columns(
             assert d == 10**6
             continue
         size = math.sqrt(2 * lam * math.log(2)) / lam + least / lam
-        error = np.finfo(float).eps / 2 * d * 0.25 * size  # the margins' error alone
+        error = np.finfo(float).eps / 2 * d * 0.25 * size  # the error of the margins alone
         assert error <= least / 2

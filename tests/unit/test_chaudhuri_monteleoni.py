@@ -1,5 +1,3 @@
-"""Tests the checks of CM08, with explicit bounds and made-up curves."""
-
 import math
 
 import numpy as np

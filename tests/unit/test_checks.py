@@ -43,7 +43,6 @@ def results(rows, **values):
 
 
 def verdicts_of(results, source, specs, stand_ins=None, readings=()):
-    """Rows of published.csv."""
     experiment = Experiment("made", results.experiment.values | {"published": specs})
     rows = compare(results, source, specs, stand_ins or {})
     return list(judged(experiment, source, rows, readings))
@@ -314,7 +313,7 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
 
 
 def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
-    """Numbers that a mechanism reports per draw are not a column of results.csv. Decimals are as stated."""
+    """A mechanism's numbers per draw need not be a column of results.csv."""
     rng = np.random.default_rng(0)
     draws = 2 + 0.1 * rng.standard_normal((1, 48, 1))
     results = {"noise_variance": draws}
@@ -361,7 +360,7 @@ def test_published_values_beside_their_cells():
         # the printed 0.15, at least 0.145, is outside 0.10 +- 0.0176; the printed standard
         # deviation of 0.02 does not widen the interval
         "not reproduced by any of 1 reading",
-        # they agree within +- 0.0176, and so would the printed value +- 0.01
+        # The values agree within +- 0.0176, as would the printed value +- 0.01.
         "too wide to decide",
         "not tested",
         "not run",
@@ -371,7 +370,6 @@ def test_published_values_beside_their_cells():
     assert means[0]["implied_epsilon"] == pytest.approx(0.1)
     assert means[1]["difference"] == pytest.approx(-0.05)
     assert "epsilon 7" in means[4]["reason"]
-    # without single draws, printed standard deviations have no verdict
     spreads = [row for row in rows if row["id"].endswith("/sd")]
     assert [row["published"] for row in spreads[:3]] == [0.02, 0.02, 0.01]
     assert {row["verdict"] for row in spreads} == {"not tested", "not run"}
@@ -382,14 +380,15 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     other = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.1], "row": {0.1: [0.3, 0.1]}}}}
     )
-    # the printed noiseless model, above or below, has an error of 0.2, and this project's 0.05
+    # The printed noiseless model, above or below the private one, has an error of 0.2. This
+    # project's has 0.05.
     for rows, at in (([plain, private], 1), ([private, plain], 0)):
         spec = {"t": SPEC | {"rows": rows}}
         actual = [r for r in verdicts_of(CURVES, other, spec) if not r["id"].endswith("/sd")]
         assert actual[at]["verdict"] == "undecided" and actual[at]["distance"] == ""
         assert "without noise this model is not the source's" in actual[at]["reason"]
         assert actual[1 - at]["verdict"] == "not reproduced by any of 1 reading"
-        # a reading that has the printed model decides it
+        # The verdict is decided by a reading that has the printed model.
         read = actual[at] | {"reading": "a", "concerned": "yes", "distance": "inside"}
         for holds, verdict in (
             ("yes", "reproduced if a"),
@@ -496,7 +495,8 @@ def test_a_protocols_draws_make_the_interval_and_judge_the_spread(monkeypatch):
     assert mean["prediction_high"] - mean["prediction_low"] < 0.06
     assert spread["quantity"] == "error, standard deviation over folds"
     assert spread["published"] == 0.02 and spread["distance"] == "equal to the printed precision"
-    # the spread of five numbers is uncertain: half or one and a half times it would be inside, too
+    # The spread of five numbers is uncertain: half of it, or one and a half times it, would also be
+    # inside.
     assert spread["verdict"] == "too wide to decide"
     wide = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
     mean, spread = compare(CURVES, wide, {"t": spec}, {})
@@ -583,10 +583,7 @@ def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_given():
 
 
 def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
-    """Failing on such a search is no fault of the source: this project left values out.
-
-    A claim that holds counts as holding.
-    """
+    """If this project left values out of a search, only a claim that holds counts."""
     tables = {"t": {"row": {0.1: [0.5, 0.02]}}, "grid": [1, 0.1, 0.01], "votes": 6}
     stated = [{"id": "m-1", "says": "bad is better"}, {"id": "m-2", "says": "good is better"}]
     stated.append({"id": "m-3", "says": "so is a table of it"})

@@ -21,7 +21,6 @@ CAPS = [0.3, 0.5, 0.75, 0.95]
 
 
 def slopes(z, cap):
-    """min(s, cap) and the curvature, s = 1/(1 + e^z)."""
     s = expit(-z)
     return np.minimum(s, cap), np.where(s <= cap, s * (1 - s), 0.0)
 
@@ -62,7 +61,7 @@ def test_no_density_in_one_dimension_exceeds_the_profile(cap, n_lambda, epsilon)
 def test_the_jacobian_has_to_be_paid_for():
     """Just above the bend, a record's slope is nearly the cap and its curvature cap (1 - cap).
 
-    The Gaussian mechanism's delta does not cover this, and the profile does.
+    The profile covers this curvature, and the Gaussian mechanism's delta does not.
     """
     cap, sigma, n_lambda, epsilon = 0.5, 1.0, 0.5, 1.0
     gaussian = gaussian_tilt.profile(cap / sigma, 1e-12, ADD_REMOVE, "clipped_logistic")

@@ -10,7 +10,7 @@ import pytest
 from project import COLLECTED
 
 ROOT = Path(__file__).resolve().parents[2]
-# Python imports a module of this name before anything else. This one shifts the clock.
+# Python imports a module of this name first. Its code here shifts the clock.
 CLOCK = """
 import time
 clock, clock_ns = time.time, time.time_ns
@@ -20,7 +20,6 @@ time.time_ns = lambda: clock_ns() + {days} * 86400 * 10**9
 
 
 def collected(folder, days, **changes):
-    """Ids of all tests, quick and slow, in a process started in `folder`."""
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(CLOCK.format(days=days))
     command = ["-m", "pytest", "--collect-only", "-q", "-n", "0", "-m", "slow or not slow"]
@@ -54,6 +53,6 @@ def test_ids_depend_on_neither_time_nor_user_nor_process(tmp_path, request):
 
 
 def test_no_id_holds_bytes(request):
-    """Bytes are long, and compressed bytes contain the time, so ids have the argument's name."""
+    """Bytes are long, and compressed bytes contain the time."""
     ids = [item.nodeid for item in request.session.items]
     assert not [name for name in ids if "\\x" in name]

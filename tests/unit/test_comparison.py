@@ -51,7 +51,7 @@ def test_the_best_method_is_kept_in_the_set_as_often_as_promised():
         p, _ = comparison.beaten(rng.normal(size=(7, 5)))
         missed += p[0] <= 0.05
     assert missed / 800 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 800)
-    assert missed > 8  # sets that hardly ever omit a method would be useless
+    assert missed > 8
 
 
 def test_rows_for_a_gain():

@@ -18,7 +18,7 @@ DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"experime
 
 
 def update(base, changes):
-    """Snakemake's merge of configuration files: it merges mappings, and null is an ordinary value."""
+    """Merge configurations as Snakemake does: mappings are merged, and null is an ordinary value."""
     for key, value in changes.items():
         if isinstance(value, dict):
             before = base.get(key)
@@ -36,7 +36,7 @@ def _others(folder, names):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A folder with the configuration of few experiments, current for `load`."""
+    """A working folder with the configuration of few experiments."""
     shutil.copytree(ROOT / "config", tmp_path / "config", ignore=_others)
     shutil.copytree(ROOT / "workflow/schemas", tmp_path / "workflow/schemas")
     shutil.copytree(ROOT / "workflow/rules", tmp_path / "workflow/rules")

@@ -1,6 +1,6 @@
 """A randomly changed configuration file loads, or one sentence says what is wrong.
 
-There are 100 changes, or as many as DP_FAULTS says.
+DP_FAULTS is the number of changes, by default 100.
 """
 
 import copy
@@ -48,7 +48,7 @@ class Twice(dict):
 
 
 def change(values, rng):
-    """The change's description, and the changed values (as text, if a key is duplicated)."""
+    """Return the change's description, and the changed values (as text, if a key is duplicated)."""
     values = copy.deepcopy(values)
     *parents, last = path = place(values, rng)
     here = values
@@ -104,7 +104,7 @@ class Files:
             monkeypatch.setattr(module, name, self.remember(getattr(module, name), key))
 
     def read(self, path):
-        if str(path) not in self.stored:  # a schema
+        if str(path) not in self.stored:
             self.stored[str(path)] = self.values[str(path)] = pickle.dumps(self.really(path))
         return pickle.loads(self.values[str(path)])
 
@@ -120,7 +120,7 @@ class Files:
         return name + text + repr([entry for key, entry in datasets.items() if key in text])
 
     def remember(self, function, key):
-        """A cached version of the function. `key` maps its arguments to the cache key."""
+        """Cache a function's results. `key` maps its arguments to the cache key."""
 
         def call(*arguments):
             known = (function.__name__, key(*arguments))
@@ -147,7 +147,6 @@ class Files:
 
 
 def ask(experiment):
-    """Ask an experiment what rules ask."""
     json.dumps(experiment.values)
     experiment.fits()
     for cell in experiment.cells():
@@ -181,7 +180,7 @@ def test_single_changes(monkeypatch, tmp_path):
             refused += 1
             if len(str(error).splitlines()) != 1 or ".yaml" not in str(error):
                 faults.append(f"{seed}: {name}: {done}: {error}")
-        except Exception as error:  # any other error fails the test
+        except Exception as error:
             faults.append(f"{seed}: {name}: {done}: {type(error).__name__}: {error}")
     assert not faults, "\n".join(faults[:20])
     assert count / 4 < refused < count

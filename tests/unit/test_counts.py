@@ -112,13 +112,12 @@ def test_metrics_are_those_of_scikit_learn():
 
 
 def slopes(z, v, offset):
-    """The slope q = h' - v and the curvature h''."""
     rate = np.exp(np.minimum(offset + z, 0.0))
     return rate - v, np.where(offset + z <= 0, rate, 0.0)
 
 
 def deltas_1d(pull, v, offset, sigma, n_lambda, epsilon, row=1.0, points=40_001):
-    """delta of (removing, adding) a one-column record; the others pull with a constant force.
+    """delta of (removing, adding) a one-column record, with a constant pull of the others.
 
     The density jumps at the bend, which lies halfway between two grid points.
     """
@@ -150,7 +149,7 @@ def test_no_density_in_one_dimension_exceeds_the_profile(v, n_lambda, epsilon):
 
 
 def test_the_jacobian_has_to_be_paid_for():
-    """Just below the cap a record has its largest slope and curvature. Gaussian noise covers one."""
+    """Just below the cap, a record has its largest slope, which Gaussian noise covers, and curvature."""
     sigma, n_lambda, epsilon = 1.0, 0.05, 1.0
     paid = counts_tilt.profile(1 / sigma, 1 / n_lambda, ADD_REMOVE)
     worst = max(
@@ -214,7 +213,7 @@ def test_all_releases_together_cost_what_is_stated(name, epsilon):
     stated = MECHANISMS[name].guarantee(5000, 6, **asked)
     assert stated.epsilon == epsilon and stated.adjacency == "replace-one"
     spent = stated.profile.delta(epsilon)
-    if name == "counts_rate":  # pure
+    if name == "counts_rate":  # a pure guarantee
         assert spent == 0 < 1e-6 < stated.profile.delta(epsilon * 0.99)
     else:
         assert 0.99e-6 < spent <= 1e-6 * (1 + 1e-9)
@@ -295,7 +294,7 @@ def test_the_tilt_that_is_paid_for_is_released():
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_it_learns_the_counts(name):
-    """With much data and budget, private fits come close to the non-private one; the rate does not."""
+    """With much data and budget, private fits approach the non-private fit. The rate alone does not."""
     X, k = rows(20_000)
     y = targets(k)
     plain = MECHANISMS["counts_regression"].release(X, y, lam=1e-9)

@@ -12,7 +12,7 @@ from study.data import origins
 
 @pytest.fixture
 def experiment(tmp_path, monkeypatch):
-    """Add one experiment to the project's data sets, and load it."""
+    """Return a function that loads an experiment with given values."""
 
     def load(**values):
         (tmp_path / "study.yaml").write_text(yaml.safe_dump({"title": "A study"} | values))
@@ -52,7 +52,6 @@ def test_training_sizes_are_checked_against_the_rows_of_two_classes(experiment):
 
 
 def downloads(*overlays):
-    """The files that each experiment of the default run needs."""
     values, experiments, datasets = configured(*overlays)
     files = read_yaml("config/files.yaml")
     carried = {  # installed packages contain these files

@@ -1,4 +1,4 @@
-"""Intervals are over data sets, if several are drawn from one law."""
+"""If several data sets are drawn from one law, intervals are over data sets."""
 
 import json
 import math
@@ -122,7 +122,7 @@ def test_figures_name_the_divisions_of_one_data_set_what_they_are():
     assert style.replicates(part, frame) == (
         "mean of 10 divisions x 5 folds x 20 draws,\n95 % interval over divisions"
     )
-    # only what the last figure depends on
+    # The figure's job gets only the settings on which the figure depends.
     assert "claims" not in part.values and [*part.sweeps] == [patton.figures[name]["sweep"]]
 
 
@@ -135,11 +135,11 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
     rows = np.sort(Prepared(one.data).X[:, 0])
     results = [test[0][:, 0] for _, test in folds.training_folds(divided)]
     assert len(results) == 12
-    for k in range(3):  # every division tests each row once
+    for k in range(3):
         np.testing.assert_allclose(
             np.sort(np.concatenate(results[4 * k : 4 * k + 4])), rows, atol=1e-6
         )
-    # the first is the division without `divisions`, and the others differ from it
+    # The first division is that without `divisions`. The others differ from it.
     for ours, theirs in zip(results, folds.training_folds(one), strict=False):
         np.testing.assert_array_equal(ours, theirs[1][0][:, 0])
     assert all(set(results[0]) != set(other) for other in results[4:])
@@ -152,7 +152,8 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
 
 def test_another_division_of_the_same_rows_lies_in_the_interval_of_divisions():
     rng, inside = np.random.default_rng(3), 0
-    # all divisions share the rows' sampling error (0.05): folds differ by it, but not their mean
+    # All divisions share the rows' sampling error (0.05), so folds differ by it, but their mean
+    # does not.
     for _ in range(200):
         chance = rng.permuted(np.tile(rng.normal(0, 0.05, 5), (21, 1)), axis=1)
         draws = 0.37 + chance - chance.mean(axis=1, keepdims=True)
@@ -174,5 +175,4 @@ def test_a_prediction_covers_a_run_on_another_data_set_as_often_as_it_says(sprea
     for _ in range(150):
         low, high = predict(run(5, 4), Protocol(5, 6, data_drawn=True), rng).interval
         inside += low <= run(1, 6).mean() <= high
-    # coverage is at most three binomial standard errors below 95 %, and not 100 %
     assert 0.95 - 3 * math.sqrt(0.95 * 0.05 / 150) < inside / 150 < 1

@@ -1,4 +1,4 @@
-"""Tests what the configuration may say about data sets, and that one sentence refuses nonsense."""
+"""Tests which entries of data sets are accepted, and that others are refused in one sentence."""
 
 import gzip
 

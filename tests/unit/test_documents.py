@@ -97,7 +97,6 @@ def test_links_lead_somewhere(path):
 
 
 def drawn_rules():
-    """The rules' drawing in workflow/README.md, and its edges."""
     text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
     (picture,) = re.findall(r"^```mermaid\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     return picture, set(re.findall(r"^    (\w+) --> (\w+)$", picture, flags=re.MULTILINE))
@@ -138,7 +137,7 @@ FOLDERS = ("config/", "envs/", "scripts/", "tests/", "workflow/", ".venv")
 
 
 def commands():
-    """Document and command, without comment, of each indented line that calls a program."""
+    """The document and command of each indented line that calls a program, without comments."""
     for path in DOCUMENTS:
         for line in path.read_text(encoding="utf-8").splitlines():
             match = re.match(r"    ((?:sh|bash|python|snakemake|\.venv/bin/\S+) .*)", line)

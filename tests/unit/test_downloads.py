@@ -19,7 +19,7 @@ NOWHERE = "http://127.0.0.1:9/file.bin"  # the discard port, where nothing liste
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves /file.bin and /ranges/file.bin. /cut/file.bin is truncated, /page/... HTML, /lie/... wrong."""
+    """Serves CONTENT, except in /page (HTML), /lie (wrong), /empty, /gone (404) and /cut (truncated)."""
 
     def do_GET(self):
         self.server.requests.append((self.path, self.headers.get("Range")))

@@ -20,7 +20,6 @@ def _in_the_project(monkeypatch):
 
 
 def resolved(*overlays):
-    """Experiments by name, under these configuration files."""
     return configured(*overlays)[1]
 
 
@@ -71,7 +70,6 @@ def test_full_configuration_is_the_published_protocol():
 
 
 def test_real_configuration_has_many_sizes_and_the_source_s_simulations():
-    """The logistic study has all 50 sizes, and independent noise per cell."""
     actual = resolved("real")
     logistic = actual["einarsson_logistic"]
     assert logistic.sweeps["as_run"]["train_sizes"] == list(range(235, 11751, 235))
@@ -85,7 +83,7 @@ def test_real_configuration_has_many_sizes_and_the_source_s_simulations():
             if search.get("published") and ("as_run" in search["method"] or name == "lasso"):
                 assert search["simulations"] in (24, 48), (name, search["method"])
         for sweep, entry in experiment.sweeps.items():
-            # sweeps that do not vary the size, or are parts of others
+            # these sweeps do not vary the size, or are parts of other sweeps
             parts = ("first_sizes", "pca_first_sizes", "two_rates", "as_run_dimensions")
             if sweep not in ("proven_epsilons", "centres", *parts):
                 assert len(entry["train_sizes"]) >= (6 if name == "lasso" else 10), (name, sweep)
@@ -103,7 +101,7 @@ def test_settings_table_says_what_is_published_and_how_thin_the_grids_are():
                 continue
             spec = experiment.tables["settings"]
             cells = experiment.entry_cells(spec)
-            assert len(cells) == len(experiment.cells())  # every sweep is in the table
+            assert len(cells) == len(experiment.cells())
             frame = pd.DataFrame(cells).assign(folds=8)
             columns, rows = settings(experiment, spec, frame)
             assert columns == SETTINGS

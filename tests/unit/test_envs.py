@@ -29,7 +29,6 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 
 def environment(python):
-    """The marker variables of Linux with that Python version."""
     return {**LINUX, "python_version": python, "python_full_version": f"{python}.0", "extra": ""}
 
 
@@ -65,7 +64,7 @@ def pinned(requirement):
 
 
 def conda():
-    """The conda file's Python version, and package versions by name."""
+    """Return the conda file's Python version, and its package versions by name."""
     entries = yaml.safe_load((ENVS / "environment.yaml").read_text())["dependencies"]
     (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
     (python,) = [entry.split("=")[1] for entry in entries if str(entry).startswith("python=")]
@@ -75,7 +74,6 @@ def conda():
 
 
 def closure(names, python):
-    """The named packages and their dependencies, as installed."""
     result, waiting = set(), set(names)
     while waiting:
         name = waiting.pop()
@@ -98,11 +96,11 @@ def imported(*folders):
                 modules.update((alias.name.split(".")[0], path) for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 modules[node.module.split(".")[0]] = path
-    for path in snakefiles:  # a file with rules between the statements is not Python
+    for path in snakefiles:  # a Snakemake file is not valid Python
         text = path.read_text(encoding="utf-8")
         for name in re.findall(r"^\s*(?:import|from)\s+(\w+)", text, re.MULTILINE):
             modules[name] = path
-    # Modules in the folder of the script or of the test need no installation.
+    # Modules in the script's or test's own folder need no installation.
     own = {path.stem for path in files}
     own |= {
         p.name for place in ("scripts", *folders) for p in (ROOT / place).iterdir() if p.is_dir()
@@ -187,8 +185,6 @@ TOOLS = ["sh", "cat", "cksum", "cp", "dirname", "grep", "mkdir", "rm", "sed", "t
 
 
 class Project:
-    """The files that setup.sh needs, and the stand-in for Python."""
-
     def __init__(self, folder):
         self.root = folder / "a project"
         self.python = folder / "python"
@@ -202,7 +198,7 @@ class Project:
         path.chmod(0o755)
 
     def run(self, **variables):
-        """Run setup.sh: exit code, output, and the stand-in's calls."""
+        """Run setup.sh, and return its exit code, its output, and the stand-in's calls."""
         calls = self.root / "calls"
         calls.write_text("")
         result = subprocess.run(

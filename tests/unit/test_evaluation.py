@@ -47,12 +47,12 @@ def test_many_scores_are_counted_in_bins(rng, monkeypatch):
     assert (actual["error"] == exact["error"]).all()
     assert actual["log_loss"] == pytest.approx(exact["log_loss"], rel=1e-12)
     assert actual["auc"] == pytest.approx(exact["auc"], abs=1e-5)
-    assert actual["auc"][-1] == 0.5  # all scores are equal
+    assert actual["auc"][-1] == 0.5
     X = np.round(X)  # every score of these weights has its own bin
     for k, w in enumerate(np.eye(3)):
         auc = evaluation.binned_auc(np.eye(3), X, y > 0)[k]
         assert auc == pytest.approx(reference.roc_auc_score(y, X @ w), abs=1e-14)
-    same = evaluation.binned_auc(weights, X[:1] + np.zeros((5000, 1)), y > 0)  # up to rounding
+    same = evaluation.binned_auc(weights, X[:1] + np.zeros((5000, 1)), y > 0)  # equal scores
     assert (np.abs(same - 0.5) < 0.05).all()
     huge = np.array([[1e308, 1e308, -1e308], [1.0, 0.0, 0.0]])
     with np.errstate(over="ignore", invalid="ignore"):

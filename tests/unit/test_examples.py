@@ -12,7 +12,7 @@ from project import ROOT
 
 
 def run(name, folder):
-    """The example script's output, and its tables by name."""
+    """Return the example script's output, and its tables by name."""
     done = subprocess.run(
         [sys.executable, ROOT / "scripts/examples" / name, folder],
         cwd=folder,
@@ -35,7 +35,7 @@ def test_own_mechanism(tmp_path):
     good, halved = tables["ledger"]
     assert good["replay"] == "holds" and halved["replay"] == "exceeds"
     assert float(good["epsilon_replay"]) == pytest.approx(1.0, abs=0.01)
-    # attacks show less than the proven epsilon, and refute the faulty mechanism
+    # Attacks show less than the proven epsilon, and refute the faulty mechanism.
     assert 0.3 < float(good["epsilon_attack"]) <= 1.0
     assert 1.0 < float(halved["epsilon_attack"]) <= float(halved["epsilon_replay"])
     errors = [
@@ -55,5 +55,5 @@ def test_published_table(tmp_path):
     assert float(row["high"]) < 0
     assert "protects nobody" in (tmp_path / "card.md").read_text(encoding="utf-8")
     again, _ = run("published_table.py", tmp_path)
-    assert again == first  # the second run reads the stored release, and draws nothing
+    assert again == first
     assert len(list((tmp_path / "survey.book").glob("*/model.json"))) == 1

@@ -43,7 +43,7 @@ def test_labels_are_flipped_in_the_band_of_the_estimated_separator_only():
     rows = 20_000
     X, y, separator = examples.simulate_expanded_band(rows, 10, 0.03, 0.1, 0.2, generator(82))
     true = examples.simulate_separable(rows, 10, 0.03, generator(82))
-    np.testing.assert_array_equal(X, true[0])  # the same points with other labels
+    np.testing.assert_array_equal(X, true[0])  # the same points, with other labels
     assert (np.abs(X @ true[2]) >= 0.03).all()
     assert np.linalg.norm(separator - true[2]) > 1e-4  # estimated, not the simulation's
     np.testing.assert_array_equal(separator, examples.maximum_margin_separator(X, true[1]))
@@ -95,9 +95,9 @@ def test_the_real_rows_are_the_same_in_both_forms(tmp_path):
     for record in (meta, other):
         assert record["rows"] == 565 and record["bound"] == 1 and not record["private_rows"]
         assert record["columns"][3] == "mean area"
-    # prepared as in the source, rows are nearly parallel: the area is by far the largest number
+    # Rows are nearly parallel, because the area is by far their largest number.
     assert (raw["X"][:, 3] > 0.9).mean() > 0.99
-    # another reader's rows are the same, except for their norm
+    # Another reader's rows are the same, except for their norm.
     from sklearn.datasets import load_breast_cancer
 
     bunch = load_breast_cancer()

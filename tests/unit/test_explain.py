@@ -45,7 +45,6 @@ def test_every_key_mechanism_and_kind_is_explained():
 
 
 def keys(schema):
-    """Names of all properties in a schema."""
     if isinstance(schema, dict):
         properties = schema.get("properties")
         if isinstance(properties, dict):

@@ -36,7 +36,7 @@ def loaded():
 
 @pytest.fixture
 def study(loaded):
-    """A function that resolves an experiment with these methods and other changed keys."""
+    """A function that resolves an experiment with these methods and changes."""
 
     def make(methods, without=(), **changes):
         value = {
@@ -138,7 +138,6 @@ def test_a_familys_name_stands_for_its_members(study):
     assert experiment.tables["errors"]["methods"] == MEMBERS
     assert experiment.figures["panels"]["options"]["panels"]["a"] == ["nonprivate", *MEMBERS]
     assert {cell.method for cell in experiment.cells("main")} == {"nonprivate", *MEMBERS}
-    # each member has its own search
     searches = {f"rate_{label}": label for label in MEMBERS}
     assert {name: search["method"] for name, search in experiment.searches.items()} == searches
     assert all(experiment.methods[label]["search"] == name for name, label in searches.items())
@@ -299,7 +298,7 @@ def test_the_projects_families_keep_their_labels(loaded):
 
 
 def test_no_option_has_the_name_of_a_column():
-    """results.csv has columns for varied options. `adjacency` is an option and a column of one meaning."""
+    """Varied options are columns of results.csv. Only `adjacency` also names another, equal column."""
     for name, mechanism in MECHANISMS.items():
         assert set(mechanism.options) & set(COLUMNS) <= {"adjacency"}, name
 

@@ -29,10 +29,7 @@ def small(n=400, d=6):
 @pytest.mark.parametrize("coordinate_bound", [None, 1.0, 0.5])
 @pytest.mark.parametrize("clip", [0.3, 0.5, 0.9])
 def test_what_a_record_moves_is_as_stated(clip, coordinate_bound):
-    """A search over pairs of records reaches both bounds at any weights, but never exceeds them.
-
-    One bound is on a coordinate, one on several together.
-    """
+    """A search over pairs reaches the bounds on one and on several coordinates, but never exceeds them."""
     rng, bound, n, d = generator(1, "moved"), 1.25, 3, 4
     mechanism = MECHANISMS["iterative_thresholding"]
     settings = ASKED | {"bound": bound, "coordinate_bound": coordinate_bound, "clip": clip}
@@ -227,7 +224,7 @@ def test_extreme_numbers_give_finite_weights(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_bound_near_a_float_s_smallest_number_is_refused(name):
-    """The sensitivity was rounded to 0, and the choice had no noise: one label decided it."""
+    """A sensitivity that is rounded to 0 would leave the choice without noise."""
     mechanism = MECHANISMS[name]
     X, y = np.full((100, 1), 1e-273), np.where(np.arange(100) < 38, 1, -1)
     options = {"clip": 1.1e-50, "iterations": 1, "coordinate_bound": 1e-273}

@@ -18,7 +18,6 @@ SCRIPTS = ROOT / "scripts"
 
 @pytest.fixture(scope="module")
 def forks():
-    """The sockets' folder, and their processes."""
     folder = tempfile.mkdtemp(prefix="dp-")  # a socket's path must be short
     servers = fork.begin(folder)
     yield folder, servers

@@ -1,7 +1,7 @@
 """Where this project tunes, results compare four ways: by rule, paid for, on public rows, and void.
 
-A source's own experiments may tune as the source did, on private rows at no cost: `aggregate` voids the
-guarantees of these cells (tests/unit/test_tuning.py).
+A source's own experiments may tune on private rows at no cost, as the source did; their guarantees
+are void.
 """
 
 import pytest
@@ -19,7 +19,7 @@ def experiments(request):
 
 
 def way(experiment, label):
-    """How a method's settings are chosen, its mechanism, and the grid of choices."""
+    """Return how a method's settings are chosen, its mechanism, and the grid of choices."""
     method = experiment.methods[label]
     if method["lambda"] == "selected":
         return "selected", method["options"]["of"], method["options"]["grid"]
@@ -32,7 +32,7 @@ def way(experiment, label):
 
 
 def columns(experiment, sweep):
-    """How a sweep's private methods are tuned, by mechanism and grid (text). Rules count for every grid."""
+    """Map (mechanism, grid) to how a sweep's private methods are tuned. Rules count for every grid."""
     result, rules = {}, set()
     for label in sorted({cell.method for cell in experiment.cells(sweep)}):
         if experiment.methods[label]["private"]:

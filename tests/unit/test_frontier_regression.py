@@ -78,7 +78,7 @@ def test_the_descent_is_stable_where_noise_exceeds_the_signal():
 
 
 def test_one_records_share_is_bounded_where_scores_overflow():
-    """Weights of both signs exceed a float's range. The residual is still at most the clip."""
+    """The residual is at most the clip, although weights of both signs exceed a float's range."""
     moments = []
 
     def step(moment):
@@ -107,8 +107,9 @@ def test_what_the_released_boosting_gives():
 
 
 def test_the_released_boosting_takes_the_smallest_positive_eigenvalue():
-    """One record changes this eigenvalue from 20 to 1. Then a ridge of 1.96 sqrt(16) mu shrinks all other
-    weights.
+    """One record changes this eigenvalue from 20 to 1.
+
+    The ridge of 1.96 sqrt(16) mu then shrinks all other weights.
     """
     (X, y), (X_other, y_other) = pairs.find("new_axis").sides
     changed = (X_other != X).any(axis=1) | (y != y_other)
@@ -179,7 +180,7 @@ def test_wishart_matrices_have_their_moments():
 
 @pytest.mark.parametrize("calibration", ["analytic", "published"])
 def test_the_spectral_ridge_is_about_the_noises_norm(calibration):
-    """Even without rows it makes most noisy matrices definite, and is hardly larger than needed."""
+    """Even without rows, the ridge makes most noisy matrices definite, and is hardly larger than needed."""
     X, y = np.zeros((50, 15)), np.zeros(50)
     arguments = {"epsilon": 1.0, "delta": 1e-6, "restarts": 300, "calibration": calibration}
     results = {

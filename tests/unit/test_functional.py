@@ -96,7 +96,7 @@ def test_the_gaussian_sensitivity_is_reached(loss, radius):
 
 @pytest.mark.parametrize("d", [2, 4, 8])
 def test_the_l2_sensitivity_is_nearly_reached(d):
-    """A search over pairs on the sphere comes within 10 % of the bound."""
+    """A search over pairs comes within 10 % of the bound."""
     from scipy.optimize import minimize
 
     def negative(z):
@@ -281,10 +281,7 @@ def test_noise_on_the_mean_is_that_of_an_epsilon_as_many_times_smaller(batches):
 
 
 def test_gaussian_noise_for_a_sensitivity_of_one_is_smaller_and_says_what_it_gives():
-    """The true sensitivity of the coefficients is 2 (d + 1).
-
-    The noise is sqrt(2 ln(1.25/delta))/epsilon.
-    """
+    """The noise is sqrt(2 ln(1.25/delta))/epsilon, but the coefficients' true sensitivity is 2 (d + 1)."""
     d, epsilon, delta = 3, 0.5, 1e-5
     arguments = {"bound": math.sqrt(d), "coordinate_bound": 1.0, "calibration": "classical"}
     guarantee = MECHANISMS["functional_gaussian"].guarantee(

@@ -194,10 +194,7 @@ LOG_COSH = {"log_cosh": {"tau": 0.25}}
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_log_cosh_costs_the_gaussian_noise_of_half_of_delta(adjacency, epsilon):
-    """The rule sets lambda.
-
-    Under replace-one, one of the two records has only one tail, and costs less.
-    """
+    """Under replace-one, one of the two records has only one tail, and costs less."""
     n, d, bound = 20_000, 10, 2.0
     given = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "adjacency": adjacency}
     lam = MECHANISM.rule_lambda(n, d, loss=LOG_COSH, **given)

@@ -15,7 +15,6 @@ DELTA = 1e-5
 
 
 def slopes(z):
-    """s = 1/(1 + e^z) and s (1 - s)."""
     s = expit(-z)
     return s, s * expit(z)
 
@@ -23,15 +22,15 @@ def slopes(z):
 def hockey_stick(log_p, log_q, epsilon, cell):
     """The integral of (p - e^epsilon q)_+ on a grid."""
     gap = epsilon + log_q - log_p
-    inside = gap < 0  # often only a few points
+    inside = gap < 0
     return float(-np.dot(np.exp(log_p[inside]), np.expm1(gap[inside])) * cell)
 
 
 def deltas_1d(pull, sigma, n_lambda, epsilon, row=1.0, points=40_001):
     """delta of (removing, adding) a logistic record v = row; the other records' gradients sum to -pull.
 
-    Many other records with small rows can have any such sum and no curvature. So w has the density of
-    b = pull - Lambda w (+ s v with the record), times the derivative of b in w.
+    Many other records with small rows can have any such sum and no curvature. So the density of w
+    is that of b = pull - Lambda w (+ s v with the record), times the derivative of b in w.
     """
     w = np.linspace(pull - 14 * sigma, pull + row + 14 * sigma, points) / n_lambda
     s, curvature = slopes(w * row)
@@ -53,7 +52,7 @@ def worst_1d(sigma, n_lambda, epsilon):
 
 
 def test_densities_in_one_dimension_are_those_of_the_solver():
-    """The density integrates to 1, and minimisers follow it: it is an independent reference."""
+    """The density integrates to 1, and minimisers follow it, so it is a valid reference."""
     rng = np.random.default_rng(5)
     sigma, n_lambda, row = 2.0, 1.5, 1.0
     b = rng.normal(0, sigma, 4000)
@@ -87,7 +86,6 @@ def test_add_remove_is_exact_at_the_threshold_and_too_much_below(epsilon):
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0, 3.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0, 4.0])
 def test_no_density_in_one_dimension_exceeds_the_profile(row, share, epsilon):
-    """Epsilons include those below the threshold's, and records have all lengths."""
     sigma = gaussian_tilt.sigma_where_free(1.0, DELTA, adjacency=ADD_REMOVE)
     n_lambda = share * gaussian_tilt.least_regularisation(1.0, 1 / sigma, adjacency=ADD_REMOVE)
     both = gaussian_tilt.profile(1 / sigma, 1 / n_lambda, ADD_REMOVE)
@@ -124,9 +122,7 @@ def delta_2d(angle, pull, sigma, n_lambda, epsilon, points=(1201, 161)):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_replace_one_is_nearly_reached_at_179_degrees_and_never_exceeded(epsilon):
-    """Near 180 degrees, the other records can bring both slopes to 1. At 180, a flipped label shows
-    nothing.
-    """
+    """Near 180 degrees, other records can bring both slopes to 1. At 180, a flipped label shows nothing."""
     sigma = gaussian_tilt.sigma_where_free(epsilon, DELTA)
     least = gaussian_tilt.least_regularisation(epsilon, 2 / sigma)
     reach = np.geomspace(100, 30_000, 4) * least
@@ -202,10 +198,10 @@ def test_the_removal_integral_against_quadrature(loss):
 
 
 def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=60_001):
-    """delta of (removing, adding) a log-cosh record x = 1, t = 1, if b = pull - (Lambda + C) w (+ tanh(y -
-    w)).
+    """delta of (removing, adding) a log-cosh record x = 1, t = 1.
 
-    curvature: C, of the other records, whose residuals stay on the quadratic part.
+    The tilt is b = pull - (Lambda + C) w (+ tanh(y - w)). curvature: C, of the other records, whose
+    residuals stay on the quadratic part.
     """
     steep = n_lambda + curvature
     w = np.linspace(pull - 14 * sigma - 1, pull + 14 * sigma + 1, points) / steep

@@ -24,7 +24,7 @@ def rows(n=60, d=3, classes=None, seed=3):
 
 
 def mean_loss(X, y, W, loss):
-    """The mean loss by definition, one example at a time."""
+    """The mean loss, one example at a time."""
     if loss == "logistic":
         return np.mean(
             [math.log1p(math.exp(-t * (x @ W[:, 0]))) for x, t in zip(X, y, strict=True)]
@@ -258,7 +258,6 @@ def test_a_warm_start_is_where_descent_begins():
     np.testing.assert_array_equal(trained.weights, given.weights)
     start = mean_loss(X, y, expected[0][:, None], "logistic")
     assert trained.info["loss"][0, 0] == pytest.approx(start)
-    # pretraining does not change the guarantee
     kinds = [
         MECHANISM.guarantee(60, 3, epsilon=1.0, delta=1e-5, pretrain=pretrain)[:4]
         for pretrain in (False, True)
@@ -387,7 +386,7 @@ def test_the_rule_of_steps_needs_no_data():
 
 
 def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
-    """It bounds the deviation of a score by all steps' noise, if gradients do not react."""
+    """The rule bounds the deviation of a score by all steps' noise, if gradients do not react."""
     for n, classes, epsilon, bound in (
         (48_000, 10, 1.0, 1.0),
         (500, 4, 0.5, 2.0),

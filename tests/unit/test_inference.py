@@ -27,7 +27,7 @@ def rows(n, rng):
 
 
 def coverage(n, epsilon, replicates, draws=4, **options):
-    """Coverage of 95 % intervals, its Monte Carlo error, and the mean share of too coarse draws."""
+    """The coverage of 95 % intervals, its Monte Carlo error, and the mean share of too coarse draws."""
     rng = generator(1, "coverage", n)
     lam = MECHANISM.rule_lambda(n, 6, epsilon, DELTA, **options)
     settings = {"epsilon": epsilon, "delta": DELTA, "lam": lam, "restarts": draws, "rng": rng}
@@ -64,7 +64,7 @@ def hospital(n, rng):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_rare_levels_are_covered_or_say_that_they_are_not(epsilon):
-    """With eigenvalues floored at the noise's norm, intervals would cover them far too rarely."""
+    """With eigenvalues floored at the noise's norm, intervals would cover rare levels far too rarely."""
     rng = generator(31)
     lam = MECHANISM.rule_lambda(3000, 5, epsilon, DELTA)
     settings = {"epsilon": epsilon, "delta": DELTA, "lam": lam, "restarts": 8, "rng": rng}
@@ -83,7 +83,6 @@ def test_rare_levels_are_covered_or_say_that_they_are_not(epsilon):
 
 
 def test_the_rule_uses_nothing_but_what_was_released():
-    """The release and public numbers determine the flags, without a row."""
     X, y = rows(500, generator(32))
     lam = MECHANISM.rule_lambda(500, 6, 0.2, DELTA)
     settings = {"epsilon": 0.2, "delta": DELTA, "lam": lam}
@@ -118,7 +117,7 @@ def test_symmetric_noise_has_the_covariance_that_is_stated():
 
 @pytest.mark.parametrize("mean", [0.6, 1.0, 1.7, 3.0])
 def test_selected_eigenvalues_are_lowered_to_the_mean_they_have_without_selection(mean):
-    """A normal number's mean above the threshold, by scipy, maps to its own mean."""
+    """scipy's mean of a normal number above the threshold maps to the number's own mean."""
     from scipy.stats import truncnorm
 
     deviation, t = 0.004, inference.SELECTED
@@ -145,9 +144,9 @@ def visits(n, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_a_count_is_covered_among_the_intervals_that_are_printed(epsilon):
-    """The Hessian along the count is as small as the noise.
+    """Along the count, the Hessian is as small as the noise.
 
-    Without `unselected` 0.87 to 0.90 of 900 intervals cover.
+    Without `unselected`, 0.87 to 0.90 of 900 intervals cover.
     """
     rng, loss = generator(41, int(2 * epsilon)), get("log_cosh", tau=0.25)
     (truth,), _ = minimise(*visits(500_000, rng), 1e-9, loss=loss)
@@ -397,7 +396,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
 
 
 def test_one_number_stands_for_the_slopes_if_errors_do_not_depend_on_rows():
-    """At a large epsilon the intervals agree with robust ones, but not if errors grow with a column."""
+    """At a large epsilon, intervals agree with robust intervals, unless errors grow with a column."""
     rng = generator(26)
     X, y = linear_rows(40_000, rng)
     settings = {"epsilon": 50.0, "delta": DELTA, "lam": 1e-4, **WIDTH}

@@ -175,7 +175,7 @@ def test_coverage_of_boosting_is_of_the_coefficients(simulated):
 
 @pytest.mark.parametrize("design", ["logistic", "other"])
 def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
-    """At epsilon 0.2, some intervals are missing. No row averages over printed and missing ones."""
+    """At epsilon 0.2, some intervals are missing. No row averages over printed and missing intervals."""
     actual = simulated(inference.coverage, design, [500], 0.2, replicates=8, draws=2)
     plain = actual.loc["without_privacy"]
     assert list(plain["coefficient"]) == list(range(6)) and (plain["intervals"] == 8).all()
@@ -193,7 +193,7 @@ def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
 
 
 def test_standard_errors_are_over_data_sets():
-    """One data set's draws all cover, another's never: the share is 1/2, its error that of two sets."""
+    """All draws of one data set cover, and none of another. The share's error is that of two data sets."""
     low, high = np.full((2, 3, 1), -1.0), np.full((2, 3, 1), 1.0)
     low[1] = 0.5
     (line,) = inference._judged(low, high, np.zeros(1), None, np.ones(1))

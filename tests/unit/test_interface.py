@@ -15,7 +15,6 @@ from project import ROOT
 
 
 def modules(package="dp"):
-    """Names of the modules that the packages' `__all__` lists."""
     for name in importlib.import_module(package).__all__:
         module = importlib.import_module(f"{package}.{name}")
         lists_modules = hasattr(module, "__path__") and find_spec(
@@ -28,7 +27,7 @@ MODULES = list(modules())
 
 
 def public():
-    """Listed classes, functions, and methods that classes list, by name."""
+    """Classes and functions of `__all__`, and the methods that classes list, by name."""
     for name in MODULES:
         module = importlib.import_module(name)
         for each in module.__all__:
@@ -92,7 +91,7 @@ def test_examples_run_as_printed(name):
 
 @pytest.mark.slow
 def test_the_reference_is_made_by_one_command(tmp_path):
-    """The README's command makes it, in another folder. Exactly the public modules have pages."""
+    """The README's command makes pages for exactly the public modules."""
     text = (ROOT / "scripts/dp/README.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^    .*bin/(pdoc .*) -o reference$", text, flags=re.MULTILINE)
     words = [sys.executable, "-m", *command.split(), "-o", str(tmp_path)]

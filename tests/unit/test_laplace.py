@@ -43,10 +43,7 @@ def test_sum_intercept_is_scikit_learns_objective(data, lam, intercept, solver):
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_a_path_of_lambdas_ends_at_the_minimisers_of_each_alone(data, loss, intercept):
-    """Ridges include some that single precision cannot resolve.
-
-    Fits are certified, so they are within tolerance / ridge.
-    """
+    """Fits are certified to tolerance / ridge, even if single precision cannot resolve the ridge."""
     lams = [4.0, 0.5, 0.25, 1e-3, 1e-5, 0.1]
     path = list(sum_intercept_path(*data, lams, loss=loss, intercept=intercept))
     for lam, (weights, info) in zip(lams, path, strict=True):
@@ -136,8 +133,7 @@ def test_guarantees():
 
 @pytest.mark.parametrize("d", [16, 100])
 def test_the_published_scale_is_broken_and_the_repair_holds(d):
-    """One record has direction (1, ..., 1)/sqrt(d). The exact loss is the minimisers' L1 distance over the
-    scale.
+    """For a record along (1, ..., 1), the exact loss is the minimisers' L1 distance over the scale.
 
     Noise with the signs of the difference reaches it.
     """

@@ -1,7 +1,4 @@
-"""The distributed lasso agrees with scikit-learn and plain loops.
-
-The private one's noise agrees with its composition.
-"""
+"""The distributed lasso agrees with scikit-learn and plain loops, and private noise with composition."""
 
 import math
 
@@ -305,7 +302,7 @@ def test_guarantees_and_bad_options():
 
 
 def test_rows_without_any_varying_column_release_zeros():
-    """Standardisation turns a single row, or equal rows, into zeros, which leaves the lasso no column."""
+    """Standardisation turns a single row, or equal rows, into zeros."""
     for X, y in ((np.ones((1, 1)), np.array([1])), (np.ones((2, 3)) / 2, np.array([1, -1]))):
         release = MECHANISMS["distributed_lasso"].release(X, y, lam=0.1, centres=1)
         assert release.status[0] == "ok" and not release.weights.any()

@@ -1,5 +1,3 @@
-"""Tests the ledger's profiles: the files that attacks write, and the figure."""
-
 import math
 
 import numpy as np
@@ -19,8 +17,6 @@ DELTAS = (0.01, 0.1, 0.3)
 
 
 class Located(Mechanism):
-    """The mean plus Gaussian noise of standard deviation 1."""
-
     name, delta, needs_lambda = "located", "needed", False
 
     def _guarantee(self, n, d, p):

@@ -122,7 +122,7 @@ def test_residual_losses_by_their_formulas(z, tau):
 
 @pytest.mark.parametrize("loss", RESIDUALS)
 def test_residual_losses_are_even_and_flatten(loss):
-    """The bound on rounding errors uses this: |z| l''(z) <= |l'(z)|."""
+    """The bound on rounding errors uses |z| l''(z) <= |l'(z)|."""
     z = np.linspace(0, 30, 100_001)
     assert (loss.value(z) == loss.value(-z)).all() and loss.value(0.0) == 0
     assert (loss.derivative(-z) == -loss.derivative(z)).all()
@@ -133,7 +133,6 @@ def test_residual_losses_are_even_and_flatten(loss):
 @pytest.mark.parametrize("loss", MARGINS)
 @pytest.mark.filterwarnings("error")
 def test_huge_margins(loss):
-    """Even infinite margins give no overflow warning and no undefined value."""
     with np.errstate(invalid="raise", divide="raise"):
         slope, curvature = loss.derivative(HUGE), loss.curvature(HUGE)
         assert np.isfinite(loss.value(HUGE[1:-1])).all()

@@ -31,7 +31,6 @@ def drawn(n, rng):
 
 
 def tables(levels, y):
-    """All tables' cells, counted one by one."""
     columns = [*levels.T, (y > 0).astype(int)]
     sizes, result = [*SIZES, 2], []
     for a in range(4):
@@ -126,7 +125,7 @@ def test_where_noise_hides_everything_the_class_rate_remains():
 
 
 def test_shrinkage_beats_objective_perturbation_in_the_middle():
-    """These rows do not suit it: of many variables, few matter. n mu is near 1,000."""
+    """Few of many variables matter, which does not suit the mechanism. n mu is near 1,000."""
     rng, k, n = generator(7), 12, 8000
     levels = rng.integers(4, size=(n, k))
     score = 1.5 * (levels[:, 0] == 0) + 1.5 * (levels[:, 1] == 1) - 2.5

@@ -26,7 +26,7 @@ def rows(n, rng, strength=0.0, share=0.5):
 
 
 def gain(release, X, y):
-    """How far the mean loss is below the best constant's: (draws,)."""
+    """Return how far each draw's mean loss is below the best constant's."""
     share = (y > 0).mean()
     scores = X @ release.weights.T + release.info.get("intercept", np.zeros(len(release.weights)))
     best = -share * math.log(share) - (1 - share) * math.log(1 - share)
@@ -77,7 +77,7 @@ def test_the_releases_compose_to_mu(n):
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.3])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
 def test_one_number_has_the_lesser_of_two_noises(epsilon, delta):
-    """The law of the drawn noise, and what it gives by numerical integration of densities."""
+    """Draws follow the stated law, and its guarantee agrees with numerical integration of densities."""
     mu, moved = gaussian_mu(epsilon, delta), 0.25
     noise = one_number(moved, epsilon, mu)
     laws = {
@@ -97,7 +97,7 @@ def test_one_number_has_the_lesser_of_two_noises(epsilon, delta):
 
 
 def test_where_noise_hides_even_the_rate_nothing_else_is_released():
-    """The intercept ignores the rows, and the noise on the rate is what the whole epsilon buys."""
+    """The intercept ignores X, and its noise uses the whole epsilon."""
     X, y = rows(150, generator(8), 3.0, 0.3)
     settings = {"epsilon": 0.5, "delta": DELTA, "restarts": 4000}
     release = SIMPLE.release(X, y, rng=generator(9), **settings)

@@ -41,7 +41,7 @@ LAMBDA = 0.1
 SEEDED = object()
 # At this epsilon, noise on so few rows leaves more than the class rate.
 LESS_NOISE = {"mean_direction": 3.0, "guarded_objective_perturbation": 3.0}
-# Few choices among few columns are often equal, so there are more.
+# Few choices among few columns are often equal, so this mechanism makes more.
 CHOICES = {"frank_wolfe": 20}
 # At this epsilon, mechanisms that may refuse to answer rarely do.
 ANSWERING = {
@@ -62,7 +62,6 @@ def rows(n=N, d=D, name=None):
 
 
 def common(name, **changes):
-    """Arguments of guarantee and release that suit a mechanism."""
     mechanism = MECHANISMS[name]
     epsilon = (ANSWERING | LESS_NOISE).get(name, 1.0) if mechanism.private else math.inf
     arguments = {"epsilon": epsilon, "lam": LAMBDA}
@@ -115,7 +114,7 @@ def test_guarantee_states_everything(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_half_floats_are_computed_with_in_double_precision(name):
-    """With an epsilon or a share as a half float, noise was computed in half precision."""
+    """An epsilon or a share given as a half float must not reduce the noise's precision."""
     mechanism = MECHANISMS[name]
     defaults = {key: option.default for key, option in mechanism.options.items()}
     values = {
@@ -162,7 +161,7 @@ ADDITIVE = {
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_replay_finds_no_more_than_is_stated(name):
-    """It finds no distance above the proven epsilon (or the claim), and no release without noise.
+    """A replay finds no distance above the proven epsilon (or the claim), and no release without noise.
 
     Without additive noise, it never finds that a statement holds.
     """
@@ -232,7 +231,7 @@ def test_rows_beyond_the_bound_and_other_labels_are_refused(name):
         ):
             continue  # 0 is a valid number or class here
         with np.errstate(invalid="ignore"), pytest.raises(ValueError):
-            # with this lambda so few rows suffice
+            # so few rows suffice with this lambda
             MECHANISMS[name].release(X, y, rng=generator(1), **common(name, lam=10.0))
 
 
@@ -246,7 +245,7 @@ def test_rows_beyond_the_bound_and_other_labels_are_refused(name):
 )
 @settings(max_examples=15, deadline=None)
 def test_noise_is_never_calibrated_to_a_bound_that_the_data_break(name, n, d, bound, excess, seed):
-    """Random rows within a random bound, except one, which exceeds it by a random amount."""
+    """All random rows but one are within a random bound."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     X *= bound * rng.random((n, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
@@ -290,7 +289,6 @@ def test_unknown_options_are_refused(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_release_takes_every_option_that_guarantee_takes(name):
-    """Both take a cell's options, and writing out the defaults changes nothing."""
     mechanism = MECHANISMS[name]
     arguments = common(name)
     defaults = {key: value for key, value in mechanism.defaults().items() if key not in arguments}
@@ -371,7 +369,7 @@ NO_ROWS = [
 def test_what_is_not_rows_is_refused(name):
     for X, y in NO_ROWS:
         with pytest.raises(Refused, match=r"data must be|whole number"):
-            # with this lambda so few rows suffice
+            # so few rows suffice with this lambda
             MECHANISMS[name].release(X, y, rng=generator(1), **common(name, lam=10.0))
 
 
@@ -678,7 +676,6 @@ def test_a_loss_without_a_gradient_bound_is_refused(name):
     reference.values("objective_perturbation", "epsilon_b", "n_lambda"),
 )
 def test_cm08_true_epsilon(epsilon, n_lambda, expected):
-    """Tests the minimiser's epsilon alone, and with the output noise."""
     assert exact_epsilon(epsilon, n_lambda) == pytest.approx(expected, abs=5e-5)
     mechanism, settings = MECHANISMS["objective_perturbation_cm08"], {"lam": n_lambda / 1000}
     guarantee = mechanism.guarantee(1000, 10, epsilon=epsilon, **settings)
@@ -719,7 +716,6 @@ SETTINGS = (
 )
 @settings(max_examples=300)
 def test_repaired_calibrations_keep_epsilon(epsilon, n, lam, bound, calibration, loss):
-    """With the parameters of `calibrate`, the privacy loss is at most epsilon."""
     epsilon_b, ridge = calibrate(epsilon, n, lam, bound, loss, calibration)
     assert 0 < epsilon_b <= epsilon and ridge >= 0
     assert exact_epsilon(epsilon_b, n * (lam + ridge), bound, loss) <= epsilon * (1 + 1e-9)
@@ -861,7 +857,7 @@ def test_the_whole_epsilon_is_what_both_noises_cost(
 
 @pytest.mark.parametrize("name", TILTED)
 def test_output_noise_has_the_law_that_is_paid_for(name, monkeypatch):
-    """A solver that returns zeros leaves only the output noise. It gets half of the tolerance."""
+    """A solver that returns zeros leaves only the output noise, which gets half of the tolerance."""
     from dp.mechanisms import objective_perturbation as module
 
     def solver(X, y, lam, linear, loss, initial, tolerance):
@@ -970,7 +966,7 @@ def test_a_lambda_that_is_not_certified_on_every_data_set_is_refused_or_raised()
 
 
 def test_a_subclass_of_the_logistic_loss_is_not_the_logistic_loss():
-    """A subclass may have ten times the curvature. The parent's supremum is too low for it."""
+    """A subclass may have ten times the curvature, for which the parent's supremum is too low."""
 
     class Sharp(losses.Logistic):
         kappa, c = 1.0, 2.5

@@ -47,10 +47,7 @@ def test_each_row_has_its_own_rate():
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("rho", [0.02, 0.5])
 def test_no_neighbours_need_more_than_is_stated(count, rho):
-    """Tests all corners of the box of neighbours' values: range, Rényi divergences, delta at every epsilon.
-
-    The choice with the largest divergence comes near the bound.
-    """
+    """Range, Rényi divergences and delta are tested at all corners of the box of neighbours' values."""
     moved, m = 0.3, 4
     rate = noisy_top.choice_rate(rho, count, moved)
     profile, orders = noisy_top.Concentrated(rho), np.array([1.001, 1.5, 2.0, 8.0, 64.0])
@@ -91,7 +88,8 @@ def test_rho_gives_the_epsilon_that_was_asked_for(epsilon, delta):
     found = min(simple, renyi_epsilon(lambda a: a * rho, delta, noisy_top.ORDERS))
     assert rho > 0 and found <= epsilon * (1 + 1e-9)
     if 1e-3 <= epsilon <= 50:
-        # A Gaussian release of that epsilon has more: its exact curve is below any such bound.
+        # A Gaussian release of that epsilon has a larger rho, because its exact curve is below any
+        # such bound.
         least = 0.7 if epsilon >= 1 else 0.0
         assert least < rho / (gaussian_mu(epsilon, delta) ** 2 / 2) <= 1
         assert noisy_top.Concentrated(rho).epsilon(delta) <= epsilon * (1 + 1e-6)

@@ -24,7 +24,7 @@ def datasets():
 
 @pytest.fixture
 def drawn(datasets, tmp_path, monkeypatch):
-    """A function that draws an experiment's figure from made-up results, and returns both."""
+    """Return a function that draws a figure from made-up results, and returns it with the results."""
 
     def draw(methods, epsilons=(1,), **options):
         figure = {"kind": "option_curve", "title": "A title", "sweep": "main", "options": options}
@@ -39,7 +39,7 @@ def drawn(datasets, tmp_path, monkeypatch):
             "figures": {"figure": figure},
         }
         experiment = resolved("study", value, in_file("study.yaml"), datasets)
-        monkeypatch.chdir(tmp_path)  # has the results
+        monkeypatch.chdir(tmp_path)
         varied = [name for name in experiment.varied() if name != "lambda"]
         rng, rows = np.random.default_rng(3), []
         for cell in experiment.cells():

@@ -22,7 +22,7 @@ KEY = ("made", "claims", "c")
         ("undecided", "not reproduced by any of 3 readings", True),
         ("reproduced if a: b", "reproduced if c: d", True),
         ("reproduced", "not reproduced by any of 3 readings", False),
-        ("reproduced", "reproduced if a: b", False),  # it agreed as stated, and now fails
+        ("reproduced", "reproduced if a: b", False),  # the value agreed as stated, and now fails
         ("reproduced if a: b", "not reproduced by any of 3 readings", False),
         ("shown", "not shown", False),
         ("shown", "undecided", True),

@@ -13,7 +13,7 @@ DELTA = 1e-6
 
 
 def moved(X, y, X_other, y_other, **options):
-    """The largest distance between last weights for the same order of rows, and its bound."""
+    """Return the largest distance between last weights for the same order of rows, and its bound."""
     settings = {"epsilon": 1.0, "delta": DELTA, "restarts": 50} | options
     sides = (
         OUTPUT_SGD.release(*side, rng=generator(1), **settings)
@@ -26,15 +26,13 @@ def moved(X, y, X_other, y_other, **options):
 
 @pytest.mark.parametrize("lam", [0.0, 1.0])
 def test_a_flipped_label_moves_the_weights_by_the_bound_at_most(lam):
-    """The record is alone on its axis, where weights stay near 0. So each label has half of the largest
-    slope.
-    """
+    """The record is alone on its axis, where weights stay near 0, so each slope is half of the largest."""
     X, y = np.zeros((40, 2)), np.ones(40)
     X[0, 0], X[1:, 1] = 1.0, 1.0
     options = {"lam": lam, "epochs": 3, "batch": 5, "learning_rate": 1e-3 if lam == 0 else 0.5}
     apart, bound = moved(X, y, X, np.concatenate([[-1.0], y[1:]]), **options)
     assert apart <= bound
-    # with lambda, later batches shrink a record's effect
+    # With lambda, later batches shrink a record's effect.
     assert apart == pytest.approx(bound / 2, rel=0.01 if lam == 0 else 0.2)
 
 
@@ -59,7 +57,7 @@ def test_the_noise_is_the_bound_over_mu():
     release = OUTPUT_SGD.release(
         X, y, epsilon=2.0, delta=DELTA, restarts=20_000, rng=generator(3), **options
     )
-    # two passes over ten batches; each batch multiplies distances by 0.95
+    # Each of ten batches per pass multiplies distances by 0.95.
     bound = 2 * 0.5 * 2.0 / 10 * (1 + 0.95**10)
     assert release.info["scale"] == pytest.approx(bound / gaussian_mu(2.0, DELTA))
     assert release.weights.std() == pytest.approx(release.info["scale"], rel=0.02)

@@ -135,7 +135,7 @@ print("the tour ends")
 """
 
 
-# Imports every module, and prints extras' missing modules. Nothing else may be missing.
+# Imports every module, and prints only missing modules of extras.
 EVERY = """
 import importlib, pkgutil
 import dp
@@ -153,7 +153,6 @@ for module in pkgutil.walk_packages(dp.__path__, "dp."):
 
 @pytest.mark.slow
 def test_the_wheel_works_where_nothing_else_is(tmp_path):
-    """It is built from the checkout's files, installed with numpy and scipy, and run elsewhere."""
     source, place = tmp_path / "source", tmp_path / "place"
     place.mkdir()
     for path in tracked():

@@ -12,6 +12,6 @@ def test_no_path_of_a_cell_is_long(overlays):
     experiments = configured(*overlays)[1]
     paths = [e.run_path(cell) for e in experiments.values() for cell in e.cells()]
     paths += [e.fit_path(cell) for e in experiments.values() for cell in e.cells()]
-    # Of a job's files, the log has the longest path.
+    # The log has the longest path of a job's files.
     longest = max(filter(None, paths), key=len)
     assert len(longest) + len("logs/") < LONGEST, longest

@@ -11,7 +11,7 @@ from dp.seeds import generator
 
 
 def members(n, draws, sampling, rng):
-    """(draws, n): is a row in a draw's batch?"""
+    """Return (draws, n): whether a row is in a draw's batch."""
     result = np.zeros((draws, n), dtype=bool)
     for part, rows, edges in poisson.batches(n, draws, sampling, rng):
         assert edges[0] == 0 and edges[-1] == len(rows)
@@ -49,13 +49,13 @@ def test_sizes_are_binomial_and_rows_alike(n, sampling):
         chisquare(counts[some], expected[some] * counts[some].sum() / expected[some].sum()).pvalue
         > 1e-3
     )
-    if n > 1:  # all rows are equally frequent, tested in 20 groups of neighbours
+    if n > 1:  # test in 20 groups of neighbours that all rows are equally frequent
         each = actual.sum(axis=0).reshape(20, -1).sum(axis=1)
         assert chisquare(each).pvalue > 1e-3
 
 
 def test_rows_draws_and_steps_are_independent():
-    """All draws share one sequence of trials, so the end of a draw and the next one's start count too."""
+    """All draws share one sequence of trials, so the end of a draw may affect the start of the next."""
     n, draws, sampling, rng = 5, 100_000, 0.4, generator(3)
     first, second = members(n, draws, sampling, rng), members(n, draws, sampling, rng)
     pairs = {
@@ -84,7 +84,7 @@ def test_no_rows_and_all_rows(n):
 
 
 class Short(np.random.Generator):
-    """A generator whose exponential numbers are 0: every trial succeeds, so the first are too few."""
+    """A generator whose exponential numbers are 0, so every trial succeeds."""
 
     def __init__(self):
         super().__init__(np.random.PCG64(0))
@@ -102,7 +102,7 @@ def test_more_gaps_are_drawn_until_the_last_trial_is_passed():
 
 
 def test_the_work_is_in_proportion_to_the_batch():
-    """With 10^9 rows, a number for each would take gigabytes and seconds."""
+    """With 10^9 rows, one number per row would take gigabytes and seconds."""
 
     class Counting(Short):
         def standard_exponential(self, size):
@@ -119,7 +119,7 @@ def test_the_work_is_in_proportion_to_the_batch():
 @pytest.mark.parametrize("loss", ["logistic", "huber_residual", "softmax"])
 @pytest.mark.parametrize("clip", [None, 0.3])
 def test_the_gradient_is_the_sum_over_the_batch(monkeypatch, loss, clip):
-    """Blocks are so small that they divide draws, and only some draws are drawn at once."""
+    """Blocks are small enough to divide draws, and only some draws are drawn at once."""
     monkeypatch.setattr(full_batch, "GATHERED", 1)
     monkeypatch.setattr(full_batch, "LEAST_ROWS", 7)
     monkeypatch.setattr(poisson, "INDICES", 40)

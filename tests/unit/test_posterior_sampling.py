@@ -62,7 +62,6 @@ def test_the_draw_in_one_dimension(name, epsilon, radius):
 
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 def test_the_draw_in_two_dimensions(name):
-    """Means, variances and the correlation agree with sums over a fine grid of the disc."""
     X, y = rows(60, 2)
     radius, epsilon, size = 1.5, 8.0, 20000
     gamma = epsilon / (2 * loss_range(name, radius))
@@ -82,7 +81,6 @@ def test_the_draw_in_two_dimensions(name):
 
 
 def test_the_densities_of_neighbours_differ_by_at_most_epsilon():
-    """Densities, normalised by quadrature, keep the guarantee and nearly reach it."""
     X, y = rows(6, 1)
     epsilon, radius = 1.0, 2.0
     grid = np.linspace(-radius, radius, 20001)
@@ -163,13 +161,12 @@ def test_a_draw_that_may_take_too_long_is_refused():
     for call in (
         lambda: MECHANISM.guarantee(400, 12, **options),
         lambda: MECHANISM.release(np.full((400, 12), 99.0), y, rng=generator(7), **options),
-    ):  # before any data are read
+    ):  # refused before any data are read
         with pytest.raises(ValueError, match="a draw for logistic loss may take"):
             call()
 
 
 def test_every_draw_is_made():
-    """This holds however rarely proposals are accepted."""
     X, y = rows(200, 3)
     options = {"epsilon": 40.0, "loss": "logistic", "radius": 6.0, "restarts": 50}
     free = MECHANISM.release(X, y, rng=generator(8), **options)

@@ -1,4 +1,4 @@
-"""The bounds of preparation steps hold for any rows, and their privacy status is right."""
+"""The bounds of preparation steps hold for any rows, and their privacy status is correct."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def apply(name, given, **options):
 @given(X=X_ROWS)
 @settings(max_examples=40, deadline=None)
 def test_public_steps_treat_every_row_alone(name, X):
-    """A step that claims to read no other private row gives the same result without other rows."""
+    """A step that claims to read no other row gives the same result without the other rows."""
     assert not STEPS[name].private_rows
     assert STEPS[name].row_wise
     together = apply(name, table(X), **PUBLIC[name])
@@ -297,7 +297,6 @@ def test_bytes_stay_bytes_until_floats_are_asked_for():
     rows = rng.permutation(len(now.y))[:50]
     np.testing.assert_array_equal(later.later.apply(later.X[rows]), now.X[rows])
     np.testing.assert_array_equal(later.y, now.y)
-    # A step that reads other rows cannot be deferred.
     fitted, _ = prepare(given, [*steps, ("max_norm", {})], put_off=True)
     assert fitted.X.dtype == float and not fitted.later.steps
 
@@ -314,7 +313,7 @@ def test_a_one_hot_group_counts_once_in_the_bound():
     examples.check_rows(actual.X, actual.y, actual.bound)
     with pytest.raises(ValueError, match="no such column: 'job=a'"):
         STEPS["scale_to_bounds"].apply(given, **{"age": [0, 100], "job=a": [0, 1]})
-    # Columns that are no longer zeros and ones count separately.
+    # Columns that are not zeros and ones count separately.
     moved = STEPS["clip"].apply(actual, radius=1)
     assert moved.groups == ()
 

@@ -57,7 +57,6 @@ def test_small_arrays_are_read(tmp_path):
 
 
 def test_large_parts_are_the_same_rows_in_the_files_order(tmp_path, monkeypatch):
-    """This includes a file of integers with deferred steps."""
     rng = np.random.default_rng(2)
     X = rng.integers(0, 255, (60, 5)).astype(np.uint8)
     later = '{"columns": ["a", "b", "c", "d", "e"], "steps": [["row_norm", {}]]}'
@@ -76,7 +75,7 @@ def test_large_parts_are_the_same_rows_in_the_files_order(tmp_path, monkeypatch)
     np.testing.assert_array_equal(np.asarray(actual), whole)
     test, _ = data.floats(part="test", in_blocks=True)
     np.testing.assert_array_equal(test[2:5], data.later.apply(X[2:5]))
-    # without blocks, rows have the requested order
+    # Without blocks, rows have the requested order.
     np.testing.assert_array_equal(data.floats(rows)[0], data.later.apply(X[rows]))
 
 
@@ -103,7 +102,7 @@ def test_jobs_split_large_data_alike(split, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", IN_BLOCKS)
 def test_releases_from_rows_read_in_blocks(name):
-    """They equal those from an array to the last bit, although no array of all rows exists."""
+    """Releases equal those from an array to the last bit, although no array of all rows exists."""
     X, y = problem(500, 4)
     order = np.flatnonzero(np.arange(500) % 5)
     mechanism = MECHANISMS[name]
@@ -147,7 +146,7 @@ def test_rows_read_in_blocks_obey_the_bound():
 
 
 def test_memory_does_not_grow_with_the_rows_as_floats():
-    """500,000 rows of 20 floats take 80 MB; their order takes 4 MB."""
+    """500,000 rows of 20 floats take 80 MB. Their order takes 4 MB."""
     rng = np.random.default_rng(5)
     X = rng.integers(-5, 6, (500_000, 20)).astype(np.int8)
     y = np.where(X[:, 0] + X[:, 1] > rng.integers(-2, 3, 500_000), 1, -1).astype(np.int8)

@@ -39,7 +39,6 @@ def experiments():
 
 @pytest.fixture(params=FILES, ids=lambda path: path.parent.name)
 def printed(request):
-    """A source's key, and what it prints."""
     empty = {"results": {}, "again": {}, "settings": {}, "without_ours": {}}
     return request.param.parent.name, empty | yaml.safe_load(
         request.param.read_text(encoding="utf-8")
@@ -47,7 +46,7 @@ def printed(request):
 
 
 def leaves(value, path):
-    """Every number or text below a value, by path."""
+    """Map paths to every number or text below a value."""
     if isinstance(value, dict):
         items = value.items()
     elif isinstance(value, list):
@@ -62,7 +61,7 @@ def leaves(value, path):
 
 
 def numbers(value):
-    """How often each number occurs, including numbers in texts and in keys."""
+    """Count each number, including numbers in texts and keys."""
     counts = Counter()
     for path, leaf in leaves(value, "").items():
         if isinstance(leaf, (int, float)):

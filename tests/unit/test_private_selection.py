@@ -1,7 +1,4 @@
-"""Tests selecting the best of a random number of runs.
-
-An exact score reveals too much.
-"""
+"""Tests selecting the best of a random number of runs, and that an exact score reveals too much."""
 
 import json
 import math
@@ -129,7 +126,7 @@ def test_the_score_of_several_classes():
 
 
 def test_the_best_run_is_released_as_far_as_its_noisy_score_tells():
-    """One of two settings is hopeless. With probability E 2^-K, all of K runs have it."""
+    """One of two settings is hopeless. All of K runs have it with probability E 2^-K."""
     X, y = rows(200)
     good = {}
     for epsilon, runs in ((90.0, 8.0), (0.01, 8.0)):
@@ -165,7 +162,7 @@ def test_no_run_releases_the_default():
 
 
 def test_whatever_a_mechanism_takes_is_selected():
-    """It selects with losses for numbers, with several classes, and with starts from public rows."""
+    """Selection works with losses for numbers, several classes, and starts from public rows."""
     rng = np.random.default_rng(6)
     X, y = rows(400)
     numbers = np.clip(0.8 * X[:, 1] + 0.1 * rng.standard_normal(400), -1, 1)
@@ -190,7 +187,7 @@ def test_whatever_a_mechanism_takes_is_selected():
 
 
 def test_a_mechanism_that_gives_more_away_than_it_claims_is_asked_for_less():
-    """Its true cost is 500 times its claim: an epsilon of 900 would overflow in profiles."""
+    """The true cost is 500 times the claim, so an epsilon of 900 would overflow in profiles."""
     actual = plan(2.0, n=800, of="lasso_output_perturbation", grid={"lambda": [0.1]})
     proven = (
         MECHANISMS["lasso_output_perturbation"].guarantee(800, 3, **actual.candidates[0]).epsilon
@@ -213,7 +210,7 @@ def test_numbers_and_intercepts():
 
 
 def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
-    """Both claim 0.1. The exact score's proven cost is larger, and the attack does not exceed it."""
+    """Both claims are 0.1. The exact score's proven cost is larger, and the attack does not exceed it."""
     pair = pairs.find("opposite_corner")
     for score in ("exact", "noisy"):
         options = {"law": "poisson", "score": score}

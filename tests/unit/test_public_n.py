@@ -67,10 +67,10 @@ def test_reasons_say_what_n_is_taken_for(name):
 
 @pytest.mark.parametrize("name", TAKERS)
 def test_n_is_what_is_stated_in_all_that_is_released(name):
-    """40 records, with or without 10 rows of zeros, have the same sums, and n is stated as 50.
+    """With n stated as 50, 40 records have the same sums with or without 10 rows of zeros.
 
-    The zeros' label is -1, since `mean_direction` counts the other label. Sampled batches depend on the
-    rows, so only a probability of 1 gives the same release.
+    The zeros' label is -1, since `mean_direction` counts the other label. Sampled batches depend on
+    the rows, so only a probability of 1 gives the same release.
     """
     X, y = rows()
     options = {"sampling": 1.0} if name == "dp_sgd_poisson" else {}
@@ -113,9 +113,9 @@ def spread_epsilon(d, ratio, delta):
 def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
     """Records have no gradient, so releases are noise divided by n/2.
 
-    With 10,000 columns and 128 or 129 records, the spread alone has an epsilon of 5.6 at a claim of 1.
-    It is nearly the same for 16 times fewer columns and 4 times fewer records. With few columns it does
-    not exceed the claim. With a stated n there is no difference.
+    With 10,000 columns and 128 or 129 records, the spread alone has an epsilon of 5.6 at a claim of
+    1, and nearly the same with 16 times fewer columns and 4 times fewer records. With few columns,
+    the claim holds. With a stated n, there is no difference.
     """
     assert spread_epsilon(10_000, 129 / 128, 1e-6) == pytest.approx(5.599, abs=1e-3)
     assert spread_epsilon(625, 33 / 32, 1e-6) > 5.5

@@ -37,7 +37,6 @@ def test_amp_refuses_what_its_proof_does_not_cover():
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 @pytest.mark.parametrize("n_lambda", [0.6, 3.0, 50.0])
 def test_redberg_bounds_the_exact_profile(epsilon, n_lambda):
-    """For one record, both forms of the published delta are upper bounds of the exact delta."""
     for m in (0.2, 0.6, 1.5):
         ours = gaussian_tilt.tilt_delta(epsilon, 1 / m, n_lambda, adjacency=ADD_REMOVE)
         theirs = published_tilt.redberg_delta(epsilon, 1 / m, n_lambda)

@@ -1,6 +1,6 @@
-"""Randomly damaged data files give rows, or one sentence that says what is wrong.
+"""Randomly damaged data files give rows, or one sentence says what is wrong.
 
-A plain run makes a sample; `-m slow` makes as many as DP_FAULTS says.
+A plain run makes a sample; `-m slow` makes DP_FAULTS files.
 """
 
 import gzip
@@ -32,7 +32,7 @@ def zipped(text, method):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in (("in/rows.csv", text), ("in/notes.txt", "none")):
-            # The archive's member has no time, so the same faults damage the same bytes every day.
+            # The member has no time, so the same faults damage the same bytes every day.
             archive.writestr(zipfile.ZipInfo(name), content, method)
     return buffer.getvalue()
 
@@ -68,7 +68,6 @@ def entry(name, folder):
 
 
 def damage(content, rng):
-    """The content with one fault."""
     start, end = sorted(rng.randrange(len(content) + 1) for _ in range(2))
     end = min(end, start + rng.choice([1, 2, 4, 30, 10**6]))
     done = rng.choice(["cut", "flip", "odd", "odd", "cell", "gone", "twice", "random"])
@@ -78,7 +77,7 @@ def damage(content, rng):
         return (
             content[:start] + bytes([content[start] ^ 1 << rng.randrange(8)]) + content[start + 1 :]
         )
-    if done == "cell":  # the text between two commas or line ends
+    if done == "cell":  # the content between two commas
         cells = content.split(b",")
         cells[rng.randrange(len(cells))] = rng.choice(ODD)
         return b",".join(cells)

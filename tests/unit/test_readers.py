@@ -48,7 +48,7 @@ def test_a_good_file(write):
 @pytest.mark.parametrize(
     "text",
     [
-        "\ufeff" + GOOD,  # the byte order mark that spreadsheets write
+        "\ufeff" + GOOD,  # the byte order mark of spreadsheets
         GOOD.replace("\n", "\r\n"),
         GOOD + "\n\n",  # empty lines are not rows
         GOOD.replace(",", " , ").replace("a ,", "a,"),
@@ -109,7 +109,7 @@ def test_only_the_columns_with_bounds_are_read_in_their_order(write):
             "t.csv: column 'b', row 2: '1e999' is not a finite number",
         ),
         ("a,b,y\n1,True,yes\n3,4,no\n", "t.csv: column 'b', row 2: 'True' is not a number"),
-        # a line break inside quotes is part of its cell, and the row is one row
+        # A line break in quotes is part of its cell, and the row is one row.
         ('a,b,y\n1,"2\n3",yes\n3,4,no\n', "t.csv: column 'b', row 2: '2\\n3' is not a number"),
         ('a,b,y\n1,2,"n\no"\n3,x,no\n', "t.csv: column 'b', row 3: 'x' is not a number"),
         ("a,b,y\n1,2,yes\n   \n3,4,no\n", "t.csv: row 3 has 1 cells, the header 3"),
@@ -137,7 +137,6 @@ def test_a_bad_file_names_file_column_and_row(write, content, message):
 
 
 def test_all_columns_with_empty_cells_are_named_at_once(write):
-    """Empty cells may be far apart, and in many files."""
     rows = "".join(f"{k},{k},{k},{k},yes\n" for k in range(3, 70_000))
     text = "a,b,c,d,y\n1,,2,3,yes\n" + rows + "1,NA,?,,no\n1,2,3,4,nan\n"
     with pytest.raises(ValueError) as caught:
@@ -244,7 +243,7 @@ CELLS = [
 
 
 def by_the_cell(text, columns, label):
-    """The result of a plain loop over the csv module's rows, or None if a cell is refused."""
+    """Read rows with a plain loop over the csv module, or return None if a cell is refused."""
     rows = [row for row in csv.reader(io.StringIO(text)) if row]
     header, rows = rows[0], rows[1:]
     if not rows or any(len(row) != len(header) for row in rows):
@@ -363,7 +362,7 @@ def test_a_pickle_is_read_under_its_checksum_alone(tmp_path):
     del entry["source"]["sha256"]
     with pytest.raises(ValueError, match="is read only where its SHA-256 is configured"):
         readers.read(entry, "t")
-    # A pickle is a program, so another one must not run.
+    # A pickle is a program, so a different file must not run.
     path.write_bytes(b"cos\nmkdir\n(S'" + str(tmp_path / "ran").encode() + b"'\ntR.")
     entry["source"]["sha256"] = sha256
     with pytest.raises(ValueError, match="wrong checksum"):

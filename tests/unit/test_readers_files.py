@@ -100,7 +100,6 @@ def archive(tmp_path, name="bank.zip", text=BANK, members=("bank/full.csv", "ban
 
 
 def entry(**changes):
-    """A data set's entry, as the configuration resolves it."""
     source = {"csv": "bank.zip", "member": "bank/full.csv", "delimiter": ";"}
     base = {
         "label": "y",
@@ -122,7 +121,6 @@ def test_zip_member_with_semicolons_quotes_and_categories(tmp_path):
 
 
 def test_the_categories_are_the_listed_ones_whatever_the_rows(tmp_path):
-    """A category that no row has gets a column, and one that is not listed is refused."""
     dataset = entry(categories={"job": ["admin.", "student"]})
     dataset["source"]["csv"] = str(archive(tmp_path))
     with pytest.raises(ValueError, match=r"column 'job', row 3: 'retired' is not among"):
@@ -156,7 +154,7 @@ def test_zip_without_the_member(tmp_path):
 
 
 def test_a_member_of_a_compressed_tar(tmp_path):
-    """California housing is packed like this: a headerless table and a description."""
+    """California housing has this form: a headerless table and a description."""
     path, text = tmp_path / "housing.tgz", b"-122.23,37.88,452600.0\n-118.4,34.1,500001.0\n"
     with tarfile.open(path, "w:gz") as handle:
         for name, content in (

@@ -41,11 +41,10 @@ def test_a_reading_runs_what_differs_and_is_needed(experiments):
     cells = read.cells()
     assert cells and {cell.method for cell in cells} == {LASSO}
     assert set(cells) <= needs.cells(read.plain()) < set(read.plain().cells())
-    # the main experiment does not change
     assert base.methods[LASSO]["options"] == {}
     assert read.methods[LASSO]["options"] == {"penalty_scale": "summed"}
     assert not read.figures and not read.tables and not read.analyses and not read.readings
-    # readings do not decide a claim about times
+    # Readings do not decide a claim about times.
     assert "v20-7" in base.claims and "v20-7" not in read.claims
     assert "v20-5" not in read.claims  # the reading's `decides` omits it
 
@@ -190,7 +189,6 @@ def study(tmp_path, monkeypatch):
 
 
 def confront(base, read, source):
-    """Rows of readings.csv, as the comparing job writes them."""
     main = Results(base)
     rows = {
         each.experiment.name: list(compare(each, source, each.experiment.published, {}))
@@ -203,7 +201,7 @@ def confront(base, read, source):
 def test_a_reading_has_its_own_cells_and_those_that_it_does_not_change(tmp_path, monkeypatch):
     base, read = study(tmp_path, monkeypatch)
     assert [cell.method for cell in read.cells()] == ["a"]
-    # rows are counted, so their number must be known
+    # Rows are counted, so the data's number of rows must be known.
     assert verdict_inputs.prepared([base, read]) == [paths.DATA("json", dataset="d")]
     source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
     rows = confront(base, read, source)
@@ -262,7 +260,6 @@ def test_a_table_of_its_own_decides_what_a_reading_names(tmp_path, monkeypatch):
         folder = tmp_path / experiment.folder / "tables"
         folder.mkdir(parents=True)
         pd.DataFrame({"dataset": ["d"], "sum": [number]}).to_csv(folder / "sums.csv", index=False)
-    # a reading's table has all its cells, not only changed cells
     assert [cell.method for cell in read.entry_cells(spec)] == ["a", "b"]
     assert verdict_inputs.of_readings(base, [read]) == [
         f"{tmp_path}/{name}/tables/sums.csv" for name in ("made", "made/readings/x_y")
@@ -344,7 +341,7 @@ def test_what_is_proven_of_each_scale():
         for scale in ("mean", "summed", "standardised", "lassoglm")
     }
     assert proven["mean"] == pytest.approx(100 * math.log(2))
-    # with a penalty n times as small, the minimiser moves n times as far
+    # With a penalty n times as small, the minimiser moves n times as far.
     assert proven["summed"] == pytest.approx(100 * proven["mean"])
     assert proven["standardised"] == proven["lassoglm"] == math.inf
 

@@ -26,7 +26,7 @@ DATASETS = read_yaml(ROOT / "config/datasets.yaml")
 
 
 def place(name):
-    """The place of a file of config/files.yaml: a mirror, this checkout's downloads, or a package."""
+    """The path of a file of config/files.yaml in a mirror, this checkout's downloads, or a package."""
     for folder in FOLDERS:
         if folder.joinpath(name).is_file():
             return folder / name
@@ -38,7 +38,6 @@ def place(name):
 
 
 def entry(name):
-    """A configured data set, with the places of its files."""
     values = copy.deepcopy(DATASETS[name])
     values.setdefault("steps", [{"row_norm": {}}])
     files = {file: dict(value) for file, value in FILES.items()}
@@ -64,7 +63,7 @@ print(peak_mb())
 
 
 def prepare(name, folder):
-    """Prepare a data set as its job does: the .npz, the .json and the peak memory in MB."""
+    """Run a data set's prepare job, and return the .npz, the .json and the peak memory in MB."""
     npz, meta = folder / f"{name}.npz", folder / f"{name}.json"
     script = ["scripts/prepare.py", "--dataset", name, "--entry", json.dumps(entry(name))]
     out = ["--seed", "1", "--out-npz", str(npz), "--out-json", str(meta)]
@@ -197,8 +196,8 @@ def test_rows_and_labels_are_the_known_ones(folder, name):
     rows, positive, columns = KNOWN[name]
     assert data.X.shape == (rows, columns) and (data.y == 1).sum() == positive
     assert meta["private_rows"] == [] and meta["bound"] == 1 and megabytes < 2000
-    # The radius follows from the columns' bounds. No row was shortened much, and no column became
-    # nearly constant, as it would if its bounds were far off.
+    # The radius follows from the columns' bounds. Bad bounds would shorten rows much, or make a
+    # column nearly constant.
     assert 0.6 < meta["largest_norm"] <= 1
     assert not set(data.X.std(axis=0)[:-1]) <= {0.0}
 
@@ -239,7 +238,7 @@ def test_adults_missing_cells_are_counted(folder):
         "native-country": 857,
         "rows dropped": 3620,
     }
-    # The number of remaining rows, and that the labels refuse nobody, are premises.
+    # The number of remaining rows, and that both labels occur, are premises.
     assert meta["premises"] == [readers.COMPLETE, readers.BOTH]
 
 

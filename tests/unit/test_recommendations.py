@@ -116,7 +116,7 @@ def test_who_competes_and_who_is_not_beaten(experiment):
     assert settings["unpaid"] == settings["later"] == "void"
     assert "not paid" in actual["unpaid"]["why"] and "no finite" in actual["unproven"]["why"]
     assert "diverged" in actual["broken"]["why"] and actual["best"]["why"] == ""
-    # the void method's row shows what it would have gained: 0.05 of log 2 - 0.4
+    # The void method's row shows what it would have gained: 0.05 of log 2 - 0.4.
     gain = math.log(2) - 0.4
     assert actual["unpaid"]["behind"] == pytest.approx(-0.05 / gain, abs=0.01)
     assert actual["unpaid"]["behind_high"] < 0 and math.isnan(actual["unpaid"]["p"])
@@ -139,7 +139,7 @@ def test_scores_and_tests_are_those_of_the_draws(experiment):
     assert (actual["worse"]["excess_low"], actual["worse"]["excess_high"]) == pytest.approx(
         interval
     )
-    # despite a log loss of 9, it counts as no worse than a model that knows nothing
+    # Despite a log loss of 9, the method counts as no worse than a model that knows nothing.
     assert actual["useless"]["kept"] == 0 and actual["useless"]["value"] == pytest.approx(
         9, rel=0.1
     )

@@ -11,7 +11,7 @@ A, B = "--configfile a.yaml", "--configfile b.yaml"
 
 @pytest.fixture
 def cells(tmp_path, monkeypatch):
-    """Three run files of an experiment, the first two made."""
+    """Three run files of an experiment, of which the first two exist."""
     monkeypatch.chdir(tmp_path)
     files = [paths.RUN(experiment="e", dataset="d", method="m", size=n, epsilon=1) for n in "123"]
     for path in files[:2]:
@@ -40,7 +40,7 @@ def test_an_edit_of_what_two_configurations_share_concerns_both(cells):
 
 
 def shipped(*overlays):
-    """Each cell's digest of settings in a shipped configuration, by run file."""
+    """Map each run file of a shipped configuration to its cell's digest of settings."""
     config, experiments, _ = configured(*overlays)
     digests = {}
     for name in config["experiments"]:

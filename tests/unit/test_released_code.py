@@ -16,7 +16,6 @@ from tables.released_code import released_code as table
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """The shipped entries' rows, with few releases."""
     out = tmp_path_factory.mktemp("released") / "cases.csv"
     spec = config.load({"seed": 1, "experiments": ["released_code"]})[1]["released_code"].analyses[
         "cases"
@@ -35,7 +34,7 @@ def test_released_programs_exceed_their_claims_and_repaired_ones_do_not(rows):
         assert len(row["commit"]) == 40 and row["repository"] and row["repair"]
         assert float(row["epsilon_repaired"]) <= float(row["epsilon_claimed"])
         assert float(row["epsilon_audited"]) <= float(row["epsilon_proven"])
-    # with a public n, the premise of this project's mechanism, one claim holds
+    # With a public n, the premise of this project's mechanism, one claim holds.
     held = next(row for row in actual if row["case"] == "opacus: n is public")
     assert held["epsilon_proven"] == "1" and "taken as public" in held["reason"]
     at_one = [row for row in actual if row["epsilon_claimed"] == "1" and row != held]

@@ -101,10 +101,7 @@ def test_the_noise_on_least_squares_has_the_rows_own_scale():
 
 
 def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
-    """Rows are so small that releases are noise.
-
-    Its variance grows with the steps, and falls with the divisor's square.
-    """
+    """Releases of tiny rows are noise. Its variance grows with steps, and falls as 1 / divisor^2."""
     for n, steps, sampling, divisor in ((128, 2, 1 / 2, 64), (129, 3, 1 / 3, 43), (60, 1, 1, 60)):
         actual = release("poisson_sgd", np.full((n, 4), 1e-9), np.ones(n), 20_000).weights.std()
         sigma = gaussian_sigma(1.0, 1e-6)
@@ -127,7 +124,7 @@ def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
 
 
 def test_the_length_of_newtons_step_follows_the_exact_direction():
-    """A tiny row has a long exact direction, and a row of zeros has none. Noisy directions are alike."""
+    """A tiny row has a long exact direction, a row of zeros has none, and noisy directions are alike."""
     y = np.ones(40, dtype=np.int8)
     spread = []
     for size in (0.0, 0.01):

@@ -39,7 +39,7 @@ STEPS = [{"constant_feature": {}}, {"clip": {"radius": 2.0}}]
 
 @pytest.fixture
 def asked(tmp_path, monkeypatch):
-    """A function that loads a study's release, with changes of data set and release."""
+    """Return a function that loads a study's release, with changes of data set and release."""
 
     def load(entry=None, release=None, header="id,age,ward,visits,readmitted", more=None):
         entry = ENTRY | (entry or {})
@@ -128,7 +128,7 @@ def test_labels(asked, positive, cell, labels):
 
 @pytest.mark.parametrize("positive", [True, ["maybe", False]])
 def test_labels_without_quotes_are_refused(asked, positive):
-    """YAML reads `positive: yes` as true, but no cell `yes` is true: all rows would have one class."""
+    """YAML reads `positive: yes` as true, but no cell `yes` is true, so all rows would have one class."""
     with pytest.raises(ConfigError, match=r"YAML also makes of yes, .* quote it"):
         asked({"positive": positive})
 
@@ -209,7 +209,10 @@ def test_a_method_of_ones_own_is_refused_by_its_name(asked, tmp_path, monkeypatc
 
 
 def test_a_benchmark_of_the_same_rows_must_be_told(asked, tmp_path, monkeypatch):
-    """It must be declared wherever results are, whatever the file's name; similar names do not count."""
+    """Benchmark results must be declared in any folder and with any file name.
+
+    Similar names do not count.
+    """
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "out/results/data/clinic.json"
     path.parent.mkdir(parents=True)
@@ -241,7 +244,7 @@ def test_a_benchmark_of_the_same_rows_must_be_told(asked, tmp_path, monkeypatch)
 
 
 def test_a_model_of_another_book_is_not_replaced(asked, tmp_path):
-    """Replacing it would publish a second draw of the same name, whose cost no sum includes."""
+    """Replacing the model would publish a second draw of the same name, whose cost no sum includes."""
     own = tmp_path / "clinic.book/visits/model.json"
     release = asked({}, {"book": str(tmp_path / "clinic.book")})
     releases.check_place(release, tmp_path / "out")

@@ -70,7 +70,7 @@ def masses(scale, reach):
 
 
 def check_lemma_2(moved, mu, bits):
-    """Checks lemma 2 for two values that are `moved` apart, anywhere relative to the lattice."""
+    """Check lemma 2 for two values that are `moved` apart, anywhere relative to the lattice."""
     noise = lattice.covering(Fraction(moved), Fraction(mu), 1, bits)
     p = masses(noise.scale, 40 * noise.scale)
     for start in np.linspace(0, 1, 41):
@@ -95,7 +95,7 @@ def test_lemma_2_in_one_dimension(moved, mu, bits):
 
 
 def check_rounding_ignores_noise():
-    """Rounding comes first, so no noise changes the cell, even at its edge."""
+    """Rounding comes before noise, so no noise changes the cell, even at its edge."""
     noise = lattice.covering(Fraction(1), Fraction(1, 10), 1)
     half = lattice.spacing(noise.step) / 2
     for k in range(1, 200):
@@ -114,7 +114,6 @@ def test_rounding_does_not_depend_on_the_noise():
 
 
 def exact_gradient(problem, X, y, point, pull):
-    """The gradient in 40 digits at a point of fractions."""
     with mpmath.workdps(40):
         w = [mpmath.mpf(p.numerator) / p.denominator for p in map(Fraction, point)]
         total = [mpmath.mpf(0)] * problem.d
@@ -247,7 +246,7 @@ def test_the_solver_and_descent_together_always_succeed(loss):
 
 
 def test_a_solver_that_fails_is_not_believed(monkeypatch):
-    """The replacement of Newton's method returns NaN, a far point, or other rows' minimiser."""
+    """In place of Newton's method, the solver returns NaN, a far point, or other rows' minimiser."""
     rng, loss = generator(94), LOSSES[0]
     X, y = prepared(rng.standard_normal((50, 3)), rng.choice([-1, 1], 50), loss)
     problem = tilt.Problem(50, 3, 1e-3, loss, 0.0)
@@ -286,7 +285,7 @@ def test_refusals_come_from_public_numbers():
 
 
 def minimisers_1d(x, y, lam, loss, tilts):
-    """Minimisers for every tilt, in floats, by bisection on the derivative."""
+    """Bisect the derivative, in floats, for every tilt."""
     low, high = np.full(len(tilts), -1e4), np.full(len(tilts), 1e4)
     for _ in range(120):
         w = (low + high) / 2
@@ -297,7 +296,7 @@ def minimisers_1d(x, y, lam, loss, tilts):
 
 
 def law_1d(plan, x, y, errors, noisy=True):
-    """The release's probabilities by lattice point. errors: a function of the tilt's index."""
+    """Return the release's probabilities by lattice point. errors: a function of the tilt's index."""
     n, lam = plan.problem.n, plan.problem.lam
     h, scale = float(plan.tilt.noise.spacing), plan.tilt.noise.scale
     k = np.arange(-12 * scale, 12 * scale + 1)
@@ -333,8 +332,8 @@ ERRORS = {
 def neighbours_1d(loss, rng, n=12, share=1.0):
     """Neighbours (x, y, x', y') whose last records have opposite labels and values 1 and `share`.
 
-    If the share is 1, the slopes of logistic loss differ by 1 everywhere. Minimisers for tilts that are 1
-    apart then coincide.
+    If the share is 1, the slopes of logistic loss differ by 1 everywhere, so minimisers for tilts
+    that are 1 apart coincide.
     """
     x, sign = rng.uniform(-1, 1, n), rng.choice([-1.0, 1.0], n)
     x[-1] = 1.0
@@ -396,7 +395,7 @@ def law_1d_points(plan, x, y):
 
 
 def check_given_the_minimiser(bits=3):
-    """Checks step (ii) of theorem 1 exactly: the noise added to w* on the lattice hides the solver's error.
+    """Check step (ii) of theorem 1: the noise added to w* on the lattice hides the solver's error.
 
     The minimiser is known. tau/lam and the tilt's rounding move the two sides' points in opposite
     directions.
@@ -530,7 +529,6 @@ def test_statistics_against_40_digits(loss, kind):
 
 
 def check_sensitivities():
-    """No replacement changes a sum by more than its sensitivity, and some reach it."""
     rng = generator(98)
     for loss in LOSSES[:2]:
         problem = tilt.Problem(2, 2, 1e-3, loss)
@@ -573,7 +571,7 @@ def data(n, d, seed, numbers=False):
 
 
 def check_statistics_belong_to_the_released_point():
-    """The released sums without their noise are those at the *released* weights, rounded."""
+    """The released sums minus their noise are those at the *released* weights, rounded."""
     V, y = data(500, 3, 99)
     plan = models.noise_aware_logistic(500, 3, 1.0, 1e-6, robust=True)
     release = models.release(plan, V, y, KEY)

@@ -76,7 +76,7 @@ def counted(table, event, name="first"):
 
 
 def killed(function):
-    """Run a function in a fork. True if the fork was killed; otherwise it must succeed."""
+    """Run a function in a fork, and return whether it was killed. Otherwise, it must succeed."""
     child = os.fork()
     if child == 0:
         status = 3
@@ -96,10 +96,7 @@ def killed(function):
 
 
 def dying(number, half=False):
-    """Make the process kill itself before its `number`th call that changes the disk.
-
-    half: in the middle of a write.
-    """
+    """Make the process kill itself before its `number`th change of the disk, or `half` through a write."""
     count = 0
 
     def wrap(call, name):
@@ -119,14 +116,13 @@ def dying(number, half=False):
 
 
 def of_key(key):
-    """The integers of a key's weights."""
     V, y = SCHEMA.rows(LINES, len(LINES))
     return models.release(PLAN, V, y, key).parts["weights"]
 
 
 @pytest.mark.parametrize("half", [False, True])
 def test_killed_anywhere_it_ends_in_one_draw_and_one_entry(table, half):
-    """A process is killed before each call, or in each write; then another completes the release."""
+    """A process is killed before each call, or during each write. Another then completes the release."""
     seen = set()
     for number in range(1, 200):
         folder = table.parent / "b.book"
@@ -139,7 +135,7 @@ def test_killed_anywhere_it_ends_in_one_draw_and_one_entry(table, half):
         key = key.read_bytes() if key.exists() else None
         content = make(table)
         actual = files.parse(content).document["parts"]["weights"]["integers"]
-        if begun and key is not None and any(key):  # else nothing is drawn, or all is stored
+        if begun and key is not None and any(key):  # otherwise nothing is drawn, or all is stored
             assert actual == of_key(key)
             seen.add("resumed")
         assert make(table) == content == (folder / "first/model.json").read_bytes()
@@ -193,7 +189,7 @@ def test_on_a_full_disk_nothing_is_lost(table, monkeypatch):
         assert drawn in (None, files.parse(content).document["parts"]["weights"]["integers"])
         assert counted(table, "begin") == counted(table, "done") == 1
         shutil.rmtree(table.parent / "b.book")
-    assert number == 7  # two keys, three lines and one model: six writes that could fail
+    assert number == 7  # the six writes are two keys, three lines and one model
 
 
 def test_two_processes_at_once_make_one_release(table):
@@ -270,7 +266,7 @@ def test_a_release_that_was_begun_goes_on_with_the_same_only(table, monkeypatch)
 
 
 def test_arithmetic_is_of_kernels_threads_and_environment():
-    """Each case has its own process, since libraries choose their kernels when they load."""
+    """Each case runs in a process, since libraries choose their kernels when they load."""
     script = "from dp.releasing import making; print(making.arithmetic())"
     plain = {
         "OMP_NUM_THREADS": "1",
@@ -410,7 +406,6 @@ def test_the_sum_never_exceeds_the_budget(table):
 
 
 def test_sums_are_exact(table):
-    """Ten times 0.1 is 1."""
     for k in range(10):
         make(
             table, REQUEST._replace(name=f"r{k}", epsilon=0.1, delta=1e-7), epsilon=1, delta="1e-6"
@@ -500,7 +495,7 @@ ODD = [b"", b"41 (HIV+),yes", b"\xff\x00,\r", b"1e999,yes", b'"', b"nan,spy"]
 def test_what_rows_hold_changes_no_message(table):
     """Any bytes in a line lead to a release.
 
-    One sentence refuses a different number of lines, before the cost.
+    A different number of lines is refused in one sentence, before any cost.
     """
     head, *lines = table.read_bytes().splitlines()
     for k, odd in enumerate(ODD):

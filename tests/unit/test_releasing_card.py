@@ -43,7 +43,7 @@ def lines(numbers):
 
 @pytest.fixture(scope="module")
 def made():
-    """A function that releases a model and returns its document."""
+    """Return a function that releases a model and returns its document."""
     kept = {}
 
     def make(kind, method, previews=0, epsilon=1.0, **options):
@@ -78,7 +78,7 @@ def made():
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_coefficients_are_in_own_units(made, kind):
-    """On raw cells, coefficients give the scores that the weights give on integer rows."""
+    """Coefficients on raw cells give the same scores as weights on integer rows."""
     document, model = made(kind, "gaussian_objective_perturbation")
     V, _ = model.schema.rows(lines(kind == "numbers"), N)
     scores = V / rows.ONE @ model.weights
@@ -150,9 +150,7 @@ def test_the_card_says_what_is_promised(made):
 
 
 def test_the_card_promises_no_more_than_holds(made):
-    """Words follow the best attack's success, rounding is never in favour, and groups have their own
-    numbers.
-    """
+    """Words follow the best attack's success. Numbers are rounded up, and groups have their own numbers."""
     document, _ = made("classes", "noise_aware_logistic", previews=2)
     guarantee = document["guarantee"]
 

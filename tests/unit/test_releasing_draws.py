@@ -20,7 +20,7 @@ def p_value(values, probabilities):
     expected = np.array(list(common.values())) * len(values)
     counts = np.append(counts, len(values) - counts.sum())
     expected = np.append(expected, len(values) - expected.sum())
-    if expected[-1] < 1:  # too rare for its own class
+    if expected[-1] < 1:  # too rare for a class of its own
         counts[-2:], expected[-2:] = counts[-2:].sum(), expected[-2:].sum()
         counts, expected = counts[:-1], expected[:-1]
     return chi2.sf(((counts - expected) ** 2 / expected).sum(), len(counts) - 1)
@@ -59,7 +59,7 @@ def test_fine_lattices_have_the_moments_of_a_normal():
     assert abs(z.mean()) < 4 / math.sqrt(n)
     assert abs(z.var() - 1) < 4 * math.sqrt(2 / n)
     assert abs((z**4).mean() - 3) < 4 * math.sqrt(96 / n)
-    assert any(int(each * scale) % 2 for each in z)  # the last digit is used too
+    assert any(int(each * scale) % 2 for each in z)  # the last digit is also used
 
 
 def test_uniform_integers_below_a_bound():

@@ -93,7 +93,7 @@ def check_copies(epsilon, copies, draws, near):
     asked = request(epsilon=epsilon)
     widths, covered, answered = realised(asked, copies, 5)
     assert (answered > 0.9).all()
-    # by chance, a share of 0.95 is three standard errors below 0.93 less than once in 700 times
+    # By chance, a share of 0.95 is three standard errors below 0.93 less than once in 700 times.
     assert (covered >= 0.93 - 3 * math.sqrt(0.93 * 0.07 / copies)).all(), covered
     actual = forecast.outlook(asked, Study(SCHEMA, KNOWN), draws)
     ratio = np.array([actual.widths[name] for name in SCHEMA.names]) / widths
@@ -134,14 +134,14 @@ def test_simulated_rows_have_the_expected_moments():
 
 
 def test_simulated_rows_have_the_expected_correlations():
-    """Moments are as expected, too. Intervals of nearly equal columns are wider."""
+    """Moments are also as expected. Intervals of nearly equal columns are wider."""
     together = KNOWN._replace(correlations={("age", "visits"): -0.9})
     V, _ = Study(SCHEMA, together).rows(40_000, 3)
     age, visits = (V[:, SCHEMA.names.index(name)] / SCHEMA.each for name in ("age", "visits"))
     assert (54 + 36 * age).std() == pytest.approx(13, rel=0.02)
     assert (20 + 20 * visits).mean() == pytest.approx(4, abs=0.1)
     ranks = [np.argsort(np.argsort(x)) for x in (age, visits)]
-    of_ranks = 6 / math.pi * math.asin(-0.9 / 2)  # Spearman's, of normal scores
+    of_ranks = 6 / math.pi * math.asin(-0.9 / 2)  # Spearman's correlation of normal scores
     assert np.corrcoef(*ranks)[0, 1] == pytest.approx(of_ranks, abs=0.01)
     wide, narrow = (
         forecast.outlook(request(epsilon=8.0), Study(SCHEMA, known), 9).widths["age"]
@@ -216,7 +216,7 @@ def test_the_epsilon_that_a_width_needs_gives_it(study):
 
 def test_a_release_with_a_holdout(study):
     actual = forecast.outlook(request(holdout=0.2), study, 5)
-    alone = math.sqrt(0.25 * 0.75 / 600) * 1.96  # sampling alone, if 1/4 are wrong
+    alone = math.sqrt(0.25 * 0.75 / 600) * 1.96  # the error of sampling alone, if 1/4 are wrong
     assert alone * 0.9 < actual.held < 2 * alone
 
 

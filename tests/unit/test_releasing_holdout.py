@@ -1,7 +1,4 @@
-"""Tests holdouts: who is held out, exact sums, their sensitivity, and the cost.
-
-The cost is a maximum, not a sum.
-"""
+"""Tests holdouts: who is held out, exact sums, their sensitivity, and the cost, which is a maximum."""
 
 import itertools
 import math
@@ -66,14 +63,15 @@ def test_both_parts_need_rows(n, share):
 def test_sums_of_classes_by_hand():
     V = np.array([[ONE // 2, 5], [-ONE // 2, 7], [0, 9], [0, 0], [3, -3]], np.int32)
     y = np.array([1, 1, -1, 1, 0], np.int32)
-    # right, wrong, right (a score of 0 means the first class), no record, no label
+    # The rows are right, wrong, right (a score of 0 means the first class), no record, without a
+    # label.
     assert holdout.sums(V, y, [1 << 60, 0], None) == [-1 << 40, 1 << 40, 6 << 40]
 
 
 def test_sums_of_numbers_by_hand():
     V = np.array([[ONE // 2, 0], [-ONE // 4, 0], [ONE, 0]], np.int32)
     y = np.array([5 * ONE // 8, ONE // 4, -ONE], np.int32)
-    # the weight is 4: predictions 2, -1 and 4, clipped to [-1, 1]
+    # The weight is 4, so the predictions are 2, -1 and 4, clipped to [-1, 1].
     actual = holdout.sums(V, y, [1 << 32, 0], -30)
     e = 8 * Fraction(3, 8) ** 2 - 1 + 1 + 1
     unit = Fraction(1, 1 << 40)
@@ -163,7 +161,7 @@ def counted(records, answer, scale):
 
 
 def law(records, sets, epsilon, scale, order=None):
-    """The joint law of a toy release with the holdout: first answer, then count."""
+    """The joint law of a toy release's answer, and then of its holdout's count."""
     records = records if order is None else [records[i] for i in order]
     total = 0
     for out in sets:
@@ -183,7 +181,7 @@ def test_exact_neighbours_pay_the_maximum():
     n, held, rr, scale = 5, 2, 0.8, 2
     sets = list(itertools.combinations(range(n), held))
     reach = range(-12 * scale, 12 * scale + 2)
-    # for the count alone, neighbours are one apart, and the count's own law is exact
+    # For the count alone, neighbours are one apart, and the count's own law is exact.
     p, q = (np.array([math.exp(-((k - c) ** 2) / (2 * scale**2)) for k in reach]) for c in (0, 1))
     p, q = p / p.sum(), q / q.sum()
     for epsilon in (0.0, 0.8, 1.2):
@@ -202,7 +200,8 @@ def test_exact_neighbours_pay_the_maximum():
                     actual = law(other, sets[:1], rr, scale, order)
                     fixed = max(fixed, divergence(whole, actual, epsilon))
         assert worst <= most + 1e-12
-        # with fixed positions, neighbours in another order change both parts: the maximum is not enough
+        # With fixed positions, neighbours in another order change both parts, so the maximum is not
+        # enough.
         assert fixed > most + 0.01
 
 
@@ -256,7 +255,7 @@ def check_one_part():
         other[position], labels[position] = -other[position], -labels[position]
         release = holdout.release(plan, other, labels, KEY)
         assert (release.model.parts == base.model.parts) == held
-        # another order within each part gives the same release
+        # Another order within each part gives the same release.
         order = np.arange(1000)
         order[~out], order[out] = order[~out][::-1], order[out][::-1]
         again = holdout.release(plan, other[order], labels[order], KEY)
@@ -284,7 +283,6 @@ def test_releases_have_the_noise_that_is_paid_for(plan):
 
 
 def check_measured(noise, contributions, truth, keys, count):
-    """Estimates are unbiased, and intervals contain the truth at least 91 of 100 times."""
     rng, inside, said = np.random.default_rng(8), 0, []
     for _ in range(keys):
         total = np.zeros(len(contributions(rng, 1)[0]))
@@ -340,9 +338,9 @@ LAWS = {
 @pytest.mark.parametrize("count", [100, 2000])
 @pytest.mark.parametrize("deviation", [0.0, 12.0])
 def test_intervals_hold_for_errors_of_any_law(law, count, deviation):
-    """They cover at least 95 % minus the Monte Carlo error of 500 draws.
+    """Intervals cover at least 95 % minus the Monte Carlo error of 500 draws.
 
-    If few errors are at the cap, the least is 1 % lower.
+    If few errors are at the cap, the minimum coverage is 1 % lower.
     """
     rng = np.random.default_rng(12)
     errors, least = LAWS[law]

@@ -1,9 +1,8 @@
-"""The error of `composed_delta` in floats must stay within the margin of `models.SLACK`.
+"""The float error of `composed_delta` must stay within the margin of `models.SLACK`.
 
-The reference follows the inequalities in `dp.privacy.gaussian_tilt` anew. It computes Gaussian
-profiles in 40 digits. The expectation over a Gaussian release's loss and each removal are
-quadratures with many more nodes. Every e1 gives a proven bound, so the reference may use any search
-for e1.
+The reference follows the inequalities in `dp.privacy.gaussian_tilt` with Gaussian profiles in 40
+digits, and quadratures with many more nodes. Every e1 gives a proven bound, so the reference may
+use any search for e1.
 """
 
 import math
@@ -61,13 +60,13 @@ class Reference:
     def remove(self, e):
         """Delta of removing a record, (k,), for e >= 0."""
         m, r = self.m, self.r
-        # from here on, s = 1 gives the largest loss
+        # For u above the switch, s = 1 gives the largest loss.
         switch = max(2 * r / m - m, 0.0) if self.two else max(r / m - m, -m / 2)
         least = 0.0 if self.two else -40.0
         low, high = np.full(e.shape, least), np.full(e.shape, max(switch, least))
         closed = np.maximum(high, e / m - m / 2)
         total = tail(closed, m, e)
-        for _ in range(45):  # finds where the loss begins to exceed e
+        for _ in range(45):  # find where the loss begins to exceed e
             middle = (low + high) / 2
             over = largest(middle, m, r, self.curvature) > e
             low, high = np.where(over, low, middle), np.where(over, middle, high)
@@ -92,7 +91,7 @@ class Reference:
         return result
 
     def replace(self, e):
-        """For one e >= 0: the smaller of both intermediate bounds, minimised over e1."""
+        """For one e >= 0, return the smaller of both intermediate bounds, minimised over e1."""
 
         def at(e1):
             result = np.ones_like(e1)
@@ -121,7 +120,7 @@ class Reference:
         return (1 + self.two) * np.maximum(tail(e / m - m / 2, m, e), 0.0)
 
     def composed(self, epsilon, mu):
-        """Reference, joint part and excess with a Gaussian release of parameter mu."""
+        """Return the reference, its joint part and its excess with a Gaussian release of parameter mu."""
         with mpmath.workdps(40):
             total = mpmath.sqrt((2 * mpmath.mpf(self.m)) ** 2 + mpmath.mpf(mu) ** 2)
             a, b = total / 2 - epsilon / total, -total / 2 - epsilon / total
@@ -167,7 +166,7 @@ PAID = [
 def check(loss, epsilon, m, r, mu):
     result = gaussian_tilt.composed_delta(epsilon, m, mu, r, loss=loss)
     reference, joint, excess = Reference(m, r, loss).composed(epsilon, mu)
-    # floats may err by a tenth of the slack
+    # Floats may err by a tenth of the slack.
     assert reference <= result * (1 + float(models.SLACK) / 10), (
         result / reference - 1,
         excess / joint,

@@ -23,14 +23,14 @@ def test_a_gaussian_release(mu, false):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("false", [0.0, *FALSE, 1.0])
 def test_randomised_response(epsilon, false):
-    """The best attack accuses on the answer "x", and on the other answer as often as it may."""
+    """The best attack accuses on the answer "x", and on the other answer as often as allowed."""
     truth = min(math.exp(epsilon) * false, 1 - math.exp(-epsilon) * (1 - false))
     actual = meaning.power(approximate(epsilon), false)
     assert truth - 1e-12 <= actual <= truth * (1 + 1e-4) + 1e-12
 
 
 def test_a_failure_that_tells_all():
-    """The row is revealed with probability 0.02. Otherwise an attacker may still accuse at random."""
+    """With probability 0.02, the row is revealed. Otherwise, an attacker may still accuse at random."""
     nothing = Curve(lambda e: np.maximum(0.02, 1 - 0.98 * np.exp(e)))
     assert meaning.power(nothing, 0.01) == pytest.approx(0.02 + 0.01, rel=1e-4)
     assert meaning.power(Gaussian(0.0), 0.05) == pytest.approx(0.05, rel=1e-4)
@@ -82,7 +82,7 @@ def test_sentences_say_the_numbers():
 
 
 def test_what_is_said_is_a_bound():
-    """Numbers are rounded up, not to the nearest: 1.834 % is not at most 1.8 %."""
+    """Numbers are always rounded up: 1.834 % is not at most 1.8 %."""
     actual = meaning.Meaning(0.5, (0.01, 0.05), (0.01834, 0.25), (0.6472, 0.8333), 0.50001)
     first, second, third = actual.sentences()
     assert "at most 1.9% of" in first and "raises it to 64.8% at most" in first

@@ -1,4 +1,4 @@
-"""Plants faults that would break the guarantee, one at a time. Other tests' checks find them."""
+"""Plants faults that would break the guarantee, one at a time, for other tests' checks to find."""
 
 import inspect
 from types import FunctionType
@@ -26,7 +26,7 @@ def check_law():
     found_in_draws.test_gaussian_draws_have_their_exact_probabilities("4")
 
 
-# Name: the module, a text in it, the replacement, the check that must then fail.
+# Map names to the module, a text in it, the replacement, and the check that must then fail.
 MUTANTS = {
     "sensitivity of the point halved": (
         *(tilt, "(2 * Fraction(tolerance) + rounding)", "(Fraction(tolerance) + rounding / 2)"),
@@ -115,12 +115,12 @@ MUTANTS = {
 
 
 def patched(module, old, new, patch):
-    """The module's functions and methods after replacing the only `old` by `new`."""
+    """Replace the only `old` in the module's source by `new`, in the code of functions and methods."""
     source = inspect.getsource(module)
     assert source.count(old) == 1, f"{old!r} is {source.count(old)} times in {module.__name__}"
     namespace = dict(vars(module))
     exec(compile(source.replace(old, new), module.__file__, "exec"), namespace)
-    # Other modules have the functions already, so their code is exchanged in place.
+    # Other modules have imported the functions, so their code is exchanged in place.
     for name, changed in namespace.items():
         original = vars(module).get(name)
         both = isinstance(original, FunctionType) and isinstance(changed, FunctionType)

@@ -83,7 +83,6 @@ def test_rows_by_hand():
 @example(line=b"1e-999999999999999999999,yes,x,1,1")
 @example(line=b'30,yes,"a\x85b\x0c",5,1\r')
 def test_any_bytes_in_a_line_change_that_row_alone(schema, where, line):
-    """Every row's norm is at most 2^20, exactly, and nothing raises or warns."""
     before, y = parse(schema, LINES)
     changed = [*LINES[:where], line, *LINES[where + 1 :]]
     data = b"header\n" + b"\n".join(changed) + b"\n"
@@ -122,7 +121,7 @@ def test_what_is_no_number_makes_the_row_zero(cell):
 )
 def test_records_that_do_not_fit_are_zero(line):
     V, y = parse(SCHEMA, [line])
-    assert not V.any() and not y.any()  # the constant and the label are zero, too
+    assert not V.any() and not y.any()  # the constant and the label are also zero
 
 
 def test_a_longest_line_is_public():
@@ -137,7 +136,7 @@ def test_a_longest_line_is_public():
 
 
 def test_a_quoted_cell_takes_no_memory_beside_its_own():
-    """A reader that remembered every letter took 130 MB for a cell of 1 MB."""
+    """A reader that stored every letter would take 130 MB for a cell of 1 MB."""
     code = (
         f"{PEAK_MB}\nfrom dp.releasing import rows\n"
         "line = b'5,\"' + b'a' * (1 << 22) + b'\"\"' * (1 << 22) + b'\",1'\n"

@@ -50,7 +50,7 @@ def quick():
         patch.setattr(Request, "plan", plan)
         patch.setattr(files, "PROFILE", (1.0,))
         patch.setattr(meaning, "meaning", lambda profile: meant)
-        patch.setattr(making, "guard", lambda: None)  # this process would stay guarded
+        patch.setattr(making, "guard", lambda: None)  # otherwise this process would stay guarded
         yield
 
 
@@ -107,7 +107,6 @@ def regressor(tmp_path_factory):
 
 
 def by_hand(model, X):
-    """Scores from coefficients in the columns' own units."""
     parts = [pd.Series(model.intercept_ * np.ones(len(X)), index=X.index)]
     for name, b in zip(model.coefficient_names_, np.ravel(model.coef_), strict=True):
         column, _, level = name.partition("=")
@@ -229,7 +228,7 @@ def test_other_files_are_refused_in_a_sentence(content):
 
 @pytest.mark.filterwarnings("error")
 def test_errors_beyond_the_machine_s_numbers_are_not_said(tmp_path):
-    """The slope's variance is below the least float: its error and its p-value would be 0."""
+    """The slope's variance is below the least float, so its error and its p-value would be 0."""
     target = rows.Number("y", 0, 1e-100)
     schema = rows.Schema([rows.Number("x", 0, 1e100), target], "y")
     x = np.random.default_rng(6).uniform(0, 1, N).tolist()
@@ -342,7 +341,7 @@ def test_a_name_is_spent_once(tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 @pytest.mark.parametrize("n", [N, N // 2])
 def test_what_fits_again_and_again_spends_nothing(tmp_path, n):
-    """Folds have the stated number of rows or their own names; bootstraps are of all rows."""
+    """Folds have the stated number of rows or their own names, and bootstraps are of all rows."""
     X, y = frame()
     one = estimator(tmp_path, n_rows=n)
     for search in (
@@ -480,7 +479,7 @@ def test_columns_may_be_stated_as_in_a_schema(tmp_path):
 
 
 class Fresh:
-    """`fit` with a new book for each call, since scikit-learn's checks cannot name one."""
+    """A `fit` with a new book for each call, since scikit-learn's checks cannot name a book."""
 
     def fit(self, X, y):
         shape = np.asarray(X).shape if not hasattr(X, "shape") else X.shape
@@ -522,7 +521,7 @@ FAILS = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", FAILS)
 def test_checks_of_scikit_learn(kind, monkeypatch):
-    """All fits share one key. Otherwise two fits never agree, because each is a separate release."""
+    """All fits share one key, since otherwise two fits are separate releases that never agree."""
     monkeypatch.setattr(books, "new_key", lambda: bytes(32))
     actual = check_estimator(kind(), expected_failed_checks=FAILS[kind], on_fail=None)
     failed = {

@@ -24,7 +24,6 @@ def settings(name):
 
 
 def findings(run, delta=DELTA, names=replay.GENERAL):
-    """The worst finding on the general pairs."""
     outcomes = [
         replay.replay(run, *pairs.find(name).sides, epsilon=EPSILON, delta=delta) for name in names
     ]
@@ -67,7 +66,7 @@ def test_numpy_s_own_draws_are_followed(draw):
 
 
 def test_an_adaptive_descent_is_measured_at_the_first_run_s_transcript():
-    """Both runs take two steps on quadratics, the second at the first run's noisy point."""
+    """Both runs take two steps on quadratics. The second step is at the first run's noisy point."""
     seen = []
 
     def run(X, y, rng):
@@ -81,12 +80,12 @@ def test_an_adaptive_descent_is_measured_at_the_first_run_s_transcript():
     X, y = np.array([[1.0, 0], [0, 1]]), np.array([1.0, -1])
     replayed = replay.replay(run, (X, y), (X, np.array([1.0, 1])), epsilon=99, delta=DELTA)
     moved = [np.linalg.norm(seen[k] - seen[k + 2]) / 2 for k in range(2)]
-    assert moved[0] == moved[1]  # the targets' part, at the same point
+    assert moved[0] == moved[1]  # the contribution of the targets, at the same point
     assert replayed.mu == pytest.approx(math.hypot(*moved))
 
 
 def test_a_symmetric_matrix_s_noise_counts_once():
-    """Both sides of the diagonal share one draw: isotropic noise protects the Frobenius norm."""
+    """Both sides of the diagonal share one draw, so isotropic noise protects the Frobenius norm."""
     replayed, stated = replay.of_mechanism(
         "sufficient_statistics", "turned_row", EPSILON, DELTA, lam=0.0
     )
@@ -334,7 +333,6 @@ def test_a_release_moves_by_no_more_than_its_plan_pays_for():
     expected = np.linalg.norm(fits[0] - fits[1]) / float(plan.noises["weights"].deviation)
     assert actual.finding == replay.HOLDS and actual.mu == pytest.approx(expected, rel=1e-5)
     assert 0.1 < actual.epsilon < EPSILON
-    # the same noise for a quarter of the sensitivity is found
     quarter = plan.noises["weights"]
     quarter = quarter._replace(scale=quarter.scale // 4, mu=quarter.mu)
     wrong = plan._replace(noises={"weights": quarter})

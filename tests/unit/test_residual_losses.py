@@ -13,7 +13,7 @@ from dp.solvers.fits import FITS, sum_intercept
 from dp.solvers.newton import minimise
 
 TAU = 0.25
-# (value, slope), written out independently
+# (value, slope) of each loss
 FORMULAS = {
     "squared": (lambda r: r * r / 2, lambda r: r),
     "huber_residual": (
@@ -114,10 +114,7 @@ def test_labels_are_targets_as_well(loss, restarts):
 
 @pytest.mark.parametrize("loss", ["log_cosh", "huber_residual"])
 def test_failed_steps_do_not_end_the_cheap_ones(loss):
-    """Residuals of wide rows start beyond the bend.
-
-    The fit needs no pass with Hessians, and about 13 passes in all.
-    """
+    """Residuals of wide rows start beyond the bend, where the fit needs no Hessians and about 13 passes."""
     rng = np.random.default_rng(2)
     X = (rng.standard_normal((3000, 60)) + 2) * np.arange(1, 61) ** -0.75
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -157,7 +154,7 @@ def hard(kind, bound, rng):
     X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300) * (1 + 1e-13)
     if kind == "scales":
         X *= 10.0 ** rng.uniform(-9, 0, (n, 1))
-    elif kind == "kinks":  # residuals at zero and at the bend of the loss
+    elif kind == "kinks":  # residuals at zero and at the loss's bend
         y = np.clip(X[:, 0] + rng.choice([-0.01, 0, 0.01], n), -1, 1)
     elif kind == "extremes":
         y = rng.choice([-1.0, 0.0, 1.0], n)

@@ -72,11 +72,10 @@ def test_a_rule_takes_public_numbers_and_reaches_the_guarantee(tmp_path, monkeyp
     )
     assert lam == pytest.approx(expected) and options["radius"] == 10
     assert (stated.epsilon, stated.delta, stated.adjacency) == (EPSILON, 1e-6, "add-remove")
-    assert actual.fit_path(cell) is None  # it would differ between epsilons
+    assert actual.fit_path(cell) is None  # a fit would differ between epsilons
 
 
 def test_rules_look_at_no_row():
-    """A rule gets only public facts, and the numbers of rows and columns."""
     seen = {}
 
     class Rule:
@@ -112,7 +111,6 @@ def test_mechanisms_without_a_rule_say_so():
 
 
 def test_steps_by_rule_are_those_that_are_stated():
-    """A rule and stated steps give the same noise and step count, at the loss's own smoothness."""
     dp_gd = MECHANISMS["dp_gd"]
     settings = {"epsilon": EPSILON, "delta": 1e-6, "bound": 1.5}
     p = dp_gd.parameters(N, D, steps="rule", **settings)

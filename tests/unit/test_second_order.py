@@ -24,7 +24,7 @@ def rows(n=400, d=3, classes=None):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 3)])
 def test_preconditioned_parts_compose_to_mu(adjacency, loss, classes):
-    """Each part's sensitivity, the largest change by any of many records, is divided by its noise."""
+    """Each part's sensitivity, the largest change by any record, is divided by its noise."""
     n, bound, mechanism = 50, 2.0, MECHANISMS["preconditioned_gd"]
     given = {"epsilon": 1.0, "delta": 1e-6, "bound": bound, "adjacency": adjacency, "loss": loss}
     given |= {"classes": classes, "share": 0.4, "iterations": 7}
@@ -53,7 +53,7 @@ def test_newtons_parts_compose_to_mu(adjacency):
 
 
 def test_newton_does_not_depend_on_the_unit_of_rows():
-    """With rows of twice the norm and twice the bound, the same draws give half the weights."""
+    """Rows of twice the norm within twice the bound give half the weights from the same draws."""
     X, y = rows()
     arguments = {"epsilon": 1.0, "delta": 1e-6, "restarts": 3}
     results = [
@@ -73,7 +73,7 @@ def test_newtons_ridge_is_the_sources_and_bounds_the_noise_on_a_direction():
         p = mechanism.parameters(n, 5, epsilon=0.5, delta=1e-6, bound=bound)
         _, deviation, mu = mechanism._scales(n, p)
         traces = np.array([-5.0, 0.0, 0.5, 1.0]) * deviation
-        # With the published floor of 0, noise may be five times as long as the direction.
+        # With the published floor of 0, the noise may be five times as long as the direction.
         for least, most in ((deviation, 0.28), (0.0, math.inf)):
             ridge = mechanism._ridge(n, p, traces, least, mu)
             taken = np.maximum(traces, least) / bound**2
@@ -84,7 +84,6 @@ def test_newtons_ridge_is_the_sources_and_bounds_the_noise_on_a_direction():
 
 
 def test_neighbours_directions_differ_by_what_their_noise_covers():
-    """The reference follows the definitions, for random neighbours at random weights."""
     from dp.privacy.sensitivities import newton_direction
 
     rng, n, ridge, largest = generator(7), 5, 0.05, 0.0
@@ -165,7 +164,7 @@ def test_noisy_inverses_are_definite_and_isotropic():
 
 @pytest.mark.parametrize("name", ["preconditioned_gd", "dp_newton"])
 def test_overflow_of_one_records_margin_moves_no_more_than_its_share(name):
-    """Infinite products of both signs sum to NaN. Without a bound, every weight would become NaN."""
+    """Infinite products of both signs sum to NaN, which must not reach every weight."""
     from dp.descents import full_batch
     from dp.mechanisms.second_order import gradient_norm
 

@@ -21,14 +21,12 @@ def hockey_stick(p, q, epsilon):
 
 
 def profile_of(p, q):
-    """Two discrete distributions' exact profile, in both directions."""
     return Curve(
         symmetric(lambda e: np.maximum(hockey_stick(p, q, e), hockey_stick(q, p, e))),
     )
 
 
 def generating(law, mean, z):
-    """F(z) = E z^K."""
     p, z = selection.parameter(law, mean), np.asarray(z, dtype=float)
     if law == "poisson":
         return np.exp(p * (z - 1))
@@ -64,7 +62,6 @@ def selection_delta(profile, law, mean, epsilon):
 
 @pytest.mark.parametrize(("law", "mean"), CASES)
 def test_brute_force(law, mean):
-    """The exact delta is within the profile bound in both directions."""
     closest = 0.0
     for p, q in pairs():
         profile = profile_of(p, q)
@@ -115,7 +112,7 @@ def test_an_exact_score_on_private_rows_is_not_covered():
     base = profile_of(p, p)
     assert selection_delta(base, law, mean, 0.01) == 0
     last_best = best_of(p, law, mean)
-    first_best = np.append(last_best[:points][::-1], last_best[-1])  # of the other data
+    first_best = np.append(last_best[:points][::-1], last_best[-1])  # the law for the other data
     assert hockey_stick(last_best, first_best, 1.0) > 0.2
 
 
@@ -188,7 +185,7 @@ def test_what_an_exact_score_costs(law, mean):
 
 @pytest.mark.parametrize(("mu", "mean"), [(0.3, 3), (5, 1e6), (14, 1e9), (8, 1e18), (0.5, 1e20)])
 def test_the_largest_ratio_is_found_at_any_probability(mu, mean):
-    """It agrees with a grid of 400,000 points down to 1e-299; the probability may be far below 1e-15."""
+    """The ratio agrees with a grid of 400,000 points for probabilities down to 1e-299."""
     from scipy.special import ndtr, ndtri
 
     g = selection.parameter("logarithmic", mean)

@@ -20,7 +20,7 @@ def record(rng, bound, label_bound=1.0):
 
 
 def search(distance, bound, label_bound=1.0, adjacency=REPLACE_ONE, starts=40, steps=250, seed=0):
-    """The largest distance(x, y, z, u) that shrinking random moves find from random starts."""
+    """Return the largest distance(x, y, z, u) that shrinking random moves find from random starts."""
     rng = np.random.default_rng(seed)
     best = 0.0
 
@@ -75,7 +75,7 @@ def test_labels_of_size_one_have_the_known_value():
 def test_smallest_eigenvalue_and_newton_directions(adjacency):
     rng = np.random.default_rng(1)
     bound, ridge = 1.3, 0.4
-    root = 0.5  # of the curvature 1/4
+    root = 0.5  # the root of the curvature 1/4
     limits = {
         "eigenvalue": sensitivities.smallest_eigenvalue(bound),
         "direction": sensitivities.newton_direction(ridge, bound),
@@ -115,7 +115,7 @@ def test_smallest_eigenvalue_and_newton_directions(adjacency):
 
 
 def test_the_floored_inverse_comes_near_its_bound():
-    """With eigenvalues at the floor and small records, the limit reaches the Lipschitz constant."""
+    """With eigenvalues at the floor, small records approach the Lipschitz constant."""
     floor, bound = 1.0, 0.2
 
     def floored(x, y, z, u):
@@ -152,7 +152,7 @@ def test_spectral_ridges():
     gram = 0.9 * edge * np.eye(d)
 
     def unstable(ridge):
-        """How often the steps I - P X'X expand because P X'X has an eigenvalue above 2 or below 0."""
+        """The share of draws for which I - P X'X expands: P X'X has an eigenvalue above 2 or below 0."""
         values = 0.9 * edge / np.linalg.eigvalsh(gram + noise + ridge * np.eye(d))
         return ((values > 2) | (values < 0)).any(axis=1).mean()
 

@@ -89,8 +89,8 @@ def test_noise_of_one_step_has_the_stated_law(epochs, accounting):
         X, y, epsilon=epsilon, lam=1.0, restarts=4000, rng=np.random.default_rng(5), batch=1,
         epochs=epochs, accounting=accounting, schedule="constant", clip=clip, bias=True,
     )  # fmt: skip
-    # With rate 1 and lam 1, each step forgets the previous one, so w is the last -(gradient + z).
-    # Its clipped gradient depends on the previous point, but its norm is far below the noise.
+    # With rate 1 and lam 1, w is the last -(gradient + z). The norm of the clipped gradient is far
+    # below the noise.
     scale = 2 * clip * (epochs if accounting == "composed" else 1) / epsilon
     z = np.column_stack([release.weights, release.info["intercept"]])
     if epochs == 1:
@@ -105,7 +105,7 @@ def test_noise_of_one_step_has_the_stated_law(epochs, accounting):
 
 
 def test_neighbours_move_the_noiseless_sums_by_at_most_twice_the_clip():
-    """The scale assumes this sensitivity. Rows are adversarial, with one pass in a fixed order."""
+    """The noise scale assumes this sensitivity. Rows are adversarial, with one pass in a fixed order."""
     rng = np.random.default_rng(7)
     n, d, clip = 12, 4, 0.3
     order = rng.permutation(n)[None]
@@ -224,10 +224,7 @@ def test_bad_options_are_refused(options, word):
 
 
 def test_as_run_is_the_loop_of_the_sources_program():
-    """The gradient has a product per coordinate and is clipped as a vector.
-
-    One number regularises all coordinates.
-    """
+    """The gradient has a product per coordinate and is clipped as a vector; one number regularises all."""
     n, d, clip, lam = 23, 3, 0.4, 0.7
     X, y = unit_rows(n, d, 1)
     X *= np.linspace(0.2, 3, n)[:, None]
@@ -250,7 +247,7 @@ def test_as_run_is_the_loop_of_the_sources_program():
 
 @pytest.mark.parametrize("cached", [1, 40, 1 << 15])
 def test_gradients_as_run_are_those_of_scipys_logistic_function(cached, monkeypatch):
-    """This holds for blocks of any size, and if exp overflows."""
+    """Blocks may have any size, and exp may overflow."""
     monkeypatch.setattr(stochastic, "CACHED", cached)
     rng, clip = np.random.default_rng(4), 0.5
     w, x = rng.standard_normal((2, 3, 5)), rng.standard_normal((2, 7, 5))
@@ -274,9 +271,9 @@ def test_noise_as_run_has_a_radius_per_coordinate():
 
 
 def test_the_density_of_noise_as_run_has_no_bounded_quotient():
-    """The density falls by more than any claimed epsilon if a point far out on an axis moves by 1 off it.
+    """If a point far out on an axis moves off it by 1, the density falls by more than any claimed epsilon.
 
-    Farther out it falls by more, by quadrature in two dimensions.
+    By quadrature in two dimensions, it falls by more farther out.
     """
     from scipy import integrate
 
@@ -295,7 +292,7 @@ def test_the_density_of_noise_as_run_has_no_bounded_quotient():
 
     losses = [math.log(density(t, 1e-3) / density(t, 1.0)) for t in (10, 100, 400)]
     assert losses[0] < losses[1] < losses[2] and losses[1] > 4 * epsilon
-    # the stated leading term, without its power factors
+    # The leading term as stated, without its power factors.
     expected = [((1 + t ** (2 / 3)) ** 1.5 - t) / scale for t in (100, 400)]
     assert losses[2] - losses[1] == pytest.approx(expected[1] - expected[0], rel=0.35)
     assert (

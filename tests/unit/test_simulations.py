@@ -12,7 +12,7 @@ from study.jobs import folds
 
 @pytest.fixture
 def prepared(tmp_path):
-    """Write a prepared file whose only column holds the row's number."""
+    """A function that writes a prepared file whose only column is the row number."""
 
     def write(rows, test=0):
         arrays = {"X": np.arange(rows, dtype=float)[:, None], "y": np.resize([1, -1], rows)}
@@ -81,7 +81,7 @@ def test_rows_are_the_same_bits_whether_prepared_all_at_once_or_split_by_split(t
     for k, ((rows, labels), (test, _)) in enumerate(together):
         assert len(rows) == 40 and len(labels) == 40 and len(test) == 15
         assert (np.abs(np.linalg.norm(rows, axis=1) - 1) < 1e-12).all()
-        # the smaller size has enough rows, so each split is prepared separately
+        # The smaller size has enough rows, so each split is prepared separately.
         few = list(folds.training_folds(Namespace(**arguments, train_size=12), first=k + 1))
         assert len(few) == k + 1
         np.testing.assert_array_equal(few[k][0][0], rows[:12])
@@ -108,7 +108,6 @@ def test_reshuffle_is_a_partition():
 
 
 def test_the_most_frequent_winner_is_chosen():
-    # candidate 2 wins twice, although candidate 1 has the lowest mean
     wins, chosen = most_frequent_best(np.array([[9, 2, 1], [9, 2, 1], [9, 0, 9]]) / 10)
     assert wins.tolist() == [0, 1, 2] and chosen == 2
 

@@ -78,9 +78,8 @@ def test_titles_take_their_numbers_from_the_cells():
     assert titled(both, sweeps=epsilon) == "4,000 rows, epsilon 0.1 and 1"
     epsilon["epsilon"]["train_sizes"] = [2000, 4000, 8000]
     assert titled(both, sweeps=epsilon) == "2,000 to 8,000 rows, epsilon 0.1 and 1"
-    # the option of the analysis that a figure shows
+    # A figure shows an option of its analysis.
     assert titled("{train_size}", "hoseinpour", entry="loss") == "400"
-    # TeX braces stay
     assert (
         titled(r"$R^{2}$, $\hat{train_size}$, $x_{a}$") == r"$R^{2}$, $\hat{train_size}$, $x_{a}$"
     )

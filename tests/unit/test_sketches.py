@@ -1,4 +1,4 @@
-"""For Gaussian sketches, the profile agrees with draws, and Rényi divergences with integrals."""
+"""For Gaussian sketches, the profile agrees with draws, and Rényi divergences agree with integrals."""
 
 import math
 from itertools import pairwise
@@ -88,7 +88,7 @@ def test_replace_one_by_joint_diagonalisation(epsilon):
         if k < 4:
             x, z = np.eye(d)[0], np.eye(d)[1]
         first = base @ base.T + np.outer(x, x)
-        shift = max(0.0, gamma - np.linalg.eigvalsh(first)[0])  # so that P >= gamma
+        shift = max(0.0, gamma - np.linalg.eigvalsh(first)[0])  # keeps P >= gamma
         first = first + shift * np.eye(d)
         second = base @ base.T + np.outer(z, z) + shift * np.eye(d)
         ratios = np.sort(np.linalg.eigvals(np.linalg.solve(second, first)).real)

@@ -56,7 +56,7 @@ def test_minimisers_are_those_of_scipy_and_are_certified(n, d, lam):
 
 
 def test_descent_ends_where_quasi_newton_steps_stall(monkeypatch):
-    """Rows are separable, with a tiny penalty. The second fit may take only one quasi-Newton step."""
+    """Rows are separable, with a tiny penalty. The second fit allows only one quasi-Newton step."""
     X = np.repeat(np.eye(4)[:, :3], 25, axis=0)
     y = np.repeat(np.arange(4), 25)
     for lam in (1e-5, 1e-3):
@@ -71,13 +71,13 @@ def test_two_classes_are_logistic_regression():
     X, y = rows(classes=2)
     tilt = generator(3).standard_normal((1, 5))
     W, _ = softmax.minimise(X, y, 2, 0.02, np.stack([-tilt, tilt], axis=2), 1e-11)
-    # with w_1 = -w_0 = w/2, the penalty is lambda/4 ||w||^2
+    # With w_1 = -w_0 = w/2, the penalty is lambda/4 ||w||^2.
     w, _ = newton.minimise(X, 2 * y - 1, 0.01, tilt, tolerance=1e-11)
     np.testing.assert_allclose(W[0, :, 1] - W[0, :, 0], w[0], atol=1e-7)
 
 
 def test_the_tilt_and_the_output_noise_have_the_planned_sizes():
-    """With a large lambda the minimiser is nearly linear in the tilt."""
+    """With a large lambda, the minimiser is nearly linear in the tilt."""
     X, y = rows(60, 2)
     lam = 500.0
     release = MECHANISM.release(X, y, rng=generator(4), restarts=4000, lam=lam, **ASKED)
@@ -127,10 +127,7 @@ def test_what_is_refused():
 
 
 def test_a_refusal_names_a_lambda_that_works():
-    """It names the rule's lambda or a larger one.
-
-    It names none if epsilon is so far below delta that no tilt is proven.
-    """
+    """The refusal names no lambda if epsilon is so far below delta that no tilt is proven."""
 
     def refusal(**given):
         with pytest.raises(Refused) as caught:
@@ -170,7 +167,7 @@ def test_rounding_of_softmax_gradients_is_within_its_bound():
 
 @pytest.mark.parametrize("present", [4, 3, 1])
 def test_regression_without_privacy_is_the_minimiser(present):
-    """Classes without a row have weights too, since lambda alone keeps them apart from the others."""
+    """A class without rows also has weights, because lambda alone separates it from the others."""
     X, y = rows(200)
     y = y % present
     release = MECHANISMS["softmax_regression"].release(X, y, lam=1e-3, classes=4, tolerance=1e-9)

@@ -10,8 +10,8 @@ from dp.privacy import gaussian_tilt, softmax_tilt
 from dp.privacy.profiles import gaussian_profile
 from dp.seeds import generator
 
-# Orthonormal coordinates of the plane in which softmax sees the three weights. Along (1, 1, 1) the
-# minimiser is -b/Lambda on every data set, so its density there is the same.
+# Orthonormal coordinates of the plane in which softmax sees the three weights. Along (1, 1, 1), the
+# minimiser is -b/Lambda on every data set.
 PLANE = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]])
 
 
@@ -36,7 +36,7 @@ def exact(one, other, pull, sigma, n_lambda, epsilons, points=281):
     centre = -(PLANE @ pull) / n_lambda
     reach = (9 * sigma + 2 * (len(one) + len(other))) / n_lambda
     u = np.linspace(-reach, reach, points)
-    if reach > 20:  # finer near the point where classes are alike, which is at 0
+    if reach > 20:  # finer near 0, where classes are alike
         bend = math.asinh(reach)
         u = np.sinh(np.linspace(-bend, bend, points))
     w = np.stack(np.meshgrid(u + centre[0], u + centre[1], indexing="ij"), axis=-1)
@@ -57,7 +57,6 @@ RECORD = [(1.0, 0)]
 
 
 def worst(one, other, sigma, n_lambda, epsilons):
-    """The largest exact delta over PULLS, (2, len)."""
     return np.max([exact(one, other, g * sigma, sigma, n_lambda, epsilons) for g in PULLS], axis=0)
 
 
@@ -68,7 +67,7 @@ def bounds(epsilons, sigma, n_lambda, adjacency):
 
 @pytest.mark.parametrize("sigma", [1.5, 5.0])
 def test_exact_densities_of_one_record_more_are_within_a_factor_of_two_of_the_bound(sigma):
-    """At Lambda = 2 sigma^2, delta reaches that of Gaussian noise; the bound is K - 1 = 2 times it."""
+    """At Lambda = 2 sigma^2, delta reaches that of Gaussian noise. The bound is K - 1 = 2 times that."""
     m, n_lambda = math.sqrt(2) / sigma, softmax_tilt.free_regularisation(sigma)
     epsilons = [0.5 * m, 2 * m]
     actual, bound = (
@@ -142,7 +141,7 @@ def test_a_split_of_probability_attains_what_the_jacobian_costs():
 
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
 def test_two_classes_have_the_threshold_of_logistic_loss(adjacency):
-    """(w_1 - w_2)/sqrt(2) is tilted by N(0, sigma^2), and rows are sqrt(2) times as long for it."""
+    """For (w_1 - w_2)/sqrt(2), the tilt is N(0, sigma^2), and rows are sqrt(2) times as long."""
     sigma, epsilon = 8.0, 0.5
     m = math.sqrt(2) / sigma
     mu = m if adjacency == ADD_REMOVE else 2 * m

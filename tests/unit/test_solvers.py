@@ -18,7 +18,7 @@ from dp.solvers.newton import minimise
 TOLERANCE = 1e-9
 EPS = np.finfo(float).eps
 
-# l', written out independently of dp.losses
+# l' without dp.losses
 SLOPES = {
     "logistic": lambda z: -expit(-z),
     "huber": lambda z: -np.clip(1.5 - z, 0, 1),  # h = 0.5
@@ -27,7 +27,6 @@ SLOPES = {
 
 
 def gradient(X, y, lam, w, linear=0.0, loss="logistic"):
-    """The objective's gradient (d,), by plain formulas."""
     X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     return X.T @ (SLOPES[loss](y * (X @ w)) * y) / len(X) + lam * w + linear / len(X)
 
@@ -70,7 +69,7 @@ def test_equals_scikit_learn(n, d, lam, rng):
         C=1 / (len(X) * lam), fit_intercept=False, solver="newton-cholesky", tol=1e-12
     ).fit(X, y)
     assert W.shape == (1, d) and list(info.status) == ["ok"]
-    # each is within its own gradient norm over lambda of the minimiser
+    # Each solution is within its own gradient norm over lambda of the minimiser.
     reached = info.gradient_norm[0] + np.linalg.norm(gradient(X, y, lam, other.coef_[0]))
     assert np.linalg.norm(W - other.coef_) <= reached / lam + 1e-13
     assert np.linalg.norm(W - other.coef_) <= 1e-5 * np.linalg.norm(W)
@@ -147,8 +146,8 @@ def test_levels_end_in_a_certificate(loss, n, d, rng):
 def test_the_certificate_is_the_gradient_at_the_weights(n, d, lam, norm, loss, seed):
     """For tiny to huge lambda and linear terms, no failure is silent.
 
-    The reported gradient norm is that of plain formulas, up to their rounding. It is within the tolerance
-    unless the rounding of the weights alone can exceed it.
+    The reported gradient norm is that of plain formulas, up to rounding. It is within the tolerance
+    unless rounding of the weights alone can exceed it.
     """
     rng = np.random.default_rng(seed)
     X, y = problem(n, d, rng)
@@ -304,7 +303,7 @@ def test_settings_in_which_data_could_decide_the_status_are_refused(loss):
 
 
 def worst_data(n, d, bound, rng):
-    """Rows on the bound and labels that are hard to fit, or to be fitted exactly, by name."""
+    """Rows on the bound, and labels that are hard to fit or to be fitted exactly, by name."""
     X, shrinking = rng.standard_normal((n, d)), np.geomspace(1, 1e-6, d)
     X *= bound / np.linalg.norm(X, axis=1, keepdims=True)
     skewed = X * shrinking
@@ -315,7 +314,7 @@ def worst_data(n, d, bound, rng):
     outlier[0] *= -1
     random, one = np.where(rng.random(n) < 0.5, 1, -1), np.ones(n, dtype=int)
     pairs = X.copy()
-    pairs[1::2] = X[::2][: n // 2] * (1 - 1e-7)  # with opposite labels
+    pairs[1::2] = X[::2][: n // 2] * (1 - 1e-7)  # have opposite labels
     every_tenth = X.copy()
     every_tenth[::10] = X[0]
     alone = np.zeros_like(X)
@@ -336,15 +335,12 @@ def worst_data(n, d, bound, rng):
     }
 
 
-@pytest.mark.parametrize("loss", ["logistic", 1.0, 1e-4])  # if a number: h of the Huber hinge
+@pytest.mark.parametrize("loss", ["logistic", 1.0, 1e-4])  # a number is h of the Huber hinge
 @pytest.mark.parametrize(
     "n, d, bound", [(1, 1, 1.0), (20, 3, 0.1), (300, 8, 1.0), (40, 41, 1.0), (3000, 3, 30.0)]
 )
 def test_what_is_not_refused_is_certified_on_the_worst_data(n, d, bound, loss, rng):
-    """lambda is small, and the tilt is zero, small or large. Extended precision checks the result.
-
-    The number of passes stays far below its limit.
-    """
+    """For a zero, small or large tilt, extended precision checks the result, and few passes suffice."""
     loss = losses.get(loss) if loss == "logistic" else losses.get("huber", h=loss)
     lam = loss.c * bound**2 / 1e6
     tilts = (
@@ -367,7 +363,6 @@ def test_what_is_not_refused_is_certified_on_the_worst_data(n, d, bound, loss, r
 
 
 def extended_norm(X, y, lam, w, linear, loss):
-    """The gradient's norm, with 11 bits more than double precision."""
     X, w = X.astype(np.longdouble), w.astype(np.longdouble)
     z = y * (X @ w)
     if loss.name == "logistic":
@@ -384,7 +379,7 @@ def extended_norm(X, y, lam, w, linear, loss):
 @pytest.mark.parametrize("n, d", [(700, 6), (14000, 6), (700, 50)])
 @pytest.mark.parametrize("kind", [np.float32, np.uint8, np.int8, np.int64])
 def test_any_type_of_rows_mapped_or_not(n, d, kind, rng, tmp_path):
-    """Results equal those for double precision to the last bit, and the file does not change."""
+    """Results equal those for double precision to the last bit."""
     X, y = problem(n, d, rng)
     X = np.round(X * 100 + 100 * (kind == np.uint8)).astype(kind)
     linear = 10 * directions(3, d, rng)
@@ -412,7 +407,7 @@ def test_one_lambda_per_restart(d, rng):
 
 @pytest.mark.parametrize("d", [6, 60])
 def test_starting_points(d, rng):
-    """They save passes, and change results by at most what the certificate allows."""
+    """Starting points save passes, and change results by at most what the certificate allows."""
     X, y = problem(1500, d, rng)
     linear = 30 * directions(3, d, rng)
     cold, info = minimise(X, y, 0.01, linear)
@@ -438,7 +433,6 @@ def test_a_good_start_is_not_spoilt_by_the_sample(rng):
 @pytest.mark.parametrize("d", [5, 60])
 @pytest.mark.parametrize("restarts", [1, 6])
 def test_nested_sizes_start_near_the_one_before(d, restarts, rng):
-    """Each size's fit is certified and agrees with a separate fit; together they take fewer passes."""
     X, y = problem(6000, d, rng, decay=0.1)
     lam, linear = 0.01, 20 * directions(restarts, d, rng)
     near, passes_near, passes_alone = None, 0, 0
@@ -500,7 +494,7 @@ def test_a_loss_object(rng):
 
 @pytest.mark.parametrize("n", [300, 4000])
 def test_a_loss_derived_from_a_quadratic_one(n, rng):
-    """Its curvature is not assumed to be constant, so it converges like other losses."""
+    """The curvature is not assumed to be constant, so the loss converges like others."""
 
     class Quartic(losses.Squared):
         def slopes(self, z):
@@ -554,7 +548,6 @@ def test_invalid_arguments_are_one_plain_sentence(changes, said):
 
 @pytest.mark.parametrize("loss", ["logistic", "huber", "squared"])
 def test_restarts_at_one_point_share_a_pass(loss, rng):
-    """Gradients and Hessians agree with each restart's own and with plain formulas."""
     X, y = problem(500, 6, rng)
     w = rng.standard_normal(6)
     rows = passes.Direct(X, y, losses.get(loss), 1.0, np.float64, np.float64)
@@ -589,7 +582,6 @@ def test_more_restarts_than_are_solved_together(rng):
 
 
 def peak(function):
-    """The peak of newly allocated bytes."""
     tracemalloc.start()
     try:
         function()
@@ -605,16 +597,16 @@ def test_memory_does_not_grow_with_rows_times_restarts(rng):
     few, many = (0.01 * n * directions(restarts, d, rng) for restarts in (5, 100))
     minimise(X, y, 0.01, few)
     used = [peak(lambda linear=linear: minimise(X, y, 0.01, linear)) for linear in (few, many)]
-    assert max(used) < n * 100 * 8 / 10  # n x restarts would be 96 MB
+    assert max(used) < n * 100 * 8 / 10  # an array of n x restarts would have 96 MB
     assert used[1] < used[0] + 6e6
     half = peak(lambda: minimise(X[::2], y[::2], 0.01, many))
     assert used[1] < half + 2e6
 
 
 def test_memory_of_wide_problems_is_bounded(rng, monkeypatch):
-    """Curvatures are kept for as many restarts as fit; the others wait."""
+    """Curvatures are kept for as many restarts as fit, while the others wait."""
     monkeypatch.setattr(newton, "KEPT", 1 << 16)
-    monkeypatch.setattr(passes, "COPIED", 1 << 20)  # less than the rows
+    monkeypatch.setattr(passes, "COPIED", 1 << 20)  # smaller than the rows
     n, d, restarts = 16_000, 45, 60
     X, y = problem(n, d, rng)
     linear = 0.01 * n * directions(restarts, d, rng)

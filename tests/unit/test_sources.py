@@ -171,7 +171,7 @@ def test_names_that_an_overlay_takes_away_or_adds_stay_valid(known):
     values = copy.deepcopy(experiments["cm08"].values)
     del values["sweeps"]["table"], values["methods"]["output_perturbation"]
     publications.check({"cm08": Experiment("cm08", values)}, published, datasets)
-    # it is in config/real.yaml
+    # This method is only in config/real.yaml.
     values = copy.deepcopy(experiments["einarsson_sgd"].values)
     assert "dp_sgd_d100" not in values["methods"]
     values["claims"] = {
@@ -236,7 +236,6 @@ def test_published_files_are_validated(tmp_path, monkeypatch, text, message):
 
 
 def content(path):
-    """A file's text without comments and docstrings."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         return canonical_code(ast.parse(text))
@@ -250,7 +249,7 @@ def test_outside_its_two_folders_a_source_stands_in_few_lists():
         for path in (ROOT / folder).rglob("*")
         if path.suffix in (".yaml", ".py", ".smk")
     }
-    del texts["scripts/tools/explain_config.py"]  # a document with an example
+    del texts["scripts/tools/explain_config.py"]
     of_source = {}
     for name, path in sources.experiment_files().items():
         of_source.setdefault(paths.source_of(path), []).append(name)

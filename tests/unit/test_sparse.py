@@ -24,12 +24,11 @@ def rows(n=80, d=4, *axes):
 
 
 def objective(w, X, y, l1, l2):
-    """The objective, without the library's functions."""
     return np.mean(np.log1p(np.exp(-y * (X @ w)))) + l1 * np.sum(np.abs(w)) + l2 / 2 * np.sum(w * w)
 
 
 def reference(X, y, l1, l2):
-    """The same minimum, as a smooth problem with bounds: w = p - q with p, q >= 0."""
+    """Find the minimum as a smooth problem with bounds: w = p - q with p, q >= 0."""
     d = X.shape[1]
 
     def value(pq):
@@ -57,7 +56,7 @@ def test_fits_one_after_the_other_are_those_of_each_alone(name):
 
 
 def test_columns_far_from_zero_are_fitted_in_a_few_steps():
-    """First-order steps and undamped Newton steps both fail here, as on standardised lengths."""
+    """First-order steps and undamped Newton steps fail here, even with standardised lengths."""
     rng = generator(72)
     X = rng.normal([0.0, 5.0, 150.0, -2000.0], size=(60, 4))
     y = np.where(X @ [1.0, 1.0, 1.0, 0.1] + 45 > 0, 1, -1)
@@ -147,7 +146,7 @@ def test_the_certificate_bounds_the_distance_to_the_elastic_net_minimiser():
 @pytest.mark.parametrize("fit", ["l1", "elastic_net"])
 @pytest.mark.parametrize("label", [1, -1])
 def test_one_class_alone_is_fitted(fit, label):
-    """The library refuses one class. All margins have the same sign, and the fit is still certified."""
+    """The library refuses one class. All margins have the same sign, and the fit is certified."""
     X = np.abs(rows(30, 3)[0])
     weights, info = FITS[fit](X, np.full(30, label), 0.05)
     assert info["status"][0] == "ok" and (np.sign(weights[weights != 0]) == label).all()
@@ -183,7 +182,6 @@ def test_bad_penalties_are_refused():
 
 
 def counterexample():
-    """X of 1,000 records, its neighbour with one record replaced, y and lambda."""
     X = np.full((1000, 2), 0.7071)
     other = X.copy()
     X[-1], other[-1] = (1, 0), (0, 1)
@@ -195,7 +193,7 @@ def test_the_l1_minimiser_jumps_as_far_as_was_found():
     w, v = (FITS["l1"](rows, y, lam) for rows in (X, other))
     assert w[1]["status"][0] == v[1]["status"][0] == "ok"
 
-    def slope(r):  # of the objective along the first axis
+    def slope(r):  # the objective's slope along the first axis
         return lam - (999 * 0.7071 / (1 + math.exp(0.7071 * r)) + 1 / (1 + math.exp(r))) / 1000
 
     root = brentq(slope, 0, 10, xtol=1e-12)
@@ -208,7 +206,7 @@ def test_the_l1_minimiser_jumps_as_far_as_was_found():
 
     guarantee = MECHANISMS[LASSO].guarantee(1000, 2, epsilon=1.0, lam=lam)
     assert moved / claimed <= guarantee.epsilon == pytest.approx(1000 * math.log(2))
-    # the repair, on the same neighbours
+    # The repair limits the shift on the same neighbours.
     repaired = [FITS["elastic_net"](rows, y, lam)[0] for rows in (X, other)]
     assert np.linalg.norm(repaired[0] - repaired[1]) <= claimed + 2e-9 / lam
 
@@ -242,7 +240,7 @@ def test_lasso_guarantee_is_n_log_2_times_the_claim():
     for n, lam, epsilon, bound in ((1000, 0.1, 1.0, 1.0), (8000, 0.01, 0.1, 1.0), (50, 0.3, 2, 2)):
         guarantee = MECHANISMS[LASSO].guarantee(n, 7, epsilon=epsilon, lam=lam, bound=bound)
         assert guarantee.claimed_epsilon == epsilon
-        # sensitivity divided by the scale of the noise
+        # The sensitivity is divided by the scale of the noise.
         scale = 2 * bound / (n * lam * epsilon)
         assert guarantee.epsilon == pytest.approx(2 * math.log(2) / lam / scale)
         assert "n log 2" in guarantee.reason and guarantee.adjacency == "replace-one"

@@ -1,7 +1,4 @@
-"""Regression, robust fits, intervals and multiple comparisons agree with statsmodels.
-
-It shares no code with this project.
-"""
+"""Regression, robust fits, intervals and multiple comparisons agree with statsmodels."""
 
 import numpy as np
 import pandas as pd

@@ -14,7 +14,6 @@ COLUMNS = ("fold", "restart", "error", "excess_risk", "gradient_norm", "status")
 
 
 def draws(error, status=None):
-    """A run file's frame, from errors of shape (folds, restarts)."""
     error = np.asarray(error, dtype=float)
     folds, restarts = error.shape
     frame = pd.DataFrame(
@@ -31,14 +30,14 @@ def draws(error, status=None):
 
 
 def test_by_hand():
-    # fold means 0.2, 0.3, 0.4: mean 0.3, sd 0.1, t(2; 0.975) = 4.302652730
+    # The fold means are 0.2, 0.3 and 0.4: mean 0.3, sd 0.1, t(2; 0.975) = 4.302652730.
     summary = summarise(draws([[0.1, 0.3], [0.2, 0.4], [0.3, 0.5]]))
     assert summary["error_mean"] == pytest.approx(0.3)
     assert summary["error_sd_folds"] == pytest.approx(0.1)
     half = 4.302652729696142 * 0.1 / math.sqrt(3)
     assert summary["error_low"] == pytest.approx(0.3 - half)
     assert summary["error_high"] == pytest.approx(0.3 + half)
-    # all six draws: squares of deviations 0.04, 0, 0.01, 0.01, 0, 0.04
+    # The squared deviations of all six draws are 0.04, 0, 0.01, 0.01, 0, 0.04.
     assert summary["error_sd"] == pytest.approx(math.sqrt(0.10 / 5))
     assert summary["excess_risk_mean"] == pytest.approx(0.03)
     assert summary["gradient_norm_max"] == pytest.approx(1e-10)
@@ -59,7 +58,7 @@ def test_the_interval_covers_the_mean_of_folds_as_often_as_it_says():
     rng = np.random.default_rng(6)
     trials, covered = 400, 0
     for _ in range(trials):
-        # Folds differ far more than draws within a fold, since draws are not independent data.
+        # Folds differ far more than draws within a fold, which are not independent data.
         error = np.clip(0.3 + rng.normal(0, 0.05, (5, 1)) + rng.normal(0, 0.005, (5, 20)), 0, 1)
         summary = summarise(draws(error))
         covered += summary["error_low"] <= 0.3 <= summary["error_high"]

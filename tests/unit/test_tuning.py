@@ -34,7 +34,8 @@ def test_a_lasso_is_tuned_at_its_own_scale(scale):
         assert errors[k, 1] == pytest.approx(error_rate(weights, X[test], y[test])[0])
     ridge, _ = tuning.cross_validate(X, y, grid, cut)
     assert (ridge[2] < 0.1).all()
-    # lambda = 30 added to the mean loss makes all weights zero; added to the sum it acts as 0.15
+    # Added to the mean loss, lambda = 30 makes all weights zero. Added to the sum, it acts like
+    # 0.15.
     assert (errors[2] > 0.4).all() == (scale != "summed")
 
 
@@ -74,7 +75,7 @@ ONE_METHOD = Experiment(
 
 @pytest.mark.parametrize(("holdout", "total"), [(False, math.inf), (True, 1.0)])
 def test_results_state_the_total(tmp_path, monkeypatch, holdout, total):
-    """Unpaid tuning on private rows voids the guarantee. On a holdout, it costs nothing."""
+    """Unpaid tuning on private rows voids the guarantee, but tuning on a holdout costs nothing."""
     import guarantees
 
     tuned = tune(tmp_path, holdout)

@@ -25,7 +25,6 @@ DELTA = 1e-6
 
 
 def as_curve(mu):
-    """A Gaussian profile as a generic curve, which does not reveal its form."""
     return Curve(symmetric(Gaussian(mu).delta))
 
 
@@ -36,15 +35,15 @@ def test_a_group_of_a_gaussian_has_the_parameter_times_its_size(epsilon, size):
     exact = gaussian_epsilon(1 / (size * mu), DELTA)
     assert group_epsilon(Gaussian(mu), DELTA, size) == exact
     assert group_epsilon(as_curve(mu), DELTA, size) == pytest.approx(exact, rel=1e-6)
-    # another split of the chain is also a bound, but a worse one
+    # Another split of the chain gives a valid, but worse bound.
     assert group_delta(Gaussian(mu), exact, size, mu) == pytest.approx(DELTA, rel=1e-6)
     assert group_delta(Gaussian(mu), exact, size, 0.5 * mu) > DELTA
-    # size times epsilon at the same delta does not hold
+    # An epsilon of `size * epsilon` at the same delta does not hold.
     assert exact > size * epsilon
 
 
 def test_a_group_on_exact_distributions():
-    """Three steps of an explicit chain: a counter with geometric noise, clipped to 12."""
+    """An explicit chain has three steps: a counter with geometric noise, clipped to 12."""
     p, states = 0.6, np.arange(13)
 
     def law(centre):
@@ -79,7 +78,7 @@ def test_a_group_of_other_guarantees():
     point = Guarantee(1.0, 1.0, DELTA, "replace-one", "")
     epsilon, delta = composition.of_group(point, 5)
     assert epsilon == 5.0 and delta == pytest.approx(DELTA * math.expm1(5) / math.expm1(1))
-    # randomised response that fails with probability delta attains at least delta in five steps
+    # Randomised response that fails with probability delta attains at least delta in five steps.
     assert group_delta(approximate(1.0, DELTA), 5.0, 5) == pytest.approx(delta)
     void = Guarantee(1.0, math.inf, 0.0, "replace-one", "")
     assert composition.of_group(void, 5) == (math.inf, 0.0)
@@ -111,7 +110,6 @@ def test_every_form_of_the_health_insurance_experiment_has_its_unit():
 
 
 def test_entries_with_the_same_bounds_or_constants_have_the_same_premise():
-    """Bounds that describe the rows do so in every entry that uses them."""
     premises = {}
     for name, entry in DATASETS.items():
         taken = [
@@ -123,7 +121,7 @@ def test_entries_with_the_same_bounds_or_constants_have_the_same_premise():
         for each in taken:
             key = json.dumps(each, sort_keys=True)
             premises.setdefault(key, {})[name] = entry.get("premise")
-    # this premise is about a target that only this data set has: the standardised first-year average
+    # Only law_school_grades has the target of its premise, the standardised first-year average.
     others = [
         {name: premise for name, premise in found.items() if name != "law_school_grades"}
         for found in premises.values()
@@ -140,7 +138,7 @@ def prepared(tmp_path, name, entry):
 
 
 def test_refusals_by_private_labels_are_premises(tmp_path):
-    """Data with one label are refused, so a premise is that both occur."""
+    """Data with one label are refused, so the occurrence of both labels is a premise."""
     meta = prepared(tmp_path, "wdbc", DATASETS["wdbc_clip"])
     assert readers.BOTH in meta["premises"] and meta["unit"] == {}
     digits = prepared(tmp_path, "digits_4_9", DATASETS["digits_4_9"])

@@ -14,7 +14,7 @@ FOLDS, DRAWS = 4, 3
 
 
 def draws(levels, seed=3, failed=()):
-    """Draws of methods whose log loss is a level plus a large term that only the fold determines.
+    """Draws of methods whose log loss is a level plus a large term of the fold.
 
     levels: the level by (dataset, method, epsilon). failed: cells with one failed draw.
     """
@@ -35,7 +35,6 @@ def draws(levels, seed=3, failed=()):
 
 
 def test_differences_are_those_of_the_same_fold():
-    """The t test uses differences within folds, much smaller than those between folds."""
     frame = draws({("a", "m", 1.0): 0.3, ("a", "other", 1.0): 0.1, ("b", "m", 1.0): 0.0})
     actual = paired.differences(paired.fold_means(frame, "log_loss"), "other")
     assert len(actual) == 1  # data set b has no row
@@ -58,7 +57,7 @@ def test_a_method_without_privacy_is_compared_at_every_epsilon_and_failures_ente
     assert actual["mean"].to_numpy() == pytest.approx([0.3, 0.2], abs=0.05)
 
 
-LEVELS = {  # four cells: better than both, like one, worse than one, better than both
+LEVELS = {  # the cells are better than both, like one, worse than one, and better than both
     **{("a", "rule", e): v for e, v in ((1.0, 0.0), (2.0, 0.0), (4.0, 0.5), (8.0, 0.0))},
     **{("a", "x", e): v for e, v in ((1.0, 1.0), (2.0, 0.0), (4.0, 0.1), (8.0, 1.0))},
     **{("a", "y", e): v for e, v in ((1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0))},

@@ -1,7 +1,4 @@
-"""Tests every reference value of tests/vectors; none comes from the tested code.
-
-README.md there has the format. Other libraries can read the files, too.
-"""
+"""Tests every reference value of tests/vectors. No value comes from the tested code."""
 
 import pytest
 

@@ -27,7 +27,7 @@ def test_the_published_protocol_is_the_default():
     fits = {method["fit"]["name"] for method in experiment.methods.values()}
     assert fits == {"l2", "l1", "elastic_net"}
     assert experiment.methods["nonprivate_l1"]["fit"] == {"name": "l1", "options": {}}
-    # algorithm 1 perturbs the baseline's L1 fit
+    # Algorithm 1 perturbs the baseline's L1 fit.
     assert experiment.fit_label("nonprivate_l1") == experiment.fit_label(
         "lasso_output_perturbation"
     )
@@ -163,5 +163,5 @@ def test_printed_errors_are_crosses_beside_the_curve_of_a_method_without_privacy
     )  # fmt: skip
     (axes,) = printed_curve(experiment, spec, frame).axes
     crosses = [line for line in axes.lines if line.get_marker() == "x"]
-    # one of the sizes that were run has a printed error
+    # Only one of the sizes has a printed error.
     assert [(*line.get_xdata(), *line.get_ydata()) for line in crosses] == [(50, 0.86)]

@@ -27,7 +27,7 @@ from checks.verdicts import (
 
 
 def test_prediction_interval_by_hand():
-    # five folds, sd 0.02: half width = t_{4, 0.975} * 0.02 * sqrt(2/5) = 2.7764451 * 0.0126491
+    # Five folds with sd 0.02: half width = t_{4, 0.975} * 0.02 * sqrt(2/5) = 2.7764451 * 0.0126491.
     (low, high), _ = prediction_interval(Sample(0.30, 0.02, 5), 5)
     assert low == pytest.approx(0.30 - 0.0351196, abs=1e-6)
     assert high == pytest.approx(0.30 + 0.0351196, abs=1e-6)
@@ -86,7 +86,8 @@ def test_so_are_those_of_predictions_and_of_their_standard_deviations(ours, spre
 
 
 def test_what_little_is_left_of_a_spread_is_known_badly():
-    # two draws of 0.2 on each fold; folds themselves differ by 0.01, so what is left is chance
+    # Two draws on each fold have sd 0.2, and folds differ by only 0.01, so the remaining spread is
+    # chance.
     rng, protocol = np.random.default_rng(2), Protocol(5, 1, shared=True)
     results = [
         predict(normal(rng, 50, 2, 0.01, 0.2).reshape(10, 5, 2), protocol, rng) for _ in range(60)
@@ -97,7 +98,7 @@ def test_what_little_is_left_of_a_spread_is_known_badly():
 
 
 def test_a_count_has_no_narrower_interval_than_a_row():
-    # 195 of 500 rows were wrong in any division; 0.391 is half a row more
+    # In any division, 195 of 500 rows were wrong. 0.391 is half a row more.
     interval = counted((0.39, 0.39), 500, (0, 1))
     assert interval == pytest.approx((0.389, 0.391))
     assert distance(0.391, 0.39, interval, half=0.0005)[0] == INSIDE
@@ -110,15 +111,15 @@ def test_a_count_has_no_narrower_interval_than_a_row():
 @pytest.mark.parametrize(
     ("published", "error", "options", "expected"),
     [
-        (0.338, 0.005, {}, EDGE),  # 0.4 standard errors within
+        (0.338, 0.005, {}, EDGE),  # 0.4 standard errors inside
         (0.342, 0.005, {}, EDGE),
         (0.338, 0.001, {}, INSIDE),
         (0.342, 0.001, {"absolute": 0.1}, CLOSE),
-        (0.342, 0.001, {"half": 0.0005}, EDGE),  # a number that may have been 0.3415
+        (0.342, 0.001, {"half": 0.0005}, EDGE),  # the number may have been 0.3415
         (0.342, 0.0, {"half": 0.002}, INSIDE),
-        (0.305, 0.04, {}, EDGE),  # if the ends are hardly known, every value is near one
+        (0.305, 0.04, {}, EDGE),  # with poorly known ends, every value is near an end
         (0.3, 0.04, {"half": 0.0005}, EQUAL),
-        (0.262, 0.01, {"limits": (0.26, 1)}, INSIDE),  # no end lies beyond the possible values
+        (0.262, 0.01, {"limits": (0.26, 1)}, INSIDE),  # no end is beyond the possible values
     ],
 )
 def test_what_is_near_an_end_is_neither_inside_nor_outside(published, error, options, expected):
@@ -151,11 +152,12 @@ def test_distances_by_hand(published, ours, interval, options, expected):
         ([("", "no"), ("a", "no"), ("b", "yes"), ("c", "yes")], "reproduced if b"),
         ([("", "no"), ("a", "no")], "not reproduced by any of 2 readings"),
         ([("", "no")], "not reproduced by any of 1 reading"),
-        # as stated it is about another model, unlike under readings
+        # As stated, the claim is about another model, unlike under readings.
         ([("a", "yes")], "reproduced if a"),
         ([("a", "no")], "not reproduced by any of 1 reading"),
         ([], "undecided"),
-        # a claim that is open as stated stays open, and one that a reading leaves open does not fail
+        # A claim that is open as stated stays open. A claim that a reading leaves open does not
+        # fail.
         ([("", ""), ("a", "yes")], "open"),
         ([("", "no"), ("a", "")], "open"),
         ([("", "no"), ("a", ""), ("b", "yes")], "reproduced if b"),
@@ -173,14 +175,15 @@ def test_an_interval_decides_if_a_value_a_margin_away_would_fail():
     assert margin(0.03, share=True) == margin(0.958, share=True) == 0.01
     assert margin(-50.0) == pytest.approx(5.0) and margin(0.02) == pytest.approx(0.002)
     assert margin(0.02, spread=True) == 0.01
-    # V20's error on real rows: from 0.303 to 0.444 says nothing about 0.391
+    # V20's interval on real rows, 0.303 to 0.444, does not decide about 0.391.
     assert too_wide((0.303, 0.444), 0.0391)
     assert not too_wide((0.35, 0.42), 0.0391) and not too_wide((0.39, 0.41), 0.01)
     assert not too_wide(None, 0.0)
 
 
 def test_luck_is_what_the_intervals_cover_together():
-    # [0.1, 0.3] and [0.2, 0.4] overlap and cover 0.3 of the range; parts outside it do not count
+    # [0.1, 0.3] and [0.2, 0.4] overlap and cover 0.3 of the range. Parts outside the range do not
+    # count.
     assert covered([(0.2, 0.4), (0.1, 0.3), (0.9, 2.0)], 0.0, 1.0) == pytest.approx(0.4)
     assert covered([], 0.0, 1.0) == 0
     assert math.isnan(covered([(0, 1)], 0.5, 0.5))
@@ -203,7 +206,6 @@ def test_predictions_cover_another_run_as_often_as_they_say(ours, theirs, spread
     for _ in range(150):
         actual = predict(normal(rng, *ours, *spreads), Protocol(*theirs), rng).interval
         inside += actual[0] <= normal(rng, *theirs, *spreads).mean() <= actual[1]
-    # of 150: at least four binomial standard errors below 95 %
     assert inside / 150 > 0.95 - 4 * math.sqrt(0.95 * 0.05 / 150)
 
 
@@ -219,7 +221,7 @@ def test_shared_draws_spread_a_mean_more_and_the_draws_sd_is_theirs():
     draws = normal(rng, 5, 400, 0.0, 0.1)
     alone = predict(draws, Protocol(5, 1), rng)
     shared = predict(draws, Protocol(5, 1, shared=True), rng)
-    # one draw that five folds share, instead of five: the spread is sqrt(5) times as large
+    # Five folds share one draw, so the spread is sqrt(5) times as large.
     widths = [end[1] - end[0] for end in (alone.interval, shared.interval)]
     assert widths[1] / widths[0] == pytest.approx(math.sqrt(5), rel=0.1)
     assert predict(draws, Protocol(5, 200, sd="draws"), rng).sd == pytest.approx(0.1, rel=0.05)
@@ -231,7 +233,7 @@ def test_shared_draws_spread_a_mean_more_and_the_draws_sd_is_theirs():
 
 
 def test_crossing_interpolates_in_log_epsilon():
-    # halfway between 0.4 at 0.01 and 0.2 at 1: the geometric mean, 0.1
+    # Halfway between 0.4 at 0.01 and 0.2 at 1 is the geometric mean, 0.1.
     assert crossing([0.01, 1], [0.4, 0.2], 0.3) == pytest.approx((0.1, 0.1))
     assert crossing([0.01, 1], [0.4, 0.2], 0.5) == (0, 0)
     assert crossing([0.01, 1], [0.4, 0.2], 0.1) == (math.inf, math.inf)
@@ -240,8 +242,8 @@ def test_crossing_interpolates_in_log_epsilon():
 
 
 def test_implied_epsilon_of_a_known_curve():
-    # error = 0.5 - 0.1 log10(1000 epsilon): 0.3 at epsilon = 0.1
-    epsilons = np.array([0.001, 0.01, 0.1, 1.0])[::-1]  # in any order
+    # With error = 0.5 - 0.1 log10(1000 epsilon), the error is 0.3 at epsilon = 0.1.
+    epsilons = np.array([0.001, 0.01, 0.1, 1.0])[::-1]
     errors = 0.5 - 0.1 * np.log10(1000 * epsilons)
     actual = implied_epsilon(epsilons, errors, errors - 0.05, errors + 0.05, 0.3)
     assert actual.epsilon == pytest.approx(0.1)

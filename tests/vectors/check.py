@@ -3,8 +3,8 @@
     python -m dp.vectors.check            where the package is installed
     PYTHONPATH=scripts:tests python -m vectors.check    in a checkout
 
-It prints one line per file, and says what it left out because a library is missing. README.md has the
-format. The exit code is 1 if a value differs, or if there are none.
+It prints one line per file, and says which cases it skipped because a library is missing. README.md has
+the format. The exit code is 1 if a value differs or nothing was compared.
 """
 
 import importlib
@@ -19,7 +19,7 @@ def read() -> dict:
     import yaml
 
     files = sorted(Path(__file__).parent.glob("*.yaml"))
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, ten times as fast
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, if it exists
     return {path.stem: yaml.load(path.read_text(encoding="utf-8"), loader) for path in files}
 
 
@@ -32,7 +32,7 @@ def value(module: str, case: dict) -> float:
 
 
 def agrees(found: float, case: dict) -> bool:
-    """Is the value the expected one, within the case's relative tolerance?"""
+    """Whether the value is within the case's relative tolerance of the expected one."""
     expected = case["expected"]  # may be infinite
     return found == expected or abs(found - expected) <= case["tolerance"] * abs(expected)
 

@@ -19,21 +19,19 @@ TEXT = "".join((ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS)
 
 
 def block(language, word):
-    """The only code block that contains `word`."""
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
     (found,) = (each for each in blocks if word in each)
     return found
 
 
 def entry(start):
-    """The only inline code that begins with `start`."""
     (found,) = re.findall(rf"`({re.escape(start)}[^`]*)`", TEXT)
     return found
 
 
 @pytest.fixture(scope="module")
 def project(fresh):
-    """A copy with everything that the recipes add. `.output`: its run's output."""
+    """A copy with everything that the recipes add. `.output`: the output of its run."""
     project = fresh("adding")
     project.write("scripts/dp/mechanisms/noisy_mean.py", block("python", '@register("noisy_mean")'))
     project.append("config/datasets.yaml", "\n" + block("yaml", "my_survey:\n"))
@@ -95,7 +93,7 @@ def test_a_kind_of_figure_is_a_function_and_an_entry(project):
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory):
-    """A copy of the project and its tests, with the mechanism's file and nothing else about it."""
+    """A copy of the project and its tests, with only the mechanism's and the figure's files added."""
     folder = tmp_path_factory.mktemp("extended") / "project"
     extra = ("tests", "README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", ".ci", ".github")
     extra += (".pre-commit-config.yaml", ".snakemake-workflow-catalog.yml")
@@ -114,10 +112,9 @@ def test_the_mechanism_keeps_the_contract_and_the_style(extended):
 
 
 def can_notice(path):
-    """Whether a test may depend on the set of mechanisms.
+    """Whether a test file lists mechanisms, searches folders or starts programs.
 
-    It does if it lists their registry, searches folders or starts programs, but not if it takes one by
-    name.
+    A lookup of a single mechanism by name does not count.
     """
     text = path.read_text("utf-8")
     if re.search(r"glob\(|iterdir|subprocess|\bProject\b", text):
@@ -128,7 +125,7 @@ def can_notice(path):
     return any(id(node) not in looked_up for node in names)
 
 
-# Slow tests that list no mechanisms: envs/setup.sh, changed configuration files, releases, jobs.
+# Slow tests that list no mechanisms.
 LIST_NONE = [
     "test_setup_",
     "test_single_changes",

@@ -33,7 +33,6 @@ def argument(job, name):
 
 
 def modules_by_name(job):
-    """The modules that a job loads by name: mechanisms, tables, figures or analyses."""
     arguments = job["arguments"]
     if job["script"] == "report.py":
         sections = (*kinds.SECTIONS.values(), kinds.CHECKS)
@@ -97,7 +96,6 @@ def used_by(experiment):
 
 
 def recorded_library(project, output):
-    """The parameter `library` that Snakemake recorded for an output file."""
     name = base64.b64encode(output.encode()).decode()
     folder = project / ".snakemake/metadata"
     parts = [name[k : k + 254] for k in range(0, len(name), 254)]
@@ -146,7 +144,8 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 def without_repetitions():
     """Configuration changes that remove jobs with the same code as another job.
 
-    They are further readings, figures of the same kind, and attacks on one pair at other epsilons.
+    The changes remove further readings, figures of the same kind, and attacks on one pair at other
+    epsilons.
     """
     settings, drawn = {}, set()
     listed, smoke, _ = configured("smoke")
@@ -181,7 +180,7 @@ def test_every_file_of_all_experiments_is_in_its_digest(fresh, tmp_path):
     project.environment["DP_FORK"] = "1"  # forks share only imports of packages
     project.snakemake(*overlays, capture=tmp_path, timeout=3000)
     assert check(project) == {path.name for path in SCRIPTS.glob("*.py")} - {"download.py"}
-    # only this test runs everything, so it checks frontier.json
+    # Only this test runs everything, so it checks frontier.json.
     schema = read_yaml(project / "workflow/schemas/frontier.schema.yaml")
     snapshot = json.loads((project / "results-smoke/frontier.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(snapshot)

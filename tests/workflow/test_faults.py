@@ -12,7 +12,7 @@ from test_sameness import results
 from project import TINY
 
 RESULTS = "results/cm08/results.csv"
-# A method with code from a test.
+# A mechanism whose fault is a line of code from a test.
 FAULTY = """
 import numpy as np
 from dp.accounting import REPLACE_ONE, Guarantee
@@ -37,14 +37,12 @@ def visible(files):
 
 def completed(project, paths):
     """The paths that exist and are complete for Snakemake, also during a run."""
-    # List existing files first: a job marks its files as incomplete before it writes them, and clears the
-    # marks at its end.
+    # List existing files first, because a job marks its files as incomplete before it writes them.
     there = {path for path in paths if (project / path).exists()}
     return there.difference(project.incomplete())
 
 
 def wait_until_completed(project, process, paths, number):
-    """Wait until `number` of the paths are completed, or the process has ended."""
     project.wait_for(
         lambda: process.poll() is not None or len(completed(project, paths)) >= number, seconds=120
     )
@@ -62,7 +60,7 @@ def test_killed_at_random_moments(finished, fresh):
         # A moment is a number of files and a delay, because a run's duration depends on the machine.
         wait_until_completed(project, process, whole, met[-1] + rng.randint(1, 3))
         time.sleep(rng.uniform(0, 0.5))
-        if process.poll() is not None:  # the run had ended: start again
+        if process.poll() is not None:  # start again, because the run had ended
             project.finish(process)
             assert visible(results(project)) == whole
             project = fresh("killed")

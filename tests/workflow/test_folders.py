@@ -40,7 +40,7 @@ def test_cells_of_another_configuration_are_not_replaced(edited):
     assert edited.files("results") == before
     planned = edited.plan(*other, "--config", "results=elsewhere", "--", "cm08")
     assert planned and all(": elsewhere/" in job for job in planned)
-    # An edited configuration is still the same one, so the affected jobs rerun.
+    # An edit does not make another configuration, so the affected jobs rerun.
     edited.replace("tests/tiny.yaml", "restarts: 3", "restarts: 2")
     edited.snakemake(*TINY, "--", "results/cm08/runs/cm08_separable/nonprivate/n=100/eps=inf.csv")
 

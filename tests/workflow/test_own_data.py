@@ -1,4 +1,4 @@
-"""No results outlive a missing or changed data file of the user silently."""
+"""Results do not silently outlive a missing or changed data file of the user."""
 
 import os
 
@@ -60,7 +60,7 @@ def test_a_report_and_a_job_elsewhere_do_not_miss_the_file(project):
     (project / "my_survey.csv").unlink()
     project.snakemake("--report", "report.zip", "--", "my_study")
     assert (project / "report.zip").stat().st_size > 0
-    # A cluster's node runs a job in this way.
+    # Run the job as a cluster's node does.
     before = (project / CELL).read_bytes()
     (project / CELL).unlink()
     words = ("--mode", "remote", "--nolock", "--force", "--allowed-rules", "run", "--", CELL)

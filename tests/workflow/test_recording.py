@@ -7,7 +7,7 @@ import pytest
 
 from project import TINY
 
-pytestmark = pytest.mark.slow  # several runs
+pytestmark = pytest.mark.slow
 FILE = "config/record/chaudhuri_monteleoni_2008.csv"
 OVERLAYS = (*TINY, "judged.yaml")
 RECORD = ("scripts/tools/record.py", "cm08", *OVERLAYS)
@@ -38,7 +38,7 @@ def rows(project, path):
 
 
 def stale(project):
-    """Each stale line's section, method and reason, computed in a separate process."""
+    """Each stale line's section, method and reason."""
     program = (
         "import sys; sys.path.insert(0, 'scripts')\n"
         "from reporting import record, stale\n"

@@ -13,7 +13,7 @@ def test_recovery_beside_a_live_run_is_refused(fresh):
         project.wait_for(lambda: list((project / ".snakemake/locks").glob("*.lock")))
         os.killpg(run.pid, signal.SIGSTOP)  # the run is alive until this test ends
         output = project.python("scripts/tools/recover.py", "--cores", 1, *TINY, ok=False)
-        number = f"process {run.pid} of this machine"  # the message may name a fork, too
+        number = f"process {run.pid} of this machine"  # the message may also name a fork
         assert output.startswith("recover: a Snakemake run of this folder is alive (process ")
         assert number in output and output.endswith("stop it with Ctrl-C where it was started\n")
         # Without the project's check, Snakemake would advise --unlock, and obey it.

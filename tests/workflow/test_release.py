@@ -16,7 +16,7 @@ from dp.releasing import rows
 from dp.solvers.newton import minimise
 from project import ENVIRONMENT, ROOT
 
-pytestmark = pytest.mark.slow  # several Snakemake runs
+pytestmark = pytest.mark.slow
 ROWS = 2311
 DATASETS = """
 clinic:
@@ -47,7 +47,6 @@ def study(folder):
 
 
 def run(folder, *words, ok=True):
-    """Run a command of the documents in a study, and return its output."""
     words = [
         str(ROOT / ".venv/bin" / words[0]) if words[0] == "snakemake" else words[0],
         *words[1:],
@@ -75,7 +74,7 @@ def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
     text = (ROOT / "workflow/guides/release_a_model.md").read_text(encoding="utf-8")
     blocks = re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
     (lines,) = (block for block in blocks if "export DP_HOME" in block)
-    checkout = tmp_path / "checkout"  # the lines run here, and make the study beside it
+    checkout = tmp_path / "checkout"  # the lines run here, and make the study beside this folder
     checkout.symlink_to(ROOT)
     printed = run(
         tmp_path,
@@ -130,8 +129,8 @@ def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tm
         label = "yes" if rng.random() < age / 120 else "no"
         lines.append(f"{k},{age},{visits},{'female' if k % 2 else 'male'},surgery,{label}")
     (secure / "clinic.csv").write_text("\n".join(lines) + "\n")
-    # The key is secret, so each run draws different noise. Both predictions are eight standard deviations
-    # of the noise from the threshold; for a ward without rows, it would be one and a half.
+    # The key is secret, so each run draws different noise. Both predictions are eight standard
+    # deviations of the noise from the threshold.
     (folder / "new.csv").write_text("ward,age,visits,sex\nsurgery,20,1,male\nsurgery,95,1,female\n")
     printed = run(folder, "bash", "-ec", "".join(forecasts) + commands)
     assert printed.count("On simulated rows, at epsilon") == 4
@@ -154,7 +153,7 @@ def table(seed):
 
 
 def forbidden(lines, data, seed):
-    """Unpaid texts, and unpaid numbers as texts."""
+    """Texts and numbers, as texts, that were not paid for."""
     schema = rows.Schema(
         [
             *(rows.Unused("id"), rows.Number("age", 18, 98)),
@@ -180,7 +179,6 @@ def forbidden(lines, data, seed):
 
 
 def texts(folder):
-    """The text of every file below a folder, by path, without times that Snakemake records."""
     results = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.suffix != ".png":
@@ -207,7 +205,7 @@ def recorded(folder):
                 "",
                 text,
             )
-            text = re.sub(r"(?m)^  .*$", "", text)  # lines of machine and command
+            text = re.sub(r"(?m)^  .*$", "", text)  # lines about the machine and the command
         else:
             assert not text or "alive" in name or name.startswith("auxiliary"), name
             continue

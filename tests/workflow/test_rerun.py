@@ -122,7 +122,7 @@ def test_overlays_combine_and_the_later_one_wins(edited):
         f"run: {RUNS}/output_perturbation/n=100/eps=4.csv",
         f"run: {RUNS}/objective_perturbation/n=100/eps=4.csv",
     }
-    # The first overlay removes the table. Figures that tiny.yaml removes stay removed, too.
+    # The first overlay removes the table. Figures that tiny.yaml removes stay removed.
     assert {job for job in planned if job.startswith(("table:", "figure:"))} == {
         "figure: results/cm08/figures/figure_2c.png"
     }

@@ -15,7 +15,7 @@ import pytest
 from project import ROOT, Project
 from reporting.page import badge_class
 
-pytestmark = pytest.mark.slow  # whole studies run
+pytestmark = pytest.mark.slow
 
 EXPERIMENT = """
 title: "A study"
@@ -97,7 +97,6 @@ class Study(Project):
 
 
 def commit(folder):
-    """Make a folder a git repository with one commit, and return its hash."""
     git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=b"]
     subprocess.run([*git, "init", "-q"], check=True)
     Path(folder, ".git/info/exclude").write_text("__pycache__\n")
@@ -289,7 +288,6 @@ def test_a_cache_is_shared_by_a_study_and_a_module(made, other, tmp_path):
 
 
 def test_a_cluster_finds_the_workflow(made, tmp_path):
-    """The workflow's folder is found by a study's jobs and the profile's helper script."""
     study = new(tmp_path / "study", made.home)
     commands = tmp_path / "commands"
     commands.mkdir()
@@ -309,7 +307,7 @@ def test_a_cluster_finds_the_workflow(made, tmp_path):
 
 
 NOISE = "draws, rng)\n"
-# A single attack on the mechanism.
+# The audit makes a single attack on the mechanism.
 OVERLAY = "audit: {trials: 20000, default: {opposite_corner: [1], flipped_label: null}}\n"
 
 
@@ -392,7 +390,7 @@ def test_a_claim_that_an_attack_refutes_fails_the_audit_if_told_so(claiming):
     assert said in output and "Traceback" not in output
     (attack,) = rows(claiming / "results/audit/noisy_mean.csv")
     assert attack["verdict"] == "refutes the claim" and attack["epsilon_proven"] == ""
-    assert badge_class(attack["verdict"]) == "bad"  # red
+    assert badge_class(attack["verdict"]) == "bad"
     held = "claims_held: results/audit/claims/held.csv"
     assert held in claiming.plan("--", "audit")
     claiming.replace("config/audit.yaml", "strict: true", "strict: false")

@@ -60,7 +60,6 @@ def test_files_that_rules_make_beside_results_remain_targets(project):
 
 
 def test_an_experiment_s_target_makes_all_of_its_folder(project):
-    """The target plans the same jobs in that folder as a plain run."""
     whole = {job for job in project.plan(*TINY) if ": results/cm08/" in job}
     own = {job for job in project.plan(*TINY, "--", "cm08") if ": results/cm08/" in job}
     assert own == whole and len(own) > 5

@@ -49,7 +49,8 @@ os.environ.update(
     }
 )
 
-# Snakemake gives a module only `config`. Overlays and config/config.yaml belong to the other workflow.
+# Snakemake gives a module only `config`. Overlays and config/config.yaml belong to the including
+# workflow.
 MODULE = not workflow.modifier.is_main_snakefile()
 modifier = workflow.modifier.path_modifier
 while modifier is not None:
@@ -64,8 +65,8 @@ GIVEN = asked.arguments() if workflow.is_main_process and not MODULE else None
 
 
 def configuration(only=None):
-    """(CONFIG, EXPERIMENTS, DATASETS, sources), of all experiments or of `only`. Raises ConfigError."""
-    # Sources come first, because a search may take its grid from one.
+    """Load CONFIG, EXPERIMENTS, DATASETS and sources, of all experiments or of `only`."""
+    # Sources come first, because a search may take its grid from a source.
     sources = source_files.load(only)
     files, place = ([], "the module's config") if MODULE else (workflow.configfiles, "--config")
     loaded = load(config, files, place, only)
@@ -74,7 +75,7 @@ def configuration(only=None):
 
 
 try:
-    # Validation of all experiments takes seconds, so read only the targets', or the listed ones.
+    # Validating all experiments takes seconds, so read only the requested or the listed experiments.
     available = source_files.experiment_files()
     ONLY = asked.experiments(GIVEN, available, str(config.get("results", paths.results())))
     READ = listed(config, available) if ONLY == set() else ONLY
@@ -83,13 +84,13 @@ try:
     # A study audits its own mechanisms, and the checkout audits all mechanisms.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
     AUDITS = audits.load(CONFIG, [] if ONLY else own)
-    # Without this check, prepared data would count as up to date if their file is missing. But a computing
-    # node may not see the file, and a report does not need it.
+    # Without this check, prepared data would count as up to date if their file is missing. Computing
+    # nodes may not see the file, and a report does not need it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
     if workflow.is_main_process and not reports:
         check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"])
 except ConfigError as error:
-    sys.exit(f"error: {error}")  # one sentence, without the traceback of an exception
+    sys.exit(f"error: {error}")  # without a traceback
 
 
 # The Snakemake arguments of this configuration.
@@ -135,7 +136,6 @@ def experiment_of(wildcards):
 
 @cache
 def cells_of(experiment):
-    """The cells of an experiment, cached for the rules that need them."""
     return experiment.cells()
 
 
@@ -168,7 +168,7 @@ def stand_ins(experiment):
 
 
 def all_stand_ins():
-    """`stand_ins` of all experiments, because a report may show one that is not listed."""
+    """`stand_ins` of all experiments, because a report may show experiments that are not listed."""
     found = {}
     for experiment in EXPERIMENTS.values():
         found |= stand_ins(experiment)
@@ -235,7 +235,8 @@ def chosen_settings(wildcards):
 def cell_settings(wildcards):
     """The arguments of a run besides its wildcards.
 
-    They are one parameter, because each takes a kilobyte per job, for tens of thousands of jobs.
+    They form one parameter, because every parameter takes a kilobyte per job, for tens of thousands of
+    jobs.
     """
     experiment, method = experiment_of(wildcards), method_of(wildcards)
     words = {
@@ -319,7 +320,6 @@ def entry_of(wildcards, section):
 
 
 def entry_inputs(wildcards, section):
-    """Input files of a table, figure or analysis."""
     entry, kind = entry_of(wildcards, section)
     experiment = experiment_of(wildcards)
     found = kind.inputs.files(experiment, entry)
@@ -344,7 +344,7 @@ def entry_library(wildcards, section, script):
 
 # verdicts.smk
 
-# The keys on which an experiment's cells depend, and whether they repeat the source's protocol.
+# The keys that determine an experiment's cells, and whether the cells repeat the source's protocol.
 COMPARED_BY = (
     *("source", "datasets", "methods", "searches", "sweeps", "analyses", "tables"),
     *("tune", "folds", "subsets", "draws"),
@@ -378,7 +378,6 @@ def by_source():
 
 
 def own_mechanisms():
-    """The study's own mechanisms that are attacked."""
     return [name for name in MECHANISMS.added() if name in AUDITS.mechanisms]
 
 
@@ -421,7 +420,6 @@ def attack_modules(mechanism, label):
 
 
 def recommending():
-    """The listed experiments that recommend methods."""
     listed = [EXPERIMENTS[name] for name in LISTED]
     return [each for each in listed if each.values.get("recommends") and each.sweeps]
 
@@ -444,7 +442,6 @@ def verdict_paths(experiment):
 
 
 def results_of(name):
-    """All final files of an experiment."""
     experiment = EXPERIMENTS[name]
     if "reading" in experiment.values:
         # Verdicts belong to the main experiment.
@@ -470,7 +467,6 @@ def results_of(name):
 
 
 def readings_of(experiment):
-    """The readings of an experiment, in order."""
     return [
         reading
         for reading in EXPERIMENTS.values()

@@ -44,7 +44,8 @@ rule prepare:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        # Measured copies: 1.3, 2.3 if some rows are public, 4.5 for an expanded band.
+        # Measured peaks in copies of the rows: 1.3, 2.3 if some rows are public, 4.5 for an expanded
+        # band.
         mem_mb=memory(540, copies=3),
         runtime=minutes(),
     params:

@@ -1,4 +1,4 @@
-# Hooks before the first job and after the last one: refusals, records, and the report.
+# Hooks before the first and after the last job.
 
 import logging
 import signal
@@ -116,13 +116,12 @@ def begin(dag):
 
 
 def only_releases(jobs):
-    """Whether a run only makes releases."""
     rules = {job.rule.name for job in jobs}
     return "release" in rules and rules <= {"release", "download"}
 
 
 def refused_release(job):
-    """Why a release cannot be made, or None. An error before the first job is easy to see."""
+    """Why a release cannot be made, or None."""
     from study.configuration import releases  # imports the mathematics
 
     try:
@@ -160,15 +159,16 @@ def start_quickly():
 
 
 def shown(record):
-    """Whether Snakemake prints a record. After Ctrl-C, the errors of the jobs that it stopped are hidden.
+    """Whether Snakemake prints a record. Errors of jobs that Ctrl-C stopped are hidden.
 
-    Those jobs end before the main thread handles the signal, so every error waits half a second for it.
+    Those jobs end before the main thread handles the signal, so every error waits half a second for the
+    signal.
     """
     return record.levelno < logging.ERROR or not INTERRUPTED.wait(0.5)
 
 
 def interrupt(number, frame):
-    """Handles Ctrl-C."""
+    """Handle Ctrl-C."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     INTERRUPTED.set()
     print("Interrupted: the same command resumes this run", file=sys.stderr)
@@ -176,9 +176,9 @@ def interrupt(number, frame):
 
 
 def folder_of(job):
-    """The folder of results for a job's output: an experiment's, the audit's, or None.
+    """The folder of results for a job's output: an experiment's, the audit's, or None for other jobs.
 
-    None is for other jobs, such as those of a workflow that uses this one as a module.
+    A workflow that uses this workflow as a module has other jobs.
     """
     for path in map(Path, job.output):
         if path.is_relative_to(paths.results()):
@@ -272,9 +272,9 @@ def has_results(name):
 
 
 def report_what_there_is(names):
-    """Make a report of the existing results of these experiments or, without names, of all listed ones.
+    """Make a report of existing results of these experiments or, without names, of all listed experiments.
 
-    Returns its path, or None if that fails.
+    Return the path of the report, or None after a failure.
     """
     words = []
     # The main experiment shows the results of its readings.

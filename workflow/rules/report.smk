@@ -1,7 +1,6 @@
 # The report: one self-contained page about all experiments, and the cost of jobs.
 
 
-# An experiment's configuration with all defaults.
 rule configuration:
     output:
         paths.CONFIGURATION(),
@@ -20,7 +19,6 @@ rule configuration:
         "printf '%s\\n' {params.experiment:q} 2> {log} > {output}.new && mv {output}.new {output}"
 
 
-# Recommends methods from the cells of all experiments that compare them on equal terms.
 rule recommendations:
     input:
         results=[paths.CELLS(experiment=each.name) for each in recommending()],

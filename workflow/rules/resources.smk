@@ -1,5 +1,5 @@
 # The memory and time that jobs request: a rule's largest measured values, with headroom. Requests double
-# with every retry. A change of these numbers reruns no job.
+# with every retry.
 
 import math
 
@@ -7,13 +7,14 @@ from study.data.origins import data_bytes
 
 SNAKEMAKE_MB = 300  # on a computing node, Snakemake itself runs with the job
 SHORTEST = 5  # minutes
-FEW_CORES = 4  # largest number of cores that a measurement of time has to itself
+FEW_CORES = 4  # maximum number of cores that a measurement of time reserves
 
 
 def memory(peak_mb, copies=0):
-    """mem_mb of a rule: 1.5 times `peak_mb`, the memory of its largest measured job.
+    """Return mem_mb of a rule: 1.5 times `peak_mb`, the memory of its largest measured job.
 
-    copies: on larger data, the memory is 1.5 times this number of copies of the rows. A mapped file is one.
+    copies: on larger data, the memory is 1.5 times this number of copies of the rows. A mapped file
+    counts as one.
     """
 
     def asked(wildcards, attempt):

@@ -1,7 +1,6 @@
 # Compares published values with ours, and decides values, claims and defects.
 
 
-# Writes every printed number next to ours, as stated and under each reading.
 rule compare:
     input:
         lambda wildcards: verdict_inputs.of_comparisons(experiment_of(wildcards)),
@@ -68,7 +67,6 @@ rule check:
         " --stand-ins {params.stand_ins:q} --readings {input.readings} --out {output} 2> {log}"
 
 
-# Writes all statements of a source, in the order of its source.yaml, with verdicts and deciding numbers.
 rule by_source:
     input:
         lambda wildcards: [

@@ -27,7 +27,7 @@ def test_mechanisms(capsys):
     names = [name for f in files for name in re.findall(r'@register\("(\w+)"\)', f.read_text())]
     contract = HOME / "tests/unit/test_mechanisms.py"
     run("pytest", "-q", "-p", "no:cacheprovider", contract, "-k", " or ".join(names))
-    # The contract has replays, which find most faults in seconds. The audit attacks.
+    # The contract's replays find most faults in seconds. The audit attacks.
     output = run("snakemake", "--snakefile", HOME / "Snakefile", "--cores", 2, "--", "audit")
     with capsys.disabled():
         for name in names:

@@ -1,6 +1,6 @@
 """Means, deviations, principal components and distances of rows that may be integers.
 
-All of this looks at every row, without privacy, and block by block.
+These functions look at every row without privacy, block by block.
 """
 
 from collections.abc import Iterator
@@ -29,9 +29,10 @@ def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Components(NamedTuple):
-    """mean, scale (d,): a row x is centred and scaled to (x - mean) / scale.
+    """Principal components, after a row x is centred and scaled to (x - mean) / scale.
 
-    variances (d,): of the scores, in descending order. vectors (d, d): one component per column.
+    mean, scale (d,). variances (d,): of the scores, in descending order. vectors (d, d): one component per
+    column.
     """
 
     mean: np.ndarray

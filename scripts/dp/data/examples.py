@@ -7,7 +7,7 @@ import numpy as np
 from dp.errors import Refused
 
 BLOCK_ROWS = 65536  # rows simulated, or converted to float64 and checked, at a time
-NUMBERS = "numbers"  # instead of a number of classes: targets are numbers in [-1, 1]
+NUMBERS = "numbers"  # replaces a number of classes if targets are numbers in [-1, 1]
 ROUNDING = 1e-12  # relative excess of a norm ascribed to rounding
 
 
@@ -58,10 +58,10 @@ def simulate_unseparable(
     flip_probability: float,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Uniform points on the unit sphere; labels near the separator u are flipped at random.
+    """Uniform points on the unit sphere, with random label flips near the separator u.
 
-    Each point with |u.x| < band has its label flipped with `flip_probability` (Chaudhuri,
-    Monteleoni, NIPS 2008, section 6). Returns X, y and u as `simulate_separable`.
+    Labels with |u.x| < band are flipped with `flip_probability` (Chaudhuri, Monteleoni, NIPS 2008, section
+    6). Returns X, y and u as `simulate_separable`.
     """
     _check_probability(flip_probability)
     separator = uniform_sphere(1, columns, rng)[0]
@@ -76,8 +76,7 @@ def simulate_mixture(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Points of K Gaussian classes with diagonal covariance; class sizes differ by at most one.
 
-    means, deviations: (K, d). Returns X (rows, d) and y (rows,), whole numbers from 0 to K - 1, in
-    random order.
+    means, deviations: (K, d). Returns X (rows, d) and y (rows,), from 0 to K - 1, in random order.
     """
     means, deviations = np.asarray(means, dtype=float), np.asarray(deviations, dtype=float)
     if means.ndim != 2 or means.shape != deviations.shape or not (deviations > 0).all():
@@ -106,8 +105,8 @@ def simulate_linear(
 
     X = Z diag(s) Q' with Z uniform on the unit sphere, s geometric from 1 to 1/condition, and Q a random
     rotation. Random weights give all axes equal expected shares of the score's variance, 0.09. y = score +
-    noise t, where t is standard normal or, if `degrees` is given, Student's t. A share `outliers` of the
-    targets becomes -1 or 1, at random. Returns X, y and the weights.
+    noise t, where t is standard normal or, with `degrees`, Student's t. A share `outliers` of the targets
+    becomes -1 or 1 at random. Returns X, y and the weights.
     """
     if not condition >= 1 or not noise >= 0 or not 0 <= outliers < 1:
         raise ValueError(
@@ -136,14 +135,14 @@ def simulate_expanded_band(
     rng: np.random.Generator,
     estimate: Callable | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Separable points whose labels are then flipped at random near an *estimated* separator.
+    """Separable points, with random label flips near an *estimated* separator.
 
     Labels within `band` of the estimated maximum-margin separator are flipped with `flip_probability`
     (Veldhuizen 2020). No point lies within the margin of the true separator, so `simulate_unseparable`
-    flips more with the same band.
+    flips more labels with the same band.
 
-    estimate: a function (X, y) -> unit separator; None is `maximum_margin_separator`. Returns X, y and the
-    estimated separator.
+    estimate: a function (X, y) -> unit separator, by default `maximum_margin_separator`. Returns X, y and
+    the estimated separator.
     """
     _check_probability(flip_probability)
     X, y, _ = simulate_separable(rows, columns, margin, rng)
@@ -156,9 +155,9 @@ def maximum_margin_separator(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Unit vector u that maximises min_i y_i u.x_i on separable data, by scikit-learn's linear SVM.
 
     At cost 1e8, the squared hinge loss reaches the hard margin to about seven digits. Raises ValueError if
-    data are not separable.
+    the data are not separable.
     """
-    from sklearn.svm import LinearSVC  # 1 s to import, so only here
+    from sklearn.svm import LinearSVC  # imported here because it takes 1 s
 
     machine = LinearSVC(C=1e8, loss="squared_hinge", dual=False, fit_intercept=False, tol=1e-10)
     weights = machine.fit(X, y).coef_[0]
@@ -177,10 +176,9 @@ def _labels(score):
 
 
 class Rows:
-    """Some rows of an array, without a copy. order: row numbers. `apply` makes them floats when read.
+    """Some rows of an array, without a copy. order: row numbers. apply: makes rows floats when read.
 
-    Functions that read rows in blocks accept it (`check_rows`, `check_coordinates`, `dp.solvers.minimise`,
-    `dp.evaluation`). The array may be memory-mapped.
+    The array may be memory-mapped.
     """
 
     ndim, dtype = 2, np.dtype(float)
@@ -205,7 +203,7 @@ def as_rows(X: object) -> np.ndarray | Rows:
 
 
 def row_norms(X: np.ndarray | Rows) -> np.ndarray:
-    """Euclidean norm of every row, (n,), in blocks: X may be memory-mapped or of integers."""
+    """Euclidean norms (n,) of the rows, which are read in blocks."""
     norms = np.empty(len(X))
     for part in slices(len(X)):
         block = np.asarray(X[part], dtype=float)
@@ -214,7 +212,7 @@ def row_norms(X: np.ndarray | Rows) -> np.ndarray:
 
 
 def normalise_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
-    """Every row scaled to the norm `bound`; a row of zeros stays.
+    """Every row scaled to the norm `bound`, except rows of zeros.
 
     Each result depends on one row alone, so the step costs no privacy.
     """
@@ -224,7 +222,7 @@ def normalise_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
 
 
 def clip_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
-    """Every row longer than `bound` scaled down to it. It costs no privacy, like `normalise_rows`."""
+    """Rows longer than `bound` scaled down to it, each on its own and so at no cost of privacy."""
     _check_bound(bound)
     scaled, norms, largest = _by_largest(X)
     with np.errstate(over="ignore"):
@@ -239,7 +237,7 @@ def _check_bound(bound):
 
 
 def _by_largest(X):
-    """(rows divided by their largest absolute values, norms of the quotients, divisors).
+    """Return (rows divided by their largest absolute values, norms of the quotients, divisors).
 
     Norms and divisors of 0 become 1. The largest square of a divided row is 1, so no norm underflows.
     """
@@ -252,7 +250,7 @@ def _by_largest(X):
 
 
 def _at_most(X, bound):
-    """Rows whose norms exceed the bound by rounding only, shortened to it."""
+    """Shorten rows whose norms exceed the bound only by rounding."""
     while (over := row_norms(X) > bound).any():
         X[over] *= 1 - 4 * np.finfo(float).eps
     return X
@@ -264,7 +262,7 @@ def check_rows(
     """Raise unless every row obeys the public bound and every label is of the public classes.
 
     classes: None for labels -1 and 1; a number for labels 0 .. classes - 1; NUMBERS for targets in [-1,
-    1]. Noise is calibrated to the bound, so longer rows are refused.
+    1]. Longer rows are refused because noise is calibrated to the bound.
     """
     X, y = as_rows(X), np.asarray(y)
     if X.ndim != 2 or len(X) == 0 or y.shape != (len(X),):
@@ -286,7 +284,7 @@ def check_rows(
 
 
 def check_labels(y: np.ndarray, classes: int | str | None = None) -> None:
-    """Raise unless labels or targets are allowed: see `check_rows`. Labels must be whole numbers."""
+    """Raise unless labels or targets are as `check_rows` allows. Labels must be whole numbers."""
     parts = [y[part] for part in slices(len(y))]
     if classes == NUMBERS and y.dtype.kind == "f":
         if not all((np.abs(part) <= 1).all() for part in parts):
@@ -328,12 +326,12 @@ def split_folds(
 
 
 def smallest_training_fold(rows: int, folds: int) -> int:
-    """The number of rows in the smallest training part of any fold."""
+    """Number of rows in the smallest training part of any fold."""
     return rows - -(-rows // folds)
 
 
 def simulation_rows(rows: int, has_test: bool = False) -> int:
-    """Number of rows that every simulation trains on: all with a separate test part, else 3/4."""
+    """Number of rows that every simulation trains on: all if there is a test part, otherwise 3/4."""
     return rows if has_test else rows - rows // 4
 
 
@@ -342,8 +340,7 @@ def reshuffle(
 ) -> tuple[np.ndarray, np.ndarray]:
     """One simulation: (train, test) index arrays of a random order of the rows.
 
-    test is a quarter of the rows, or empty if the data have a test part. Prefixes of `train` are the
-    nested training subsets.
+    test is a quarter of the rows, or empty if the data have a test part.
     """
     order = np.arange(rows, dtype=np.int32 if rows < 1 << 31 else np.int64)
     rng.shuffle(order)

@@ -10,9 +10,8 @@ def simulate_signs(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows of independent random signs, and labels of a logistic model in some of the columns.
 
-    The `true_columns` are a random choice with weights `strength` or -strength; all others have weight 0.
-    So P(y = 1) = 1/(1 + e^-w.x), and all true columns have the same information. Entries are int8, to save
-    memory.
+    A random choice of `true_columns` has weights `strength` or -strength; all others have weight 0. So
+    P(y = 1) = 1/(1 + e^-w.x), and all true columns have the same information.
 
     Returns X (rows, columns) of -1 and 1, y (rows,) in {-1, 1} and the weights w (columns,).
     """

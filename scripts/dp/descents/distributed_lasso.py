@@ -10,15 +10,15 @@ import numpy as np
 
 from dp.errors import Refused
 
-LOOKED_AT = 50  # most iterations whose costs are computed together
-HELD = 1 << 17  # most numbers in iterates held until then: 1 MB
+LOOKED_AT = 50  # maximum number of iterations whose costs are computed together
+HELD = 1 << 17  # maximum of numbers in the iterates held until then: 1 MB
 STOPPED = ("iterations", "cost difference", "loss threshold", "diverged")
 
 
 def soft_threshold(v: np.ndarray, lam: float | np.ndarray, rate: float | np.ndarray) -> np.ndarray:
     """sign(v) max(|v| - rate lam, 0): the proximal map of rate lam ||.||_1."""
     limit = rate * lam
-    return v - np.minimum(np.maximum(v, -limit), limit)  # three passes over v
+    return v - np.minimum(np.maximum(v, -limit), limit)
 
 
 def printed_threshold(
@@ -35,7 +35,7 @@ class Centre:
     """A data centre, which returns only the gradient of its *summed* loss.
 
     The gradient X'X w - X'y comes from the rows, or from X'X if that is less work. X: (n, d). y: (n,).
-    count: how many centres of one size it stands for, whose gradients it adds at once.
+    count: the number of centres of one size whose gradients it adds.
     """
 
     def __init__(self, X: np.ndarray, y: np.ndarray, count: int = 1) -> None:
@@ -56,9 +56,9 @@ def _mean(centres):
     return [1 / sum(centre.rows for centre in centres)] * len(centres)
 
 
-# Factors of the centres' gradients in their sum: the mean over all rows; the sum over all rows, as E18
-# prints it; the sum of the centres' own means, as E18's program computes it. With m centres of equal size,
-# the last is m times the mean, so a step is m times as long as its rate says.
+# The factors of the centres' gradients in their sum give the mean over all rows, the sum over all rows (as
+# E18 prints it), or the sum of the centres' own means (as E18's program computes it). With m centres of
+# equal size, the last is m times the mean, so a step is m times as long as its rate says.
 GRADIENTS = {
     "mean": _mean,
     "sum": lambda centres: [1.0] * len(centres),
@@ -69,7 +69,7 @@ GRADIENTS = {
 def largest_curvature(X: np.ndarray) -> float:
     """Largest eigenvalue of X'X/n, the Lipschitz constant of the mean loss's gradient."""
     n, d = np.shape(X)
-    if d == 0:  # every column was constant
+    if d == 0:
         return 0.0
     gram = X.T @ X if d <= n else X @ X.T
     return float(np.linalg.eigvalsh(gram)[-1]) / n
@@ -89,16 +89,16 @@ def proximal_gradient(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Iterative shrinkage: w <- shrink(w - rate * gradient), for many (lam, rate) at once.
 
-    centres: objects with `rows`, `count` and `gradient(w)`. gradients: how these are combined, see
-    `GRADIENTS`. lam, rate: (values,). Iteration begins at zero. It ends after `max_iterations`, or when
-    the cost changes by at most `cost_difference`, falls below `loss_threshold`, grows 1e12 times or is not
-    finite. With a small step, `max_iterations` ends it far from the minimiser, and the step size
-    regularises. So no lambda starts from the result of another.
+    centres: objects with `rows`, `count` and `gradient(w)`. gradients: a rule of `GRADIENTS` that combines
+    them. lam, rate: (values,). Iteration begins at zero. It ends after `max_iterations`, or when the cost
+    changes by at most `cost_difference`, falls below `loss_threshold`, grows 1e12 times or is not finite.
+    With a small step, it ends far from the minimiser, and the step size regularises. So no lambda starts
+    from the result of another.
 
-    The coordinator needs no loss from the centres. The loss is quadratic, and y_i^2 is 1 for every label,
-    so gradients suffice: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For numeric targets, the
-    right side is larger by the constant sum_i (1 - y_i^2) / 2. This changes no minimiser, but may keep the
-    cost above `loss_threshold`.
+    Since the loss is quadratic and y_i^2 is 1 for every label, the coordinator needs only gradients:
+    sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For numeric targets, the right side is larger by
+    the constant sum_i (1 - y_i^2) / 2. This changes no minimiser, but may keep the cost above
+    `loss_threshold`.
 
     Returns weights (values, d), iterations (values,) and the rule that stopped each, one of `STOPPED`.
     """
@@ -113,7 +113,7 @@ def proximal_gradient(
     stopped = np.full(len(lam), "iterations", dtype=object)
 
     def at(w):
-        """The sum of all rows' gradients at w, and the gradient that a step follows."""
+        """Return the sum of all rows' gradients at w, and the gradient that a step follows."""
         found = [centre.gradient(w) for centre in centres]
         total = sum(found)
         if alike:
@@ -121,12 +121,11 @@ def proximal_gradient(
         return total, sum(share * each for share, each in zip(shares, found, strict=True))
 
     active, w, done = np.arange(len(lam)), weights, 0
-    cost = np.full(len(lam), 0.5)  # that of zero weights
+    cost = np.full(len(lam), 0.5)  # at zero weights
     limit = 1e12 * (1 + cost[0])
     with np.errstate(over="ignore", invalid="ignore"):
         _, along = at(w)
         while len(active) and done < max_iterations:
-            # Compute costs of several iterations at once, then find the first that ends.
             size = min(max_iterations - done, LOOKED_AT, max(1, HELD // max(1, w.size)))
             points, totals = np.empty((2, size, *w.shape))
             lam_, rate_ = lam[active, None], rate[active, None]
@@ -156,7 +155,7 @@ def proximal_gradient(
 
 
 class Preparation:
-    """Standardises columns, and projects on principal components, both fitted on training rows.
+    """Standardisation and principal components, both fitted on training rows.
 
     kind: "none", "standardise" (a constant column becomes zeros), or "pca" (standardised, then
     `components` principal components). X: the training rows (n, d).

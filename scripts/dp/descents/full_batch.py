@@ -16,13 +16,13 @@ from dp.errors import Refused
 
 BLOCK_ELEMENTS = 1 << 14  # scores at a time: 128 kB, for the cache
 GATHERED = 1 << 17  # numbers of gathered rows at a time: 1 MB
-LEAST_ROWS = 256  # fewest rows of a block
+LEAST_ROWS = 256
 
 LOSSES = ("logistic", "softmax", *(name for name, loss in losses.LOSSES.items() if loss.residual))
 
 
 def classes_of(loss: str, classes: int | None) -> int | str | None:
-    """The argument `classes` of `dp.data.examples.check_rows`: the number of classes for softmax loss."""
+    """The argument `classes` of `dp.data.examples.check_rows` for this loss."""
     if loss != "softmax":
         return NUMBERS if losses.get(loss).residual else None
     if classes is None or classes < 2:
@@ -37,7 +37,7 @@ def _scores(X, W):
 
 
 def _residuals(scores, y, loss, valued):
-    """Per-example loss (n, restarts), None unless `valued`, and its derivative by the scores.
+    """Return each example's loss (n, restarts), None unless `valued`, and its derivative by the scores.
 
     scores: (n, restarts, K), overwritten; the derivative has this shape. y: None if the rows are already
     multiplied by their labels.
@@ -62,7 +62,7 @@ def _residuals(scores, y, loss, valued):
 
 
 def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray | float:
-    """The norm that each row's residual may have for a gradient of norm at most `clip`, (n,).
+    """Largest norms (n,) of the rows' residuals for gradients of norm at most `clip`.
 
     A gradient is the outer product of x and the residual, so norms multiply. The limit is infinite if the
     loss itself bounds residuals.
@@ -74,7 +74,7 @@ def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray
 
 
 def _clip(residual, limits):
-    """Shorten residuals (n, restarts, K) in place to their rows' limits (n,). Forms no gradient."""
+    """Shorten residuals (n, restarts, K) in place to the rows' limits (n,), without forming gradients."""
     limits = limits[:, None, None]
     if residual.shape[2] == 1:
         np.maximum(np.minimum(residual, limits, out=residual), -limits, out=residual)
@@ -95,8 +95,8 @@ def mean_gradient(
     """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K), block by block.
 
     y: None if the loss is of margins and the rows are already multiplied by their labels -1 and 1. clip:
-    the largest norm of each example's gradient. limits: `residual_limits`, if known. Unless `valued`, the
-    loss is NaN.
+    maximum norm of each example's gradient. limits: `residual_limits`, if known. Unless `valued`, the loss
+    is NaN.
     """
     restarts, d, K = W.shape
     value, total = 0.0 if valued else np.nan, 0.0
@@ -140,10 +140,10 @@ def sampled_gradient(
     rng: np.random.Generator,
     limits: np.ndarray | float | None = None,
 ) -> np.ndarray:
-    """The sum of clipped gradients over a Poisson batch, over the batch's *expected* size.
+    """The sum of clipped gradients over a Poisson batch, divided by the batch's *expected* size.
 
-    Each restart has its own batch, with every example in it independently with probability `sampling`. The
-    batch's size is secret; its expectation, sampling n, is public. limits: `residual_limits`, if known.
+    Each restart has its own batch, which contains every example independently with probability `sampling`.
+    The batch's size is secret; its expectation, sampling n, is public. limits: `residual_limits`, if known.
     """
     if clip is not None and limits is None:
         limits = residual_limits(X, loss, clip)
@@ -177,7 +177,7 @@ def sampled_gradient(
 
 
 def _in_blocks(edges, size):
-    """Lists of (draw, its first row, its last + 1) with at most `size` rows, of whole draws if possible."""
+    """Yield lists of (draw, first row, last row + 1) of at most `size` rows, whole draws if possible."""
     block = []
     for draw, (first, last) in enumerate(pairwise(edges.tolist())):
         if block and last - block[0][1] > size:
@@ -214,11 +214,11 @@ def descend(
 ) -> tuple[np.ndarray, np.ndarray]:
     """w <- w - learning_rate (clipped mean gradient + noise + lam w), `iterations` times.
 
-    sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient, drawn
-    from rng. mean_clip: largest norm of the whole mean gradient. initial: (d,) or (d, K), the same for all
-    restarts; by default zeros. precondition: (restarts, d, d), multiplies the step. sampling: steps take
-    Poisson batches (`sampled_gradient`), and nothing is traced. size: divides sums of gradients, instead
-    of the number of rows.
+    sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient.
+    mean_clip: maximum norm of the whole mean gradient. initial: (d,) or (d, K), for all restarts; by
+    default zeros. precondition: (restarts, d, d), multiplies the step. sampling: steps take Poisson batches
+    (`sampled_gradient`), and nothing is traced. size: divides sums of gradients instead of the number of
+    rows.
 
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
     at the start and after every step, all NaN unless `traced`.

@@ -5,16 +5,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-INDICES = 1 << 15  # rows whose numbers are drawn at a time: 256 kB, and a few copies
+INDICES = 1 << 15  # rows whose numbers are drawn at a time: 256 kB
 
 
 def batches(
     n: int, draws: int, sampling: float, rng: np.random.Generator
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """One Poisson batch of n rows for each draw: every row is in it with probability `sampling`.
+    """Yield Poisson batches of n rows, which contain each row independently with probability `sampling`.
 
-    Yields (part of the draws, rows, edges). The batch of the part's draw k is rows[edges[k] : edges[k +
-    1]], ascending.
+    Each item is (part of the draws, rows, edges). The batch of the part's draw k is rows[edges[k] :
+    edges[k + 1]], ascending.
     """
     at_once = int(min(draws, max(1, INDICES // max(1.0, sampling * n))))
     for start in range(0, draws, at_once):
@@ -29,11 +29,11 @@ def batches(
 def successes(trials: int, probability: float, rng: np.random.Generator) -> np.ndarray:
     """Indices of the successes among independent trials, ascending.
 
-    It draws gaps between successes, so the work is proportional to their number. The law is that of one
-    uniform number per trial:
+    The gaps between successes are drawn, so the work is proportional to their number. The law is that of
+    one uniform number per trial:
 
     - The gap G is geometric, P(G > k) = (1 - p)^k, and gaps are independent, because trials are.
-    - An exponential number E has P(floor(E / r) >= k) = exp(-r k). With r = -log(1 - p) that is (1 - p)^k,
+    - An exponential number E has P(floor(E / r) >= k) = exp(-r k). With r = -log(1 - p), this is (1 - p)^k,
       so 1 + floor(E / r) is such a gap.
     - A gap beyond the last trial says only that the remaining trials fail.
 

@@ -1,7 +1,7 @@
 """Mini-batch stochastic gradient descent on many problems at once, clipped per example.
 
 A *run* is one descent with its own rows, order of rows and noise, shared by its values of lambda. Runs of
-equal size advance together. So a step takes a handful of array operations for any number of simulations.
+equal size advance together, so a step takes few array operations for any number of simulations.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,11 +19,11 @@ SCHEDULES = ("inverse_sqrt", "inverse_lambda", "constant")
 def batch_plan(
     n: int, batch: int, final: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(starts, stops, divisors) of one pass over n rows in disjoint batches.
+    """Return (starts, stops, divisors) of one pass over n rows in disjoint batches.
 
     Batches have `batch` rows, at most n. With `final`, their size changes geometrically from `batch` at
-    the first row to `final` at the last. A short last batch is divided by its nominal size like the
-    others. The plan depends only on public numbers.
+    the first row to `final` at the last. A short last batch is divided by its nominal size. The plan
+    depends only on public numbers.
     """
     batch = min(batch, n)
     ratio = 1.0 if final is None else min(final, n) / batch
@@ -50,7 +50,7 @@ def program_gradient(w: np.ndarray, examples: np.ndarray, clip: float) -> np.nda
 
     w: (runs, values, d). examples: (runs, rows, d), each times its label. Coordinate j of example x gives
     -x_j/(1 + exp(w_j x_j)), with w_j x_j instead of w.x: the gradient of d logistic regressions on one
-    feature each. The vector is then clipped to Euclidean norm `clip`.
+    feature each. Each example's vector is then clipped to Euclidean norm `clip`.
     """
     runs, values, d = w.shape
     total = np.zeros_like(w)
@@ -92,9 +92,9 @@ def descend(
     rows: (blocks, n, d), each row already multiplied by its label, so that margins are rows . w. For a
         residual loss, rows are not multiplied, and `targets` are (blocks, n).
     block: (runs,) the block that each run descends on. lam: (values,) regularisations.
-    passes: an iterable, one item per epoch, of (order, noise): order (runs, n) the permutation of the
-        rows, noise (runs, steps, d) or None. plan: `batch_plan` of n.
-    clip: largest Euclidean norm of an example's loss gradient; longer ones are shortened.
+    passes: one (order, noise) per epoch: order (runs, n) the permutation of the rows, noise (runs, steps,
+        d) or None. plan: `batch_plan` of n.
+    clip: maximum Euclidean norm of an example's loss gradient.
     checkpoints: steps (counted from 1, over all epochs) after which weights are stored.
 
     Returns weights (runs, values, d) and the stored weights (checkpoints, runs, values, d). Weights that
@@ -106,7 +106,7 @@ def descend(
     lam = np.asarray(lam, dtype=float)
     starts, stops, _ = plan
     runs, (n, d) = len(block), rows.shape[1:]
-    first = n * np.asarray(block)[:, None]  # first row of each run's block, with all blocks stacked
+    first = n * np.asarray(block)[:, None]
     rows = rows.reshape(-1, d)
     norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     targets = None if targets is None else np.ravel(targets)

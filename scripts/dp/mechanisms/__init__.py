@@ -1,6 +1,6 @@
 """The registry of mechanisms, and their base class.
 
-A mechanism is a class in a file of this folder. It has options and two functions:
+A mechanism is a class in a file of this folder, with options and two methods:
 
     from dp.mechanisms import Mechanism, Release, register
     from dp.mechanisms.options import Positive
@@ -12,13 +12,13 @@ A mechanism is a class in a file of this folder. It has options and two function
         def _guarantee(self, n, d, p): ...
         def _release(self, X, y, p, draws, rng): ...
 
-`Mechanism` has the public calls `guarantee`, `release` and `release_many`. They check arguments and
-results.
+The public methods `guarantee`, `release` and `release_many` check arguments and results.
 
-`MECHANISMS["my_mechanism"]` imports that file alone, so a job depends on no other mechanism's source.
+`MECHANISMS["my_mechanism"]` imports that file alone, so a job depends on no other mechanism's
+source.
 
-The environment variable DP_MECHANISMS names a folder of further mechanisms. Their claims are not proven
-here.
+The environment variable DP_MECHANISMS names a folder of additional mechanisms, whose claims are not
+proven here.
 """
 
 import copy
@@ -50,11 +50,11 @@ __all__ = ["MECHANISMS", "Mechanism", "Release", "register"]
 # Public facts about prepared data that a mechanism may use besides `bound`.
 FACTS = {"coordinate_bound": Optional(Ordinary()), "classes": Optional(Whole(least=2))}
 ADDED = "DP_MECHANISMS"
-ORDINARY = Ordinary()  # epsilon, lambda and bound
+ORDINARY = Ordinary()  # allowed values of epsilon, lambda and bound
 
 
 class Release(NamedTuple):
-    """A mechanism's result.
+    """The result of a mechanism.
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class Release(NamedTuple):
     status : numpy.ndarray of str, (restarts,)
         "ok" or the failure. A failed draw has weights of 0.
     info : dict
-        Diagnostics that epsilon does not cover, such as the certified gradient norm. info["intercept"]
-        (restarts,) is a free intercept.
+        Diagnostics that epsilon does not cover, such as the certified gradient norm.
+        info["intercept"] (restarts,) is a free intercept.
     """
 
     weights: np.ndarray
@@ -79,7 +79,7 @@ class Parameters(SimpleNamespace):
     also has the inputs that the mechanism declares.
     """
 
-    # Values for mechanisms without these options.
+    # Values for mechanisms that lack these options.
     adjacency = REPLACE_ONE
     public_n = None
 
@@ -91,13 +91,13 @@ class Parameters(SimpleNamespace):
     def proven(
         self, reason: str, epsilon: float | None = None, profile: object | None = None
     ) -> Guarantee:
-        """The `Guarantee` for the proven `epsilon` (default: the requested one)."""
+        """The `Guarantee` for the proven `epsilon`, by default the requested one."""
         epsilon = self.epsilon if epsilon is None else epsilon
         return Guarantee(self.epsilon, epsilon, self.delta, self.adjacency, reason, profile)
 
 
 def repeated(release: Release, draws: int) -> Release:
-    """A release without noise, each row and its entries of info repeated `draws` times."""
+    """Repeat each row of a release without noise, and its entries of info, `draws` times."""
     rows = len(release.weights)
     info = release.info.items()
     return Release(
@@ -108,10 +108,7 @@ def repeated(release: Release, draws: int) -> Release:
 
 
 def join(releases: list[Release]) -> Release:
-    """Several releases as one, in their order.
-
-    It keeps only entries of info with a value per restart.
-    """
+    """Concatenate releases in order, with the entries of info that have a value per restart."""
     restarts = [len(release.weights) for release in releases]
     info = {}
     for key, value in releases[0].info.items():
@@ -127,21 +124,21 @@ def join(releases: list[Release]) -> Release:
 class Mechanism:
     """Base class of all mechanisms. They are stateless, and each has one instance.
 
-    `bound` is the public bound R on ||x||_2. `lam` multiplies the ||w||^2 / 2 added to the *mean* loss.
-    Subclasses override the declarations below.
+    `bound` is the public bound R on ||x||_2. `lam` is the factor of ||w||^2 / 2 beside the *mean*
+    loss.
 
     Methods
     -------
     guarantee
-        The guarantee for a public size, with its reason.
+        The guarantee for a public size.
     release
-        Independent draws for one data set.
+        Draws for one data set.
     release_many
-        The same for several data sets and settings.
+        Draws for several data sets and settings.
     rule_lambda
         lambda from public numbers alone.
     check
-        Refuses settings before anything runs.
+        Refuses settings before a run.
 
     Examples
     --------
@@ -157,36 +154,38 @@ class Mechanism:
     """
 
     name: str
-    # Options: name -> a kind (`dp.mechanisms.options`) with its default.
+    # Maps each option's name to its kind (`dp.mechanisms.options`), which has the default.
     options: dict = {}
-    # "none": the mechanism is pure and refuses a delta. "needed": its noise is Gaussian. "optional": it
-    # is pure at delta = 0, else its noise is Gaussian.
+    # "none": the mechanism is pure and refuses a delta. "needed": it needs a delta > 0. "optional":
+    # it is pure at delta = 0, and its noise is Gaussian otherwise.
     delta = "none"
-    # The smallest delta > 0 whose noise does not underflow.
+    # The smallest delta > 0 for which the noise can be computed reliably.
     least_delta = 1e-100
-    # Whether lambda must be > 0. Otherwise it may be 0 or None, and None gives p.lam = 0.
+    # Whether lambda must be positive. Otherwise it may also be 0 or None, which gives p.lam = 0.
     needs_lambda = True
     private = True
-    # Whether `_guarantee` is proven: false for added mechanisms, which only claim it.
+    # Whether `_guarantee` is proven. Additional mechanisms only claim it.
     proven = True
     # Whether a mechanism without privacy draws random numbers.
     needs_rng = False
-    # The FACTS that it uses. `coordinate_bound` is public and bounds every |x_j| (None: `bound`).
-    # `classes` is the public number of labels 0, 1, .. (None: labels in {-1, 1}).
+    # The FACTS that the mechanism uses. `coordinate_bound` bounds every |x_j| (None: `bound`).
+    # `classes` is the number of labels 0, 1, .. (None: labels in {-1, 1}).
     facts: tuple = ()
-    # Whether the proof holds for targets in [-1, 1], with losses of residuals if `loss` is an option.
+    # Whether the proof covers targets in [-1, 1], with losses of residuals if `loss` is an option.
     numbers = False
-    # The non-private fit (`dp.solvers.fits`) that it uses, if any. `release` takes it as `fit` =
-    # (weights, info).
+    # The non-private fit (`dp.solvers.fits`) that the mechanism uses, if any. `release` takes it as
+    # `fit` = (weights, info).
     fit: str | None = None
-    # Entries of `Release.info`, one value per restart, that become columns of a run's file.
+    # Entries of `Release.info` with one value per restart that become columns of a run's file.
     reports: tuple = ()
-    # Whether it reads X in blocks. X may then be `dp.data.examples.Rows`, or of any precision.
+    # Whether the mechanism reads X in blocks. X may then be `dp.data.examples.Rows`, or floats of
+    # any precision.
     in_blocks = False
-    # Whether it takes public rows `public` = (X, y), or `initial` weights that depend on no private
-    # row.
+    # Whether the mechanism accepts public rows as `public` = (X, y), or `initial` weights that
+    # depend on no private row.
     uses_public_rows = False
-    # Whether it takes `all_rows`, the features of all training rows. X is their first rows.
+    # Whether the mechanism accepts `all_rows`, the features of all training rows, which start with
+    # X.
     uses_all_rows = False
 
     # ---- what a subclass defines
@@ -194,7 +193,7 @@ class Mechanism:
     def _guarantee(self, n, d, p):
         """The guarantee for a public size n and d released coordinates.
 
-        Returns a sentence: why the requested (epsilon, delta) holds or, without privacy, why nothing
+        Returns the reason why the requested (epsilon, delta) holds or, without privacy, why nothing
         does. Returns a `dp.accounting.Guarantee` if something else holds.
         """
         raise NotImplementedError
@@ -207,10 +206,10 @@ class Mechanism:
         raise NotImplementedError
 
     def _release_many(self, tasks, draws):
-        """`_release` for each of `tasks` in turn, with candidates joined.
+        """Yield `_release` of each task in turn, with candidates joined.
 
-        tasks: a lazy iterator of (X, y, one p per candidate, rng). Override it instead of `_release`
-        where many releases are faster together.
+        Override this method instead of `_release` if many releases are faster together. `tasks`
+        iterates lazily over (X, y, one p per candidate, rng).
         """
         for X, y, candidates, rng in tasks:
             if len(candidates) == 1:
@@ -220,23 +219,23 @@ class Mechanism:
             yield join([self._checked(release, draws, X.shape[1]) for release in releases])
 
     def _check_together(self, n, d, p):
-        """Raise `Refused` for values invalid together, or with this n and d."""
+        """Raise `Refused` for values that are invalid together, or with this n and d."""
 
     def _by_rule(self, n, d, p):
-        """Options that a rule derives from public numbers: name -> value."""
+        """Options that a rule derives from public numbers, by name."""
         return {}
 
     def _classes(self, p):
-        """What y must hold: labels of this many classes, labels -1 and 1 (None), or `NUMBERS`."""
+        """The number of classes in y, None for labels -1 and 1, or `NUMBERS`."""
         return NUMBERS if self.takes_numbers(vars(p)) else None
 
     def takes_numbers(self, options: dict) -> bool:
-        """Whether these options allow targets that are numbers in [-1, 1]."""
+        """Whether targets may be numbers in [-1, 1] under these options."""
         loss = (self.defaults() | options).get("loss")
         return self.numbers and (loss is None or losses.get(loss).residual)
 
     def shared_fit(self, options: dict) -> str | None:
-        """Name of the non-private fit that these options use, if any."""
+        """The name of the non-private fit that these options use, if any."""
         return self.fit
 
     def hides(self, options: dict) -> bool:
@@ -246,17 +245,11 @@ class Mechanism:
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda from public numbers alone, if none is stated.
+        """lambda from public numbers alone, for use if none is stated.
 
         Parameters
         ----------
-        n, d : int
-            Public size, and number of released coordinates.
-        epsilon, delta : float
-            The budget of the release.
-        bound : float
-            R, the largest norm of a row.
-        **options
+        n, d, epsilon, delta, bound, **options
             As in `guarantee`.
 
         Returns
@@ -274,7 +267,7 @@ class Mechanism:
         return 0.0
 
     def _alike(self, candidates, *but):
-        """Groups of candidates that differ only in lambda and `but`: (first candidate, positions)."""
+        """Group candidates that differ only in lambda and `but`: (first candidate, positions)."""
         groups = {}
         for position, p in enumerate(candidates):
             key = repr([getattr(p, name) for name in self.options if name not in but])
@@ -286,19 +279,17 @@ class Mechanism:
     def check(self, n: int, d: int, **settings) -> None:
         """Refuse settings with which the mechanism cannot run.
 
-        A run checks every cell before it starts. Mechanisms with a slow guarantee may check less.
+        Every cell is checked before a run starts. Mechanisms with a slow guarantee may check less.
 
         Parameters
         ----------
-        n, d : int
-            Public size, and number of released coordinates.
-        **settings
-            As for `guarantee`.
+        n, d, **settings
+            As in `guarantee`.
         """
         self.guarantee(n, d, **settings)
 
     def guarantee(self, n: int, d: int, **settings) -> Guarantee:
-        """The guarantee for a public size, and its reason. It needs no row.
+        """The guarantee for a public size, with its reason.
 
         Parameters
         ----------
@@ -310,7 +301,7 @@ class Mechanism:
         Returns
         -------
         dp.accounting.Guarantee
-            Its epsilon is infinite if no finite one holds, NaN if none is proven.
+            Its epsilon is infinite if no finite one holds, and NaN if none is proven.
         """
         p = self.parameters(n, d, **settings)
         with self._own_code(self._guarantee):
@@ -337,15 +328,16 @@ class Mechanism:
         Parameters
         ----------
         X : numpy.ndarray, (n, d), or dp.data.examples.Rows
-            Rows of norm at most `bound`, by default 1.
+            Rows of norm at most `bound`.
         y : numpy.ndarray, (n,)
-            Labels -1 and 1; of more classes 0, 1, ..; with a residual loss, numbers in [-1, 1].
+            Labels -1 and 1, labels 0, 1, .. of more classes, or numbers in [-1, 1] for a residual
+            loss.
         restarts : int
-            The number of draws. A guarantee is for one of them.
+            The number of draws. The guarantee is for a single draw.
         rng : numpy.random.Generator
             The source of all randomness. Whoever knows its seed can subtract the noise.
         fit : tuple or None
-            (weights, info) of the mechanism's shared fit without privacy.
+            (weights, info) of the mechanism's shared fit.
         all_rows : numpy.ndarray or None
             X of all training rows, if the mechanism uses them.
         **arguments
@@ -374,17 +366,17 @@ class Mechanism:
         restarts: int = 1,
         **arguments,
     ) -> Iterator[tuple[tuple, Release]]:
-        """Draws for several data sets, and for several settings on each.
+        """Yield draws for several data sets, and for several settings on each.
 
         Parameters
         ----------
         folds : Iterable[tuple]
-            The first item of each is the data set (X, y) to train on. It returns the others unchanged.
+            Tuples that start with the training data (X, y). Other items are returned unchanged.
         rngs, fits, all_rows : Iterable or None
             One per fold, as in `release`.
         candidates : Sequence[dict]
-            Settings to try on each data set, all with the same random draws. Each maps "lam" and option
-            names to values that override `arguments`.
+            Settings that override `arguments`: "lam" and option names with their values. All of
+            them use the same random draws.
         restarts : int
             The number of draws per candidate.
         **arguments
@@ -401,8 +393,8 @@ class Mechanism:
         return self._releases(tasks, restarts, len(candidates))
 
     def of_data(self, meta: dict) -> dict:
-        """The public facts of a prepared data set (its .json) that it uses."""
-        labels = meta.get("labels", {})  # label -> name; "-1" and "1", or "0", "1", ..
+        """The public facts that the mechanism uses, from a prepared data set's .json."""
+        labels = meta.get("labels", {})  # maps "-1" and "1", or "0", "1", .., to names
         known = {
             "coordinate_bound": meta.get("coordinate_bound"),
             "classes": len(labels) if labels and "-1" not in labels else None,
@@ -411,15 +403,13 @@ class Mechanism:
 
     @property
     def multiclass(self) -> bool:
-        """Whether it learns more than two classes, labelled 0 .. K - 1."""
+        """Whether the mechanism can learn more than two classes, labelled 0 .. K - 1."""
         return "classes" in self.facts
 
     def defaults(self) -> dict:
-        """The options' defaults."""
         return {name: option.default for name, option in self.options.items()}
 
     def check_options(self, options: dict) -> None:
-        """Raise `Refused` for an unknown option or a value that it does not take."""
         for name, value in options.items():
             if name not in self.options:
                 known = ", ".join(self.options) or "none"
@@ -438,7 +428,7 @@ class Mechanism:
         bound: float = 1.0,
         **options,
     ) -> Parameters:
-        """`Parameters` for a public size n and d coordinates. Raises `Refused` if invalid."""
+        """Checked `Parameters` for a public size n and d coordinates. Raises `Refused` if invalid."""
         name = self.name
         n, d, epsilon, delta, lam, bound = map(plain, (n, d, epsilon, delta, lam, bound))
         options = {option: plain(value) for option, value in options.items()}
@@ -490,7 +480,7 @@ class Mechanism:
     # ---- how the public calls check arguments and results
 
     def _tasks(self, folds, rngs, fits, all_rows, candidates, arguments):
-        """Yields (fold, (X, y, one p per candidate, rng)), each checked when it is needed."""
+        """Yield (fold, (X, y, one p per candidate, rng)), checking each when it is requested."""
         arguments, inputs = dict(arguments), {}
         if self.uses_public_rows:
             inputs = {name: arguments.pop(name, None) for name in ("public", "initial")}
@@ -515,7 +505,7 @@ class Mechanism:
             yield fold, (X, y, settings, rng)
 
     def _arrays(self, X, y):
-        """X as floats (or as it is, if `Rows`) and y as numbers."""
+        """X as floats, or unchanged if it is `Rows`, and y as numbers."""
         try:
             if not (self.in_blocks and (isinstance(X, Rows) or np.asarray(X).dtype.kind == "f")):
                 X = np.asarray(X, dtype=float)
@@ -527,9 +517,9 @@ class Mechanism:
         return X, y
 
     def _releases(self, tasks, draws, candidates):
-        """(fold, a checked `Release`) per task. Overflow shows in the status, not as a warning."""
+        """Yield (fold, checked `Release`) per task. Overflow shows in the status only."""
         Whole().check(f"{self.name}: restarts", draws)
-        waiting = deque()  # folds and columns of unanswered tasks
+        waiting = deque()  # folds and numbers of columns of unanswered tasks
 
         def taken():
             for fold, task in tasks:
@@ -579,7 +569,7 @@ class Mechanism:
 
     @contextmanager
     def _own_code(self, function):
-        """Report an error in the mechanism's own code (not a refusal), with file and line."""
+        """Convert errors in the mechanism's own code to `Failed`, with file and line."""
         try:
             yield
         except (Refused, Failed, MemoryError, OSError):
@@ -600,7 +590,7 @@ class Mechanism:
 
 
 def register(name: str) -> Callable:
-    """Class decorator: makes an instance available as MECHANISMS[name].
+    """A class decorator that makes an instance available as MECHANISMS[name].
 
     Parameters
     ----------
@@ -627,15 +617,15 @@ def register(name: str) -> Callable:
 
 
 def added_folder() -> Path | None:
-    """The folder of further mechanisms, or None."""
+    """The folder of additional mechanisms, or None."""
     return Path(os.environ[ADDED]) if os.environ.get(ADDED) else None
 
 
 @cache
 def _files(added):
-    """name -> (module, whether it is added), from the files' `@register("name")` lines.
+    """Map names in lines `@register("name")` to (module, whether it is added), without imports.
 
-    It imports no file. added: the folder of added mechanisms, a package of that name, or None.
+    added: the folder of additional mechanisms, a package of that name, or None.
     """
     modules, here = {}, Path(__file__).parent
     folders = [(here, __name__, False), (here / "published", f"{__name__}.published", False)]
@@ -677,11 +667,11 @@ class _Mechanisms(Mapping):
 
     @staticmethod
     def module(name: str) -> str:
-        """Name of a mechanism's module. It imports nothing."""
+        """The name of a mechanism's module, without importing it."""
         return _files(added_folder())[name][0]
 
     def added(self) -> list[str]:
-        """Names of mechanisms from outside this package."""
+        """The names of mechanisms from outside this package."""
         return [name for name, (_, added) in _files(added_folder()).items() if added]
 
 

@@ -1,9 +1,8 @@
 """Boosted AdaSSP: descent on clipped residuals, preconditioned by one noisy Gram matrix.
 
-Tang, Aydore, Kearns, Rho, Roth, Wang, Wang, Wu, "Improved Differentially Private Regression via Gradient
-Boosting" (SaTML 2024, arXiv 2303.03451): AdaSSP is fitted T times to clipped residuals, with one noisy
-X'X. All parts are Gaussian releases, so their mu^2 add up (Dong, Roth, Su, JRSS B 84, 2022, corollary
-3.3).
+Tang, Aydore, Kearns, Rho, Roth, Wang, Wang, Wu, "Improved Differentially Private Regression via
+Gradient Boosting" (SaTML 2024, arXiv 2303.03451). All parts are Gaussian releases, so their mu^2
+add up (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3).
 """
 
 import math
@@ -32,11 +31,13 @@ def boost(
     clip: float | None = None,
     steps: list | None = None,
 ) -> np.ndarray:
-    """theta += P (X' clip(y - X theta, [-clip, clip]) - n lambda theta + N(0, sigma^2 I)), T times, from 0.
+    """theta (draws, d) after T = p.iterations steps from 0.
 
-    precondition: (draws, d) -> (draws, d), multiplies each draw by its P. T: p.iterations. clip: by
-    default p.clip. steps: a list that gets (theta, the vector that P multiplies) of every step. Returns
-    theta (draws, d).
+    A step is theta += P (X' clip(y - X theta, [-clip, clip]) - n lambda theta + N(0, sigma^2 I)).
+
+    precondition: multiplies each of the vectors (draws, d) by its draw's P.
+    clip: by default p.clip.
+    steps: a list that gets (theta, the vector that P multiplies) of every step.
     """
     theta, n_lambda = np.zeros((draws, X.shape[1])), (p.public_n or len(X)) * p.lam
     clip = p.clip if clip is None else clip
@@ -45,7 +46,7 @@ def boost(
         np.clip(np.subtract(y, residual, out=residual), -clip, clip, out=residual)
         moment = residual @ X
         if not np.isfinite(moment).all():
-            # Overflow can make a residual NaN. It becomes 0, so the record's contribution stays
+            # After overflow a residual may be NaN. It becomes 0, so the record's contribution stays
             # bounded.
             moment = np.nan_to_num(residual) @ X
         moment = moment - n_lambda * theta + gaussian(X.shape[1], sigma, draws, rng)
@@ -59,19 +60,19 @@ def boost(
 class BoostedAdaSSP(Mechanism):
     """Boosted AdaSSP, calibrated exactly, with a ridge under which the descent is stable.
 
-    It makes three kinds of Gaussian releases:
+    There are three kinds of Gaussian releases:
 
         released                                          sensitivity                     share of mu^2
         smallest eigenvalue of X'X                        R^2                             10 %
         X'X, isotropic noise of standard deviation s      sqrt(2) R^2 (add-remove: R^2)   30 %
         T sums of x times a residual in [-clip, clip]     2 clip R (clip R)               60 % together
 
-    Let l be the noisy eigenvalue minus 1.96 standard deviations, at least 0. The ridge is max(0, s
-    sqrt(2d) - l/2). Eigenvalues of X'X with noise and ridge are raised to at least 1.2 s sqrt(2d). See
-    `sensitivities.spectral_ridge`.
+    Let l be the noisy eigenvalue minus 1.96 standard deviations, at least 0. The ridge is max(0,
+    s sqrt(2d) - l/2). Eigenvalues of X'X with noise and ridge are raised to at least 1.2 s sqrt(2d)
+    (`sensitivities.spectral_ridge`).
 
-    clip: of residuals. One step with a small clip hardly learns; 30 steps with a clip of 1 diverge at a
-    small epsilon. 3 to 10 steps and a clip of 0.25 do well untuned.
+    clip: of residuals. 3 to 10 steps with a clip of 0.25 do well untuned. One step with a small
+    clip hardly learns, and 30 steps with a clip of 1 diverge at a small epsilon.
     """
 
     delta = "needed"
@@ -80,7 +81,6 @@ class BoostedAdaSSP(Mechanism):
     options = {"iterations": Whole(10), "clip": Ordinary(0.25)} | ADJACENCY | PUBLIC_N
 
     def _mu(self, p):
-        """Gaussian-DP parameter of all these releases."""
         return p.mu
 
     def _scales(self, p):
@@ -100,12 +100,12 @@ class BoostedAdaSSP(Mechanism):
             f"({gram:.6g}, isotropic) and of {p.iterations} sums of clipped residuals ({moments:.6g})"
             f"{self._beside(n, p)} compose to Gaussian DP with mu = {p.mu:.6g}"
         )
-        # n lambda is in every sum, and n divides the means that a subclass releases
+        # n lambda is in every sum, and n divides the means that a subclass releases.
         reason += public_size(p) if p.lam > 0 or self._beside(n, p) else unused_size(p)
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _beside(self, n, p):
-        """Further releases, in words."""
+        """Further releases in words."""
         return ""
 
     def _release(self, X, y, p, draws, rng):

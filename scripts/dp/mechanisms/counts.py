@@ -1,13 +1,11 @@
-"""Poisson regression (counts with a logarithmic link, replace-one), and its baselines.
+"""Poisson regression of counts with a logarithmic link under replace-one, and its baselines.
 
-Targets are numbers in [-1, 1]: y stands for the count M (y + 1)/2. M is a public number, to which each
-larger count was clipped. So u = (y + 1)/2 is a count in units of M. The model's rate is M
-min(e^(w.x + b), 1).
+A target y in [-1, 1] stands for the count M (y + 1)/2. M is public, and larger counts were clipped
+to M. So u = (y + 1)/2 is the count in units of M. The model's rate is M min(e^(w.x + b), 1).
 
-All private forms first release the mean of u with Gaussian noise. One record changes it by at most 1/n.
-The intercept b is the logarithm of this rate, so weights of 0 predict the constant rate. Slopes are
-clipped to a multiple of the rate. So M may be generous: noise grows with M only as far as clipping
-leaves counts.
+All private mechanisms first release the mean of u with noise. The intercept b is the logarithm of
+the result, so weights of 0 predict the constant rate. Slopes are clipped to a multiple of the rate.
+So M may be generous: above that multiple, a larger M does not increase the noise on slopes.
 """
 
 import math
@@ -30,17 +28,17 @@ from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable, least_tolerance, minimise
 
 SUMMED = 4096  # rows of a partial sum, as `dp.solvers.newton.rounding` assumes
-RESOLVED = 0.0025  # the standard deviation that the rate's share aims at, in units of M
-LEAST, MOST = 0.01, 0.15  # bounds of that share
+RESOLVED = 0.0025  # target standard deviation of the rate's noise, in units of M
+LEAST, MOST = 0.01, 0.15  # bounds of the rate's share of mu^2
 MOST_STEPS = 200
 RATE = {"rate": Optional(Between(low=0, high=1))}
 
 
 class Counts(Mechanism):
-    """Base of the mechanisms for counts: see the module's docstring."""
+    """Base class of the mechanisms for counts."""
 
     numbers = True
-    counts = True  # whether targets are counts
+    counts = True
     needs_lambda = False
 
     def _rate_share(self, n, p):
@@ -48,32 +46,29 @@ class Counts(Mechanism):
 
 
 def _shares(y):
-    """Counts in units of the largest one, (n,)."""
+    """Counts in units of M, (n,)."""
     return (np.asarray(y, dtype=float) + 1) / 2
 
 
 def _least_rate(n, deviation=0.0):
-    """The least rate: 0.5/n or, if larger, the noise's standard deviation; at most 1."""
     return min(max(deviation, 0.5 / n), 1.0)
 
 
 def _clipped_rate(noisy, n, deviation):
-    """Noisy means of u (draws,), clipped to (0, 1]."""
     return np.clip(noisy, _least_rate(n, deviation), 1.0)
 
 
 def _released_rate(u, deviation, draws, rng):
-    """The mean of u with Gaussian noise, clipped, (draws,)."""
     noisy = np.asarray(u.mean() + gaussian(1, deviation, draws, rng))[:, 0]
     return _clipped_rate(noisy, len(u), deviation)
 
 
 @register("counts_rate")
 class CountsRate(Counts):
-    """The mean count with the noise of `dp.privacy.one_number`: the best release without any column.
+    """The mean count with noise of `dp.privacy.one_number`, the best release without any column.
 
-    One record changes the mean by at most M/n. Weights are 0. info["intercept"] is the logarithm of the
-    mean over M.
+    One record changes the mean by at most M/n. Weights are 0. info["intercept"] is the logarithm of
+    the mean over M.
     """
 
     delta = "needed"
@@ -98,22 +93,22 @@ class CountsRate(Counts):
 
 @register("counts_gd")
 class CountsGradientDescent(Counts):
-    """The mean count, and then T gradient steps for Poisson regression, each with Gaussian noise.
+    """A noisy mean count, then T gradient steps for Poisson regression with Gaussian noise.
 
-    A record has the slope min(e^s, 1) - u at s = w.x + b. Its gradient is clipped to norm C R with
-    C = min(1, clip * rate), where `rate` is the noisy mean of u. That rate is public once released, so
-    C may depend on it. Replacing one record changes the mean gradient by at most 2CR/n. T such Gaussian
-    releases and that of the rate compose to mu-Gaussian DP, with mu^2 the sum of their squares (Dong,
-    Roth, Su, JRSS B 84, 2022, corollary 3.3). The accounting is for all iterates; there is none for the
-    last one alone.
+    At s = w.x + b, a record has the slope min(e^s, 1) - u. Its gradient is clipped to norm C R with
+    C = min(1, clip * rate), where `rate` is the noisy mean of u. C may depend on that rate, which
+    is public once released. One replaced record changes the mean of u by at most 1/n, and the mean
+    gradient by at most 2CR/n. The Gaussian releases of T gradients and of the rate compose to
+    mu-Gaussian DP, where mu^2 is the sum of their squares (Dong, Roth, Su, JRSS B 84, 2022,
+    corollary 3.3). The accounting is for all iterates.
 
-    rate: the rate's share of mu^2. By default its noise has a standard deviation of 0.0025, but the
-    share stays within 1 and 15 %.
-
-    A step is the gradient times learning_rate/(rate R^2). rate R^2 is about the largest curvature, so 2
-    is the longest stable step. iterations: by default n mu/12, from 1 to 200, with the mu of all steps
-    together. Without contraction, their noise then moves a score by a standard deviation of at most 2
-    clip learning_rate T/(n mu) = 1/2.
+    rate: the rate's share of mu^2. By default, its noise gets a standard deviation of 0.0025, but
+    the share stays within 1 and 15 %.
+    learning_rate: a step is the gradient times learning_rate/(rate R^2). rate R^2 is about the
+    maximum curvature, so 2 is the longest stable step.
+    iterations: by default n mu/12, from 1 to 200, with the mu of all steps. Without contraction,
+    their noise then moves a score by a standard deviation of at most 2 clip learning_rate T/(n mu)
+    = 1/2.
     """
 
     delta = "needed"
@@ -121,10 +116,7 @@ class CountsGradientDescent(Counts):
     options |= {"learning_rate": Positive(2.0)}
 
     def plan(self, n: int, p: object) -> tuple[float, float, int, float]:
-        """mu of the rate, mu of all steps, T, and the standard deviation of a step's noise over C.
-
-        p: the mechanism's parameters.
-        """
+        """mu of the rate, mu of all steps, T, and the standard deviation of steps' noise over C."""
         share = self._rate_share(n, p)
         own, steps = p.mu * math.sqrt(share), p.mu * math.sqrt(1 - share)
         T = p.iterations or max(1, min(MOST_STEPS, round(n * steps / 12)))
@@ -154,7 +146,8 @@ class CountsGradientDescent(Counts):
             for rows in slices(n, SUMMED):
                 slopes = np.exp(np.minimum(X[rows] @ W.T + b, 0.0))
                 slopes = (slopes - u[rows, None]) / C
-                # A score may be NaN after overflow. The record's share must stay bounded.
+                # After overflow a score may be NaN, but the record's contribution must stay
+                # bounded.
                 np.nan_to_num(slopes, copy=False, posinf=np.inf, neginf=-np.inf)
                 np.clip(slopes, -limits[rows, None], limits[rows, None], out=slopes)
                 gradient += slopes.T @ X[rows]
@@ -165,8 +158,9 @@ class CountsGradientDescent(Counts):
 class Plan(NamedTuple):
     """The noise of `counts_objective_perturbation`.
 
-    mu_rate: Gaussian parameter of the rate's release. scale: standard deviation of the tilt b of the summed
-    loss. mu_output, output_scale: of the output noise.
+    mu_rate: Gaussian-DP parameter of the rate's release.
+    scale: standard deviation of the tilt b of the summed loss.
+    mu_output, output_scale: Gaussian-DP parameter and standard deviation of the output noise.
     """
 
     mu_rate: float
@@ -177,21 +171,22 @@ class Plan(NamedTuple):
 
 @register("counts_objective_perturbation")
 class CountsObjectivePerturbation(Counts):
-    """The mean count, and then w + z, w near the minimiser of a tilted objective, b and z Gaussian.
+    """A noisy mean count, then w + z, w near the minimiser of a tilted objective, z Gaussian.
 
-    The objective is mean of h(w.x) - v w.x + lam/2 ||w||^2 + b.w/n. Counts are clipped again: v is
-    min(u, C)/C with C = min(1, clip * rate), where `rate` is the noisy mean of u. h is
-    `CappedExponential`, whose offset is the logarithm of the rate over C. So lam is for counts in units
-    of C M. `dp.privacy.counts_tilt` proves the exact minimiser's cost: that of Gaussian noise with mu =
-    2R/scale, and log(1 + R^2/(n lam)) of epsilon for the Jacobian. The noise z covers the distance of
-    the solver's point (`gaussian_tilt.with_output_noise`). The rate is one more Gaussian release.
+    The objective is mean of h(w.x) - v w.x + lam/2 ||w||^2 + b.w/n with a Gaussian tilt b. Counts
+    are clipped again: v is min(u, C)/C with C = min(1, clip * rate), where `rate` is the noisy mean
+    of u. h is `CappedExponential`, whose offset is the logarithm of the rate over C. So lam is for
+    counts in units of C M. `dp.privacy.counts_tilt` proves the exact minimiser's cost: that of
+    Gaussian noise with mu = 2R/scale, and log(1 + R^2/(n lam)) of epsilon for the Jacobian. z
+    covers the solver's error (`gaussian_tilt.with_output_noise`). The rate is another Gaussian
+    release.
 
-    output: the output noise's share of mu. rate: as for `counts_gd`. With the rule's lambda, the
-    Jacobian costs a tenth of epsilon.
+    output: the output noise's share of mu.
+    rate: as for `counts_gd`.
     """
 
     delta = "needed"
-    # Tilts of probability e^-60 are neglected, as for `gaussian_objective_perturbation`.
+    # Tilts of probability e^-60 are neglected.
     least_delta = 1e-20
     needs_lambda = True
     options = RATE | {"clip": Ordinary(4.0), "output": Between(0.03, low=0, high=1)} | TOLERANCE
@@ -206,11 +201,12 @@ class CountsObjectivePerturbation(Counts):
     ) -> float:
         """lambda from public numbers, for a Jacobian that costs epsilon/10.
 
-        It is larger if the solver could otherwise not certify the tolerance.
+        lambda is larger if the solver could not certify the tolerance otherwise.
         """
         tolerance = (self.defaults() | options)["tolerance"]
         noise = 2 * bound / gaussian_mu(epsilon, delta) * gaussian_reach(d)
-        # The Jacobian, the rate and the output noise raise the tilt's noise.
+        # The Jacobian, the rate and the output noise raise the tilt's noise, so it counts three
+        # times.
         tilt = 3 * noise + n * bound
         lam = bound**2 / (n * math.expm1(min(epsilon / 10, 100.0)))
         while least_tolerance(n, d, lam, bound, CappedExponential(), tilt) > tolerance < 1:
@@ -218,10 +214,9 @@ class CountsObjectivePerturbation(Counts):
         return lam
 
     def plan(self, n: int, d: int, p: object) -> Plan:
-        """The `Plan`. p: the mechanism's parameters.
+        """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        Raises `Refused` unless the minimiser of every data set can be certified. The linear part has
-        norm at most nR, and rounds no more than the sum of the other gradients.
+        The linear part has norm at most nR, and rounds no more than the sum of the other gradients.
         """
         for reach in (0.0, 2 * p.bound / p.mu * gaussian_reach(d)):
             self._check_certifiable(n, d, p, reach)
@@ -297,8 +292,8 @@ class CountsRegression(Counts):
     """Without privacy: Poisson regression, argmin of mean h(w.x) - u w.x + lam/2 ||w||^2.
 
     h is `CappedExponential`, whose offset is the logarithm of the mean of u. So lam penalises the
-    distance from the constant rate. With lam near 0, it is the maximum-likelihood estimate for the
-    clipped counts if no estimated rate exceeds M.
+    distance from the constant rate. With lam near 0, the result is the maximum-likelihood estimate
+    for the clipped counts, if no estimated rate exceeds M.
     """
 
     private = False

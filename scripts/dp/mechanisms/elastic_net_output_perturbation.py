@@ -7,7 +7,7 @@ from dp.mechanisms.output_perturbation import Perturbed, certificate, sensitivit
 
 @register("elastic_net_output_perturbation")
 class ElasticNetOutputPerturbation(Perturbed):
-    """w + z, w the minimiser of mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2.
+    """w + z, where w minimises mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2.
 
     z ~ Gamma(d, sensitivity / epsilon) as in output perturbation. lam (lambda2) alone makes the
     objective strongly convex. There is no free intercept.
@@ -23,12 +23,12 @@ class ElasticNetOutputPerturbation(Perturbed):
         return sensitivity(n, p.lam, p.bound, tolerance=p.tolerance) / p.epsilon
 
     def _guarantee(self, n, d, p):
-        """epsilon-DP, as output perturbation.
+        """epsilon-DP as for output perturbation.
 
-        `dp.mechanisms.output_perturbation.sensitivity` needs lam-strongly convex objectives that differ
-        by a function with gradient at most 2R/n. The convex term lambda1 ||w||_1 changes neither. A
-        point with a subgradient of norm tau is within tau/lam of the minimiser, because subgradients of
-        a lam-strongly convex function are lam-strongly monotone.
+        `dp.mechanisms.output_perturbation.sensitivity` needs lam-strongly convex objectives that
+        differ by a function with gradient at most 2R/n. The convex term lambda1 ||w||_1 changes
+        neither. A point with a subgradient of norm tau is within tau/lam of the minimiser, because
+        subgradients of a lam-strongly convex function are lam-strongly monotone.
         """
         scale = self.scale(n, d, p)
         return (

@@ -1,8 +1,7 @@
-"""Logistic regression in many columns of which few count: descents that choose columns privately.
+"""Sparse logistic regression: descents that choose few of many columns privately.
 
 Noise on all d coordinates of a gradient has a norm of order sqrt(d). A noisy choice of the largest
-coordinate errs only if another one comes near it, which costs log(d). Its noise follows the public
-bound on single coordinates, in wide rows far below that on norms.
+coordinate costs only log(d), and its noise follows the public bound on single coordinates.
 """
 
 import math
@@ -22,19 +21,20 @@ LOGISTIC = losses.get("logistic")
 
 
 class FewColumns(Mechanism):
-    """Base of these descents: how far a record moves the gradient.
+    """Base class of these descents, with the sensitivity of their gradients.
 
-    The gradient of the mean loss has coordinates g_j = mean of l'(y w.x) y x_j. Let B be the bound on every
-    |x_j| (`coordinate_bound` of the data, or R if that is less), and let slopes be clipped so that |l'| <=
-    k. Replacing a record moves every g_j by at most D = 2 k B/n, and any m of them together by at most 2 k
-    min(sqrt(m) B, R)/n in L2.
+    The gradient of the mean loss has coordinates g_j = mean of l'(y w.x) y x_j. Let B be the bound
+    on every |x_j| (`coordinate_bound` of the data, or R if that is less), and let slopes be clipped
+    so that |l'| <= k. Replacing a record moves every g_j by at most D = 2 k B/n, and any m of them
+    together by at most 2 k min(sqrt(m) B, R)/n in L2.
 
-    k is `clip`, or less: |w.x| <= z = min(B |w|_1, R |w|_2), so no slope exceeds 1/(1 + e^-z). Earlier
-    releases determine w, so k may depend on it. At w = 0 it is at most 1/2. With `clip` = 1/2, no row
-    pulls more than one on the separator.
+    k is `clip`, or less: |w.x| <= z = min(B |w|_1, R |w|_2), so no slope exceeds 1/(1 + e^-z).
+    Earlier releases determine w, so k may depend on it. At w = 0, k is at most 1/2.
 
-    A weight that is not finite stays so, and follows from noisy values and public numbers alone. So whether
-    a draw diverges tells nothing else. info["scale"]: the noise's scale over the sensitivity.
+    A weight that is not finite stays so. Whether that happens follows from noisy values and public
+    numbers alone, so it reveals nothing else.
+
+    info["scale"]: the noise's scale over the sensitivity.
     """
 
     delta = "needed"
@@ -57,20 +57,20 @@ class FewColumns(Mechanism):
         return np.minimum(p.clip, 1 / (1 + np.exp(-reach)))
 
     def _gradient(self, X, y, W, scores, p):
-        """(g (draws, d), D (draws,)) at weights W with these scores (n, draws)."""
+        """g (draws, d) and D (draws,) at weights W with scores (n, draws)."""
         y, most = y[:, None], self._largest_slope(W, p)
-        # Clipping guards against rounding in the scores.
+        # Clipping also guards against rounding in the scores.
         slopes = np.maximum(LOGISTIC.slope(y * scores), -most) * y
         return (X.T @ slopes).T / len(X), vector_sum(most, REPLACE_ONE) * self._bound(p) / len(X)
 
 
 def _choices(n, d, rho):
-    """The number of rho-zCDP choices, 1 to 30, that tell a correlation of 1/8 from noise.
+    """The number of rho-zCDP choices, from 1 to 30, that tell a correlation of 1/8 from noise.
 
-    At w = 0, a column of values -B and B whose correlation with the labels is c has |g_j| = c B/2, n
-    c/2 times D. A choice at the rate a/D adds Gumbel noise to a n c/2. The largest noise of 2 d values
-    is about log(2 d). T choices have a = sqrt(2 rho/T), so a n c/2 = log(2 d) at T = rho (n c/log(2
-    d))^2/2.
+    At w = 0, a column of values -B and B whose correlation with the labels is c has |g_j| = c B/2,
+    which is n c/2 times D. A choice at the rate a/D adds Gumbel noise to a n c/2. The largest noise
+    of 2 d values is about log(2 d). T choices have a = sqrt(2 rho/T), so a n c/2 = log(2 d) at T =
+    rho (n c/log(2 d))^2/2.
     """
     return min(30.0, max(1.0, rho * (n / (8 * math.log(2 * d))) ** 2 / 2))
 
@@ -79,18 +79,16 @@ def _choices(n, d, rho):
 class FrankWolfe(FewColumns):
     """T steps towards noisily chosen vertices of the ball |w|_1 <= L (Talwar, Thakurta, Zhang, NIPS 2015).
 
-    A vertex is L e_j or -L e_j. The best one has the least product with the gradient. Each step chooses
-    the largest of the 2 d values -g_j and g_j with Gumbel noise at the rate a = sqrt(2 rho/T)/D. A
-    record moves each value by at most D, so T choices are rho-zCDP (`dp.privacy.noisy_top`). rho is the
-    largest that gives (epsilon, delta)-DP. If epsilon/(2 T D) is larger, that is the rate. Each choice is
-    then (epsilon/T, 0)-DP. Everything else is post-processing. Talwar et al. add Laplace noise and compose
-    (epsilon, delta) alone, which needs more noise.
+    The vertices are L e_j and -L e_j. Each step chooses the largest of the 2 d values -g_j and g_j
+    with Gumbel noise at the rate a = sqrt(2 rho/T)/D. A record moves each value by at most D, so T
+    choices are rho-zCDP (`dp.privacy.noisy_top`), with the largest rho that gives (epsilon,
+    delta)-DP. If epsilon/(2 T D) exceeds a, it is the rate instead, and each choice is (epsilon/T,
+    0)-DP. Everything else is post-processing. Talwar et al. add Laplace noise.
 
-    step: "constant" goes 1/T of the way to the vertex. "published" goes 2/(t + 2) of it in step t = 0,
-    1, .., so the first step ends at a vertex.
-
-    radius: L B, the largest size of a score. iterations: by default rho (n/(8 log(2 d)))^2/2, from 1 to
-    30: see `_choices`.
+    step: "constant" goes 1/T of the way to the vertex. "published" goes 2/(t + 2) of it in step
+    t = 0, 1, .., so the first step ends at a vertex.
+    radius: L B, the maximum absolute score.
+    iterations: by default rho (n/(8 log(2 d)))^2/2, from 1 to 30 (`_choices`).
     """
 
     options = FewColumns.options | {
@@ -102,7 +100,7 @@ class FrankWolfe(FewColumns):
         return p.iterations or round(_choices(n, d, self._rho(p)))
 
     def _rates(self, p, steps):
-        """The rates a D by zCDP, and by adding up epsilons. Either is private."""
+        """The rates times D, by zCDP and by adding up epsilons. Both rates are private."""
         return noisy_top.choice_rate(self._rho(p), steps, 1.0), p.epsilon / (2 * steps)
 
     def _guarantee(self, n, d, p):
@@ -138,11 +136,11 @@ class FrankWolfe(FewColumns):
 
 
 class NoisyValues(FewColumns):
-    """Descents that also release noisy values in the columns that they choose.
+    """Base class of descents that also release noisy values in the columns that they choose.
 
-    share: the values' share of rho; choices get the rest. learning_rate: in units of 1/B^2. The mean
-    loss has a curvature of at most B^2/4 along a column, so a rate of 4 goes no farther than Newton's
-    method.
+    share: the values' share of rho. The choices get the rest.
+    learning_rate: in units of 1/B^2. The mean loss has a curvature of at most B^2/4 along a column,
+    so a rate of 4 goes no farther than Newton's method.
     """
 
     options = FewColumns.options | {
@@ -151,7 +149,7 @@ class NoisyValues(FewColumns):
     }
 
     def _costs(self, p):
-        """rho of all choices, and of all values."""
+        """rho of all choices, and rho of all values."""
         rho = self._rho(p)
         return (1 - p.share) * rho, p.share * rho
 
@@ -175,13 +173,12 @@ class NoisyValues(FewColumns):
 class CoordinateDescent(NoisyValues):
     """T steps, each along the column whose gradient is noisily chosen as the largest.
 
-    This is greedy coordinate descent (Mangold, Bellet, Salmon, Tommasi, AISTATS 2023). Gumbel noise on
-    all |g_j| chooses j. w_j falls by the learning rate times g_j with Gaussian noise. A record moves
-    every |g_j|, and the chosen g_j, by at most D. The T choices cost rho (1 - share), the T values rho
-    share (`dp.privacy.noisy_top`). Mangold et al. add Laplace noise to both, and compose
-    (epsilon, delta) alone.
+    This is greedy coordinate descent (Mangold, Bellet, Salmon, Tommasi, AISTATS 2023, with Laplace
+    noise). Gumbel noise on all |g_j| chooses j. w_j falls by the learning rate times g_j with
+    Gaussian noise. A record moves every |g_j|, and the chosen g_j, by at most D. The T choices cost
+    rho (1 - share), and the T values rho share (`dp.privacy.noisy_top`).
 
-    iterations: by default the rule of `frank_wolfe`, with the choices' rho.
+    iterations: by default the rule of `frank_wolfe` with the choices' rho.
     """
 
     def _steps(self, n, d, p):
@@ -209,16 +206,18 @@ class CoordinateDescent(NoisyValues):
 
 @register("iterative_thresholding")
 class IterativeThresholding(NoisyValues):
-    """T steps of gradient descent, after each of which only `columns` weights stay, noisily.
+    """T gradient steps, each of which keeps only the `columns` largest weights, chosen noisily.
 
-    This is peeling (Cai, Wang, Zhang, Annals of Statistics 49, 2021, with Laplace noise). Gumbel noise
-    chooses the k largest weights, which get Gaussian noise; the others become zero. Before noise, a
-    step from released weights is v = w - e g, with learning rate e. A record moves every |v_j| by at
-    most e D, and any k of the v_j by 2 e k' min(sqrt(k) B, R)/n, where k' is the largest slope. The k T
-    choices cost rho (1 - share), the T noisy vectors rho share (`dp.privacy.noisy_top`).
+    This is peeling (Cai, Wang, Zhang, Annals of Statistics 49, 2021, with Laplace noise). Gumbel
+    noise chooses the k largest weights, which get Gaussian noise, and the others become zero.
+    Before noise, a step from released weights is v = w - e g, with learning rate e. A record moves
+    every |v_j| by at most e D, and any k of the v_j by 2 e k' min(sqrt(k) B, R)/n, where k' is the
+    maximum slope. The k T choices cost rho (1 - share), and the T noisy vectors rho share
+    (`dp.privacy.noisy_top`).
 
-    columns: k, the most weights of the model. iterations: by default 1 or more, so that k T is the
-    number of choices by the rule of `frank_wolfe`, with the choices' rho.
+    columns: k, the maximum number of nonzero weights.
+    iterations: by default such that k T follows the rule of `frank_wolfe` with the choices' rho,
+    but at least 1.
     """
 
     options = NoisyValues.options | {"columns": Whole(10)}
@@ -233,7 +232,7 @@ class IterativeThresholding(NoisyValues):
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
         kept, bound = min(p.columns, d), self._bound(p)
-        together = min(math.sqrt(kept), p.bound / bound)  # L2 over the largest change of one
+        together = min(math.sqrt(kept), p.bound / bound)  # L2 change over the maximum change of one
         W, scores, each = np.zeros((draws, d)), np.zeros((n, draws)), np.arange(draws)[:, None]
         choosing, values = self._costs(p)
         y, steps = np.asarray(y, dtype=float), self._steps(n, d, p)

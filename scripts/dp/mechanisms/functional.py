@@ -1,18 +1,19 @@
 """The functional mechanism: the minimiser of a polynomial objective with noisy coefficients.
 
-Zhang, Zhang, Xiao, Yang, Winslett, PVLDB 5 (2012). A record's objective is a polynomial of degree 2,
+Zhang, Zhang, Xiao, Yang, Winslett, PVLDB 5 (2012). A record's objective is a polynomial of degree
+2,
 
     -beta y x.w + alpha (x.w)^2        squared loss: alpha = 1, beta = 2
                                        logistic loss, truncated Taylor series: alpha = 1/8, beta = 1/2
 
-without its constant, which changes no minimiser. Each coefficient of the sum over records gets one
-noise draw.
+without its constant, which does not affect the minimiser. Each coefficient of the sum over records
+gets one noise draw.
 
-Let (x, y) be replaced by (x', y'), let M be the difference of the outer products of x and of x' with
-themselves, and L = yx - y'x'. The coefficients change by alpha sum_jk |M_jk| + beta ||L||_1 in L1: for j <
-k, the coefficient of w_j w_k is 2 alpha x_j x_k, and M has two such entries. M and L are affine in y
-and in y', so any norm of the change is convex in either and largest at -1 or 1. For squared loss, the
-sensitivities therefore hold for targets in [-1, 1] too.
+Let (x, y) be replaced by (x', y'). Let M be the difference of the outer products of x and of x'
+with themselves, and L = yx - y'x'. In L1, the coefficients change by alpha sum_jk |M_jk| + beta
+||L||_1: for j < k, the coefficient of w_j w_k is 2 alpha x_j x_k, and M has two such entries. M and
+L are affine in y and in y', so any norm of the change is convex in each of them and largest at -1
+or 1. So for squared loss, the sensitivities also hold for targets in [-1, 1].
 """
 
 import math
@@ -29,20 +30,20 @@ from dp.noise import gaussian, laplace
 from dp.privacy import quadratics
 from dp.privacy.profiles import Gaussian
 
-# loss: (alpha, beta, ratio of the polynomial's mean to the mean loss of `dp.losses`)
+# By loss: alpha, beta, and the ratio of the polynomial's mean to the mean loss of `dp.losses`.
 POLYNOMIALS = {"squared": (1.0, 2.0, 2.0), "logistic": (0.125, 0.5, 1.0)}
 
 
 def bounds(d: int, bound: float, coordinate_bound: float | None = None) -> tuple[float, float]:
-    """(R, B): the smallest public bounds on ||x||_2 and on |x_j|."""
+    """(R, B), the smallest public bounds on ||x||_2 and on |x_j|."""
     coordinate_bound = bound if coordinate_bound is None else coordinate_bound
     return min(bound, math.sqrt(d) * coordinate_bound), min(bound, coordinate_bound)
 
 
 def published_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "squared") -> float:
-    """The sources' L1 sensitivity for |x_j| <= B and |y| <= 1. It is valid, not tight.
+    """The sources' L1 sensitivity for |x_j| <= B and |y| <= 1, which is valid but not tight.
 
-    Squared loss: 2 (1 + dB)^2, twice the largest L1 norm of a record's coefficients. Logistic loss:
+    Squared loss: 2 (1 + dB)^2, twice the maximum L1 norm of a record's coefficients. Logistic loss:
     (dB)^2/4 + 3dB (Zhang et al., section 5.2, with labels 0 and 1).
     """
     s = d * coordinate_bound
@@ -52,12 +53,13 @@ def published_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "sq
 def coordinate_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "squared") -> float:
     """The exact L1 sensitivity under replace-one for |x_j| <= B and labels in {-1, 1}.
 
-    With p = x + x' and q = x - x', M = (pq' + qp')/2, where q' and p' are transposes. So sum
-    |M_jk| <= PQ with P = ||p||_1 and Q = ||q||_1. L is +-q for equal labels and +-p for different ones.
-    Since |p_j| + |q_j| <= 2B, P + Q <= 2S with S = dB. Let t = beta/(2 alpha). If t <= S, the supremum
-    of alpha PQ + beta max(P, Q) is alpha (S + t)^2, at max(P, Q) = S + t; otherwise it is 2 beta S, at
-    max(P, Q) = 2S. x' = (B, .., B), y' = 1, y = -1 and x = (tB/S, .., tB/S) attain it, with S in place
-    of a larger t. Squared loss: (1 + dB)^2, half of the published sensitivity.
+    With p = x + x' and q = x - x', M = (pq' + qp')/2, where q' and p' are transposes. So sum |M_jk|
+    <= PQ with P = ||p||_1 and Q = ||q||_1. L is +-q for equal labels and +-p for different ones.
+    Since |p_j| + |q_j| <= 2B, P + Q <= 2S with S = dB. Let t = beta/(2 alpha). If t <= S, the
+    supremum of alpha PQ + beta max(P, Q) is alpha (S + t)^2, at max(P, Q) = S + t. Otherwise it is
+    2 beta S, at max(P, Q) = 2S. It is attained at x' = (B, .., B), y' = 1, y = -1 and x = (tB/S,
+    .., tB/S), with S in place of a larger t. For squared loss, it is (1 + dB)^2, half of the
+    published sensitivity.
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     s, t = d * coordinate_bound, beta / (2 * alpha)
@@ -65,15 +67,15 @@ def coordinate_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "s
 
 
 def l2_sensitivity(d: int, bound: float = 1.0, loss: str = "squared") -> float:
-    """An L1 sensitivity under replace-one for ||x||_2 <= R and labels in {-1, 1}.
+    """A bound on the L1 sensitivity under replace-one for ||x||_2 <= R and labels in {-1, 1}.
 
-    By Cauchy-Schwarz sum |M_jk| <= d ||M||_F and ||L||_1 <= sqrt(d) ||L||_2. Let r and r' be the norms of
-    x and x', and k = -y y' x.x'. Then ||M||_F^2 = r^4 + r'^4 - 2 k^2 and ||L||_2^2 = r^2 + r'^2 + 2 k.
-    For fixed k both grow with r and r', so the worst case has r = r' = R. Its k is >= 0, since ||M||_F
-    depends on k^2 and ||L||_2 increases in k. With k = R^2 cos 2u, 0 <= u <= pi/4, the change is at
-    most cos u (a sin u + b), where a = 2 sqrt(2) alpha d R^2 and b = 2 beta sqrt(d) R. The maximum is
-    at the s = sin u that solves 2 a s^2 + b s - a = 0. For squared loss it is at most 2 (1 + sqrt(d)
-    R)^2.
+    By Cauchy-Schwarz, sum |M_jk| <= d ||M||_F and ||L||_1 <= sqrt(d) ||L||_2. Let r and r' be the
+    norms of x and x', and k = -y y' x.x'. Then ||M||_F^2 = r^4 + r'^4 - 2 k^2 and ||L||_2^2 = r^2 +
+    r'^2 + 2 k. For fixed k, both norms grow with r and r', so the worst case has r = r' = R. There
+    k is >= 0, since ||M||_F depends on k^2 and ||L||_2 increases in k. With k = R^2 cos 2u, 0 <= u
+    <= pi/4, the change is at most cos u (a sin u + b), where a = 2 sqrt(2) alpha d R^2 and b = 2
+    beta sqrt(d) R. The maximum is at the s = sin u that solves 2 a s^2 + b s - a = 0. For squared
+    loss, it is at most 2 (1 + sqrt(d) R)^2.
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     a, b = 2 * math.sqrt(2) * alpha * d * bound**2, 2 * beta * math.sqrt(d) * bound
@@ -84,11 +86,12 @@ def l2_sensitivity(d: int, bound: float = 1.0, loss: str = "squared") -> float:
 def gaussian_sensitivity(bound: float = 1.0, loss: str = "squared") -> float:
     """L2 sensitivity of the coefficients under replace-one for ||x||_2 <= R, labels in {-1, 1}.
 
-    The squared change of the distinct monomials' coefficients is alpha^2 (2 ||M||_F^2 - sum M_jj^2) +
-    beta^2 ||L||_2^2. With k as in `l2_sensitivity` and both norms R, it is at most 4 alpha^2 (R^4 - k^2) +
-    2 beta^2 (R^2 + k). Let t = beta/(2 alpha). If t <= R, the maximum is at k = t^2, and the sensitivity is
-    2 alpha (R^2 + t^2); otherwise it is at k = R^2, and the sensitivity is 2 beta R. Coordinates in [-B, B]
-    have R = sqrt(d) B, which for squared loss and B = 1 gives 2 (d + 1).
+    The squared change of the distinct monomials' coefficients is alpha^2 (2 ||M||_F^2 - sum M_jj^2)
+    + beta^2 ||L||_2^2. With k as in `l2_sensitivity` and both norms R, it is at most 4 alpha^2 (R^4
+    - k^2) + 2 beta^2 (R^2 + k). Let t = beta/(2 alpha). If t <= R, the maximum is at k = t^2, and
+    the sensitivity is 2 alpha (R^2 + t^2). Otherwise it is at k = R^2, and the sensitivity is 2
+    beta R. Coordinates in [-B, B] have R = sqrt(d) B, which for squared loss and B = 1 gives 2 (d +
+    1).
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     t = beta / (2 * alpha)
@@ -104,10 +107,7 @@ BATCHES = {"batches": Choice("all", "shuffled"), "noise": Choice("once", "per_ba
 
 
 class _Functional(Mechanism):
-    """The minimiser of the polynomial with noisy coefficients.
-
-    The noise is Gaussian if delta > 0, else Laplace.
-    """
+    """Base class of functional mechanisms, with Gaussian noise if delta > 0, else Laplace noise."""
 
     needs_lambda = False
     facts = ("coordinate_bound",)
@@ -122,7 +122,6 @@ class _Functional(Mechanism):
         }
 
     def _scale(self, d, p):
-        """The noise's scale and the coefficients' sensitivity, both public."""
         if not p.delta:
             size = self._l1_sensitivities(d, p)[p.sensitivity]
             return size / p.epsilon, size
@@ -139,7 +138,8 @@ class _Functional(Mechanism):
         if not p.delta:
             known = self._l1_sensitivities(d, p)
             least = min(known["coordinate"], known["l2"])
-            # It states the requested epsilon, although a loose sensitivity gives a better one.
+            # The guarantee states the requested epsilon, although a loose sensitivity gives a
+            # smaller one.
             reason = (
                 f"Laplace noise of scale {scale:.6g} on every coefficient ({p.sensitivity} sensitivity: "
                 f"{size:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
@@ -156,13 +156,14 @@ class _Functional(Mechanism):
             reason += ", proved for epsilon < 1"
         elif times == 1 and not unit:
             return p.proven(reason, profile=Gaussian(size / scale))
-        # k such releases are equivalent to one with 1/sqrt(k) of the noise (Dong, Roth, Su 2022)
+        # k such releases are equivalent to one release with 1/sqrt(k) of the noise (Dong, Roth, Su
+        # 2022).
         proven = gaussian_epsilon(scale / math.sqrt(times), p.delta, size)
         reason = f"{reason}{how}: by the exact curve it gives {proven:.6g}"
         return p.proven(reason, proven, Gaussian(math.sqrt(times) * size / scale))
 
     def _noise(self, d, p, draws, rng):
-        """Noise (draws, coefficients), linear ones first; its scale; its standard deviation."""
+        """Noise (draws, coefficients), linear ones first, its scale, and its standard deviation."""
         scale, _ = self._scale(d, p)
         law, deviation = (gaussian, scale) if p.delta else (laplace, math.sqrt(2) * scale)
         return law(quadratics.coefficients(d), scale, draws, rng), scale, deviation
@@ -183,7 +184,7 @@ class _Functional(Mechanism):
         alpha, beta, times = POLYNOMIALS[self.loss]
         gram, moment = quadratics.moments(X, y)
         Q, c = quadratics.unpack(noise * _times(p, n), d)
-        # w'Qw + c.w as w'Aw/2 - b.w
+        # The objective is w'Aw/2 - b.w.
         A = 2 * (alpha * gram + Q) + times * n * p.lam * np.eye(d)
         b = beta * moment - c
         if p.solver == "adam":
@@ -191,7 +192,7 @@ class _Functional(Mechanism):
             _, unbounded = quadratics.solve(A, b, repair="none")
             weights = quadratics.adam(A, b, steps, p.learning_rate)
         else:
-            # Without noise there is no option `repair`. "trim" gives the shortest minimiser.
+            # Mechanisms without noise have no option `repair`. "trim" gives the shortest minimiser.
             repair = p.repair if self.private else "trim"
             weights, unbounded = quadratics.solve(A, b, 2 * deviation * _times(p, n), repair)
         failed = ~np.isfinite(weights).all(axis=1)
@@ -199,10 +200,10 @@ class _Functional(Mechanism):
         return Release(weights, status, {"unbounded": unbounded, "scale": scale})
 
     def _in_batches(self, X, y, p, noise, rng):
-        """Weights (draws, d) after one step of Adam per batch, on the noisy polynomial of its rows.
+        """Weights (draws, d) after a step of Adam on the noisy polynomial of every batch.
 
-        Every epoch shuffles the rows, in one order for all draws. noise: (draws, coefficients), of all
-        batches, or of the first if each batch gets its own.
+        Every epoch shuffles the rows in one order for all draws. `noise` (draws, coefficients) is
+        for all batches, or for the first if each gets new noise.
         """
         n, d = X.shape
         alpha, beta, times = POLYNOMIALS[self.loss]
@@ -219,17 +220,17 @@ class _Functional(Mechanism):
                     A = 2 * alpha * gram + times * len(rows) * p.lam * np.eye(d)
                     yield partial(gradient, A, beta * moment, _times(p, len(rows)), Q, c)
 
-        # All draws share the batch's A and b. Two products are faster than a matrix per draw with k Q
-        # in it.
+        # All draws share the batch's A and b, so two products are faster than one matrix with k Q
+        # per draw.
         def gradient(A, b, k, Q, c, weights):
             return weights @ A - b + k * (2 * quadratics.times(Q, weights) + c)
 
         return quadratics.descend(gradients(), (len(noise), d), p.learning_rate)
 
     def _composed(self, p):
-        """Number of releases that a record affects (None: no finite epsilon holds), and why.
+        """The number of releases that a record affects (None: no finite epsilon holds), and why.
 
-        An epoch's batches are disjoint. With new noise for each, it is one release (parallel
+        With new noise for each of an epoch's disjoint batches, an epoch is one release (parallel
         composition), and epochs compose. Shared noise cancels in differences.
         """
         if getattr(p, "batches", "all") == "all":
@@ -240,10 +241,7 @@ class _Functional(Mechanism):
 
 
 def _times(p, n):
-    """Factor of the noise on the sum of n records' polynomials.
-
-    Noise on their mean is n times as large on the sum.
-    """
+    """The factor of the noise on the sum, which is n if `objective` puts the noise on the mean."""
     return n if getattr(p, "objective", "sum") == "mean" else 1
 
 
@@ -251,12 +249,14 @@ def _times(p, n):
 class FunctionalLaplace(_Functional):
     """Linear regression by the functional mechanism with Laplace noise.
 
-    sensitivity: "published" 2 (d+1)^2, "coordinate" (exact for |x_j| <= B), "l2" (for ||x||_2 <= R).
-    solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`; or "adam", which takes `epochs`
-    x ceil(n/batch_size) steps on the noisy polynomial from zero, and may end far from its minimum.
-    batches: "all" takes each step on all rows, "shuffled" on a batch, with noise "once" for all batches
-    (nothing is proven) or "per_batch". objective: noise for the "sum" over records goes on the
-    coefficients of the "sum", or of the "mean", where 1/n of it would suffice.
+    sensitivity: "published" 2 (d+1)^2, "coordinate" (exact for |x_j| <= B), or "l2" (for ||x||_2 <=
+    R).
+    solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`, or "adam", which takes
+    `epochs` x ceil(n/batch_size) steps from zero, and may end far from the minimum.
+    batches: "all" uses all rows in each step, and "shuffled" one batch.
+    noise: for shuffled batches, "once" for all batches (nothing is proven) or "per_batch".
+    objective: whether noise for the "sum" over records goes on the coefficients of the "sum", or of
+    the "mean", where 1/n of it would suffice.
     """
 
     numbers = True
@@ -267,9 +267,9 @@ class FunctionalLaplace(_Functional):
 class FunctionalGaussian(_Functional):
     """Linear regression by the functional mechanism with Gaussian noise on every coefficient.
 
-    calibration: "analytic" (exact), or "classical" as in Dwork and Roth's appendix A. sensitivity:
-    "l2", that of the coefficients, or "one", as if it were 1. The guarantee states the true epsilon of
-    each. Other options are those of `functional_laplace`.
+    calibration: "analytic" (exact), or "classical" as in Dwork and Roth's appendix A.
+    sensitivity: "l2", that of the coefficients, or "one", as if it were 1.
+    The guarantee states the true epsilon. Other options are those of `functional_laplace`.
     """
 
     delta = "needed"
@@ -282,7 +282,7 @@ class FunctionalGaussian(_Functional):
 
 @register("functional_logistic")
 class FunctionalLogistic(_Functional):
-    """Logistic regression by the functional mechanism: the loss' Taylor series of degree 2 at 0.
+    """Logistic regression by the functional mechanism with the loss' Taylor series of degree 2.
 
     The noise is Laplace at delta = 0 (`sensitivity` as for `functional_laplace`), and Gaussian
     (analytic calibration) at delta > 0. The truncated loss is z^2/8 - z/2. Its minimiser
@@ -296,7 +296,7 @@ class FunctionalLogistic(_Functional):
 
 @register("truncated_logistic")
 class TruncatedLogistic(_Functional):
-    """Without privacy: the minimiser of the truncated logistic loss, `functional_logistic`'s limit."""
+    """Without privacy: `functional_logistic`'s limit, the minimiser of the truncated loss."""
 
     private = False
     facts = ()
@@ -312,9 +312,9 @@ class TruncatedLogistic(_Functional):
 
 @register("noiseless_linear")
 class NoiselessLinear(TruncatedLogistic):
-    """Without privacy: linear regression, by the functional mechanism's solvers.
+    """Without privacy: linear regression by the functional mechanism's solvers.
 
-    "adam" shows how far the source's optimiser gets without noise.
+    The solver "adam" shows how far the source's optimiser gets without noise.
     """
 
     numbers = True

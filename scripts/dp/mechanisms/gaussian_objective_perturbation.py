@@ -1,12 +1,11 @@
 """Objective perturbation with a Gaussian tilt: the tightest known accounting, and published ones.
 
-Losses are logistic, and log-cosh for numbers. `dp.privacy.gaussian_tilt` proves the cost of an exact
-minimiser. Gaussian output noise covers the solver's error, as argued in
-`dp.mechanisms.objective_perturbation`. Given the exact minimiser, the point w differs by at most 2
-tau/lambda between neighbours of one size. Under add-remove, the larger sum's gradient has norm at most
-(n + 1) tau, and both sums have the same Lambda = n lambda. So the point differs by at most 2
-tau/lambda + tau/(n lambda). With `public_n`, both gradients have norm at most `public_n` tau, and the
-bound is 2 tau/lambda.
+`dp.privacy.gaussian_tilt` proves the cost of an exact minimiser. Gaussian output noise covers the
+solver's error, as in `dp.mechanisms.objective_perturbation`. Given the exact minimiser, the
+solver's point differs by at most 2 tau/lambda between neighbours of one size. Under add-remove,
+both sums have the same Lambda = n lambda, and the larger sum's gradient has norm at most (n + 1)
+tau. So the point differs by at most 2 tau/lambda + tau/(n lambda). With `public_n`, both gradients
+have norm at most `public_n` tau, and the bound is 2 tau/lambda.
 """
 
 import math
@@ -39,15 +38,16 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
-MOST_NOISE = 50  # times the noise for a free Jacobian: with more, a release is useless
+MOST_NOISE = 50  # maximum multiple of the noise for a free Jacobian; more is useless
 
 
 class Plan(NamedTuple):
     """The noise of a release.
 
-    scale: standard deviation of the tilt b of the summed loss. output_scale, mu_output: standard
-    deviation and Gaussian parameter of the output noise. ridge: added to lam. tolerance: gradient norm
-    of the certificate.
+    scale: standard deviation of the tilt b of the summed loss.
+    output_scale, mu_output: standard deviation and Gaussian-DP parameter of the output noise.
+    ridge: added to lam.
+    tolerance: certified gradient norm.
     """
 
     scale: float
@@ -62,7 +62,7 @@ CLIP = Between(0.75, low=1e-50, high=1)
 
 
 class Kind(NamedTuple):
-    """A loss: its name in `gaussian_tilt`, the bound on a slope, and the loss itself."""
+    """A loss, with its name in `gaussian_tilt` and the bound on its slopes."""
 
     name: str
     slope: float
@@ -70,7 +70,7 @@ class Kind(NamedTuple):
 
 
 def kind(loss: losses.Loss, clip: float | None = None) -> Kind:
-    """The `Kind` of a loss, its slopes clipped. Raises `Refused` if no proof covers it."""
+    """The `Kind` of a loss with clipped slopes. Raises `Refused` if no proof covers it."""
     loss = losses.get(loss)
     if type(loss) not in (losses.Logistic, losses.LogCosh):
         raise Refused(
@@ -84,7 +84,7 @@ def kind(loss: losses.Loss, clip: float | None = None) -> Kind:
 
 
 def moved(n: int, lam: float, tolerance: float, adjacency: str, stated: bool = False) -> float:
-    """Largest distance between neighbours' solver errors: see the module's docstring.
+    """The maximum distance between neighbours' solver errors (see the module's docstring).
 
     stated: whether n is `public_n`.
     """
@@ -102,16 +102,19 @@ def certified(n: int, p: Parameters, plan: Plan) -> str:
 
 
 class _GaussianTilt(Tilted):
-    """w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n, b and z Gaussian."""
+    """Base class: w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
+
+    b and z are Gaussian.
+    """
 
     delta = "needed"
-    # Tilts of probability e^-60 = 9e-27 are neglected (`_checked_plan`), so delta is far above that.
+    # Tilts of probability e^-60 = 9e-27 are neglected, so delta must be far larger.
     least_delta = 1e-20
     numbers = False  # unless a subclass has a loss of residuals
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Refuse invalid settings by making the plan. The slow profile refuses nothing."""
+        """Refuse invalid settings by making the plan. The slow profile refuses none."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -123,7 +126,7 @@ class _GaussianTilt(Tilted):
     def _checked_plan(self, n, d, p, plan):
         """The plan. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        It neglects the longest tilts, of probability e^-60.
+        Tilts of probability e^-60 are neglected.
         """
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
@@ -131,7 +134,6 @@ class _GaussianTilt(Tilted):
         return plan
 
     def _profile(self, n, p, plan):
-        """The profile of tilt and output noise together."""
         loss = self._kind(p)
         m, r = loss.slope * p.bound / plan.scale, p.bound**2 / (n * (p.lam + plan.ridge))
         parts = m, plan.mu_output, r, plan.adjacency, loss.name
@@ -144,7 +146,6 @@ class _GaussianTilt(Tilted):
         return Curve(symmetric(delta))
 
     def _paid(self, n, p, plan):
-        """The part of a reason that all forms share."""
         fixed = f"Lambda = n lambda = {n * (p.lam + plan.ridge):.6g} beside the sum of the losses"
         of = Parameters(adjacency=plan.adjacency, public_n=p.public_n)
         fixed += f", the same with or without a record{public_size(of)}" * (
@@ -155,20 +156,19 @@ class _GaussianTilt(Tilted):
 
 @register("gaussian_objective_perturbation")
 class GaussianObjectivePerturbation(_GaussianTilt):
-    """The tilt costs what Gaussian noise costs if n lambda is so large that the Jacobian is free.
+    """Gaussian objective perturbation, which costs as much as Gaussian noise if n lambda is large.
 
-    If n lambda is at least R^2/(epsilon/2 + mu^2/4) (add-remove: R^2/(epsilon + mu^2/2)), the tilt has
-    the Gaussian mechanism's standard deviation, 2R/mu (R/mu). Otherwise the profile gives a larger one.
-    `dp.privacy.gaussian_tilt` has the proofs.
+    If n lambda is at least R^2/(epsilon/2 + mu^2/4) (add-remove: R^2/(epsilon + mu^2/2)), the
+    Jacobian is free, and the tilt has the Gaussian mechanism's standard deviation, 2R/mu (R/mu).
+    Otherwise, the profile gives a larger one. `dp.privacy.gaussian_tilt` has the proofs.
 
-    loss: "logistic", or for numbers "log_cosh": t^2 log cosh(residual/t), with t its option `tau` and
-    slopes in [-t, t]. Its tilt is t times the Gaussian mechanism's noise at delta/2. Its threshold is
-    about twice as large.
-
-    clip: the largest slope of a record under logistic loss, below 1 (`ClippedLogistic`). It multiplies
-    the tilt. The Jacobian then costs log(1 + R^2/(4 n lambda)) of epsilon.
-
-    output: the output noise's share s of mu. It raises the tilt's standard deviation by about s^2/2.
+    loss: "logistic", or for numbers "log_cosh": t^2 log cosh(residual/t), with t its option `tau`
+    and slopes in [-t, t]. Its tilt is t times the Gaussian mechanism's noise at delta/2, and its
+    threshold is about twice as large.
+    clip: the maximum slope of a record under logistic loss, below 1 (`ClippedLogistic`). It
+    multiplies the tilt. The Jacobian then costs log(1 + R^2/(4 n lambda)) of epsilon.
+    output: the output noise's share s of mu, which raises the tilt's standard deviation by about
+    s^2/2.
     radius: with the rule's lambda, the tilt moves the minimiser by at most about radius/R.
     """
 
@@ -180,7 +180,6 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda from public numbers, for a free Jacobian: see `gaussian_tilt.rule_lambda`."""
         p = self.defaults() | options
         n = p.get("public_n") or n
         loss = self._kind(SimpleNamespace(**p))
@@ -219,7 +218,6 @@ class GaussianObjectivePerturbation(_GaussianTilt):
         return p.proven(paid, profile=self._profile(n, p, plan))
 
     def _jacobian(self, n, p, mu, loss):
-        """The part of a reason about the Jacobian's cost."""
         if loss.name in gaussian_tilt.NEVER_FREE:
             costs = math.log1p(p.bound**2 / (4 * n * p.lam))
             return f"slopes are at most {loss.slope:g}; the Jacobian costs at most {costs:.3g} of epsilon"
@@ -231,13 +229,13 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
 
 class _Published(_GaussianTilt):
-    """Objective perturbation with the source's Lambda, or n lam if larger; proof as above."""
+    """Base class for published calibrations, whose Lambda is the source's, or n lam if larger."""
 
     needs_lambda = False
     fit = None  # a fit would need a lambda
 
     def _published(self, n, p):
-        """`published_tilt.Tilt`, with the gradient norm of the mean objective, and adjacency."""
+        """The `published_tilt.Tilt`, with the mean objective's gradient norm, and the adjacency."""
         raise NotImplementedError
 
     def _plan(self, n, d, p):
@@ -248,7 +246,7 @@ class _Published(_GaussianTilt):
         return self._checked_plan(n, d, p, plan)
 
     def _guarantee(self, n, d, p):
-        """It claims the source's epsilon, and proves that of the composed profile at delta."""
+        """The source's epsilon as the claim, and the composed profile's epsilon as proven."""
         plan = self._plan(n, d, p)
         profile = self._profile(n, p, plan)
         proven = profile.epsilon(p.delta)
@@ -265,15 +263,18 @@ class AMP(_Published):
 
     def _published(self, n, p):
         tilt = published_tilt.amp(p.epsilon, p.delta, n, p.bound)
-        larger = max(1.0, n * p.lam / tilt.n_lambda)  # its output noise falls with Lambda
+        larger = max(1.0, n * p.lam / tilt.n_lambda)  # the output noise falls with Lambda
         return tilt._replace(sigma_output=tilt.sigma_output / larger), REPLACE_ONE
 
 
 @register("objective_perturbation_redberg")
 class Redberg(_Published):
-    """As published by Redberg, Koskela, Wang (NeurIPS 2023): add-remove, Lambda by their calibration.
+    """Objective perturbation as published by Redberg, Koskela, Wang (NeurIPS 2023), under add-remove.
 
-    sigma_output: standard deviation of the output noise. gradient_norm: that of the *summed* objective.
+    Lambda follows from their calibration.
+
+    sigma_output: standard deviation of the output noise.
+    gradient_norm: gradient norm of the *summed* objective.
     """
 
     options = {"sigma_output": Positive(0.15), "gradient_norm": NonNegative(5e-4)}

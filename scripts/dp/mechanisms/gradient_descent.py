@@ -42,15 +42,15 @@ STEPS = {
 
 
 def gradient_norm(p: Parameters, loss: str = "logistic") -> float:
-    """The largest norm of a record's gradient. Clipping to it matters only after overflow."""
+    """The maximum norm of a record's gradient. Clipping to it matters only after overflow."""
     return last_iterate.constants(loss, 0.0, p.bound)[0] / 2
 
 
 class Classifier(Mechanism):
-    """Learns labels -1 and 1; labels 0, .., K - 1 (softmax loss); or numbers. p.loss is an option."""
+    """Base class for labels -1 and 1, labels 0, .., K - 1 (softmax loss) or numbers, by `loss`."""
 
     needs_lambda = False
-    facts = ("classes",)  # which only the softmax loss uses
+    facts = ("classes",)  # only the softmax loss uses it
 
     def _check_together(self, n, d, p):
         if p.classes is not None and p.loss != "softmax":
@@ -64,24 +64,23 @@ class Classifier(Mechanism):
         return full_batch.classes_of(p.loss, p.classes)
 
     def _descend(self, X, y, p, **settings):
-        """`full_batch.descend` with its settings from p, which `settings` override."""
+        """`full_batch.descend` with settings from p, which `settings` override."""
         named = ("iterations", "learning_rate", "loss", "classes", "lam")
         own = {name: value for name, value in vars(p).items() if name in named}
         return full_batch.descend(X, y, **own | {"size": p.public_n} | settings)
 
 
 class Descent(Classifier):
-    """Full-batch gradient descent. `initial`, if given, replaces pre-training.
+    """Base class of full-batch gradient descent. `initial` weights replace pre-training.
 
-    Diagnostics without a guarantee: info["train_error"] and, with `traced`, info["loss"], the mean
-    training loss of every iterate.
+    info["train_error"] and, with `traced`, info["loss"], the mean training loss of every iterate,
+    have no guarantee.
     """
 
     uses_public_rows = True
     reports = ("train_error",)
 
     def _start(self, p):
-        """Weights of gradient descent without privacy on the public rows."""
         if p.public is None or len(p.public[0]) == 0:
             raise Refused(
                 "pretrain needs public rows, and the data set has none: give it some, or set "
@@ -92,14 +91,14 @@ class Descent(Classifier):
         return weights[0]
 
     def _noise(self, n, p):
-        """The arguments of `full_batch.descend` that give privacy: clip and sigma."""
+        """The arguments clip and sigma of `full_batch.descend`, which give privacy."""
         return {}
 
     def _release(self, X, y, p, draws, rng):
         noise = self._noise(p.public_n or len(X), p)
         start = self._start(p) if p.initial is None and p.pretrain else p.initial
         descents = draws if noise else 1  # without noise all draws are equal
-        # the accounting of the last iterate forbids any other release
+        # Accounting for the last iterate forbids any other release.
         traced = p.traced and getattr(p, "accounting", "composition") == "composition"
         weights, trace = self._descend(
             X, y, p, restarts=descents, rng=rng, initial=start, traced=traced, **noise
@@ -116,26 +115,28 @@ class Descent(Classifier):
 class DPGradientDescent(Descent):
     """T gradient steps, each on the mean of per-example gradients clipped to norm C, with Gaussian noise.
 
-    Replacing one record changes the mean by at most 2C/n. T such Gaussian releases compose exactly to
-    mu = sqrt(T) 2C/(n sigma) (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). This is tight if all
-    iterates are seen. Under add-remove, n is public and a record changes sums by C, half as much.
+    Replacing one record changes the mean by at most 2C/n. T such Gaussian releases compose exactly
+    to mu = sqrt(T) 2C/(n sigma) (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3), which is tight if
+    all iterates are seen. Under add-remove, n is public and a record changes sums by C.
 
     accounting:
       "composition"   as if all iterates were released
-      "last_iterate"  for the last iterate alone, if `dp.privacy.last_iterate` proves less for it. This
-                      needs rows within R, a loss that is convex and smooth even after clipping, lambda
-                      > 0, and a learning rate below 2/(lambda + curvature). No loss of an earlier
-                      iterate is reported. Under add-remove, only the step on n records need contract.
+      "last_iterate"  for the last iterate alone, if `dp.privacy.last_iterate` proves a smaller mu. This
+                      needs rows within R, a loss that is convex and smooth even after clipping,
+                      lambda > 0, and a learning rate below 2/(lambda + curvature). No loss of an
+                      earlier iterate is reported. Under add-remove, only the step on n records need
+                      contract.
     noise:
       "analytic"   sigma = sqrt(T) 2C/(n mu) with the mu that is (epsilon, delta)-DP exactly
       "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), which claims this epsilon. The
-                   exact curve proves another, larger unless the claim is small
+                   exact curve proves another, which is larger unless the claim is small
 
-    loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..; `classes` of the data), or a loss
-    of residuals for targets in [-1, 1]. Clipping bounds gradients of all of them.
+    loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..), or a loss of residuals for
+    targets in [-1, 1].
     public_n: under add-remove, replaces n where sums are divided, and in the rule.
     steps: with "rule", `rule_steps` sets iterations, learning rate and clipping norm.
-    pretrain: start from `public_iterations` steps without noise or clipping on public rows, at no cost.
+    pretrain: start from `public_iterations` steps without noise or clipping on public rows, at no
+    cost.
     """
 
     delta = "needed"
@@ -177,22 +178,22 @@ class DPGradientDescent(Descent):
     ) -> dict:
         """Options from public numbers alone.
 
-        Losses with one slope per record: T = min(1000, n mu/sqrt(d)) steps at a rate of 1/c, where
-        c = R^2/4 is the largest curvature. No gradient is clipped.
+        Losses with one slope per record get T = min(1000, n mu/sqrt(d)) steps at the rate 1/c
+        without clipping, where c = R^2/4 is the maximum curvature.
 
-        Softmax: gradients are clipped to C = R/2, about a third of their bound. Steps end when the
-        noise on the score of a row of norm R has a standard deviation of 1. The noise of T steps at
-        rate e is e T 2C/(n mu) on every weight, so e T = n mu/R^2. That takes n mu/K steps at the rate
-        1/c, where c = R^2/K is the largest curvature at W = 0. From 300 steps on, the rate rises
-        instead, up to 1.5/c, and then the number of steps again, up to 1000. Below one step, the rate
+        For softmax, gradients are clipped to C = R/2, about a third of their bound. Steps end when
+        the noise on the score of a row of norm R has a standard deviation of 1. T steps at rate e
+        put the noise e T 2C/(n mu) on every weight, so e T = n mu/R^2. That takes n mu/K steps at
+        the rate 1/c, where c = R^2/K is the maximum curvature at W = 0. Above 300 steps, first the
+        rate rises, up to 1.5/c, and then the number of steps, up to 1000. Below one step, the rate
         falls.
 
-        With lambda, curvatures are between lambda and c + lambda. A step at rate e changes a distance
-        by a factor of at most max(|1 - e lambda|, |1 - e (c + lambda)|). This is least, c/(c + 2
-        lambda), at e = 2/(c + 2 lambda). So the rate is at most 2/(c + 2 lambda), which is below 1/c if
-        lambda > c/2. As e lambda < 1 and gradients have norm at most G, |W| <= G/lambda without noise.
-        (For softmax, 1/c is the rate from above. It has curvatures up to R^2/2; e (R^2/2 + lambda) <= 2
-        from lambda = R^2/2 - c on.)
+        With lambda, curvatures are between lambda and c + lambda. A step at rate e multiplies a
+        distance by at most max(|1 - e lambda|, |1 - e (c + lambda)|). The minimum, c/(c + 2
+        lambda), is at e = 2/(c + 2 lambda). So the rate is at most 2/(c + 2 lambda), which is below
+        1/c if lambda > c/2. As e lambda < 1 and gradients have norm at most G, |W| <= G/lambda
+        without noise. For softmax, 1/c is the rate from above. Its curvatures are up to R^2/2, and
+        e (R^2/2 + lambda) <= 2 from lambda = R^2/2 - c on.
         """
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)
@@ -208,7 +209,7 @@ class DPGradientDescent(Descent):
         return {"iterations": steps, "learning_rate": rate, "clip": clip}
 
     def _unit(self, n, p):
-        """mu at a standard deviation of 1, and its accounting in words ("": composition)."""
+        """mu at a standard deviation of 1, and its accounting in words ("" for composition)."""
         composed = math.sqrt(p.iterations) * vector_sum(p.clip, p.adjacency) / n
         if p.accounting == "composition":
             return composed, ""
@@ -241,10 +242,10 @@ class DPGradientDescent(Descent):
 
 @register("gradient_descent")
 class GradientDescent(Descent):
-    """Without privacy: the same steps as `dp_gd`, without clipping and noise."""
+    """Without privacy: the steps of `dp_gd` without clipping and noise."""
 
     private = False
-    # 0 iterations release the fit of public rows alone.
+    # With 0 iterations, the fit of public rows alone is released.
     options = LOSS | STEPS | {"iterations": Whole(100, least=0)}
 
     def _guarantee(self, n, d, p):

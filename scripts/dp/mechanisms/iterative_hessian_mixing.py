@@ -1,6 +1,6 @@
-"""Iterative Hessian Mixing: Newton steps on clipped residuals with Gaussian sketches of X as Hessians.
+"""Iterative Hessian Mixing (Lev, Shenfeld, Srinivasan, Ligett, Wilson, arXiv 2601.07545).
 
-Lev, Shenfeld, Srinivasan, Ligett, Wilson, arXiv 2601.07545. The accounting is in `dp.privacy.sketches`.
+`dp.privacy.sketches` has the accounting.
 """
 
 import math
@@ -25,18 +25,18 @@ from dp.privacy import quadratics, sketches
 from dp.privacy.sensitivities import vector_sum
 
 EPSILONS = 1e-3, 30.0  # range of epsilon for which `calibrate` finds the noise
-PRIVATE_SIDE = 1e-3  # relative width of its search
+PRIVATE_SIDE = 1e-3  # relative width at which its search ends
 
 
 @lru_cache(maxsize=64)
 def calibrate(
     rows: int, steps: int, epsilon: float, delta: float, tau0: float, share: float, adjacency: str
 ) -> tuple:
-    """gamma, every gradient's mu and the profile at R = 1, for about the least noise.
+    """gamma, every gradient's mu, and the profile at R = 1, for about the least noise.
 
-    It finds the largest m whose exact total is (epsilon, delta)-DP. The gradients get `share` of m^2,
-    and the sketches the rest. Sketches are approximated as Gaussian with parameter sqrt(k T/2)/gamma
-    (times sqrt(2) under replace-one).
+    The search finds the largest m whose exact total is (epsilon, delta)-DP. Gradients get `share`
+    of m^2, and sketches the rest, approximated as Gaussian with parameter sqrt(k T/2)/gamma (times
+    sqrt(2) under replace-one).
     """
     both = vector_sum(1.0, adjacency)
 
@@ -53,7 +53,7 @@ def calibrate(
         low, high, best = (m, high, found) if over <= 0 else (low, m, best)
         if -0.01 < over <= 0:
             break
-        # a little more than Newton's step for about log delta = -(epsilon/m)^2/2 + constant
+        # Slightly more than Newton's step, as log delta is about -(epsilon/m)^2/2 + constant.
         step = over * m * m / max(epsilon / m, 2.0) ** 2 / m
         m -= step + math.copysign(PRIVATE_SIDE / 2 * m, over)
         if not low < m < high:
@@ -72,8 +72,10 @@ class IterativeHessianMixing(Mechanism):
         l    = max(0, smallest eigenvalue of X'X - (gamma/sqrt k)(tau0 - N(0, 1)))
         tau0 = sqrt(2 log max(3/delta, 2/rho)).
 
-    gamma and the noise follow from the exact total of all releases, not from the authors' Renyi bound.
-    share: the gradients' share of the squared Gaussian parameter (`calibrate`).
+    gamma and the noise follow from the exact total of all releases, not from the authors' Renyi
+    bound.
+
+    share: the gradients' share of the squared Gaussian-DP parameter (`calibrate`).
     """
 
     delta = "needed"
@@ -120,13 +122,13 @@ class IterativeHessianMixing(Mechanism):
         return p.proven(reason, profile=profile)
 
     def _release(self, X, y, p, draws, rng):
-        """It draws H as A^1/2 W A^1/2, W Wishart: a step needs no more of a sketch."""
+        """Draws, with H as A^1/2 W A^1/2, W Wishart. A step needs no more of a sketch."""
         n, d = p.public_n or len(X), X.shape[1]
         rows, tau0, gamma, sigma, _ = self._plan(d, p)
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])
         noisy = values[0] - gamma / math.sqrt(rows) * (tau0 - rng.standard_normal(draws))
         added = np.maximum(0.0, gamma - np.maximum(0.0, noisy))
-        # at least gamma by the proof, but for rounding
+        # At least gamma by the proof, except for rounding.
         root = np.sqrt(np.maximum(values + added[:, None], 1e-9 * gamma))
         half = vectors * root[:, None, :]
 
@@ -139,7 +141,7 @@ class IterativeHessianMixing(Mechanism):
 
 
 def wishart(rows: int, d: int, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Z'Z/k, Z of k x d standard normals, k >= d: (draws, d, d), by Bartlett's decomposition."""
+    """Z'Z/k for Z of k x d standard normals, k >= d: (draws, d, d), by Bartlett's decomposition."""
     B = np.tril(rng.standard_normal((draws, d, d)), -1)
     B[:, range(d), range(d)] = np.sqrt(rng.chisquare(rows - np.arange(d), (draws, d)))
     return B @ B.transpose(0, 2, 1) / rows

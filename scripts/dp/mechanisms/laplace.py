@@ -18,8 +18,8 @@ from dp.noise import laplace, numbers
 class Coordinates(Perturbed):
     """w + z, with w a minimiser and z independent Laplace coordinates at a subclass' scale.
 
-    info has E18's statistics, each (restarts,): sample variance of the noise, mean and variance of the
-    noiseless weights.
+    info has E18's statistics, each (restarts,): sample variance of the noise, mean and variance of
+    the noiseless weights.
     """
 
     law = staticmethod(laplace)
@@ -36,7 +36,10 @@ class Coordinates(Perturbed):
 
 @register("laplace_l1")
 class LaplaceL1(Coordinates):
-    """The repair: lambda beside the mean loss, no free intercept, and noise for the L1 sensitivity."""
+    """`laplace_coordinates`, repaired: noise for the L1 sensitivity, and no free intercept.
+
+    lambda is beside the mean loss.
+    """
 
     numbers = True
     fit = "l2"
@@ -45,7 +48,6 @@ class LaplaceL1(Coordinates):
         return math.sqrt(d) * sensitivity(n, p.lam, p.bound, p.loss, p.tolerance) / p.epsilon
 
     def _guarantee(self, n, d, p):
-        """epsilon-DP: the L1 sensitivity is at most sqrt(d) (2 kappa R/(n lambda) + 2 tau/lambda)."""
         scale = self.scale(n, d, p)
         return (
             f"the minimiser's L1 sensitivity is at most sqrt(d) (2 kappa R/(n lambda) + 2 tau/lambda) "

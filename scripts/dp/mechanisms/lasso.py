@@ -1,4 +1,4 @@
-"""The lasso over data centres: exact gradients shared (Einarsson 2018), and noisy ones."""
+"""The lasso over data centres that share exact gradients (Einarsson 2018), or noisy ones."""
 
 import math
 
@@ -19,19 +19,24 @@ class _OverCentres(Mechanism):
 
 @register("distributed_lasso")
 class DistributedLasso(_OverCentres):
-    """The squared loss with an L1 penalty over `centres` that return only their gradients.
+    """Without privacy: the lasso over `centres` that send only their gradients.
 
-    centres: with 1, all data are in one place. part: "all", or "one" for a single centre's rows.
-    preparation, components: see `dp.descents.distributed_lasso.Preparation`. It is fitted on
-    `all_rows`, if given, so subsets of any size have the same columns and components, as in the source.
-    rate: the step size, by default the reciprocal of the gradient's Lipschitz constant. shrinkage:
-    "soft", or "as_printed" in the source. gradients: how to combine those of the centres, see
-    `dp.descents.distributed_lasso.GRADIENTS`. bias: whether a column of ones gets a weight, shrunk like
-    the others, as in the source's program. max_iterations, cost_difference, loss_threshold: the
-    source's stopping rules.
+    The objective is the squared loss with an L1 penalty.
+
+    centres: with 1, all data are in one place.
+    part: "all", or "one" for a single centre's rows.
+    preparation, components: see `dp.descents.distributed_lasso.Preparation`. The preparation is
+    fitted on `all_rows`, if given, so subsets of any size have the same columns and components, as
+    in the source.
+    rate: the step size, by default the reciprocal of the gradient's Lipschitz constant.
+    shrinkage: "soft", or "as_printed" in the source.
+    gradients: how to combine the centres' gradients (`dp.descents.distributed_lasso.GRADIENTS`).
+    bias: whether a column of ones gets a weight, shrunk like the others, as in the source's
+    program.
+    max_iterations, cost_difference, loss_threshold: the source's stopping rules.
 
     info, each (restarts,): intercept; discarded, the number of weights below 1e-100 in magnitude;
-    smallest_weight, the least magnitude; iterations; stopped, the rule that ended them.
+    smallest_weight, the minimum magnitude; iterations; stopped, the rule that ended them.
     """
 
     private = False
@@ -65,7 +70,6 @@ class DistributedLasso(_OverCentres):
             yield repeated(found, draws)
 
     def _preparation(self, rows, p, fitted):
-        """The preparation, fitted once on `all_rows`, or else on `rows`."""
         options = p.preparation, p.components
         if p.all_rows is None:
             return distributed_lasso.Preparation(rows, *options)
@@ -94,7 +98,7 @@ class DistributedLasso(_OverCentres):
             if None in rates:
                 automatic = 1 / (distributed_lasso.largest_curvature(Z) or 1.0)
                 rates = [automatic if rate is None else rate for rate in rates]
-            # If only the sum of the centres' gradients matters, it is the gradient of all rows.
+            # If only the sum of the centres' gradients matters, all rows form one centre.
             alike = len({part.stop - part.start for part in parts}) == 1
             joined = alike or p.gradients != "added_means"
             shares = [(slice(None), len(parts))] if joined else [(part, 1) for part in parts]
@@ -124,12 +128,14 @@ class DistributedLasso(_OverCentres):
 
 @register("dp_distributed_lasso")
 class DPDistributedLasso(_OverCentres):
-    """Proximal gradient descent on noisy gradients: each centre clips, sums and adds Gaussian noise.
+    """The lasso over data centres that clip and sum their gradients, and add Gaussian noise.
 
     In each of `rounds`, every centre sends sum_i clip((w.x_i - y_i) x_i) + N(0, sigma^2 I) over its
-    rows. The coordinator takes a soft-thresholded step along the total over n. Only the centre sees its
-    exact gradient. Rows are not standardised: that would look at them. rate: the step size, by default
-    1/bound^2, the reciprocal of the public bound on the mean loss' curvature.
+    rows. The coordinator takes a soft-thresholded step along the total over n. Rows are not
+    standardised, because that would look at them.
+
+    rate: the step size, by default 1/bound^2, the reciprocal of the public bound on the mean loss'
+    curvature.
     """
 
     delta = "needed"
@@ -144,10 +150,10 @@ class DPDistributedLasso(_OverCentres):
     def _guarantee(self, n, d, p):
         """(epsilon, delta)-DP, exactly composed.
 
-        Replacing one record changes one centre's sum, by at most 2 clip in L2 for any target. `rounds`
-        adaptive Gaussian releases with that sensitivity are exactly one release of sensitivity
-        sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). sigma, its analytic
-        calibration, covers everything that the centres send.
+        Replacing one record changes one centre's sum by at most 2 clip in L2, for any target.
+        `rounds` adaptive Gaussian releases with that sensitivity are exactly one release of
+        sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). sigma, its
+        analytic calibration, covers everything that the centres send.
         """
         return (
             f"every centre adds noise of standard deviation {self._sigma(p):.6g} to its sum of gradients "

@@ -1,4 +1,4 @@
-"""Linear classifiers from private tables of counts: the data are levels of few variables."""
+"""Linear classifiers from noisy tables of counts."""
 
 import math
 from typing import NamedTuple
@@ -14,9 +14,9 @@ from dp.privacy import quadratics
 from dp.privacy.profiles import Gaussian
 
 LEVELS = 5  # levels of a column without groups
-RIDGE = 0.03  # least ridge, for covariances of zeros and ones
-KEPT = 1 << 20  # most cells of noisy tables held at once
-# e of `PrivateMarginals`: standard deviations above the mean under noise alone.
+RIDGE = 0.03  # minimum ridge, for covariances of zeros and ones
+KEPT = 1 << 20  # maximum number of table cells held at once
+# e of `PrivateMarginals`, in standard deviations above the mean under noise alone.
 SURE = 4.0
 
 
@@ -30,11 +30,12 @@ class Sizes(Option):
 
 
 class Variables(NamedTuple):
-    """How to read rows as levels of k variables, K levels in all.
+    """How rows are read as levels of k variables, with K levels in all.
 
-    sizes: (k,) numbers of levels. part: (K, k) zeros and ones, which variable a level belongs to.
-    columns: (K, d) a level's values in the columns, in units of `unit`. grouped: number of columns in
-    groups.
+    sizes: (k,), numbers of levels.
+    part: (K, k), zeros and ones that assign levels to variables.
+    columns: (K, d), a level's values in the columns, in units of `unit`.
+    grouped: number of columns in groups.
     """
 
     sizes: np.ndarray
@@ -44,7 +45,7 @@ class Variables(NamedTuple):
     grouped: int
 
     def levels(self, X: np.ndarray) -> np.ndarray:
-        """Which levels rows have, (n, K) zeros and ones. Any numbers have one level per variable."""
+        """Zeros and ones (n, K) that mark the rows' levels. Any row has one level per variable."""
         X, first, found = np.asarray(X, dtype=float), 0, np.zeros((len(X), len(self.part)))
         for variable, size in enumerate(self.sizes):
             if self.grouped:
@@ -58,7 +59,7 @@ class Variables(NamedTuple):
 
 
 def variables(d: int, bound: float, groups: tuple | None = None) -> Variables:
-    """The `Variables` of rows of norm at most `bound` in d columns; groups as in `PrivateMarginals`."""
+    """The `Variables` of rows with d columns and norm at most `bound`."""
     sizes = np.array(groups or [LEVELS] * d)
     grouped = int(sizes.sum()) if groups else 0
     part = np.repeat(np.eye(len(sizes)), sizes, axis=0)
@@ -71,31 +72,32 @@ def variables(d: int, bound: float, groups: tuple | None = None) -> Variables:
 
 @register("private_marginals")
 class PrivateMarginals(Mechanism):
-    """Linear discriminants from noisy tables: of every variable with the class, and of every two variables.
+    """Linear discriminants from noisy tables of every variable with the class and every two variables.
 
     Any row has one level of each of k variables (`Variables.levels`), so a record is in one cell of
-    every table. Replacing it changes each table by at most sqrt(2), and all of them if every level and
-    the class change. k tables with the class have noise of standard deviation s, and the m = k
-    (k - 1)/2 others t. The squared distance of neighbours in units of the noise is at most 2 k/s^2 + 2
-    m/t^2. The first term is `share` mu^2, and the second is the rest. So with a public n the release is
-    mu-Gaussian DP, exactly (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7).
+    every table. Replacing it changes each table by at most sqrt(2), and all of them if every level
+    and the class change. The k tables with the class have noise of standard deviation s, and the
+    m = k (k - 1)/2 others t. The squared distance of neighbours in units of the noise is at most
+    2 k/s^2 + 2 m/t^2. The first term is `share` mu^2, and the second is the rest. So with a public
+    n, the release is exactly mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7).
 
-    Ferrando and Sheldon (TMLR 2025) form sufficient statistics from these tables. Their AIM chooses
-    tables and fits a graphical model; here all tables are measured, and the rest is in closed form.
+    Ferrando and Sheldon (TMLR 2025) form sufficient statistics from such tables. Their AIM chooses
+    tables and fits a graphical model. Here, all tables are measured.
 
-    The rest is post-processing. Class sizes are the mean of the class tables' sums with the least
-    variance. A variable's counts are the nearest possible ones. A class table is its expectation under
-    independence plus f times the rest; for a table of two variables, independence is within classes.
-    f = max(0, 1 - e/|rest|^2) is James and Stein's factor, where e is four standard deviations above
-    the mean of |rest|^2 under noise alone. So where noise hides everything, naive Bayes remains, and
-    then the class rate. The weights are the inverse of the covariance within classes with a ridge of
-    max(0.03, 2 k/(n mu)), times the difference of the class means. The intercept is that of normal rows
-    with this covariance.
+    The rest is post-processing, in closed form. Class sizes are the minimum-variance mean of the
+    class tables' sums. A variable's counts are the nearest possible ones. A class table is its
+    expectation under independence plus f times the remainder. For a table of two variables,
+    independence is within classes. f = max(0, 1 - e/|remainder|^2) is James and Stein's factor,
+    where e is four standard deviations above the mean of |remainder|^2 under noise alone. So where
+    noise hides the tables of two variables, naive Bayes remains. Where noise hides all tables, the
+    class rate remains. The weights are the inverse of the covariance within classes with a ridge of
+    max(0.03, 2 k/(n mu)), times the difference of the class means. The intercept is that of normal
+    rows with this covariance.
 
-    groups: sizes of one-hot variables, in the order of their columns, which come first. Other columns,
-    such as a constant, get weights of 0. A one is taken to be bound/sqrt(k + number of other columns),
-    as if rows were divided by the largest norm. Without groups, every column is a variable, rounded to
-    one of five values between -bound/sqrt(d) and bound/sqrt(d).
+    groups: sizes of one-hot variables, in the order of their columns, which come first. Other
+    columns, such as a constant, get weights of 0. A one is taken to be bound/sqrt(k + number of
+    other columns), as if rows were divided by the maximum norm. Without groups, every column is a
+    variable, rounded to one of five values between -bound/sqrt(d) and bound/sqrt(d).
     """
 
     delta = "needed"
@@ -107,7 +109,7 @@ class PrivateMarginals(Mechanism):
             raise Refused(f"groups: {sum(p.groups)} levels in {d} columns: each level is a column")
 
     def _scales(self, d, p):
-        """Standard deviations of the noise on tables with the class, and on tables of two variables."""
+        """Standard deviations of the noise on tables with the class and tables of two variables."""
         k = len(p.groups or range(d))
         others = k * (k - 1) / 2
         share = p.share if others else 1.0
@@ -132,7 +134,7 @@ class PrivateMarginals(Mechanism):
             counts += found.T @ np.stack([~t[rows], t[rows]], axis=1)
             pairs += found.T @ found
         at = np.nonzero(np.triu(read.part @ read.part.T == 0))
-        # It releases no table of a variable with itself.
+        # No table of a variable with itself is released.
         tables = np.concatenate([counts.ravel() / own, pairs[at] / (other or 1.0)])
         ridge = max(RIDGE, 2 * len(read.sizes) / (n * p.mu))
         weights, intercept = np.zeros((draws, d)), np.zeros(draws)
@@ -157,13 +159,14 @@ def discriminants(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weights (draws, d) for columns of zeros and ones, and intercepts (draws,).
 
-    counts: (draws, K, 2), noisy, of levels in classes. pairs: (draws, K, K), noisy, of two levels; 0
-    within a variable. scales: standard deviations of the noise on both.
+    counts: (draws, K, 2), noisy, of levels in classes.
+    pairs: (draws, K, K), noisy, of two levels, and 0 within a variable.
+    scales: standard deviations of the noise on counts and pairs.
     """
     part, sizes, columns = read.part, read.sizes, read.columns
     centre = np.eye(len(part)) - (part / sizes) @ part.T
     total = (1 / sizes).sum()
-    sums = part.T @ counts  # class sizes, by every variable
+    sums = part.T @ counts
     least = min(n / 2, max(1.0, 2 * scales[0] / math.sqrt(total)))
     classes = (sums / sizes[:, None]).sum(axis=1) / total
     second = np.clip((n + classes[:, 1] - classes[:, 0]) / 2, least, n - least)

@@ -1,4 +1,4 @@
-"""The noisy mean direction: the simplest private classifier, and a guard against too much noise."""
+"""The noisy mean direction, the simplest private classifier, and a guard against too much noise."""
 
 import math
 
@@ -18,27 +18,27 @@ from dp.privacy.sensitivities import vector_sum
 
 @register("mean_direction")
 class MeanDirection(Mechanism):
-    """The class rate, the mean of (label - rate) x, and the rows' second moment along it, each with noise.
+    """A classifier from the noisy class rate, the mean of (label - rate) x, and a second moment.
 
-    Let t be 1 for the label 1 and 0 otherwise, |x| <= R, and mu the Gaussian-DP parameter of (epsilon,
-    delta). It makes three adaptive Gaussian releases. Neighbours change
+    Let t be 1 for the label 1 and 0 otherwise, |x| <= R, and mu the Gaussian-DP parameter of
+    (epsilon, delta). There are three adaptive Gaussian releases, which neighbours change
 
         r = mean of t                                 by at most 1/n (either adjacency),
         a = mean of (t - p) x, p of r's release       by 2 max(p, 1 - p) R/n (add-remove: half of that),
         V = mean of (x.u)^2, u = a/|a| as released    by R^2/n (either adjacency).
 
-    The bound for a holds because |t - p| <= max(p, 1 - p). r gets the share `rate` of mu^2, V the share
-    `moment`, and a the rest. So all three together are mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022,
-    corollary 3.3). By default, r gets the share that gives its noise a standard deviation of 0.05, at
-    least 0.1. If that exceeds 0.8, r gets all: a and V are not released, and weights are zero. If noise
-    hides even the rate, nothing else pays. r alone gets the noise of `dp.privacy.one_number`.
+    Of mu^2, r gets the share `rate`, V the share `moment`, and a the rest. So together they are
+    mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). By default, r gets the share
+    that gives its noise a standard deviation of 0.05, but at least 0.1. If that exceeds 0.8, noise
+    hides even the rate. Then only r is released, with the noise of `dp.privacy.one_number`, and
+    weights are zero.
 
-    The rest is post-processing. p is r, shrunk towards 1/2 by the James-Stein factor 1 - (variance of
-    its noise)/(r - 1/2)^2, at least 0, and at least one standard deviation away from 0 and 1. The
-    intercept is log(p/(1 - p)). Along s u the mean logistic loss falls by at least |a| s - V s^2/8,
-    because its curvature is at most 1/4. The weights are s u with the best s, 4 q |a|/V. q = 1 - d
-    (variance of a's noise)/|a|^2, at least 0, takes the noise out of |a|^2. V is clipped to between
-    twice its noise's standard deviation (at most R^2) and R^2.
+    The rest is post-processing. p is r, shrunk towards 1/2 by the James-Stein factor 1 - (variance
+    of its noise)/(r - 1/2)^2, at least 0, and at least one standard deviation away from 0 and 1.
+    The intercept is log(p/(1 - p)). Along s u, the mean logistic loss falls by at least |a| s - V
+    s^2/8, because its curvature is at most 1/4. The weights are s u with the best s, 4 q |a|/V. The
+    factor q = 1 - d (variance of a's noise)/|a|^2, at least 0, takes the noise out of |a|^2. V is
+    clipped to between twice its noise's standard deviation (at most R^2) and R^2.
     """
 
     delta = "needed"
@@ -57,7 +57,7 @@ class MeanDirection(Mechanism):
         return p.rate or (needed if needed <= 0.8 else 1.0)
 
     def _scales(self, n, p):
-        """Standard deviations of the noise on r, a/max(p, 1 - p) and V; None if r is released alone."""
+        """Standard deviations of the noise on r, a/max(p, 1 - p) and V, or None if only r is released."""
         rate, size = self._rate(n, p), vector_sum(p.bound, p.adjacency)
         if rate == 1:
             return None
@@ -65,7 +65,6 @@ class MeanDirection(Mechanism):
         return [size / (n * p.mu * math.sqrt(share)) for size, share in moved]
 
     def _alone(self, n, p):
-        """The noise on r if nothing else is released."""
         return one_number(1 / n, p.epsilon, p.mu)
 
     def _guarantee(self, n, d, p):
@@ -125,16 +124,14 @@ def _centre(found, deviation, n):
 
 @register("guarded_objective_perturbation")
 class Guarded(GaussianObjectivePerturbation):
-    """`mean_direction` if n mu < guard, where noise dominates; else objective perturbation.
+    """`mean_direction` if n mu < guard, where noise dominates, else objective perturbation.
 
-    The latter has slopes of at most `clip`.
-
-    mu is the Gaussian-DP parameter of (epsilon, delta), under add-remove twice that. So 2/(n mu) is the
-    noise on each coordinate of a mean gradient of norm at most 1. n and mu are public, so the choice
-    costs nothing. Each branch has its own proof.
+    Objective perturbation has slopes of at most `clip`. mu is the Gaussian-DP parameter of
+    (epsilon, delta), doubled under add-remove. So 2/(n mu) is the noise on each coordinate of a
+    mean gradient of norm at most 1. n and mu are public, so the choice costs nothing.
 
     guard: 60 is a compromise, chosen on data that `scripts/README.md` names. With a weak signal,
-    objective perturbation loses to the class rate up to n mu of about 150; with a strong one, it wins
+    the class rate wins up to n mu of about 150. With a strong signal, objective perturbation wins
     from 15 on.
     """
 

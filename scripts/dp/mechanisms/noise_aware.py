@@ -1,4 +1,4 @@
-"""Regressions with standard errors: one budget pays for weights and covariance."""
+"""Regressions with standard errors."""
 
 import math
 from functools import partial
@@ -21,27 +21,29 @@ LOGISTIC = losses.get("logistic")
 
 @register("noise_aware_logistic")
 class NoiseAwareLogistic(GaussianObjectivePerturbation):
-    """Gaussian objective perturbation, then the Hessian at its release, for intervals.
+    """Gaussian objective perturbation, then the noisy Hessian at its release, for intervals.
 
-    The Hessian of the mean loss at the released weights is the sum of l'' x x'/n with l'' in [0, c],
-    c = 1/4 for logistic loss. One record changes it by at most sqrt(2) c R^2/n in the Frobenius norm
-    (add-remove: c R^2/n), as `sensitivities.gram` shows. It gets isotropic Gaussian noise. `robust`
-    also releases the mean of l'^2 x x', l'^2 in [0, kappa^2], which differs from the Hessian if the
-    model is wrong. Besides the tilt, these releases and the output noise count as one Gaussian release;
-    its mu^2 is the sum of theirs.
+    The Hessian of the mean loss at the released weights is the sum of l'' x x'/n with l'' in [0,
+    c], c = 1/4 for logistic loss. One record changes it by at most sqrt(2) c R^2/n in the Frobenius
+    norm (add-remove: c R^2/n), as `sensitivities.gram` shows. The noise is isotropic and Gaussian.
+    `robust` also releases the mean of l'^2 x x', l'^2 in [0, kappa^2], which differs from the
+    Hessian if the model is wrong. Apart from the tilt, these releases and the output noise count as
+    one Gaussian release, whose mu^2 is the sum of theirs.
 
-    weights: without the ridge's bias (`dp.inference.linearise`). info["covariance"]: (draws, d, d), of
-    sampling and all noise. info["unresolved"]: (draws, d, d), the part due to the Hessian's noise.
+    weights: without the ridge's bias (`dp.inference.linearise`).
+    info["covariance"]: (draws, d, d), due to sampling and all noise.
+    info["unresolved"]: (draws, d, d), the part due to the Hessian's noise.
     info["answered"]: (draws, d), which coefficients get an interval (`dp.inference.answered`).
-    info["coarse"]: (draws,), whether some coefficient gets none. info["minimiser"] (draws, d),
-    info["hessian"] (draws, d, d) and, with `robust`, info["scores"]: the releases themselves.
-    info["level"] (draws,): `dp.inference.curvature_level`.
+    info["coarse"]: (draws,), whether some coefficient gets none.
+    info["minimiser"] (draws, d), info["hessian"] (draws, d, d) and, with `robust`, info["scores"]:
+    the releases themselves.
+    info["level"]: (draws,), `dp.inference.curvature_level`.
 
     covariance: share of mu^2 of the Hessian, and of each further release.
     """
 
     numbers = False
-    # No `public_n`: covariances need the number of records.
+    # There is no `public_n`, because covariances need the number of records.
     options = GaussianObjectivePerturbation.options
     options = {k: v for k, v in options.items() if k not in ("loss", "public_n", "clip")}
     options |= {"covariance": Between(0.15, low=0, high=0.45), "robust": Flag(False)}
@@ -51,11 +53,11 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return kind("logistic")
 
     def _beside(self, p):
-        """The further release, or None."""
+        """The second release in words, or None."""
         return "the slopes' second moments" if p["robust"] else None
 
     def _second(self, p):
-        """Share of mu of everything but the tilt."""
+        """The share of mu of everything but the tilt."""
         return math.sqrt(p["output"] ** 2 + p["covariance"] * (2 if self._beside(p) else 1))
 
     def rule_lambda(
@@ -67,7 +69,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
 
     def _plan(self, n, d, p):
-        """`mu_output` is for all releases except the tilt, `output_scale` for the weights."""
+        """A plan with `mu_output` for all releases but the tilt, and `output_scale` for weights."""
         second = self._second(vars(p))
         if second >= 1:
             raise Refused(
@@ -77,14 +79,14 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return plan._replace(output_scale=plan.output_scale * second / p.output)
 
     def _scales(self, n, p, plan):
-        """Standard deviations of the noise on the Hessian and the further release.
+        """Standard deviations of the noise on the Hessian and on the second release.
 
-        For a matrix, it is that on the diagonal.
+        For a matrix, it is the standard deviation on the diagonal.
         """
         mu = plan.mu_output * math.sqrt(p.covariance) / self._second(vars(p))
         moved = sensitivities.gram(p.bound, plan.adjacency)
         loss = self._kind(p).loss
-        # a mean of numbers in [0, kappa^2] changes by kappa^2/n under either adjacency
+        # A mean of numbers in [0, kappa^2] changes by at most kappa^2/n under either adjacency.
         return loss.c * moved / (n * mu), loss.kappa**2 * (moved if p.robust else 1.0) / (n * mu)
 
     def _paid(self, n, p, plan):
@@ -124,9 +126,9 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return Release(estimate, release.status, release.info | info)
 
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
-        """Without `robust`: the mean of l'^2 x x' (None: the Hessian), and whether it is too vague.
+        """The mean of l'^2 x x' without `robust` (None: the Hessian), and whether it is too vague.
 
-        A draw that is too vague (draws,) gets no intervals.
+        A draw that is too vague, (draws,), gets no intervals.
         """
         return None, np.zeros(len(weights), dtype=bool)
 
@@ -135,13 +137,13 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
 class NoiseAwareLogCosh(NoiseAwareLogistic):
     """`noise_aware_logistic` for numbers, with slopes in [-tau, tau] for any outlier.
 
-    It estimates the population's minimiser, which is theta if errors are symmetric about x.theta.
+    It estimates the population's minimiser, which is theta if targets are symmetric about x.theta.
 
-    Without `robust`, it releases the Hessian and the slopes' mean square v in [0, tau^2]. One record
-    changes v by at most tau^2/n (either adjacency). If errors are independent of x, the mean of l'^2 x
-    x' is v times that of x x', and the Hessian 1 - v/tau^2 times, because l'' = 1 - l'^2/tau^2. So the
-    mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. It is too vague if v's noise exceeds a
-    quarter of v or of tau^2 - v.
+    Without `robust`, the Hessian and the mean v of the squared slopes, in [0, tau^2], are released.
+    One record changes v by at most tau^2/n (either adjacency). If errors are independent of x, the
+    mean of l'^2 x x' is v times that of x x', and the Hessian is 1 - v/tau^2 times that of x x',
+    because l'' = 1 - l'^2/tau^2. So the mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. It
+    is too vague if v's noise exceeds a quarter of v or of tau^2 - v.
     """
 
     numbers = True
@@ -165,7 +167,9 @@ def assumed(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The mean of l'^2 x x' for errors independent of rows, and whether it is too vague.
 
-    v: (draws,), noisy mean of l'^2. scale: standard deviation of its noise. hessian: (draws, d, d).
+    v: (draws,), noisy mean of l'^2.
+    scale: standard deviation of the noise on v.
+    hessian: (draws, d, d).
     """
     least = np.minimum(v, loss.tau**2 - v)
     end = min(scale, 0.4 * loss.tau**2)
@@ -174,7 +178,7 @@ def assumed(
 
 
 def said(found: Linearised, unknown: np.ndarray) -> dict:
-    """Entries of info about intervals, with none where `unknown` (draws,)."""
+    """Entries of info about intervals, with no interval where `unknown` (draws,)."""
     unresolved = np.where(unknown[:, None, None], found.covariance, found.unresolved)
     printed = found._replace(unresolved=unresolved).answered()
     info = {"covariance": found.covariance, "unresolved": unresolved}
@@ -184,7 +188,7 @@ def said(found: Linearised, unknown: np.ndarray) -> dict:
 def mean_square(
     X: np.ndarray, y: np.ndarray, weights: np.ndarray, loss: losses.MarginLoss
 ) -> np.ndarray:
-    """Mean over rows of l'^2 at each of weights (draws, d): (draws,)."""
+    """The mean over rows of l'^2 at each of weights (draws, d): (draws,)."""
     total = np.zeros(len(weights))
     for part in slices(len(y)):
         z = loss.arguments(np.asarray(X[part], dtype=float) @ weights.T, y[part, None])

@@ -1,4 +1,4 @@
-"""Boosted AdaSSP with standard errors: one budget pays for descent and residuals."""
+"""Boosted AdaSSP with standard errors."""
 
 import math
 
@@ -14,28 +14,32 @@ from dp.mechanisms.options import Between, Choice
 
 @register("noise_aware_boosted")
 class NoiseAwareBoosted(BoostedAdaSSP):
-    """Boosted AdaSSP, then two numbers about its residuals, for intervals.
+    """Boosted AdaSSP, then two noisy means of its residuals, for intervals.
 
-    The numbers are means over rows, at the mean weights of the second half of the steps. u is the mean
-    of (clip(residual)/clip)^2, and q the share of residuals that are not clipped. One record's (u, q)
-    is (1, 0), or (u, 1) with u in [0, 1]. Its norm, and its distance from another, are at most sqrt(2).
-    So the means change by at most sqrt(2)/n under either adjacency. Their Gaussian release takes the
-    share `covariance` of mu^2.
+    At the mean weights of the second half of the steps, u is the mean over rows of
+    (clip(residual)/clip)^2, and q the share of residuals that are not clipped. One record's (u, q)
+    is (1, 0), or (u, 1) with u in [0, 1]. Its norm, and its distance from another record's, are at
+    most sqrt(2). So the means change by at most sqrt(2)/n under either adjacency.
 
-    If errors are independent of x, the sum of clip(residual)^2 x x' is about u clip^2 X'X, and the sum
-    of x x' over unclipped residuals about q X'X. The descent's noisy X'X stands for X'X. `dp.inference`
-    turns these sums into estimates and covariances. They are wrong for heteroscedastic errors;
-    `noise_aware_log_cosh` with `robust` is right. iterates: "late" uses the second half of the steps,
-    "last" the last weights.
+    If errors are independent of x, the sum of clip(residual)^2 x x' is about u clip^2 X'X, and the
+    sum of x x' over unclipped residuals is about q X'X, with the descent's noisy X'X.
+    `dp.inference` turns these sums into estimates and covariances. They are wrong for
+    heteroscedastic errors, for which `noise_aware_log_cosh` with `robust` is right.
 
-    weights: without the start's bias. info["covariance"]: (draws, d, d), of sampling and noise.
-    info["unresolved"], info["answered"] and info["coarse"]: as for `noise_aware_logistic`. There are no
-    intervals if the noise on u and q has a standard deviation above a quarter of u, of q or of 1.
-    info["minimiser"] (draws, d): the last weights. info["hessian"], info["scores"] (draws, d, d): the
-    sums over unclipped residuals and of clip(residual)^2 x x', divided by n.
+    covariance: the share of mu^2 of u and q.
+    iterates: "late" uses the second half of the steps, "last" the last weights.
+
+    weights: without the start's bias.
+    info["covariance"]: (draws, d, d), due to sampling and noise.
+    info["unresolved"], info["answered"], info["coarse"]: as for `noise_aware_logistic`. There are
+    no intervals if the noise on u and q has a standard deviation above a quarter of u, of q or of
+    1.
+    info["minimiser"]: (draws, d), the last weights.
+    info["hessian"], info["scores"]: (draws, d, d), the sums over unclipped residuals and of
+    clip(residual)^2 x x', divided by n.
     """
 
-    # No `public_n`: covariances need the number of records.
+    # There is no `public_n`, because covariances need the number of records.
     options = {k: v for k, v in BoostedAdaSSP.options.items() if k != "public_n"} | {
         "covariance": Between(0.05, low=0, high=1),
         "iterates": Choice("late", "last"),
@@ -76,9 +80,9 @@ class NoiseAwareBoosted(BoostedAdaSSP):
 
 
 def residual_means(X: np.ndarray, y: np.ndarray, weights: np.ndarray, clip: float) -> np.ndarray:
-    """Means over rows of min(1, |residual|/clip)^2 and of |residual| <= clip, for `weights`.
+    """Means over rows of min(1, |residual|/clip)^2 and of |residual| <= clip, (2, draws).
 
-    weights: (draws, d). Returns (2, draws). A NaN residual, after overflow, counts as clipped.
+    weights: (draws, d). A residual that is NaN after overflow counts as clipped.
     """
     sums = np.zeros((2, len(weights)))
     for part in slices(len(y)):

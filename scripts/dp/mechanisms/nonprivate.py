@@ -11,10 +11,11 @@ from dp.solvers.lasso_scales import SCALES
 
 @register("nonprivate")
 class NonPrivate(Mechanism):
-    """The regularised minimiser itself.
+    """Without privacy: the regularised minimiser.
 
-    penalty: "l2" (lam/2 ||w||^2) or, for the logistic loss, "l1" (lam ||w||_1) or "elastic_net" (both).
-    penalty_scale: what lam means for "l1", see `dp.solvers.lasso_scales`.
+    penalty: "l2" (lam/2 ||w||^2) or, for the logistic loss, "l1" (lam ||w||_1) or "elastic_net"
+    (both).
+    penalty_scale: what lam means for "l1" (`dp.solvers.lasso_scales`).
     """
 
     private = False
@@ -36,7 +37,6 @@ class NonPrivate(Mechanism):
         return "the exact minimiser is released"
 
     def shared_fit(self, options: dict) -> str:
-        """The fit of the same name as the penalty."""
         return options.get("penalty", "l2")
 
     def _release(self, X, y, p, draws, rng):
@@ -53,7 +53,7 @@ def weight_statistics(weights: np.ndarray) -> dict:
 
 @register("nonprivate_sum")
 class NonPrivateSum(Mechanism):
-    """The minimiser of `dp.solvers.fits.sum_intercept`, with its intercept in info["intercept"]."""
+    """Without privacy: the minimiser of `dp.solvers.fits.sum_intercept`, with info["intercept"]."""
 
     private = False
     numbers = True

@@ -1,12 +1,12 @@
 """Objective perturbation: the minimiser of a randomly tilted objective (CM08 algorithm 2).
 
-A solver returns a point w near the minimiser w*, and its error depends on the data. So the release is
-w + z. Given the data, the tilt b and w* determine each other. Hence the error e = w - w* is a function
-of w* and the data (and of other restarts' independent tilts). If the gradient norm at w is at most tau,
-strong convexity gives ||e|| <= tau/(lam + ridge). So neighbours' errors differ by at most 2
-tau/(lam + ridge). Given w*, noise z of norm ~ Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w* + e +
-z an (s epsilon)-DP release. b is calibrated so that w* costs (1 - s) epsilon. By adaptive composition
-both cost the sum. The share s is public: see `Tilted.share`.
+A solver returns a point w near the minimiser w*, and its error depends on the data. So the release
+is w + z. Given the data, the tilt b and w* determine each other. Hence the error e = w - w* is a
+function of w*, the data, and other restarts' independent tilts. If the gradient norm at w is at
+most tau, strong convexity gives ||e|| <= tau/(lam + ridge). So neighbours' errors differ by at most
+2 tau/(lam + ridge). Given w*, noise z of norm ~ Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w*
++ e + z an (s epsilon)-DP release. b is calibrated so that w* costs (1 - s) epsilon. By adaptive
+composition, both together cost epsilon. The share s is public (`Tilted.share`).
 """
 
 import math
@@ -22,15 +22,18 @@ from dp.noise import l2_laplace, l2_laplace_reach
 from dp.privacy.laplace_tilt import calibrate, margin_loss
 from dp.solvers.newton import check_certifiable, minimise
 
-MOST = 0.999  # largest share of epsilon for output noise
+MOST = 0.999  # maximum share of epsilon for output noise
 
 
 class Plan(NamedTuple):
     """The noise of a release.
 
-    share: the output noise's share of epsilon; its norm is ~ Gamma(d, output_scale). epsilon: the rest,
-    for the tilt b, of norm ~ Gamma(d, scale). epsilon_b, ridge: `Tilted.tilt` of that epsilon.
-    tolerance: gradient norm of the certificate.
+    share: the output noise's share of epsilon.
+    epsilon: the rest, for the tilt b.
+    epsilon_b, ridge: `Tilted.tilt` of that epsilon.
+    scale: the norm of b is ~ Gamma(d, scale).
+    output_scale: the same for the output noise.
+    tolerance: certified gradient norm.
     """
 
     share: float
@@ -43,7 +46,10 @@ class Plan(NamedTuple):
 
 
 class Tilted(Mechanism):
-    """w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n, as `tilt` of a subclass says."""
+    """Base class: w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
+
+    `tilt` of a subclass determines b and ridge.
+    """
 
     numbers = True
     fit = "l2"
@@ -59,20 +65,21 @@ class Tilted(Mechanism):
         loss: losses.Loss = "logistic",
         **options,
     ) -> tuple[float, float]:
-        """(epsilon_b, ridge) for an exact minimiser: b ~ Gamma(d, 2 kappa R / epsilon_b), lam + ridge."""
+        """(epsilon_b, ridge) for an exact minimiser, where b ~ Gamma(d, 2 kappa R / epsilon_b)."""
         raise NotImplementedError
 
     @staticmethod
     def share(
         n: int, d: int, lam: float, bound: float, loss: losses.Loss, tolerance: float
     ) -> float:
-        """s: the output noise's share of epsilon.
+        """s, the output noise's share of epsilon.
 
-        To second order, tilt and output noise raise the objective by a multiple of tr(H^-1) (scale/n)^2 +
-        tr(H) output_scale^2, where H is the Hessian at the minimiser without tilt. An exact minimiser with
-        all of epsilon has only the first term. Since tr(H^-1) >= d^2 / tr(H) and tr(H) <= d lam + c R^2,
-        the ratio of both is at most (1 - s)^-2 + (q/s)^2 with q = n tau (1 + c R^2/(d lam)) / (kappa R).
-        This is least, (1 + q^(2/3))^3, at s/(1 - s) = q^(2/3).
+        To second order, tilt and output noise raise the objective by a multiple of tr(H^-1)
+        (scale/n)^2 + tr(H) output_scale^2, where H is the Hessian at the minimiser without tilt. An
+        exact minimiser with all of epsilon has only the first term. Since tr(H^-1) >= d^2 / tr(H)
+        and tr(H) <= d lam + c R^2, the ratio of both increases is at most (1 - s)^-2 + (q/s)^2 with
+        q = n tau (1 + c R^2/(d lam)) / (kappa R). The minimum, (1 + q^(2/3))^3, is at s/(1 - s) =
+        q^(2/3).
         """
         q = n * tolerance * (1 + loss.c * bound * bound / (d * lam)) / (loss.kappa * bound)
         return q ** (2 / 3) / (1 + q ** (2 / 3))
@@ -87,13 +94,13 @@ class Tilted(Mechanism):
     def _plan(self, n, d, p):
         """The `Plan`.
 
-        Raises `Refused` if data could decide whether a minimiser is certified (`check_certifiable`),
-        except by tilts of probability e^-60.
+        Raises `Refused` if data could decide whether a minimiser is certified
+        (`check_certifiable`), except by tilts of probability e^-60.
         """
         loss, tolerance = margin_loss(p.loss), p.tolerance
         calibration = {"calibration": p.calibration} if "calibration" in self.options else {}
         settings = {"lam": p.lam, "bound": p.bound, "loss": loss, **calibration}
-        # The ridge for all of epsilon is at most that for the tilt's part.
+        # The ridge for all of epsilon is at most the ridge for the tilt's part.
         _, ridge = self.tilt(n, p.epsilon, **settings)
         check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance)
         share = self.share(n, d, p.lam + ridge, p.bound, loss, tolerance)
@@ -112,7 +119,6 @@ class Tilted(Mechanism):
         return Plan(share, left, epsilon_b, ridge, scale, output_scale, tolerance)
 
     def _paid(self, plan, d, tolerance):
-        """The part of a reason that both forms share."""
         return (
             f"norm of the tilt ~ Gamma({d}, {plan.scale:.6g}), for {plan.epsilon:.6g} of epsilon; a "
             f"point of gradient norm at most tau = {tolerance:g} is found on every data set (a premise: "
@@ -123,14 +129,14 @@ class Tilted(Mechanism):
         )
 
     def _loss(self, p):
-        """The loss to minimise, for which the plan must pay."""
+        """The loss to minimise, which the plan must cover."""
         return getattr(p, "loss", "logistic")
 
     def _release(self, X, y, p, draws, rng):
-        """The solver starts from the given fit.
+        """Draws of a solver that starts from the given fit.
 
-        It gets half of the tolerance; rounding stays below the other half. A restart without a
-        certificate has weights of 0, and its status says why.
+        The solver gets half of the tolerance, and rounding stays below the other half. A restart
+        without a certificate has weights of 0, and its status says why.
         """
         n, d = stated_size(self.name, p, len(X)), X.shape[1]
         plan = self._plan(n, d, p)
@@ -152,7 +158,7 @@ class Tilted(Mechanism):
 
 @register("objective_perturbation")
 class ObjectivePerturbation(Tilted):
-    """The repaired form (CMS11 algorithm 2), for any loss that states kappa and c."""
+    """Repaired objective perturbation (CMS11 algorithm 2), for any loss that states kappa and c."""
 
     options = LOSS | {"calibration": Choice("cms11", "single_log", "supremum")} | TOLERANCE
 

@@ -1,4 +1,4 @@
-"""Kinds of options, with a default and allowed values.
+"""Kinds of options, each with a default and allowed values.
 
 A mechanism declares, for example:
 
@@ -18,7 +18,7 @@ def _number(value):
 
 
 def plain(value: object) -> object:
-    """A number as Python's own int or float, and anything else as it is.
+    """Convert a number to Python's int or float, and leave anything else unchanged.
 
     NumPy would compute with a half float in half precision, which may make noise too small.
     """
@@ -28,7 +28,7 @@ def plain(value: object) -> object:
 
 
 class Option:
-    """Base of all kinds. what: the allowed values in words."""
+    """Base class of all kinds of options. `what` describes the allowed values."""
 
     what = ""
 
@@ -36,11 +36,10 @@ class Option:
         self.default = default
 
     def takes(self, value: object) -> bool:
-        """Whether the value is allowed."""
         raise NotImplementedError
 
     def check(self, name: str, value: object) -> None:
-        """Raise `Refused` unless the option takes the value. name: the option's, for messages."""
+        """Raise `Refused` for a value that is not allowed. `name` is for the message."""
         if not self.takes(value):
             raise Refused(f"{name} must be {self.what}, not {value!r}")
 
@@ -58,9 +57,9 @@ class Between(Option):
 
 
 class Ordinary(Between):
-    """A number whose fourth power is far from a float's limits, as is its reciprocal.
+    """A number whose fourth power and its reciprocal are far from a float's limits.
 
-    Squares of other numbers may underflow or overflow, and so disable clipping.
+    Squares of other numbers may underflow or overflow, which would disable clipping.
     """
 
     def __init__(self, default: float | None = None) -> None:
@@ -107,7 +106,7 @@ class Flag(Option):
 
 
 class Choice(Option):
-    """One of some names. The first is the default unless another is given."""
+    """One of several names. The first is the default unless another is given."""
 
     def __init__(self, *names: str, default: str | None = None) -> None:
         super().__init__(names[0] if default is None else default)
@@ -120,7 +119,7 @@ class Choice(Option):
 
 
 class Optional(Option):
-    """A value of another kind, or none. None is the default."""
+    """A value of another kind, or None, which is the default."""
 
     def __init__(self, kind: Option) -> None:
         super().__init__(None)
@@ -131,7 +130,7 @@ class Optional(Option):
 
 
 class Name(Option):
-    """A text that the mechanism looks up."""
+    """A name that the mechanism looks up."""
 
     what = "a name"
 
@@ -155,7 +154,7 @@ class Settings(Option):
 
 
 class Loss(Option):
-    """A loss of `dp.losses`: a name, {name: options}, or an object."""
+    """A loss of `dp.losses`, given as a name, as {name: options}, or as an object."""
 
     def __init__(self, default: losses.Loss = "logistic") -> None:
         super().__init__(default)
@@ -164,18 +163,13 @@ class Loss(Option):
         losses.get(value)
 
 
-# Options of several mechanisms.
 ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
-# Under add-remove, a stated number that replaces n. By default, n is the number of records, taken as
-# public.
+# Under add-remove, `public_n` replaces n. By default, n is the number of records, taken as public.
 PUBLIC_N = {"public_n": Optional(Whole())}
 
 
 def public_size(p: object) -> str:
-    """The end of a reason that says what n is under add-remove.
-
-    p: the mechanism's `Parameters`.
-    """
+    """The end of a reason that says what n is under add-remove."""
     if p.adjacency != ADD_REMOVE:
         return ""
     if p.public_n is not None:
@@ -184,10 +178,7 @@ def public_size(p: object) -> str:
 
 
 def stated_size(name: str, p: object, records: int) -> int:
-    """n: `public_n`, or the number of records. Raises `Refused` if `public_n` is smaller.
-
-    name, p: the mechanism's name and `Parameters`.
-    """
+    """`public_n` or, by default, the number of records. Raises `Refused` if `public_n` is smaller."""
     n = p.public_n or records
     if records > n:
         raise Refused(
@@ -198,7 +189,7 @@ def stated_size(name: str, p: object, records: int) -> int:
 
 
 def unused_size(p: object) -> str:
-    """The end of a reason that says n is not used under add-remove."""
+    """The end of a reason that says that n is not used under add-remove."""
     return "; n is not used" if p.adjacency == ADD_REMOVE else ""
 
 

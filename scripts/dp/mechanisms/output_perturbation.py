@@ -27,10 +27,10 @@ def sensitivity(
 ) -> float:
     """L2 sensitivity of the L2-regularised minimiser under replace-one.
 
-    The objective is lam-strongly convex, and replacing one record changes its gradient by at most 2 kappa
-    R / n. So the exact minimisers differ by at most 2 kappa R / (n lam) (Chaudhuri, Monteleoni, Sarwate,
-    JMLR 12, 2011, corollary 8), for margins and for residuals. A point of gradient norm at most tau is
-    within tau/lam of the minimiser; this adds 2 tau/lam.
+    The objective is lam-strongly convex, and replacing one record changes its gradient by at most
+    2 kappa R / n. So exact minimisers differ by at most 2 kappa R / (n lam) (Chaudhuri, Monteleoni,
+    Sarwate, JMLR 12, 2011, corollary 8), for margins and for residuals. A point of gradient norm at
+    most tau is within tau/lam of the minimiser, which adds 2 tau/lam.
 
     tolerance: tau, the gradient norm that is certified on every data set.
     """
@@ -43,18 +43,19 @@ def sensitivity(
 class Perturbed(Mechanism):
     """w + z: the minimiser that `fit` names in `dp.solvers.fits`, and noise of a subclass' scale.
 
-    A minimiser that is not certified to `tolerance` gives weights of 0 and the status "not_converged".
-    Under a finite guarantee no data can cause that. A free intercept is released without noise.
+    A minimiser that is not certified to `tolerance` gives weights of 0 and the status
+    "not_converged". Under a finite guarantee, no data can cause that. A free intercept is released
+    without noise.
     """
 
     in_blocks = True
-    # Whether the guarantee needs the fit's certificate, so that settings where data could prevent it
-    # are refused.
+    # Whether the guarantee needs the fit's certificate. Settings where data could prevent it are
+    # then refused.
     certified = True
     law = staticmethod(l2_laplace)  # distribution of the noise
 
     def scale(self, n: int, d: int, p: Parameters) -> float:
-        """Scale of the noise for a public size n and d coordinates."""
+        """The scale of the noise."""
         raise NotImplementedError
 
     def _check_together(self, n, d, p):
@@ -68,7 +69,7 @@ class Perturbed(Mechanism):
         return weights if certified else None
 
     def _statistics(self, weights, noise):
-        """More entries of info, from weights (1, d) and noise (restarts, d)."""
+        """Further entries of info, from weights (1, d) and noise (restarts, d)."""
         return {}
 
     def _release(self, X, y, p, draws, rng):
@@ -97,10 +98,9 @@ class Perturbed(Mechanism):
 
 @register("output_perturbation")
 class OutputPerturbation(Perturbed):
-    """w + z, w the minimiser of mean loss + lam/2 ||w||^2, z ~ Gamma(d, sensitivity / epsilon).
+    """w + z, where w minimises mean loss + lam/2 ||w||^2 and z ~ Gamma(d, sensitivity / epsilon).
 
-    There is no free intercept, since the sensitivity bound needs the ridge. A constant feature is
-    regularised.
+    There is no free intercept, since the sensitivity bound needs the ridge.
     """
 
     numbers = True
@@ -108,7 +108,6 @@ class OutputPerturbation(Perturbed):
     options = LOSS | TOLERANCE
 
     def scale(self, n: int, d: int, p: Parameters) -> float:
-        """Scale of the noise's norm ~ Gamma(d, scale)."""
         return sensitivity(n, p.lam, p.bound, p.loss, p.tolerance) / p.epsilon
 
     def _guarantee(self, n, d, p):
@@ -122,11 +121,11 @@ class OutputPerturbation(Perturbed):
 
 @register("output_perturbation_gaussian")
 class GaussianOutputPerturbation(OutputPerturbation):
-    """w + z, z Gaussian: the minimiser's L2 sensitivity over the Gaussian-DP parameter mu.
+    """The minimiser plus Gaussian noise, whose standard deviation is the L2 sensitivity over mu.
 
-    Under add-remove, Lambda = n lambda for the summed loss is public. A record changes the minimiser by
-    at most kappa R/Lambda. Certified points for n and n + 1 records are within n tau/Lambda and (n + 1)
-    tau/Lambda of their minimisers.
+    Under add-remove, Lambda = n lambda of the summed loss is public. A record changes the minimiser
+    by at most kappa R/Lambda. Certified points for n and n + 1 records are within n tau/Lambda and
+    (n + 1) tau/Lambda of their minimisers.
     """
 
     delta = "needed"
@@ -140,11 +139,10 @@ class GaussianOutputPerturbation(OutputPerturbation):
         return moved + (2 + 1 / n) * p.tolerance / p.lam
 
     def scale(self, n: int, d: int, p: Parameters) -> float:
-        """Standard deviation of the noise."""
         return self._sensitivity(n, p) / p.mu
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: mu-Gaussian DP, exactly (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7)."""
+        """(epsilon, delta)-DP by exact mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7)."""
         mu, public = p.mu, public_size(p)
         if public:
             public += f", and so is Lambda = n lambda = {n * p.lam:.6g}"

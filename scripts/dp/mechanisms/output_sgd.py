@@ -1,4 +1,4 @@
-"""Output perturbation of stochastic gradient descent: only the last weights get noise."""
+"""Output perturbation of stochastic gradient descent."""
 
 import math
 
@@ -12,23 +12,24 @@ from dp.mechanisms.options import Optional, Ordinary, Whole
 from dp.noise import gaussian
 from dp.privacy.profiles import Gaussian
 
-TOGETHER = 1 << 20  # most numbers in the batches of a step, over all draws: 8 MB
+TOGETHER = 1 << 20  # maximum size of a step's batches over all draws: 8 MB
 
 
 @register("output_sgd")
 class OutputSGD(Mechanism):
-    """Passes over permuted rows with a constant step, then Gaussian noise (Wu et al., SIGMOD 2017).
+    """SGD over permuted rows with a constant step, then Gaussian noise (Wu et al., SIGMOD 2017).
 
-    w <- w - eta (lambda w + mean gradient of a batch), logistic loss, from 0. A batch's objective is
-    lambda-strongly convex and (c R^2 + lambda)-smooth, c = 1/4. So a step multiplies distances by at
-    most rho = max(|1 - eta lambda|, |1 - eta (c R^2 + lambda)|). It refuses an eta with rho > 1.
-    Neighbours take the same steps except in one batch per pass, where gradients differ by at most 2
-    kappa R/b. So with k passes of m batches, the last weights differ by at most
+    Steps are w <- w - eta (lambda w + mean gradient of a batch) from 0, for logistic loss. A
+    batch's objective is lambda-strongly convex and (c R^2 + lambda)-smooth with c = 1/4. So a step
+    multiplies distances by at most rho = max(|1 - eta lambda|, |1 - eta (c R^2 + lambda)|). An eta
+    with rho > 1 is refused. Neighbours take the same steps except in one batch per pass, where
+    gradients differ by at most 2 kappa R/b. So with k passes of m batches, the last weights differ
+    by at most
 
         2 eta kappa R/b (1 + rho^m + .. + rho^((k-1) m)),
 
-    if the record is in the last batch of every pass, the worst case. At lambda = 0 the bound is k times
-    its first factor, as in the source. The noise's standard deviation is the bound over mu.
+    in the worst case that the record is in the last batch of every pass. The noise's standard
+    deviation is this bound over mu.
 
     learning_rate: eta, by default 1/sqrt(n), as in the source, but at most 1/(c R^2 + lambda).
     """
@@ -38,7 +39,6 @@ class OutputSGD(Mechanism):
     options = {"epochs": Whole(10), "batch": Whole(50), "learning_rate": Optional(Ordinary())}
 
     def _step(self, n, p):
-        """eta and rho."""
         smooth = losses.get("logistic").c * p.bound**2 + p.lam
         eta = p.learning_rate or min(1 / math.sqrt(n), 1 / smooth)
         return eta, max(abs(1 - eta * p.lam), abs(1 - eta * smooth))

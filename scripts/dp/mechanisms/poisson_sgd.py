@@ -23,16 +23,15 @@ from dp.privacy.sensitivities import vector_sum
 class PoissonSGD(Classifier):
     """w <- w - rate ((sum of clipped gradients + noise)/(q n) + lambda w) over Poisson batches.
 
-    Each record is in a step's batch independently with probability q = `sampling`. Sums are divided by
-    q n, never by a batch's secret size. Under add-remove, n is `public_n` or the number of records,
-    taken as public. One step is the Poisson-subsampled Gaussian mechanism with noise of standard
-    deviation C times `multiplier`. Privacy loss distributions compose the steps
-    (`dp.privacy.composition.sampled_multiplier`); if q = 1, composition is exact. No such amplification
-    is proven for shuffled batches.
+    Each record is in a step's batch independently with probability q = `sampling`. Sums are divided
+    by q n, never by a batch's secret size. Under add-remove, n is `public_n` or the number of
+    records, taken as public. One step is the Poisson-subsampled Gaussian mechanism. Privacy loss
+    distributions compose the steps (`dp.privacy.composition.sampled_multiplier`). If q = 1,
+    composition is exact. No such amplification is proven for shuffled batches.
     """
 
     delta = "needed"
-    least_delta = composition.LEAST_DELTA  # for sampling = 1 too, so a study may vary it
+    least_delta = composition.LEAST_DELTA  # also for sampling = 1, so a study may vary it
     options = LOSS | {
         "sampling": Between(0.05, low=0, high=1 + 1e-12),
         "iterations": Whole(300),
@@ -62,7 +61,6 @@ class PoissonSGD(Classifier):
         )
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP of all iterates together."""
         multiplier, profile = self._noise(p)
         reason = (
             f"{p.iterations} sums of gradients clipped to {p.clip:g} over Poisson batches of probability "

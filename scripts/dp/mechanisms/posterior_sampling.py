@@ -1,11 +1,11 @@
 """Posterior sampling: one exact draw from a tempered posterior on a public ball.
 
-The density is exp(-gamma (F(w) + n lam/2 ||w||^2)) on ||w|| <= rho, where F is the summed loss. This is
-the exponential mechanism. Replacing a record changes F(w) by at most D = sup |l - l'|. So the density
-and its integral each change by a factor of at most e^(gamma D). With gamma = epsilon/(2D) the draw is
-epsilon-DP (McSherry, Talwar, FOCS 2007; Wang, Fienberg, Smola, ICML 2015). The draw must be exact: a
-distance t in total variation would add (1 + e^epsilon) t to delta. The rejection sampler never gives
-up, since that would distinguish data sets.
+The density is exp(-gamma (F(w) + n lam/2 ||w||^2)) on ||w|| <= rho, where F is the summed loss.
+This is the exponential mechanism. Replacing a record changes F(w) by at most D = sup |l - l'|, so
+the density and its integral each change by a factor of at most e^(gamma D). With gamma =
+epsilon/(2D), the draw is epsilon-DP (McSherry, Talwar, FOCS 2007; Wang, Fienberg, Smola, ICML
+2015). The draw must be exact: a distance t in total variation would add (1 + e^epsilon) t to delta.
+The rejection sampler never gives up, because that would distinguish data sets.
 """
 
 import numpy as np
@@ -15,15 +15,14 @@ from dp.mechanisms import Mechanism, register
 from dp.mechanisms.options import Choice, Ordinary
 from dp.privacy import posterior
 
-MOST = 1e8  # most proposals per draw on average, on any data set; they take minutes
+MOST = 1e8  # maximum mean number of proposals per draw on any data set; they take minutes
 
 
 @register("posterior_sampling")
 class PosteriorSampling(Mechanism):
     """One draw from the tempered posterior of squared or logistic loss on ||w|| <= radius.
 
-    Restarts are independent draws, and the guarantee is for each alone. It refuses settings whose draws
-    might take too long.
+    The guarantee is for each restart alone. Settings whose draws might take too long are refused.
     """
 
     needs_lambda = False
@@ -51,7 +50,7 @@ class PosteriorSampling(Mechanism):
         return float(p.epsilon / (2 * posterior.loss_range(p.loss, p.radius * p.bound)))
 
     def _release(self, X, y, p, draws, rng):
-        """info["acceptance"]: the accepted share of the proposals."""
+        """Draws, with the accepted share of proposals as info["acceptance"]."""
         gamma, y = self._gamma(p), np.asarray(y, dtype=float)
         build = posterior.squared_envelope if p.loss == "squared" else posterior.logistic_envelope
         precision, linear, log_excess = build(X, y, gamma, len(X) * p.lam, p.radius)

@@ -1,4 +1,4 @@
-"""Settings chosen by runs of a mechanism on private rows, with a guarantee for the whole choice."""
+"""Private selection of a mechanism's settings."""
 
 import itertools
 import json
@@ -17,17 +17,20 @@ from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
 from dp.privacy import selection
 from dp.privacy.profiles import Gaussian, approximate, with_chords
 
-# Points of non-Gaussian profiles, in units of the total epsilon, dense where delta is read.
+# Points of non-Gaussian profiles in units of the total epsilon, dense where delta is read.
 POINTS = np.concatenate([np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26])
 CLOSE = 2e-3  # share of epsilon that runs may leave unspent
-LARGEST = 100  # largest total epsilon: e^epsilon stays far from a float's limits
+LARGEST = 100  # maximum total epsilon, so that e^epsilon stays far from a float's limits
 
 
 class Plan(NamedTuple):
-    """The runs: (epsilon, delta) of one, mu of its score, and settings.
+    """The privacy of the runs, and the settings to choose from.
 
-    candidates: arguments of each setting. total: epsilon of the whole choice at the requested delta.
-    adjacency, reason: of the first setting.
+    epsilon, delta: budget of one run.
+    mu: Gaussian-DP parameter of a run's score.
+    candidates: arguments of each setting.
+    total: epsilon of the whole choice at the requested delta.
+    adjacency, reason: those of the first setting.
     """
 
     epsilon: float
@@ -43,24 +46,27 @@ class Plan(NamedTuple):
 class PrivateSelection(Mechanism):
     """The best of K runs of the mechanism `of`, each with settings drawn at random from `grid`.
 
-    K follows a public `law` of mean `runs`. K and running times stay secret. A run's score is its
-    `dp.evaluation.bounded_loss` on the same rows plus Gaussian noise of standard deviation 1/mu. One
-    record changes that loss by at most 1 (either adjacency), so the score has Gaussian parameter mu.
-    Setting, weights and noisy score are Q of `dp.privacy.selection`, with the largest of the settings'
-    profiles. By its theorems, the run with the least score may be released. A run gets the largest
-    epsilon whose total, by the better bound there, is at most the requested one. Under the Poisson law,
-    K may be 0; weights are then 0.
+    K follows a public `law` with mean `runs`. K and running times stay secret. A run's score is its
+    `dp.evaluation.bounded_loss` on the same rows plus Gaussian noise of standard deviation 1/mu.
+    One record changes that loss by at most 1 (either adjacency), so the score has Gaussian-DP
+    parameter mu.
 
-    score: "exact" has no noise, and costs more: see `selection.cost_of_exact_score`.
+    In `dp.privacy.selection`, Q releases setting, weights and noisy score, with the largest of the
+    settings' profiles. By the theorems there, the run with the lowest score may be released. Each
+    run gets the largest epsilon whose total, by the better bound there, is at most the requested
+    one. Under the Poisson law, K may be 0, and weights are then 0.
 
-    settings: fixed options of `of`. grid: name -> values to draw from; without "lambda", lambda is
-    `lam` or the rule's. share: the score's share of a run's mu^2, as if `of` were Gaussian.
-    info["setting"]: index of the released combination of the grid, -1 if K is 0. info["scale"]:
-    standard deviation of the noise on scores.
+    score: "noisy", or "exact" without noise, which costs more (`selection.cost_of_exact_score`).
+    settings: fixed options of `of`.
+    grid: name -> values to draw from. Without "lambda", lambda is `lam` or the rule's.
+    share: the score's share of a run's mu^2, as if `of` were Gaussian.
+
+    info["setting"]: index of the released combination of the grid, -1 if K is 0.
+    info["scale"]: standard deviation of the noise on scores.
     """
 
     delta = "needed"
-    least_delta = 1e-90  # a run is given a share of delta
+    least_delta = 1e-90  # each run gets a share of delta
     needs_lambda = False
     uses_public_rows = True  # if the mechanism `of` does
     facts = tuple(FACTS)
@@ -85,7 +91,7 @@ class PrivateSelection(Mechanism):
         return of._classes(SimpleNamespace(**options, classes=p.classes))
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Check every setting at the whole epsilon, because a run's epsilon is slow to find."""
+        """Check every setting at the total epsilon, because a run's epsilon is slow to find."""
         p = self.parameters(n, d, **settings)
         for arguments in _candidates(n, d, p, p.epsilon, p.delta):
             MECHANISMS[p.of].check(n, d, **arguments)
@@ -127,7 +133,6 @@ class PrivateSelection(Mechanism):
         return _plan(n, d, json.dumps(settings))
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP for the whole choice, if scores are noisy."""
         plan = self._plan(n, d, p)
         runs = (
             f"the best of a hidden number of runs of {p.of}, {p.runs:g} on average ({p.law} law), with "
@@ -180,13 +185,11 @@ class PrivateSelection(Mechanism):
 
 
 def _combinations(p):
-    """Fixed options with every combination of the grid."""
     for values in itertools.product(*p.grid.values()):
         yield p.settings | dict(zip(p.grid, values, strict=True))
 
 
 def _numbers(p):
-    """Whether each combination takes numbers as targets."""
     return [MECHANISMS[p.of].takes_numbers(options) for options in _combinations(p)]
 
 
@@ -207,8 +210,8 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The total is nearly proportional to a run's epsilon. The search for the latter starts at that of a
-    Gaussian mechanism and scales it, or bisects if a step leaves the known interval.
+    The total is nearly proportional to a run's epsilon. The search rescales that of a Gaussian
+    mechanism, or bisects if a step leaves the known interval.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))
@@ -226,7 +229,7 @@ def _plan(n, d, text):
         inner *= (1 - CLOSE / 4) * p.epsilon / plan.total
         if not low < inner < high:
             inner = (low + high) / 2 if high < math.inf else 2 * low
-        if inner < 1e-9 * p.epsilon:  # its proven epsilon does not fall with the requested one
+        if inner < 1e-9 * p.epsilon:  # the proven epsilon does not fall with the requested one
             break
     raise Refused(
         f"private_selection cannot run {p.of} within a total epsilon of {p.epsilon:g}: give a larger "
@@ -253,7 +256,7 @@ def _at(n, d, p, epsilon, delta):
 
 
 def _with_exact_score(n, d, p, plan):
-    """The same runs with exact scores, at `selection.cost_of_exact_score`."""
+    """The same `Plan` for exact scores, with `selection.cost_of_exact_score` in its total."""
     _, stated = _stated(n, d, p, plan.epsilon, plan.delta)
     one = max(
         profile.epsilon(p.delta / p.runs) if p.delta < p.runs else 0.0
@@ -263,7 +266,6 @@ def _with_exact_score(n, d, p, plan):
 
 
 def _stated(n, d, p, epsilon, delta):
-    """Arguments of every setting, and its guarantee."""
     candidates = _candidates(n, d, p, epsilon, delta)
     stated = [MECHANISMS[p.of].guarantee(n, d, **arguments) for arguments in candidates]
     if not all(math.isfinite(each.epsilon) for each in stated):
@@ -274,7 +276,7 @@ def _stated(n, d, p, epsilon, delta):
 
 
 def _profiles(stated):
-    """The profile of each guarantee; those with the same reason share one."""
+    """The guarantees' profiles. Guarantees with the same reason share one."""
     profiles = {}
     for each in stated:
         key = (each.epsilon, each.delta) if each.profile is None else each.reason

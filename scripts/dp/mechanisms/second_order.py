@@ -2,7 +2,7 @@
 
 All releases are Gaussian, and their mu^2 add up (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3).
 Without clipping, a record's gradient has norm at most R (logistic) or sqrt(2) R (softmax).
-`dp.privacy.sensitivities` proves how much one record changes the matrices. Under add-remove, sums are
+`dp.privacy.sensitivities` proves the sensitivities of the matrices. Under add-remove, sums are
 divided by a public n: `public_n`, or the number of records.
 """
 
@@ -19,7 +19,7 @@ from dp.privacy import sensitivities
 from dp.privacy.profiles import Gaussian
 from dp.privacy.quadratics import inverse, noisy
 
-CURVATURE = {"logistic": 0.25, "softmax": 0.5}  # largest curvature of a record's loss, over R^2
+CURVATURE = {"logistic": 0.25, "softmax": 0.5}  # maximum curvature of a record's loss, over R^2
 
 
 def gradient_sum(p: Parameters, loss: str = "logistic") -> float:
@@ -31,13 +31,15 @@ def gradient_sum(p: Parameters, loss: str = "logistic") -> float:
 class PreconditionedGradientDescent(Classifier):
     """Gradient descent preconditioned by one noisy majorant of all Hessians.
 
-    c X'X/n with c = 1/4 (softmax: 1/2) bounds all Hessians (Boehning, Lindsay, 1988; Boehning, 1992),
-    so noiseless steps with its inverse descend. It is released once, with isotropic noise of standard
-    deviation s for a Frobenius sensitivity of sqrt(2) c R^2/n (add-remove: c R^2/n). Negative
-    eigenvalues become 0. Then all are raised by lambda and s sqrt(2d), about the noise's largest
-    eigenvalue. P is the inverse. T steps follow: w <- w - P (gradient + lambda w + noise).
+    The majorant c X'X/n with c = 1/4 (softmax: 1/2) bounds all Hessians (Boehning, Lindsay, 1988;
+    Boehning, 1992), so noiseless steps with its inverse descend. It is released once, with
+    isotropic noise of standard deviation s for a Frobenius sensitivity of sqrt(2) c R^2/n
+    (add-remove: c R^2/n). Negative eigenvalues become 0. Then all are raised by lambda and s
+    sqrt(2d), about the noise's largest eigenvalue. With P the inverse, T steps follow: w <- w - P
+    (gradient + lambda w + noise).
 
-    share: the matrix' share of mu^2. iterations: T, by default 5 if n mu/sqrt(d) < 150, else 10.
+    share: the matrix' share of mu^2.
+    iterations: T, by default 5 if n mu/sqrt(d) < 150, else 10.
     """
 
     delta = "needed"
@@ -85,22 +87,21 @@ class PreconditionedGradientDescent(Classifier):
 
 @register("dp_newton")
 class DPNewton(Mechanism):
-    """Newton's method with noise on gradients and on directions (Ganesh et al., NeurIPS 2023), logistic.
+    """Newton's method for logistic loss with noisy gradients and directions (Ganesh et al., NeurIPS 2023).
 
     Each step releases the mean gradient g and the trace of the Hessian H with noise. The ridge
-    l = max((c tr/(n^2 rho))^(1/3), 1/n) follows from the noisy trace; c = 1/2, and rho is half of the
-    direction's mu^2. One record changes the direction (H + (l + lambda) I)^-1 g, for the noisy g, by at
-    most |g| D, with D from `dp.privacy.sensitivities.newton_direction`. Its noise has standard
-    deviation |g| D/mu. The source has R = 1; here, weights are in units of 1/R.
+    l = max((c tr/(n^2 rho))^(1/3), 1/n) follows from the noisy trace tr, with c = 1/2, and rho half
+    of the direction's mu^2. One record changes the direction (H + (l + lambda) I)^-1 g, for the
+    noisy g, by at most |g| D, with D from `dp.privacy.sensitivities.newton_direction`. Its noise
+    has standard deviation |g| D/mu. The source has R = 1. Here, weights are in units of 1/R.
 
-    H has the weights tanh(z/2)/(2z) <= 1/4 of the tightest quadratic bound on the loss at margin z, so
-    steps do not diverge. Shares of mu^2: 70 % for gradients, 3 % for traces, 27 % for directions, each
-    over T = `iterations`.
+    H has the weights tanh(z/2)/(2z) <= 1/4 of the tightest quadratic bound on the loss at margin z,
+    so steps do not diverge. Gradients get 70 % of mu^2, traces 3 %, and directions 27 %, each over
+    T = `iterations`.
 
-    The noisy trace is floored at the standard deviation of its noise. The source floors it at 0, so a
-    negative one makes the ridge 1/n. D grows as 1/l^2, so one step can make weights as long as 10^5.
-    (The source's program then restarts, at a length from the exact minimiser.) With this floor, |g|
-    D/mu is at most 0.28 |g|/l.
+    The noisy trace is floored at the standard deviation of its noise. The source floors it at 0, so
+    a negative trace makes the ridge 1/n. D grows as 1/l^2, so one step can then make weights as
+    long as 10^5. With our floor, |g| D/mu is at most 0.28 |g|/l.
     """
 
     delta = "needed"
@@ -128,7 +129,7 @@ class DPNewton(Mechanism):
         return p.proven(reason + public_size(p), profile=Gaussian(p.mu))
 
     def _ridge(self, n, p, trace, deviation, mu):
-        """l from noisy traces, elementwise. Both, and `deviation`, are in units of R^2."""
+        """l from noisy traces, elementwise. l, `trace` and `deviation` are proportional to R^2."""
         unit = p.bound**2
         trace = np.maximum(trace, deviation)
         return unit * np.maximum(np.cbrt(trace / unit / (n * mu) ** 2), 1 / n)
@@ -158,6 +159,6 @@ class DPNewton(Mechanism):
 
 def _weights(z):
     """The records' weights in the Hessian's upper bound, in [0, 1/4], at margins z."""
-    z = np.nan_to_num(z)  # a record's share must stay bounded after overflow
-    z = np.maximum(np.abs(z), 1e-6)  # tanh(z/2)/(2z) is 1/4 to 1e-13 there
+    z = np.nan_to_num(z)  # a record's contribution must stay bounded after overflow
+    z = np.maximum(np.abs(z), 1e-6)  # below 1e-6, tanh(z/2)/(2z) is 1/4 to 1e-13
     return np.minimum(np.tanh(z / 2) / (2 * z), 0.25)

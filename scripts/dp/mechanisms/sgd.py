@@ -12,8 +12,8 @@ from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import LOSS, Choice, Flag, Optional, Ordinary, Positive, Whole
 from dp.noise import l2_laplace
 
-CHUNK_BYTES = 1 << 28  # rows and noise held at once
-EXAMPLES_BYTES = 1 << 22  # all runs' batches in one step; they should fit the L3 cache
+CHUNK_BYTES = 1 << 28  # maximum size of rows and noise held at once
+EXAMPLES_BYTES = 1 << 22  # size of all runs' batches in one step, which should fit the L3 cache
 OPTIONS = {
     "batch": Whole(50),
     "epochs": Whole(1),
@@ -28,7 +28,7 @@ OPTIONS = {
 
 
 class _Run(NamedTuple):
-    """One descent: its data set, and generators of its three kinds of draws."""
+    """The data set of one descent, and generators of its three kinds of draws."""
 
     train: int
     projection: np.random.Generator
@@ -39,11 +39,12 @@ class _Run(NamedTuple):
 class _SGD(Mechanism):
     """w <- w - eta_t (lambda w + (1/b) sum of clipped gradients + z_t/b) over disjoint batches.
 
-    `release_many` descends on all data sets, restarts and candidates together. With `dimensions` = k,
-    rows are multiplied by a Gaussian matrix (d, k) of variance 1/k, drawn independently of the data.
-    The release, for the original features, is that matrix times the k weights. info["intercept"]: the
-    weight of the column of ones (`bias`). info["scale"]: (restarts,), the noise scale of each batch's
-    sum of gradients, or 0.
+    `release_many` descends on all data sets, restarts and candidates together. With `dimensions` =
+    k, rows are multiplied by a Gaussian matrix (d, k) of variance 1/k, drawn independently of the
+    data. The released weights are that matrix times the k weights.
+
+    info["intercept"]: the weight of the column of ones (`bias`).
+    info["scale"]: (restarts,), the noise scale of each batch's sum of gradients, or 0.
     """
 
     numbers = True
@@ -53,7 +54,6 @@ class _SGD(Mechanism):
     as_run = False  # whether updates follow E18's program, not its formulas
 
     def _scale(self, p):
-        """Scale of the norm-Laplace noise on each batch's sum of gradients."""
         return 0.0
 
     def _release_many(self, tasks, draws):
@@ -68,7 +68,7 @@ class _SGD(Mechanism):
             yield from self._chunk(waiting, draws)
 
     def _chunk(self, waiting, draws):
-        """Releases on the data sets in memory. Those of one size descend together."""
+        """Releases on the data sets in memory. Data sets of one size descend together."""
         found = [None] * len(waiting)
         candidates = waiting[0][2]
         scales = np.repeat([self._scale(p) for p in candidates], draws)
@@ -99,7 +99,7 @@ class _SGD(Mechanism):
     def _descend(self, trains, runs, lams, cache, p):
         """Weights (lambdas, runs, d) and intercepts (lambdas, runs).
 
-        cache: the latest rows, for the runs' other settings.
+        `cache` has the latest rows, for the runs' other settings.
         """
         n, d = trains[0][0].shape
         scale = self._scale(p)
@@ -107,7 +107,7 @@ class _SGD(Mechanism):
         width = (p.dimensions or d) + p.bias
         projected = p.dimensions is not None
         residual = losses.get(p.loss).residual
-        held = 8 * width * (len(plan[0]) + n * projected)  # bytes of noise, and of projected rows
+        held = 8 * width * (len(plan[0]) + n * projected)  # bytes of noise and of projected rows
         step = min(CHUNK_BYTES // held, EXAMPLES_BYTES // (8 * width * int(plan[2].max())))
         parts = []
         for j in range(0, len(runs), max(1, step)):
@@ -141,9 +141,9 @@ class _SGD(Mechanism):
         return self._of_features(w.transpose(1, 0, 2), projections, p)
 
     def _of_features(self, w, projections, p):
-        """Weights of the original features, and intercepts, from those of projected rows.
+        """Weights (lambdas, runs, d) of the original features, and intercepts.
 
-        w (lambdas, runs, width) give weights (lambdas, runs, d).
+        w: (lambdas, runs, width), for projected rows.
         """
         intercepts = w[:, :, -1] if p.bias else np.zeros(w.shape[:2])
         w = w[:, :, : w.shape[2] - p.bias]
@@ -153,9 +153,9 @@ class _SGD(Mechanism):
 
 
 def _rows(trains, runs, dimensions, bias, residual):
-    """Rows times labels (blocks, n, width), each run's block, and the projections (or None).
+    """Rows times labels (blocks, n, width), targets, each run's block, and the projections or None.
 
-    residual: leave rows as they are, and return targets (blocks, n) instead of None.
+    With `residual`, rows are not multiplied, and targets are (blocks, n) instead of None.
     """
     n, d = np.shape(trains[0][0])
     if dimensions is None:
@@ -182,21 +182,21 @@ def _rows(trains, runs, dimensions, bias, residual):
 
 @register("dp_sgd")
 class DPSGD(_SGD):
-    """SGD with one norm-Laplace draw of scale 2 clip/epsilon' on every batch's sum of clipped gradients.
+    """SGD with norm-Laplace noise of scale 2 clip/epsilon' on each batch's sum of clipped gradients.
 
-    Replacing one record changes one batch of each pass, and its sum by at most 2 clip in L2. Batches
-    are disjoint and fixed independently of the data. So Gamma(D, 2 clip/epsilon') noise, D the number
-    of weights with the bias, makes the pass epsilon'-DP (Song, Chaudhuri, Sarwate, GlobalSIP 2013;
-    McSherry, SIGMOD 2009). k passes cost k epsilon'. Clipping bounds gradients for any rows, targets
-    and loss, after projection and with the bias column.
+    Replacing one record changes one batch of each pass, and its sum by at most 2 clip in L2.
+    Batches are disjoint and independent of the data. So noise of norm ~ Gamma(D, 2 clip/epsilon'),
+    where D counts the weights with the bias, makes the pass epsilon'-DP (Song, Chaudhuri, Sarwate,
+    GlobalSIP 2013; McSherry, SIGMOD 2009). k passes cost k epsilon'. Clipping bounds gradients for
+    any rows, targets and loss, after projection and with the bias column.
     """
 
     options = OPTIONS | {"accounting": Choice("composed", "as_published")}
 
     def _guarantee(self, n, d, p):
-        """epsilon-DP if `accounting` is "composed": each pass gets epsilon/k.
+        """epsilon-DP with `accounting` "composed", where each of k passes gets epsilon/k.
 
-        If it is "as_published", each pass gets epsilon, and all k cost k epsilon.
+        With "as_published", each pass gets epsilon, and all passes cost k epsilon.
         """
         proven = p.epsilon if p.accounting == "composed" else p.epochs * p.epsilon
         width = (p.dimensions or d) + p.bias
@@ -213,7 +213,7 @@ class DPSGD(_SGD):
 
 @register("sgd")
 class SGD(_SGD):
-    """The same descent with clipping and without noise: the baseline of `dp_sgd`."""
+    """Without privacy: the descent of `dp_sgd` with clipping and without noise."""
 
     private = False
     options = OPTIONS
@@ -224,7 +224,7 @@ class SGD(_SGD):
 
 @register("projected_minimiser")
 class ProjectedMinimiser(SGD):
-    """The limit of `sgd`: the minimiser on rows projected alike, with the column of ones."""
+    """Without privacy: the limit of `sgd`, the minimiser on projected rows with a bias column."""
 
     numbers = False
     options = {key: OPTIONS[key] for key in ("dimensions", "bias")}

@@ -1,7 +1,7 @@
 """Objective perturbation for many classes: softmax loss with a Gaussian tilt.
 
-`dp.privacy.softmax_tilt` proves the cost of an exact minimiser. Output noise covers the solver's error,
-as in `dp.mechanisms.gaussian_objective_perturbation`.
+`dp.privacy.softmax_tilt` proves the cost of an exact minimiser. Output noise covers the solver's
+error, as in `dp.mechanisms.gaussian_objective_perturbation`.
 """
 
 import numpy as np
@@ -35,13 +35,13 @@ class _NoTilt(Refused):
 class SoftmaxObjectivePerturbation(Mechanism):
     """W + Z, W near argmin of mean softmax loss + lam/2 ||W||^2 + <b, W>/n, b and Z Gaussian.
 
-    Labels are 0, .., K - 1. The tilt has about the noise of a Gaussian release of the sum of gradients at
-    delta/(K-1). The Jacobian is free if n lambda is at least twice the tilt's variance. Otherwise it
-    costs about R^2/(n lambda) of epsilon.
+    Labels are 0, .., K - 1. The tilt b has about the noise of a Gaussian release of the sum of
+    gradients at delta/(K-1). The Jacobian is free if n lambda is at least twice the tilt's
+    variance. Otherwise it costs about R^2/(n lambda) of epsilon.
 
-    output: the output noise's share of the Gaussian parameter mu.
-    radius: with the rule's lambda, the tilt moves the score of a row of norm R by a standard deviation
-    of about `radius` at most.
+    output: the output noise's share of mu.
+    radius: with the rule's lambda, the tilt moves the score of a row of norm R by a standard
+    deviation of at most about `radius`.
     """
 
     delta = "needed"
@@ -61,7 +61,6 @@ class SoftmaxObjectivePerturbation(Mechanism):
         classes: int | None = None,
         **options,
     ) -> float:
-        """lambda from public numbers: see `dp.privacy.softmax_tilt.rule_lambda`."""
         p = self.defaults() | options
         kept = {name: p[name] for name in ("adjacency", "radius")}
         n = p.get("public_n") or n
@@ -83,7 +82,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
             raise Refused(f"{error}{self._remedy(n, d, p)}") from error
 
     def _remedy(self, n, d, p):
-        """What helps against a refusal: the rule's lambda, a larger one, or another epsilon."""
+        """What helps: the rule's lambda, a larger lambda, or a larger epsilon."""
 
         def works(lam):
             try:
@@ -108,7 +107,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
     def _planned(self, n, d, p):
         """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        It raises `_NoTilt` if lambda is too small for a useful tilt.
+        Raises `_NoTilt` if lambda is too small for a useful tilt.
         """
         K, n_lambda, adjacency = classes_of("softmax", p.classes), n * p.lam, p.adjacency
         constants = softmax.Constants(K)
@@ -152,7 +151,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
         return p.proven(reason, profile=Curve(symmetric(delta)))
 
     def _release(self, X, y, p, draws, rng):
-        """The solver gets half of the tolerance; rounding stays below the other half."""
+        """Draws. The solver gets half of the tolerance, and rounding stays below the other half."""
         (rows, d), K = X.shape, p.classes
         n = stated_size(self.name, p, rows)
         plan, per_record = self._plan(n, d, p), n / rows

@@ -1,4 +1,4 @@
-"""Softmax regression without privacy, which private learners of many classes are compared with."""
+"""Softmax regression without privacy."""
 
 import numpy as np
 from scipy.optimize import minimize
@@ -12,7 +12,8 @@ from dp.mechanisms.options import Ordinary, Whole
 class SoftmaxRegression(Mechanism):
     """Without privacy: argmin of mean_i loss_i(W) + lam/2 ||W||^2, by SciPy's L-BFGS.
 
-    tolerance: the largest entry of the gradient at which it ends. iterations: at most so many.
+    tolerance: the maximum absolute entry of the final gradient.
+    iterations: the maximum number of iterations.
     """
 
     private = False

@@ -1,4 +1,4 @@
-"""Subsample and aggregate: the noisy mean of fits on disjoint parts of the rows."""
+"""Subsample and aggregate."""
 
 import math
 
@@ -18,11 +18,13 @@ class SubsampleAggregate(Mechanism):
     """Mean of k regularised fits on disjoint parts, each clipped to a ball, plus noise.
 
     A record is in one part, whose fit is clipped to the ball of radius B around 0. So replacing it
-    changes the mean by at most 2B/k for any fit and targets (Nissim, Raskhodnikova, Smith, STOC 2007;
-    Smith, STOC 2011, with clipping). Parts are blocks of consecutive rows.
+    changes the mean by at most 2B/k for any fit and targets (Nissim, Raskhodnikova, Smith, STOC
+    2007; Smith, STOC 2011, with clipping). Parts are blocks of consecutive rows. The noise has
+    density exp(-||z|| epsilon k/(2B)) at delta = 0, and is Gaussian (analytic calibration) at
+    delta > 0.
 
-    parts: k; by default round(sqrt(n)). radius: B, public. The noise has density
-    exp(-||z|| epsilon k/(2B)) at delta = 0, and is Gaussian (analytic calibration) at delta > 0.
+    parts: k, by default round(sqrt(n)).
+    radius: B, public.
     """
 
     delta = "optional"
@@ -42,19 +44,18 @@ class SubsampleAggregate(Mechanism):
         )
 
     def _scale(self, n, p):
-        """k, the sensitivity and the scale of the noise."""
         k = max(1, round(math.sqrt(n))) if p.parts is None else p.parts
         size = 2 * p.radius / k
         return k, size, gaussian_sigma(p.epsilon, p.delta, size) if p.delta else size / p.epsilon
 
     def _release(self, X, y, p, draws, rng):
-        """info["clipped"]: the share of fits outside the ball."""
+        """Draws, with the share of fits outside the ball as info["clipped"]."""
         n, d = X.shape
         k, _, scale = self._scale(n, p)
         blocks = np.array_split(np.arange(n), k)
         fits = [minimise(X[rows], y[rows], p.lam, loss=p.loss)[0] for rows in blocks]
         fits = np.concatenate(fits)
-        # A failed fit is NaN, which clipping keeps. The centre replaces it.
+        # The centre replaces a failed fit, whose NaN clipping would keep.
         fits = np.where(np.isfinite(fits).all(axis=1)[:, None], fits, 0.0)
         clipped = np.linalg.norm(fits, axis=1) > p.radius
         noise = (gaussian if p.delta else l2_laplace)(d, scale, draws, rng)

@@ -1,7 +1,7 @@
-"""Linear regression from noisy sufficient statistics X'X and X'y (SSP, and AdaSSP).
+"""Linear regression from noisy sufficient statistics X'X and X'y (SSP and AdaSSP).
 
 `dp.privacy.sensitivities` proves the sensitivities: `gram_and_moment` for targets in [-1, 1], and
-`smallest_eigenvalue` of X'X.
+`smallest_eigenvalue`.
 """
 
 import math
@@ -23,8 +23,10 @@ FAILURE = 0.05  # rho: probability that the published ridge is too small for its
 class SufficientStatistics(Mechanism):
     """w solves (X'X + E + n lam I) w = X'y + e for one symmetric draw of Gaussian noise (E, e).
 
-    E is isotropic in the Frobenius norm (`dp.privacy.quadratics.isotropic`), so one standard deviation
-    covers the joint sensitivity. repair: as in `dp.privacy.quadratics.solve`.
+    E is isotropic in the Frobenius norm (`dp.privacy.quadratics.isotropic`), so one standard
+    deviation covers the joint sensitivity.
+
+    repair: as in `dp.privacy.quadratics.solve`.
     """
 
     delta = "needed"
@@ -33,7 +35,7 @@ class SufficientStatistics(Mechanism):
     options = {"repair": Choice(*quadratics.REPAIRS)}
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP, analytic calibration (Balle, Wang, ICML 2018)."""
+        """(epsilon, delta)-DP by analytic calibration (Balle, Wang, ICML 2018)."""
         size = gram_and_moment(p.bound)
         sigma = gaussian_sigma(p.epsilon, p.delta, size)
         reason = (
@@ -44,7 +46,7 @@ class SufficientStatistics(Mechanism):
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _release(self, X, y, p, draws, rng):
-        """With `repair: none`, a quadratic without a minimum has the status "unbounded"."""
+        """Draws. With `repair: none`, a quadratic without a minimum has the status "unbounded"."""
         n, d = X.shape
         sigma = gaussian_sigma(p.epsilon, p.delta, gram_and_moment(p.bound))
         gram, moment = quadratics.moments(X, y)
@@ -60,20 +62,20 @@ class SufficientStatistics(Mechanism):
 class AdaSSP(Mechanism):
     """SSP with a ridge chosen from a noisy smallest eigenvalue (Wang, UAI 2018, algorithm 2).
 
-    It makes Gaussian releases of X'X, its smallest eigenvalue and X'y.
+    X'X, its smallest eigenvalue and X'y are Gaussian releases.
 
     calibration:
       "published"  standard deviations sqrt(log(6/delta)) 3/epsilon times the add/remove sensitivities
-                   R^2, R^2, R; independent noise in the upper triangle. The guarantee states epsilon
-                   of the composition under replace-one. At delta = 1e-5, it is below a claim of 5
-                   (4.743) and above one of 7 (7.053)
+                   R^2, R^2, R, with independent noise in the upper triangle. The guarantee states
+                   epsilon of the composition under replace-one. At delta = 1e-5, it is below a claim
+                   of 5 (4.743) and above one of 7 (7.053)
       "analytic"   (epsilon, delta) exactly: a third of the squared Gaussian-DP parameter for the
                    eigenvalue, two thirds for the joint release of X'X and X'y (isotropic)
     ridge:
-      "published"  max(0, s sqrt(d log(2 d^2/rho)) - l), where s is the noise on the diagonal, l a lower
-                   bound on the smallest eigenvalue, and rho = 0.05: a union bound
-      "spectral"   max(0, e - l), where e is about the norm of the noise, the edge of its semicircle law:
-                   s sqrt(2d) for isotropic noise, 2 s sqrt(d) for the published noise
+      "published"  max(0, s sqrt(d log(2 d^2/rho)) - l), where s is the noise on the diagonal, l a
+                   lower bound on the smallest eigenvalue, and rho = 0.05, by a union bound
+      "spectral"   max(0, e - l), where e is about the norm of the noise, the edge of its semicircle
+                   law: s sqrt(2d) for isotropic noise, 2 s sqrt(d) for the published noise
     """
 
     delta = "needed"
@@ -113,12 +115,12 @@ class AdaSSP(Mechanism):
         return unit * math.sqrt(3) * p.bound**2, joint, joint
 
     def _mus(self, p):
-        """Gaussian-DP parameters under replace-one of the eigenvalue's and of the joint release.
+        """Gaussian-DP parameters of the eigenvalue's and of the joint release under replace-one.
 
-        As published, the standard deviations of X'X and X'y have the ratio R^2 to R. So R cancels: with
-        x/R for x, the pair changes by at most sqrt(2 - 2 k^2 + 2 + 2 k) with k in [-1, 1], largest at
-        k = 1/2: sqrt(9/2). The upper triangle changes by no more than the whole matrix in the Frobenius
-        norm.
+        As published, the standard deviations of X'X and X'y have the ratio R^2 to R, so R cancels.
+        With x/R for x, the pair changes by at most sqrt(2 - 2 k^2 + 2 + 2 k) with k in [-1, 1],
+        largest at k = 1/2: sqrt(9/2). In the Frobenius norm, the upper triangle changes by no more
+        than the whole matrix.
         """
         eigenvalue, matrix, _ = self._deviations(p)
         published = p.calibration == "published"
@@ -126,15 +128,14 @@ class AdaSSP(Mechanism):
         return p.bound**2 / eigenvalue, joint / matrix
 
     def _release(self, X, y, p, draws, rng):
-        """lam, if given, is added to the algorithm's ridge."""
         n, d = X.shape
         analytic = p.calibration == "analytic"
         eigenvalue, matrix, vector = self._deviations(p)
         gram, moment = quadratics.moments(X, y)
         noise = gaussian(1 + quadratics.coefficients(d), 1.0, draws, rng)
         E, e = (quadratics.isotropic if analytic else quadratics.upper_triangle)(noise[:, 1:], d)
-        # A lower bound on the smallest eigenvalue with probability at least 1 - delta/6. The printed
-        # algorithm omits the factor 2.
+        # A lower bound on the smallest eigenvalue with probability at least 1 - delta/6. The
+        # published algorithm omits the factor 2.
         times = math.sqrt((2 if analytic else 1) * math.log(6 / p.delta))
         least = np.linalg.eigvalsh(gram)[0] + eigenvalue * (noise[:, 0] - times)
         least = np.maximum(least, 0.0)
@@ -144,6 +145,6 @@ class AdaSSP(Mechanism):
         wanted = matrix * math.sqrt(d * factor)
         ridge = np.maximum(0.0, wanted - least) + n * p.lam
         A = gram + matrix * E + ridge[:, None, None] * np.eye(d)
-        # With probability rho an eigenvalue may still be about zero or below.
+        # With probability rho, an eigenvalue may still be about zero or below.
         weights, unbounded = quadratics.solve(A, moment + vector * e, repair="trim")
         return weights, {"scale": matrix, "unbounded": unbounded}

@@ -1,6 +1,7 @@
-"""TukeyEM: a point deep among the least-squares fits of many parts of the rows. It needs no bounds.
+"""TukeyEM: a deep point among the least-squares fits of many parts of the rows.
 
-Amin, Joseph, Ribero, Vassilvitskii (ICLR 2023): `dp.privacy.tukey` has the mathematics and the proof.
+Amin, Joseph, Ribero, Vassilvitskii (ICLR 2023). `dp.privacy.tukey` has the mathematics and the
+proof.
 """
 
 import numpy as np
@@ -11,16 +12,18 @@ from dp.mechanisms.options import Optional, Whole
 from dp.privacy import tukey
 
 SINGULAR = 1e-13  # eigenvalues below this share of X'X's largest count as 0
-CHUNK = 2**22  # most numbers in models at once
+CHUNK = 2**22  # maximum number of weights of models at once
 
 
 class ShellModel(Mechanism):
     """A point drawn by depth among m least-squares fits on disjoint random parts, if a test passes.
 
-    models: m, by default min(1000, n // d). Fewer hardly ever pass the test; more leave fewer rows per
-    fit. If the test fails, the release has the status "refused" and weights of 0. A singular part has
-    its shortest fit. Rows beyond a multiple of m are not used. A part's fit depends on its rows alone,
-    down to the last bit (`_shortest_fits`), as the proof needs.
+    If the test fails, the release has the status "refused" and weights of 0. A singular part has
+    its shortest fit. Rows beyond a multiple of m are not used. A part's fit depends on its rows
+    alone, down to the last bit (`_shortest_fits`), as the proof needs.
+
+    models: m, by default min(1000, n // d). Fewer models rarely pass the test, and more leave fewer
+    rows per fit.
     """
 
     delta = "needed"
@@ -38,7 +41,7 @@ class ShellModel(Mechanism):
         return p.models or max(1, min(1000, n // d))
 
     def _plan(self, p):
-        """Scale of the test's noise, k^ if no k satisfies it, and rate of the weights e^(rate i)."""
+        """Scale of the test's noise, k^ if no k passes, and rate of the weights e^(rate i)."""
         raise NotImplementedError
 
     def _tested(self, volumes):
@@ -76,8 +79,8 @@ class ShellModel(Mechanism):
             volumes = tukey.log_volumes(points)
             test = tukey.distance(self._tested(volumes), t, half, p.delta, none)
             test = test + rng.laplace(scale=scale, size=len(points))
-            # No draw can come from an empty region. No data set with a likely answer, and no neighbour
-            # of one, has an empty region.
+            # No draw can come from an empty region. Data sets with a likely answer, and their
+            # neighbours, have none.
             passed = (test > tukey.threshold(half, p.delta)) & (volumes[:, t - 1] > -np.inf)
             passed = np.flatnonzero(passed)
             if len(passed):
@@ -91,10 +94,11 @@ def _shortest_fits(gram, moment):
     """The shortest w with gram w = moment of each part, (m, d, 1), from (m, d, d) and (m, d, 1).
 
     All matrices take the same steps, singular or not. If one could raise an error, or change the
-    algorithm of all, its record would change every fit. NumPy calls LAPACK once per matrix, on a copy.
+    algorithm of all, its record would change every fit. NumPy calls LAPACK once per matrix, on a
+    copy.
     """
     values, vectors = np.linalg.eigh(gram)
-    # The smallest normal float is a limit too, so no reciprocal overflows.
+    # The smallest normal float is another limit, so no reciprocal overflows.
     least = np.maximum(SINGULAR * values[:, -1:], np.finfo(float).tiny)
     positive = values > least
     inverse = np.where(positive, 1 / np.where(positive, values, 1.0), 0.0)
@@ -103,17 +107,16 @@ def _shortest_fits(gram, moment):
 
 @register("tukey_em")
 class TukeyEM(ShellModel):
-    """TukeyEM as proved: the test's noise has scale 2/epsilon, and depth i the weight e^{epsilon i/4}.
+    """TukeyEM as proved: the test's noise has scale 2/epsilon, and depth i weight e^{epsilon i/4}.
 
-    If no k satisfies the test's condition, k^ is 0. The proof forbids -1, since a neighbour's k^ may be
-    1.
+    If no k satisfies the test's condition, k^ is 0. The proof forbids -1, since a neighbour's k^
+    may be 1.
     """
 
     def _plan(self, p):
         return 2 / p.epsilon, 0, p.epsilon / 4
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP: half of epsilon for the test, half for the draw."""
         return (
             f"a record changes one of {self._models(n, d, p)} models of a random partition, and with it "
             f"the test's distance by at most 1: whether there is an answer, which Laplace noise of scale "

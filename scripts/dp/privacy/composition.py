@@ -1,7 +1,7 @@
 """Composition and sampling by privacy loss distributions (Google's dp_accounting).
 
-Every epsilon and delta is an upper bound: dp_accounting discretises losses pessimistically, at `GRID`.
-Functions import it when called: that takes 1 s.
+Every epsilon and delta is an upper bound, because dp_accounting discretises losses pessimistically. The
+library is imported when functions need it, which takes 1 s.
 """
 
 import math
@@ -23,10 +23,10 @@ from dp.privacy.sensitivities import vector_sum
 __all__ = ["gaussian_steps", "of_group", "sampled_steps"]
 
 GRID = 1e-4  # spacing of discretised privacy losses
-LEAST_MULTIPLIER = 0.3  # of sampled steps: with less noise, distributions are too long to compose
+LEAST_MULTIPLIER = 0.3  # of sampled steps; with less noise, distributions are too long to compose
 # Compositions round and truncate probabilities of 1e-15.
 LEAST_DELTA = 1e-13
-GRIDS = 20_000  # most points of a distribution; large losses get a wider spacing
+GRIDS = 20_000  # maximum number of points of a distribution; large losses get a wider spacing
 
 
 def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
@@ -37,7 +37,7 @@ def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
     guarantee : dp.accounting.Guarantee
         The guarantee for one record.
     size : int
-        The largest number of one person's records.
+        Maximum number of one person's records.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def gaussian_steps(
     sigma : float
         Standard deviation of the noise on each coordinate of a sum.
     steps : int
-        The number of releases.
+        Number of releases.
     delta : float
         In (0, 1).
     contribution : float
@@ -96,7 +96,7 @@ def gaussian_steps(
     Returns
     -------
     float
-        Exact without sampling, else an upper bound.
+        Exact without sampling, otherwise an upper bound.
 
     Examples
     --------
@@ -128,13 +128,13 @@ def sampled_steps(
     multiplier : float
         sigma/C.
     steps : int
-        The number of releases.
+        Number of releases.
     sampling : float
         In (0, 1).
     adjacency : str
         `dp.accounting.REPLACE_ONE` or `ADD_REMOVE`.
     spacing : float
-        The spacing of the discretised losses.
+        Spacing of the discretised losses.
 
     Returns
     -------
@@ -167,8 +167,7 @@ def sampled_multiplier(
 ) -> tuple[float, Losses]:
     """About the least sigma/C for which `sampled_steps` is (epsilon, delta)-DP, and its profile.
 
-    sigma/C is rounded up to a relative precision of 1e-4. Distributions are as coarse as epsilon
-    allows.
+    sigma/C is rounded up to a relative 1e-4. Distributions are as coarse as epsilon allows.
     """
     if delta < LEAST_DELTA:
         raise Refused(
@@ -201,10 +200,10 @@ def sampled_multiplier(
 def laplace_coordinates_delta(
     dimension: int, ratio: float, epsilons: Sequence[float]
 ) -> list[float]:
-    """delta(epsilon) of independent Laplace noise on a vector that changes by `ratio` scales in L2.
+    """Upper bounds on delta(epsilon) of independent Laplace noise, for an L2 change of `ratio` scales.
 
     Each of the d coordinates changes by ratio/sqrt(d) scales. So the loss is a sum of d independent
-    Laplace losses, at most sqrt(d) ratio. Returns upper bounds.
+    Laplace losses, at most sqrt(d) ratio.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

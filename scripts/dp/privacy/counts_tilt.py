@@ -6,8 +6,8 @@ a record x with target v in [0, 1] is h(w.x) - v w.x (`dp.capped_exponential`), 
 So its slope q = h' - v is in [-v, 1-v], its gradient is q x, and its curvature h'' is in [0, 1]. h' has
 a kink, so b(w) is Lipschitz both ways, which suffices.
 
-Slopes have both signs. But a record costs no more than one whose slopes have one sign, because the
-interval of its slopes has length 1.
+Slopes have both signs, but cost no more than slopes of one sign, because a record's interval of slopes
+has length 1.
 
 *Adding* (P = D, Q = D + record). With |x| = rho, m' = rho/sigma and c = b.x/(sigma rho) ~ N(0, 1) under
 P, log p/q <= -m' q c + m'^2 q^2/2. This is convex in q, so it is at most its larger value at q = -v and
@@ -29,16 +29,16 @@ event c > -m'/2 shows that this is at most G(m')(e).
 So adding costs at most G(m')(e) <= G(m)(e) for every Lambda.
 
 *Removing* (P = D + record, Q = D). The record's Jacobian adds at most J = log(1 + r) to the same loss.
-So for e >= J removing costs at most G(m)(e - J). For smaller e, it costs at most the total variation
-distance, the delta of adding at 0, so G(m)(0).
+So for e >= J, removing costs at most G(m)(e - J). For smaller e, removing costs at most the total
+variation distance, which is the delta of adding at 0, and so at most G(m)(0).
 
 These are the bounds of clipped logistic loss in `gaussian_tilt`, with log(1 + r) for log(1 + r/4). As
 there, replacing a record follows:
 
     delta(e) <= G(2m)(min(e, max(m^2, e - J))) for every Lambda.
 
-This bound is constant on [m^2, m^2 + J], so it is not convex in e^e. Composition may still use it: a
-true profile below it is also below its greatest convex minorant, the profile of a pair.
+This bound is constant on [m^2, m^2 + J], so it is not convex in e^e. Composition may still use it: a true
+profile below the bound is also below the bound's greatest convex minorant, the profile of a pair.
 
 A record can have its largest slope and curvature at once, so no Lambda makes the Jacobian free.
 """
@@ -51,7 +51,7 @@ SAME = "clipped_logistic"  # the loss of `gaussian_tilt` with the same bounds at
 
 
 def profile(m: float, r: float, adjacency: str = REPLACE_ONE) -> Curve:
-    """The `dp.privacy.profiles.Curve` of the exact minimiser's release. m, r: as above."""
+    """The `dp.privacy.profiles.Curve` of the exact minimiser's release. m: R/sigma. r: R^2/Lambda."""
     return gaussian_tilt.profile(m, 4 * r, adjacency, SAME)
 
 

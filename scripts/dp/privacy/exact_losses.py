@@ -28,9 +28,8 @@ def redrawn_functional_loss(epsilon: float) -> float:
     4/epsilon each (their exact L1 sensitivity over epsilon). Both are redrawn, unseen, until the noisy
     x^2 is positive, with probability A(x) = 1 - e^(-x^2/s)/2. The released density is the Laplace
     density over A(x). So (x, y) against (1, -y) has the loss (1 - x^2 + 2 (1 + x))/s + log(A(1)/A(x)),
-    at small coefficients. The first term, the loss without redrawing, has its maximum epsilon at x = 1.
-    There it is flat while the second term falls, so the supremum exceeds epsilon. It is at most 2
-    epsilon.
+    at small coefficients. The first term, the loss without redrawing, has its maximum epsilon at x = 1,
+    where it is flat and the second term falls. So the supremum exceeds epsilon. It is at most 2 epsilon.
     """
     import numpy as np
 
@@ -45,8 +44,8 @@ def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Seque
 
     The objective is the summed loss plus Lambda w^2/2 + b w with b ~ N(0, sigma^2). Many short rows add
     a constant gradient -p and no curvature. Without the record, the density at w is that of b = p -
-    Lambda w times |db/dw| = Lambda. With it, it is that of b = p - Lambda w + s times Lambda + s(1-s),
-    s = 1/(1 + e^w). Returns the suprema over p, removing first, by sums on grids.
+    Lambda w times |db/dw| = Lambda. With the record, it is that of b = p - Lambda w + s times Lambda +
+    s(1-s), s = 1/(1 + e^w). Returns the suprema over p, removing first, by sums on grids.
     """
     import numpy as np
 

@@ -1,7 +1,7 @@
 """Objective perturbation with Gaussian noise: the privacy of the exact minimiser.
 
 The release is the w that minimises F(w) + Lambda/2 ||w||^2 + b.w, where F is the *sum* of the losses of
-linear predictions, Lambda = n lambda > 0 and b ~ N(0, sigma^2 I). Losses:
+linear predictions, Lambda = n lambda > 0 and b ~ N(0, sigma^2 I). The losses are:
 
     logistic  l(y w.x);                gradient -s v, Hessian s (1-s) v v',     v = y x, s in (0, 1)
     clipped_logistic  slopes cut at k; gradient -s k v, Hessian at most v v'/4, v = y x, s in (0, 1]
@@ -16,11 +16,11 @@ Notation: m = k R/sigma, r = R^2/Lambda, and G(m)(e) is the Gaussian profile at 
 Minimisers are *exact* here; `with_output_noise` pays for approximate ones. Lambda is the same on both
 data sets. Under add/remove it is public, since the number of records is secret.
 
-ONE RECORD. Let D' = D + record. On D, the tilt b(w) = -(grad F(w) + Lambda w) makes w the minimiser. It
-is a smooth bijection, because F + Lambda/2 ||.||^2 is strongly convex and grad F has bounded
-derivatives. (With kinks in slopes it is Lipschitz both ways, which suffices.) So w has the density
-phi_sigma(b(w)) det H(w) with H = F'' + Lambda I >= Lambda I. On D' the tilt is b' = b + s k v, and
-H' = H + g(s) v v' with det H' = det H (1 + g(s) v'H^-1 v). (Here g(s) is the exact second derivative.)
+ONE RECORD. Let D' = D + record. On D, the tilt b(w) = -(grad F(w) + Lambda w) makes w the minimiser. The
+map b is a smooth bijection, because F + Lambda/2 ||.||^2 is strongly convex and grad F has bounded
+derivatives. With kinks in slopes, it is Lipschitz both ways, which suffices. So w has the density
+phi_sigma(b(w)) det H(w) with H = F'' + Lambda I >= Lambda I. On D', the tilt is b' = b + s k v, and
+H' = H + g(s) v v' with det H' = det H (1 + g(s) v'H^-1 v), where g(s) is the exact second derivative.
 
 *Adding* (P = D, Q = D'). With u = b.v/(sigma rho) ~ N(0, 1) under P and m' = k rho/sigma,
 
@@ -28,9 +28,9 @@ H' = H + g(s) v v' with det H' = det H (1 + g(s) v'H^-1 v). (Here g(s) is the ex
 
 The right side is convex in s, so it is at most its larger value at the ends of s. For logistic loss,
 clipped or not, that is the positive part of the Gaussian loss m' u + m'^2/2. Hence delta(e) = E_P
-(1 - e^(e - loss))_+ <= G(m')(e) <= G(m)(e) for every e >= 0, *whatever Lambda is*. For the other losses
+(1 - e^(e - loss))_+ <= G(m')(e) <= G(m)(e) for every e >= 0, *whatever Lambda is*. For the other losses,
 it is m'^2/2 + m' |u|. Hence delta(e) <= E (1 - e^(e - m^2/2 - m |u|))_+, which is 2 G(m)(e) for
-e >= m^2/2 and less than that for smaller e.
+e >= m^2/2 and less for smaller e.
 
 *Removing* (P = D', Q = D). Now b' ~ N(0, sigma^2 I) under P, and b = b' - s k v. With u = -b'.v/(sigma rho)
 
@@ -38,30 +38,30 @@ e >= m^2/2 and less than that for smaller e.
            <= f(u) = max over s of m s u + m^2 s^2/2 + log(1 + g(s) r).
 
 Here H >= Lambda I is the Hessian without the record, so v'H^-1 v <= rho^2/Lambda. A shorter record has the
-slope c = s rho/R in place of s: m' s = m c, and s(1-s) rho^2 <= c(1-c) R^2 and (1-s^2) rho^2 <= (1-c^2)
-R^2. So delta(e) <= E (1 - e^(e - f(u)))_+ for every Lambda.
+slope c = s rho/R in place of s: m' s = m c, s(1-s) rho^2 <= c(1-c) R^2 and (1-s^2) rho^2 <= (1-c^2) R^2.
+So delta(e) <= E (1 - e^(e - f(u)))_+ for every Lambda.
 
 *Clipped logistic.* f(u) <= max(m u + m^2/2, 0) + J with J = log(1 + r/4), since m s u + m^2 s^2/2 is convex
-in s. So for e >= J, removing costs G(m)(e - J). For smaller e, it costs at most the total variation
-distance, the delta of adding at 0, so G(m)(0).
+in s. So for e >= J, removing costs G(m)(e - J). For smaller e, removing costs at most the total variation
+distance, which is the delta of adding at 0, and so at most G(m)(0).
 
 *When removing is free.* Logistic: let u0 be the u at which s = 1 gives the loss e, so m u0 = e - m^2/2. If
 
     log(1 + s(1-s) r) <= (1-s)(e + s m^2/2) for all s in [0, 1],
 
 then f(u0) <= e. Below u0, f <= e, since f increases. Above u0, f(u) = m u + m^2/2, since other s have a
-smaller slope in u. So the integral is G(m)(e). By log(1+x) <= x it suffices that s r <= e + s m^2/2 for
-all s, that is r <= e + m^2/2. (The limit s -> 1 makes this necessary, too.) Log-cosh: with |u| and |s| in
-place of u and s, it suffices that (1+s) r <= e + s m^2/2 at both ends of s, that is r <= e and 2 r <= e +
-m^2/2. (If e < m^2/2, then u0 < 0, and f(0) <= m^2/2 follows from r <= e.) Then delta(e) <= 2 G(m)(e).
+smaller slope in u. So the integral is G(m)(e). By log(1+x) <= x, it suffices that s r <= e + s m^2/2 for
+all s, that is r <= e + m^2/2. (The limit s -> 1 shows that this is also necessary.) Log-cosh: with |u| and
+|s| in place of u and s, it suffices that (1+s) r <= e + s m^2/2 at both ends of s, that is r <= e and
+2 r <= e + m^2/2. (If e < m^2/2, then u0 < 0, and f(0) <= m^2/2 follows from r <= e.) Then delta(e) <=
+2 G(m)(e).
 
 *When removing costs one tail only* (log-cosh, e >= max(r, m^2/2)). The map from b' to w is monotone:
 (b1-b2).(w1-w2) <= -Lambda ||w1-w2||^2. So if the part of b' orthogonal to v is fixed, w.v does not
-increase with b'.v. s increases with y - w.v, so s does not increase with u = -b'.v/(sigma rho): s >= 0 up
-to some u_c, and s <= 0 from there on. The loss exceeds e only if s u > 0, because otherwise it is at most
-m^2 s^2/2 + (1-s^2) r <= max(m^2/2, r) <= e. So it exceeds e only for 0 < u <= u_c or u_c <= u < 0, one of
-which is empty. Hence delta(e) <= E (1 - e^(e - f(u)))_+ 1(u > 0), half of the integral, which is G(m)(e)
-if removing is free.
+increase with b'.v. Since s increases with y - w.v, s does not increase with u = -b'.v/(sigma rho): s >= 0
+up to some u_c, and s <= 0 beyond. If s u <= 0, the loss is at most m^2 s^2/2 + (1-s^2) r <= max(m^2/2, r)
+<= e. So the loss exceeds e only for 0 < u <= u_c or u_c <= u < 0, one of which is empty. Hence delta(e) <=
+E (1 - e^(e - f(u)))_+ 1(u > 0), half of the integral, which is G(m)(e) if removing is free.
 
 REPLACING v by v'. Put M = D0+v+v' or M = D0, with the same Lambda and sigma, between P = D0+v and
 S = D0+v'. For every event E and e1 + e2 = e, P(E) <= e^e1 M(E) + delta_PM(e1) and M(E) <= e^e2 S(E) +
@@ -77,16 +77,15 @@ Both additions are free for every Lambda. With mu = 2m:
 
     Lambda >= R^2/(e/2 + mu^2/4) gives exactly G(mu)(e); if e < mu^2/4 every Lambda does.
 
-Clipped logistic, e < m^2: M = D0 is free as above. So delta(e) <= G(mu)(mu^2/4) for every e >= m^2,
-because delta falls. If e >= m^2 + J, take M = D0+v+v' and the split of e - J with J added to e2. Hence
-delta(e) <= G(mu)(min(e, max(m^2, e - J))) for every Lambda.
+Clipped logistic, e < m^2: M = D0 is free as above. Since delta falls, delta(e) <= G(mu)(mu^2/4) for every
+e >= m^2. If e >= m^2 + J, take M = D0+v+v' and the split of e - J with J added to e2. Hence delta(e) <=
+G(mu)(min(e, max(m^2, e - J))) for every Lambda.
 
 Log-cosh: delta(e) <= 2 G(m)(e1) + e^e1 G(m)(e2) (two tails for the addition, one for the removal) for any
-e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above this is at most 2 G(2m)(e). This
+e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above, this is at most 2 G(2m)(e). It
 covers all records; y needs no bound, because t bounds the slope.
 
-Several classes: one-vs-rest composes K times; `softmax_tilt` has softmax. An intercept must be a
-regularised constant feature, part of R: a free one has Lambda = 0.
+An intercept must be a regularised constant feature within R: a free intercept has Lambda = 0.
 """
 
 import math
@@ -113,9 +112,9 @@ from dp.privacy.sensitivities import vector_sum
 # (c0, c1, c2) of g(s) = c0 + c1 s + c2 s^2
 CURVATURES = {"logistic": (0.0, 1.0, -1.0), "log_cosh": (1.0, 0.0, -1.0), "huber": (1.0, 0.0, 0.0)}
 CURVATURES["clipped_logistic"] = (0.25, 0.0, 0.0)
-NEVER_FREE = ("huber", "clipped_logistic")  # with curvature at their largest slope
+NEVER_FREE = ("huber", "clipped_logistic")  # losses with curvature at their largest slope
 BLOCK = 512  # integrals computed at a time: arrays of a few MB
-# How many signs a slope can have.
+# Number of signs that a slope can have.
 SIGNS = {"logistic": 1, "clipped_logistic": 1, "log_cosh": 2, "huber": 2}
 # Shifts of e1, in units of e, to try if Lambda is below the threshold.
 SHIFTS = np.linspace(-0.5, 0.5, 31)
@@ -133,7 +132,7 @@ def _curvature(loss, s):
 
 
 def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> float | np.ndarray:
-    """f(u) of the module's docstring, elementwise: the exact maximum over s in [0, 1].
+    """Maximum over s in [0, 1] of m s u + m^2 s^2/2 + log(1 + g(s) r), elementwise: f(u) above.
 
     The derivative vanishes if (m^2 s + m u)(1 + g(s) r) + g'(s) r = 0, a cubic in s. The maximum is at
     the real part of a root, clipped to [0, 1], or at an end.
@@ -160,10 +159,7 @@ def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> f
 
 @lru_cache(maxsize=32)
 def _loss_table(m, r, loss, start, stop):
-    """A grid of u, and f(u) on it.
-
-    f is a maximum of affine functions of u, so it is convex: interpolation bounds it from above.
-    """
+    """Return a grid of u and f(u) on it. f is convex, so interpolation bounds it from above."""
     u = np.linspace(start, max(stop, start), 6001)
     return u, largest_loss(u, m, r, loss)
 
@@ -177,7 +173,7 @@ def _tail(start, m, epsilon):
 
 
 def addition(epsilon: float | np.ndarray, m: float, loss: str = "logistic") -> float | np.ndarray:
-    """delta(epsilon), epsilon >= 0, of adding a record, for any Lambda: see the module's docstring."""
+    """delta(epsilon) of adding a record, for epsilon >= 0 and any Lambda."""
     epsilon = np.asarray(epsilon, dtype=float)
     if SIGNS[loss] == 1:
         return gaussian_profile(m, epsilon)
@@ -191,13 +187,12 @@ def removal(
     loss: str = "logistic",
     tails: int | None = None,
 ) -> float | np.ndarray:
-    """delta(epsilon), epsilon >= 0, of removing a record: E (1 - e^(epsilon - f(u)))_+.
+    """delta(epsilon) of removing a record, for epsilon >= 0: E (1 - e^(epsilon - f(u)))_+.
 
     It is also at most the total variation distance addition(0). From `switch` on, s = 1 gives the
     maximum f(u), and the integral has a closed form: g(s) r <= (1-s)(m u + (1+s) m^2/2) is linear in s
-    after division by 1-s, so s = 0 and s = 1 decide. (For Huber loss, s = 1 is always the maximum.)
-    Gauss-Legendre quadrature covers the u from f = epsilon to `switch`. tails: 2, or 1 if proven; by
-    default the fewest.
+    after division by 1-s, so s = 0 and s = 1 decide. For Huber loss, s = 1 is always the maximum.
+    tails: 2, or 1 if proven; by default the proven number.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -235,7 +230,7 @@ def removal(
 
 
 def _both(m, r, loss):
-    """(addition, removal) on all reals. Below 0, each is the other's reflection."""
+    """(addition, removal) on all reals. Below 0, each is the reflection of the other."""
 
     def extended(above, opposite):
         def delta(epsilon):
@@ -259,10 +254,10 @@ def _both(m, r, loss):
 def replacement(
     epsilon: float | np.ndarray, m: float, r: float, loss: str = "logistic"
 ) -> float | np.ndarray:
-    """delta(epsilon), epsilon >= 0, of replacing a record: the least over e1 and M.
+    """delta(epsilon) of replacing a record, for epsilon >= 0: the least bound over splits of epsilon.
 
-    Every e1 gives a bound. The split that is exact for normals comes first. If it is not free, `SHIFTS`
-    around it follow, then points around the best. Several epsilons get fewer points.
+    Every split gives a bound. The split that is exact for normals comes first. If it is not free, `SHIFTS`
+    around it follow, and then points around the best split.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -326,7 +321,7 @@ def least_regularisation(
 
     mu: k R/sigma for add/remove, 2 k R/sigma for replace-one. Logistic loss: R^2/(epsilon + mu^2/2) and
     R^2/(epsilon/2 + mu^2/4). Log-cosh: twice that, for add/remove at least R^2/epsilon; delta is that
-    of two tails. (For replace-one, log-cosh also needs epsilon >= mu^2/4.)
+    of two tails. For replace-one, log-cosh also needs epsilon >= mu^2/4.
     """
     _check(loss, adjacency)
     if loss in NEVER_FREE:
@@ -344,8 +339,8 @@ def gaussian_dp_regularisation(
 ) -> float:
     """The least Lambda for which the release (logistic loss) is mu-GDP, for all epsilon >= 0.
 
-    Add/remove: R^2/(epsilon + mu^2/2) is largest at epsilon = 0. Replace-one: for epsilon < mu^2/4 the
-    Jacobian is free for every Lambda. From there on, R^2/(epsilon/2 + mu^2/4) is largest at
+    Add/remove: R^2/(epsilon + mu^2/2) is largest at epsilon = 0. Replace-one: for epsilon < mu^2/4, the
+    Jacobian is free for every Lambda. For larger epsilon, R^2/(epsilon/2 + mu^2/4) is largest at
     epsilon = mu^2/4: 8 R^2/(3 mu^2).
     """
     return bound**2 * (2 if adjacency == ADD_REMOVE else 8 / 3) / mu**2
@@ -360,7 +355,7 @@ def sigma_where_free(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """sigma of the tilt if Lambda >= `least_regularisation`: the Gaussian mechanism's.
+    """sigma of the tilt if Lambda >= `least_regularisation`, as for the Gaussian mechanism.
 
     slope: k, the bound on a record's slope (t of log-cosh). Each of log-cosh's two tails gets delta/2.
     """
@@ -395,7 +390,7 @@ def calibrate(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """Least sigma of the tilt proven (epsilon, delta)-DP at Lambda = n_lambda, exact minimiser.
+    """Least sigma of the tilt for which the exact minimiser is proven (epsilon, delta)-DP.
 
     It is `sigma_where_free` if the Jacobian is free. (Log-cosh under replace-one needs less, because
     one record has one tail.) Otherwise it is a root of the profile, checked to be private.
@@ -410,7 +405,7 @@ def calibrate(
     m = largest_parameter(
         lambda m: float(profile(m, r, adjacency, loss).delta(epsilon)),
         delta,
-        # no tilt beats the Gaussian mechanism
+        # No tilt beats the Gaussian mechanism.
         gaussian_mu(epsilon, delta) / vector_sum(1.0, adjacency),
     )
     return slope * bound / m
@@ -457,7 +452,7 @@ def rule_lambda(
     lambda), by `radius`/R. output: the output noise's share of mu (`with_output_noise`). With output
     noise, Lambda* is twice the threshold of the tilt's own mu, so the tilt's excess over a Gaussian
     profile hardly counts. Clipped logistic loss has the logistic threshold, although its Jacobian is
-    never free; with output noise, it costs about a sixteenth of epsilon.
+    never free: with output noise, it costs about a sixteenth of epsilon.
     """
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
     own = mu * math.sqrt(1 - output**2)
@@ -480,9 +475,9 @@ def composed_delta(
 
     It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Beyond +-e0 (`_gaussian_from`),
     the tilt's profile is at most the Gaussian one (twice that for log-cosh), whose joint profile is
-    known. So only L in (epsilon - e0, epsilon + e0) adds to the joint delta, at most P(L > epsilon -
-    e0). A bound below 1e-9 of the joint delta is added (unless `exact`). Otherwise the excess is
-    integrated.
+    known. So only L in (epsilon - e0, epsilon + e0) adds to the joint delta, by at most P(L > epsilon -
+    e0). Unless `exact`, this bound is added if it is below 1e-9 of the joint delta. Otherwise the excess
+    is integrated.
     """
     from scipy.special import ndtr
 
@@ -544,11 +539,10 @@ def with_output_noise(
 ) -> tuple[float, float]:
     """sigma and mu_output for which tilt and output noise together are (epsilon, delta)-DP.
 
-    Let the gradient of the mean objective at w have norm at most tau, a public number. So w is within
+    Let the gradient of the mean objective at w have norm at most tau, a public number. Then w is within
     tau/lambda of the exact minimiser. Given that minimiser, w differs by at most 2 tau/lambda between
     neighbours of one size. N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers this as a Gaussian
-    release. mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2. mu falls if n_lambda is so small
-    that the tilt's profile is not Gaussian.
+    release. mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2, where a small n_lambda lowers mu.
     """
     _check(loss, adjacency)
     start, r = gaussian_mu(epsilon, delta / SIGNS[loss]), bound**2 / n_lambda
@@ -568,7 +562,7 @@ def shared_parameter(
 ) -> tuple[float, float]:
     """(m, mu_output) of the largest mu <= start with delta_at(m, mu_output) <= delta.
 
-    mu_output is the share `output` of mu. m is the tilt's parameter for one record, from the rest.
+    mu_output is the share `output` of mu, and m the tilt's parameter for one record, from the rest.
     """
     parts = vector_sum(1.0, adjacency)
 

@@ -9,7 +9,7 @@ from dp.errors import Refused
 
 
 def margin_loss(loss: losses.Loss) -> losses.MarginLoss:
-    """The loss. Raises `Refused` if it has no gradient bound kappa."""
+    """Return the loss, or raise `Refused` if it has no gradient bound kappa."""
     margin = losses.get(loss)
     if not np.isfinite(margin.kappa):
         raise Refused(f"the {margin.name} loss has no gradient bound kappa, so no noise covers it")
@@ -29,13 +29,13 @@ def exact_epsilon(
 
         epsilon_b/2 (1 + |l'(z)|/kappa) + log(1 + l''(z) R^2 / (n lam)).
 
-    For d >= 2 this is reached in the limit; for d = 1 it is an upper bound.
+    For d >= 2 this bound is reached in the limit; for d = 1 it is an upper bound.
 
     Logistic loss: |l'| = s and l'' = s (1 - s) with s in [0, 1]. Huber hinge: l'' = c if 0 < |l'| < 1, so
-    the supremum is at |l'| = 1. Other losses, and subclasses of these: the same expression with sup l''
-    is an upper bound.
+    the supremum is at |l'| = 1. For other losses, and subclasses of these, the same expression with
+    sup l'' is an upper bound.
 
-    For losses of residuals, only the sizes of slopes matter. So the same expression is reached in the
+    For losses of residuals, only the sizes of slopes matter, so the same expression is reached in the
     same limit (x' near -x, w.x' far beyond). Log-cosh: |l'| = kappa t and l'' = 1 - t^2 with t in
     [0, 1). The supremum is epsilon_b if n lam epsilon_b >= 4 R^2. Huber's loss: l'' = 1 up to
     |l'| = kappa, as for the hinge.
@@ -54,8 +54,8 @@ def exact_epsilon(
     def at(s):
         return epsilon_b / 2 * (1 + s) + math.log1p(s * (1 - s) * ratio)
 
-    # Stationary points: epsilon_b/2 (1 + r s (1-s)) + r (1 - 2s) = 0, a quadratic in s, solved
-    # without cancellation.
+    # Stationary points of epsilon_b/2 (1 + s) + log(1 + s (1-s) r): epsilon_b/2 (1 + r s (1-s)) +
+    # r (1 - 2s) = 0, a quadratic in s, solved without cancellation.
     a, b, c = -epsilon_b / 2 * ratio, (epsilon_b / 2 - 2) * ratio, epsilon_b / 2 + ratio
     q = -(b + math.copysign(math.sqrt(b * b - 4 * a * c), b)) / 2
     return max(at(s) for s in (0.0, 1.0, q / a, c / q) if 0 <= s <= 1)
@@ -69,9 +69,9 @@ def calibrate(
     loss: losses.Loss = "logistic",
     calibration: str = "cms11",
 ) -> tuple[float, float]:
-    """(epsilon_b, ridge): the repaired calibration.
+    """Return (epsilon_b, ridge), where b ~ Gamma(d, 2 kappa R / epsilon_b) and ridge/2 ||w||^2 is added.
 
-    b ~ Gamma(d, 2 kappa R / epsilon_b), and ridge/2 ||w||^2 is added to the objective. Let c = R^2 sup l''.
+    Let c = R^2 sup l''. The repaired calibrations are:
 
     "cms11"       epsilon_b = epsilon - 2 log(1 + c/(n lam)). If that is <= 0, epsilon_b = epsilon/2 and
                   ridge = c / (n (e^(epsilon/4) - 1)) - lam (Chaudhuri, Monteleoni, Sarwate, JMLR 12,
@@ -79,7 +79,7 @@ def calibrate(
     "single_log"  the same with one logarithm instead of two, and with e^(epsilon/2). Neighbours'
                   Jacobians are two rank-one updates of a common matrix, and only one raises their ratio.
     "supremum"    the largest epsilon_b whose `exact_epsilon` is at most epsilon. If log(1 + c/(n lam))
-                  alone exceeds epsilon/2, the ridge first brings it down to epsilon/2.
+                  alone exceeds epsilon/2, the ridge first lowers it to epsilon/2.
     """
     c = margin_loss(loss).c * bound * bound
     if calibration == "supremum":
@@ -95,8 +95,6 @@ def calibrate(
 
 
 def _largest_below(epsilon, n_lambda, bound, loss):
-    """Largest epsilon_b with exact_epsilon(epsilon_b) <= epsilon, by monotonicity."""
-
     def holds(epsilon_b):
         return exact_epsilon(epsilon_b, n_lambda, bound, loss) <= epsilon
 

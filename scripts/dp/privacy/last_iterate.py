@@ -1,24 +1,24 @@
 """Noisy gradient descent that releases only its last iterate.
 
 The descent is w <- w - eta (grad F(w) + N(0, sigma^2 I)) from a public start, where F is the mean
-objective. Composition counts every iterate: mu = sqrt(T) s/sigma, where s is the largest distance of
-neighbours' gradients. If steps contract, early ones count less (Bok, Su, Altschuler, "Shifted
-interpolation for differential privacy", ICML 2024, arXiv 2403.00278).
+objective. Composition counts every iterate: mu = sqrt(T) s/sigma, where s is the largest distance between
+neighbours' gradients. If steps contract, early ones count less (Bok, Su, Altschuler, ICML 2024, arXiv
+2403.00278).
 
 Proof. Let phi(w) = w - eta grad F(w) be a step without noise on one data set, and phi' on the other, so
-|phi - phi'| <= eta s. If F is m-strongly convex and M-smooth on at least one of the two, the step on
-that one is c-Lipschitz with c = max(|1 - eta m|, |1 - eta M|). Let W and W' be the two processes,
-driven by the same noise Z, and V a process between them: V_0 = W'_0 = W_0 and
+|phi - phi'| <= eta s. If F is m-strongly convex and M-smooth on at least one of the two data sets, the step
+there is c-Lipschitz with c = max(|1 - eta m|, |1 - eta M|). Let W and W' be the two processes, driven by
+the same noise Z, and V a process between them: V_0 = W'_0 = W_0 and
 
     V_t = phi'(V_t-1) + l_t (phi(W_t-1) - phi'(V_t-1)) + Z_t,   0 <= l_t <= 1, l_T = 1, so V_T = W_T.
 
-Then |W_t - V_t| <= (1 - l_t)(c |W_t-1 - V_t-1| + eta s). Let z_t be the bounds on |W_t - V_t| that follow
-from this, and a_t = l_t (c z_t-1 + eta s). So z_t = c z_t-1 + eta s - a_t. Given V_t-1, V_t is phi'(V_t-1)
-plus a shift of at most a_t plus noise, and W'_t is phi'(W'_t-1) plus noise. So V_t against W'_t is no
-easier than V_t-1 against W'_t-1 together with a Gaussian release of parameter a_t/(eta sigma), by
-post-processing. So W_T against W'_T is mu-GDP with mu^2 = sum of a_t^2/(eta sigma)^2, for any a_t that
-leave z_t >= 0 and z_T = 0. The latter is sum c^(T-t) a_t = eta s sum c^(T-t). By Cauchy-Schwarz the least
-mu has a_t proportional to c^(T-t):
+Then |W_t - V_t| <= (1 - l_t)(c |W_t-1 - V_t-1| + eta s). Let z_t be the resulting bounds on |W_t - V_t|,
+and a_t = l_t (c z_t-1 + eta s). So z_t = c z_t-1 + eta s - a_t. Given V_t-1, V_t is phi'(V_t-1) plus a
+shift of at most a_t plus noise, and W'_t is phi'(W'_t-1) plus noise. So by post-processing, V_t against
+W'_t is no easier than V_t-1 against W'_t-1 together with a Gaussian release of parameter a_t/(eta sigma).
+Hence W_T against W'_T is mu-GDP with mu^2 = sum of a_t^2/(eta sigma)^2, for any a_t that leave z_t >= 0 and
+z_T = 0. The latter is sum c^(T-t) a_t = eta s sum c^(T-t). By Cauchy-Schwarz, the least mu has a_t
+proportional to c^(T-t):
 
     mu = s/sigma (sum c^i)/sqrt(sum c^2i) = s/sigma sqrt((1 - c^T)/(1 + c^T) (1 + c)/(1 - c)).
 
@@ -26,14 +26,14 @@ z_t >= 0, because eta s - a_t falls from positive to negative. a_t = eta s gives
 never larger. A quadratic with equal curvatures attains it.
 
 *Cyclic batches*: l batches of size b in a fixed order, and E epochs. A record enters one step in l,
-with s = L/b. Records of the last batch are the worst, because no step follows. For their last visit
+with s = L/b. Records of the last batch are the worst, because no step follows. For their last visit,
 a_T = eta s. Their E - 1 earlier visits, at t = l, 2l, .., are paid for from t = l to T - 1, with a_t
 proportional to c^(T-1-t) as above:
 
     mu = L/(b sigma) sqrt(1 + c^(2l-2) (1-c^2)/(1-c^l)^2 (1 - c^(l(E-1)))/(1 + c^(l(E-1)))).
 
-z_t >= 0, because up to just before visit e+1 what has been paid is at most what the e visits need: its
-share of that is (q^e + 1)/(q^(E-1) + 1) with q = c^-l > 1.
+z_t >= 0, because just before visit e+1, the amount paid is at most what the e visits need: its share of
+that is (q^e + 1)/(q^(E-1) + 1) with q = c^-l > 1.
 """
 
 import math
@@ -55,10 +55,7 @@ def composition_mu(steps: int, ratio: float) -> float:
 
 
 def last_iterate_mu(steps: int, ratio: float, c: float) -> float:
-    """mu of the last full-batch step. ratio: s/sigma of the mean gradient.
-
-    If c >= 1, it is that of composition.
-    """
+    """mu of the last full-batch step, or of composition if c >= 1. ratio: s/sigma of the mean gradient."""
     if c >= 1:
         return composition_mu(steps, ratio)
     power = c**steps
@@ -68,9 +65,9 @@ def last_iterate_mu(steps: int, ratio: float, c: float) -> float:
 
 
 def last_iterate_mu_cyclic(batches: int, epochs: int, ratio: float, c: float) -> float:
-    """mu of the last iterate after epochs over batches in a fixed order. ratio: L/(b sigma).
+    """mu of the last iterate after epochs over batches in a fixed order, or of composition if c >= 1.
 
-    For c >= 1 it is that of composition.
+    ratio: L/(b sigma).
     """
     if c >= 1 or epochs == 1:
         return composition_mu(epochs, ratio)
@@ -88,8 +85,8 @@ def constants(
 ) -> tuple[float, float, float]:
     """(n s, m, M) of a mean objective for rows of norm at most R, under replace-one.
 
-    s is the largest distance of gradients, m the strong convexity, M the smoothness. Logistic: 2R, lam,
-    lam + R^2/4. Softmax: 2 sqrt(2) R, lam, lam + R^2/2, since a record's gradient has norm at most
+    s is the largest distance between gradients, m the strong convexity, M the smoothness. Logistic: 2R,
+    lam, lam + R^2/4. Softmax: 2 sqrt(2) R, lam, lam + R^2/2, since a record's gradient has norm at most
     sqrt(2) R and curvature at most R^2/2. Squared, Huber and log-cosh: M = lam + R^2, and only clipping
     bounds gradients here (clip = tau R states the bound of the last two).
 
@@ -115,11 +112,11 @@ def dp_gd_mu(
 ) -> tuple[float, str]:
     """The smaller mu of composition and last iterate, full batch, replace-one, and the reason.
 
-    sigma: that of the noise on the mean gradient. The last iterate's theorem has five conditions. Only
-    w_T is released (no losses, no iterates, no early stopping). There is no momentum. Rows are within
-    R. lam's gradient is part of the contracting step, and not clipped. The objective is convex and
-    smooth. After clipping, this needs a single derivative per record: a clipped softmax gradient is no
-    gradient of such an objective.
+    sigma: of the noise on the mean gradient. The last iterate's theorem has five conditions. Only w_T is
+    released (no losses, no iterates, no early stopping). There is no momentum. Rows are within R. The step
+    includes lam's gradient, which is not clipped. The objective is convex and smooth. After clipping, the
+    last condition needs a single derivative per record, as a clipped softmax gradient is no gradient of
+    such an objective.
     """
     size, m, M = constants(loss, lam, bound, clip)
     if not math.isfinite(size):

@@ -1,8 +1,8 @@
 """Noisy choices of the largest of many values, and the privacy of one and of many.
 
 Let one record change every value by at most D. Gumbel noise at the rate a chooses the largest a
-v_j + G_j, with independent standard Gumbel G_j. That is the exponential mechanism, P(j) proportional to
-e^(a v_j).
+v_j + G_j, with independent standard Gumbel G_j. That is the exponential mechanism, with P(j) proportional
+to e^(a v_j).
 
 **Bounded range.** log P(j)/P'(j) = a (v_j - v'_j) - (log Z - log Z') for neighbours. The first term
 lies in [-a D, a D], and the second is the same for all j. So all values lie in an interval of length
@@ -14,11 +14,11 @@ By the remainder of linear interpolation, K(s) <= s (s - 1) r^2/8 for s > 1. So 
 order s, K(s)/(s - 1), is at most s r^2/8: the choice is r^2/8-zCDP (Cesar, Rogers, ALT 2021). Pure
 (r, 0)-DP alone would give r^2/2.
 
-**Several.** The k largest a v_j + G_j, in order, have the law of k choices in turn, each among what is
-left, with new noise. (Given the largest, the others are Gumbel noise truncated at it, so their order is
-that of independent ones.) So they are k r^2/8-zCDP. zCDP of adaptive releases adds up, and Gaussian
-noise of standard deviation s on a vector that moves by at most m in L2 is m^2/(2 s^2)-zCDP (Bun,
-Steinke, TCC 2016). Everything may depend on earlier releases, also D and a of each choice.
+**Several.** The k largest a v_j + G_j, in order, have the law of k choices in turn, each among the
+remaining values with new noise. (Given the largest, the others are Gumbel noise truncated at it, so their
+order is that of independent ones.) So they are k r^2/8-zCDP. zCDP of adaptive releases adds up, and
+Gaussian noise of standard deviation s on a vector that moves by at most m in L2 is m^2/(2 s^2)-zCDP (Bun,
+Steinke, TCC 2016). Everything may depend on earlier releases, including D and a of each choice.
 """
 
 import math
@@ -37,16 +37,15 @@ class Concentrated(Profile):
     """The profile of rho-zCDP releases: Rényi divergences are at most rho times the order.
 
     delta(epsilon) is the least e^((a-1)(rho a - epsilon)) (1 - 1/a)^a/(a - 1) over orders a (Canonne,
-    Kamath, Steinke, NeurIPS 2020, proposition 12), which `dp.accounting.renyi_epsilon` inverts, or
-    e^(-(epsilon - rho)^2/(4 rho)) at an epsilon above rho, if that is less (Bun, Steinke, TCC 2016). It is
-    less where the best order is beyond `ORDERS`.
+    Kamath, Steinke, NeurIPS 2020, proposition 12), which `dp.accounting.renyi_epsilon` inverts. For epsilon
+    above rho it is at most e^(-(epsilon - rho)^2/(4 rho)) (Bun, Steinke, TCC 2016), which is less where the
+    best order is beyond `ORDERS`.
     """
 
     def __init__(self, rho: float) -> None:
         self.rho = rho
 
     def renyi(self, order: float | np.ndarray) -> np.ndarray:
-        """Rényi divergence of this order, elementwise."""
         return np.asarray(order) * self.rho
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
@@ -63,8 +62,8 @@ class Concentrated(Profile):
 def rho(epsilon: float, delta: float) -> float:
     """The largest rho, but for rounding, for which rho-zCDP is shown to be (epsilon, delta)-DP.
 
-    It starts from rho + 2 sqrt(rho log(1/delta)) = epsilon (Bun, Steinke, TCC 2016, proposition 1.3),
-    which holds for any epsilon. `renyi_epsilon` improves on it.
+    The search starts from rho + 2 sqrt(rho log(1/delta)) = epsilon (Bun, Steinke, TCC 2016, proposition
+    1.3), which holds for any epsilon, and improves on it by `renyi_epsilon`.
     """
     level = -math.log(delta)
     simple = (epsilon / (math.sqrt(level + epsilon) + math.sqrt(level))) ** 2
@@ -78,10 +77,7 @@ def rho(epsilon: float, delta: float) -> float:
 
 
 def choice_rate(rho: float, count: int, moved: float | np.ndarray) -> float | np.ndarray:
-    """The rate a for which `count` choices among values that move by at most `moved` are rho-zCDP.
-
-    count (2 a D)^2/8 = rho.
-    """
+    """The rate a at which `count` choices are rho-zCDP, from count (2 a D)^2/8 = rho with D = `moved`."""
     return math.sqrt(2 * rho / count) / moved
 
 

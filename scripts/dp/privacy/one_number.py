@@ -1,4 +1,4 @@
-"""Noise on a single number: Laplace noise, or Gaussian noise where that is less."""
+"""Noise on a single number: Laplace noise, or Gaussian noise if that is less."""
 
 import math
 from typing import NamedTuple
@@ -18,7 +18,6 @@ class OneNumber(NamedTuple):
     reason: str
 
     def draw(self, draws: int, rng: np.random.Generator) -> np.ndarray:
-        """Noise (draws,)."""
         if self.kind == "Laplace":
             return laplace(1, self.deviation / math.sqrt(2), draws, rng)[:, 0]
         return np.asarray(gaussian(1, self.deviation, draws, rng))[:, 0]
@@ -29,8 +28,7 @@ def one_number(moved: float, epsilon: float, mu: float) -> OneNumber:
 
     mu: the Gaussian-DP parameter of (epsilon, delta). Laplace noise of scale moved/epsilon is (epsilon,
     0)-DP (Dwork, McSherry, Nissim, Smith, TCC 2006), with the standard deviation sqrt(2) moved/epsilon.
-    Gaussian noise has moved/mu. At (1, 1e-6) the former is a third of the latter. For d numbers, Laplace
-    noise would grow with d, and Gaussian noise with sqrt(d).
+    Gaussian noise has moved/mu. At (1, 1e-6), Laplace noise is a third of Gaussian noise.
     """
     deviations = {"Laplace": math.sqrt(2) * moved / epsilon, "Gaussian": moved / mu}
     kind = min(deviations, key=deviations.get)

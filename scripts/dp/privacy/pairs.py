@@ -36,9 +36,9 @@ class Pair(NamedTuple):
         Why a mechanism is near its worst here.
     statistic : Callable or None
         (pair, mechanism, **arguments) -> a function from weights (m, p) to {name: scores (m,)}, larger
-        where the first side is likelier. None: learned from pilot releases.
+        where the first side is likelier. None learns scores from pilot releases.
     exact : Callable or None
-        (pair, mechanism, **arguments) -> supremum of the privacy loss on this pair.
+        (pair, mechanism, **arguments) -> the supremum of the privacy loss on this pair.
     """
 
     sides: tuple
@@ -60,10 +60,7 @@ class Pair(NamedTuple):
 
 
 class LazySides:
-    """Sides made at first use, of known size (n, d).
-
-    So checks of the configuration need little memory. make: () -> sides.
-    """
+    """Sides of known size (n, d), made at first use, so that configuration checks need little memory."""
 
     def __init__(self, size: tuple[int, int], make: Callable) -> None:
         self.size, self.make = size, cache(make)
@@ -83,13 +80,13 @@ PAIRS = {}
 
 
 def pair(function: Callable) -> Callable:
-    """Decorator that registers the maker of a pair. It runs once."""
+    """Register the maker of a pair, which then runs once."""
     PAIRS[function.__name__] = cache(function)
     return PAIRS[function.__name__]
 
 
 def find(pair: str | tuple | Pair) -> Pair:
-    """A pair by name, or from two data sets; an object is returned unchanged.
+    """Return a pair by name or from two data sets, or an object unchanged.
 
     Parameters
     ----------
@@ -126,13 +123,10 @@ def find(pair: str | tuple | Pair) -> Pair:
     return Pair(((X, y), (X_other, y_other)), {}, "given by the caller")
 
 
-# ---- statistics, and exact losses if a density is known
-
-
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    They are the projection on the difference of the medians, its distance from their midpoint (for
+    The scores are the projection on the difference of the medians, its distance from their midpoint (for
     differences of spread), and differences of L1 and L2 distances to the medians.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
@@ -179,10 +173,7 @@ def minimisers(pair: Pair, mechanism: object, **arguments) -> list[np.ndarray]:
 
 
 def distances(order: int) -> Callable:
-    """Log density ratio, up to a factor, of noise of density exp(-||z||_order / scale).
-
-    It uses the d weights without an intercept.
-    """
+    """Log density ratio, up to a factor, of noise with density exp(-||z||_order / scale), no intercept."""
 
     def factory(pair, mechanism, **arguments):
         d = pair.size[1]
@@ -193,7 +184,7 @@ def distances(order: int) -> Callable:
     return factory
 
 
-# Law of a noise -> order of the norm in its density exp(-||z||_order / scale).
+# Law of the noise -> order of the norm in its density exp(-||z||_order / scale).
 ORDERS = {l2_laplace: 2, laplace: 1}
 
 
@@ -210,7 +201,7 @@ def order_of_law(mechanism: object) -> int:
 def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
     """Exact loss of a minimiser plus noise with density exp(-||z|| / scale).
 
-    It is the minimisers' distance over the scale, in the norm of the `law`. For Gaussian noise it is
+    It is the minimisers' distance over the scale, in the norm of the `law`. For Gaussian noise, it is
     epsilon at delta, with mu = distance / scale.
     """
     normal = getattr(mechanism, "law", None) is gaussian and arguments.get("delta", 0.0) > 0
@@ -234,7 +225,7 @@ def released_column(column: int) -> Callable:
     return factory
 
 
-# Law of a tilt -> log of its density, up to a constant, from b and its scale.
+# Law of a tilt -> log density, up to a constant, from b and its scale.
 TILTS = {
     l2_laplace: lambda b, scale: -np.linalg.norm(b, axis=1) / scale,
     gaussian: lambda b, sigma: -np.einsum("ij,ij->i", b, b) / (2 * sigma**2),
@@ -253,7 +244,7 @@ def check_tilts(mechanism: object, laws: Iterable[Callable] = (l2_laplace,)) -> 
 
 
 def for_tilts(function: Callable) -> Callable:
-    """Decorator of a statistic or loss: raises `Unsuited` for mechanisms without one of `TILTS`."""
+    """Decorator of a statistic or loss that raises `Unsuited` for mechanisms without one of `TILTS`."""
 
     @wraps(function)
     def checked(pair, mechanism, *rest, **arguments):
@@ -264,7 +255,7 @@ def for_tilts(function: Callable) -> Callable:
 
 
 def tilt_plan(pair: Pair, mechanism: object, delta: float = 0.0, **arguments) -> object:
-    """The mechanism's plan for a pair. A pure mechanism takes no delta."""
+    """The mechanism's plan for a pair."""
     spent = {} if mechanism.delta == "none" else {"delta": delta}
     return mechanism.plan(*pair.size, **spent, **arguments)
 
@@ -274,8 +265,7 @@ def tilt_log_densities(pair: Pair, mechanism: object, **arguments) -> Callable:
     """Log densities at w (m, d) of both sides' exact tilted minimisers, up to a constant.
 
     The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), with z as in
-    `dp.losses` (without y_i for a residual loss). The density of b is in `TILTS`, and |det db/dw| = det(n
-    lam I + sum_i l'' x_i x_i').
+    `dp.losses` (without y_i for a residual loss), and |det db/dw| = det(n lam I + sum_i l'' x_i x_i').
     """
     n, d = pair.size
     plan = tilt_plan(pair, mechanism, **arguments)
@@ -293,7 +283,7 @@ def tilt_log_densities(pair: Pair, mechanism: object, **arguments) -> Callable:
 
 
 def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:
-    """Log of the ratio of both sides' densities: `tilt_log_densities`."""
+    """Log of the ratio of both sides' densities, from `tilt_log_densities`."""
     densities = tilt_log_densities(pair, mechanism, **arguments)
 
     def statistic(weights):
@@ -306,8 +296,8 @@ def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:
 def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
     """The privacy loss of objective perturbation, d = 1, on a fine grid of minimisers.
 
-    It is the largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts it
-    is epsilon at delta of exact minimisers, by integrals in both directions.
+    It is the largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts, it
+    is the epsilon at delta of exact minimisers, by integrals in both directions.
     """
     densities = tilt_log_densities(pair, mechanism, **arguments)
     w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
@@ -326,9 +316,6 @@ def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
     return high
 
 
-# ---- the pairs
-
-
 @pair
 def linear_part() -> Pair:
     """Two records in one dimension, under the Huber hinge."""
@@ -344,7 +331,7 @@ def linear_part() -> Pair:
 
 @pair
 def opposite_target() -> Pair:
-    """A record whose target goes from one end to the other, and a record at 0."""
+    """Two records, one at 0 and one whose target goes from one end to the other."""
     return Pair(
         sides=_replace(np.array([[1.0], [0.0]]), [1.0, 0.3], 0, label=-1.0),
         arguments={"lam": 0.5, "bound": 1.0},
@@ -356,7 +343,7 @@ def opposite_target() -> Pair:
 
 @pair
 def opposite_residual() -> Pair:
-    """One record in one dimension, whose target goes from -1 to 1, n lambda = 0.1."""
+    """One record in one dimension, whose target goes from -1 to 1, with n lambda = 0.1."""
     return Pair(
         sides=_replace(np.array([[1.0]]), [-1.0], 0, label=1.0),
         arguments={"lam": 0.1, "bound": 1.0, "loss": "log_cosh"},
@@ -391,7 +378,7 @@ SATURATED = (
 
 @pair
 def saturated() -> Pair:
-    """4000 records in two dimensions. The first coordinate of one changes sign."""
+    """4000 records in two dimensions. One record's first coordinate changes sign."""
     sides, arguments = _saturated(np.ones(1), others=3999, sine=0.44, lam=3 / 4000)
     return Pair(sides, arguments, SATURATED, distances(2), shift_loss)
 
@@ -417,19 +404,19 @@ def _of_weights(scores):
     return lambda *_, **__: scores
 
 
-# Whether a mechanism has answered: refusals have weights of 0.
+# Whether a mechanism has answered: refusals release weights of 0.
 answered = _of_weights(lambda W: {"answered": W.any(axis=1).astype(float)})
 
 
 def _clusters(below, above, inner=()):
-    """Rows at 1. Each is a part, and its target is the part's model."""
+    """Rows at 1, each a part of the data whose target is the part's model."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 
 
 @pair
 def tukey_threshold() -> Pair:
-    """320 models in two clusters. One goes from the smaller to the larger."""
+    """320 models in two clusters. One model goes from the smaller to the larger."""
     X, y = _clusters(161, 159)
     return Pair(
         sides=_replace(X, y, -1, label=-1.0),
@@ -454,7 +441,7 @@ def tukey_shell() -> Pair:
 
 
 def repeats(pair: Pair, mechanism: object, epsilon: float, **arguments) -> Callable:
-    """Whether a release equals one of 20,000 of the first side."""
+    """Whether a release equals one of 20,000 releases of the first side."""
     X, y = pair.sides[0]
     made = mechanism.release(X, y, epsilon=epsilon, restarts=20_000, rng=generator(0), **arguments)
     known = np.sort(made.weights.sum(axis=1))
@@ -483,7 +470,7 @@ def repeated() -> Pair:
 
 @pair
 def own_scale() -> Pair:
-    """4,000 records in one dimension with small targets. One has the largest target, or is at 0."""
+    """4,000 records in one dimension with small targets. One record has the largest target or is at 0."""
     X = np.where(np.arange(4000) % 2, -1.0, 1.0)[:, None]
     y = 0.01 * X[:, 0]
     y[0] = 1.0
@@ -515,7 +502,7 @@ def least_eigenvalue() -> Pair:
 
 @pair
 def cancelled() -> Pair:
-    """Two records at 1 whose targets cancel. One of them becomes 0."""
+    """Two records at 1 whose targets cancel. One record becomes 0."""
     return Pair(
         sides=_replace(np.ones((2, 1)), [1.0, -1.0], 1, row=[0.0], label=0.0),
         arguments={"lam": 0.0, "bound": 1.0},
@@ -537,7 +524,7 @@ def only_record() -> Pair:
 
 @pair
 def new_axis() -> Pair:
-    """20 records along each of 15 axes, and one along a 16th or at 0."""
+    """20 records along each of 15 axes, and one record along a 16th axis or at 0."""
     axes, each = 16, 20
     X = np.vstack([np.repeat(np.eye(axes)[:-1], each, axis=0), np.eye(axes)[-1:]])
     return Pair(
@@ -551,7 +538,7 @@ def new_axis() -> Pair:
 
 @pair
 def one_batch_more() -> Pair:
-    """129 tiny records in eight dimensions, or 128, which are two batches of 64."""
+    """129 tiny records in eight dimensions, or the 128 that make two batches of 64."""
     X, y = np.full((129, 8), 1e-6), np.ones(129, dtype=np.int8)
     return Pair(
         sides=((X, y), (X[1:], y[1:])),
@@ -564,7 +551,7 @@ def one_batch_more() -> Pair:
 
 @pair
 def large_step() -> Pair:
-    """129 records in one dimension. One is at 1 or at 0, the others at 0."""
+    """129 records in one dimension. One record is at 1 or at 0, the others at 0."""
     X = np.zeros((129, 1))
     X[0] = 1
     return Pair(
@@ -635,7 +622,7 @@ def saturated_few() -> Pair:
 
 @pair
 def lasso_jump() -> Pair:
-    """999 equal records on the diagonal, and one that turns from axis to axis."""
+    """999 equal records on the diagonal, and one that turns from one axis to another."""
     X = np.full((1000, 2), math.sqrt(0.5))
     X[0] = [1, 0]
     return Pair(
@@ -675,7 +662,7 @@ def opposite_corner() -> Pair:
 
 
 def _lone(reach, others=99):
-    """One record at `reach`, whose label flips. The others are at 0, without a gradient."""
+    """A record at `reach` whose label flips, and others at 0, without a gradient."""
     X = np.zeros((others + 1, 1))
     X[0] = reach
     sides = _replace(X, np.ones(others + 1), 0, label=-1)
@@ -769,7 +756,7 @@ def flipped_label() -> Pair:
 
 
 def _beside(row, other=None, label=None):
-    """A record that changes, and seven others, in three dimensions."""
+    """Three-dimensional records: one that changes, and seven others."""
     X = np.array(
         [[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [-1, 0, 0], [0, -1, 0], [0.6, 0.8, 0], [0, 0.6, -0.8]]
     )
@@ -819,7 +806,7 @@ def last_of_its_class() -> Pair:
 
 
 def _replace(X, y, index, row=None, label=None):
-    """((X, y), (X', y')) that differ in the row, the label or both of the record at `index`.
+    """((X, y), (X', y')) that differ in the row or label of the record at `index`.
 
     Integers in y are labels, floats targets.
     """

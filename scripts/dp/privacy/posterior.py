@@ -7,15 +7,16 @@ import numpy as np
 
 from dp.data.examples import row_norms
 
-BATCH = 4096  # proposals at a time
+BATCH = 4096
 
 
 def loss_range(loss: str, reach: float) -> float:
     """D = sup |l(z) - l(z')| over margins z, z' in [-reach, reach], reach = rho R.
 
-    Squared loss: (1 - z)^2/2 is at most (1 + reach)^2/2, and at least 0 if reach >= 1, else (1 -
-    reach)^2/2. For targets y in [-1, 1], y^2/2 of the loss (s - y)^2/2, s = w.x, is constant in w. The
-    rest, s^2/2 - y s, is affine in y, so differences are largest for targets -1 and 1, with the same D.
+    Squared loss: (1 - z)^2/2 is at most (1 + reach)^2/2, and at least 0 if reach >= 1, otherwise (1 -
+    reach)^2/2. For targets y in [-1, 1], the part y^2/2 of the loss (s - y)^2/2, s = w.x, is constant in
+    w. The rest, s^2/2 - y s, is affine in y, so differences are largest for targets -1 and 1, with the
+    same D.
 
     Logistic loss: l(-reach) - l(reach) = reach.
     """
@@ -28,15 +29,15 @@ def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> f
     """About the largest mean number of proposals per draw on any data set; reach = rho R.
 
     For a Gaussian truncated to the ball, `truncated_draws` accepts with probability of the order of
-    1/sqrt(d + gamma n reach). gamma n reach bounds rho times the gradient at 0.
+    1/sqrt(d + gamma n reach), where gamma n reach bounds rho times the gradient at 0.
 
     Logistic loss multiplies this by the ratio of the integrals over the ball of exp(-gamma F) and of
     its envelope exp(-gamma Q). The ratio is at least cosh(reach/2)^-d: let u = w - w0 and c =
     cosh(reach/2)^2. Up to a constant, Q is g.u + u'Hu/2, and g.u >= 0 because w0 is the minimiser on
-    the ball. F is at most g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4]. At u/sqrt(c) this is
-    at most Q(u), and the ball so shrunk towards w0 lies in the ball. The ratio is also at least
-    exp(-gamma n (1/4 - 1/(4c)) (2 reach)^2/2), from the largest F - Q. (A few Newton steps find w0
-    approximately.)
+    the ball. F is at most g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4]. At u/sqrt(c), F is
+    at most Q(u), and the ball shrunk by sqrt(c) towards w0 lies in the ball. The ratio is also at least
+    exp(-gamma n (1/4 - 1/(4c)) (2 reach)^2/2), from the largest F - Q. A few Newton steps find w0
+    approximately.
     """
     pull = epsilon / (2 * loss_range(loss, reach)) * n * reach
     logarithm = math.log(4 * math.sqrt(d + pull))
@@ -61,11 +62,11 @@ def truncated_draws(
     points that is at most 0 (None: 0, a truncated Gaussian). Returns draws (size, d) and the number of
     proposals.
 
-    On the ball exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0. So a Gaussian with precision P + kI,
+    On the ball, exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0. So a Gaussian with precision P + kI,
     times a constant, is above the density. Its draws are accepted with probability exp(log_excess(w) - k
     (radius^2 - ||w||^2)/2) inside the ball, and never outside. Acceptance is most frequent if the
-    proposal's mean of ||w||^2 is radius^2. It then costs a factor of order sqrt(d), not exponential in
-    d. The law is the same for any k, so k may depend on the data.
+    proposal's mean of ||w||^2 is radius^2. Rejection then costs a factor of order sqrt(d), not exponential
+    in d. The law is the same for any k, so k may depend on the data.
     """
     values, vectors = np.linalg.eigh(precision)
     values = np.maximum(values, 0.0)
@@ -91,7 +92,7 @@ def truncated_draws(
 
 
 def _tilt(values, b, radius):
-    """k >= 0 with E ||w||^2 = radius^2 under the proposal; 0 if it is smaller at k = 0."""
+    """k >= 0 with E ||w||^2 = radius^2 under the proposal, or 0 if E ||w||^2 is smaller at k = 0."""
     return _root(lambda k: np.sum((b / (values + k)) ** 2 + 1 / (values + k)) - radius**2)
 
 
@@ -122,7 +123,7 @@ def _minimiser_on_ball(A, b, radius):
 def squared_envelope(
     X: np.ndarray, y: np.ndarray, gamma: float, ridge: float, radius: float
 ) -> tuple:
-    """(precision, linear, log_excess) of `truncated_draws` for squared loss.
+    """Return (precision, linear, log_excess) of `truncated_draws` for squared loss.
 
     The density is Gaussian, exp(-gamma (||y - Xw||^2/2 + ridge ||w||^2/2)), so there is no excess.
     """
@@ -132,13 +133,13 @@ def squared_envelope(
 def logistic_envelope(
     X: np.ndarray, y: np.ndarray, gamma: float, ridge: float, radius: float
 ) -> tuple:
-    """(precision, linear, log_excess) of `truncated_draws` for logistic loss.
+    """Return (precision, linear, log_excess) of `truncated_draws` for logistic loss.
 
-    The Gaussian's quadratic is below F and touches it at w0. On the ball |w.x_i| <= m_i = radius ||x_i||,
+    The Gaussian's quadratic is below F and touches it at w0. On the ball, |w.x_i| <= m_i = radius ||x_i||,
     and the logistic curvature is at least s_i (1 - s_i), s_i = 1/(1 + e^m_i). So F(w) >= F(w0) + F'(w0)(w
-    - w0) + (w - w0)'H(w - w0)/2, where H = sum_i s_i (1 - s_i) x_i x_i'. A few Newton steps find w0
-    near the minimiser on the ball; the draws' law does not depend on it. The accepted share falls
-    exponentially with d.
+    - w0) + (w - w0)'H(w - w0)/2, where H = sum_i s_i (1 - s_i) x_i x_i'. A few Newton steps find w0 near
+    the minimiser on the ball; the draws' law does not depend on w0. The accepted share falls exponentially
+    with d.
     """
     d = X.shape[1]
     margins = radius * row_norms(X)
@@ -151,7 +152,7 @@ def logistic_envelope(
         curvature = (X.T * (s * (1 - s))) @ X + (ridge + 1e-9) * np.eye(d)
         start = _minimiser_on_ball(curvature, curvature @ start - gradient, radius)
     s = 1 / (1 + np.exp(y * (X @ start)))
-    gradient = -X.T @ (s * y)  # of F alone: the ridge is already quadratic
+    gradient = -X.T @ (s * y)  # of F alone, because the ridge is already quadratic
     touched = np.logaddexp(0.0, -y * (X @ start)).sum()
 
     def log_excess(points):

@@ -29,14 +29,14 @@ __all__ = [
     "repeated",
 ]
 
-# Integrals over a Gaussian loss go this many standard deviations to either side. The probability
-# beyond, 2e-33 per side, is added.
+# Integrals over a Gaussian loss go this many standard deviations to either side. The probability beyond,
+# 2e-33 per side, is added.
 FAR = 12.0
-PANELS = (24, 96, 384, 1536, 6144)  # numbers of panels for it, each with 8 nodes
-AGREE = 1e-7  # relative difference of two estimates that ends refinement; it is added
+PANELS = (24, 96, 384, 1536, 6144)  # numbers of panels for an integral, each with 8 nodes
+AGREE = 1e-7  # relative difference of two estimates that ends refinement
 SPACING = 1e-4  # least spacing of discretised losses
-POINTS = 4000  # most points of a distribution per side of 0
-TAIL = 1e-15  # largest probability of losses beyond a grid; they count as infinite
+POINTS = 4000  # maximum number of points of a distribution on each side of 0
+TAIL = 1e-15  # largest probability of losses beyond a grid, which count as infinite
 
 
 def gaussian_profile(mu: float, epsilon: float | np.ndarray) -> float | np.ndarray:
@@ -69,7 +69,7 @@ def reflected(delta: Callable, epsilon: float | np.ndarray) -> float | np.ndarra
 
 
 def symmetric(delta: Callable) -> Callable:
-    """Extends to all reals a bound on (P, Q) and (Q, P) for epsilon >= 0."""
+    """Extend a bound on (P, Q) and (Q, P) for epsilon >= 0 to all reals."""
 
     def extended(epsilon):
         epsilon = np.asarray(epsilon, dtype=float)
@@ -148,7 +148,7 @@ class Gaussian(Profile):
     Attributes
     ----------
     mu : float
-        Total sensitivity/standard deviation.
+        Total sensitivity over standard deviation.
 
     Examples
     --------
@@ -207,14 +207,14 @@ class Losses(Profile):
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
         epsilon = np.asarray(epsilon, dtype=float)
-        # one by one, since the library sums several in Python
+        # Pass each epsilon separately, since the library sums several in Python.
         deltas = [
             self.distribution.get_delta_for_epsilon(each) for each in epsilon.ravel().tolist()
         ]
         return np.reshape(deltas, epsilon.shape)[()]
 
     def epsilon(self, delta: float) -> float:
-        # slightly larger, because for `delta` the library sums in another order
+        # The library sums in another order for `delta`, so round up slightly.
         return float(self.distribution.get_epsilon_for_delta(delta)) * (1 + 1e-12)
 
 
@@ -222,7 +222,7 @@ def approximate(epsilon: float, delta: float = 0.0) -> Curve:
     """The `Curve` that bounds every (epsilon, delta)-DP mechanism.
 
     delta(x) = delta + (1-delta)(e^epsilon - e^x)_+/(1 + e^epsilon) for x >= 0. Randomised response with a
-    failure of probability delta dominates them all [1]_.
+    failure of probability delta dominates all such mechanisms [1]_.
 
     Parameters
     ----------
@@ -251,17 +251,17 @@ def approximate(epsilon: float, delta: float = 0.0) -> Curve:
 
 
 def with_failure(profile: Profile, probability: float) -> Curve:
-    """The `Curve` of a mechanism with `profile` but in an event of this probability on any data."""
+    """The `Curve` of a mechanism with `profile` except in an event of this probability on any data."""
     return Curve(*((lambda x, f=f: np.asarray(f(x)) + probability) for f in profile.directions))
 
 
 def _with_gaussian(delta, mu):
-    """The profile of a release with profile `delta` and a mu-GDP Gaussian one together.
+    """The profile of a release with profile `delta` together with a mu-GDP Gaussian release.
 
     It is epsilon -> E delta(epsilon - L), where L ~ N(mu^2/2, mu^2) is the Gaussian release's privacy
-    loss. Losses add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+. So, given L, the other
-    release contributes delta(epsilon - L). This holds for adaptive releases in either order: the law of
-    L does not depend on the data, so the supremum over data sets may be inside the expectation.
+    loss: losses add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+. This holds for adaptive
+    releases in either order. The law of L does not depend on the data, so the supremum over data sets may
+    be inside the expectation.
     """
 
     def composed(epsilon):
@@ -310,7 +310,7 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
 def integral(
     integrand: Callable, start: float, stop: float, panels: Iterable[int] = PANELS
 ) -> float:
-    """An upper estimate of an integral, refined until two agree. Their difference is added.
+    """An upper estimate of an integral: refined until two estimates agree, plus their difference.
 
     panels: numbers of panels, one per estimate.
     """
@@ -347,7 +347,7 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
 def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     """An epsilon at delta for data sets that differ in several records.
 
-    It is exact for a Gaussian, and else the least by `group_delta` over some values of mu.
+    It is exact for a Gaussian, and otherwise the least by `group_delta` over some values of mu.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     delta : float
         In (0, 1).
     size : int
-        The number of records.
+        Number of records.
 
     Returns
     -------
@@ -373,7 +373,7 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     one = profile.epsilon(delta)
     if not 0 < one < math.inf:
         return size * one
-    alike = gaussian_mu(one, delta)  # of the Gaussian with the same epsilon at delta
+    alike = gaussian_mu(one, delta)  # parameter of the Gaussian with the same epsilon at delta
 
     def holds(epsilon):
         shares = (1.0, 0.75, 0.0)
@@ -383,7 +383,7 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
 
 
 def _reach(profile):
-    """A loss exceeded with probability at most TAIL, or a loss above 64."""
+    """A loss that is above 64 or exceeded with probability at most TAIL."""
     reach = 1.0
     while reach < 64 and profile.delta(reach) > TAIL:
         reach *= 1.25
@@ -393,7 +393,7 @@ def _reach(profile):
 def losses(profile: Profile, spacing: float | None = None) -> object:
     """A pessimistic privacy loss distribution (dp_accounting) of a profile, at this spacing.
 
-    Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1): the smallest profile on the grid
+    Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1) gives the smallest profile on the grid
     that is nowhere below the given points.
     """
     from dp_accounting.pld import pld_pmf
@@ -418,8 +418,8 @@ def losses(profile: Profile, spacing: float | None = None) -> object:
 def compose(*profiles) -> Profile:
     """The profile of adaptive releases from the same records.
 
-    Gaussians compose to a Gaussian [2]_, and with one curve to an integral, both exactly. Several
-    curves compose as privacy loss distributions, pessimistically.
+    Gaussians compose to a Gaussian [2]_, and with one curve to an integral, both exactly. Several curves
+    compose pessimistically, as privacy loss distributions.
 
     Parameters
     ----------
@@ -464,14 +464,14 @@ def _compose_losses(profiles):
 
 
 def repeated(profile: Profile, times: int) -> Profile:
-    """The profile of several releases from the same records, all with one profile.
+    """The profile of several releases with one profile, from the same records.
 
     Parameters
     ----------
     profile : Profile
         The profile of each release.
     times : int
-        The number of releases.
+        Number of releases.
 
     Returns
     -------

@@ -30,10 +30,7 @@ class Tilt(NamedTuple):
 
 
 def amp_share(epsilon: float) -> float:
-    """The tilt's share of epsilon, by the rule without tuning in the paper's appendix.
-
-    It is max(min(.88671 + .0186607 epsilon^-.372906, .99), 1 - 1/epsilon + .001).
-    """
+    """The tilt's share of epsilon, by the rule without tuning in the paper's appendix."""
     return max(min(0.88671 + 0.0186607 * epsilon**-0.372906, 0.99), 1 - 1 / epsilon + 0.001)
 
 
@@ -86,8 +83,8 @@ def redberg_delta(
     """delta of the exact minimiser (Redberg, Koskela, Wang, NeurIPS 2023, theorem 1), add/remove.
 
     Let j = |log(1 - curvature/Lambda)| and m = slope/sigma. If epsilon >= j + m^2/2, delta is 2
-    G(m)(epsilon - j). Otherwise it is 1 - e^e + 2 e^e G(m)(m^2/2) with e = epsilon - j - m^2/2. This needs
-    Lambda > curvature; otherwise delta is 1.
+    G(m)(epsilon - j). Otherwise it is 1 - e^e + 2 e^e G(m)(m^2/2) with e = epsilon - j - m^2/2. If Lambda
+    <= curvature, delta is 1.
     """
     if n_lambda <= curvature:
         return 1.0
@@ -110,9 +107,8 @@ def redberg_renyi(
 ) -> float | np.ndarray:
     """The Rényi divergence by Redberg, Koskela and Wang's bound, add/remove.
 
-    It is j + m^2/2 + log E e^((a-1) |N(0, m^2)|)/(a-1) at order a. j and m are as in
-    `redberg_delta`. The folded normal's moment generating function at t is
-    2 e^(t^2 m^2/2) Phi(t m).
+    It is j + m^2/2 + log E e^((a-1) |N(0, m^2)|)/(a-1) at order a, with j and m as in `redberg_delta`.
+    The folded normal's moment generating function at t is 2 e^(t^2 m^2/2) Phi(t m).
     """
     from scipy.special import log_ndtr
 

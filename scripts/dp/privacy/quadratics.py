@@ -1,6 +1,6 @@
 """Noisy quadratic objectives w'Aw/2 - b.w: symmetric noise, and minimisers.
 
-Whatever uses only noisy coefficients and public numbers is post-processing.
+Any use of noisy coefficients and public numbers alone is post-processing.
 """
 
 import functools
@@ -27,7 +27,7 @@ def coefficients(d: int) -> int:
 
 @functools.cache
 def _positions(d):
-    """Positions (d, d) of a symmetric matrix' entries: the upper triangle by rows, after d others."""
+    """Positions (d, d) of a symmetric matrix' entries, the upper triangle by rows, after d others."""
     rows, columns = np.triu_indices(d)
     positions = np.zeros((d, d), dtype=int)
     positions[rows, columns] = positions[columns, rows] = np.arange(d, coefficients(d))
@@ -37,8 +37,8 @@ def _positions(d):
 def unpack(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of the monomials as a symmetric matrix and a vector.
 
-    values: (restarts, d + d(d+1)/2), of w_1, .., w_d, then of w_j w_k, j <= k, row by row. Returns Q
-    (restarts, d, d) and c (restarts, d) with polynomial = w'Qw + c.w. Q_jk and Q_kj share the
+    values: (restarts, d + d(d+1)/2), coefficients of w_1, .., w_d, then of w_j w_k, j <= k, row by row.
+    Returns Q (restarts, d, d) and c (restarts, d) with polynomial = w'Qw + c.w. Q_jk and Q_kj share the
     coefficient of w_j w_k, j < k.
     """
     return values[:, _positions(d)] * np.where(np.eye(d) > 0, 1.0, 0.5), values[:, :d]
@@ -70,8 +70,8 @@ def noisy(A: np.ndarray, sigma: float, draws: int, rng: np.random.Generator) -> 
 def inverse(A: np.ndarray, ridge: float | np.ndarray, floor: float | None = None) -> np.ndarray:
     """Inverses (draws, d, d) of noisy positive semidefinite A (draws, d, d), made definite.
 
-    Negative eigenvalues become 0. Then all grow by `ridge` > 0, one number or one per draw. With
-    `floor` > 0, instead all grow by the ridge first, and then those below `floor` become `floor`.
+    Negative eigenvalues become 0, and then all grow by `ridge` > 0, one number or one per draw. With
+    `floor` > 0, all grow by the ridge first, and then those below `floor` become `floor`.
     """
     values, vectors = np.linalg.eigh(A)
     ridge = np.reshape(ridge, (-1, 1))
@@ -85,16 +85,15 @@ def inverse(A: np.ndarray, ridge: float | np.ndarray, floor: float | None = None
 def solve(
     A: np.ndarray, b: np.ndarray, deviation: float = 0.0, repair: str = "ridge"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Minimisers of w'Aw/2 - b.w per restart. The noisy A may have any eigenvalues.
+    """Minimisers of w'Aw/2 - b.w per restart, for noisy A with any eigenvalues.
 
     A: (restarts, d, d) symmetric. b: (restarts, d). deviation: the public standard deviation of the
     noise on A's diagonal. Returns weights (restarts, d) and unbounded (restarts,), whether the
     quadratic has no minimum.
 
     repair:
-      "ridge"  every eigenvalue grows by sqrt(d) deviation, the order of the noise's spectral norm.
-               This makes most quadratics bounded. An eigenvalue still below deviation then becomes
-               deviation, which makes all bounded
+      "ridge"  every eigenvalue grows by sqrt(d) deviation, the order of the noise's spectral norm, and
+               then becomes at least deviation, so that all quadratics are bounded
       "trim"   w is orthogonal to directions with eigenvalues that are not positive (Zhang et al.,
                PVLDB 5, 2012, section 6.2)
       "none"   the weights are NaN if the quadratic has no minimum

@@ -4,13 +4,13 @@ The base mechanism Q runs K times independently. K follows a public distribution
 Settings drawn from a grid are part of Q. See Liu, Talwar (STOC 2019); Papernot, Steinke (ICLR 2022);
 Koskela, Redberg, Wang (ICML 2024).
 
-**What "best" may depend on.** Q's release must contain the score that compares runs, under Q's
-guarantee. A noisy score on private rows is one more release of Q. A score on public rows, or of the
-weights alone, is free. An *exact* score on private rows is not covered: if Q is uniform on N points,
-which is 0-DP, the score 1(point = p(data)) would release p(data) with probability close to 1. For exact
-scores a weaker bound holds, because "worse than y" is another event on each data set. With u = Q(worse
-than y) and u' = Q'(worse than y), F'(u)/F'(u') is at most F'(1)/F'(0). So below, log C becomes
-log(1/g), and m TV becomes m. This `cost_of_exact_score` does not fall with epsilon.
+**What "best" may depend on.** Q's release must contain the score that compares runs, under Q's guarantee.
+A noisy score on private rows is one more release of Q. A score on public rows, or of the weights alone, is
+free. An *exact* score on private rows is not covered: if Q is uniform on N points, which is 0-DP, the score
+1(point = p(data)) would release p(data) with probability close to 1. For exact scores a weaker bound holds,
+because "worse than y" is another event on each data set. With u = Q(worse than y) and u' = Q'(worse than
+y), F'(u)/F'(u') is at most F'(1)/F'(0). So below, log C becomes log(1/g), and m TV becomes m. This
+`cost_of_exact_score` does not fall with epsilon.
 
 **Profile bound**, derived here. A fixed total order of Q's releases orders runs (an independent uniform
 breaks ties). Let F(z) = E z^K, and Q(<y) the probability of a worse release than y. Then the best run
@@ -45,7 +45,7 @@ from dp import roots
 from dp.accounting import gaussian_mu, renyi_epsilon
 from dp.privacy.profiles import Gaussian, Profile
 
-# e of the module's docstring, eta of the truncated negative binomial distribution
+# e of the module's docstring: eta of the truncated negative binomial distribution
 EXTRA = {"logarithmic": 0, "geometric": 1}
 LAWS = (*EXTRA, "poisson")
 _STEPS = np.geomspace(1e-6, 20.0, 1500)
@@ -79,7 +79,7 @@ def parameter(law: str, mean: float) -> float:
 
 
 def draw(law: str, mean: float, rng: np.random.Generator) -> int:
-    """Draw K, a number of runs."""
+    """Draw the number of runs K."""
     p = parameter(law, mean)
     if law == "poisson":
         return int(rng.poisson(p))
@@ -87,7 +87,7 @@ def draw(law: str, mean: float, rng: np.random.Generator) -> int:
 
 
 def event_bounds(profile: Profile) -> Callable:
-    """h: z -> the largest probability under a neighbour's Q' of an event of probability z under Q."""
+    """h(z), the largest probability under a neighbour's Q' of an event of probability z under Q."""
     if isinstance(profile, Gaussian):
         from scipy.special import ndtr, ndtri
 
@@ -99,7 +99,7 @@ def event_bounds(profile: Profile) -> Callable:
 def largest_ratio(profile: Profile, g: float) -> float:
     """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z), by zooming in.
 
-    Below z = 1e-15 g, h(z) is at most its value there, and the denominator at least g.
+    Below z = 1e-15 g, h(z) is at most its value there, and the denominator is at least g.
     """
     least = max(1e-15 * g, 1e-300)
     low, high, bound = math.log(least), 0.0, event_bounds(profile)
@@ -123,7 +123,7 @@ def cost(profile: Profile, law: str, mean: float) -> float:
 
 
 def cost_of_exact_score(law: str, mean: float) -> float:
-    """`cost` if an exact score on private rows compares runs: see the module's docstring."""
+    """The `cost` if an exact score on private rows compares runs."""
     _check(law, mean)
     if law == "poisson":
         return mean
@@ -167,7 +167,7 @@ def renyi_bound_epsilon(profile: Profile, law: str, mean: float, delta: float) -
 
 
 def selection_epsilon(profile: Profile, law: str, mean: float, delta: float) -> float:
-    """Total epsilon at delta: the better of both bounds."""
+    """Total epsilon at delta: the better bound."""
     return min(
         profile_epsilon(profile, law, mean, delta), renyi_bound_epsilon(profile, law, mean, delta)
     )

@@ -17,10 +17,7 @@ def _choose(adjacency, replace, add):
 
 
 def vector_sum(norm: float, adjacency: str = REPLACE_ONE) -> float:
-    """L2 sensitivity of a sum of vectors of norm at most C.
-
-    It is 2C under replace-one, C under add/remove.
-    """
+    """L2 sensitivity of a sum of vectors of norm at most C: 2C under replace-one, C under add/remove."""
     return _choose(adjacency, 2 * norm, norm)
 
 
@@ -35,7 +32,7 @@ def gram(bound: float = 1.0, adjacency: str = REPLACE_ONE) -> float:
 def smallest_eigenvalue(bound: float = 1.0) -> float:
     """Sensitivity of the smallest eigenvalue of X'X under either adjacency: R^2.
 
-    x x' - z z' has at most one eigenvalue of either sign, and these are at most R^2 in size.
+    x x' - z z' has at most one eigenvalue of either sign, both at most R^2 in size.
     """
     return bound**2
 
@@ -77,8 +74,8 @@ def newton_direction(
     u'B^-1 u). This is positive semidefinite, of norm |B^-1 u|^2/(1 + u'B^-1 u) <= t/(ridge (1 + t)) with t
     = u'B^-1 u <= c/ridge, which increases in t. Replacing a record gives the difference of two such
     matrices, which is no larger. A direction (H + ridge I)^-1 g for a public g changes by at most |g|
-    times that. For the mean H/n + l I, ridge = n l and the inverse is n times this one: c/(n l^2 + c
-    l).
+    times the sensitivity. For the mean H/n + l I, ridge = n l and the inverse is n times larger:
+    c/(n l^2 + c l).
     """
     c = curvature * bound**2
     return c / (ridge * (ridge + c))
@@ -122,8 +119,5 @@ def spectral_ridge(
 
 
 def eigenvalue_floor(sigma: float, d: int, factor: float = 1.2) -> float:
-    """A public floor for the eigenvalues of a noisy Gram matrix.
-
-    By default it is a fifth above `noise_norm`, because d may be small.
-    """
+    """A public floor for a noisy Gram matrix's eigenvalues, by default a fifth above `noise_norm`."""
     return factor * noise_norm(sigma, d)

@@ -1,19 +1,19 @@
 """Gaussian sketches: the privacy of k rows of N(0, X'X + g^2 I) (Iterative Hessian Mixing).
 
-Lev, Shenfeld, Srinivasan, Ligett, Wilson, "Near-Optimal Private Linear Regression via Iterative Hessian
-Mixing", arXiv 2601.07545, release T sketches and T noisy gradients. A sketch is Z X + g N, where Z (k x n)
-and N (k x d) are standard normal, g^2 = max(0, gamma - l), and l is a noisy lower bound on the smallest
-eigenvalue of X'X. Their proof bounds its Rényi divergence; this is its exact profile.
+Lev, Shenfeld, Srinivasan, Ligett, Wilson (arXiv 2601.07545) release T sketches and T noisy gradients. A
+sketch is Z X + g N, where Z (k x n) and N (k x d) are standard normal, g^2 = max(0, gamma - l), and l is a
+noisy lower bound on the smallest eigenvalue of X'X. Their proof bounds its Rényi divergence; this is its
+exact profile.
 
 A sketch's rows are k independent draws of N(0, S) with S = X'X + g^2 I. Adding or removing a row x with
 ||x|| <= R changes S by x x'. In coordinates that make the smaller S the identity, only one direction
 differs. The ratio of its variances is 1 - v, with v = x'S^-1 x for the larger S. If one S has no
 eigenvalue below gamma, v <= R^2/gamma. (If that is the smaller S, v = a/(1+a) with a <= R^2/gamma.) A
-smaller v is a post-processing of a larger one (by noise along that direction), so v = R^2/gamma is
+smaller v is a post-processing of a larger one by noise along that direction, so v = R^2/gamma is the
 worst. T sketches of k rows are one sketch of kT rows.
 
-S >= gamma I holds unless l exceeds the smallest eigenvalue. `total` adds the probability of that,
-Phi(-tau0), to delta.
+S >= gamma I holds unless l exceeds the smallest eigenvalue, which has probability Phi(-tau0). `total` adds
+this probability to delta.
 """
 
 import math
@@ -26,11 +26,11 @@ from dp.privacy.profiles import Curve, Gaussian, Profile, compose, with_failure
 
 
 def larger_variance_profile(rows: int, v: float, epsilon: float | np.ndarray) -> float | np.ndarray:
-    """Hockey-stick divergence of k draws of N(0, 1) from k draws of N(0, 1-v), any real epsilon.
+    """Hockey-stick divergence of k draws of N(0, 1) from k draws of N(0, 1-v), for any real epsilon.
 
-    The loss is (k/2) log(1-v) + v/(2(1-v)) C, with C the sum of squares. C is chi-square with k
-    degrees of freedom under the first law, and C/(1-v) is so under the second. The loss exceeds
-    epsilon if C > t = 2 (1-v)/v (epsilon - (k/2) log(1-v)).
+    The loss is (k/2) log(1-v) + v/(2(1-v)) C, with C the sum of squares. C is chi-square with k degrees
+    of freedom under the first law, and C/(1-v) under the second. The loss exceeds epsilon if C > t =
+    2 (1-v)/v (epsilon - (k/2) log(1-v)).
     """
     from scipy.stats import chi2
 
@@ -44,9 +44,9 @@ def smaller_variance_profile(
 ) -> float | np.ndarray:
     """Hockey-stick divergence of k draws of N(0, 1-v) from k draws of N(0, 1).
 
-    The loss is -(k/2) log(1-v) - v/2 C, with C the sum of squares divided by 1-v. C is chi-square
-    with k degrees of freedom under the first law, and C (1-v) is so under the second. The loss
-    exceeds epsilon if C < t = 2/v (-(k/2) log(1-v) - epsilon).
+    The loss is -(k/2) log(1-v) - v/2 C, with C the sum of squares divided by 1-v. C is chi-square with
+    k degrees of freedom under the first law, and C (1-v) under the second. The loss exceeds epsilon if
+    C < t = 2/v (-(k/2) log(1-v) - epsilon).
     """
     from scipy.stats import chi2
 
@@ -67,10 +67,10 @@ def profile(rows: int, gamma: float, bound: float = 1.0, adjacency: str = ADD_RE
 
     Replace-one: compare P = S0 + x x' >= gamma I with Q = S0 + z z'. In coordinates that make both
     diagonal, at most two directions differ. P^-1/2 Q P^-1/2 = I - p p' + q q' with |p|^2, |q|^2 <=
-    R^2/gamma has its eigenvalues in [1-|p|^2, 1+|q|^2]. So along one direction P has the larger
-    variance, with a ratio of 1-v, v <= R^2/gamma; along the other the smaller one, with a ratio of
-    1/(1+a), a <= R^2/gamma. Both are independent. So this is one release per direction of add/remove,
-    composed by privacy loss distributions.
+    R^2/gamma has its eigenvalues in [1-|p|^2, 1+|q|^2]. So along one direction P has the larger variance,
+    with a ratio of 1-v, v <= R^2/gamma, and along the other the smaller variance, with a ratio of 1/(1+a),
+    a <= R^2/gamma. The directions are independent, so each is one add/remove release. Privacy loss
+    distributions compose them.
     """
     if not gamma > bound**2:
         raise ValueError(f"gamma must exceed R^2 = {bound**2:g}, not {gamma}")
@@ -115,7 +115,7 @@ def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> 
     """As `gamma_exact`, by the authors' Rényi divergence and its conversion (`renyi_epsilon`)."""
 
     def private(gamma):
-        share = np.linspace(0, 1, 4002)[1:-1] ** 2  # places of the orders between 1 and gamma/R^2
+        share = np.linspace(0, 1, 4002)[1:-1] ** 2  # positions of orders between 1 and gamma/R^2
         orders = 1 + share * (gamma / bound**2 - 1)
         return renyi_epsilon(lambda a: renyi(a, rows, gamma, bound), delta, orders) <= epsilon
 
@@ -123,9 +123,9 @@ def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> 
 
 
 def eigenvalue_mu(rows: int, gamma: float, bound: float = 1.0) -> float:
-    """Gaussian parameter of the smallest eigenvalue's release: R^2 sqrt(k)/gamma.
+    """Gaussian parameter R^2 sqrt(k)/gamma of the smallest eigenvalue's release.
 
-    The noise has standard deviation gamma/sqrt(k), the eigenvalue sensitivity R^2. rows: k of one
+    The noise has standard deviation gamma/sqrt(k), and the eigenvalue sensitivity R^2. rows: k of one
     sketch.
     """
     return bound**2 * math.sqrt(rows) / gamma

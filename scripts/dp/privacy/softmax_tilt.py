@@ -2,9 +2,8 @@
 
 The release is the W (d, K) that minimises F(W) + Lambda/2 ||W||^2 + <b, W>, where F is the *sum* of the
 losses log sum_j e^(w_j.x) - w_y.x, Lambda = n lambda > 0, and the d K entries of b are independent N(0,
-sigma^2). The proof (own derivation) extends that of `dp.privacy.gaussian_tilt` for one slope per
-record, the case K = 2. Minimisers are exact; `composed_delta` adds the output noise that covers
-approximate ones.
+sigma^2). This proof extends that of `dp.privacy.gaussian_tilt` for one slope per record, the case K = 2.
+Minimisers are exact; `composed_delta` adds the output noise that covers approximate ones.
 
 A record (x, y) with ||x|| = rho <= R and probabilities p = softmax(W'x) has the gradient x a' with a = p
 - e_y = sum over j != y of p_j (e_j - e_y), and the Hessian S (x) x x' with S = diag(p) - p p'. Notation:
@@ -19,12 +18,12 @@ and on D' it has phi_sigma(b') det H' with
 
     1 <= det H'/det H <= det(I + (rho^2/Lambda) S) <= exp(r tr S),
 
-because H' = H + S (x) x x' and (I (x) x') H^-1 (I (x) x) <= (rho^2/Lambda) I. For a row x let B =
+because H' = H + S (x) x x' and (I (x) x') H^-1 (I (x) x) <= (rho^2/Lambda) I. For a row x, let B =
 +-b'x/(sigma rho), K independent standard normals under the data set that the tilt is drawn on, and U_j =
-(B_j - B_y)/sqrt(2). Each U_j is N(0, 1). U is the largest of the K-1 of them. For either sign of B, <B,
-a> = sqrt(2) sum p_j U_j <= sqrt(2) s U.
+(B_j - B_y)/sqrt(2). Each U_j is N(0, 1), and U is the largest of the K-1 of them. For either sign of B,
+<B, a> = sqrt(2) sum p_j U_j <= sqrt(2) s U.
 
-*Adding* (P = D, Q = D'). With the sign that makes it so, and a record of norm R,
+*Adding* (P = D, Q = D'). With the suitable sign of B, and a record of norm R,
 
     log p/q <= (||b'||^2 - ||b||^2)/(2 sigma^2) = M^2 v^2/4 + (M/sqrt(2)) <B, a>.
 
@@ -51,17 +50,17 @@ of sum at most 1 - 1/K. So
     delta(e) <= (K-1) G(M)(e - J)  for e >= e0, where (J, e0) may be any of
         (c (K-2)/(K-1), c q),  (c (K-1)/K, same),  ((K-1) log(1 + r/K), same).
 
-With two classes the first is free for e >= 2 c, the threshold of logistic loss. With more classes, J is
-what remains where several p_j share s. Records shorter than R have smaller M, r and c.
+With two classes, the first is free for e >= 2 c, the threshold of logistic loss. With more classes, J
+remains where several p_j share s. Records shorter than R have smaller M, r and c.
 
-REPLACING v by v'. As in `gaussian_tilt`: put D0 + v + v' between D0 + v and D0 + v'. An addition at e1 =
+REPLACING v by v'. As in `gaussian_tilt`, put D0 + v + v' between D0 + v and D0 + v'. An addition at e1 =
 (e - J)/2 - M^2/2 >= 0 and a removal at e2 = e - e1 give, since the Gaussian profiles at this split are
 exact,
 
     delta(e) <= (K-1) (G(M)(e1) + e^e1 G(M)(e2 - J)) = (K-1) G(2M)(e - J)  for e >= J + M^2 and e2 >= e0.
 
-The factor K-1 is real where the tilt alone decides which class is likely: see the exact densities for
-three classes in `tests/unit/test_softmax_tilt.py`.
+The factor K-1 is real where the tilt alone decides which class is likely, as the exact densities for three
+classes in `tests/unit/test_softmax_tilt.py` show.
 """
 
 import math
@@ -95,9 +94,9 @@ def composed_delta(
 ) -> float:
     """delta at epsilon >= 0 of the tilt's release and a Gaussian one of parameter mu_output.
 
-    It is at most E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). delta there is at most
-    (K-1) G(mu)(epsilon - L - J) from a least argument on, and 1 below it. The integral of the first
-    over all L is (K-1) G(hypot(mu, mu_output))(epsilon - J).
+    It is at most E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). There, delta is at most
+    (K-1) G(mu)(epsilon - L - J) from a least argument on, and at most 1 below it. The integral of the
+    first bound over all L is (K-1) G(hypot(mu, mu_output))(epsilon - J).
     """
     from scipy.special import ndtr
 
@@ -105,7 +104,7 @@ def composed_delta(
     found = 1.0
     for extra, least in jacobian(m, r, classes):
         if adjacency == REPLACE_ONE:
-            # e2 = (e + J)/2 + M^2/2 is at least `least`, and e1 = (e - J)/2 - M^2/2 is at least 0
+            # e2 = (e + J)/2 + M^2/2 is at least `least`, and e1 = (e - J)/2 - M^2/2 is at least 0.
             least = max(2 * least - extra - m * m, extra + m * m)
         if epsilon < least:
             continue
@@ -158,9 +157,8 @@ def rule_lambda(
 ) -> float:
     """lambda for the *mean* loss, from public numbers: max(10 R^2/epsilon, sigma R/radius)/n.
 
-    sigma is that of a free Jacobian. The first term keeps J below a tenth of epsilon. With the second,
+    sigma is that of a free Jacobian. The first term keeps J below a tenth of epsilon. With the second term,
     the tilt moves the score of a row of norm R by a standard deviation of at most `radius`, for any d.
-    By its rule, `dp_gd` stops at this size of noise.
     """
     sigma = sigma_where_free(epsilon, delta, classes, bound, adjacency)
     return max(10 * bound**2 / epsilon, sigma * bound / radius) / n

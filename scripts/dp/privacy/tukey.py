@@ -1,8 +1,8 @@
 """Approximate Tukey depth of m points: volumes, the test that draws are safe, and draws.
 
-Amin, Joseph, Ribero, Vassilvitskii, "Easy Differentially Private Linear Regression" (ICLR 2023, arXiv
-2208.07353). Let p_(1),j <= .. <= p_(m),j be the order statistics of coordinate j. The region of depth at
-least i is the box R_i = prod_j [p_(i),j, p_(m-i+1),j], and V_i is its volume. Below, e^e is exp(epsilon).
+Amin, Joseph, Ribero, Vassilvitskii (ICLR 2023, arXiv 2208.07353). Let p_(1),j <= .. <= p_(m),j be the order
+statistics of coordinate j. The region of depth at least i is the box R_i = prod_j [p_(i),j, p_(m-i+1),j],
+and V_i is its volume. Below, e^e is exp(epsilon).
 
 Neighbours D, D' differ in one point, which moves order statistics by at most one place. So R_{i+1} is
 inside R'_i, inside R_{i-1}, depths q differ by at most 1, and V_{i+1} <= V'_i <= V_{i-1}. The mechanism M
@@ -11,16 +11,16 @@ draws from the density e^{e q/2}/Z on R_t. For every event E
     M(E) <= e^e M'(E) + (1 + e^{e/2}) V_{t-1}/V_{t+g+1} e^{-e g/2},     for every g >= 1.
 
 Proof. Where R_t and R'_t overlap, the densities' ratio is at most e^{e/2} Z'/Z. Since R'_t is inside
-R_{t-1}, Z' <= e^{e/2} (Z + e^{e(t-1)/2} (V_{t-1} - V_t)). Points of R_t outside of R'_t have depth t,
-and the probability e^{et/2} (V_t - V_{t+1})/Z at most. With Z >= e^{e(t+g)/2} V_{t+g}, both additional
-terms are at most V_{t-1}/V_{t+g} e^{-eg/2}, times e^{e/2} for the first and 1 for the second.
+R_{t-1}, Z' <= e^{e/2} (Z + e^{e(t-1)/2} (V_{t-1} - V_t)). Points of R_t outside of R'_t have depth t, and
+probability at most e^{et/2} (V_t - V_{t+1})/Z. With Z >= e^{e(t+g)/2} V_{t+g}, both additional terms are at
+most V_{t-1}/V_{t+g} e^{-eg/2}, times e^{e/2} for the first and 1 for the second.
 
 The test: k^ = 1 + the largest k with V_{t-k-1}/V_{t+k+g+1} e^{-eg/2} <= delta/(8 e^e) for some g >= 1, or
-0 if there is none. If a data set satisfies this at k, all neighbours do at k - 1. Hence k^ changes by at
-most 1. The mechanism answers if k^ + Lap(1/e) > log(1/(2 delta))/e, which is e-DP. If k^ = 0, an answer
-has probability at most delta. If k^ >= 1, the answer is (e, (1 + e^{e/2}) delta/(8 e^e))-close to each
-neighbour's, by the bound above and the condition at k = 0; the second number is below delta. So both
-together are (2e, delta)-DP.
+0 if there is none. If a data set satisfies this condition at k, all neighbours do at k - 1. Hence k^
+changes by at most 1. The mechanism answers if k^ + Lap(1/e) > log(1/(2 delta))/e, which is e-DP. If k^ = 0,
+an answer has probability at most delta. If k^ >= 1, the answer is (e, (1 + e^{e/2}) delta/(8 e^e))-close to
+each neighbour's, by the bound above and the condition at k = 0; the second number is below delta. So test
+and answer together are (2e, delta)-DP.
 """
 
 import math
@@ -39,12 +39,12 @@ def log_volumes(points: np.ndarray) -> np.ndarray:
 def distance(
     volumes: np.ndarray, t: int, epsilon: float, delta: float, none: int = 0
 ) -> np.ndarray:
-    """k^ of the test (...) for log volumes (..., depths); `none` if no k satisfies it."""
+    """k^ of the test (...), from log volumes (..., depths), or `none` if no k satisfies the condition."""
     volumes = np.asarray(volumes)
     depths = volumes.shape[-1]
     k = np.arange(max(0, min(t - 1, depths - t - 1)))  # t - k - 1 >= 1 and t + k + 2 <= depths
     rising = -volumes - epsilon / 2 * np.arange(1, depths + 1)
-    # the least over this and all deeper depths
+    # least over this and all deeper depths
     least = np.minimum.accumulate(rising[..., ::-1], axis=-1)[..., ::-1]
     with np.errstate(invalid="ignore"):  # two volumes of 0 fail the condition
         logarithms = volumes[..., t - k - 2] + least[..., t + k + 1] + epsilon / 2 * (t + k + 1)
@@ -53,7 +53,7 @@ def distance(
 
 
 def threshold(epsilon: float, delta: float) -> float:
-    """The threshold of k^ + noise: log(1/(2 delta))/epsilon."""
+    """The threshold log(1/(2 delta))/epsilon of k^ + noise."""
     return math.log(1 / (2 * delta)) / epsilon
 
 
@@ -101,7 +101,7 @@ def shell_point(
     log_first = np.hstack([pad, left[:, :-1]]) + log_edge + np.hstack([right[:, 1:], pad])
     first, j = choose(log_first, rng)[:, None], np.arange(d)
     share = rng.random((draws, d))
-    # if R_{i+1} is empty, the shell is all of R_i
+    # If R_{i+1} is empty, the shell is all of R_i.
     empty = high_in < low_in
     at_edge = low + share * (outer - inner)
     at_edge = np.where((at_edge > low_in) & ~empty, at_edge + inner, at_edge)

@@ -2,15 +2,15 @@
 
 A book is a private folder (0700) next to the rows, for all studies of the same people:
 
-    book.jsonl            a line per event: append-only, locked, on the disk before anything follows from it
-    key                   the book's own, never deleted: for the digests of rows and the chain
+    book.jsonl            a line per event, which is on the disk before anything depends on the event
+    key                   the book's own key, never deleted, for the digests of rows and the chain
     <name>/key            the key of one release, while it is being made
-    <name>/model.json     the model of a release that is done
+    <name>/model.json     the model of a finished release
 
-A line is an event with `chain`, a keyed digest of the previous line and of itself. So the book notices
-edited lines, lines removed from the middle, and a release's lines removed from the end while its folder is
-still there. It does not notice an older copy of the whole book, nor previews or raises removed from the
-end. Events:
+Every line has the key `chain`, a keyed digest of the previous line and of itself. So the book detects
+edited lines, lines removed from the middle, and a release's lines removed from the end while its folder
+exists. It does not detect an older copy of the whole book, or previews and raises removed from the end.
+Events:
 
     open      budget (epsilon, delta), adjacency and unit
     begin     a release: name, cost, digests of the request, of the rows and of code, libraries and their
@@ -22,9 +22,9 @@ end. Events:
 Epsilons and deltas add up. Basic composition is a filter, so later settings may depend on earlier releases
 (Rogers, Roth, Ullman, Vadhan, NeurIPS 2016).
 
-An interrupted release resumes with its key, and so with the same draw. It resumes only with the same rows,
-request, code, libraries and arithmetic: choosing among reruns with the same noise would void the proof.
-Storing the model deletes the key. From then on, the name returns this model for any rows.
+An interrupted release resumes with its key, so its draw does not change. It resumes only with the same
+rows, request, code, libraries and arithmetic, because a choice among reruns with the same noise would
+invalidate the proof. Storing the model deletes the key. The name then returns this model for any rows.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ STATED = ("name", "title", "schema", "rows", "unit", "method", "premise")
 
 
 class Budget(NamedTuple):
-    """The budget of all releases of a book together, as decimals.
+    """The budget of all releases of a book together, as exact decimals.
 
     Attributes
     ----------
@@ -76,12 +76,11 @@ class Budget(NamedTuple):
 
     @staticmethod
     def of(values: dict) -> "Budget":
-        """A budget from a dictionary.
+        """The budget {"epsilon": .., "delta": ..}.
 
         Parameters
         ----------
         values : dict
-            {"epsilon": .., "delta": ..}.
 
         Returns
         -------
@@ -90,7 +89,7 @@ class Budget(NamedTuple):
         Raises
         ------
         dp.errors.Refused
-            Unless epsilon is positive, and delta between 0 and 1.
+            Unless epsilon is positive and delta is between 0 and 1.
         """
         try:
             budget = Budget(*(Fraction(str(values[key])) for key in ("epsilon", "delta")))
@@ -102,14 +101,14 @@ class Budget(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A release to be made. key: for this release alone. spent: the book's entry in model.json."""
+    """A release to be made. key: for this release alone. spent: the book's sums in model.json."""
 
     key: bytes
     spent: dict
 
 
 class Spent(NamedTuple):
-    """Sums of a book. releases: (name, epsilon, delta, whether done), in order."""
+    """A book's sums. releases: (name, epsilon, delta, whether done), in order."""
 
     epsilon: Fraction
     delta: Fraction
@@ -121,14 +120,14 @@ class Spent(NamedTuple):
 class Book:
     """A folder with the costs of all releases about some people's rows.
 
-    Use it only inside `with book.locked():`.
+    Use a book only inside `with book.locked():`.
 
     Parameters
     ----------
     path : str or pathlib.Path
         The folder, next to the rows and as private as they are.
     budget : Budget or None
-        The first use opens the book with it, and later ones must state the same. None only reads.
+        Set by the first use; later uses must state the same budget. None only reads.
     unit : str or None
         The meaning of a row, in words; stated like `budget`.
 
@@ -137,9 +136,9 @@ class Book:
     spent
         The spent epsilon and delta, and the releases.
     same_rows
-        Whether a release was made of these rows.
+        Whether a release was made from these rows.
     raise_to
-        Replaces the budget.
+        Replace the budget.
 
     Examples
     --------
@@ -157,11 +156,11 @@ class Book:
     ) -> None:
         self.path, self.budget, self.unit = Path(path).expanduser(), budget, unit
         self._file, self._key, self._events = -1, b"", []
-        self._end, self._torn = 0, False  # end of whole lines; whether a torn one follows
+        self._end, self._torn = 0, False  # end of whole lines; whether an incomplete line follows
 
     @contextlib.contextmanager
     def locked(self) -> Iterator["Book"]:
-        """Opens the book under an exclusive lock. Raises `Refused`."""
+        """Open the book under an exclusive lock. Raises `Refused`."""
         try:
             with self._lock():
                 self._read()
@@ -189,7 +188,7 @@ class Book:
             self._file = -1
 
     def _read(self):
-        """Reads and verifies all events. It leaves out a torn last line: nothing followed from it."""
+        """Read and verify all events. An incomplete last line is ignored, since nothing depended on it."""
         size = os.fstat(self._file).st_size
         content = os.pread(self._file, size, 0)
         self._end = content.rfind(b"\n") + 1
@@ -209,7 +208,7 @@ class Book:
         self._check_folders()
 
     def _verified(self, line):
-        """The event of the next line, or None if this book did not write it there."""
+        """The event of the next line, or None if this book did not write the line there."""
         try:
             event = json.loads(line)
             chain = event.pop("chain")
@@ -218,7 +217,7 @@ class Book:
         return event | {"chain": chain} if chain == self._chained(event) else None
 
     def _check_folders(self):
-        """Refuses if a release has no line, because its cost is unknown."""
+        """Refuse the book if a release has no line, because its cost is then unknown."""
         named = {event["name"] for event in self._events if event["event"] == "begin"}
         for folder in sorted(self.path.iterdir()):
             files = [file for file in (KEY, MODEL) if os.path.lexists(folder / file)]
@@ -229,7 +228,7 @@ class Book:
                 )
 
     def _own_key(self, size):
-        """The book's own key, made if there is no line yet. size: the lines' length in bytes."""
+        """The book's key, created if there are no lines. size: of the lines, in bytes."""
         with contextlib.suppress(FileNotFoundError):
             return disk.read_private(self.path / KEY)
         if size:
@@ -248,7 +247,7 @@ class Book:
         return self._keyed(b"line", before.encode(), json.dumps(event, sort_keys=True).encode())
 
     def _append(self, event):
-        """Appends a line. It is on the disk when this returns, and absent if this fails."""
+        """Append a line, which is on the disk when this returns, and absent if this fails."""
         event = event | {"chain": self._chained(event)}
         line = json.dumps(event, sort_keys=True).encode() + b"\n"
         if self._torn:
@@ -266,7 +265,7 @@ class Book:
         self._events.append(event)
 
     def _open(self):
-        """Writes the first line, or checks its budget and unit."""
+        """Write the first line, or check its budget and unit."""
         if not self._events:
             self._append(
                 {
@@ -295,7 +294,7 @@ class Book:
         return Budget(*(Fraction(stated[-1][key]) for key in ("epsilon", "delta")))
 
     def _of(self, event, name):
-        """(number of the line, event) of a release, or (0, None)."""
+        """(line number, event) of a release, or (0, None)."""
         for k, each in enumerate(self._events):
             if each["event"] == event and each["name"] == name:
                 return k, each
@@ -307,12 +306,11 @@ class Book:
         Parameters
         ----------
         before : int or None
-            How many lines count; by default all.
+            Number of lines to count; None for all.
 
         Returns
         -------
         Spent
-            epsilon, delta, budget, releases as (name, epsilon, delta, whether done), and previews.
         """
         events = self._events[:before]
         done = {event["name"] for event in events if event["event"] == "done"}
@@ -326,10 +324,10 @@ class Book:
         return Spent(*total, self._budget(before), releases, previews)
 
     def stored(self, request: Request, made_by: dict) -> bytes | None:
-        """model.json of a finished release, or None if it may be made. Reads no row.
+        """model.json of a finished release, or None if the release may be made. Reads no row.
 
-        made_by: digests of the code and libraries that would make it. Raises `Refused` if the name has
-        another request, the budget does not suffice, or an interrupted release cannot resume.
+        made_by: digests of the code and libraries that would make it. Raises `Refused` if the name
+        belongs to another request, the budget is too small, or an interrupted release cannot resume.
         """
         name = request.name
         folder = self.path / name
@@ -364,7 +362,7 @@ class Book:
         return None
 
     def _adopted(self, request):
-        """Adds the missing "done" line of a release that was killed after it wrote model.json."""
+        """Add the missing "done" line of a release that was killed after it wrote model.json."""
         k, begun = self._of("begin", request.name)
         self._resumed(begun)  # a release without its "done" line still has its key
         path = self.path / request.name / MODEL
@@ -398,7 +396,7 @@ class Book:
             )
 
     def _resumed(self, begun):
-        """The key of a killed release."""
+        """The key of an interrupted release."""
         path = self.path / begun["name"] / KEY
         for each in (path, disk.prepared(path)):
             with contextlib.suppress(FileNotFoundError):
@@ -413,9 +411,9 @@ class Book:
         )
 
     def begin(self, request: Request, data: bytes, made_by: dict) -> Begun:
-        """Spends the cost, or resumes an interrupted release. data: the rows' bytes.
+        """Spend the cost, or resume an interrupted release. data: the rows' bytes.
 
-        Call it only after `stored` returned None, under the same lock.
+        Call this only after `stored` has returned None, under the same lock.
         """
         name, digest = request.name, self._keyed(b"rows", data)
         k, begun = self._of("begin", name)
@@ -429,8 +427,8 @@ class Book:
         self._admit(request)
         key, folder = new_key(), self.path / name
         disk.private_folder(folder)
-        disk.destroy(folder / KEY)  # a key of a run that was killed before its line
-        disk.prepare(folder / KEY, key, 0o600)  # settled once a line commits to it
+        disk.destroy(folder / KEY)  # left by a run that was killed before it wrote a line
+        disk.prepare(folder / KEY, key, 0o600)  # renamed once a line commits to the key
         epsilon, delta = request.cost
         self._append(
             {
@@ -449,7 +447,7 @@ class Book:
         return Begun(key, _summary(self.spent()))
 
     def same_rows(self, name: str, data: bytes) -> bool:
-        """Whether a release was begun with these rows. Only their owner may know.
+        """Whether a release was begun with these rows, which only their owner may know.
 
         Parameters
         ----------
@@ -466,7 +464,7 @@ class Book:
         return hmac.compare_digest(begun["rows"], self._keyed(b"rows", data))
 
     def finish(self, request: Request, content: bytes) -> None:
-        """Stores model.json, and destroys the release's key."""
+        """Store model.json, and destroy the release's key."""
         folder = self.path / request.name
         disk.place(folder / MODEL, content, 0o444)
         self._done(request.name, content)
@@ -478,18 +476,18 @@ class Book:
         return event
 
     def previewed(self, request: Request) -> None:
-        """Records that the owner previewed the rows; cards report it."""
+        """Record that the owner previewed the rows, which cards report."""
         self._append({"event": "preview", "at": _today(), "name": request.name})
 
     def raise_to(self, budget: Budget, reason: str) -> None:
-        """Replaces the budget.
+        """Replace the budget.
 
         Parameters
         ----------
         budget : Budget
-            It must cover what is spent.
+            At least what is already spent.
         reason : str
-            Why it changes; the book keeps it.
+            Why the budget changes, for the book.
 
         Raises
         ------
@@ -506,7 +504,7 @@ class Book:
 
 
 def _summary(spent):
-    """The book's entry in model.json."""
+    """The book's sums in model.json."""
     return {
         "epsilon": float(spent.epsilon),
         "delta": float(spent.delta),

@@ -1,8 +1,7 @@
-"""The card and the table of a release, from model.json alone, for non-experts.
+"""The card and the table of a release for non-experts, from model.json alone.
 
 The fields of the claim follow NIST SP 800-226 ("Guidelines for Evaluating Differential Privacy
-Guarantees", 2025): unit of privacy, parameters, trust and threat model, algorithm and its
-implementation, side channels, use of the budget, exposure of the rows, and access to them.
+Guarantees", 2025).
 """
 
 import csv
@@ -18,8 +17,8 @@ from dp.releasing.request import PUBLIC_EXAMPLE
 __all__ = ["card", "table_csv"]
 
 COLUMNS = ("column", "estimate", "standard_error", "low", "high", "p_value", "says")
-GROUPS = (2, 3, 4, 5, 10)  # rows of one person
-# Largest gain of the best attack over a guess, and words for it.
+GROUPS = (2, 3, 4, 5, 10)  # numbers of rows of one person
+# Maximum gain of the best attack over a guess, and words for it.
 LEARNT = (
     (0.1, ("nearly the same", "learns little")),
     (0.25, ("other, but similar,", "may learn something")),
@@ -29,7 +28,7 @@ KINDS = {"logistic": "logistic regression", "log_cosh": "robust linear regressio
 
 
 def table_csv(document: dict) -> str:
-    """The regression table. Without intervals, it has coefficients and a sentence.
+    """The regression table as CSV. Without intervals, it has only coefficients and a sentence.
 
     Parameters
     ----------
@@ -39,7 +38,6 @@ def table_csv(document: dict) -> str:
     Returns
     -------
     str
-        A CSV with a header.
 
     See Also
     --------
@@ -63,7 +61,7 @@ def _rows(document):
 
 
 def card(document: dict) -> str:
-    """card.md, for readers of a release.
+    """card.md, a text in Markdown that may be published.
 
     Parameters
     ----------
@@ -73,7 +71,6 @@ def card(document: dict) -> str:
     Returns
     -------
     str
-        In Markdown. All of it may be published.
 
     See Also
     --------
@@ -155,7 +152,6 @@ def _promise(document):
 
 
 def _learnt(found):
-    """What the best attack can learn about a row."""
     gained = found["right"] - max(found["prior"], 1 - found["prior"])
     how, much = next(words for most, words in LEARNT if gained <= most)
     return (
@@ -165,7 +161,6 @@ def _learnt(found):
 
 
 def _groups(guarantee):
-    """Group privacy of several rows."""
     one = Guarantee(
         *(guarantee[key] for key in ("epsilon", "epsilon", "delta", "adjacency", "reason"))
     )
@@ -185,13 +180,12 @@ def _both(guarantee, between):
 
 
 def _exact(value):
-    """A number, unrounded."""
     short = f"{value:g}"
     return short if float(short) == value else repr(value)
 
 
 def _above(value):
-    """Three digits, rounded up."""
+    """A number with three digits, rounded up."""
     return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(value)):g}"
 
 
@@ -272,7 +266,6 @@ def _limits(document):
 
 
 def _counted(document):
-    """How rows with missing or unknown cells count."""
     schema = document["schema"]
     said = [
         f"A missing cell of `{c['name']}` counts as {c['missing']}."

@@ -1,4 +1,4 @@
-"""Atomic, durable files that only their owner reads."""
+"""Write files atomically and durably, readable by their owner alone."""
 
 import contextlib
 import os
@@ -7,11 +7,11 @@ from pathlib import Path
 
 from dp.errors import Refused
 
-NEW = ".new"  # ends the name of an unfinished file
+NEW = ".new"  # suffix of unfinished files
 
 
 def sync(folder: Path) -> None:
-    """Flushes a folder's entries to the disk."""
+    """Flush a folder's entries to the disk."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -20,7 +20,7 @@ def sync(folder: Path) -> None:
 
 
 def private_folder(path: Path) -> None:
-    """Makes a private folder. Raises `Refused` if it exists and others may enter."""
+    """Make a private folder. Raises `Refused` if it exists and is not private."""
     try:
         path.mkdir(mode=0o700)
         sync(path.parent)
@@ -32,7 +32,7 @@ def private_folder(path: Path) -> None:
 
 
 def check_private(path: Path) -> None:
-    """Raises `Refused` unless a file or folder is this user's and private."""
+    """Raise `Refused` unless a file or folder is this user's and private."""
     status = path.lstat()
     if status.st_uid != os.geteuid():
         raise Refused(f"{path} belongs to another user")
@@ -42,19 +42,19 @@ def check_private(path: Path) -> None:
 
 
 def read_private(path: Path) -> bytes:
-    """The content of a file that nobody else may read."""
+    """The content of a file. Raises `Refused` unless it is private."""
     check_private(path)
     return path.read_bytes()
 
 
 def place(path: Path, content: bytes, mode: int) -> None:
-    """Writes a new file. It is on the disk under its name when this returns."""
+    """Write a new file, which is on the disk when this returns."""
     prepare(path, content, mode)
     settle(path)
 
 
 def prepare(path: Path, content: bytes, mode: int) -> None:
-    """The first half of `place`: writes the content to disk under the name `prepared`."""
+    """Write a new file to disk under a temporary name, the first half of `place`."""
     new = prepared(path)
     with contextlib.suppress(FileNotFoundError):
         new.unlink()
@@ -71,22 +71,19 @@ def prepare(path: Path, content: bytes, mode: int) -> None:
 
 
 def settle(path: Path) -> None:
-    """The second half of `place`: gives the file its final name."""
+    """Give the file its final name, the second half of `place`."""
     path.hardlink_to(prepared(path))  # a rename would replace an existing file
     prepared(path).unlink()
     sync(path.parent)
 
 
 def prepared(path: Path) -> Path:
-    """The name of an unfinished file."""
+    """The temporary name of an unfinished file."""
     return path.with_name(path.name + NEW)
 
 
 def destroy(path: Path) -> None:
-    """Overwrites and removes a key and any unfinished file of it.
-
-    Disks and backups may still hold it.
-    """
+    """Overwrite and remove a key, finished or not. Disks and backups may still hold it."""
     for each in (path, prepared(path)):
         try:
             size = each.lstat().st_size

@@ -1,11 +1,9 @@
-"""Exact draws of discrete Gaussian noise: integers only, from a key.
+"""Draw exact discrete Gaussian noise from a key, with integer arithmetic alone.
 
-The rejection sampler of Canonne, Kamath, Steinke (NeurIPS 2020, algorithms 1 to 3) is exact if the bits
-are uniform.
-
-The bits are HMAC-SHA512(key, part, counter) for counter = 0, 1, .. One key of 256 bits from the operating
-system serves one release, with a stream for each part (tilt, output noise, ..). The same key and part give
-the same draws. So an interrupted release can be repeated, but nobody can choose its draw.
+The rejection sampler of Canonne, Kamath, Steinke (NeurIPS 2020, algorithms 1 to 3) is exact if its bits
+are uniform. The bits are HMAC-SHA512(key, part, counter) for counter = 0, 1, .. A key of 256 bits from
+the operating system serves one release, with a stream for each part (tilt, output noise, ..). A key and
+a part determine the draws. So an interrupted release can be repeated, but nobody can choose its draw.
 """
 
 import hmac
@@ -19,12 +17,12 @@ KEY_BYTES = 32
 
 
 def new_key() -> bytes:
-    """A new secret key, from the operating system.
+    """A new key from the operating system, to be kept secret.
 
     Returns
     -------
     bytes
-        32 bytes, to be kept secret: with the key and all other records, a release reveals a record.
+        32 bytes. With them and all other records, a release reveals a record.
 
     Examples
     --------
@@ -35,13 +33,13 @@ def new_key() -> bytes:
 
 
 class Stream:
-    """Uniform bits, determined by a key and the name of a part."""
+    """A stream of uniform bits, determined by a key and the name of a part."""
 
     def __init__(self, key: bytes, part: str) -> None:
         if not isinstance(key, bytes) or len(key) != KEY_BYTES:
             raise ValueError(f"a key has {KEY_BYTES} bytes")
         name = part.encode()
-        # With the length first, different parts have different messages.
+        # The length first makes messages of different parts differ.
         self._key, self._message = key, len(name).to_bytes(8, "big") + name
         self._counter, self._bytes, self._at = 0, b"", 0
 
@@ -65,7 +63,7 @@ class Stream:
         return value
 
     def bernoulli(self, numerator: int, denominator: int) -> bool:
-        """True with probability numerator/denominator, which is in [0, 1]."""
+        """True with probability numerator/denominator in [0, 1]."""
         return self.below(denominator) < numerator
 
 
@@ -96,7 +94,7 @@ def discrete_laplace(scale: int, stream: Stream) -> int:
         while _bernoulli_exp(1, 1, stream):
             whole += 1
         size, negative = rest + scale * whole, stream.bits(1)
-        if size or not negative:  # counts 0 once
+        if size or not negative:  # rejects -0, which would count 0 twice
             return -size if negative else size
 
 

@@ -1,32 +1,32 @@
-"""model.json: one model with its guarantee, as plain data. Only this module writes and reads it.
+"""Write and read model.json: one model with its guarantee, as plain data.
 
 Keys:
 
     format        FORMAT
-    name, title, method, unit, premise, rows (n, public), training_rows (without a holdout's)
+    name, title, method, unit, premise, rows (n, public), training_rows (without held-out rows)
     schema        `rows.Schema.facts`: columns in the file's order with bounds, categories, reference
                   levels, and replacements of missing cells; the target; the separator
-    columns       names of the d columns of a row, as `rows.Schema.names`: level columns are `column=level`
-                  without the reference level; the last is `constant`
+    columns       `rows.Schema.names`, the names of the d columns of a row: `column=level` for a level
+                  other than the reference level; the last is `constant`
     classes       names of the labels -1 and 1; null for a number
-    target        null for classes; otherwise {name, low, high}, the bounds mapped to [-1, 1]
+    target        null for classes; otherwise {name, low, high}, where [low, high] is mapped to [-1, 1]
     loss          {name, tau or null}: the link is logistic for `logistic`, and the identity for `log_cosh`
-    lambda        the ridge's factor
+    lambda        the factor of the ridge penalty
     parts         part -> {step, scale, integers}: the release itself, integers in units of 2^step with
                   noise of standard deviation scale 2^step. `weights` always; `hessian`, `scores` or
                   `square` (sums over rows, `dp.releasing.statistics`) if the method has them
     tilt          {step, scale} of the noise in the objective
     weights       (d,), for predictions: a row v 2^-20 of `rows.Schema` has the score weights . v 2^-20
-    coefficients  (d,), the same in the columns' own units; the constant's is the intercept. A number's
-                  prediction is in the target's own units
+    coefficients  (d,), the weights in the columns' own units (and a numeric target's); the last is the
+                  intercept
     table         null, or per column {column, estimate, standard_error, low, high, p_value, says}: without
-                  the ridge's pull, with 95 % intervals that count the noise; numbers are null where `says`
-                  is a sentence
-    estimates, covariance (in the columns' own units), or null: the table's source
-    holdout       null, or {rows, step, scale, integers} of `dp.releasing.holdout`, and what they say
+                  the ridge's bias, with 95 % intervals that include the noise; numbers are null where
+                  `says` is a sentence
+    estimates, covariance  null, or the table's source in the columns' own units
+    holdout       null, or {rows, step, scale, integers} of `dp.releasing.holdout`, and the errors
     guarantee     {epsilon, delta, adjacency, reason, profile: [[epsilon, delta], ..], premises: [..],
                   meaning: of `dp.releasing.meaning`, for a prior probability of 1/2}
-    spent         what the book had spent with this release: {epsilon, delta, of_epsilon, of_delta,
+    spent         the book's sums including this release: {epsilon, delta, of_epsilon, of_delta,
                   releases, previews}
     made_by       {code, libraries, arithmetic} of `dp.releasing.making`
 """
@@ -74,15 +74,14 @@ class Model(NamedTuple):
     document : dict
         All of model.json.
     schema : dp.releasing.rows.Schema
-        Reads records.
     weights : numpy.ndarray, (d,)
-        Weights for rows of that schema.
+        Weights for rows of the schema.
     coefficients : numpy.ndarray, (d,)
-        In the columns' own units, the intercept last.
+        Weights in the columns' own units, the intercept last.
     classes : list[str] or None
         Names of the labels -1 and 1, None for numbers.
     target : tuple of float or None
-        A number's bounds.
+        A numeric target's bounds.
     """
 
     document: dict
@@ -94,12 +93,11 @@ class Model(NamedTuple):
 
 
 def load(path: str | Path) -> Model:
-    """A model from its file.
+    """Read a model from model.json.
 
     Parameters
     ----------
     path : str or pathlib.Path
-        model.json.
 
     Returns
     -------
@@ -108,7 +106,7 @@ def load(path: str | Path) -> Model:
     Raises
     ------
     dp.errors.Refused
-        If it holds no model.
+        If the file holds no model.
 
     Examples
     --------
@@ -127,7 +125,7 @@ def load(path: str | Path) -> Model:
 
 
 def parse(content: bytes) -> Model:
-    """A model from the content of its file. Raises `Refused` if it is none."""
+    """Read a model from its file's content. Raises `Refused` if this is no model."""
     try:
         document = json.loads(content, parse_constant=_no_number)
         if document["format"] != FORMAT:
@@ -165,7 +163,7 @@ def _no_number(word):
 
 
 def _check(model):
-    """Raises `Refused`, or another error that `parse` catches, if a model is inconsistent."""
+    """Raise `Refused`, or another error that `parse` catches, if a model is inconsistent."""
     document, d = model.document, model.schema.d
     shapes = {"weights": (d,), "coefficients": (d,), "estimates": (d,), "covariance": (d, d)}
     for key, shape in shapes.items():
@@ -192,7 +190,7 @@ def _check(model):
 def content(
     request: Request, made: models.Release | holdout.Release, spent: dict, made_by: dict
 ) -> bytes:
-    """model.json, a function of the release, public numbers and the book's sums."""
+    """The content of model.json, from the release, public numbers and the book's sums."""
     measured = isinstance(made, holdout.Release)
     release, paid = (made.model, made.package) if measured else (made, made.plan)
     plan, schema = release.plan, rows.from_facts(request.schema)
@@ -250,7 +248,7 @@ def _premises(request):
 
 
 def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
-    """(T (d, d), shift (d,)): coefficients of the columns in their own units are T weights + shift.
+    """(T (d, d), shift (d,)) such that coefficients in the columns' own units are T weights + shift.
 
     A number x became a (2 x - low - high)/(high - low) with a = K 2^-20; a level and the constant became a.
     So scores are linear in the columns of rows that are not clipped or shortened. For a target with bounds
@@ -279,12 +277,12 @@ def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
 def table_of(
     found: models.Release, names: list[str], T: np.ndarray, shift: np.ndarray
 ) -> tuple[list | None, list | None, list | None]:
-    """(table, estimates, covariance) in the columns' own units; Nones without a Hessian."""
+    """(table, estimates, covariance) in the columns' own units; each is None without a Hessian."""
     if statistics.HESSIAN not in found.parts:
         return None, None, None
     described = models.described(found)
     estimates = T @ described.weights + shift
-    with np.errstate(over="ignore", invalid="ignore"):  # for bounds such as [0, 1e100]
+    with np.errstate(over="ignore", invalid="ignore"):  # bounds such as [0, 1e100] overflow
         covariance = T @ described.covariance @ T.T
         printed = answered(covariance[None], (T @ described.unresolved @ T.T)[None])
         some = np.diagonal(covariance) > 0

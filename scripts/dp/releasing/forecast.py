@@ -1,14 +1,13 @@
-"""Forecasts of a release, from releases of simulated rows.
+"""Forecast the accuracy and interval widths of a release from releases of simulated rows.
 
-Rows are simulated from public or guessed facts about a schema's columns. A forecast measures accuracy and
-widths of intervals. It reads no real row, so it costs no privacy, and is as good as the expectations. It
-takes seconds, or many minutes for a million rows.
+Rows are simulated from public or guessed facts about a schema's columns. A forecast reads no real row, so
+it costs no privacy. It takes seconds, or many minutes for a million rows.
 
-A number is drawn from a beta distribution on its bounds with the expected mean and standard deviation, and
-a level with its expected share. Columns are independent, except for expected correlations of numbers (a
-Gaussian copula), which widen intervals several times. Without expected effects, a standard deviation of
-each column changes the score equally, with alternating signs. Widths also depend on effects, through the
-ridge and the Hessian's noise.
+A number has a beta distribution on its bounds with the expected mean and standard deviation, and a level
+its expected share. Columns are independent, except for expected correlations of numbers (a Gaussian
+copula), which widen intervals several times. Without expected effects, a standard deviation of any column
+changes the score equally, with alternating signs. Effects also change widths, through the ridge and the
+Hessian's noise.
 """
 
 import math
@@ -28,20 +27,20 @@ from dp.solvers.newton import minimise
 
 __all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "share", "width"]
 
-SPREAD = 6  # standard deviations between bounds, unless stated
+SPREAD = 6  # default distance of the bounds, in standard deviations
 GRID = (np.arange(4096) + 0.5) / 4096  # probabilities for interpolated quantiles
 REFERENCE = 20_000  # simulated rows for moments of a study
-TESTED = 5_000  # of these, for accuracy
-SCORED = 20  # most releases whose accuracy is measured
-WORK = 8_000_000  # about how many simulated numbers are read per epsilon
-DRAWS = (9, 400)  # least and most releases per epsilon
+TESTED = 5_000  # number of these rows that measure accuracy
+SCORED = 20  # maximum number of releases whose accuracy is measured
+WORK = 8_000_000  # approximate count of simulated numbers per epsilon
+DRAWS = (9, 400)  # minimum and maximum number of releases per epsilon
 TRIES = 5  # the search divides releases per epsilon by this
 LEAST, MOST = 0.02, 20.0  # range of tried epsilons
 NEAR = 0.03  # relative precision of the search for an epsilon
 
 
 class Expected(NamedTuple):
-    """Expectations of a study's rows: public, or guesses.
+    """Public facts or guesses about a study's rows.
 
     Attributes
     ----------
@@ -56,7 +55,7 @@ class Expected(NamedTuple):
     strength : float
         Standard deviation of the log odds, for classes.
     explained : float
-        Share of the target's variance, for a number.
+        Share of a numeric target's variance that the columns explain.
     correlations : dict
         (column, column) -> the correlation of two columns of numbers, by default 0.
     """
@@ -75,11 +74,10 @@ class Study:
     Parameters
     ----------
     schema : dp.releasing.rows.Schema
-        Public facts of the file.
+        Public facts about the file.
     expected : Expected or None
         Expectations of its rows.
     seed : int
-        The simulation's seed.
     """
 
     def __init__(
@@ -116,7 +114,6 @@ class Study:
         self._without: dict[int, np.ndarray] = {}
 
     def _effects(self):
-        """Weights (d,) of the expected effects, without an intercept."""
         T = np.diag(files.own_units(self.schema)[0]).copy()
         unknown = self.expected.effects.keys() - set(self.schema.names[:-1])
         if unknown:
@@ -125,7 +122,7 @@ class Study:
         return np.array([self.expected.effects.get(name, 0.0) for name in self.schema.names]) / T
 
     def _equal(self, X):
-        """Weights (d,) with which every column changes scores equally."""
+        """Weights (d,) with which a standard deviation of any column changes scores equally."""
         spread = X.std(axis=0)
         signs = np.where(np.arange(len(spread)) % 2, -1.0, 1.0)
         weights = np.where(spread > 0, signs / np.where(spread > 0, spread, 1.0), 0.0)
@@ -144,7 +141,7 @@ class Study:
         return low
 
     def _moments(self, column):
-        """(mean, deviation) of a column of numbers on [-1, 1]."""
+        """(mean, deviation) of a column of numbers, mapped to [-1, 1]."""
         low, high = float(column.low), float(column.high)
         expected = self.expected.columns.get(column.name, {})
         if expected and set(expected) != {"mean", "deviation"}:
@@ -169,7 +166,7 @@ class Study:
         return shares / shares.sum()
 
     def _quantiles(self):
-        """Columns' quantiles on [-1, 1] at `GRID`, and a root (k, k) of normal scores' correlations."""
+        """Columns' quantiles on [-1, 1] at `GRID`, and a root (k, k) of the copula's correlations."""
         from scipy.stats import beta
 
         quantiles = {}
@@ -193,7 +190,6 @@ class Study:
             raise Refused("no columns have all these correlations at once") from None
 
     def _columns(self, n, rng):
-        """V (n, d) of simulated columns, before they are shortened."""
         from scipy.special import ndtr
 
         schema, each, parts = self.schema, self.schema.each, []
@@ -219,7 +215,6 @@ class Study:
         return np.where(rng.random(len(scores)) < 1 / (1 + np.exp(-scores)), 1, -1).astype(np.int32)
 
     def said(self) -> str:
-        """The assumptions about columns without expectations."""
         left = [
             column.name
             for k, column in enumerate(self.schema.columns)
@@ -239,14 +234,14 @@ class Study:
         )
 
     def rows(self, n: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
-        """(V, y) of n rows, as `Schema.rows` makes them of a file."""
+        """Simulate (V, y) of n rows, in the form of `Schema.rows`."""
         rng = generator(self.seed, "draw", draw)
         V = self._columns(n, rng)
         y = self._labels(V @ (self.weights / rows.ONE), rng)
         return rows.shortened(V), y
 
     def without(self, plan: models.Plan, draw: int, V: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Weights (d,) of a draw without privacy, and almost no ridge."""
+        """Weights (d,) that one draw of rows gives without privacy and with almost no ridge."""
         if draw not in self._without:
             X, labels = rows.bounded(V, y, plan.problem.loss.residual)
             lam, loss = 1e-3 / len(X), plan.problem.loss
@@ -265,20 +260,18 @@ class Outlook(NamedTuple):
     Attributes
     ----------
     epsilon : float
-        Of the release.
     widths : dict
-        Column -> geometric mean width of its 95 % interval in own units. It is infinite if most releases
-        give none. Empty without intervals.
+        Column -> geometric mean width of its 95 % interval, in the column's own units. Infinite if most
+        releases have no interval; empty if the method has none.
     ranges : dict
         Column -> the first and last decile of the widths.
     accuracy, without : dict
         Means by metric, with and without privacy.
     kept : float
-        The share of the gain that is left: of AUC over 1/2, or of r2 over 0.
+        Share of the gain (AUC - 1/2, or r2) that the private model keeps.
     held : float or None
-        Half the width of the held out error rate's 95 % interval; None without a holdout of classes.
+        Half the width of the held-out error rate's 95 % interval; None without a holdout of classes.
     profile : dp.privacy.profiles.Profile
-        Of the release.
 
     Methods
     -------
@@ -301,7 +294,7 @@ class Outlook(NamedTuple):
         Parameters
         ----------
         prior : float
-            An attacker's prior probability: see `dp.releasing.meaning`.
+            An attacker's prior probability (`dp.releasing.meaning`).
 
         Returns
         -------
@@ -330,11 +323,10 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
     Parameters
     ----------
     request : dp.releasing.request.Request
-        The request.
     study : Study
         The expected rows.
     draws : int or None
-        The number of releases; None for as many as are useful.
+        Number of releases; None to choose it by the number of rows.
 
     Returns
     -------
@@ -380,7 +372,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
 
 
 def _typical(widths):
-    """Geometric mean of finite widths, and first and last decile, of each column of widths (draws, d)."""
+    """Each column's geometric mean of finite widths, and first and last decile. widths: (draws, d)."""
     finite = np.isfinite(widths)
     logs = np.where(finite, np.log(np.where(finite, widths, 1.0)), 0.0)
     mean = np.exp(logs.sum(axis=0) / np.maximum(finite.sum(axis=0), 1))
@@ -390,7 +382,6 @@ def _typical(widths):
 
 
 def _draws(study, n):
-    """Number of releases per epsilon."""
     return min(max(WORK // (n * study.schema.d), DRAWS[0]), DRAWS[1])
 
 
@@ -408,7 +399,6 @@ def _accuracy(study, weights):
 
 
 def _held(package, accuracy):
-    """Half the width of the interval of the held out error."""
     if package.model.problem.loss.residual:
         return None
     sums = (package.held * (2 * accuracy["error"] - 1), 0, 2 * package.held)
@@ -420,7 +410,7 @@ def _held(package, accuracy):
 def needed(
     request: Request, study: Study, enough: Callable[["Outlook"], bool], draws: int | None = None
 ) -> Outlook:
-    """The forecast at about the least sufficient epsilon.
+    """The forecast at about the smallest sufficient epsilon.
 
     All epsilons share simulated rows and keys.
 
@@ -431,9 +421,9 @@ def needed(
     study : Study
         The expected rows.
     enough : Callable
-        `Outlook` -> bool, such as `width` or `share` return.
+        Condition `Outlook` -> bool, for instance from `width` or `share`.
     draws : int or None
-        The number of releases at the result; the search makes a fifth.
+        Number of releases at the result; the search makes a fifth as many.
 
     Returns
     -------
@@ -442,7 +432,7 @@ def needed(
     Raises
     ------
     dp.errors.Refused
-        If nothing up to epsilon 20 is enough.
+        If no epsilon up to 20 is sufficient.
 
     Examples
     --------
@@ -476,26 +466,25 @@ def needed(
         else:
             low = middle
     result = at(high, draws)
-    while not enough(result) and high < MOST:  # the search used fewer releases
+    while not enough(result) and high < MOST:  # the search, with fewer releases, may have erred
         high *= 1 + 2 * NEAR
         result = at(high, draws)
     return result
 
 
 def width(column: str, wanted: float) -> Callable[[Outlook], bool]:
-    """A condition for `needed`: a column's interval is at most this wide.
+    """A condition for `needed` that a column's interval is at most this wide.
 
     Parameters
     ----------
     column : str
-        Its name in `Outlook.widths`.
+        Name in `Outlook.widths`.
     wanted : float
-        The largest width, in the column's own units.
+        Maximum width, in the column's own units.
 
     Returns
     -------
     Callable
-        `Outlook` -> bool.
 
     Examples
     --------
@@ -511,7 +500,7 @@ def width(column: str, wanted: float) -> Callable[[Outlook], bool]:
 
 
 def share(wanted: float) -> Callable[[Outlook], bool]:
-    """A condition for `needed`: this share of the gain without privacy is left.
+    """A condition for `needed` that at least this share of the gain without privacy is kept.
 
     Parameters
     ----------
@@ -521,7 +510,6 @@ def share(wanted: float) -> Callable[[Outlook], bool]:
     Returns
     -------
     Callable
-        `Outlook` -> bool.
 
     Examples
     --------

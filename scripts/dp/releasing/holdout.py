@@ -1,45 +1,43 @@
-"""Errors of a released model on held out rows, paid in rows, not in epsilon.
+"""Errors of a released model on held-out rows, which cost rows but no additional epsilon.
 
-Of n records, `held` (public) are held out. The model is released from the others, and then noisy sums over
-the held ones. Each part is (epsilon, delta)-DP, and so is the whole.
+Of n records, a public number `held` is held out. The model is released from the others, and noisy sums
+from the held-out records. Each part is (epsilon, delta)-DP, and so are both together.
 
 WHICH RECORDS. The release's key determines a uniform set of `held` positions, independent of the rows and
 never published.
 
-THEOREM 2. Let A be the model's release from the *multiset* of rows outside S, and B that of the sums over
-the multiset of rows in S, given A's result a. For every epsilon let A's divergence be at most
-delta_A(epsilon) on multisets that differ in one record, and B's at most delta_B(epsilon) for every a. Let
-S be a uniform set of `held` positions. Then A and B together have at most the *maximum* of both
-divergences on replace-one neighbours. The neighbour's records may come in another order (as in a sorted
-file).
-Proof. A neighbour D' is D with record i replaced, and its records at other positions, by a permutation p.
-S is uniform, and so is p(S). So the law on D' is that of D with record i replaced in its place, since the
-parts are multisets. Given S, only record i differs, in exactly one part. Outside S, B is post-processing,
-and the divergence is at most delta_A. In S, A's law is the same, and given every a the divergence of B is
-at most delta_B. A hockey-stick divergence is jointly convex, so that of the mixture over S is at most the
-maximum.
+THEOREM 2. Let A be the model's release from the *multiset* of rows outside S, and B that of the sums
+over the multiset of rows in S, given A's result a. For every epsilon let A's divergence be at most
+delta_A(epsilon) on multisets that differ in one record, and B's at most delta_B(epsilon) for every a.
+Let S be a uniform set of `held` positions. Then A and B together have at most the *maximum* of both
+divergences on replace-one neighbours, even if the neighbour's records come in another order.
+Proof. A neighbour D' is D with record i replaced, and with its records permuted by p. S is uniform, and so
+is p(S). So the law on D' is that of D with record i replaced in its place, since the parts are multisets.
+Given S, only record i differs, in exactly one part. If it is outside S, B is post-processing, and the
+divergence is at most delta_A. If it is in S, A's law does not change, and given every a the divergence of
+B is at most delta_B. A hockey-stick divergence is jointly convex, so that of the mixture over S is at most
+the maximum.
 
-A sorts its rows, and B's sums of integers are exact, so neither depends on the order of rows.
+A sorts its rows, and B's sums of integers are exact, so neither depends on the order of rows. With fixed
+positions, a reordered neighbour could change *both* parts, at the sum of both costs.
 
-With fixed positions, a reordered neighbour could change *both* parts, at the sum of both costs.
-
-WHAT IS SUMMED. A record with the label t and the prediction f adds a vector in [-1, 1]^2 or [-1, 1]^3, and
-2, which counts it twice. A line that holds no record adds zeros:
+WHAT IS SUMMED. A record with the label t and the prediction f adds a vector of two or three numbers in
+[-1, 1], and the number 2, which counts the record twice. An invalid line adds zeros:
 
     classes   (e, t, 2)        e = 1 if the class is wrong, else -1;  t = -1 or 1
     numbers   (e, t, t^2, 2)   e = min(1, 8 (f - t)^2 - 1);  t in [-1, 1]
     none      zeros
 
-LEMMA 4. Two of these vectors are at most sqrt(8) apart in Euclidean norm; errors and labels alone attain
-it. Proof. (e - e')^2 <= 4. For classes, (t - t')^2 <= 4. For numbers let r = |t - t'| and s = |t + t'| <= 2
-- r. Then r^2 + (t^2 - t'^2)^2 = r^2 (1 + s^2) <= r^2 (1 + (2 - r)^2), which increases on [0, 2] and is 4 at
-2. A record and none are at most sqrt(1 + 1 + 1 + 4) apart.
+LEMMA 4. Two of these vectors are at most sqrt(8) apart in Euclidean norm, which errors and labels alone
+attain. Proof. (e - e')^2 <= 4. For classes, (t - t')^2 <= 4. For numbers let r = |t - t'| and s = |t +
+t'| <= 2 - r. Then r^2 + (t^2 - t'^2)^2 = r^2 (1 + s^2) <= r^2 (1 + (2 - r)^2), which increases on [0,
+2] and is 4 at 2. A record's vector and zeros are at most sqrt(1 + 1 + 1 + 4) apart.
 
-An error of a number counts at most 1/2, a quarter of the target's range. Errors up to the whole range
-would give the mean square 16 times the noise.
+An error |f - t| of a number is capped at 1/2, a quarter of the target's range. Without the cap, the noise
+on the mean square would be 16 times as large.
 
-The vectors are integers in units of 2^-40, exactly: a score is the sum of v_j k_j, with the row's
-integers and the weights' released integers. A score of 0 belongs to the first class. So lemma 2
+The vectors are exact integers in units of 2^-40: a score is the sum of v_j k_j over the row's integers
+and the weights' released integers. A score of 0 belongs to the first class. So lemma 2
 (`dp.releasing.lattice`) holds with rho = 0, on a fine lattice.
 """
 
@@ -57,14 +55,14 @@ from dp.privacy.profiles import Curve, gaussian_profile, symmetric
 from dp.releasing import lattice, models, rows
 from dp.releasing.draws import Stream
 
-STEP = -2 * rows.DIGITS  # of the summed vectors
+STEP = -2 * rows.DIGITS  # the summed vectors have units of 2^STEP
 APART = lattice.root(Fraction(8))  # lemma 4
 BLOCK = 1 << 12  # records scored together
-LEAST = 50  # records on either side
+LEAST = 50  # minimum number of records, both held out and for training
 
 
 class Package(NamedTuple):
-    """A model's plan, and the noise on the sums over held out rows."""
+    """A model's plan, and the noise on the sums over held-out rows."""
 
     model: models.Plan
     held: int
@@ -75,11 +73,11 @@ class Package(NamedTuple):
         return self.model.problem.n + self.held
 
     def delta_at(self, epsilon: float) -> float:
-        """The proven delta at epsilon >= 0, rounded up: the larger of the model's and the sums'."""
+        """The maximum of the model's and the sums' proven delta at epsilon >= 0, rounded up."""
         return max(self.model.delta_at(epsilon), _delta(self.noise, epsilon))
 
     def guarantee(self) -> Guarantee:
-        """The model's guarantee for all n rows, with the sums in its reason and profile."""
+        """The guarantee of the model and the sums, for all n rows."""
         own = self.model.guarantee()
         reason = (
             f"{own.reason}; beside it sums over {self.held} other rows, chosen by the key, with discrete "
@@ -97,7 +95,7 @@ def _delta(noise, epsilon):
 
 
 def size(n: int, share: float) -> int:
-    """The number of held out records: the share of n, rounded down."""
+    """The number of held-out records, a share of n rounded down."""
     if not 0 < share < 1:
         raise Refused(f"the share that is held out must be between 0 and 1, not {share}")
     held = math.floor(n * Fraction(str(share)))
@@ -109,7 +107,7 @@ def size(n: int, share: float) -> int:
 
 
 def package(model: models.Plan, held: int, bits: int = lattice.BITS) -> Package:
-    """The `Package` of a plan for n - held rows, with the plan's epsilon and delta."""
+    """The `Package` of a plan for the n - held training rows, with the plan's epsilon and delta."""
     count = 4 if model.problem.loss.residual else 3
     left = models.delta_left(model.epsilon, model.delta, count, bits)
     mu = Fraction(gaussian_mu(model.epsilon, left)) / models.BESIDE
@@ -120,7 +118,7 @@ def package(model: models.Plan, held: int, bits: int = lattice.BITS) -> Package:
 
 
 def held_out(n: int, held: int, key: bytes) -> np.ndarray:
-    """Which of n records are held out, (n,) of bool: a uniform set, from the key alone."""
+    """A boolean mask (n,) of a uniform set of held-out records, from the key alone."""
     stream, order = Stream(key, "holdout rows"), list(range(n))
     for k in range(held):  # Fisher and Yates
         other = k + stream.below(n - k)
@@ -131,14 +129,14 @@ def held_out(n: int, held: int, key: bytes) -> np.ndarray:
 
 
 def scores(V: np.ndarray, weights: Sequence[int]) -> np.ndarray:
-    """Exact scores (rows,), Python's integers, of integer rows V (rows, d)."""
+    """Exact scores (rows,), as Python's integers, of integer rows V (rows, d)."""
     point = np.array([int(each) for each in weights], dtype=object)
     parts = [V[part].astype(object) @ point for part in slices(len(V), BLOCK)]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=object)
 
 
 def classes(found: np.ndarray) -> np.ndarray:
-    """Labels -1 and 1 of exact scores. A score of 0 is of the first class."""
+    """Labels -1 and 1 from exact scores. A score of 0 has the label -1."""
     return np.where(found > 0, 1, -1)
 
 
@@ -151,7 +149,8 @@ def numbers(found: np.ndarray, step: int) -> np.ndarray:
 def summands(found: np.ndarray, y: np.ndarray, step: int | None) -> np.ndarray:
     """The vectors of lemma 4 for records, (rows, 3 or 4) of int64 in units of 2^-40.
 
-    found: exact scores. y: -1 and 1, or targets in units of 2^-20. step: the weights' if y are numbers.
+    found: exact scores. y: -1 and 1, or targets in units of 2^-20. step: of the weights; None for
+    classes.
     """
     one = np.full(len(y), 1 << -STEP)
     if step is None:
@@ -162,9 +161,9 @@ def summands(found: np.ndarray, y: np.ndarray, step: int | None) -> np.ndarray:
 
 
 def sums(V: np.ndarray, y: np.ndarray, weights: Sequence[int], step: int | None) -> list[int]:
-    """Sums of `summands` over rows and labels as for `models.release`, in units of 2^-40, exactly.
+    """Exact sums of `summands` over valid records, in units of 2^-40.
 
-    A row of zeros, or without a class, is no record. (With a constant, a record has no row of zeros.)
+    Rows of zeros and, for classes, rows with the label 0 are invalid.
     """
     V, y = rows.shortened(V), y.astype(np.int64)
     y = np.sign(y) if step is None else np.clip(y, -rows.ONE, rows.ONE)
@@ -173,20 +172,20 @@ def sums(V: np.ndarray, y: np.ndarray, weights: Sequence[int], step: int | None)
         some &= y != 0
     values = summands(scores(V[some], weights), y[some], step)
     total = [0] * values.shape[1]
-    for part in slices(len(values), BLOCK):  # below 2^12 2^41
+    for part in slices(len(values), BLOCK):  # a block's sum is at most 2^12 2^41, so int64 is exact
         total = [a + int(b) for a, b in zip(total, values[part].sum(axis=0), strict=True)]
     return total
 
 
 class Release(NamedTuple):
-    """A model's release, and noisy sums over the held out rows, in units of the noise's spacing."""
+    """A model's release, and noisy sums over the held-out rows, in units of the noise's spacing."""
 
     package: Package
     model: models.Release
     sums: list[int]
 
     def document(self) -> dict:
-        """The sums and what they say, as plain data."""
+        """The noisy sums and the errors that follow from them, as plain data."""
         noise = self.package.noise
         public = {"rows": self.package.held, "step": noise.step, "scale": noise.scale}
         return public | {"integers": self.sums} | measured(self.sums, noise)
@@ -207,7 +206,7 @@ def release(package: Package, V: np.ndarray, y: np.ndarray, key: bytes) -> Relea
 
 
 def _sorted(V, y):
-    """Rows and labels, ordered by their multiset alone."""
+    """Sort rows and labels, so that their order depends only on their multiset."""
     order = np.lexsort([y, *V.T])
     return V[order], y[order]
 
@@ -215,11 +214,11 @@ def _sorted(V, y):
 def measured(
     noisy: Sequence[int], noise: lattice.Noise, level: float = 0.95
 ) -> dict[str, float | None]:
-    """Errors from the noisy sums (post-processing), with intervals for noise and sampling.
+    """Errors from noisy sums (post-processing), with intervals that include noise and sampling.
 
-    records: held out rows that hold a record. For classes: error, and positives, the share of the second
-    class. For numbers, with the target's bounds mapped to [-1, 1]: error, the root mean squared error (at
-    most 1/2 each); r2, None if noise hides the variance. `between` makes the intervals.
+    records: the noisy number of valid held-out rows. error: the error rate of classes, or the root mean
+    squared error of numbers in [-1, 1], with errors capped at 1/2. positives: the share of the second
+    class. r2: None if noise hides the variance.
     """
     s = float(noise.deviation)
     e, t, *squares, twice = (float(each * noise.spacing) for each in noisy)
@@ -246,14 +245,14 @@ def between(
 
         (mean - m)^2 <= z^2 (m (cap - m)/count + 5/4 (cap deviation/(2 count))^2),
 
-    where z is the normal quantile. For any law of the errors, their variance is at most m (cap - m)
-    (Bhatia, Davis, Am. Math. Monthly 107, 2000); errors of 0 and cap attain it. For those, as for
-    classes, this is Wilson's interval. The rest is the noise of both sums: (sum + count) cap/2 - count m
-    has the factors cap/2 and cap/4 - m/2 <= cap/4.
+    where z is the normal quantile. The variance of the errors is at most m (cap - m) (Bhatia, Davis,
+    Am. Math. Monthly 107, 2000), with equality for errors of 0 and cap, such as those of classes. For
+    these, this is Wilson's interval. The second term is the noise of both sums: (sum + count) cap/2 -
+    count m has the factors cap/2 and cap/4 - m/2 <= cap/4.
 
-    The normal mean is an approximation. Coverage at a nominal 95 % was measured over 20,000 draws of 100
+    The mean is approximately normal. Coverage at a nominal 95 % was measured over 20,000 draws of 100
     and of 2000 records, with and without noise. It was at least 94.6 % for normal, exponential and
-    lognormal errors (99 % and more without noise), and with 2 % of errors at the cap. With 0.5 % of 100
+    lognormal errors (at least 99 % without noise), and with 2 % of errors at the cap. With 0.5 % of 100
     records at the cap and no noise it was 90.6 %, and only lower ends missed. Intervals are wide for
     similar errors, since their variance is not released.
     """
@@ -268,7 +267,7 @@ def between(
 
 
 def said(document: dict) -> str:
-    """The errors on held out rows, in sentences. document: model.json."""
+    """The errors on held-out rows, in sentences. document: model.json."""
     held, target = document["holdout"], document["target"]
     begin = (
         f"{held['rows']:,} rows, which the key chose, were not learnt from. About "

@@ -8,8 +8,8 @@ Proof. Let a = 1, phi the density of N(0, r^2), and q(k) its integral over [k - 
 formula with K(t) = (1/2 - |t|)^2/2 <= 1/8 gives q(k) - phi(k) = integral of K(t) phi''(k + t) over |t| <=
 1/2. So the sum of |q - phi| is at most (integral of |phi''|)/8 = (4/8)/(sqrt(2 pi e) r^2) <= 0.121/r^2,
 since |phi'| has its maximum at r. By Poisson summation the sum S of phi(k) is 1 + 2 sum over j >= 1 of
-exp(-2 pi^2 r^2 j^2), between 1 and 1 + 2.01 exp(-2 pi^2 r^2). To divide phi by S changes it by S - 1 in L1.
-Half of both is the bound.
+exp(-2 pi^2 r^2 j^2), between 1 and 1 + 2.01 exp(-2 pi^2 r^2). Dividing phi by S changes it by S - 1 in L1.
+The bound is half the sum of both changes.
 
 LEMMA 2 (perturbed evaluation). Let f have L2 sensitivity D, given earlier releases. Let every execution
 return a value within rho of f, in R^m. Then in TV, rnd_g(value) + N_g(s^2)^m is within m gamma(s/g) of a
@@ -23,8 +23,8 @@ rnd_g(N), one coordinate after the other. If the error is random (threads), this
 executions, and a hockey-stick divergence is jointly convex. The error may depend on anything except this
 release's own noise, which is therefore drawn after C.
 
-Counts need this, too: on the integers with s near 6, lemma 1 would add 0.0605/36 to delta. So every
-lattice here has a small spacing: s/g is at least 2^BITS.
+Even releases of counts use a fine lattice: on the integers with s near 6, lemma 1 would add 0.0605/36 to
+delta. Here s/g is always at least 2^BITS.
 
 Numbers are fractions, rounded towards more noise.
 """
@@ -36,13 +36,13 @@ from typing import NamedTuple
 
 from dp.releasing.draws import Stream, gaussians
 
-BITS = 40  # log2 of the least ratio of standard deviation to spacing
+BITS = 40  # log2 of the minimum ratio of standard deviation to spacing
 ROOT_BITS = 80  # precision of square roots, which are rounded up
-UNLIKELY = Fraction(1, 10**26)  # more than e^-60
+UNLIKELY = Fraction(1, 10**26)  # above e^-60
 
 
 def root(value: Fraction) -> Fraction:
-    """A fraction at least sqrt(value), by at most a relative 2^-79."""
+    """sqrt(value) as a fraction, rounded up by at most a relative 2^-79."""
     value = Fraction(value)
     if value == 0:
         return value
@@ -53,7 +53,7 @@ def root(value: Fraction) -> Fraction:
 
 
 def above(value: Fraction) -> float:
-    """The least float that is at least a fraction."""
+    """A fraction as a float, rounded up."""
     near = float(value)
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
@@ -67,10 +67,9 @@ def total_variation(ratio: Fraction) -> Fraction:
 
 
 class Noise(NamedTuple):
-    """Discrete Gaussian noise on count coordinates of the lattice 2^step Z.
+    """Discrete Gaussian noise with standard deviation scale 2^step on `count` coordinates of 2^step Z.
 
-    Its standard deviation is scale 2^step. mu is its Gaussian parameter, at least sensitivity over
-    standard deviation.
+    mu: the Gaussian parameter, at least sensitivity/(standard deviation).
     """
 
     step: int
@@ -88,11 +87,11 @@ class Noise(NamedTuple):
 
     @property
     def variation(self) -> Fraction:
-        """The total variation distance that lemma 1 adds."""
+        """The total variation distance by lemma 1, for all coordinates."""
         return self.count * total_variation(Fraction(self.scale))
 
     def draw(self, stream: Stream) -> list[int]:
-        """The noise, in units of the spacing."""
+        """Draw the noise, in units of the spacing."""
         return list(gaussians(self.scale, self.count, stream))
 
 
@@ -111,7 +110,7 @@ def step_below(deviation: Fraction, bits: int = BITS) -> int:
 
 
 def covering(moved: Fraction, mu: Fraction, count: int, bits: int = BITS) -> Noise:
-    """The `Noise` of lemma 2 for values that differ by at most `moved` = D + 2 rho, and mu-GDP."""
+    """The `Noise` of lemma 2 for mu-GDP, if neighbours' values are at most `moved` = D + 2 rho apart."""
     moved, mu = Fraction(moved), Fraction(mu)
     step = step_below(moved / mu, bits)
     apart = moved + spacing(step) * root(Fraction(count))
@@ -125,7 +124,7 @@ def nearest(values: Iterable[Fraction], step: int) -> list[int]:
 
 
 def released(values: Iterable[Fraction], noise: Noise, stream: Stream) -> list[int]:
-    """Lemma 2's release in units of the spacing: rounded values plus noise."""
+    """Lemma 2's release, rounded values plus noise, in units of the spacing."""
     centre = nearest(values, noise.step)
     if len(centre) != noise.count:
         raise ValueError(f"the noise has {noise.count} coordinates, not {len(centre)}")
@@ -138,7 +137,7 @@ def together(noises: Sequence[Noise]) -> Fraction:
 
 
 def failure(epsilon: float, variation: Fraction) -> Fraction:
-    """What a distance in total variation from a private release adds to delta: (1 + e^epsilon) of it.
+    """The increase of delta by a total variation distance eta from a private release, (1 + e^epsilon) eta.
 
     M(E) <= M~(E) + eta <= e^eps M~'(E) + delta + eta <= e^eps (M'(E) + eta) + delta + eta.
     """

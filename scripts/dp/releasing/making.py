@@ -1,4 +1,4 @@
-"""From a file of rows to a stored model, through the book."""
+"""Make and store the model of a file of rows, and charge the budget book."""
 
 import ctypes
 import gzip
@@ -35,12 +35,12 @@ OTHER_COUNT = (
 )
 
 
-# Prefixes of environment variables that choose numerical libraries' kernels or threads.
+# Prefixes of environment variables that choose kernels or threads of numerical libraries.
 CHOOSING = re.compile("(BLIS|GLIBC|GOMP|GOTO|KMP|LD|MKL|NPY|OMP|OPENBLAS|VECLIB)_")
 
 
 def made_by() -> dict:
-    """Digests of `dp` and of `arithmetic`, and versions of libraries."""
+    """Digests of the package `dp` and of `arithmetic`, and versions of libraries."""
     folder, digest = Path(dp.__path__[0]), hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         content = path.read_bytes()
@@ -51,11 +51,9 @@ def made_by() -> dict:
 
 
 def arithmetic() -> str:
-    """Digest of everything that decides kernels and the order of sums in this process.
+    """A digest of everything that determines numerical kernels and the order of sums in this process.
 
-    Another order changes a minimiser's last bits, so a rerun could differ. The digest covers the
-    libraries' build, the loaded BLAS with kernels and threads, the processor as numpy sees it, the C
-    library, and environment variables.
+    Another order changes a minimiser's last bits, so a rerun could differ.
     """
     facts = [
         _built(np),
@@ -73,23 +71,20 @@ def _built(library):
 
 
 def _loaded():
-    """Each BLAS of this process, with its kernels and number of threads.
-
-    Without threadpoolctl (a dependency of scikit-learn), the number of cores.
-    """
+    """Each loaded BLAS with its kernels and threads or, without threadpoolctl, the number of cores."""
     try:
         from threadpoolctl import threadpool_info
     except ImportError:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return sorted(
-        sorted((key, Path(str(value)).name) for key, value in each.items())  # a path's last part
+        sorted((key, Path(str(value)).name) for key, value in each.items())  # without folders
         for each in threadpool_info()
         if each.get("user_api") != "openmp"  # other imports may load OpenMP
     )
 
 
 def _features():
-    """The processor's features that NumPy uses, from a private table of NumPy's."""
+    """The processor's features that NumPy uses, from NumPy's private table."""
     with suppress(ImportError):
         from numpy._core._multiarray_umath import __cpu_features__
 
@@ -98,21 +93,21 @@ def _features():
 
 
 def guard() -> None:
-    """Prevents core dumps of this process, and debuggers from attaching to it."""
+    """Prevent core dumps, tracebacks and attached debuggers in this process, which would show rows."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.excepthook = lambda kind, error, trace: print(f"error: {STOPPED}", file=sys.stderr)
-    with suppress(OSError, AttributeError):  # PR_SET_DUMPABLE, of Linux alone
+    with suppress(OSError, AttributeError):  # PR_SET_DUMPABLE exists only on Linux
         ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
 
 
 def read(path: Path) -> bytes:
-    """A file's content, unpacked if its name ends in .gz."""
+    """A file's content, decompressed if its name ends in .gz."""
     content = path.read_bytes()
     return gzip.decompress(content) if path.suffix == ".gz" else content
 
 
 def planned(request: Request) -> models.Plan | holdout.Package:
-    """The plan, with a holdout's if requested. Raises `Refused` for what cannot be proven."""
+    """The plan, including a requested holdout. Raises `Refused` if it cannot be proven private."""
     held = 0 if request.holdout is None else holdout.size(request.rows, request.holdout)
     plan = request.plan(request.rows - held)
     return holdout.package(plan, held) if held else plan
@@ -121,25 +116,24 @@ def planned(request: Request) -> models.Plan | holdout.Package:
 def make(
     request: Request, book: Book, path: Path | bytes, header: bool = True, alone: bool = False
 ) -> bytes:
-    r"""model.json of a release, which is made unless its name is done.
+    r"""model.json of a release, which is made only if the book has no finished release of its name.
 
     Parameters
     ----------
     request : dp.releasing.request.Request
-        The request.
     book : dp.releasing.book.Book
-        The book, charged before anything is drawn.
+        Charged before anything is drawn.
     path : pathlib.Path or bytes
         The file of rows, or its content.
     header : bool
-        Whether its first line names the columns.
+        Whether the first line names the columns.
     alone : bool
         Whether the process does nothing else. `guard` then runs before a row is read.
 
     Returns
     -------
     bytes
-        For `dp.releasing.files.load` or `parse`. The same name gives the same bytes.
+        For `dp.releasing.files.parse`. A name always returns the same bytes.
 
     Raises
     ------

@@ -1,17 +1,18 @@
 """The meaning of a guarantee for a person in the data: the success of the best attack.
 
 The attacker knows the release, how it was made and all other rows, and asks whether one row is x. An
-attack is an event E of the release: if it occurs, he says that the row is x. P and Q are the laws of the
-release with x and without. Q(E) is the share of false accusations. P(E) is that of true ones, the attack's
-power.
+attack is an event E of the release, on which the attacker says that the row is x. P and Q are the laws
+of the release with and without x. Q(E) is the share of false accusations. P(E) is the share of true
+accusations, the attack's power.
 
 For every real epsilon, P(E) <= delta(epsilon) + e^epsilon Q(E), where delta is the privacy profile. So
 
     power at a share a of false accusations <= min over epsilon of delta(epsilon) + a e^epsilon,
 
 which is 1 minus the trade-off function (Dong, Roth, Su, JRSS B 84, 2022). By Neyman and Pearson, some
-attack attains it for the profile of a pair P, Q. One point of the profile is weaker. At 1 % false
-accusations, (1, 1e-6) allows 2.7 %, and a Gaussian release of that epsilon 1.84 %.
+attack attains this bound for the profile of a pair P, Q. A single point of the profile gives a weaker
+bound: at 1 % false accusations, (1, 1e-6) allows a power of 2.7 %, and a Gaussian release with the same
+epsilon 1.84 %.
 
 With a prior probability p that the row is x, the attacker is right with probability at most
 
@@ -20,7 +21,7 @@ With a prior probability p that the row is x, the attacker is right with probabi
 since p P(E) + (1 - p) (1 - Q(E)) = (1 - p) + p (P(E) - Q(E) (1 - p)/p). After an accusation, the row is x
 with probability p P(E) over p P(E) + (1 - p) Q(E).
 
-Every epsilon gives a valid bound, and so do approximate minima.
+Every epsilon gives a valid bound, so approximate minima are valid.
 """
 
 import decimal
@@ -32,15 +33,15 @@ from typing import NamedTuple
 from dp.privacy.profiles import Profile
 
 FALSE = (0.01, 0.05)
-FAR = 60.0  # largest tried epsilon
-CLOSE = 1e-4  # precision of epsilons; of power, its square, or the same at a kink of delta
+FAR = 60.0  # maximum epsilon that is tried
+CLOSE = 1e-4  # precision of the search for epsilon
 
 
 class Meaning(NamedTuple):
-    """The best attack, with a prior probability that a row is x.
+    """The best attack, given a prior probability that a row is x.
 
-    false: shares of false accusations. power, posterior: at each, the share of true accusations, and the
-    probability that an accused row is x. right: the largest probability of a right answer.
+    false: shares of false accusations. power, posterior: for each, the share of true accusations, and the
+    probability that an accused row is x. right: the maximum probability of a right answer.
     """
 
     prior: float
@@ -50,7 +51,6 @@ class Meaning(NamedTuple):
     right: float
 
     def sentences(self) -> list[str]:
-        """The meaning in words."""
         guess = max(self.prior, 1 - self.prior)
         attacks = [
             f"An attacker who accuses wrongly {false:.0%} of the time accuses rightly at most "
@@ -72,7 +72,7 @@ def _most(share):
 
 
 def power(profile: Profile, false: float) -> float:
-    """The largest power at this share of false accusations in [0, 1], rounded up if at all."""
+    """The maximum power at a share of false accusations in [0, 1], or slightly more."""
     if not 0 <= false <= 1:
         raise ValueError(f"a share of false accusations is in [0, 1], not {false}")
 
@@ -84,10 +84,10 @@ def power(profile: Profile, false: float) -> float:
 
 
 def _lowest(bound):
-    """Where a function that falls and then rises has its minimum."""
+    """The argument of the minimum of a function that falls and then rises."""
     from scipy.optimize import minimize_scalar
 
-    # From 0 outwards: far out, floats do not show the slope.
+    # The search starts at 0, because far from 0 floats do not show the slope.
     sign = 1 if bound(1.0) <= bound(0.0) else -1
     at, step = 0.0, 1.0
     while abs(at) < FAR and bound(at + sign * step) <= bound(at):
@@ -98,7 +98,7 @@ def _lowest(bound):
 
 
 def right_answers(profile: Profile, prior: float) -> float:
-    """The largest probability of a right answer, given the prior probability that a row is x."""
+    """The maximum probability of a right answer, given the prior probability that a row is x."""
     return (1 - prior) + prior * float(profile.delta(math.log((1 - prior) / prior)))
 
 

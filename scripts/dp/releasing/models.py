@@ -1,8 +1,8 @@
 """Plans and releases of whole models.
 
-A plan follows from public numbers alone, and refuses unproven settings. A release takes a plan, rows of
-integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). All parts but the tilt count as one
-Gaussian release, whose mu^2 is the sum of theirs.
+A plan follows from public numbers alone, and unproven settings are refused. A release takes a plan,
+rows of integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). All parts except the tilt are
+together one Gaussian release, whose mu^2 is the sum of the parts' mu^2.
 """
 
 import math
@@ -33,10 +33,10 @@ __all__ = [
     "release",
 ]
 
-# `composed_delta` is accurate to about a relative 1e-9 (`tests/unit/test_releasing_margin.py` compares it
-# with 30 digits). The slack is a thousand times as much.
+# The relative error of `composed_delta` is about 1e-9 (`tests/unit/test_releasing_margin.py`). The
+# slack is a thousand times as large.
 SLACK = Fraction(1, 10**6)
-# Relative increase of calibrated noise, to keep rounding up monotone.
+# Factor on calibrated noise: a margin for rounding.
 BESIDE = Fraction(1 + 1e-9)
 PLAIN, NOISE_AWARE, OUTPUT = "plain", "noise_aware", "output"
 
@@ -62,7 +62,7 @@ class Plan(NamedTuple):
     Methods
     -------
     guarantee
-        The guarantee, with profile and reason.
+        The replace-one guarantee.
     """
 
     problem: tilt.Problem
@@ -75,7 +75,7 @@ class Plan(NamedTuple):
 
     @property
     def variation(self) -> Fraction:
-        """eta: the distance in total variation from a release of real numbers."""
+        """eta: the total variation distance from a release of real numbers."""
         total = sum(noise.variation for noise in self.noises.values())
         if self.tilt is not None:
             total += self.tilt.noise.variation + lattice.UNLIKELY
@@ -116,14 +116,14 @@ class Plan(NamedTuple):
 
 
 def composed(epsilon: float, m: float, mu: float, r: float, loss: str) -> float:
-    """`gaussian_tilt.composed_delta` under replace-one, or without tilt a Gaussian's delta."""
+    """`gaussian_tilt.composed_delta` under replace-one or, without a tilt (m = 0), a Gaussian's delta."""
     if m == 0:
         return float(gaussian_tilt.gaussian_profile(mu, epsilon))
     return gaussian_tilt.composed_delta(epsilon, m, mu, r, REPLACE_ONE, loss)
 
 
 def delta_left(epsilon: float, delta: float, coordinates: int, bits: int) -> float:
-    """delta minus the cost of `coordinates` on lattices of ratio 2^bits, and minus the slack."""
+    """delta without the slack and the cost of `coordinates` on lattices of ratio 2^bits."""
     most = lattice.failure(
         epsilon, coordinates * lattice.total_variation(Fraction(1 << bits)) + lattice.UNLIKELY
     )
@@ -154,7 +154,7 @@ def objective_perturbation(
     """The `Plan` of theorem 1 (`dp.releasing.tilt`), with statistics at the released weights.
 
     Options are those of `dp.mechanisms.noise_aware`; each statistic gets the share `covariance` of mu^2.
-    lam: None for the rule's. tolerance: None for the least that every data set allows.
+    lam: None for the rule. tolerance: None for the smallest that every data set allows.
     """
     loss = losses.get(loss)
     name, kappa = loss.name, loss.kappa
@@ -184,7 +184,7 @@ def objective_perturbation(
     mu = Fraction(mu) / BESIDE
 
     def below(part):
-        """The share part/second of mu, rounded down: float division may round up."""
+        """The share part/second of mu, rounded down, because float division may round up."""
         return Fraction(part / second) * (1 - Fraction(1, 10**15))
 
     moved = tilt.moved(problem, tilted.noise.step, tolerance)
@@ -206,13 +206,13 @@ def noise_aware_logistic(
     Parameters
     ----------
     n, d : int
-        Public number of rows, and of their columns.
+        Public numbers of rows and columns.
     epsilon, delta : float
         The cost of the release: epsilon at most 50, delta in (0, 1).
     robust : bool
         Whether to release second moments of the scores, for intervals that hold under a wrong model.
     **options
-        Those of `objective_perturbation`, such as shares of the noise and the radius.
+        Those of `objective_perturbation`.
 
     Returns
     -------
@@ -233,7 +233,7 @@ def noise_aware_logistic(
 def noise_aware_log_cosh(
     n: int, d: int, epsilon: float, delta: float, robust: bool = True, tau: float = 0.25, **options
 ) -> Plan:
-    """The plan of weights for a number, by log-cosh loss, with statistics for intervals.
+    """The plan of log-cosh weights for a numeric target, with statistics for intervals.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def output_perturbation_gaussian(
     tolerance: float | None = None,
     bits: int = lattice.BITS,
 ) -> Plan:
-    """Weights with noise: lemma 2, where exact minimisers are 2 kappa/Lambda apart and rho = tau/lam."""
+    """The plan of noisy weights by lemma 2, with D = 2 kappa/Lambda and rho = tau/lam."""
     loss = losses.get(loss)
     _check(n, d, epsilon, delta)
     _check_lambda(lam)
@@ -314,7 +314,7 @@ def _longest(problem, noise):
 
 
 def _proven(plan):
-    """The plan, if its rounded numbers meet its delta."""
+    """The plan itself. Raises `Refused` if its rounded numbers do not reach its delta."""
     if not plan.delta_at(plan.epsilon) <= plan.delta:
         raise Refused("the calibrated noise does not reach delta: this is a fault of the program")
     return plan
@@ -326,7 +326,6 @@ class Release(NamedTuple):
     Attributes
     ----------
     plan : Plan
-        Its plan.
     parts : dict
         Part -> integers, in units of 2^step of the plan's noise of that part.
 
@@ -356,15 +355,14 @@ class Release(NamedTuple):
 
 
 def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
-    """The release of a plan from rows of integers, with all randomness from a key.
+    """Release a plan from rows of integers, with all randomness from a key.
 
     Long rows are shortened, and labels clipped (`dp.releasing.rows.bounded`), so the guarantee holds for
-    any input. Only `dp.releasing.making.make` keeps the book.
+    any input. No budget book is charged; `dp.releasing.making.make` charges one.
 
     Parameters
     ----------
     plan : Plan
-        The plan.
     V : numpy.ndarray of int32, (n, d)
         Rows in units of 2^-20.
     y : numpy.ndarray of int32, (n,)
@@ -423,7 +421,7 @@ class Described(NamedTuple):
 
 
 def described(found: Release) -> Described:
-    """Weights with their covariance, by post-processing of a release of a noise-aware method.
+    """Weights with their covariance, by post-processing of a release.
 
     Parameters
     ----------
@@ -433,7 +431,6 @@ def described(found: Release) -> Described:
     Returns
     -------
     Described
-        weights (d,), covariance (d, d), answered (d,), unresolved (d, d).
 
     Examples
     --------

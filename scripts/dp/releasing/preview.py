@@ -1,7 +1,7 @@
 """A preview of how a release reads a file, for the owner of the rows alone.
 
-All of it is private and without noise, even the number of sentences. Bounds or categories that change
-after a preview depend on the private rows.
+Everything in it is private and has no noise, even the number of sentences. Bounds or categories that
+change after a preview depend on the private rows.
 """
 
 from collections import Counter
@@ -13,14 +13,14 @@ import numpy as np
 from dp.releasing import rows
 
 PRIVATE = "PRIVATE: for the owner of the rows alone. Publish nothing of this: nothing pays for it."
-EXAMPLES = 3  # most cells of a column shown
+EXAMPLES = 3  # maximum number of shown cells per column
 
 
 class Looked:
     """Counts of a column's cells.
 
-    unread: cells that void their line. missing: missing cells. replaced: whether a value replaces
-    them. below, above: clipped numbers.
+    unread: invalid cells. replaced: whether a value replaces missing cells. below, above: clipped
+    numbers.
     """
 
     def __init__(self, column: rows.Column, reader: Callable) -> None:
@@ -32,7 +32,6 @@ class Looked:
             self.ends = rows.fraction(column.low), rows.fraction(column.high)
 
     def see(self, cell: bytes) -> None:
-        """Count a cell."""
         read = self.reader(cell) is not None
         if cell.lower() in rows.EMPTY and (not read or self.replaced):
             self.missing += 1
@@ -47,9 +46,9 @@ class Looked:
 class Preview(NamedTuple):
     """Counts of a file.
 
-    lines: number of lines. stated: their public number. uneven: lines with another number of cells.
-    nothing: void lines. shortened: rows beyond the public radius. labels: label -> count of lines that are
-    not void; empty for numbers.
+    stated: the public number of lines. uneven: lines with a wrong number of cells. nothing: invalid
+    lines. shortened: rows beyond the public radius. labels: label -> number of valid lines; empty for
+    numbers.
     """
 
     lines: int
@@ -89,7 +88,7 @@ def _lines(count, of):
 
 
 def column_sentences(column: Looked) -> list[str]:
-    """Remarks on a column."""
+    """Sentences about a column."""
     said = []
     if column.missing:
         what = "replaced by the stated value" if column.replaced else "so their lines count nothing"
@@ -110,7 +109,7 @@ def column_sentences(column: Looked) -> list[str]:
 def preview(
     schema: rows.Schema, lines: list[bytes], stated: int, classes: list[str] | None = None
 ) -> Preview:
-    """The `Preview` of a file's lines without its header. stated: their public number."""
+    """The `Preview` of a file's lines without its header. stated: the public number of lines."""
     pairs = zip(schema.columns, schema.cells, strict=True)
     looked = [None if reader is None else Looked(column, reader) for column, reader in pairs]
     uneven = nothing = shortened = 0

@@ -1,7 +1,4 @@
-"""A request for a release, and its checks before any row is read.
-
-It holds only public facts.
-"""
+"""A request for a release, which holds only public facts and is checked before any row is read."""
 
 import hashlib
 import json
@@ -34,8 +31,8 @@ PREMISES = {
 class Method(NamedTuple):
     """A method of a release.
 
-    plan: (n, d, epsilon, delta, **options) -> `models.Plan`. numbers: whether it learns a number;
-    None for both. options: names of its options.
+    plan: (n, d, epsilon, delta, **options) -> `models.Plan`. numbers: whether the target is a number;
+    None if it may be a number or two classes. options: names of the method's options.
     """
 
     plan: Callable
@@ -49,7 +46,7 @@ def _weights_alone(n, d, epsilon, delta, loss, tau=0.25, **options):
     return models.objective_perturbation(n, d, epsilon, delta, loss, **options)
 
 
-# Range of a numeric option. Beyond it, models are useless, or floats overflow.
+# Ranges of numeric options. Beyond them, models are useless, or floats overflow.
 RANGES = {"output": (1e-6, 1), "covariance": (1e-6, 1), "radius": (1e-3, 1e6), "tau": (1e-3, 1e3)}
 SHARES = ("output", "covariance", "radius")
 METHODS = {
@@ -60,7 +57,7 @@ METHODS = {
 
 
 class Request(NamedTuple):
-    """A request for a release: public facts alone.
+    """A request for a release, with public facts alone.
 
     Attributes
     ----------
@@ -77,22 +74,21 @@ class Request(NamedTuple):
     method : str
         One of `METHODS`.
     premise : str
-        How all of this was chosen: one of `PREMISES`.
+        How these settings were chosen: one of `PREMISES`.
     options : dict
-        The method's, all public.
+        The method's options, all public.
     holdout : float or None
-        The share of rows on which errors are counted.
+        The share of rows that are held out to measure errors.
     title : str
-        The card's title.
     taken_as_public : str
-        Doubtful facts also taken as public.
+        Doubtful facts that are taken as public.
 
     Methods
     -------
     parsed
-        A request from a dictionary, checked.
+        A checked request from a dictionary.
     plan
-        Its noise, from public numbers.
+        The plan, from public numbers.
 
     Examples
     --------
@@ -129,7 +125,7 @@ class Request(NamedTuple):
         Parameters
         ----------
         values : dict
-            The attributes by name; the first eight are needed.
+            The attributes by name; the first eight are required.
 
         Returns
         -------
@@ -138,7 +134,7 @@ class Request(NamedTuple):
         Raises
         ------
         dp.errors.Refused
-            For anything missing, unknown or not provably private, in one sentence.
+            For a missing or unknown key, or a value that is not provably private.
         """
         unknown = sorted(values.keys() - set(Request._fields))
         missing = sorted(set(Request._fields[:8]) - values.keys())
@@ -207,12 +203,12 @@ class Request(NamedTuple):
             _check_option(key, value)
 
     def plan(self, n: int | None = None) -> models.Plan:
-        """The plan: its noise, from public numbers.
+        """The plan, from public numbers.
 
         Parameters
         ----------
         n : int or None
-            The number of training rows, by default all.
+            Number of training rows; None for all.
 
         Returns
         -------
@@ -229,7 +225,6 @@ class Request(NamedTuple):
 
     @property
     def classes(self) -> list[str] | None:
-        """Names of the labels -1 and 1, None for numbers."""
         schema = rows.from_facts(self.schema)
         return class_names(schema.columns[schema.target])
 
@@ -239,7 +234,6 @@ class Request(NamedTuple):
         return Fraction(str(self.epsilon)), Fraction(str(self.delta))
 
     def digest(self) -> str:
-        """SHA-256 of the whole request."""
         return hashlib.sha256(json.dumps(self._asdict(), sort_keys=True).encode()).hexdigest()
 
 

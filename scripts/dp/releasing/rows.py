@@ -1,18 +1,17 @@
-"""Records as rows of integers: a total function of one line of bytes, of bounded norm.
+"""Convert each line of a file to a row of integers of bounded norm.
 
-A file is split at line feeds, and every line is a record. `Schema.record` makes a row v of integers from a
-line and public numbers alone, with ||v|| <= 2^20 exactly; the row is v 2^-20. It refuses no line. A line
-with a wrong number of cells, or a cell that is no number or in no category, becomes the row of zeros with
-the label 0. So does a line of more than 64 KiB (or 200 bytes per column, if more), to bound memory. A row
-of zeros adds nothing to a gradient. So a changed line changes only its row, and no message or file reveals
-its content.
+Line feeds separate records. `Schema.rows` computes a row v of integers from each line and public
+numbers alone, with ||v|| <= 2^20 exactly; v stands for v 2^-20. An invalid line becomes the row of
+zeros with the label 0, which adds nothing to a gradient. A line is invalid if it has a wrong number of
+cells, a cell that is no number or in no category, or, to bound memory, more than 64 KiB (or 200 bytes
+per column, if more). So a changed line changes only its row, and no message reveals its content.
 
-A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs, unlike Python's
-`float`. Its exact value x is clipped to public bounds [low, high] and mapped to trunc(K (2 x - low -
-high)/(high - low)), where K = floor(2^20/sqrt(c)) and c counts the numbers, the categorical columns and
-the constant. A category is K in its own column; a reference level has none. So c K^2 <= 4^20 bounds the
-norm. With a public `radius` < 1, rows are divided by it first, and long ones shortened. A cell is missing
-if it is in `EMPTY` and no listed category. It is read as the column's `missing`, if any.
+A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs. Its exact value x is
+clipped to public bounds [low, high] and mapped to trunc(K (2 x - low - high)/(high - low)), where K =
+floor(2^20/sqrt(c)) and c counts the numbers, the categorical columns and the constant. A category is K in
+its own column; a reference level has no column. So the squared norm is at most c K^2 <= 4^20. A public
+`radius` < 1 divides the rows, and rows that become too long are shortened. A cell in `EMPTY` that is no
+listed category is missing, and the column's `missing` replaces it.
 """
 
 import math
@@ -29,13 +28,13 @@ from dp.errors import Refused
 __all__ = ["Category", "Label", "Number", "Schema"]
 
 DIGITS = 20
-ONE = 1 << DIGITS  # the norm of the longest row
-WIDEST = 1 << 14  # most columns
+ONE = 1 << DIGITS  # maximum norm of a row
+WIDEST = 1 << 14  # maximum number of columns
 NUMBER = re.compile(rb"([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d+))?")
 LONGEST_CELL = 200  # bytes; a longer cell is no number
 LONGEST_LINE = 1 << 16  # bytes; a longer line is no record
-FAR = 1000  # decimal exponent beyond which a number is 0 or beyond every bound
-KEPT = 1 << 16  # most cached cells of a column
+FAR = 1000  # decimal exponent beyond which a number is 0 or exceeds every bound
+KEPT = 1 << 16  # maximum number of cached cells per column
 EMPTY = (b"", b"nan", b"na", b"n/a", b"null", b"?")  # missing cells, in upper or lower case
 Value = str | float | int | bool
 
@@ -46,11 +45,11 @@ class Number(NamedTuple):
     Attributes
     ----------
     name : str
-        As in the file's header.
+        Name in the file's header.
     low, high : float or int or str
         Public bounds, exactly as written. Cells are clipped to them.
     missing : float or int or str or None
-        Replaces an empty cell; None: its row counts nothing.
+        Replaces missing cells; if None, their rows become zeros.
     """
 
     name: str
@@ -64,14 +63,12 @@ class Category(NamedTuple):
 
     Attributes
     ----------
-    name : str
-        As in the file's header.
+    name, missing
+        As in `Number`.
     values : tuple
         The categories.
     reference : str or float or int or bool or None
-        The level without a column, as in a regression table.
-    missing : str or float or int or bool or None
-        Replaces an empty cell; None: its row counts nothing.
+        The reference level, which has no column.
     """
 
     name: str
@@ -81,21 +78,18 @@ class Category(NamedTuple):
 
 
 class Label(NamedTuple):
-    """A target of two classes: some of its values are 1.
+    """A target of two classes, -1 and 1.
 
     Attributes
     ----------
-    name : str
-        As in the file's header.
+    name, missing
+        As in `Number`.
     positive : tuple
-        The values counted as 1.
+        Values of the class 1.
     negative : tuple
-        The values that are -1; by default all others except missing ones (with `above`: all other
-        numbers).
+        Values of the class -1; by default all others that are not missing.
     above : float or int or str or None
-        Numbers above it are 1.
-    missing : str or float or int or bool or None
-        Replaces an empty cell; None: its row counts nothing.
+        Larger numbers have the class 1, and other numbers the class -1.
     """
 
     name: str
@@ -128,14 +122,14 @@ class Schema:
     separator : bytes
         One byte between cells.
     radius : float or str
-        The norm that rows are shortened to, between 0.001 and 1.
+        Maximum norm, as a share of the longest possible row's norm: 0.001 to 1.
     constant : bool
-        Whether rows get a constant column, for an intercept.
+        Whether to add a constant column, for an intercept.
 
     Methods
     -------
     rows
-        Rows of integers from lines of a file.
+        Convert lines of a file to rows of integers.
 
     Examples
     --------
@@ -172,7 +166,7 @@ class Schema:
         self.columns, self.radius = tuple(columns), radius
         self.separator, self.names = separator, []
         self.longest = max(LONGEST_LINE, LONGEST_CELL * len(columns))
-        self.cells: list[Callable | None] = []  # cell -> (column, value), or None
+        self.cells: list[Callable | None] = []  # each column's reader of cells; None if unused
         for column in columns:
             if column.name == target:
                 self.numbers = isinstance(column, Number)
@@ -196,7 +190,7 @@ class Schema:
 
     @property
     def facts(self) -> dict:
-        """All that defines this schema, for JSON. `from_facts` is the inverse."""
+        """The schema as plain data, which `from_facts` reads."""
         kinds = {kind: name for name, kind in KINDS.items()}
         columns = [{"kind": kinds[type(c)]} | _plain(c) for c in self.columns]
         return {
@@ -208,9 +202,9 @@ class Schema:
         }
 
     def record(self, line: bytes, v: np.ndarray) -> int:
-        """Writes a line's row to v (d,) of zeros, before shortening. Returns the label.
+        """Write a line's row, not yet shortened, to the zeros v (d,), and return its label.
 
-        It is -1 or 1, or a target in units of 2^-20.
+        The label is -1, 1 or a target in units of 2^-20, and 0 for an invalid line.
         """
         cells = self.split(line)
         if cells is None:
@@ -221,14 +215,14 @@ class Schema:
         return label
 
     def split(self, line: bytes) -> list[bytes] | None:
-        """The cells of a line, one per column, or None if it is no record."""
+        """The cells of a line, one per column, or None if the line is invalid."""
         cells = cells_of(line, self.separator) if len(line) <= self.longest else None
         return None if cells is None or len(cells) != len(self.cells) else cells
 
     def row(self, cells: Sequence[bytes], v: np.ndarray) -> bool:
-        """Writes the row of cells, one per column of `used`, to v (d,) of zeros.
+        """Write the row of cells, one per column of `used`, to the zeros v (d,).
 
-        Returns False, and leaves v unchanged, if a cell has no value.
+        Return False, and leave v unchanged, if a cell is invalid.
         """
         values = [self.cells[k](cell) for k, cell in zip(self.used, cells, strict=True)]
         if None in values:
@@ -241,19 +235,19 @@ class Schema:
         return True
 
     def rows(self, lines: Iterable[bytes], n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of integers from lines of a file. No line is refused.
+        """Convert lines of a file to rows of integers.
 
         Parameters
         ----------
         lines : Iterable[bytes]
-            The lines after the header. Missing lines become rows of zeros; further ones are left out.
+            Lines after the header. If there are fewer than n, zeros fill the remaining rows.
         n : int
             The public number of lines.
 
         Returns
         -------
         V : numpy.ndarray of int32, (n, d)
-            In units of 2^-20. An invalid line is a row of zeros.
+            Rows in units of 2^-20, zeros for invalid lines.
         y : numpy.ndarray of int32, (n,)
             Labels -1 and 1, or targets in units of 2^-20; 0 in rows of zeros.
         """
@@ -274,14 +268,13 @@ def from_facts(facts: dict) -> Schema:
 
 
 def _plain(column):
-    """A column's fields for JSON, without empty ones."""
     fields = column._asdict().items()
     plain = {key: list(v) if isinstance(v, tuple) else v for key, v in fields}
     return {key: v for key, v in plain.items() if v is not None}
 
 
 def header(data: bytes, separator: bytes = b",") -> list[str]:
-    """The names of a file's columns, from its first line."""
+    """The column names in a file's first line."""
     line = data.split(b"\n", 1)[0].removeprefix(b"\xef\xbb\xbf")
     cells = cells_of(line, separator)
     if cells is None:
@@ -290,7 +283,7 @@ def header(data: bytes, separator: bytes = b",") -> list[str]:
 
 
 def split_lines(data: bytes, header: bool = True) -> list[bytes]:
-    """The records of a file: its lines, without the header."""
+    """The lines of a file, without the header."""
     lines = data.split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -298,7 +291,7 @@ def split_lines(data: bytes, header: bool = True) -> list[bytes]:
 
 
 def cells_of(line: bytes, separator: bytes) -> list[bytes] | None:
-    """The cells of a line, or None. Cells may be quoted, with doubled quotes inside."""
+    """The cells of a line, perhaps quoted; None if the quotes are invalid."""
     line = line.removesuffix(b"\r")
     if b'"' not in line:
         return [cell.strip(b" \t") for cell in line.split(separator)]
@@ -325,7 +318,10 @@ def cells_of(line: bytes, separator: bytes) -> list[bytes] | None:
 
 
 def decimal(cell: bytes) -> tuple[int, int] | None:
-    """(m, e) with the value m 10^e, or None if the cell is no number. Beyond FAR, e is 0 or FAR."""
+    """(m, e) for the number m 10^e in a cell, or None if the cell is no number.
+
+    e is at most FAR, and the number is 0 if e is below -FAR.
+    """
     match = NUMBER.fullmatch(cell) if len(cell) <= LONGEST_CELL else None
     if match is None:
         return None
@@ -338,7 +334,7 @@ def decimal(cell: bytes) -> tuple[int, int] | None:
 
 
 def _affine(column, largest):
-    """A function of a cell: its value, clipped to the bounds and mapped to [-largest, largest], or None."""
+    """A function that clips a cell's number to the bounds and maps it to [-largest, largest]."""
     low, high = (_bound(column, value) for value in (column.low, column.high))
     if not low < high:
         raise Refused(f"the bounds of {column.name!r} must be [low, high] with low < high")
@@ -371,7 +367,7 @@ def _bound(column, value):
 
 
 def fraction(value: float | str) -> Fraction | None:
-    """A number as a fraction, exactly as written, or None."""
+    """The exact value of a number as written, or None if it is no number."""
     try:
         return Fraction(str(value))
     except (ValueError, ZeroDivisionError):
@@ -379,7 +375,7 @@ def fraction(value: float | str) -> Fraction | None:
 
 
 def _remembered(read):
-    """`read` with a cache of KEPT cells, since most columns have few values."""
+    """Add a cache to `read`, because most columns have few distinct values."""
     known = {}
 
     def remembered(cell):
@@ -400,7 +396,7 @@ def _titles(column):
 
 
 def _reader(column, first, each):
-    """A function of a cell: (position in the row, value), or None. A reference level's position is None."""
+    """A function from a cell to (position in the row, value). A reference level has the position None."""
     if isinstance(column, Number):
         affine = _affine(column, each)
 
@@ -419,7 +415,6 @@ def _reader(column, first, each):
 
 
 def _target(column):
-    """A function of a cell: its label."""
     if isinstance(column, Number):
         return _affine(column, ONE)
     if isinstance(column, Label):
@@ -430,7 +425,6 @@ def _target(column):
 
 
 def _label(column):
-    """A function of a cell: -1 or 1, or None."""
     if (column.above is None) == (not column.positive):
         raise Refused(
             f"{column.name!r} needs the values that are positive, or the number above which"
@@ -458,7 +452,7 @@ def _label(column):
 
 
 def _looked_up(column, values, results, rest=None):
-    """A function of a cell: its value's result; `rest` for other cells that are not missing."""
+    """A function from a cell to its value's result. Other cells that are not missing give `rest`."""
     known = {_key(value): result for value, result in zip(values, results, strict=True)}
     if not known or len(known) < len(values):
         raise Refused(f"the categories of {column.name!r} must be different, and at least one")
@@ -481,36 +475,35 @@ def _looked_up(column, values, results, rest=None):
 
 
 def _key(value):
-    """The key of a value: bytes for text and for true and false, a fraction for numbers."""
     if isinstance(value, bool):
         return str(value).lower().encode()
     return value.encode() if isinstance(value, str) else Fraction(str(value))
 
 
 def value_of(found: tuple[int, int]) -> Fraction:
-    """The value of a result of `decimal`."""
+    """The value of a pair (m, e) from `decimal`."""
     m, e = found
     return Fraction(m * 10**e) if e >= 0 else Fraction(m, 10**-e)
 
 
 def shortened(V: np.ndarray) -> np.ndarray:
-    """Rows (n, d) of int32 with squared norms of at most 4^20, exactly. Longer ones are shortened.
+    """Shorten integer rows (n, d) to norms of at most 2^20, exactly, as int32.
 
-    V: integers, clipped to [-2^31, 2^31]. A row v that is too long becomes trunc(2^20 v/r) with
-    r = ceil(||v||), so its norm is at most 2^20. A row whose squares could overflow is first halved until
-    they cannot, and is then still too long.
+    Entries are clipped to [-2^31, 2^31]. A row v that is too long becomes trunc(2^20 v/r) with r =
+    ceil(||v||). A row whose squares could overflow is first halved until they cannot, and is then still
+    too long.
     """
     out = np.empty(V.shape, np.int32)
     for part in slices(len(V), BLOCK_ROWS):
         block = np.clip(V[part].astype(np.int64), -(1 << 31), 1 << 31)
-        # One number above 2^23 makes the row too long; at 2^23, 2^14 squares sum to 2^60.
+        # A row with an entry above 2^23 is too long. Otherwise, 2^14 squares sum to at most 2^60.
         while (large := (np.abs(block) > 1 << 23).any(axis=1)).any():
             block[large] = np.where(block[large] < 0, -(-block[large] // 2), block[large] // 2)
         squares = np.einsum("ij,ij->i", block, block)
         long = np.flatnonzero(squares > ONE * ONE)
         if len(long):
             length = np.sqrt(squares[long].astype(float)).astype(np.int64)
-            for _ in range(2):  # the root of a rounded number may be too small by one
+            for _ in range(2):  # rounding may have made the root too small by one
                 length += length * length < squares[long]
             sizes = (np.abs(block[long]) << DIGITS) // length[:, None]
             block[long] = np.where(block[long] < 0, -sizes, sizes)
@@ -519,10 +512,10 @@ def shortened(V: np.ndarray) -> np.ndarray:
 
 
 def bounded(V: np.ndarray, y: np.ndarray, numbers: bool) -> tuple[np.ndarray, np.ndarray]:
-    """(X, y) for a release: X (n, d) of float32, exactly v 2^-20, and y of float64.
+    """Bounded rows X (n, d) of float32, exactly v 2^-20, and labels y of float64, from any integers.
 
-    V, y: any integers. y: labels, by their sign (0 gives a row of zeros), or with `numbers` targets in
-    units of 2^-20, clipped.
+    Labels become their signs, and rows with the label 0 become zeros. With `numbers`, y has targets in
+    units of 2^-20, which are clipped to [-1, 1].
     """
     V, y = np.asarray(V), np.asarray(y)
     if V.dtype.kind not in "iu" or y.dtype.kind not in "iu":

@@ -1,4 +1,4 @@
-"""Releases besides weights: Hessians, second moments of slopes, and slopes' mean squares.
+"""Statistics released besides weights: Hessians, second moments of slopes, and slopes' mean squares.
 
 They are *sums* over the records, at the released weights projected onto a public ball. By lemma 2
 (`dp.releasing.lattice`) each is a Gaussian release. For rows of norm at most 1, ||x x' - z z'||_F <=
@@ -8,20 +8,21 @@ sqrt(2):
     scores        sum of a^2 x x', a = l'/kappa in [-1, 1]      sqrt(2)
     mean square   sum of a^2                                    1
 
-A row of zeros adds nothing to the first two, and at most 1 to the last. A matrix is the vector (M_ii,
-sqrt(2) M_ij, i < j), whose Euclidean norm is M's Frobenius norm, with equal noise on every coordinate:
-`dp.privacy.quadratics.isotropic`.
+A row of zeros adds nothing to the first two, and at most 1 to the last. A matrix M is released as the
+vector (M_ii, sqrt(2) M_ij, i < j), whose Euclidean norm is M's Frobenius norm, with equal noise on every
+coordinate (`dp.privacy.quadratics.isotropic`).
 
-Rounding, with u = 2^-53 and p the point: a score is p.x exactly to u |p.x| and tiny parts
-(`tilt.gradient`). The weight l'' or a^2 of a record then errs by less than 25 u (ten roundings of a slope
-count twice, and |z l'''| < 1 twice), and for log-cosh by 2 u (0.77/tau) more, since |l'''| <= 0.77/tau
-meets the rounding of y and the score. (Logistic loss: |l'''| <= 0.1.) A block of 2^11 rows and n/2^11
-blocks are added, and the products and sqrt(2) are rounded five times. So n records' sum is within
+Rounding, with u = 2^-53 and the point p: a score's error is u |p.x| and tiny parts (`tilt.gradient`). The
+error of a record's weight l'' or a^2 is then less than 25 u (ten roundings of a slope count twice, and
+|z l'''| < 1 twice). For log-cosh it is up to 2 u (0.77/tau) larger, from the rounding of y and the score,
+since |l'''| <= 0.77/tau. (Logistic loss: |l'''| <= 0.1.) The sum has n/2^11 blocks of 2^11 rows, and the
+products and sqrt(2) are rounded five times. So n records' sum is within
 
     rho = 1.02 n u (3 (1 + (d+2) sqrt(d) 2^-32 ||p||) max(1, 0.77/tau) + 30 + (2^11 + n/2^11 + 10) a) +
     1e-290,
 
-a = c or 1, in the Frobenius norm, in any order of summation (P1), with P2 for exp and tanh.
+of the exact sum in the Frobenius norm, with a = c or 1, in any order of summation (P1), with P2 for exp
+and tanh.
 """
 
 import math
@@ -50,7 +51,7 @@ def sensitivity(kind: str, problem: Problem) -> Fraction:
 
 
 def rounding(kind: str, problem: Problem, longest: float) -> float:
-    """rho of the module's docstring. longest: bound on the point's norm."""
+    """rho of the module docstring. longest: a bound on the point's norm."""
     n, low = problem.n, problem.low(longest)
     bend = max(1.0, 0.77 / getattr(problem.loss, "tau", 1.0))
     size = problem.loss.c if kind == HESSIAN else 1.0
@@ -59,7 +60,7 @@ def rounding(kind: str, problem: Problem, longest: float) -> float:
 
 
 def within(point: np.ndarray, longest: float) -> np.ndarray:
-    """The point, shortened to a public length if longer."""
+    """The point, shortened to the norm `longest` if its norm is larger."""
     size = math.hypot(*point)
     return point if size <= longest else point * (longest / size)
 
@@ -67,7 +68,7 @@ def within(point: np.ndarray, longest: float) -> np.ndarray:
 def sums(
     kinds: list[str], problem: Problem, X: np.ndarray, y: np.ndarray, point: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The vectors of the sums over all rows at the point (d,), by kind. X: (n, d), multiples of 2^-20."""
+    """Each kind's sum at the point (d,), as a vector. X: (n, d), multiples of 2^-20."""
     hi, lo = split(point)
     both, d = np.stack([hi, lo], axis=1), problem.d
     total = {kind: np.zeros(() if kind == SQUARE else (d, d)) for kind in kinds}
@@ -82,7 +83,7 @@ def sums(
 
 
 def _weights(kind, loss, scores, y):
-    """l'' or a^2 per row. Rows of zeros with the label 0 may get any weight in a matrix."""
+    """l'' or a^2 of each row. Rows with the label 0 are zeros, so no matrix depends on their weights."""
     slope = unit_slopes(loss, scores, y)
     if kind != HESSIAN:
         return slope * slope
@@ -93,7 +94,7 @@ def _weights(kind, loss, scores, y):
 
 
 def vector(matrix: np.ndarray) -> np.ndarray:
-    """(M_ii, sqrt(2) M_ij) of a symmetric matrix row by row; a number as a vector of one."""
+    """A symmetric matrix M as the vector of M_ii and sqrt(2) M_ij, i < j; or a number as a vector."""
     if matrix.ndim == 0:
         return matrix[None]
     i, j = np.triu_indices(len(matrix))

@@ -1,8 +1,8 @@
 """A minimiser with a certified gradient on every data set, and the cost of its release on a lattice.
 
-The objective is J(w) = mean of n losses + lam/2 ||w||^2 + B.w/n, with rows of norm at most 1 in units of
-2^-20 (`dp.releasing.rows`), n and lam > 0 public. kappa and c bound |l'| and l'', so J has curvatures in
-[lam, c + lam]. u = 2^-53.
+The objective is J(w) = mean of n losses + lam/2 ||w||^2 + B.w/n. Rows are multiples of 2^-20 with a
+norm of at most 1 (`dp.releasing.rows`), and n and lam > 0 are public. kappa and c bound |l'| and l'',
+so J has curvatures in [lam, c + lam]. u = 2^-53.
 
 THEOREM 1. Let h and g be powers of two, sigma in hZ, s in gZ, Lambda = n lam. (1) Draw B ~ N_h(sigma^2)^d.
 (2) By any method find a w with ||grad J(w)|| <= tau. (3) Release rnd_g(w) + N_g(s^2)^d. Let step 2 succeed
@@ -12,47 +12,48 @@ epsilon >= 0 the release is (epsilon, delta + (1 + e^epsilon) eta)-DP under repl
 
     D = 2 tau/lam + h sqrt(d)/Lambda + g sqrt(d),   eta = d (gamma(sigma/h) + gamma(s/g)) + beta.
 
-Proof. Consider b ~ N(0, sigma^2 I), B = rnd_h(b), the exact minimiser in w's place where ||B|| > T, and
-rnd_g(N(0, s^2 I)) as noise. (i) The minimiser w*(b) has the profile proven in `gaussian_tilt`. (ii) Given
-the data, b is a function of w*(b); hence B is, and so is w, up to randomness of its own. By strong
-convexity ||w*(b) - w*(B)|| <= ||b - B||/Lambda <= h sqrt(d)/(2 Lambda), and ||w - w*(B)|| <= tau/lam. So
-C = rnd_g(w) is within D/2 of w*(b) on every data set: given w*, C + N(0, s^2 I) is D/s-GDP, as in
-`lattice`'s lemma 2. (iii) Adaptive composition gives delta for both, and rounding is post-processing.
-(iv) By lemma 1 the program's law is within eta of this one on every data set, which `lattice.failure`
-counts.
+Proof. Consider the release with b ~ N(0, sigma^2 I), B = rnd_h(b), the exact minimiser in place of w
+where ||B|| > T, and the noise rnd_g(N(0, s^2 I)). (i) The minimiser w*(b) has the profile proven in
+`gaussian_tilt`. (ii) Given the data, b and B are functions of w*(b), and so is w, up to randomness of
+its own. By strong convexity ||w*(b) - w*(B)|| <= ||b - B||/Lambda <= h sqrt(d)/(2 Lambda), and ||w -
+w*(B)|| <= tau/lam. So C = rnd_g(w) is within D/2 of w*(b) on every data set: given w*, C + N(0, s^2 I)
+is D/s-GDP, as in `lattice`'s lemma 2. (iii) Adaptive composition gives delta for both, and rounding is
+post-processing. (iv) By lemma 1 the program's law is within eta of this release's on every data set
+(`lattice.failure`).
 
-Without output noise nothing holds: neighbours' minimisers lie on nearly disjoint sets of points.
+Without output noise there is no guarantee: the minimisers of neighbouring data sets lie on nearly
+disjoint sets of points.
 
 THE CERTIFICATE trusts no solver. `gradient` evaluates grad J at an exact sum hi + lo of two vectors of
 floats. With X = v 2^-20 and v integers:
 
 - hi = k q with integers k, ||k|| < 2^33, and ||v|| <= 2^20. All partial sums of v.k are integers below
-  2^53, so X hi is *exact* in any order of summation. |lo_j| <= q/2 and q <= 2^-31 ||w||, so X lo is wrong
-  by at most (d+2) u sqrt(d) q/2. Their sum is rounded once: a relative u of the score, which is at most
-  |z| + 1.
+  2^53, so X hi is *exact* in any order of summation. |lo_j| <= q/2 and q <= 2^-31 ||w||, so the error
+  of X lo is at most (d+2) u sqrt(d) q/2. The sum of both is rounded once, with a relative error of u,
+  and the score is at most |z| + 1.
 - The slope, in units of kappa, has at most ten roundings (P2: 8 u for exp or tanh). Since |z| l''(z) <=
-  |l'(z)| for log-cosh and 0.3 for logistic loss, z's relative error adds less than 2 u. So the slope l' is
-  within 12 u kappa + c u (1 + (d+2) sqrt(d) 2^-32 ||w||).
-- Slopes are split, too: multiples of 2^-21, and a rest of at most 2^-22. In blocks of 2^11 rows, sums of
-  products of the first parts are integers below 2^53 in units of 2^-41, so they are exact; the rest's
-  error is (2^11 + 2) 2^-22 u a row. Block sums are added by `math.fsum`, with one rounding.
-- The mean, the factor kappa and three additions are rounded: 6 u kappa, 6 u lam ||w||, 5 u T/n.
+  |l'(z)| for log-cosh and 0.3 for logistic loss, z's relative error adds less than 2 u. So the slope l'
+  is within 12 u kappa + c u (1 + (d+2) sqrt(d) 2^-32 ||w||).
+- A slope is the sum of a multiple of 2^-21 and a rest of at most 2^-22. In blocks of 2^11 rows, sums of
+  products of the multiples are integers below 2^53 in units of 2^-41, so they are exact; the rest's error
+  is (2^11 + 2) 2^-22 u per row. `math.fsum` adds block sums with one rounding.
+- Rounding the mean, the factor kappa and three additions adds 6 u kappa, 6 u lam ||w|| and 5 u T/n.
 
 So with t >= ||w|| the evaluated gradient is within
 
     rho(t) = 1.02 u (20 kappa + 2 c (1 + (d+2) sqrt(d) 2^-32 t) + 6 lam t + 5 T/n) + 1e-290
 
-of the true one. It does not grow with n. (P1 is needed for X lo and the rests; P3 everywhere; 1e-290
-covers subnormal results.) The norm is `math.hypot`'s. The point is certified if ||g|| (1 + 1e-12) +
-rho(||w||) <= tau.
+of the true gradient. This bound does not grow with n. (X lo and the rests need P1, and all sums need
+P3. 1e-290 covers subnormal results.) Norms are computed by `math.hypot`. A point with the evaluated
+gradient g is certified if ||g|| (1 + 1e-12) + rho(||w||) <= tau.
 
-LEMMA 3 (what a solver cannot do, descent does). Let m = ceil(sqrt((c + lam)/lam)), L = lam m^2, theta =
-1/m, and g(y) a gradient with an error of at most rho. From x = v = 0, repeat
+LEMMA 3 (descent reaches a certificate). Let m = ceil(sqrt((c + lam)/lam)), L = lam m^2, theta = 1/m, and
+g(y) a gradient with an error of at most rho. From x = v = 0, repeat
 
     y = (m x + v)/(m + 1);   x' = y - g/L;   v' = ((m - 1) v + y)/m - m g/L.
 
-Let F = J - min J and P = F(x) + lam/2 ||v - w*||^2. After K = ceil(2.1 m ln(P_0 lam/(8 rho^2))) + 1 steps,
-P <= 8.2 rho^2/lam, and that stays so.
+Let F = J - min J and P = F(x) + lam/2 ||v - w*||^2. After K = ceil(2.1 m ln(P_0 lam/(8 rho^2))) + 1 steps
+or more, P <= 8.2 rho^2/lam.
 Proof. With e the error and p = ((m - 1) v + y)/m: F(x') <= F(y) - ||g||^2/(2L) + e.g/L, because c + lam
 <= L. ||v' - w*||^2 lam/2 = lam/2 ||p - w*||^2 - theta g.(p - w*) + ||g||^2/(2L). The squares cancel.
 Since theta (p - w*) = (1 - theta)(y - x) + theta (y - w*), convexity, and strong convexity towards w*,
@@ -62,15 +63,16 @@ give
        <= (1 - theta) P + theta rho sqrt(2 P'/lam).
 
 If P' >= 8 rho^2/lam, then the last term is at most theta P'/2, so P' <= (1 - theta/2) P. If P is below
-that, so is P'. x, y and v are integers in units of 2^-96, and floor divisions move them by at most sqrt(d)
-2^-96; a move of y acts as one of v by m + 1 times as much. Together they act like a further error of 4 L
-sqrt(d) 2^-96 of the gradient, which `Effort` includes in rho and the constants 2.1 and 8.2 cover.
+8 rho^2/lam, so is P'. x, y and v are integers in units of 2^-96, and floor divisions move them by at most
+sqrt(d) 2^-96; a move of y acts like a move of v that is m + 1 times as large. Together these moves act
+like a further gradient error of 4 L sqrt(d) 2^-96, which `effort` includes in rho and the constants 2.1
+and 8.2 cover.
 
-At such an x, ||grad J||^2 <= 2 L F <= 16.4 m^2 rho^2. So the certificate is met if tau >= (4.1 m + 3) rho.
-All iterates stay within sqrt(2 P_0/lam) of w*. J(0) <= l(0) and l >= 0 give ||w*|| <= W = (2 T/n +
-sqrt(2 lam l(0)))/lam, F(0) <= l(0) + (T/n)^2/(2 lam) and P_0 <= lam W^2. So iterates are within 2.5 W, and
-rho is rho(2.5 W). A solver's point a with a gradient norm of at most G may replace 0 if G <= lam W: there
-P <= G^2/lam and the same bounds hold.
+At such an x, ||grad J||^2 <= 2 L F <= 16.4 m^2 rho^2. So the certificate is met if tau >= (4.1 m + 3)
+rho. All iterates stay within sqrt(2 P_0/lam) of w*. J(0) <= l(0) and l >= 0 give ||w*|| <= W = (2 T/n +
+sqrt(2 lam l(0)))/lam, F(0) <= l(0) + (T/n)^2/(2 lam) and P_0 <= lam W^2. So iterates are within 2.5 W,
+and rho is rho(2.5 W). Descent may instead start from a solver's point whose gradient norm is at most G
+<= lam W: there P <= G^2/lam, and the same bounds hold.
 """
 
 import math
@@ -88,15 +90,15 @@ from dp.releasing.draws import Stream
 from dp.solvers.newton import minimise
 
 U = 2.0**-53
-BLOCK = 2048  # rows of a block, whose sums of rounded slopes are exact
-FIXED = 96  # binary digits behind the point of descent's iterates
-LONGEST = 10**14  # most numbers that a descent may read: hours
-EVERY = 50  # steps of descent between attempts at a certificate
-REACH = Fraction(10_954_452, 10**6)  # above sqrt(120), see `dp.noise.gaussian_reach`
+BLOCK = 2048  # rows of a block, within which sums of rounded slopes are exact
+FIXED = 96  # fractional bits of descent's iterates
+LONGEST = 10**14  # maximum count of numbers that a descent may read, which takes hours
+EVERY = 50  # steps of descent between certificate checks
+REACH = Fraction(10_954_452, 10**6)  # above sqrt(120): see `dp.noise.gaussian_reach`
 
 
 class Problem(NamedTuple):
-    """The public part of an objective. loss: logistic or log-cosh. pull: T/n >= ||B||/n."""
+    """The public part of an objective. pull: T/n >= ||B||/n."""
 
     n: int
     d: int
@@ -111,18 +113,18 @@ class Problem(NamedTuple):
         return (2 * self.pull + inner) / self.lam * (1 + 1e-9)
 
     def low(self, size: float) -> float:
-        """The error of X lo of the module's docstring, in units of u, at a point of this norm."""
+        """The module docstring's error of X lo, in units of u, at a point of norm `size`."""
         return (self.d + 2) * math.sqrt(self.d) * 2.0**-32 * size
 
     def rounding(self, size: float) -> float:
-        """rho(size) of the module's docstring."""
+        """rho(size) of the module docstring."""
         kappa, c, low = self.loss.kappa, self.loss.c, self.low(size)
         total = 20 * kappa + 2 * c * (1 + low) + 6 * self.lam * size + 5 * self.pull
         return 1.02 * U * total + 1e-290
 
 
 class Effort(NamedTuple):
-    """Lemma 3 in numbers. m: root of the condition number. steps: K. least: the least tolerance."""
+    """The numbers m and K (`steps`) of lemma 3. least: the smallest tolerance that it guarantees."""
 
     m: int
     steps: int
@@ -130,13 +132,13 @@ class Effort(NamedTuple):
 
 
 def effort(problem: Problem) -> Effort:
-    """`Effort` from public numbers alone. Raises `Refused` if descent could take too long."""
+    """`Effort` from public numbers alone. Raises `Refused` if descent may take too long."""
     lam, c = Fraction(problem.lam), Fraction(problem.loss.c)
     m = math.isqrt(math.ceil((c + lam) / lam) - 1) + 1
     smooth, size = problem.lam * m * m, problem.longest
     if not (size < 1e100 and smooth < 1e100):
         raise Refused("numbers so large may overflow: give a larger lambda")
-    digits = 5 * 2.0**-FIXED + 2.5 * size * 2.0**-84  # of iterates, and of lo in `split`
+    digits = 5 * 2.0**-FIXED + 2.5 * size * 2.0**-84  # rounding of iterates, and of lo in `split`
     rho = problem.rounding(2.5 * size) + smooth * math.sqrt(problem.d) * digits
     ratio = (problem.lam * size / rho) ** 2 / 8
     steps = math.ceil(2.1 * m * math.log(max(ratio, 1.0)) * (1 + 1e-9)) + 1
@@ -149,10 +151,10 @@ def effort(problem: Problem) -> Effort:
 
 
 def split(point: list[Fraction] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(hi, lo) of the module's docstring: floats, or fractions rounded to 2^-53 of lo's last place."""
+    """(hi, lo) of the module docstring for a point, with lo rounded to floats."""
     first = np.array([float(value) for value in point])
     size = math.hypot(*first)
-    if size < 1e-200 or not math.isfinite(size):  # scores of such a point are far below rho
+    if size < 1e-200 or not math.isfinite(size):  # scores of so small a point are far below rho
         return first, np.zeros_like(first)
     unit = 2.0 ** (math.frexp(size)[1] - 32)
     hi = np.rint(first / unit) * unit
@@ -161,7 +163,7 @@ def split(point: list[Fraction] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unit_slopes(loss: losses.MarginLoss, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Slopes l' in units of kappa, times the label for a loss of margins, (rows,): in [-1, 1]."""
+    """Slopes of the loss in the score, (rows,), in units of kappa, so in [-1, 1]."""
     z = loss.arguments(scores, y)
     if loss.residual:
         return np.tanh(z * (1 / loss.tau))
@@ -177,7 +179,7 @@ def gradient(
     lo: np.ndarray,
     pull: np.ndarray,
 ) -> np.ndarray:
-    """The gradient at hi + lo, within `Problem.rounding`. X: (n, d), multiples of 2^-20. pull: B/n."""
+    """The gradient at hi + lo, up to `Problem.rounding`. X: (n, d), multiples of 2^-20. pull: B/n."""
     point, parts = np.stack([hi, lo], axis=1), []
     for rows in slices(problem.n, BLOCK):
         block = X[rows].astype(float)
@@ -192,7 +194,7 @@ def gradient(
 
 
 def certified(problem: Problem, g: np.ndarray, size: float, tolerance: float) -> bool:
-    """Whether the true gradient's norm is at most `tolerance`, given the evaluated one at norm `size`."""
+    """Whether the true gradient's norm is at most `tolerance`. g: evaluated at a point of norm `size`."""
     norm = math.hypot(*g) * (1 + 1e-12)
     return norm + problem.rounding(size * (1 + 1e-12)) <= tolerance * (1 - 1e-15)
 
@@ -205,10 +207,10 @@ def descend(
     tolerance: float,
     start: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """(hi, lo, steps) of a certified point, by lemma 3. start: floats, None for 0."""
+    """(hi, lo, steps) of a certified point, by lemma 3. start: None for 0."""
     m, limit, _ = effort(problem)
     lam = Fraction(problem.lam)
-    # step g/L in units of 2^-FIXED, from g in units of 2^-(FIXED + 64)
+    # g over/under is the step g/L in units of 2^-FIXED, if g is in units of 2^-(FIXED + 64).
     over, under = lam.denominator, lam.numerator * m * m << 64
     x = _fixed(np.zeros(problem.d) if start is None else start, FIXED)
     v = x.copy()
@@ -227,7 +229,7 @@ def descend(
 
 
 def _fixed(values, digits):
-    """Floats as an array of Python's integers in units of 2^-digits, rounded towards 0."""
+    """Floats as Python's integers in units of 2^-digits, rounded towards 0."""
     return np.array([int(math.ldexp(value, digits)) for value in values.tolist()], dtype=object)
 
 
@@ -240,13 +242,13 @@ def _floats(x):
 def minimiser(
     problem: Problem, X: np.ndarray, y: np.ndarray, tilt: np.ndarray, tolerance: float
 ) -> list[Fraction]:
-    """A point of gradient norm at most `tolerance`, on any rows: Newton's method, then descent.
+    """A point with a gradient norm of at most `tolerance` on any rows, by Newton's method or else descent.
 
-    tilt: B, of norm at most n `problem.pull` (longer ones, of probability beta, may fail).
+    tilt: B. If its norm exceeds n `problem.pull`, with probability at most beta, this may fail.
     """
     pull, labels = tilt / problem.n, y
     if not problem.loss.residual:
-        labels = np.where(y == 0, 1, y)  # rows of zeros, whose label is 0, count nothing
+        labels = np.where(y == 0, 1, y)  # rows with the label 0 are zeros, so any label will do
     weights = _solved(
         X, labels, problem.lam, linear=tilt, loss=problem.loss, tolerance=tolerance / 2
     )
@@ -262,12 +264,12 @@ def minimiser(
 
 
 def _solved(*arguments, **named):
-    """The solver's weights (1, d), or NaN. Hides errors and warnings, which depend on rows."""
+    """The solver's weights (1, d), or NaN. Errors and warnings are hidden, because they depend on rows."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
             return minimise(*arguments, **named)[0]
-        except Exception:  # after any error, descent succeeds
+        except Exception:  # descent then succeeds
             return np.full((1, arguments[0].shape[1]), np.nan)
 
 
@@ -276,14 +278,14 @@ def _exact(hi, lo):
 
 
 class Tilt(NamedTuple):
-    """Theorem 1 in numbers. noise: of the tilt of the *sum* of losses. reach: T."""
+    """The numbers of theorem 1. noise: of the tilt B of the *sum* of losses. reach: T."""
 
     noise: lattice.Noise
     reach: Fraction
 
 
 def tilt(deviation: float, kappa: float, d: int, bits: int = lattice.BITS) -> Tilt:
-    """The `Tilt` of at least this standard deviation. Its Gaussian parameter is kappa over it."""
+    """The `Tilt` of at least this standard deviation, with the Gaussian parameter kappa/deviation."""
     step = lattice.step_below(Fraction(deviation), bits)
     scale = math.ceil(Fraction(deviation) / lattice.spacing(step))
     noise = lattice.Noise(step, scale, d, Fraction(kappa) / (scale * lattice.spacing(step)))
@@ -302,5 +304,5 @@ def moved(problem: Problem, tilt_step: int | None, tolerance: float) -> Fraction
 
 
 def draw(plan: Tilt, stream: Stream) -> np.ndarray:
-    """The tilt B as floats, exactly."""
+    """Draw the tilt B, as exact floats."""
     return np.array([float(each * plan.noise.spacing) for each in plan.noise.draw(stream)])

@@ -1,7 +1,6 @@
 """Predictions of a published model for new records: post-processing, which costs no privacy.
 
-A new record is read as the rows were (`dp.releasing.rows`). A record with a cell that is no number, or in
-no category, has no row and no prediction.
+`dp.releasing.rows` reads a new record like the model's rows. An invalid record has no prediction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,13 +16,13 @@ BLOCK = 1 << 14  # records read together
 
 
 def names(model: files.Model) -> list[str]:
-    """The columns that a record needs, in the order of `design`'s cells."""
+    """The columns that a record needs, in the order of cells for `design`."""
     schema = model.schema
     return [schema.columns[k].name for k in schema.used]
 
 
 def design(model: files.Model, records: Sequence[Sequence[bytes] | None]) -> np.ndarray:
-    """Rows (n, d) of records' cells, one cell per column of `names`. NaN where a record has no row."""
+    """Rows (n, d) of records with one cell per column of `names`. Rows of invalid records are NaN."""
     schema = model.schema
     V, some = np.zeros((len(records), schema.d), np.int32), np.zeros(len(records), dtype=bool)
     for i, cells in enumerate(records):
@@ -34,7 +33,7 @@ def design(model: files.Model, records: Sequence[Sequence[bytes] | None]) -> np.
 
 
 def scores(model: files.Model, X: np.ndarray) -> np.ndarray:
-    """Log odds of the second class, or numbers in the target's own units, (n,). X: by `design`."""
+    """Log odds of the second class, or numbers in the target's own units, (n,). X: from `design`."""
     linear = X @ model.weights
     if model.target is None:
         return linear
@@ -49,7 +48,7 @@ def probabilities(found: np.ndarray) -> np.ndarray:
 
 
 def classes(found: np.ndarray) -> np.ndarray:
-    """0 or 1, from log odds without NaN. Log odds of 0 are the first class, as in `holdout`."""
+    """Classes 0 and 1 from log odds without NaN. Log odds of 0 give class 0, as in `holdout`."""
     return (found > 0).astype(int)
 
 
@@ -59,15 +58,14 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     Parameters
     ----------
     model : dp.releasing.files.Model
-        The published model.
     data : bytes
-        The file. Columns may be in any order, with others, and without the target.
+        The file. Columns may have any order; the target and additional columns are ignored.
 
     Yields
     ------
     tuple of str
         The header first: "prediction", and for classes "probability" of the second. Cells are empty
-        where there is no prediction.
+        for invalid records.
 
     Raises
     ------

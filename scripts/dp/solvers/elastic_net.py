@@ -8,9 +8,9 @@ from dp.descents.distributed_lasso import soft_threshold
 from dp.solvers.accelerated import proximal_descent, steps
 from dp.solvers.newton import least_tolerance
 
-NEWTON = 100  # most steps of Newton's method in one attempt; most attempts end after a dozen
+NEWTON = 100  # maximum number of Newton steps in one attempt; most attempts take about a dozen
 TINY = np.finfo(float).tiny
-UNCERTAIN = 1000  # most steps of descent if double precision may not certify the result
+UNCERTAIN = 1000  # maximum number of descent steps if double precision may not certify the result
 BLOCK_ROWS = 4096  # rows of a block, as `dp.solvers.rounding` assumes
 
 
@@ -19,8 +19,8 @@ def subgradient_norm(
 ) -> float:
     """Norm of the smallest subgradient of mean logistic loss + l1 ||w||_1 + l2/2 ||w||^2 at `weights`.
 
-    Only minimisers have 0. With g the gradient of the smooth part, coordinate j has the subgradient g_j +
-    l1 sgn(w_j) if w_j != 0, and all of [g_j - l1, g_j + l1] if w_j = 0. If l2 > 0, the minimiser lies
+    It is 0 only at minimisers. With g the gradient of the smooth part, coordinate j has the subgradient
+    g_j + l1 sgn(w_j) if w_j != 0, and all of [g_j - l1, g_j + l1] if w_j = 0. If l2 > 0, the minimiser lies
     within subgradient_norm / l2 of `weights`. If l2 = 0, the norm bounds no distance.
 
     weights: (d,). X: (n, d). y: (n,) in {-1, 1}.
@@ -48,12 +48,12 @@ def _smooth_part(weights, X, y, l2):
 def minimise_elastic_net(
     X: np.ndarray, y: np.ndarray, l1: float | np.ndarray, l2: float, tolerance: float = 1e-9
 ) -> tuple[np.ndarray, dict]:
-    """argmin of mean logistic loss + sum_j l1_j |w_j| + l2/2 ||w||^2, no intercept.
+    """argmin of mean logistic loss + sum_j l1_j |w_j| + l2/2 ||w||^2, without an intercept.
 
     X: (n, d). y: (n,) in {-1, 1}. l1: a number > 0, or (d,) numbers >= 0, not all zero. l2 >= 0. Returns
     weights (1, d) and info, each (1,): gradient_norm (`subgradient_norm`), iterations (passes over the
-    rows), and status: "ok" if the norm is at most `tolerance`, else "not_converged". The latter needs l2 =
-    0 or a tolerance below half of `dp.solvers.least_tolerance`. Equal data give equal weights.
+    rows), and status: "ok" if the norm is at most `tolerance`, otherwise "not_converged". The latter needs
+    l2 = 0 or a tolerance below half of `dp.solvers.least_tolerance`. Equal data give equal weights.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     if not (np.min(l1) >= 0 < np.max(l1) and l2 >= 0 and np.isfinite(l1 + l2).all()):
@@ -70,15 +70,15 @@ def minimise_elastic_net(
 
 
 def _newton_and_descent(X, y, l1, l2, tolerance):
-    """Subgradient norm, weights, and passes over the rows.
+    """Return the subgradient norm, weights, and passes over the rows.
 
     A step u of the proximal Newton method minimises the penalty plus the quadratic model of the rest, on
-    weights that differ from zero or have to. Near the minimiser, whole steps square the error. A whole
-    step is damped if it neither lowers the objective enough nor halves the subgradient. The third
-    derivative of logistic loss is at most l''. Let margins move along u by at most r = max_i |x_i.u|, and
-    let s = u'Hu. Then a share t of the step changes the objective by at most -t s + s (e^(t r) - t r -
-    1)/r^2. At t = log(1 + r)/r this is least, and negative (Sun and Tran-Dinh, Generalized self-concordant
-    functions, 2019). Between attempts, accelerated descent moves closer. It ends on any data if l2 > 0.
+    weights that are or must become nonzero. Near the minimiser, whole steps square the error. A whole step
+    is damped if it neither lowers the objective enough nor halves the subgradient. The third derivative of
+    logistic loss is at most l''. Let margins move along u by at most r = max_i |x_i.u|, and let s = u'Hu.
+    Then a share t of the step changes the objective by at most -t s + s (e^(t r) - t r - 1)/r^2. This bound
+    is least, and negative, at t = log(1 + r)/r (Sun and Tran-Dinh, Generalized self-concordant functions,
+    2019). Between attempts, accelerated descent moves closer. If l2 > 0, it ends on any data.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2
@@ -113,7 +113,7 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
             target = w.copy()
             try:
                 target[used] = _minimise_quadratic(hessian, linear, l1[used], w[used])
-            except np.linalg.LinAlgError:  # only without l2
+            except np.linalg.LinAlgError:
                 break
             change = target - w
             promised = gradient @ change + l1 @ (np.abs(target) - np.abs(w))
@@ -141,10 +141,10 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
 def _minimise_quadratic(hessian, linear, l1, v):
     """argmin of v'Hv/2 + linear.v + sum_j l1_j |v_j|, from v, by feature-sign search.
 
-    Algorithm of Lee, Battle, Raina, Ng (Efficient sparse coding algorithms, NIPS 2006). A step goes
-    towards the minimiser for the current signs. If a weight reaches zero on the way, the step ends
-    there and the weight becomes inactive. Otherwise the zero weight that violates its optimality
-    condition most becomes active. Every step lowers the function, so no signs come twice.
+    The algorithm is that of Lee, Battle, Raina, Ng (NIPS 2006). A step goes towards the minimiser for the
+    current signs. If a weight reaches zero on the way, the step ends there and the weight becomes inactive.
+    Otherwise the zero weight that violates its optimality condition most becomes active. Every step lowers
+    the function, so no signs repeat.
     """
     v, sign = v.copy(), np.sign(v)
     active = (v != 0) | (l1 == 0)

@@ -15,8 +15,8 @@ from dp.solvers.elastic_net import minimise_elastic_net
 from dp.solvers.lasso_scales import minimise_lasso
 from dp.solvers.newton import LEAST_STEP, Info, minimise
 
-# Smallest ratio of ridge to largest curvature at which a Hessian's rounding in single precision is far
-# below the ridge: about 10 eps.
+# Least ratio of ridge to largest curvature for Hessians in single precision, whose rounding of about 10 eps
+# is then far below the ridge.
 SINGLE = 1e-6
 
 
@@ -50,9 +50,9 @@ def sum_intercept(
     """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, with or without b^2/2.
 
     intercept: "regularised" makes b the weight of a column of ones, as in LIBLINEAR, scikit-learn's
-    default when E18 ran it. "free" does not regularise b, as scikit-learn's other solvers of
-    LogisticRegression(C=1/lam). Divided by n C, the objective is mean loss + lam/(2n) ||w||^2. In these
-    units the gradient's norm is certified to `tolerance`.
+    default when E18 ran it. "free" does not regularise b, as in scikit-learn's other solvers. Divided by
+    n C, the objective is mean loss + lam/(2n) ||w||^2. In these units, the gradient's norm is certified to
+    `tolerance`.
 
     Returns weights (1, d + 1), with b last, and info as `dp.solvers.minimise`. Columns of zeros keep
     weight 0.
@@ -69,11 +69,10 @@ def sum_intercept_path(
     tolerance: float = 1e-9,
     max_iterations: int = 100,
 ) -> Iterator[tuple[np.ndarray, dict]]:
-    """`sum_intercept` for every lambda in turn. Each fit starts from the previous minimiser.
+    """`sum_intercept` for every lambda in turn, each from the previous minimiser to save time.
 
-    The starting point changes only the time of the damped Newton's method. The Hessian is positive
-    definite (with a free intercept, if both classes are present). Hessians are in single precision while
-    that resolves the ridge and steps succeed. Gradients are in double precision.
+    The Hessian is positive definite (with a free intercept, if both classes are present). It is in single
+    precision while that resolves the ridge and steps succeed. Gradients are in double precision.
     """
     loss, X = losses.get(loss), np.asarray(X)
     n, d = X.shape
@@ -110,10 +109,10 @@ def sum_intercept_path(
 
 
 def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
-    """Weights, gradient norm and iterations.
+    """Return weights, gradient norm and iterations.
 
-    rows: precision -> rows times labels; missing precisions are added when needed. For a residual
-    loss, rows are not multiplied, and shift holds the targets. ridge: of each weight.
+    rows: precision -> rows times labels; missing precisions are added when needed. For a residual loss,
+    rows are not multiplied, and shift holds the targets. ridge: one per weight.
     """
     signed = rows[np.float64]
     n = len(signed)
@@ -159,10 +158,7 @@ def _hessian(rows, weights, precision):
 def l1(
     X: np.ndarray, y: np.ndarray, lam: float, tolerance: float = 1e-9, penalty_scale: str = "mean"
 ) -> tuple[np.ndarray, dict]:
-    """An argmin of mean logistic loss + lam ||w||_1.
-
-    penalty_scale: the meaning of lam, see `dp.solvers.lasso_scales`.
-    """
+    """An argmin of mean logistic loss + lam ||w||_1, with `penalty_scale` of `dp.solvers.lasso_scales`."""
     return minimise_lasso(X, y, lam, penalty_scale, tolerance)
 
 
@@ -182,7 +178,7 @@ FITS = {"l2": l2, "l1": l1, "elastic_net": elastic_net, "sum_intercept": sum_int
 def fit_each(
     name: str, trains: Iterable, lam: float, **options
 ) -> Iterator[tuple[np.ndarray, dict]]:
-    """(weights, info) for each data set (X, y) in turn. If possible, a fit starts near the previous one."""
+    """Yield (weights, info) for each data set (X, y), near the previous fit if possible."""
     follows = "near" in inspect.signature(FITS[name]).parameters
     for X, y in trains:
         weights, info = FITS[name](X, y, lam, **options)
@@ -192,7 +188,7 @@ def fit_each(
 
 
 def penalties(fit: str, lam: float, lambda1: float | None = None) -> tuple[float, float]:
-    """(l1, l2): the weights of ||w||_1 and of ||w||^2 / 2 in the objective of this fit."""
+    """Return (l1, l2), the weights of ||w||_1 and of ||w||^2 / 2 in the objective of this fit."""
     if fit == "l1":
         return lam, 0.0
     if fit == "elastic_net":
@@ -209,5 +205,5 @@ def fit_options(name: str, options: dict) -> dict:
 def shared_fit(
     name: str, X: np.ndarray, y: np.ndarray, lam: float, **arguments
 ) -> tuple[np.ndarray, dict]:
-    """(weights (1, d), info) of the fit of that name, with a release's arguments."""
+    """Return (weights (1, d), info) of the fit of that name, with a release's arguments."""
     return FITS[name](X, y, lam, **fit_options(name, arguments))

@@ -1,13 +1,10 @@
 """Newton's method on many tilted objectives at once.
 
-All restarts share rows and loss, and differ in a linear term. So one pass over the rows, in blocks that
-fit the cache, serves them all. Two matrix products and one exponential per row and restart give every
-gradient; one more product gives every Hessian.
-
+All restarts share rows and loss, and differ in a linear term, so one pass over the rows serves them all.
 The search begins on a sample of the rows, and continues on all rows in single precision. Its result is
 certified in double precision. Wide rows try `dp.solvers.quasi_newton` first.
 
-Inside, arrays hold one column per restart.
+Internal arrays hold one column per restart.
 """
 
 import math
@@ -20,21 +17,21 @@ from dp.errors import Refused
 from dp.solvers import accelerated, quasi_newton
 from dp.solvers.passes import EPS, Direct, Implicit
 
-TOGETHER = 256  # most restarts solved together
-THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most 131072
-DIRECT = 40  # most columns whose Hessians are formed; with more, conjugate gradients solve
-CENTRED = 8  # fewest restarts with a common centre
+TOGETHER = 256  # maximum number of restarts solved together
+THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most 131072 rows
+DIRECT = 40  # maximum number of columns to form Hessians; with more, conjugate gradients solve
+CENTRED = 8  # minimum number of restarts for a common centre
 NEARBY = 0.6  # largest change of a typical margin for which one step suffices
-KEPT = 1 << 23  # most numbers kept for all restarts together: 64 MB, or one restart's
-LIMIT = 1000  # most passes of Newton's method
+KEPT = 1 << 23  # maximum of numbers kept for all restarts: 64 MB, or those of one restart
+LIMIT = 1000  # passes
 ATTEMPT = 20  # passes after which Newton's method follows a path of decreasing lambdas
-STEEPEST = 1e10  # largest curvature over lambda at which descent ends, after at most 10^7 steps
-LEAST_STEP = 1e-20  # least step of a line search; a saturated loss needs lambda over its curvature
+STEEPEST = 1e10  # largest curvature over lambda for which descent ends within 10^7 steps
+LEAST_STEP = 1e-20  # of a line search; a saturated loss needs lambda over its curvature
 SPREAD = 1e-5  # least ratio of smallest to largest eigenvalue that single precision can resolve
 
 
 class Info(dict):
-    """Per restart: iterations, gradient_norm, status; as keys and as attributes.
+    """The iterations, gradient_norm and status of each restart, as keys and attributes.
 
     `learnt` is for `near` of a later call of `minimise`.
     """
@@ -62,28 +59,27 @@ def minimise(
 
     z_i is the margin y_i w.x_i, or the residual w.x_i - y_i of a residual loss (`dp.losses`).
 
-    X: (n, d), real numbers of any type, or `dp.data.examples.Rows`. It is read in blocks; only wide rows of
-    at most 64 MB are copied as a whole. y: (n,) in {-1, 1}, or numbers in [-1, 1] for a residual loss. lam:
-    positive, one number or one per restart. linear: (restarts, d), or (d,) for one restart; None is zeros.
-    loss: a name or a loss object (`dp.losses.get`). initial: (d,) or (restarts, d), a starting point; it
-    changes the time, not what is certified. max_iterations: None for as many as needed, if double precision
-    can certify the result. near: the `Info` of an earlier call on similar rows, with the same lam, loss
-    and number of restarts. It gives a starting point and, for wide rows, approximate Hessians.
+    X: (n, d), real numbers of any type, or `dp.data.examples.Rows`, read in blocks. y: (n,) in {-1, 1}, or
+    in [-1, 1] for a residual loss. lam: positive, one number or one per restart. linear: (restarts, d), or
+    (d,) for one restart; None is zeros. loss: a name or a loss object (`dp.losses.get`). initial: starting
+    points (d,) or (restarts, d), which change the time, not what is certified. max_iterations: None for as
+    many as needed, if double precision can certify the result. near: the `Info` of an earlier call on
+    similar rows, with the same lam, loss and number of restarts, to save time.
 
     Returns weights (restarts, d) and `Info`:
 
     gradient_norm  Euclidean norm of the objective's gradient at the returned weights, over all rows in
-                   double precision. This is the certificate: the objective is lam-strongly convex, so
-                   the minimiser lies within gradient_norm/lam of the weights, up to the rounding of that
-                   evaluation, about 1e-16 (1 + ||linear||/n + lam ||w||).
+                   double precision. Since the objective is lam-strongly convex, the minimiser lies
+                   within gradient_norm/lam of the weights, up to the rounding of the norm, about
+                   1e-16 (1 + ||linear||/n + lam ||w||).
     status         "ok": gradient_norm <= tolerance. "not_converged": it is larger, after
                    max_iterations, or because double precision may do no better (`least_tolerance`); the
                    weights are the last point reached. "not_finite": a linear term, starting point or X
                    is not finite, or too large for double precision; the weights are NaN.
     iterations     passes over all rows that the restart took part in.
 
-    Restarts influence each other only by rounding. The same arguments give the same bits (on the same
-    processor, with the same number of BLAS threads). Raises ValueError for invalid arguments.
+    Restarts influence each other only by rounding. The same arguments give the same bits on the same
+    processor with the same number of BLAS threads.
     """
     initial = near.learnt[0] if near is not None and initial is None else initial
     X, y, lam, linear, W, loss = _checked(X, y, lam, linear, loss, initial, tolerance)
@@ -132,11 +128,11 @@ def rounding(
     because the objective at w = 0 is at most l(0) (l(1) for a residual loss) and the loss is at least 0.
     With u = EPS/2 (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1):
 
-    - a score is a sum of d products. Its error is at most d u R W, and that of its slope at most c times as
-      large. (A residual loss also rounds when it subtracts the target, see `dp.losses.ResidualLoss`.)
-    - the mean of n rows consists of sums within blocks of 64 to 4096 rows and a sum over at most n/64
+    - A score is a sum of d products. Its error is at most d u R W, and its slope's error at most c times as
+      large. (Subtracting the target rounds, too: see `dp.losses.ResidualLoss`.)
+    - The mean of n rows consists of sums within blocks of 64 to 4096 rows and a sum over at most n/64
       blocks. Its error is at most (4096 + n/64) u kappa R.
-    - the last bits of the weights move the gradient by at most u W (c R^2 + lam). lam w and the tilt are
+    - The last bits of the weights move the gradient by at most u W (c R^2 + lam). lam w and the tilt are
       rounded at each addition.
 
     Slopes may have ten roundings. The bound is infinite if squares could overflow.
@@ -161,11 +157,10 @@ def least_tolerance(
     """The least tolerance that `minimise` meets on every data set of n rows; arguments as for `rounding`.
 
     It is four times the rounding. If `minimise` gets half of the tolerance, the exact gradient's norm is
-    within the tolerance too, on any data. If Newton's method gives up, descent continues
-    (`dp.solvers.accelerated`), for at most 10^7 steps if c R^2 is at most 10^10 lambda. Otherwise the
-    tolerance is infinite. It is infinite too if, with many columns, rounding at the returned weights could
-    take another quarter of it, besides the quarter at the minimiser. (Their norm may exceed the
-    minimiser's by tolerance/lambda.)
+    within the tolerance on any data. If Newton's method gives up, descent (`dp.solvers.accelerated`)
+    continues for at most 10^7 steps if c R^2 is at most 10^10 lambda. Otherwise the tolerance is infinite.
+    It is also infinite if, with many columns, rounding at the returned weights could take another quarter
+    of the tolerance, because their norm may exceed the minimiser's by tolerance/lambda.
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
@@ -182,12 +177,12 @@ def check_certifiable(
     tolerance: float = 1e-9,
     tilt: float = 0.0,
 ) -> None:
-    """Raise ValueError, before any data are seen, unless `minimise` can certify on every data set.
+    """Raise ValueError unless `minimise` can certify the tolerance on every data set.
 
     A fit without a certificate would distinguish data sets. Give the solver half of the tolerance
     (`least_tolerance`).
 
-    tilt: T >= ||linear||; for random tilts, a norm they exceed with negligible probability.
+    tilt: T >= ||linear||, which random tilts may exceed with negligible probability.
     """
     least = least_tolerance(n, d, lam, bound, loss, tilt)
     if not least <= tolerance < math.inf:
@@ -202,7 +197,6 @@ def check_certifiable(
 
 
 def _checked(X, y, lam, linear, loss, initial, tolerance):
-    """The arguments as arrays. W (restarts, d) is a copy of the starting points."""
     loss = losses.get(loss)
     X, y, lam = as_rows(X), np.asarray(y), np.asarray(lam, dtype=float)
     if X.ndim != 2 or 0 in X.shape or y.shape != X.shape[:1]:
@@ -229,13 +223,13 @@ def _checked(X, y, lam, linear, loss, initial, tolerance):
 
 
 def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
-    """Weights (d, restarts), gradient norms, passes and `learnt`.
+    """Return weights (d, restarts), gradient norms, passes and `learnt`.
 
-    lam: (restarts,). tilt and start: (d, restarts). learnt: for wide rows (`quasi_newton.minimise`). If a
-    small lambda leaves most rows far from the bend of the loss, Newton's method may need `_follow_path`.
+    lam: (restarts,). tilt and start: (d, restarts). learnt: as in `quasi_newton.minimise`.
     """
     n, d = X.shape
-    size = np.sqrt(d * np.mean(np.square(X[:: 1 + (n * d >> 17)], dtype=float)))  # of a typical row
+    # norm of a typical row
+    size = np.sqrt(d * np.mean(np.square(X[:: 1 + (n * d >> 17)], dtype=float)))
     single = bool(lam.min() > SPREAD * loss.c * size**2)
     approach = single and n > 2048
     W, passes, hessian = start, 0, None
@@ -278,7 +272,7 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
 
 
 def _approach(X, y, lam, tilt, loss, size, W, tolerance):
-    """Weights, passes and Hessians near the solution, from a sample and in single precision."""
+    """Return weights, passes and Hessians near the solution, from a sample and in single precision."""
     n, d = X.shape
     rows = sample = Direct(X, y, loss, size, np.float32)
     thinning = max(min(THINNING, n // (40 * d)), n // SAMPLE)
@@ -295,7 +289,7 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
         W[:, far], _, _, hessian = _newton(
             sample, lam[far], tilt[:, far] + shift, W[:, far], goal, ATTEMPT, further=True
         )
-        # The sample's Hessians suffice for one step, and take a third of the time.
+        # The sample's Hessians suffice for one step, in a third of the time.
         hessian *= n / sample.n
         W[:, far], _, passes[far], _ = _newton(
             rows, lam[far], tilt[:, far], W[:, far], 0.1 * size, 1, hessian, further=True
@@ -306,17 +300,17 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
 
 
 def _predict(rows, sample, lam, tilt, W):
-    """Starting points by one step from a common centre, and for which restarts they are close.
+    """Return starting points one step from a common centre, and which restarts are then close.
 
     If many restarts begin at one point, the minimiser without tilts is their common centre. One step of
     Halley's method, with differences of the sample's Hessians, leads each restart close to its own
-    minimiser. Restarts whose margins would change much do not take it.
+    minimiser. Restarts whose margins would change much do not take the step.
     """
     near = np.zeros(len(lam), dtype=bool)
     if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
         return W.copy(), near
     reach = NEARBY * np.sqrt(rows.d) / rows.size
-    # The denominator bounds every Hessian's norm, so steps are no shorter.
+    # The denominator bounds every Hessian's norm, so steps are at least this long.
     least = np.linalg.norm(tilt, axis=0) / (lam + rows.loss.c * rows.size**2)
     if np.median(least) > reach:
         return W.copy(), near
@@ -334,9 +328,10 @@ def _predict(rows, sample, lam, tilt, W):
 
 
 def _follow_path(rows, lam, tilt, W, tolerance, limit):
-    """Minimisers for smaller and smaller lambda, each the starting point for the next.
+    """Minimise for decreasing lambdas, each from the previous minimiser.
 
-    Returns the first three results of `_newton`.
+    Returns the first three results of `_newton`. A small lambda may need such a path, if most rows are far
+    from the bend of the loss.
     """
     passes, ridge, last = 0, rows.loss.c * rows.size**2 / 100, False
     while not last:
@@ -350,13 +345,13 @@ def _follow_path(rows, lam, tilt, W, tolerance, limit):
 
 
 def _descend(rows, lam, tilt, W, norm, passes, tolerance):
-    """Descend, in place, if `least_tolerance` promises a smaller gradient norm.
+    """Descend in place where `least_tolerance` promises a smaller gradient norm.
 
     Newton's method may fail between kinks, and on wide rows if conjugate gradients do not resolve lambda.
-    Descent moves closer on any data, then Newton's method tries again.
+    Descent moves closer on any data, and then Newton's method tries again.
     """
     norms = row_norms(rows.X)
-    bound = norms.max() / (1 + ROUNDING)  # at most the public one: `check_rows` allows rounding
+    bound = norms.max() / (1 + ROUNDING)  # at most the public bound: `check_rows` allows rounding
     rows.exact = True
     for j in np.flatnonzero(norm > tolerance):
         one = slice(j, j + 1)
@@ -382,17 +377,16 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
 
 
 def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
-    """Damped Newton from W until every restart's gradient norm is at most goal.
+    """Damped Newton steps from W until every restart's gradient norm is at most goal.
 
     hessian: the data's Hessians near W, used at first instead of those at W. further: take one more Newton
-    step after the goal is met, without measuring it. Returns weights, the gradient norms at them (before
-    the extra step), passes over the rows and the last Hessians.
+    step after the goal is met, without measuring it. Returns weights, their gradient norms (before the
+    extra step), passes over the rows and the last Hessians.
 
     A trial point is accepted if its gradient norm is at most half of the least so far (Newton's fast
-    phase). It is also accepted if the objective still falls there along the step, so that by convexity it
-    has decreased. Otherwise the step is shortened. No value of the objective is needed; its
-    rounding would hide half of the weights' digits. The old Hessian serves while the gradient norm is
-    small and falls fast.
+    phase), or if the objective still falls there along the step, and so has decreased by convexity.
+    Otherwise the step is shortened. The rounding of the objective's value would hide half of the weights'
+    digits, so it is not used. The old Hessian serves while the gradient norm is small and falls fast.
     """
     restarts = W.shape[1]
     W = W.copy()
@@ -403,7 +397,7 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     renew = hessian is None
     hessian = rows.hessians(restarts) if renew else hessian
     goal = np.broadcast_to(goal, restarts)
-    active = np.arange(restarts)  # the first trial points are the starting points themselves
+    active = np.arange(restarts)  # the first trial points are the starting points
     for _ in range(limit):
         passes[active] += 1
         trial = W[:, active] + step[active] * direction[:, active]
@@ -430,7 +424,7 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
         length = np.linalg.norm(W[:, active], axis=0)
         terms = rows.size + np.linalg.norm(tilt[:, active], axis=0) + lam[active] * length
         lost = ~accepted & (moved <= 8 * EPS * length)  # a short step may cross a kink of the slope
-        lost |= norm[active] <= 8 * EPS * terms  # weights or gradient differ only by rounding
+        lost |= norm[active] <= 8 * EPS * terms  # the gradient is only rounding
         stuck = (stalled[active] > 10) & lost | (step[active] < LEAST_STEP)
         going = (norm[active] > goal[active]) & ~stuck
         turning, active = active[going & accepted], active[going]

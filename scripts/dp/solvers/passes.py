@@ -1,6 +1,6 @@
-"""Passes over the rows: gradients of many restarts, and Hessians, either formed or as products.
+"""Passes over the rows, in cached blocks, for gradients and Hessians of many restarts.
 
-Arrays hold one column per restart. Rows are read in blocks that fit the cache.
+Arrays hold one column per restart.
 """
 
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ import numpy as np
 from dp.data.examples import slices
 
 BLOCK = 1 << 19  # bytes of a block of margins, which fits the L2 cache with its results
-COPIED = 1 << 26  # most bytes of wide rows copied in the precision of products: 64 MB
+COPIED = 1 << 26  # maximum bytes of wide rows copied in the precision of products: 64 MB
 PATIENCE = 20  # conjugate gradient steps before a preconditioner, which takes as long
-FORMED = 1024  # most columns whose Hessian an exact direction forms: 8 MB
+FORMED = 1024  # maximum number of columns for exact directions, from a Hessian of 8 MB
 EPS = np.finfo(float).eps
 
 
 class Passes:
-    """The rows in one precision, and gradients and Hessians of the loss on them.
+    """Gradients and Hessians of the loss on the rows, in one precision.
 
     X: (n, d), an array or `dp.data.examples.Rows`. y: (n,). loss: a `dp.losses.MarginLoss`. size: norm of a
     typical row. dtype: precision of the products in gradients.
@@ -30,7 +30,7 @@ class Passes:
         self.n, self.d = X.shape
 
     def blocks(self, restarts: int, dtype: type) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yields (slice, rows) from the first row to the last."""
+        """Yield (slice, rows) from the first row to the last."""
         count = BLOCK // np.dtype(dtype).itemsize // max(restarts, self.width // 2)
         count = max(64, min(count, 4096))
         for part in slices(self.n, count):
@@ -57,12 +57,12 @@ class Passes:
                 slope *= y
             # The product is faster if the first factor has the longer side of the result.
             gradient += (slope.T @ rows).T if W.shape[1] > self.d else rows.T @ slope
-            del z, slope  # frees their place in the cache for the next block
+            del z, slope  # frees cache for the next block
         return gradient / self.n
 
 
 class Direct(Passes):
-    """Forms Hessians: one column of upper triangles per restart, summed over the rows."""
+    """Passes that form Hessians, as one column of upper triangles per restart."""
 
     implicit, signed = False, True
 
@@ -78,12 +78,12 @@ class Direct(Passes):
         super().__init__(X, y, loss, size, dtype)
         self.product_dtype = product_dtype
         self.triangle = np.triu_indices(self.d)
-        # Once this is freed, malloc keeps a block's memory.
+        # Once this is freed, malloc keeps memory for a block.
         np.empty(4 * BLOCK, dtype=np.uint8)
 
     @property
     def width(self) -> int:
-        """Numbers in an upper triangle."""
+        """Length of an upper triangle."""
         return self.d * (self.d + 1) // 2
 
     def convert(self, part: slice, dtype: type) -> np.ndarray:
@@ -93,7 +93,7 @@ class Direct(Passes):
         return np.multiply(self.X[part], self.y[part, None], dtype=dtype, order="F")
 
     def gradient(self, W: np.ndarray, hessians: np.ndarray | None = None) -> np.ndarray:
-        """As `Passes.gradient`. If all restarts are at one point, they share a pass."""
+        """As `Passes.gradient`, but restarts at one point share a pass."""
         if not (W[:, :1] == W).all():
             return super().gradient(W, hessians)
         one = None if hessians is None else self.hessians(1)
@@ -103,7 +103,7 @@ class Direct(Passes):
         return np.repeat(gradient, W.shape[1], axis=1)
 
     def hessians(self, restarts: int) -> np.ndarray:
-        """Room for the Hessians of this many restarts, (width, restarts)."""
+        """Zeros (width, restarts) for the Hessians."""
         return np.zeros((self.width, restarts))
 
     def collect(
@@ -122,7 +122,6 @@ class Direct(Passes):
     def directions(
         self, hessians: np.ndarray, lam: np.ndarray, gradient: np.ndarray, goal: float | np.ndarray
     ) -> np.ndarray:
-        """Newton directions (d, restarts)."""
         full = np.empty((len(lam), self.d, self.d))
         i, j = self.triangle
         full[:, i, j] = full[:, j, i] = hessians.T / self.n
@@ -134,7 +133,7 @@ class Direct(Passes):
 
 
 class Implicit(Passes):
-    """Keeps curvatures (n, restarts) instead of Hessians, for conjugate gradients."""
+    """Passes that keep curvatures (n, restarts) instead of Hessians, for conjugate gradients."""
 
     implicit, signed = True, False
     spectrum, exact = None, False
@@ -143,7 +142,7 @@ class Implicit(Passes):
         self, X: np.ndarray, y: np.ndarray, loss: object, size: float, product_dtype: type
     ) -> None:
         super().__init__(X, y, loss, size, np.float64)
-        self.width = self.d // 2  # for few restarts, blocks exceed the L2 cache, as wide rows do
+        self.width = self.d // 2  # with few restarts, blocks of wide rows exceed the L2 cache
         self.product_dtype = product_dtype
         self.copies = {}
         if self.n * self.d * np.dtype(product_dtype).itemsize <= COPIED:
@@ -156,13 +155,12 @@ class Implicit(Passes):
         return self.X[part].astype(dtype, order="C", copy=False)
 
     def hessians(self, restarts: int) -> np.ndarray:
-        """Room for the curvatures of this many restarts, (n, restarts)."""
+        """Room for curvatures (n, restarts)."""
         return np.empty((self.n, restarts), dtype=self.product_dtype)
 
     def collect(
         self, hessians: np.ndarray, part: slice, rows: np.ndarray, curvature: np.ndarray
     ) -> None:
-        """Keep the curvatures of these rows."""
         hessians[part] = curvature
 
     def directions(
@@ -203,7 +201,7 @@ class Implicit(Passes):
         return product / self.n
 
     def form(self, curvature: np.ndarray) -> np.ndarray:
-        """One Hessian (d, d), from curvatures (n,)."""
+        """The Hessian (d, d) with curvatures (n,)."""
         total = np.zeros((self.d, self.d))
         for part, rows in self.blocks(1, self.product_dtype):
             rows = rows * np.sqrt(curvature[part, None])
@@ -218,7 +216,7 @@ class Implicit(Passes):
 
     def eigen(self, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues, per unit of mean curvature, and eigenvectors of one Hessian for all restarts."""
-        # 0 replaces entries that overflowed
+        # Entries that overflowed become 0.
         hessian = np.nan_to_num(self.form(curvature), posinf=0.0, neginf=0.0)
         values, vectors = np.linalg.eigh(hessian)
         return np.maximum(values, 0.0)[:, None] / curvature.mean(), vectors

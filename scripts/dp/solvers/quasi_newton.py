@@ -1,9 +1,8 @@
 """Limited-memory BFGS on many tilted objectives with wide rows, for `dp.solvers.newton`.
 
-Few eigenvalues of wide rows' Hessians are far above lambda. They belong to the rows' main directions,
-which a sample shows (Halko, Martinsson, Tropp, SIAM Review 53, 2011). With these as the first
-approximation, every gradient reduces its norm to about a tenth (Nocedal, Mathematics of Computation 35,
-1980).
+Few eigenvalues of wide rows' Hessians are far above lambda. They belong to the rows' main directions, which
+a sample shows (Halko, Martinsson, Tropp, SIAM Review 53, 2011). Starting from these directions, every step
+reduces the gradient norm to about a tenth (Nocedal, Mathematics of Computation 35, 1980).
 
 Arrays hold one column per restart.
 """
@@ -17,19 +16,19 @@ from dp import losses
 from dp.solvers.passes import Implicit, Passes
 
 THINNING, LEAST, MOST = 16, 1 << 10, 1 << 13  # the sample has one row in 16, within these bounds
-MANY = 4  # fewest restarts for which products cost more than reading the rows
+MANY = 4  # minimum number of restarts for which products cost more than reading the rows
 NEAR = 1e-5  # gradient norm over a typical row's norm that single precision can reach
-MAIN = 48  # number of main directions
-PAIRS = 40  # latest steps and changes of the gradient that are kept
+MAIN = 48
+PAIRS = 40  # number of latest steps and gradient changes kept
 LIMIT = 20  # passes after which another method continues
-SLOW = 0.7  # a step that leaves a larger share of the gradient's norm has failed
-RETRIES = 4  # most failed steps in a row
+SLOW = 0.7  # a step that leaves a larger share of the gradient norm has failed
+RETRIES = 4  # maximum number of consecutive failed steps
 
 
 def main_directions(
     X: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Orthonormal directions (d, k), the rows' mean square along each, and its mean along the others."""
+    """Orthonormal main directions (d, k), the rows' mean square along each, and its mean along others."""
     n, d = X.shape
     k = min(MAIN, d, max(1, n // 20))  # n rows do not resolve more
     basis = np.linalg.qr(X.T @ (X @ rng.standard_normal((d, k))))[0]
@@ -56,13 +55,12 @@ class InverseHessians:
         self.pairs = deque(maxlen=PAIRS)
 
     def copy(self) -> "InverseHessians":
-        """An independent copy."""
         other = copy.copy(self)
         other.pairs = self.pairs.copy()
         return other
 
     def learn(self, active: np.ndarray, step: np.ndarray, change: np.ndarray) -> None:
-        """Learn from the changes of gradients along steps (d, active) of these restarts."""
+        """Learn from the changes of gradients along steps (d, active)."""
         steps, changes = np.zeros((2, len(step), len(self.common)))
         both = np.full(len(self.common), np.inf)
         steps[:, active], changes[:, active] = step, change
@@ -70,7 +68,7 @@ class InverseHessians:
         self.pairs.append((steps, changes, both))
 
     def times(self, active: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """The inverse Hessians times gradients (d, active) of these restarts: BFGS' two loops."""
+        """The inverse Hessians times gradients (d, active), by BFGS' two loops."""
         part = slice(None) if len(active) == len(self.common) else active
         pairs = [(s[:, part], y[:, part], both[part]) for s, y, both in self.pairs]
         product, shares = gradient.copy(), []
@@ -83,7 +81,7 @@ class InverseHessians:
         return product
 
     def first(self, gradient: np.ndarray, part: slice | np.ndarray) -> np.ndarray:
-        """The first approximation of the inverse Hessians times gradients (d, active), overwritten."""
+        """The first approximation times gradients (d, active), which are overwritten."""
         along = self.weights[:, part] * (self.directions.T @ gradient)
         gradient *= self.common[part]
         gradient += self.directions @ along
@@ -99,11 +97,11 @@ def full_steps(
     inverse: InverseHessians,
     further: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Full steps from W, (d, restarts), until the gradient norm is at most goal or does not fall.
+    """Full steps from W (d, restarts) until the gradient norm is at most goal or does not fall.
 
     inverse: learns from every step. Steps start from the best point so far, and end if more than RETRIES
-    in a row fail (SLOW). further: take one more step after the goal is met. Returns weights, the gradient
-    norms at them (before the extra step; not finite if none was) and passes over the rows.
+    in a row fail (SLOW). further: take one more step after the goal is met. Returns weights, their gradient
+    norms (before the extra step; not finite if none was) and passes over the rows.
     """
     trial, W, norm = W, W.copy(), np.full(W.shape[1], np.inf)
     best = np.zeros_like(W)  # gradients at W
@@ -145,7 +143,7 @@ def minimise(
     tolerance: float,
     learnt: tuple | None = None,
 ) -> tuple:
-    """Weights, gradient norms, passes over the rows, and `learnt`.
+    """Return weights, gradient norms, passes over the rows, and `learnt`.
 
     size: norm of a typical row. learnt: (n, `InverseHessians`) from an earlier call on n similar rows. It
     replaces a sample unless X has over twice as many rows.
@@ -165,7 +163,6 @@ def minimise(
 
 
 def _sample(X, y, lam, tilt, loss, size, W):
-    """Starting points and `InverseHessians`, from a sample of the rows."""
     thinning = max(1, min(THINNING, len(X) // LEAST), len(X) // MOST)
     sample = np.array(X[::thinning], dtype=float), y[::thinning]
     rows = Implicit(*sample, loss, size, np.float64)

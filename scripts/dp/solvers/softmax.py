@@ -1,7 +1,7 @@
 """Minimisers of tilted softmax objectives, certified by the norm of the gradient.
 
-All restarts share passes over the rows (`dp.descents.full_batch.mean_gradient`). Quasi-Newton steps take
-20 to 60 passes. If they stall, accelerated descent continues, which ends on any data.
+All restarts share passes over the rows (`dp.descents.full_batch.mean_gradient`). If quasi-Newton steps
+stall, accelerated descent continues, which converges on any data.
 """
 
 import math
@@ -13,19 +13,18 @@ from dp.descents.full_batch import mean_gradient
 from dp.solvers import accelerated, quasi_newton
 from dp.solvers.newton import Info
 
-LIMIT = 500  # most passes of quasi-Newton steps
+LIMIT = 500  # passes
 LEAST_STEP = 1e-6  # least share of a step; below it, rounding decides
-SAMPLE = 1 << 12  # most rows that main directions come from
+SAMPLE = 1 << 12  # maximum number of rows for main directions
 
 
 @dataclass(frozen=True)
 class Constants:
     """Constants of softmax loss with this many classes, for `dp.solvers.newton.check_certifiable`.
 
-    kappa: the norm of a gradient is at most sqrt(2) R. It is doubled, since `mean_gradient` has blocks of
-    up to 8192 rows, where `rounding` counts 4096. c: curvature is at most R^2/2, and an error of the
-    scores moves p by at most half of its norm, besides the few roundings of each p_j. (d counts the
-    products in a score.)
+    kappa: a gradient's norm is at most sqrt(2) R. The bound is doubled, since `mean_gradient` has blocks of
+    up to 8192 rows, where `rounding` counts 4096. c: curvature is at most R^2/2, and an error of the scores
+    moves p by at most half of the error's norm, besides the few roundings of each p_j.
     """
 
     classes: int
@@ -34,15 +33,14 @@ class Constants:
     c = 0.5
 
     def at_zero(self) -> float:
-        """The loss at W = 0."""
         return math.log(self.classes)
 
 
 class _InverseHessians(quasi_newton.InverseHessians):
-    """Inverse Hessians, at first from the rows' main directions per class. Weights: (d K, restarts)."""
+    """Inverse Hessians for weights (d K, restarts), at first from the rows' main directions."""
 
     def first(self, gradient, part):
-        """The same inverse for each class: reshaped, it multiplies all at once."""
+        """Multiply all classes at once by the same inverse."""
         count = gradient.shape[1]
         shaped = gradient.reshape(len(self.directions), -1, count)
         along = np.einsum("dk,dcr->kcr", self.directions, shaped, optimize=True)
@@ -54,8 +52,6 @@ class _InverseHessians(quasi_newton.InverseHessians):
 
 
 class _Rows:
-    """Mean gradients at weights, both (d K, restarts)."""
-
     def __init__(self, X, y, classes):
         self.X, self.y, self.classes = X, y, classes
 
@@ -77,15 +73,14 @@ def minimise(
     """Minimise mean_i loss_i(W) + lam/2 ||W||^2 + <linear_j, W>/n for every restart j.
 
     X: (n, d) floats. y: (n,) classes 0, .., K - 1. linear: (restarts, d, K). Returns weights (restarts,
-    d, K) and `Info` with `gradient_norm`, `status` and `iterations` (passes), as
-    `dp.solvers.newton.minimise`.
+    d, K) and `Info` as `dp.solvers.newton.minimise`.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y).astype(int)
     (n, d), restarts = X.shape, len(linear)
     rows = _Rows(X, y, classes)
     tilt = linear.transpose(1, 2, 0).reshape(d * classes, restarts) / n
     main = quasi_newton.main_directions(X[:: -(-n // SAMPLE)], np.random.default_rng(0))
-    # at W = 0 curvature is at most R^2/K
+    # At W = 0, the curvature is at most R^2/K.
     inverse = _InverseHessians(main, np.full(restarts, 1 / classes), np.full(restarts, lam))
     W, norm, passes = _quasi_newton(rows, lam, tilt, inverse, tolerance)
     for j in np.flatnonzero(~(norm <= tolerance)):
@@ -97,9 +92,10 @@ def minimise(
 
 
 def _quasi_newton(rows, lam, tilt, inverse, tolerance):
-    """Weights, gradient norms and passes, by steps after which a rise along them is at most half the fall.
+    """Return weights, gradient norms and passes.
 
-    A convex function's slope shows where its minimum along a direction is. Values, whose rounding would
+    A step is taken if the objective rises at its end at most half as fast as it fell at the start. The
+    slope of a convex function shows where its minimum along a direction is. So values, whose rounding would
     hide half of the digits, are not needed. By convexity, every pair of a step and a change is valid.
     """
     W, direction, gradient = np.zeros((3, *tilt.shape))
@@ -131,7 +127,7 @@ def _quasi_newton(rows, lam, tilt, inverse, tolerance):
 
 
 def _descend(rows, lam, tilt, tolerance):
-    """Weights, gradient norm and passes of one restart, by accelerated descent from 0."""
+    """Return weights, gradient norm and passes of one restart, by accelerated descent from 0."""
     best, passes = [None, np.inf], 0
 
     def gradient(W):

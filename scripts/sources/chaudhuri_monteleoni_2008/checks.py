@@ -49,7 +49,9 @@ class NeverLower(Options):
 @check(NOTHING, NeverLower)
 def never_lower(results, *, norms, losses, epsilons, dimensions, delta):
     """Theorem 5's number of rows is never below theorem 4's, for every combination of these values. Both
-    have the same constant. norms: of the reference classifier. losses: in excess of its loss.
+    theorems have the same constant.
+    norms: norms of the reference classifier.
+    losses: losses in excess of the classifier's loss.
     """
     ratios = []
     for norm, loss, epsilon, d in itertools.product(norms, losses, epsilons, dimensions):

@@ -45,9 +45,9 @@ class SgdTrace(Options):
 def sgd_trace(experiment, spec, paths, seed, out):
     """Objective, gradient norm and training error along the iterations: medians over simulations.
 
-    Every simulation has its own order of all training rows, its own projection and its own noise. Options
-    are those of `dp_sgd` and epsilons (each pass gets epsilon/epochs; inf is without noise), simulations,
-    and points, the number of checkpoints.
+    Every simulation has its own order of all training rows, projection and noise. Options are those of
+    `dp_sgd`, and epsilons (each pass gets epsilon/epochs; inf means no noise), simulations, and points
+    (the number of checkpoints).
     """
     options = spec["options"]
     loss = losses.get(options["loss"])
@@ -112,7 +112,7 @@ def _progress(Z, y, weights, lam, loss):
     return np.column_stack([objective, np.linalg.norm(gradient, axis=1), wrong.mean(axis=0)])
 
 
-# The classes of a data set: row counts, and distances to the class mean.
+# The classes of a data set.
 
 
 COUNTS = ("dataset", "part", "class", "rows")
@@ -194,9 +194,7 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
     """Weights (methods, d) of the first simulation at the sweep's largest size, and two examples.
 
     If a method standardises pixels, these are weights of standardised pixels. Weights of original pixels
-    would be largest at the border, because almost no image has ink there and those pixels vary least. The
-    file also has the methods' labels, a mask of constant columns in the training rows, and each class's
-    first training row.
+    would be largest at the border, where almost no image has ink and pixels vary least.
     """
     cells = experiment.entry_cells(spec)
     largest = max(cell.train_size for cell in cells)

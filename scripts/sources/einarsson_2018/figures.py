@@ -23,16 +23,16 @@ from study.configuration.options import Options
 from study.data.prepared import Prepared
 from study.jobs.files import read_json
 
-# Image data: examples, pixel values, and distances to a class mean.
+# Figures of image data.
 
 
 LOOKS = (("#0072B2", "-"), ("#D55E00", "--"), ("#000000", ":"))
 
 
 class Images:
-    """The stored training rows of a prepared image data set, with their classes.
+    """The stored training rows X (n, d) of a prepared image data set, with their classes y (n,).
 
-    X: (n, d). y: (n,). names: label -> class name. title: the data set's title. side: an image's side.
+    names: label -> class name. side: the number of pixels on a side of an image.
     """
 
     def __init__(self, path):
@@ -88,7 +88,7 @@ def farthest_images(experiment, spec, paths):
     images = Images(path)
     count = spec["options"]["count"]
     distances = distances_to_class_mean(images.X, images.y)
-    # Ten lines are too high for a page, so classes are in two blocks.
+    # Ten lines would not fit on a page, so classes are in two blocks.
     lines = math.ceil(len(images.names) / 2)
     fig, grid = style.figure(
         0.62 * (2 * count + 1), 0.78 * lines + 0.5, nrows=lines, ncols=2 * count + 1, squeeze=False
@@ -110,7 +110,7 @@ def farthest_images(experiment, spec, paths):
     return fig
 
 
-BINS = 64  # largest number of bins of a density
+BINS = 64  # maximum number of bins of a density
 
 
 @figure(DATA)
@@ -178,7 +178,7 @@ def _titles(data):
     return ", ".join(images.title for images in data)
 
 
-# Principal components of standardised rows: scores by class, and explained variance.
+# Principal components of standardised rows.
 
 
 LINES = (
@@ -216,7 +216,7 @@ def _scatter(axes, panel):
     frame = pd.DataFrame(panel["scores"][:, :2], columns=["first", "second"])
     frame["class"] = [names[label] for label in panel["y"]]
     seaborn.scatterplot(
-        frame.sample(frac=1, random_state=0),  # random order: no class covers the others
+        frame.sample(frac=1, random_state=0),  # shuffled, so that no class covers the others
         **{"x": "first", "y": "second", "hue": "class", "style": "class", "ax": axes},
         hue_order=list(names.values()),
         style_order=list(names.values()),
@@ -347,8 +347,8 @@ def epsilon_family(experiment, spec, frame):
 def proven_curve(experiment, spec, frame):
     """Test error against each method's proven epsilon.
 
-    A method whose proven epsilon is larger than the source's moves to the right. A method without a finite
-    proven epsilon is named in the note instead. Non-private methods are level lines.
+    A method whose proven epsilon is larger than the source's moves to the right. A method without a
+    finite proven epsilon is named in the note instead.
     """
     methods = {m: v for m, v in experiment.methods.items() if m in set(frame["method"])}
     looks, private = style.looks(methods), frame["method"].map(lambda m: methods[m]["private"])
@@ -391,10 +391,10 @@ class SearchGrid(Options):
 def search_grid(experiment, spec, paths):
     """A heat map over two options of the grid, per method and epsilon.
 
-    options["x"], options["y"]: the options of the columns and the rows. options["show"]: "wins", the number
-    of simulations in which a pair had the smallest cross-validation error, summed over training sizes; or
-    "error_mean", that error averaged over training sizes. Further options of the grid are summed over for
-    "wins" and minimised over for "error_mean".
+    options["x"], options["y"]: the options of the columns and the rows. options["show"]: "wins", the
+    number of simulations in which a pair had the smallest cross-validation error, summed over training
+    sizes and further options; or "error_mean", that error averaged over training sizes and minimised over
+    further options.
     """
     import seaborn  # slow to import
 
@@ -449,7 +449,7 @@ def _option(option):
     return r"$\lambda$" if option == "lambda" else option.replace("_", " ")
 
 
-# Figures of the distributed lasso: discarded features, and the pixels with the largest weights.
+# Figures of the distributed lasso.
 
 
 @figure(DRAWS)
@@ -527,7 +527,7 @@ def _shown(experiment, frame):
     return {label: method for label, method in experiment.methods.items() if label in shown}
 
 
-# Figures of private stochastic gradient descent: tuning and iterations.
+# Figures of private stochastic gradient descent.
 
 
 def _choices(paths):

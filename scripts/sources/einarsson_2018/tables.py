@@ -119,7 +119,7 @@ def stopping_rules(experiment, spec, draws):
     return STOPPING, rows
 
 
-# The origin of every method's lambda and options: published, fixed, or searched.
+# The origin of every method's lambda and options.
 
 
 SETTINGS = (
@@ -130,11 +130,7 @@ SETTINGS = (
 
 @table(CELLS, printed=True)
 def settings(experiment, spec, frame):
-    """One row per method: the origin of its lambda, the grid of its search, and the training sizes.
-
-    Further columns are the share of the source's grid that is searched, and the search's folds and
-    simulations.
-    """
+    """One row per method: the origin of its lambda, the grid of its search, and the training sizes."""
     named = any(search["published"] for search in experiment.searches.values())
     source = facts.read(experiment.source) if named else None
     rows = []

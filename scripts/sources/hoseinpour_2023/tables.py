@@ -42,9 +42,9 @@ def pretraining(experiment, spec, frame):
     """One row per epsilon (infinite: without privacy), in percent of the training rows.
 
     options["plain"], options["pretrained"]: the methods of the two columns. options["public_only"],
-    options["converged"]: non-private methods, with the same value in all rows. comparison: "calibrated" if
-    there are published values. Data and steps were fitted to them, including the private accuracies, so no
-    row counts as a reproduction.
+    options["converged"]: non-private methods, with the same value in all rows. comparison: "calibrated"
+    if there are published values. Data and steps were fitted to these values, including the private
+    accuracies, so no row counts as a reproduction.
     """
     options = spec["options"]
     printed = by_column(experiment, options["published"], frame)

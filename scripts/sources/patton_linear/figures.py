@@ -30,9 +30,8 @@ def accuracy_panels(experiment, spec, frame):
     Every panel shows the majority class's accuracy and the non-private baseline. Hollow markers show
     printed values, with their sd as bars, next to the method that regenerates them.
 
-    options["panels"]: title -> methods. options["printed_of"]: the data set of the printed values, if the
-    source prepared the same rows differently. options["printed_by"]: method -> another method with the same
-    printed values.
+    options["printed_of"]: the data set of the printed values, if the source prepared the same rows
+    differently. options["printed_by"]: method -> another method with the same printed values.
     """
     (dataset,) = frame["dataset"].unique()
     counts = read_json(data_path(dataset, "json"))["class_counts"].values()

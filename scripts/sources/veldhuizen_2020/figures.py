@@ -49,7 +49,7 @@ POSITIVE, NEGATIVE, BAND, FLIPPED = "#0072B2", "#E69F00", "#999999", "#000000"
 def plane(experiment, spec, paths):
     """The data set of spec["datasets"]: the whole plane, and where the separator meets the circle.
 
-    Colour and marker show a point's label. Points on the wrong side of the separator have rings.
+    Points on the wrong side of the separator have rings.
     """
     if len(paths) != 1:
         raise ValueError("a figure of the plane shows exactly one data set: name it in 'datasets'")

@@ -26,9 +26,10 @@ class PublishedErrors(Options):
 @table(CELLS, PublishedErrors)
 def published_errors(experiment, spec, frame):
     """One row per cell, with our error, the printed error and their difference (ours minus printed).
-    closest is 1 at the epsilon whose error is nearest to the printed one, and 0 at the others. All three
-    columns are empty if the source printed nothing. If the source does not state its epsilon, every epsilon
-    has the printed value, and `closest` shows the epsilon that it implies.
+    closest is 1 at the epsilon whose error is nearest to the printed error, and 0 at the others.
+    published, difference and closest are empty if the source printed nothing. If the source does not
+    state its epsilon, every epsilon has the printed value, and `closest` shows the epsilon that this
+    value implies.
     """
     printed = {
         (value.dataset, value.method, value.train_size): value.value
@@ -58,8 +59,9 @@ SECONDS = (
 def timing(experiment, spec, path):
     """One row per data set, procedure and mode: median, least and largest seconds per fit, and ratios.
 
-    Ratios compare minimum times, because other work on the machine only lengthens a run. They are relative
-    to `plain`, this project's certified non-private fit, and to `scikit_learn`, its LogisticRegression.
+    Ratios compare minimum times, because other work on the machine only lengthens a run. They are
+    relative to `plain`, this project's certified non-private fit, and to scikit-learn's
+    LogisticRegression.
     """
     raw = pd.read_csv(path)
     rows = []

@@ -1,1 +1,1 @@
-"""Reads, merges and resolves the configuration, and refuses a bad one in one sentence."""
+"""Read, merge, check and resolve the configuration."""

@@ -1,4 +1,4 @@
-"""Reads the audit's configuration, a list of attacks, and checks it before anything runs."""
+"""Read and check the configured attacks of the audit, before anything runs."""
 
 import math
 from typing import NamedTuple
@@ -14,7 +14,7 @@ EXACT = ("objective_perturbation_cm08", "objective_perturbation", "output_pertur
 
 
 class Attack(NamedTuple):
-    """One job: an attack on a mechanism, with one pair of neighbours and one epsilon."""
+    """A job: an attack on a mechanism, with one pair of neighbours and one epsilon."""
 
     mechanism: str
     label: str
@@ -27,14 +27,11 @@ class Attack(NamedTuple):
 
 
 class Audits:
-    """A resolved audit configuration."""
-
     def __init__(self, values):
         self.values = values
         self.mechanisms = values["mechanisms"]
 
     def attacks(self, mechanism=None):
-        """All attacks, or those on one mechanism, in the configured order."""
         return [
             Attack(name, label, epsilon)
             for name, attacks in self.mechanisms.items()
@@ -44,15 +41,14 @@ class Audits:
         ]
 
     def first_attacks(self):
-        """One attack per label, at its first epsilon."""
+        """The attack at the first epsilon of every label."""
         first = {(attack.mechanism, attack.label): attack for attack in reversed(self.attacks())}
         return [attack for attack in self.attacks() if first[attack[:2]] == attack]
 
     def attack(self, mechanism, label):
         """{pair, delta, options, trials, confidence, family} of one attack, at any of its epsilons.
 
-        family: the number of attacks on the mechanism. With the confidence, all their bounds hold
-        simultaneously.
+        family: the number of attacks on the mechanism, whose bounds hold together with the confidence.
         """
         attack = {
             "trials": self.values["trials"],
@@ -67,8 +63,8 @@ class Audits:
 def load(config, experiments=None):
     """`Audits` of config/audit.yaml, changed by the `audit` section of `config`.
 
-    experiments: attack only mechanisms of these experiments, a study's own, and those in its
-    config/audit.yaml. None attacks all. Raises ConfigError.
+    experiments: limits attacks to these experiments' mechanisms, and to a study's own mechanisms and
+    config/audit.yaml. None allows all.
     """
     changes, files = config.get("audit") or {}, paths.configuration("audit.yaml")
     where = " and ".join(map(str, files))
@@ -121,7 +117,7 @@ def load(config, experiments=None):
 
 
 def _without(change, left_out):
-    """Remove settings of attacks that are left out from a change, such as an overlay's fewer trials."""
+    """A change, for instance an overlay's, without settings for attacks that are left out."""
     mechanisms = change.get("mechanisms")
     if not isinstance(mechanisms, dict):
         return change  # the schema reports this
@@ -138,7 +134,7 @@ def _without(change, left_out):
 
 
 def _default(name, values):
-    """Give a mechanism without an entry attacks on the default pairs that it takes, under its name."""
+    """{name: attacks} on the default pairs that a mechanism takes; {} without such pairs."""
     delta = values["exact"]["delta"] if find(name).delta == "needed" else 0.0
     attacks = {}
     for pair, epsilons in values["default"].items():

@@ -1,4 +1,4 @@
-"""Finds modules that a job loads by name, and digests the code of tables, figures and analyses."""
+"""Find modules that a job loads by name, and digest the code of tables, figures and analyses."""
 
 from dp.mechanisms import MECHANISMS
 from study.configuration import kinds
@@ -6,7 +6,7 @@ from study.dependencies import digest, looks_up_mechanisms
 
 
 def modules_of(method):
-    """The modules of a method's mechanism, and of a mechanism that it runs."""
+    """The modules of a method's mechanism and of the mechanism that it runs, if any."""
     name = method["mechanism"]
     taken = MECHANISMS[name].defaults() | method["options"]
     return [MECHANISMS.module(each) for each in (name, taken.get("of")) if each]
@@ -19,7 +19,6 @@ def mechanism_modules(experiment):
 
 
 def of_entry(experiment, section, name, script):
-    """The digest of the code of the job that makes one analysis, table or figure."""
     entry = experiment.values[section][name]
     loaded = [kinds.SECTIONS[section][entry["kind"]].module]
     if looks_up_mechanisms(script, *loaded):
@@ -29,7 +28,7 @@ def of_entry(experiment, section, name, script):
 
 
 def _named_mechanisms(value):
-    """Every mechanism named anywhere in options."""
+    """The mechanisms named in options."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):

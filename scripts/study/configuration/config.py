@@ -1,7 +1,4 @@
-"""Reads the configuration, merges it, and validates it against schemas and itself.
-
-Every problem is a `ConfigError`: one sentence with the file, the key and the nearest valid name.
-"""
+"""Read and merge the configuration, and validate it. Every problem raises a `ConfigError`."""
 
 import math
 import re
@@ -31,7 +28,7 @@ __all__ = ["ConfigError", "check_own_files", "load", "merge", "nearest", "read_y
 SHIPPED = paths.HOME / "config"
 RULES = paths.HOME / "workflow/rules"
 
-# Keys that each kind of simulation requires.
+# Kind of simulation -> required keys.
 SIMULATIONS = {
     "separable": ("rows", "columns", "margin"),
     "unseparable": ("rows", "columns", "band", "flip_probability"),
@@ -39,7 +36,7 @@ SIMULATIONS = {
     "linear": ("rows", "columns", "condition", "noise"),
     "signs": ("rows", "columns", "true_columns", "strength"),
 }
-# Each kind may have these keys, too, and "holdout", but no others.
+# Kind of simulation -> optional keys besides "holdout".
 OPTIONAL = dict.fromkeys(SIMULATIONS, ("data_replicates",))
 OPTIONAL["linear"] += ("outliers", "degrees")
 
@@ -48,10 +45,8 @@ def load(config, files=(), other="--config", only=None):
     """(config, experiments by name, data sets by name) from Snakemake's merged config.
 
     Missing keys take the shipped values, but a study that lists no experiments runs its own. only: the
-    experiments to read, from `sources.experiments`; None for all. Raises ConfigError.
-
-    Messages name `files`, the merged configuration files (`workflow.configfiles`), or `other` for keys in
-    none of them.
+    experiments to read, from `sources.experiments`; None for all. Error messages name one of the merged
+    `files` (`workflow.configfiles`), or `other` for a key in no file.
     """
     # Read the files again, because Snakemake's merge hides duplicate keys.
     files = {file: read_yaml(file) for file in files}
@@ -115,16 +110,11 @@ def load(config, files=(), other="--config", only=None):
 
 
 def _own(available):
-    """The names of a study's own experiments."""
     return [name for name, path in available.items() if not path.is_relative_to(SHIPPED)]
 
 
 def listed(config, available):
-    """The experiments that a run without targets reads; None if the lists need validation.
-
-    These are the experiments that it makes, and experiments with settings. config: Snakemake's merged
-    config. available: the file of every experiment.
-    """
+    """The experiments that a run without targets makes or has settings for; None if a list is invalid."""
     names = config.get("experiments", _own(available))
     settings = config.get("settings", {})
     if not isinstance(names, list) or not names or not isinstance(settings, dict):
@@ -134,7 +124,7 @@ def listed(config, available):
 
 
 def _last(layers):
-    """A function from a key's parts to its place: the last layer that has most of them.
+    """A function from a key's parts to the place of the last layer that has most of these parts.
 
     layers: pairs (where, changes).
     """
@@ -147,7 +137,7 @@ def _last(layers):
 
 
 def _check_together(files, where):
-    """Refuse overlays that do not combine. A later error would name some sweep instead."""
+    """Refuse overlays that do not combine, because a later error would not name the overlays."""
     for values in files.values():
         excluded = values.get("not_with")
         for other in files:
@@ -157,7 +147,7 @@ def _check_together(files, where):
 
 
 def _over(defaults, values):
-    """Merge as Snakemake does: mappings are merged, other values replaced, and null is a value."""
+    """Merge like Snakemake: mappings are merged, other values replaced, and null is a value."""
     both = {**defaults, **values}
     for key in defaults.keys() & values.keys():
         if isinstance(defaults[key], dict) and isinstance(values[key], dict):
@@ -166,7 +156,6 @@ def _over(defaults, values):
 
 
 def _import_mechanisms():
-    """Import the study's own mechanisms. Raises ConfigError if that fails."""
     try:
         added = MECHANISMS.added()
     except ValueError as error:
@@ -185,7 +174,6 @@ def _rule_names():
 
 
 def _datasets():
-    """Data sets and files to download, both by name."""
     files, datasets, places = {}, {}, {}
     for path in paths.configuration("files.yaml"):
         files |= validate(read_yaml(path), "files", path)
@@ -235,7 +223,7 @@ def _datasets():
 
 
 def _in_entry(name, error):
-    """A ConfigError in a data set's entry. `text` may begin with the key."""
+    """The ConfigError for an error in a data set's entry, whose text may begin with the key."""
     file = next(f for f in reversed(paths.configuration("datasets.yaml")) if name in read_yaml(f))
     key, colon, text = str(error).partition(": ")
     if colon and " " not in key:
@@ -244,7 +232,7 @@ def _in_entry(name, error):
 
 
 def check_own_files(experiments, datasets, files):
-    """Raise ConfigError unless every data file that experiments read exists, or is downloaded."""
+    """Raise ConfigError unless every data file that experiments read exists or is a download."""
     used = {name for experiment in experiments.values() for name in experiment.all_datasets()}
     for name in sorted(used):
         try:

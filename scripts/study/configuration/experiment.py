@@ -1,4 +1,4 @@
-"""Finds an experiment's cells, and the path of every file computed for them."""
+"""Find an experiment's cells, and the paths of the files computed for them."""
 
 import json
 import math
@@ -12,18 +12,17 @@ from study.jobs.files import read_json
 
 
 def data_path(dataset, suffix="npz"):
-    """The file of prepared rows (npz), or the record of their preparation (json)."""
+    """The file of prepared rows (npz) or of their preparation's record (json)."""
     return paths.DATA(suffix, dataset=dataset)
 
 
 def data_name(dataset):
-    """A prepared data set's title, or its key in words."""
+    """A prepared data set's title, or else its key in words."""
     path = Path(data_path(dataset, "json"))
     title = read_json(path).get("title") if path.exists() else None
     return title or dataset.replace("_", " ")
 
 
-# All tables, figures and analyses depend on these keys.
 SHARED = (
     *("source", "datasets", "methods", "families", "folds", "simulations", "restarts"),
     *("divisions", "searches", "lambda_published", "tune"),
@@ -31,7 +30,7 @@ SHARED = (
 
 
 class Cell(NamedTuple):
-    """What one job runs. epsilon is infinite without privacy."""
+    """The parameters of one job. epsilon is infinite without privacy."""
 
     dataset: str
     method: str
@@ -42,8 +41,7 @@ class Cell(NamedTuple):
 class Experiment:
     """A resolved experiment. The keys of its configuration are read-only attributes.
 
-    folder: of its results, below the root of all results. Except for a reading, it has the experiment's
-    name.
+    folder: of its results, below the root of all results; by default the experiment's name.
     """
 
     def __init__(self, name, values, folder=None):
@@ -63,12 +61,12 @@ class Experiment:
         return cls(values.pop("name"), values, values.pop("folder", None))
 
     def to_json(self, *keys):
-        """These keys, where they exist, as JSON on one line; all keys if none are given."""
+        """The given keys that exist, or all keys if none are given, as JSON on one line."""
         keys = [key for key in keys if key in self.values] or self.values
         return json.dumps(self.named() | {key: self.values[key] for key in keys})
 
     def entry_json(self, section, name):
-        """What one table, figure or analysis depends on, as JSON on one line."""
+        """The configuration that a table, figure or analysis depends on, as JSON on one line."""
         entry = self.values[section][name]
         part = {key: self.values[key] for key in SHARED if key in self.values}
         part[section] = {name: entry}
@@ -79,13 +77,12 @@ class Experiment:
         return json.dumps(self.named() | part)
 
     def named(self):
-        """The name, and the folder if it differs."""
         return {"name": self.name} | ({"folder": self.folder} if self.folder != self.name else {})
 
     def cells(self, sweep=None, datasets=None, methods=None):
-        """The distinct cells of some sweeps, in the configured order.
+        """The distinct cells of some sweeps, in configured order. A reading has only cells that it runs.
 
-        sweep: one name, or several; None for all. A reading has only the cells that it runs itself.
+        sweep: one name, several, or None for all.
         """
         cells = {}
         names = [sweep] if isinstance(sweep, str) else sweep or self.sweeps
@@ -110,7 +107,7 @@ class Experiment:
         return sorted(cells, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
 
     def _own(self, cells):
-        """The cells that a reading runs itself: needed, and different from the main experiment's."""
+        """The needed cells of a reading that its main experiment does not run."""
         changed, needed = self.reading["changed"], needs.cells(self.plain())
         single = {Cell(*cell) for cell in changed["cells"]}
         return [
@@ -125,15 +122,14 @@ class Experiment:
         ]
 
     def axis(self):
-        """The experiment whose draws and searches this one uses: itself or, for a reading, its main one."""
+        """The experiment whose draws and searches this one uses: itself or, for a reading, the main one."""
         return self.values.get("reading", {}).get("of", self.name)
 
     def repeated(self, count):
-        """The name for `count` replicates: divisions or data sets."""
         return "divisions" if count == self.values.get("divisions") else "data sets"
 
     def trained_rows(self, cell):
-        """The smallest number of rows that a fold of a cell trains on."""
+        """The minimum number of rows that a fold of a cell trains on."""
         if self.values.get("subsets") != "whole":
             return cell.train_size
         return cell.train_size - -(-cell.train_size // self.folds)
@@ -144,7 +140,7 @@ class Experiment:
         return Experiment(self.name, values, self.folder)
 
     def varied(self):
-        """The options that families of methods vary, maybe including `lambda`."""
+        """The options that families of methods vary, perhaps including `lambda`."""
         families = self.values.get("families", {}).values()
         return list(dict.fromkeys(name for family in families for name in family["vary"]))
 
@@ -154,16 +150,15 @@ class Experiment:
         return {name for each in (self.values, *entries) for name in each.get("datasets", ())}
 
     def recommended_cells(self):
-        """The cells that decide which method to recommend."""
         sweeps = self.values.get("recommends")
         return self.cells(sweeps if isinstance(sweeps, list) else None) if sweeps else []
 
     def entry_cells(self, spec):
-        """The cells that a table or figure shows, for a reading including the main experiment's."""
+        """The cells that a table or figure shows. A reading's include cells of the main experiment."""
         return self.plain().cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))
 
     def trained_paths(self, cells):
-        """The files needed to train these cells: see `study.configuration.inputs`."""
+        """The files needed to train these cells: see `inputs.TRAINED`."""
         files = {}
         for cell in cells:
             files["data", cell.dataset] = data_path(cell.dataset)
@@ -185,7 +180,7 @@ class Experiment:
         return place(experiment=self.folder, epsilon=canonical.epsilon(epsilon), **where)
 
     def tuned_path(self, dataset, suffix="csv"):
-        """The tuning's errors (csv), or the tuned lambda with its ties (json)."""
+        """The file of the tuning's errors (csv), or of the tuned lambda with its ties (json)."""
         own = self.values.get("reading", {}).get("changed", {}).get("tune")
         folder = self.folder if own else self._chosen_in()
         return paths.TUNED(suffix, experiment=folder, dataset=dataset)
@@ -195,12 +190,12 @@ class Experiment:
         return self.values.get("reading", {}).get("of", self.folder)
 
     def delta(self, label, size):
-        """A method's delta at one training size: a number, a rule's value, or 1/n^2."""
+        """A method's delta at a training size n: a number, a rule's value, or 1/n^2."""
         delta = self.methods[label]["delta"]
         return {"rule": rule_delta(size), "squared": size**-2.0}.get(delta, delta)
 
     def regularisation(self, settings, dataset, size, epsilon=math.inf):
-        """How a method or fit chooses lambda at one training size: a kind of `study.lambdas`."""
+        """The kind of `study.lambdas` by which a method or fit chooses lambda at a training size."""
         lam = settings["lambda"]
         if lam == "rule":
             return lambdas.ByRule()
@@ -220,7 +215,6 @@ class Experiment:
         return lambdas.Stated(lam)
 
     def lambda_of(self, cell):
-        """How a cell chooses lambda: see `regularisation`."""
         dataset, method, size, epsilon = cell
         return self.regularisation(self.methods[method], dataset, size, epsilon)
 
@@ -232,20 +226,15 @@ class Experiment:
         return paths.SEARCH(suffix, experiment=self._chosen_in(), **where)
 
     def cell_search_path(self, cell, suffix="csv"):
-        """The file of the search that chose a cell's settings."""
         search = self.methods[cell.method]["search"]
         return self.search_path(search, cell.dataset, cell.train_size, cell.epsilon, suffix)
 
     @property
     def repetitions(self):
-        """ "folds" or "simulations", the key of the number of repetitions."""
         return "folds" if "folds" in self.values else "simulations"
 
     def split(self, method=None):
-        """A job's arguments that divide the rows (--folds F or --simulations S), and further ones.
-
-        The further ones say how labels enter the loss, and whose draws a reading uses.
-        """
+        """A job's arguments for the division of rows, for labels in the loss, and for a reading's draws."""
         key = self.repetitions
         words = [f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"]
         if "divisions" in self.values:
@@ -264,7 +253,7 @@ class Experiment:
         return paths.ANALYSIS(suffix, experiment=self.folder, name=name)
 
     def fit_label(self, label):
-        """The name of a method's fit, which methods may share; None without a fit."""
+        """The name of a method's fit, which other methods may share; None without a fit."""
         fit = self.methods[label]["fit"]
         if fit is None:
             return None
@@ -277,7 +266,6 @@ class Experiment:
         return "-".join([fit["name"], *options, f"lambda={lam}"])
 
     def fits(self):
-        """Name -> {name, options, lambda, search} of every fit."""
         return {
             self.fit_label(label): {
                 **method["fit"],

@@ -1,6 +1,6 @@
-"""Checks that an experiment's cells, data sets and mechanisms fit together.
+"""Check that an experiment's cells, data sets and mechanisms fit together.
 
-Every function raises the error `fail(key, text)`.
+Every function raises the error that `fail(key, text)` returns.
 """
 
 from dp import losses
@@ -14,7 +14,7 @@ _ACCEPTED = set()  # settings that `_check_mechanisms` has accepted
 
 
 def check(experiment, fail, datasets):
-    """Raise unless all checks pass. datasets: the configuration of every data set, by name."""
+    """Raise unless all checks pass. datasets: the configurations by name."""
     if experiment.values.get("subsets") == "whole" and "folds" not in experiment.values:
         raise fail("subsets", "'whole' is for folds, not for simulations")
     divisions = experiment.values.get("divisions")
@@ -45,10 +45,7 @@ def _check_classes(experiment, fail, datasets):
 
 
 def _check_targets(experiment, fail, datasets):
-    """For numeric targets, refuse tuning by a loss that is not of residuals.
-
-    For counts, refuse every choice by a metric, because no choosing metric is for counts.
-    """
+    """Refuse tuning by a loss of margins for numbers, and any tuning or search for counts."""
     counts = [
         name for name in experiment.datasets if datasets[name].get("target", {}).get("counts")
     ]
@@ -72,7 +69,7 @@ def _check_targets(experiment, fail, datasets):
 
 
 def _check_public(experiment, fail, datasets):
-    """Refuse a method that starts from public rows, or is searched on them, without such rows."""
+    """Refuse methods that need public rows where there are none."""
     for cell in experiment.cells():
         has = origins.has_public_rows(datasets[cell.dataset])
         search = experiment.methods[cell.method].get("search")
@@ -126,7 +123,6 @@ def _check_sizes(experiment, fail, datasets):
 
 
 def _check_entries(experiment, fail):
-    """Refuse a table or figure whose sweep has no cell."""
     for section in kinds.SECTIONS:
         for name, entry in experiment.values[section].items():
             if "sweep" in entry and not experiment.entry_cells(entry):
@@ -135,7 +131,7 @@ def _check_entries(experiment, fail):
 
 
 def _check_units(experiment, fail, datasets):
-    """Refuse a regression table whose coefficients would lose their units."""
+    """Refuse regression tables whose coefficients would lose their units."""
     for name, entry in experiment.analyses.items():
         if entry["kind"] != "regression":
             continue
@@ -151,7 +147,6 @@ def _check_units(experiment, fail, datasets):
 
 
 def _check_mechanisms(experiment, fail, datasets):
-    """Refuse parameters of cells that their mechanisms do not take."""
     facts = {name: origins.public_facts(datasets[name]) for name in experiment.datasets}
     known = {name: repr(fact) for name, fact in facts.items()}
     for cell in experiment.cells():

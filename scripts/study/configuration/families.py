@@ -1,7 +1,6 @@
-"""Combines lists of values: candidates of a search, and methods that `vary` stands for.
+"""Combine lists of values into candidates of a search, or into methods that `vary` stands for.
 
-A method with `vary` is a family. Its members are ordinary methods, and its name stands for all of them
-wherever a method is named.
+A method with `vary` is a family. Its members are ordinary methods, and its name stands for all of them.
 """
 
 import itertools
@@ -21,13 +20,13 @@ def expand(grid):
 
 
 def shown(value):
-    """An option's value in tables and titles, with null, true and false as in YAML."""
+    """An option's value as text, with null, true and false as in YAML."""
     as_json = value is None or isinstance(value, (bool, list, dict))
     return json.dumps(value) if as_json else canonical.number(value)
 
 
 def spelled(value):
-    """An option's value in a label, with `p` for a point and `m` for a minus, as in 0p5 and 1em05."""
+    """An option's value in a label, with `p` for a point and `m` for a minus: 0p5, 1em05."""
     text = shown(value)
     return text if isinstance(value, str) else text.replace(".", "p").replace("-", "m")
 
@@ -52,8 +51,8 @@ def _filled(template, values, write):
 def resolve(value, without, fail):
     """Replace families' names in an experiment's configuration by their members' names.
 
-    value: the validated configuration; every `vary` has been checked. without: labels of members that an
-    overlay removes. The result's "families" is for `study.configuration.publications`.
+    value: the validated configuration, which also gets the key "families". without: labels of members
+    that an overlay removes.
     """
     methods, members, families = value["methods"], {}, {}
     for name, method in methods.items():
@@ -93,7 +92,7 @@ def resolve(value, without, fail):
 
 
 def named(methods, families):
-    """The names of methods, each once, with families replaced by their members."""
+    """Distinct names of methods, with families replaced by their members."""
     if not isinstance(methods, list) or not all(isinstance(each, str) for each in methods):
         return methods
     return list(dict.fromkeys(one for each in methods for one in families.get(each, [each])))
@@ -127,7 +126,7 @@ def _member(method, name, given):
 
 
 def _searches(value, families):
-    """Give each member of a family its own search, if a search names the family."""
+    """Replace a search that names a family by one search per member."""
     searches = {}
     for name, search in value["searches"].items():
         for label in families.get(search["method"], [None]):

@@ -1,4 +1,4 @@
-"""What tables, figures, analyses and checks read: an entry's required keys, and its files."""
+"""The inputs of tables, figures, analyses and checks."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +16,8 @@ class Inputs(NamedTuple):
     paths(experiment, entry): name -> path of each file; the name of a single file is "".
 
     frame: the function of `study.jobs.summary` that reads the entry's cells. Without it, the kind's
-    function gets the paths, or an analysis' one path. choice: whether to also read the .json beside each
-    file, in which a job wrote its choice.
+    function gets the paths, or the only path of an analysis. choice: whether to also read the .json files
+    with the jobs' choices.
     """
 
     needs: str | None
@@ -26,7 +26,6 @@ class Inputs(NamedTuple):
     choice: bool = False
 
     def files(self, experiment, entry):
-        """The paths of all files read."""
         paths = [*self.paths(experiment, entry).values()]
         return [*paths, *(str(Path(path).with_suffix(".json")) for path in paths if self.choice)]
 
@@ -73,23 +72,20 @@ def _nothing(experiment, entry):
     return {}
 
 
-# A data frame, one row per cell: coordinates, and means and intervals over draws.
+# A data frame with a row for each cell: coordinates, and means and intervals over draws.
 CELLS = Inputs("sweep", _runs, "cells_frame")
-# A data frame, one row per draw, with the columns of run files.
+# A data frame with a row for each draw, and the columns of run files.
 DRAWS = Inputs("sweep", _runs, "draws_frame")
-# A data frame: the sweep's rows of results.csv.
+# A data frame of the sweep's rows of results.csv.
 RESULTS = Inputs("sweep", _results, "results_frame")
-# Data set -> its prepared .npz. Its .json is beside it.
 DATA = Inputs("datasets", _data)
 # Data set -> the .csv of its tuning.
 TUNING = Inputs("datasets", _tuning, choice=True)
 ANALYSIS = Inputs("analysis", _analysis)
-# Cell -> the .npz of its shared fits.
 FITS = Inputs("sweep", _fits)
 # Cell -> the .csv of its search.
 SEARCHES = Inputs("sweep", _searches, choice=True)
-# Files needed to train the sweep's cells: ("data", data set) -> .npz, ("meta", data set) -> .json, and
+# Files to train the sweep's cells: ("data", data set) -> .npz, ("meta", data set) -> .json, and
 # ("settings", cell) -> the .json of the cell's tuning or search, if any.
 TRAINED = Inputs("sweep", _trained)
-# For kinds that read no data.
 NOTHING = Inputs(None, _nothing)

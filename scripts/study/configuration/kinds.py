@@ -1,12 +1,12 @@
 """Kinds of tables, figures, analyses and checks: their functions, inputs and options.
 
-A function declares the kind that has its name:
+A decorated function declares the kind with the function's name:
 
     @figure(CELLS, EpsilonCurve, describes_data=True)
     def epsilon_curve(experiment, spec, frame): ...
 
-Declarations are read from syntax trees, because their modules import matplotlib. So a job imports only its
-own kind's module, and depends on no other kind's code. A study may also have a folder `scripts/sources`.
+Declarations are read from syntax trees, because their modules import matplotlib. So a job imports only
+its own kind's module, and depends on no other kind's code.
 """
 
 import ast
@@ -30,15 +30,15 @@ FOLDERS = ("plots", "tables", "analyses", "checks", "sources/*")
 
 
 class Kind(NamedTuple):
-    """What a function declares.
+    """A kind that a function declares.
 
-    A table or figure is called as function(experiment, spec, inputs). An analysis is called as
-    function(experiment, spec, inputs, seed, out), and writes the file `out`. A check is called as
-    function(results, **options).
+    Calls are function(experiment, spec, inputs) for tables and figures, function(experiment, spec,
+    inputs, seed, out) for analyses, which write the file `out`, and function(results, **options) for
+    checks.
 
     suffix: an analysis' file extension. exclusive: the job measures time, and runs alone on a small
     machine. describes_data: the function also reads its data sets' .json, for names or sizes. printed: it
-    reads the source's facts with any options. module, function: where it is.
+    reads the source's facts, whatever its options.
     """
 
     inputs: Inputs = CELLS
@@ -54,7 +54,6 @@ class Kind(NamedTuple):
         return getattr(importlib.import_module(self.module), self.function)
 
     def shows_printed(self, given):
-        """Whether the function reads the source's facts with these options."""
         return self.printed or bool(named(self.options, given, Comparison, PrintedAxis))
 
 
@@ -78,22 +77,22 @@ class _Check(_Declared):
 
 
 def figure(*what, **flags):
-    """Decorator: the function draws a kind of figure. Arguments: those of `Kind`."""
+    """Declare a function that draws a kind of figure, with arguments of `Kind`."""
     return _Declared("figures", Kind(*what, **flags))
 
 
 def table(*what, **flags):
-    """Decorator: the function makes a kind of table. Arguments: those of `Kind`."""
+    """Declare a function that makes a kind of table."""
     return _Declared("tables", Kind(*what, **flags))
 
 
 def analysis(*what, **flags):
-    """Decorator: the function computes a kind of analysis. Arguments: those of `Kind`."""
+    """Declare a function that computes a kind of analysis."""
     return _Declared("analyses", Kind(*what, **flags))
 
 
 def check(*what, **flags):
-    """Decorator: the function decides a kind of check. Missing options get their defaults."""
+    """Declare a function that decides a kind of check. Missing options get their defaults."""
     return _Check("checks", Kind(*what, **flags))
 
 
@@ -104,7 +103,6 @@ WORDS |= {**DECORATORS, "math": math, "__name__": __name__}
 
 
 def roots():
-    """scripts/, and a study's own scripts/."""
     return _roots(Path.cwd(), paths.in_study())
 
 
@@ -116,7 +114,7 @@ def _roots(folder, in_study):
 
 @cache
 def _index(folders):
-    """(decorator, function) -> file of every kind, without parsing the files."""
+    """(decorator, function) -> file of every kind, without parsing files."""
     files = {}
     for root in folders:
         for file in sorted(file for name in FOLDERS for file in root.glob(f"{name}/*.py")):
@@ -135,7 +133,6 @@ def _index(folders):
 
 @cache
 def _declared(file):
-    """The `Kind`s that a file declares, by (section, name)."""
     root = next(root for root in roots() if file.is_relative_to(root))
     module = ".".join(file.relative_to(root).with_suffix("").parts)
     words, declared = _words(file), {}
@@ -150,7 +147,7 @@ def _declared(file):
 
 @cache
 def _words(file):
-    """WORDS, and the classes of options that a file defines or imports from another file of kinds."""
+    """WORDS, and the option classes that a file defines or imports from another file of kinds."""
     words = dict(WORDS)
     for node in _tree(file).body:
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -176,8 +173,6 @@ def _tree(file):
 
 
 class _Kinds(Mapping):
-    """The `Kind`s of one section by name, read on first use."""
-
     def __init__(self, section):
         self.section = section
         (self.decorator,) = (name for name, each in DECORATORS.items() if each().section == section)
@@ -206,5 +201,5 @@ class _Kinds(Mapping):
 
 TABLES, FIGURES, ANALYSES = _Kinds("tables"), _Kinds("figures"), _Kinds("analyses")
 SECTIONS = {"tables": TABLES, "figures": FIGURES, "analyses": ANALYSES}
-# Checks of claims and defects: see checks.statements.
+# Checks of claims and defects: see `checks.statements`.
 CHECKS = _Kinds("checks")

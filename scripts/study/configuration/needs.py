@@ -1,4 +1,4 @@
-"""Finds the cells, tables and analyses that decide printed values and claims."""
+"""Find the cells, tables and analyses that decide printed values and claims."""
 
 import math
 
@@ -7,7 +7,7 @@ from study.configuration.printed_values import expand
 
 
 def comparisons(experiment):
-    """The experiment's comparisons with cells, not with analyses or tables."""
+    """The comparisons of printed values with cells, not with analyses or tables."""
     return [
         name
         for name, spec in experiment.published.items()
@@ -30,10 +30,7 @@ def claims(experiment):
 
 
 def decided(experiment, readings):
-    """The comparisons and the claims that readings decide, too.
-
-    Cells decide them, or a table or analysis that a reading makes.
-    """
+    """The comparisons and the claims that readings also decide, by cells or by a table or analysis."""
     names = []
     for section, by_cells in (("published", comparisons), ("claims", claims)):
         known = {*by_cells(experiment), *(name for r in readings for name in r.values[section])}
@@ -42,7 +39,7 @@ def decided(experiment, readings):
 
 
 def made(experiment, published, claims):
-    """{tables, analyses} that decide these comparisons and claims, by name."""
+    """{tables, analyses}: the names of those that decide these comparisons and claims."""
     specs = [experiment.published[name] for name in published]
     for name in claims:
         specs += experiment.claims[name].get("checks", ())
@@ -57,7 +54,6 @@ def made(experiment, published, claims):
 
 
 def cells(experiment):
-    """The cells that decide the experiment's comparisons and claims."""
     compared = [of_comparison(experiment, name) for name in comparisons(experiment)]
     checks = [c for entry in experiment.claims.values() for c in entry.get("checks", ())]
     return of_checks(experiment, checks).union(*compared)
@@ -68,7 +64,7 @@ def of_comparison(experiment, name):
 
 
 def items(experiment, name):
-    """The `Cell` that each printed value is compared with, even if not run."""
+    """The `Cell` that each printed value is compared with, even if it is not run."""
     from study.configuration.experiment import Cell  # that module imports this one
 
     compared = []
@@ -80,7 +76,6 @@ def items(experiment, name):
 
 
 def of_checks(experiment, checks):
-    """The cells that decide these checks, if they read results."""
     cells = set()
     for check in checks:
         if kinds.CHECKS[check["kind"]].inputs is inputs.RESULTS:
@@ -89,8 +84,7 @@ def of_checks(experiment, checks):
 
 
 def _of_check(experiment, check):
-    """One check's cells, of the methods in its options, which may restrict sweeps, data sets, sizes and
-    epsilons."""
+    """The cells that a check's options select, by methods, sweeps, data sets, sizes and epsilons."""
     given = check["options"]
     chosen = {}
     for section, what in (
@@ -116,7 +110,7 @@ def _listed(value):
 def _at(field, wanted, cells):
     """The cells at one of these numbers, or at each data set's smallest or largest number.
 
-    Cells without privacy are at every epsilon.
+    Cells without privacy match every epsilon.
     """
 
     def place(cell):

@@ -1,7 +1,7 @@
-"""Options of kinds are classes. Fields may have defaults, and types say what an option names.
+"""Classes that declare the options of kinds. A field's type says what the option names.
 
     class LowerThan(Options):
-        lower: Method          # must be given, and names a method of the experiment
+        lower: Method          # required; names a method of the experiment
         share: float = 1.0
 
 A field whose name is a Python keyword ends with `_`.
@@ -19,10 +19,10 @@ Other = NewType("Other", str)  # another experiment
 OtherMethod = NewType("OtherMethod", str)  # a method of the experiment that `Other` names
 Mechanism = NewType("Mechanism", str)
 Printed = NewType("Printed", str)  # a number's path in the source
-PrintedAxis = NewType("PrintedAxis", str)  # the path in the source of an axis' ends
+PrintedAxis = NewType("PrintedAxis", str)  # the path of an axis' ends in the source
 End = NewType("End", str)  # "smallest" or "largest"
 Axis = NewType("Axis", str)  # "epsilon" or "train_size"
-Procedure = NewType("Procedure", str)  # what an analysis timed: a method or another name
+Procedure = NewType("Procedure", str)  # a method, or another name, that an analysis timed
 Rows = NewType("Rows", dict)  # table column -> values; those of "method" are methods
 
 Methods = Method | list[Method]
@@ -34,11 +34,11 @@ REQUIRED = object()
 
 
 class Options:
-    """Base of all classes of options."""
+    """Base class of options."""
 
 
 class Place(Options):
-    """Options of `Results.cells`, for a check that chooses the others itself."""
+    """Options that choose cells, for a check that chooses epsilons and methods itself."""
 
     sweep: Sweeps | None = None
     datasets: DataSets | None = None
@@ -62,7 +62,7 @@ class Field(NamedTuple):
 
 @cache
 def fields(options):
-    """The `Field` of each option by name, those of base classes first."""
+    """Name -> `Field` of each option, base classes first."""
     types = get_type_hints(options)
     return {
         name.removesuffix("_"): Field(each, getattr(options, name, REQUIRED))
@@ -71,12 +71,12 @@ def fields(options):
 
 
 def defaults(options):
-    """The defaults of options that have one, by name."""
+    """Name -> default of each option that has one."""
     return {k: each.default for k, each in fields(options).items() if each.default is not REQUIRED}
 
 
 def named(options, given, *what):
-    """The distinct names in `given`, at any depth, in fields of these types."""
+    """The distinct names that `given` has, at any depth, in fields of these types."""
     names = {}
     for option, each in fields(options).items():
         names |= dict.fromkeys(_names(given.get(option), each.type, what))

@@ -1,4 +1,4 @@
-"""Maps values that a source printed to the cells that regenerate them.
+"""Map values that a source printed to the cells that regenerate them.
 
 An entry of an experiment's section `published` gives each printed value a data set, method, training size
 and epsilon. Tables and figures name the entry:
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from study import canonical
 from study import facts as source_file
 
-# quantity -> (from the printed unit to ours, from our error to the quantity)
+# quantity -> (function from the printed unit to ours, function from our error to the quantity)
 QUANTITIES = {
     "error": (lambda value: value, lambda error: error),
     "accuracy": (lambda value: value, lambda error: 1 - error),
@@ -29,10 +29,10 @@ QUANTITIES = {
 
 
 class Printed(NamedTuple):
-    """One value as printed.
+    """A printed value.
 
-    sd: its printed standard deviation, or None. path: its place in the source. dataset, method, train_size,
-    epsilon: of the cell that it is compared with, or None.
+    sd: its printed standard deviation, or None. path: its place in the source. dataset, method,
+    train_size, epsilon: of the cell that the value is compared with, or None.
     """
 
     value: float
@@ -46,9 +46,9 @@ class Printed(NamedTuple):
 
 
 def expand(spec):
-    """The values of one comparison, as dictionaries with path, dataset, method, train_size and epsilon.
+    """The values of one comparison, as dictionaries.
 
-    In a list of sizes or epsilons, each number has a value, whose path contains the number.
+    Each number in a list of sizes or epsilons has a value, whose path contains the number.
     """
     for row in spec["rows"]:
         at = {key: row.get(key, spec.get(key)) for key in ("train_size", "epsilon")}
@@ -86,7 +86,7 @@ def look_up(source, path, layout):
 
 
 def values(experiment, name, ran=None):
-    """The `Printed` values of one entry of the section `published`; [] if `name` is None.
+    """The `Printed` values of an entry of the section `published`.
 
     ran: a frame of cells. Values of methods that did not run at their training size are left out.
     """

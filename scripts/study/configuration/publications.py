@@ -1,4 +1,4 @@
-"""Checks what experiments say about published documents, before anything runs."""
+"""Check what experiments say about published documents, before anything runs."""
 
 import itertools
 
@@ -19,10 +19,8 @@ from study.configuration.validation import (
 def check(experiments, sources, datasets):
     """Raise ConfigError unless every name in `published`, `claims` and `defects` exists.
 
-    These are names of printed values, data sets, methods, analyses, kinds of checks, and options. An
-    overlay may add or remove a method or a sweep, and what a run lacks is reported as not run or not
-    tested. So this accepts all data sets, and all names in the experiment's file and in overlays in
-    config/. A check of a family of methods becomes one per member.
+    An overlay may add or remove a method or a sweep, so a name is valid if it is in the experiment's
+    file or any overlay in config/. A check of a family of methods becomes one check per member.
     """
     files = source_files.experiments(experiments)
     names = _names(experiments, files)
@@ -43,7 +41,7 @@ def check(experiments, sources, datasets):
         valid = names[name] | {"datasets": datasets}
         read = experiments[experiment.axis()].published if "reading" in experiment.values else {}
         for key, spec in experiment.published.items():
-            if read.get(key) != spec:  # else the main experiment's check covers it
+            if read.get(key) != spec:  # otherwise it is checked in the main experiment
                 _comparison(spec, f"{where()}: published.{key}", sources[source], valid)
         for key, entry in experiment.figures.items():
             taken = kinds.FIGURES[entry["kind"]].options
@@ -64,8 +62,8 @@ def check(experiments, sources, datasets):
 
 
 def _names(experiments, files):
-    """The valid names by experiment and section, from its own values, its file and overlays in config/."""
-    # Most files change no experiment, and long ones are slow to parse.
+    """Experiment -> section -> valid names, from the experiment's values and file, and from overlays."""
+    # Files without settings are not parsed, because long files are slow to parse.
     overlays = paths.configuration("*.yaml")
     overlays = [read_yaml(path) for path in overlays if b"settings" in path.read_bytes()]
     names = {}
@@ -88,7 +86,7 @@ def _names(experiments, files):
 
 
 def _members(methods):
-    """Labels of the members of all families, from values not validated yet."""
+    """Labels of all families' members, from values that are not yet validated."""
     labels = []
     for name, method in methods.items():
         vary = _below(method, "vary")
@@ -99,10 +97,10 @@ def _members(methods):
 
 
 def _of_members(check, name, members):
-    """Replace checks on families by checks on their members.
+    """The checks on members that a check on families stands for.
 
-    members: experiment -> family -> its members. In a list of methods, a family means all its members; in
-    place of a method, one check per member.
+    members: experiment -> family -> its members. In a list of methods, a family stands for all its
+    members; as a single method, it stands for one check per member.
     """
     fields, changed, single = options.fields(kinds.CHECKS[check["kind"]].options), {}, {}
     for option, value in check["options"].items():
@@ -124,7 +122,7 @@ def _of_members(check, name, members):
 
 
 def _below(value, *keys):
-    """The mapping below these keys in values not validated yet; {} if there is none."""
+    """The mapping below these keys in unvalidated values; {} if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}
@@ -173,7 +171,6 @@ def _statement(entry, where, valid, names, source):
 
 
 def _options(given, kind, where, valid, names, source):
-    """Refuse options that a check does not take, wrong types, and unknown names."""
     file, _, key = where.partition(": ")
     check_text_numbers(given, file, key)
     other = names.get(str(given.get("experiment")), {"methods": []})
@@ -202,7 +199,6 @@ def _options(given, kind, where, valid, names, source):
 
 
 def _printed(source, path, layout, where):
-    """Raise ConfigError unless the source prints a number at this path."""
     try:
         look_up(source, path, layout)
     except (KeyError, ValueError) as error:

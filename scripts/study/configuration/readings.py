@@ -1,9 +1,9 @@
-"""Readings are further experiments, one for every way to read what a source leaves open.
+"""Derive a reading, a further experiment, for every way to understand what a source leaves open.
 
-An experiment's section `readings` names choices that its source does not state. Every value but the main
-one is an overlay, merged as `settings` are. The resulting experiment runs only cells that differ from the
-main experiment's and decide printed values or claims. Both have the same draws, so their differences are
-paired. `checks.readings` compares both with the printed values.
+An experiment's section `readings` names choices that its source does not state. Every value except the
+main one is an overlay, merged like `settings`. The reading runs only cells that differ from the main
+experiment's and decide printed values or claims. Both have the same draws, so their differences are
+paired.
 """
 
 import re
@@ -13,16 +13,15 @@ from study.configuration import needs
 from study.configuration.resolve import experiment as resolve
 from study.configuration.validation import merge, nearest, problem
 
-# Sections that a reading does not inherit. It gets only the tables and analyses that decide its entries.
+# Sections that a reading does not inherit, except for tables and analyses that decide its entries.
 WITHOUT = ("figures", "tables", "analyses", "defects", "readings", "together", "title")
 INSTEAD = ("datasets", "sweeps", "published", "claims")
 
 
 def derived(base, value, where, datasets):
-    """The `Experiment` of every reading of an experiment, by name, in the configured order.
+    """Name -> `Experiment` of every reading of an experiment, in configured order. Raises ConfigError.
 
-    base: the resolved experiment. value: its configuration with overlays merged, not resolved. where: as
-    for `study.configuration.resolve.experiment`. Raises ConfigError.
+    base: the resolved experiment. value: its configuration with overlays merged, not resolved.
     """
 
     def fail(key, text):
@@ -108,13 +107,13 @@ def _reading(name, base, value, labels, overlays, where, datasets):
 
 
 def _spelled(label):
-    """A reading's label as readers see it: 0p05 becomes 0.05."""
+    """A reading's label for readers, with 0.05 for 0p05."""
     words = label.replace("_", " ").replace(".", ": ")
     return re.sub(r"(\d)p(\d)", r"\1.\2", words)
 
 
 def _replaced(value, instead):
-    """A copy of `value` with names and numbers, but not keys, replaced according to `instead`."""
+    """A copy of `value` with names and numbers, but not keys, replaced by `instead`."""
     if isinstance(value, dict):
         return {key: _replaced(item, instead) for key, item in value.items()}
     if isinstance(value, list):
@@ -127,7 +126,7 @@ def _replaced(value, instead):
 
 
 def changed(base, reading):
-    """What differs from the main experiment: {datasets, methods, cells, tune}."""
+    """{datasets, methods, cells, tune}: the differences from the main experiment."""
 
     def settings(experiment, method):
         return experiment.methods[method], experiment.split(method), experiment.restarts

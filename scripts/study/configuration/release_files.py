@@ -1,11 +1,11 @@
-"""Reads release files, config/releases/<name>.yaml, and finds their data sets."""
+"""Read release files, config/releases/<name>.yaml, and find their data sets."""
 
 from study import paths
 from study.configuration.validation import ConfigError, nearest, problem, read_yaml, validate
 
 
 def files():
-    """Files by release. A study's file replaces a shipped file."""
+    """Release -> file. A study's file replaces a shipped file."""
     return {path.stem: path for path in paths.configuration("releases/*.yaml")}
 
 
@@ -19,10 +19,7 @@ def read(name):
 
 
 def entry(name, where):
-    """The file of a data set's entry, and the entry; it has `steps` only if the file states them.
-
-    where: the file that names the data set.
-    """
+    """The file of a data set's entry, and the entry, which has `steps` only if the file states them."""
     entries = {}
     for path in paths.configuration("datasets.yaml"):
         raw = read_yaml(path)
@@ -36,12 +33,11 @@ def entry(name, where):
 
 
 def downloads():
-    """The names of downloaded files."""
     return {key for path in paths.configuration("files.yaml") for key in read_yaml(path)}
 
 
 def download(name):
-    """[path of a release's rows] if a job must download them; else []."""
+    """[path of a release's rows] if a job must download them; otherwise []."""
     try:
         file, values = read(name)
         rows = entry(values["data"], file)[1]["source"].get("csv")

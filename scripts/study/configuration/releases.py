@@ -1,7 +1,6 @@
-"""Reads and checks a request for a release, config/releases/<name>.yaml, before any row is read.
+"""Read and check a request for a release, config/releases/<name>.yaml.
 
-Of the data file, only the header line is read. The columns are the data set's in datasets.yaml, in the
-header's order.
+Only the header line of the data file is read, for the order of columns.
 """
 
 import gzip
@@ -26,8 +25,6 @@ SUFFIXES = (".parquet", ".pkl", ".pickle", ".zip", ".xz", ".bz2", ".tgz", ".tar.
 
 
 class Asked(NamedTuple):
-    """A request, its book, the file of rows, and whether that file has a header."""
-
     request: Request
     book: Book
     path: Path
@@ -35,7 +32,7 @@ class Asked(NamedTuple):
 
 
 def load(name):
-    """Read an `Asked`. Raises ConfigError or `Refused`, with one sentence."""
+    """Read an `Asked`. Raises ConfigError or `Refused`."""
     file, values = read(name)
     place, entry = data_set(values["data"], file)
     try:
@@ -61,9 +58,9 @@ def load(name):
 
 
 def check(name):
-    """Raise `load`'s errors, and `Refused` if the release cannot be made. A missing download is no error.
+    """Raise `load`'s errors, or `Refused` if the release cannot be made. A missing download is no error.
 
-    The job checks its arithmetic itself, because only it knows its number of threads.
+    Arithmetic is checked in the job, because only the job knows its number of threads.
     """
     if any(not Path(path).exists() for path in download(name)):
         return
@@ -107,12 +104,11 @@ def _path(entry):
 
 
 def _local(file):
-    """The path of a file that an entry names."""
     return Path(f"{paths.RAW}/{file}" if file in downloads() else file).expanduser()
 
 
 def _header(path, separator):
-    """The names of a file's columns, from its first line alone."""
+    """The column names in a file's first line."""
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as handle:
             line = handle.readline(1 << 20)
@@ -124,7 +120,7 @@ def _header(path, separator):
 def _schema(entry, names, separator, values):
     """The `rows.Schema` of an entry.
 
-    names: of the file's columns, in order; None for unused ones.
+    names: of the file's columns, in order; None for unused columns.
     """
     _check_entry(entry)
     if entry["source"].get("rows", values["rows"]) != values["rows"]:
@@ -179,7 +175,7 @@ def _target(entry, values, missing):
 
 
 def _check_entry(entry):
-    """Refuse entries unfit for a release, for instance with steps that look at private rows."""
+    """Refuse entries that no release can use."""
     if "target" in entry and entry["target"].get("log"):
         raise Refused(
             "target.log: a release takes no logarithms: write them into the file and leave `log` out"
@@ -206,10 +202,7 @@ def _check_entry(entry):
 
 
 def _radius(entry, count):
-    """The radius to which rows are clipped, as a share of the longest row's norm.
-
-    count: the number of columns.
-    """
+    """The clipping radius as a share of the longest possible row's norm. count: the number of columns."""
     longest = math.sqrt(count)
     taken = [
         (name, options or {}) for step in entry.get("steps", ()) for name, options in step.items()
@@ -227,13 +220,13 @@ def _radius(entry, count):
 
 
 def _group(entry):
-    """The data set's `unit` in words, if a row is less than the unit to protect."""
+    """The data set's `unit` in words, if the unit to protect has several rows; otherwise ""."""
     unit = entry.get("unit")
     return f" ({unit['row']}; {unit['group']} has at most {unit['rows']} rows)" if unit else ""
 
 
 def _check_benchmarks(values, path):
-    """Refuse settings that results on the same rows may have chosen. No budget would pay for that."""
+    """Refuse settings that were perhaps chosen by results on the same rows, which no budget pays for."""
     if values["premise"] != CHOSEN_WITHOUT:
         return
     known = {}
@@ -259,12 +252,12 @@ def _reads(entry, path):
 
 
 def _benchmarked():
-    """Records <results>/data/<name>.json in `paths.results()`, and in all result folders below this one."""
+    """Yield data/<name>.json of all folders of results, in `paths.results()` and below this folder."""
     seen = set()
     for top in (".", paths.results()):
         for folder, inside, files in os.walk(top, followlinks=True):
             here = Path(folder).stat()
-            if (here.st_dev, here.st_ino) in seen:  # a link leads to a folder above
+            if (here.st_dev, here.st_ino) in seen:  # reached by a link
                 inside.clear()
                 continue
             seen.add((here.st_dev, here.st_ino))

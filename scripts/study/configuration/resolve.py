@@ -1,4 +1,4 @@
-"""Resolves an experiment's configuration: fills in defaults, and writes numbers in canonical form."""
+"""Resolve an experiment's configuration: fill in defaults, and write numbers in canonical form."""
 
 import re
 
@@ -30,8 +30,7 @@ SELECTION = "private_selection"
 def experiment(name, value, where, datasets, without=()):
     """The validated and resolved `Experiment`. Raises ConfigError.
 
-    where: a function from a key's parts to its file's name. datasets: every data set's configuration, by
-    name. without: methods that an overlay removes.
+    where: a function from a key's parts to the file's name. without: methods that an overlay removes.
     """
     value = validate(value, "experiment", where)
     scope = _Scope(value, where)
@@ -63,8 +62,6 @@ def experiment(name, value, where, datasets, without=()):
 
 
 class _Scope:
-    """The experiment's values, and the file of each."""
-
     def __init__(self, value, where):
         self.value, self.where = value, where
 
@@ -74,7 +71,6 @@ class _Scope:
         return problem(self.where(parts), key, text)
 
     def known(self, key, given, valid, what):
-        """Raise unless all these names are valid."""
         for item in given:
             if not isinstance(item, str) or item not in valid:
                 raise self.fail(key, f"no {what} {item!r}{nearest(item, list(valid))}")
@@ -90,7 +86,6 @@ def _published_lambdas(scope):
 
 
 def _method(scope, label, method):
-    """Resolve a method's mechanism, whether it is private, its shared fit, and its lambda."""
     value, key = scope.value, f"methods.{label}"
     method.setdefault("mechanism", label)
     scope.known(key, [method["mechanism"]], MECHANISMS, "mechanism")
@@ -105,7 +100,7 @@ def _method(scope, label, method):
     lam, lambdas = method.setdefault("lambda", value["lambda"]), value.get("lambda_published")
     if lam == "rule":  # lambda depends on epsilon, so epsilons cannot share a fit
         fit = None
-    # The fit without privacy, which methods may share, and its options.
+    # The fit without privacy, which methods may share.
     method["fit"] = fit and {"name": fit, "options": fit_options(fit, method["options"])}
     if "simulations" in method and ("folds" in value or fit):
         reason = "the experiment has folds" if "folds" in value else "it shares its fit"
@@ -128,7 +123,7 @@ def _method(scope, label, method):
 
 
 def _selected(scope, key, method):
-    """Replace a mechanism by private selection among its runs with a search's grid."""
+    """Replace a mechanism by private selection among its runs on a search's grid."""
     if not method["private"]:
         text = f"{method['mechanism']} has no privacy to pay with: give it 'lambda: searched'"
         raise scope.fail(f"{key}.lambda", text)
@@ -147,7 +142,7 @@ def _selected(scope, key, method):
 
 
 def _family(scope, label, method):
-    """Check that the values a family varies have the types of their options."""
+    """Refuse values of a family that their options do not take, and options that are given twice."""
     key, mechanism = f"methods.{label}", method.get("mechanism", label)
     scope.known(key, [mechanism], MECHANISMS, "mechanism")
     _values(scope, f"{key}.vary", method["vary"], MECHANISMS[mechanism])
@@ -164,7 +159,7 @@ def _family(scope, label, method):
 
 
 def _values(scope, key, grid, mechanism):
-    """Refuse unknown options of a mechanism, and values that they do not take."""
+    """Refuse unknown options of a mechanism, and values that its options do not take."""
     scope.known(key, grid, ["lambda", *mechanism.options], "option")
     for name, values in grid.items():
         check_text_numbers({name: values}, scope.where(key.split(".")), key)
@@ -179,7 +174,7 @@ def _values(scope, key, grid, mechanism):
 
 
 def _published_grids(scope):
-    """Check each search's grid against the source, or take it from there."""
+    """Check that the source has each search's published values, and take grids from it."""
     searches, name = scope.value["searches"], scope.value.get("source")
     stated = {label for label, search in searches.items() if search["published"]}
     if stated and name not in facts.files():
@@ -217,7 +212,7 @@ def _search(scope, label, search, datasets):
         scope, f"{key}.grid", search["grid"], MECHANISMS[methods[search["method"]]["mechanism"]]
     )
     for user in methods.values():
-        # Every epsilon chooses these settings anew, so epsilons cannot share a fit.
+        # The search chooses settings for every epsilon, so epsilons cannot share a fit.
         if user.get("search") == label and methods[search["method"]]["private"]:
             user["fit"] = None
 
@@ -236,11 +231,10 @@ def _sweep(scope, label, sweep):
 
 
 def _entry(scope, key, entry, available, datasets):
-    """Resolve one table, figure or analysis. available: the kinds in its section."""
     value = scope.value
     scope.known(f"{key}.kind", [entry["kind"]], available, "kind")
     kind = available[entry["kind"]]
-    # an illustration has data, but no cells
+    # An illustration may use data sets of no cell.
     valid = datasets if kind.inputs is inputs.DATA else value["datasets"]
     scope.known(f"{key}.datasets", entry.get("datasets", ()), valid, "data set")
     scope.known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
@@ -274,7 +268,7 @@ def _entry(scope, key, entry, available, datasets):
 
 
 def _titles(scope, resolved, datasets):
-    """Fill the cells' numbers into titles, which thus follow an overlay's sizes."""
+    """Fill the cells' numbers into titles."""
     for section in kinds.SECTIONS:
         for label, entry in scope.value[section].items():
             try:
@@ -284,7 +278,6 @@ def _titles(scope, resolved, datasets):
 
 
 def _option_axes(scope, key, given):
-    """Check the axis and the rows of a figure of options."""
     varied = Experiment("", scope.value).varied()
     scope.known(f"{key}.along", [given["along"]], [*varied, "train_size"], "varied option")
     rows = [given["rows"]] if given["rows"] is not None else []

@@ -1,8 +1,8 @@
-"""Finds whether an experiment runs at smaller sizes than its file states. Such results are no findings."""
+"""Find experiments at smaller sizes than their files state. Such results are no findings."""
 
 import math
 
-# Options of analyses that are sizes: with a smaller number or shorter list, less is computed.
+# Options of analyses that are sizes: smaller numbers or shorter lists compute less.
 OPTIONS = (
     *("train_size", "train_sizes", "epsilons", "restarts", "replicates", "draws", "resamples"),
     *("simulations", "trials", "repeats", "points", "epochs", "iterations"),
@@ -11,20 +11,17 @@ REPEATED = ("folds", "simulations")
 
 
 def toy(experiments):
-    """Whether there are experiments, and all run at smaller sizes.
-
-    The report then omits the record.
-    """
+    """Whether there are experiments, and all run at smaller sizes."""
     reduced = [bool(experiment.values.get("smaller")) for experiment in experiments]
     return bool(reduced) and all(reduced)
 
 
 def smaller(ours, file):
-    """What is smaller in an experiment than in its file, in words; [] if nothing.
+    """Texts about sizes that are smaller in an experiment than in its file.
 
-    ours, file: the resolved `study.configuration.experiment.Experiment`, with and without overlays. Other
-    data sets and methods are not smaller, nor are more simulations with fewer draws each: intervals are
-    over simulations.
+    ours, file: the resolved `Experiment` with and without overlays. Other data sets and methods do not
+    count as smaller, nor do more simulations with fewer draws each, because intervals are over
+    simulations.
     """
     (count, what), (of, _) = map(_repeated, (ours, file))
     reductions = _less(what, count, of)
@@ -62,7 +59,6 @@ def _draws(experiment):
 
 
 def _fits(search):
-    """A search's number of fits per cell: every candidate in every fold and simulation."""
     parts = math.prod(search.get(name) or 1 for name in REPEATED)
     return parts * math.prod(map(len, search["grid"].values()))
 

@@ -1,4 +1,4 @@
-"""Reads files of sources and experiments, and adds a source's claims and readings to its experiments.
+"""Read files of sources and experiments, and add a source's claims and readings to its experiments.
 
 config/sources/<key>/ has source.yaml, printed.yaml and experiments. config/experiments/ has experiments
 without a source. A study has the same folders.
@@ -20,9 +20,9 @@ OTHERS = ("source", "printed")  # files in a source's folder besides experiments
 
 
 def experiment_files():
-    """The file of every experiment, by name, without templates, whose names begin with a dot or _.
+    """Name -> file of every experiment, except templates, whose names begin with a dot or _.
 
-    A study's file replaces a shipped one of the same name. Any other two files of one name raise
+    A study's file replaces a shipped file of the same name. Other files with equal names raise
     ConfigError.
     """
     files = {}
@@ -44,10 +44,7 @@ def _root(path):
 
 
 def load(experiments=None):
-    """The `study.facts.Source` of each source that experiments name, by key.
-
-    experiments: a result of `experiments`; None for all sources. Raises ConfigError.
-    """
+    """Key -> `study.facts.Source` of each source that experiments name; None for all sources."""
     sources, files = {}, facts.files()
     if experiments is not None:
         named = [value.get("source") for value, *_ in experiments.values()]
@@ -76,10 +73,10 @@ def load(experiments=None):
 
 
 def experiments(names=None):
-    """(configuration, sizes, where) of these experiments, by name, with entries from sources' files.
+    """Name -> (configuration, sizes, where) of these experiments, with entries from sources' files.
 
-    names: None for all. sizes: name -> changes, merged as `settings` are. where: a function from a key's
-    parts to its file's name. Raises ConfigError.
+    names: None for all. sizes: name -> changes, merged like `settings`. where: a function from a key's
+    parts to the file's name.
     """
     available, entries = experiment_files(), {}
     names = [name for name in available if names is None or name in names]
@@ -108,7 +105,7 @@ def experiments(names=None):
 
 
 def concerned(names):
-    """`experiments` of these names, and those whose results decide their claims and defects."""
+    """`experiments` of these names, and of those that their claims and defects depend on."""
     read, waiting = {}, {*names}
     available = experiment_files()
     while waiting:
@@ -122,7 +119,6 @@ def concerned(names):
 
 
 def _words(value):
-    """Every text in a value."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
@@ -131,7 +127,6 @@ def _words(value):
 
 
 def _with(value, sections):
-    """An experiment's configuration with the entries that its source's file adds."""
     value = dict(value)
     for section, entries in sections.items():
         own = value.get(section, type(entries)())
@@ -141,7 +136,7 @@ def _with(value, sections):
 
 
 def _where(path, file, sections):
-    """A function from a key's parts to the file that has it: the experiment's, or its source's."""
+    """A function from a key's parts to the file that has the key."""
 
     def where(parts=()):
         below = sections.get(parts[0]) if parts else None
@@ -152,10 +147,7 @@ def _where(path, file, sections):
 
 
 def _given(available, files):
-    """(source, experiment) -> (the source's file, section -> what it adds to the experiment).
-
-    available: every experiment's file. files: the file of every source that is read.
-    """
+    """(source, experiment) -> (the source's file, section -> entries that it adds to the experiment)."""
     additions = {}
     for key, path in files.items():
         values = read_yaml(path)

@@ -1,8 +1,8 @@
-"""Fills numbers into the titles of tables, figures and analyses, so that titles follow overlays.
+"""Fill numbers into the titles of tables, figures and analyses, so that titles follow overlays.
 
-`{train_size}` and `{epsilon}` stand for training sizes and finite epsilons of the entry's cells. `{data}`
-stands for its data sets' names, up to their first commas. Any other name is an option of the entry, or of
-the analysis that it shows.
+`{train_size}` and `{epsilon}` stand for training sizes and finite epsilons of the entry's cells.
+`{data}` stands for its data sets' names, each up to the first comma. Any other name is an option of the
+entry, or of the analysis that it shows.
 """
 
 import re
@@ -10,16 +10,12 @@ import re
 from study import canonical
 from study.configuration.validation import nearest
 
-# TeX's braces, as in $\hat{y}$ and $R^{2}$, follow a command, an index or an exponent.
+# Braces of TeX, as in $\hat{y}$ and $R^{2}$, follow a command, an index or an exponent.
 FIELD = re.compile(r"(?<![\w\\^}])\{(\w+)\}")
 
 
 def filled(experiment, entry, datasets):
-    """The entry's title with its fields filled in. Raises ValueError for an unknown field.
-
-    experiment: `study.configuration.experiment.Experiment`. entry: one of its tables, figures, analyses.
-    datasets: name -> configuration of every data set.
-    """
+    """The entry's title with its fields filled in. Raises ValueError for an unknown field."""
     names = FIELD.findall(entry["title"])
     if not names:
         return entry["title"]
@@ -32,7 +28,6 @@ def filled(experiment, entry, datasets):
 
 
 def _values(experiment, entry):
-    """Field -> text, for every field that a title may have."""
     shown = experiment.analyses.get(entry.get("analysis"), {}).get("options", {}) | entry["options"]
     values = {}
     for name, value in shown.items():
@@ -58,7 +53,7 @@ def _data(experiment, entry, datasets):
 
 
 def _spelled(numbers):
-    """One number, two numbers, or the range of several: "14,000", "0.1 and 1", "100 to 4,000"."""
+    """Numbers, or their range if there are more than two: "14,000", "0.1 and 1", "100 to 4,000"."""
     distinct = sorted(set(numbers))
     texts = [f"{n:,}" if isinstance(n, int) else canonical.epsilon(n) for n in distinct]
     if len(texts) < 3:

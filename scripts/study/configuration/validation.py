@@ -1,6 +1,6 @@
-"""Validates YAML files against JSON schemas, with messages for people.
+"""Validate YAML files against JSON schemas.
 
-Every problem is a `ConfigError`: one sentence with the file, the key and the nearest valid name.
+Every problem raises a `ConfigError` with one sentence: the file, the key and the nearest valid name.
 """
 
 import copy
@@ -19,20 +19,20 @@ import yaml
 from study import canonical, paths
 
 SCHEMAS = paths.HOME / "workflow/schemas"
-LISTED = 700  # most characters of valid names in a message
-LARGEST = 10**300  # larger integers do not become floats
+LISTED = 700  # maximum length of a message's list of valid names
+LARGEST = 10**300  # bound on integers, because floats overflow
 NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
 
 
 class ConfigError(Exception):
-    """Why a configuration cannot run, in one sentence on one line."""
+    """An error in the configuration, as one sentence on one line."""
 
     def __str__(self):
         return "\\n".join(super().__str__().splitlines())
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """Refuses duplicate keys, of which PyYAML would silently use the last."""
+    """A YAML loader that refuses duplicate keys, of which PyYAML silently uses the last."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -73,10 +73,10 @@ def in_file(path):
 
 
 def origin(path, files, config, other="--config"):
-    """The file that a key of Snakemake's merged configuration comes from; `other` if in no file.
+    """The file that a key of Snakemake's merged configuration comes from; `other` if from no file.
 
     path: the key's parts, of which the last may be in no file. files: name -> content of
-    `workflow.configfiles`. Overlays win over the default, later ones over earlier ones.
+    `workflow.configfiles`. Overlays override the default, and later overlays override earlier ones.
     """
     names = list(files)
     merged = follow(config, path)[0]
@@ -93,7 +93,7 @@ def origin(path, files, config, other="--config"):
 
 
 def follow(value, path):
-    """The deepest part of `path` that exists, as (value, depth)."""
+    """(value, depth) of the deepest part of `path` that exists."""
     for depth, part in enumerate(path):
         try:
             value = value[part]
@@ -108,7 +108,7 @@ def _relative(file):
 
 
 def nearest(name, valid):
-    """A message's end: "; did you mean 'x'?", or the valid names if none is similar."""
+    """The end of a message: "; did you mean 'x'?" or the valid names."""
     near = get_close_matches(str(name), [str(v) for v in valid], n=1)
     if near:
         return f"; did you mean {near[0]!r}?"
@@ -117,8 +117,7 @@ def nearest(name, valid):
 
 
 def merge(base, changes):
-    """A copy of `base` with `changes`: mappings are merged, other values replaced, keys set to null
-    removed."""
+    """A copy of `base` with `changes`. Mappings are merged, other values replaced, null removes a key."""
     merged = copy.deepcopy(base)
     for key, value in changes.items():
         if value is None:
@@ -132,7 +131,7 @@ def merge(base, changes):
 
 
 def validate(value, schema_name, where):
-    """Fill in defaults, and return `value`. Raises ConfigError for the first problem.
+    """Return `value` with defaults. Raises ConfigError for the first problem.
 
     where: the file's name, or a function from a key's parts to it.
     """
@@ -161,15 +160,14 @@ def _validator(schema_name):
 
 
 def problem(source, key, text):
-    """A ConfigError that names file and key. key: "" for a problem of the whole file."""
+    """A ConfigError. key: "" for a problem of the whole file."""
     return ConfigError(f"{source}: {key + ': ' if key else ''}{text}")
 
 
 def _check_plain(value, path, where):
-    """Refuse numbers that are not finite, and values that YAML makes from unquoted text, such as true from
-    yes.
+    """Refuse infinite numbers, and values that YAML makes from unquoted text, such as true from yes.
 
-    An option may be infinite, for instance an epsilon without privacy, or a threshold.
+    Options may be infinite, for instance an epsilon without privacy.
     """
 
     def refuse(text):
@@ -194,7 +192,7 @@ def _check_plain(value, path, where):
 
 
 def check_text_numbers(options, source, key):
-    """Refuse text meant as a number. YAML reads 1e-6 as text, and 1.0e-6 as a number."""
+    """Refuse text that is meant as a number: YAML reads 1e-6 as text, and 1.0e-6 as a number."""
     items = options.items() if isinstance(options, dict) else enumerate(options)
     for name, value in items:
         inner = f"{key}.{name}" if isinstance(name, str) else f"{key}[{name}]"
@@ -212,7 +210,6 @@ def _key(path):
 
 
 def kind_of(value):
-    """A value's type, in words."""
     kinds = {
         str: "text",
         bool: "true/false",
@@ -229,19 +226,17 @@ def kind_of(value):
 
 
 def _show(value):
-    """A value as YAML writes it."""
     words = {"True": "true", "False": "false", "None": "null", "inf": ".inf", "nan": ".nan"}
     return words.get(str(value), repr(value)) if not isinstance(value, str) else repr(value)
 
 
 def wrong_type(expected, value):
-    """An error message for a value of a wrong type."""
     shown = "" if value is None or isinstance(value, (dict, list)) else f" ({_show(value)})"
     return f"must be {expected}, not {kind_of(value)}{shown}"
 
 
 def in_yaml(value):
-    """A value that YAML reads back. A number with an exponent gets a decimal point."""
+    """A value as YAML text. YAML reads an exponent only after a decimal point."""
     if isinstance(value, float) and math.isfinite(value):
         mantissa, e, exponent = canonical.number(value).partition("e")
         return f"{mantissa}{'.0' if e and '.' not in mantissa else ''}{e}{exponent}"
@@ -269,7 +264,7 @@ _NAMES = {
 
 
 def _problem(error):
-    while error.context:  # of several alternatives, report the one that fits best
+    while error.context:  # report the alternative that fits best
         error = max(error.context, key=lambda e: len(e.absolute_path))
     value, limit = error.instance, error.validator_value
     if error.validator == "additionalProperties":

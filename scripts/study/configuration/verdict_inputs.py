@@ -1,4 +1,4 @@
-"""Finds the files that decide an experiment's published values, claims and defects."""
+"""Find the files that decide an experiment's published values, claims and defects."""
 
 from dp.mechanisms import MECHANISMS
 from study import paths
@@ -7,7 +7,7 @@ from study.configuration.experiment import data_path
 
 
 def of_comparisons(experiment):
-    """Results of this run that printed values are compared with."""
+    """The files of results that printed values are compared with."""
     specs = experiment.published.values()
     cells = [spec for spec in specs if not spec.get("analysis") and not spec.get("table")]
     analyses = {spec.get("analysis") for spec in specs}
@@ -24,7 +24,7 @@ def of_comparisons(experiment):
 
 
 def prepared(experiments):
-    """Records of the data sets on which values are compared, for their numbers of rows."""
+    """The records of compared data sets, for their numbers of rows."""
     return sorted(
         {
             data_path(cell.dataset, "json")
@@ -36,7 +36,7 @@ def prepared(experiments):
 
 
 def of_readings(experiment, readings):
-    """The tables, analyses and tunings that decide entries, of the main experiment and its readings."""
+    """The tables, analyses and tunings that decide entries of an experiment and its readings."""
     wanted = [(experiment, needs.decided(experiment, readings))]
     wanted += [(reading, (reading.published, reading.claims)) for reading in readings]
     files = []
@@ -51,10 +51,7 @@ def of_readings(experiment, readings):
 
 
 def checks(experiment, section):
-    """The checks that decide the claims or the defects.
-
-    It leaves out checks of an analysis or a table that this run does not have.
-    """
+    """The checks of the claims or the defects, except on an analysis or table that this run lacks."""
     return [
         check
         for entry in experiment.values[section].values()
@@ -65,8 +62,8 @@ def checks(experiment, section):
 
 
 def of_checks(experiment, section, listed):
-    """The files that these checks read. listed: this run's experiments, which checks may name."""
-    decided_from = needs.of_checks(experiment, checks(experiment, section))  # paired draws
+    """The files that the checks of a section read. listed: this run's experiments."""
+    decided_from = needs.of_checks(experiment, checks(experiment, section))  # read for paired draws
     files = {experiment.run_path(c): None for c in experiment.cells() if c in decided_from}
     if reads_compared(experiment, section):
         files[paths.COMPARED(experiment=experiment.folder)] = None
@@ -79,7 +76,7 @@ def of_checks(experiment, section, listed):
 
 
 def reads_compared(experiment, section):
-    """Whether entries of a section depend on comparisons of printed numbers with ours."""
+    """Whether entries of a section depend on printed numbers."""
     if section == "published" or any("given" in e for e in experiment.values[section].values()):
         return True
     return any(
@@ -89,7 +86,7 @@ def reads_compared(experiment, section):
 
 
 def modules_of_checks(experiment, section):
-    """The modules that these checks load by name: their own, and those of mechanisms."""
+    """The modules that the checks of a section load by name."""
     modules = set()
     for check in checks(experiment, section):
         kind = kinds.CHECKS[check["kind"]]

@@ -1,1 +1,1 @@
-"""Where data sets come from: places of files, downloads, readers, prepared rows."""
+"""Find, download and read data sets, and read their prepared rows."""

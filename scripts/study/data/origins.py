@@ -1,4 +1,4 @@
-"""Checks configured data sets: files, addresses, labels and numbers of rows."""
+"""Check configured data sets: files, addresses, labels and numbers of rows."""
 
 import contextlib
 import glob
@@ -18,7 +18,7 @@ from study.data.readers_table import is_parquet, is_pickle
 
 FILES = paths.HOME / "config/files.yaml"
 KINDS = ("simulate", "sklearn", "csv", "idx", "sparse")
-# Keys by which a source of this kind names its files.
+# Kind of source -> keys that name its files.
 NAMED_FILES = {
     "idx": ("images", "labels", "test_images", "test_labels"),
     "sparse": ("vectors", "topics"),
@@ -54,7 +54,6 @@ def resolve(name, entry, files):
 
 
 def _named_files(source):
-    """Yields (kind, key, file) for each file of a source that names several."""
     return [
         (kind, key, source[kind][key])
         for kind, keys in NAMED_FILES.items()
@@ -72,7 +71,6 @@ def _resolve_csv(name, source, files):
     source["csv"] = tables[0] if len(tables) == 1 else tables
     _check_format(source, files)
     if "rows" not in source and not downloads:
-        # The job that reads the file reports this error.
         with contextlib.suppress(ValueError):
             rows = readers.count_rows(source)
             if rows:
@@ -80,7 +78,7 @@ def _resolve_csv(name, source, files):
 
 
 def _places(name, file, source, files):
-    """The paths that a file's name, address or pattern stands for. It adds a download to `files`."""
+    """The paths of a file's name, address or pattern. An address is added to `files`."""
     if file in files:
         return [f"{paths.RAW}/{file}"]
     if "://" in file:
@@ -89,12 +87,12 @@ def _places(name, file, source, files):
         if "sha256" in source:
             files[own]["sha256"] = source["sha256"]
         return [f"{paths.RAW}/{own}"]
-    # pathlib takes no absolute pattern. A pattern without matches stays, so messages can name it.
+    # pathlib takes no absolute pattern. Messages name a pattern without matches.
     return [file] if Path(file).exists() else sorted(glob.glob(file)) or [file]  # noqa: PTH207
 
 
 def _check_format(source, files):
-    """Add a pickle's checksum to the source, and refuse options for text on other files."""
+    """Add a pickle's checksum to the source, and refuse text options for other files."""
     tables = readers.table_files(source)
     for path in tables:
         if is_pickle(path):
@@ -111,7 +109,7 @@ def _check_format(source, files):
 
 
 def source_files(source):
-    """The files that a data set is read from, by key."""
+    """Key -> file of each file that a data set is read from."""
     if "csv" in source:
         tables = readers.table_files(source)
         return {f"csv[{k}]" if len(tables) > 1 else "csv": path for k, path in enumerate(tables)}
@@ -119,13 +117,13 @@ def source_files(source):
 
 
 def own_files(source, files):
-    """The files that are not downloaded, by key. They must exist."""
+    """Key -> file of each file that is not downloaded, and so must exist."""
     downloads = {f"{paths.RAW}/{name}" for name in files}
     return {key: path for key, path in source_files(source).items() if path not in downloads}
 
 
 def check_own_files(entry, files):
-    """Raise ValueError, as `resolve` does, if a source's own file or a CSV's column is missing."""
+    """Raise ValueError, like `resolve`, if a source's own file or a CSV's column is missing."""
     for key, path in own_files(entry["source"], files).items():
         try:
             Path(path).open("rb").close()
@@ -147,7 +145,7 @@ def check_own_files(entry, files):
 
 
 def content(paths):
-    """SHA-256 of the joint contents of files. Missing files are left out."""
+    """SHA-256 of the joint contents of files, except missing files."""
     digest = hashlib.sha256()
     for path in filter(Path.is_file, map(Path, paths)):
         with path.open("rb") as handle:
@@ -164,7 +162,7 @@ def _check_kind(source):
 
 
 def _check_labels(entry):
-    """Check that there are two classes (`positive`), several named classes, or a numeric target."""
+    """Check that labels are two classes (`positive`), several named classes, or a numeric target."""
     if "target" in entry:
         for key in ("label", "positive", "classes"):
             if key in entry:
@@ -223,7 +221,7 @@ def _check_columns(entry):
 
 
 def _missing_problem(entry, column, value):
-    """What is wrong with the value for a column's missing cells; None if nothing."""
+    """An error message about the value for a column's missing cells, or None."""
     bounds, categories = entry.get("bounds"), entry.get("categories", {})
     if column in categories:
         known = list(map(str, categories[column]))
@@ -242,7 +240,7 @@ def _missing_problem(entry, column, value):
 
 
 def _check_mixture(source):
-    """Check that a mixture's means, deviations and shift have equally many columns."""
+    """Check that a mixture's vectors have equal lengths."""
     if source.get("simulate") != "mixture":
         for key in ("components", "public_rows", "public_shift"):
             if key in source:
@@ -264,12 +262,12 @@ def _check_mixture(source):
 
 
 def step_problem(name, options):
-    """What is wrong with a preparation step or its options; None if nothing."""
+    """An error message about a preparation step or its options, or None."""
     if name not in STEPS:
         return f"no step {name!r}{nearest(name, STEPS)}"
     parameters = inspect.signature(STEPS[name].apply).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return None  # its options name columns that are not known yet
+        return None  # the options name columns that are not yet known
     valid = [key for key in parameters if key not in ("table", "rng")]
     for key in options:
         if key not in valid:
@@ -281,7 +279,7 @@ def step_problem(name, options):
 
 
 def prepared_rows(entry):
-    """The number of private training rows after preparation; None if not configured."""
+    """The number of private training rows after preparation; None if it is not configured."""
     selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
     selects = selects or "drop" in entry.get("missing", {}).values()
     source = entry["source"]
@@ -290,7 +288,7 @@ def prepared_rows(entry):
 
 
 def public_facts(entry):
-    """The bounds, columns and classes that the preparation will record, as far as known before it.
+    """The bounds, columns and classes that the preparation will record, as far as they are known before.
 
     They come from a row of ones after all steps. If only the file names the columns, or a step is fitted on
     rows, they are those of ten columns and a bound of 1.
@@ -342,10 +340,10 @@ def _stand_in(entry):
 
 
 def data_bytes(entry):
-    """The size of all rows as floats, in bytes; 0 if not configured.
+    """The size of all rows as floats, in bytes; 0 if it is not configured.
 
-    A table's columns are its listed numbers and categories. If none are listed, the result is the size of
-    the file. A number and its delimiter take at least two characters, mostly eight.
+    A table's columns are its listed numbers and categories. Without listed numbers, this is the file's
+    size, because a number and its delimiter mostly take about eight characters.
     """
     source = entry["source"]
     rows = source.get("rows", 0) + source.get("holdout", 0) + source.get("public_rows", 0)
@@ -365,7 +363,6 @@ def data_bytes(entry):
 
 
 def has_public_rows(entry):
-    """Whether some rows of a data set are public."""
     return "public_share" in entry or entry["source"].get("public_rows", 0) > 0
 
 

@@ -1,4 +1,4 @@
-"""Reads prepared rows for jobs. Integers stay integers until a job needs floats."""
+"""Read prepared rows for jobs. Integers stay integers until a job needs floats."""
 
 import json
 import zipfile
@@ -9,12 +9,12 @@ import numpy as np
 from dp.data.examples import Rows
 from dp.data.preparation import PutOff
 
-# bytes; larger arrays are memory-mapped, and larger parts read in blocks where possible
+# Arrays of more bytes are memory-mapped, and parts of more bytes are read in blocks where possible.
 LARGE = 1 << 28
 
 
 def read_arrays(path):
-    """The arrays of an .npz file, by name. Large ones are memory-mapped, read-only."""
+    """Name -> array of an .npz file. Large arrays are memory-mapped, read-only."""
     content = {}
     with np.load(path) as arrays, path.open("rb") as file:
         for entry in arrays.zip.infolist():
@@ -27,8 +27,8 @@ def read_arrays(path):
 
 
 def _map(path, file, offset):
-    """Memory-map an uncompressed .npy in a zip file. offset: of its zip header."""
-    file.seek(offset + 26)  # lengths of the name and the extra field, which follow
+    """Memory-map an uncompressed .npy file in a zip file. offset: of the member's zip header."""
+    file.seek(offset + 26)  # the lengths of the name and the extra field, which follow
     file.seek(sum(np.frombuffer(file.read(4), "<u2").tolist()), 1)
     version = np.lib.format.read_magic(file)
     read_header = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
@@ -38,7 +38,7 @@ def _map(path, file, offset):
 
 
 class Prepared:
-    """The content of a prepared data set's .npz.
+    """The content of a prepared data set's .npz file.
 
     X, y: training rows as stored; labels are -1 and 1, or class numbers. `floats` applies the deferred
     steps. Further data sets from the same distribution are the parts "replicate1" and so on.
@@ -64,20 +64,20 @@ class Prepared:
 
     @property
     def replicates(self):
-        """The parts that are data sets drawn from one distribution; [""] for a single one."""
+        """The parts that are data sets drawn from one distribution; [""] for a single data set."""
         count = sum(name.startswith("X_replicate") for name in self.arrays)
         return ["", *(f"replicate{k + 1}" for k in range(count))]
 
     def large(self, rows=None, part=""):
-        """Whether rows of a part take more than LARGE bytes as floats. rows: a sequence; None for all."""
+        """Whether rows of a part take more than LARGE bytes as floats. rows: None for all."""
         X = self.arrays[f"X_{part}" if part else "X"]
         return 8 * X.shape[1] * len(X if rows is None else rows) > LARGE
 
     def floats(self, rows=None, part="", in_blocks=False):
         """X (n, d) and y (n,) as floats, for some rows of a part. part: "", "test" or "holdout".
 
-        rows: a sequence; None for all. in_blocks: whether the caller only slices X. If so, a large X is
-        `dp.data.examples.Rows`, and `rows` is sorted into the file's order.
+        rows: None for all. in_blocks: whether the caller only slices X. A large X is then
+        `dp.data.examples.Rows`, and `rows` is sorted in place.
         """
         suffix = f"_{part}" if part else ""
         X, y = self.arrays[f"X{suffix}"], self.arrays[f"y{suffix}"]

@@ -1,4 +1,4 @@
-"""Reads data sets from files and scikit-learn. Error messages name file, column and row."""
+"""Read data sets from files and scikit-learn. Error messages name file, column and row."""
 
 import json
 import math
@@ -21,17 +21,16 @@ BUNDLED_CLASSES = {
     "iris": ("setosa", "versicolor", "virginica"),
     "wine": ("class_0", "class_1", "class_2"),
 }
-# Options for unscaled measurements.
 BUNDLED_OPTIONS = {"diabetes": {"scaled": False}}
 
 FORMAT = ("member", "delimiter", "names", "comment", "sha256")  # keys of a table's source
 
-MISSING = ("", "nan", "na", "n/a", "null")  # these texts are not labels
+MISSING = ("", "nan", "na", "n/a", "null")  # texts that are no labels
 DROPPED = "rows dropped"
 # Premises of guarantees.
 BOTH = "that rows of both labels occur (data with one label are refused)"
 COMPLETE = "how many rows have no missing cell (a record that comes to lack one can change it)"
-EMPTY = (*MISSING, "?")  # missing cells, if the configuration replaces them
+EMPTY = (*MISSING, "?")  # texts of missing cells that the configuration may replace
 
 
 def read(entry, dataset, counts=None):
@@ -80,15 +79,15 @@ def read(entry, dataset, counts=None):
 
 
 def label_column(entry):
-    """The column of the label or target; None if the entry names neither."""
+    """The column of the target or label; None if the entry names neither."""
     return entry["target"]["column"] if "target" in entry else entry.get("label")
 
 
 def target(values, spec):
-    """`y` and `target` of a `Table`: numbers or their logarithms, clipped to public bounds and mapped to
-    [-1, 1].
+    """`y` and `target` of a `Table`, from numbers or their logarithms.
 
-    This costs no privacy, because each number is transformed by itself.
+    y is clipped to public bounds and mapped to [-1, 1]. This costs no privacy, because each number is
+    transformed by itself.
     """
     low, high = spec["bounds"]
     values = np.asarray(values, dtype=float)
@@ -101,7 +100,6 @@ def target(values, spec):
 
 
 def one_hot_columns(entry):
-    """The column names that each categorical feature becomes."""
     return tuple(
         tuple(f"{name}={category}" for category in categories)
         for name, categories in entry.get("categories", {}).items()
@@ -109,7 +107,7 @@ def one_hot_columns(entry):
 
 
 def class_numbers(labels, classes, where):
-    """The index of each label, compared as text, in the public classes. Raises ValueError for others."""
+    """The index of each label in the public classes. Raises ValueError for other labels."""
     names = [str(name) for name in classes]
     labels = list(map(str, labels))
     number = {name: k for k, name in enumerate(names)}
@@ -132,8 +130,8 @@ def label_pair(positive):
 def two_classes(labels, positive, where):
     """+1 for labels that are `positive`, -1 for others. Both must occur, so `BOTH` is a premise.
 
-    Text is compared as text, true and false in any case, numbers by value: 1 is 1.0. If `positive` is a
-    list, all its labels are positive. If it is {"above": number}, larger numbers are.
+    positive: a label, a list of labels, or {"above": number} for larger numbers. Texts are compared as
+    they are, true and false in any case, and numbers by value.
     """
     labels = list(map(str, labels))
     try:
@@ -176,7 +174,7 @@ def _format(source):
 
 
 def check_columns(entry):
-    """Raise ValueError unless an entry's tables have rows and the columns that it names."""
+    """Raise ValueError unless an entry's tables have rows and all named columns."""
     source = entry["source"]
     named = label_column(entry), entry.get("bounds"), entry.get("categories")
     names = source.get("names")
@@ -195,7 +193,6 @@ def _check_rows(path, rows, names):
 
 
 def count_rows(source):
-    """The number of rows of a table, without its header."""
     return sum(
         len(rows)
         for path in table_files(source)
@@ -216,15 +213,15 @@ def read_csv(
 ):
     """X, labels and feature names of a table, or of several tables (a sequence of paths).
 
-    label: the label's column. numbers: whether it holds numbers. columns: the numeric features; by default,
-    all columns without another role. categories: column name -> its public list of categories; each becomes
-    a feature "name=category" of zeros and ones. missing: column name, or "*" for all others -> what
-    replaces missing cells, or "drop" to leave the row out. counts: a Counter of missing cells by column,
-    and of "rows dropped". format: see `study.data.readers_table`.
+    label: the label's column. numbers: whether labels are numbers. columns: the numeric features; by
+    default all others. categories: column -> public list of categories; each becomes a feature
+    "name=category" of zeros and ones. missing: column, or "*" for all others -> the replacement of
+    missing cells, or "drop" to leave out the row. counts: a Counter of missing cells by column, and of
+    dropped rows. format: see `study.data.readers_table`.
 
-    Raises ValueError for a missing column, a repeated name, a short or long row, an empty cell, an unknown
-    category, or a cell that is not a finite number. The message has file, column and row; the first line is
-    row 1.
+    Raises ValueError, with file, column and row (the first line is row 1), for a missing column, a
+    repeated name, a row of another length, an empty cell, an unknown category, or a cell that is no
+    finite number.
     """
     paths = [path] if isinstance(path, str | Path) else path
     categories = {name: list(map(str, known)) for name, known in (categories or {}).items()}
@@ -268,7 +265,7 @@ def read_csv(
             labels.extend(block_labels[block.kept].tolist())
         _check_rows(path, read, format.get("names"))
     if problem:
-        # Name all such columns, so that the user edits the entry once.
+        # Name all columns with empty cells, so that the user edits the entry once.
         rules = ", ".join(f"{name}: drop" for name in empty)
         raise ValueError(
             f"{problem}; `missing: {{{rules}}}` leaves out the rows without a value, and another value "
@@ -281,7 +278,7 @@ def read_csv(
 
 
 def _check_names(path, known, label, columns, categories, delimiter, names):
-    """The numeric features of a table. Raises ValueError if a column is missing."""
+    """The numeric features of a table. Raises ValueError for a missing column or a repeated name."""
     repeated = next((name for name in known if known.count(name) > 1), None)
     if repeated is not None:
         raise ValueError(f"{path}: the header names {brief(repeated)!r} twice")
@@ -306,7 +303,7 @@ def _check_names(path, known, label, columns, categories, delimiter, names):
 
 
 def other_delimiter(known, delimiter, name):
-    """The character that separates a name from others in a header line, in YAML; None if there is none."""
+    """Another delimiter by which the header line has the column `name`, in YAML; None if there is none."""
     for other in ",;\t|".replace(delimiter, ""):
         if name in [part.strip(' "') for part in delimiter.join(known).split(other)]:
             return json.dumps(other)
@@ -314,7 +311,7 @@ def other_delimiter(known, delimiter, name):
 
 
 def _joined(blocks):
-    """Join blocks of rows into one array, freeing each block's memory once copied."""
+    """Join blocks of rows, and free each block's memory once it is copied."""
     if len(blocks) == 1:
         return blocks[0]
     X = np.empty((sum(map(len, blocks)), blocks[0].shape[1]))
@@ -327,18 +324,15 @@ def _joined(blocks):
 
 
 class _Block:
-    """A block's cells, converted column by column."""
-
     def __init__(self, rows, columns, missing):
         self.rows, self.columns, self.missing = rows, columns, missing
         self.kept = np.ones(len(rows), bool)
         self.counts = Counter()  # missing cells by column
-        self.problems = []  # (row, its cell's problem, whether the cell is empty)
+        self.problems = []  # (row, problem of the cell, whether the cell is empty)
         self.empty = {}  # columns whose empty cells have no rule, in order
 
     def take(self, name, convert, dtype=float):
-        """Convert a column's cells. `convert` is called once per distinct text, and may raise
-        ValueError."""
+        """Convert a column's cells, by one call of `convert` per distinct text."""
         cells, rule = self.columns[name], self.missing.get(name, self.missing.get("*"))
         if not isinstance(cells, tuple):
             if np.isfinite(cells).all():
@@ -385,7 +379,6 @@ def _number(text):
 
 
 def _category(known):
-    """A function from a category to its number."""
     number = {name: k for k, name in enumerate(known)}
 
     def convert(text):
@@ -405,7 +398,7 @@ def _label(text):
 
 
 def read_sklearn(name, features=None):
-    """X, class names (or a target's numbers) and feature names of a scikit-learn data set.
+    """X, class names (or numbers of a target) and feature names of a scikit-learn data set.
 
     features: those to keep, in this order; None for all.
     """

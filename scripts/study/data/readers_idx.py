@@ -1,4 +1,4 @@
-"""Reads IDX, the format of MNIST: a magic number, sizes and unsigned bytes, maybe compressed."""
+"""Read files in IDX, the format of MNIST, perhaps compressed."""
 
 import gzip
 import math
@@ -13,10 +13,10 @@ UNSIGNED_BYTE = 0x08  # the only type in MNIST's files
 
 
 def read_idx(path, dimensions):
-    """Read an array of unsigned bytes with `dimensions` axes.
+    """Read an array of unsigned bytes with `dimensions` axes. Raises ValueError for other files.
 
     The format is two zero bytes, the type, the number of axes, the length of each axis as four bytes
-    (big-endian), and the values. Raises ValueError for other files.
+    (big-endian), and the values.
     """
     path = Path(path)
     try:
@@ -55,10 +55,10 @@ def read_idx(path, dimensions):
 
 
 def read_images(paths):
-    """Pixels and labels of the files {images, labels} and, if given, {test_images, test_labels}.
+    """Read the files {images, labels} and, if given, {test_images, test_labels}.
 
-    Returns X (n, rows * columns) and y (n,) as unsigned bytes, with the test part last, and the pixels'
-    names. The last value is the number of training rows (None without a test part).
+    Returns X (n, rows * columns) and y (n,) as unsigned bytes, with the test part last, the names of the
+    pixels, and the number of training rows (None without a test part).
     """
     images, labels = [], []
     for prefix in ("", "test_") if "test_images" in paths else ("",):

@@ -1,4 +1,4 @@
-"""Reads documents in RCV1's format (Lewis, Yang, Rose, Li, JMLR 5, 2004): topics and weights of terms."""
+"""Read documents in the format of RCV1 (Lewis, Yang, Rose, Li, JMLR 5, 2004): topics and term weights."""
 
 import math
 
@@ -13,8 +13,8 @@ SPLITMIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 def read_documents(source):
     """X (n, columns), labels (n,) and names of the columns. The rows are the lines of `vectors`, in order.
 
-    Lines of `vectors` are "<document> <term>:<weight> ..", lines of `topics` "<topic> <document> 1". A
-    label is the topic, or "not <topic>". Raises ValueError with file and line for anything else.
+    Lines of `vectors` are "<document> <term>:<weight> ..", and lines of `topics` "<topic> <document> 1".
+    A label is the topic, or "not <topic>". Raises ValueError with file and line for other lines.
     """
     topic, columns = source["topic"], source["columns"]
     chosen = _documents(source["topics"], topic)
@@ -39,10 +39,9 @@ def read_documents(source):
 
 
 def fold(numbers, columns):
-    """The column and sign of each term, from the terms' numbers alone.
+    """The column and sign of each term, by a hash of the terms' numbers that depends on no row.
 
-    This hash looks at no row. It keeps inner products on average (Weinberger, Dasgupta, Langford, Smola,
-    Attenberg, ICML 2009).
+    It preserves inner products on average (Weinberger, Dasgupta, Langford, Smola, Attenberg, ICML 2009).
     """
     mixed = numbers.astype(np.uint64)
     for shift, factor in SPLITMIX:
@@ -59,7 +58,7 @@ def _documents(path, topic):
 
 
 def _lines(path, least=1):
-    """Each line's place, for messages, and its words."""
+    """Yield each line's place, for messages, and its words."""
     with open_text(path) as text:
         for number, line in enumerate(text, 1):
             words = line.split()

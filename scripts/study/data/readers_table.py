@@ -1,4 +1,4 @@
-"""Reads tables in blocks of rows: CSV text, Parquet, and pandas' pickles with known content.
+"""Read tables in blocks of rows: CSV text, Parquet, and pandas' pickles with a known checksum.
 
 A block has its row numbers (a file's first line is row 1) and its columns by name. A numeric column is an
 array of floats, where NaN is a missing cell. Any other column is a pair (codes, texts), whose cells are
@@ -35,9 +35,9 @@ def is_parquet(path):
 def read_blocks(path, choose, *, sha256=None, **csv_options):
     """Read a file in blocks (row numbers, columns).
 
-    choose: a function from all column names to (names of numeric columns, names of text columns). If it
-    names none, rows are only counted. sha256: a pickle's. csv_options: member, delimiter, names and
-    comment.
+    choose: a function from all column names to (names of numeric columns, names of text columns).
+    Without any name, rows are only counted. sha256: of a pickle. csv_options: member, delimiter, names
+    and comment.
     """
     if is_pickle(path):
         return _pickle_blocks(path, choose, sha256)
@@ -64,7 +64,7 @@ def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment
             for lines in blocks:
                 while comment and names and lines.startswith(comment):
                     lines, read = lines.partition("\n")[2], read + 1
-                names = None  # comments are only at the top
+                names = None  # only the first block may begin with comments
                 parts = _parts(lines, delimiter)
                 if parts is None:
                     rest = map(io.StringIO, itertools.chain([lines], blocks))
@@ -86,7 +86,7 @@ def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment
 
 
 def _whole_lines(handle):
-    """Read a file's text in parts of whole lines."""
+    """Yield a file's text in parts of whole lines."""
     rest = []
     while part := handle.read(BLOCK):
         cut = part.rfind("\n") + 1
@@ -100,10 +100,11 @@ def _whole_lines(handle):
 
 
 def _parts(lines, delimiter):
-    """For whole rows: bytes, ends of rows, ends of other cells, and which rows are not empty.
+    """(bytes, ends of rows, ends of other cells, mask of rows that are not empty) of whole lines.
 
-    It leaves out empty rows, because pandas would also skip lines of blanks. Returns None where pandas and
-    the csv module may differ: if quotes do not enclose whole cells, or a cell continues in the next block.
+    Empty rows are removed here, because pandas would also skip lines of blanks. The result is None where
+    pandas and the csv module may differ: if quotes do not enclose whole cells, or a cell continues in the
+    next block.
     """
     if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
         return None
@@ -112,7 +113,7 @@ def _parts(lines, delimiter):
     if '"' in lines:
         quotes = content == ord('"')
         places = np.flatnonzero(quotes)
-        beside = ends | cells | quotes  # two quotes inside a cell stand for one
+        beside = ends | cells | quotes  # two quotes in a cell stand for one quote
         before, behind = places[::2] - 1, places[1::2] + 1
         if len(places) % 2 or not (beside[before[before >= 0]].all() and beside[behind].all()):
             return None
@@ -147,7 +148,7 @@ def _parsed(content, delimiter, width, where, text):
             names=range(width),
             usecols=list(dtypes),
             dtype=dtypes | {where[name]: float for name in floats},
-            # "NA", "null" and an empty cell stay text.
+            # Keep "NA", "null" and empty cells as text.
             na_filter=False,
             skip_blank_lines=False,
             low_memory=False,
@@ -163,13 +164,13 @@ def _parsed(content, delimiter, width, where, text):
 
     numeric = [name for name in where if name not in text]
     columns = fits(numeric)
-    if columns is None:  # a cell that is no number makes its column text
+    if columns is None:  # a column with a cell that is no number becomes text
         columns = parse([name for name in numeric if fits([name], [name])])
     return {name: _values(column, name not in text) for name, column in columns.items()}
 
 
 def _records(path, rows, read, width, where, text):
-    """Blocks of rows, parsed by the csv module."""
+    """Yield blocks of rows, parsed by the csv module."""
     numbered = ((number, row) for number, row in enumerate(rows, read + 1) if row)
     while part := list(itertools.islice(numbered, BLOCK_ROWS)):
         for number, row in part:
@@ -188,7 +189,7 @@ def _records(path, rows, read, width, where, text):
 
 
 def _floats(cells):
-    """Texts as finite numbers; None if `canonical.parse` refuses one of them."""
+    """Texts as finite numbers; None if `canonical.parse` refuses a text."""
     together = "".join(cells)
     if "_" in together or not together.isascii():
         return None
@@ -200,7 +201,7 @@ def _floats(cells):
 
 
 def _values(series, numeric):
-    """A block's column from a pandas Series. Missing text becomes an empty text."""
+    """A block's column from a pandas Series. Missing texts become empty."""
     import pandas as pd
 
     kind = series.dtype
@@ -213,7 +214,7 @@ def _values(series, numeric):
 
 
 def _text(value):
-    """A cell as text. Whole numbers get no decimal point."""
+    """A cell as text, without a decimal point for whole numbers."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -238,7 +239,7 @@ def _parquet_blocks(path, choose):
 
 
 def _pickle_blocks(path, choose, sha256):
-    """Blocks of a pickle. It is a program, and runs only if it has the known checksum."""
+    """Yield blocks of a pickle, which is a program and is loaded only with the known checksum."""
     import pandas as pd
 
     try:

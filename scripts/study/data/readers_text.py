@@ -1,4 +1,4 @@
-"""Reads text from plain, compressed or archived files."""
+"""Read text from plain, compressed or archived files."""
 
 import gzip
 import io
@@ -16,7 +16,7 @@ AGAIN = "delete it and download it again"
 
 @contextmanager
 def open_text(path, member=None):
-    """Open a file's UTF-8 text for `csv.reader`. member: the file's name in an archive.
+    """Open a file's UTF-8 text. member: the file's name in an archive.
 
     Raises ValueError for a web page, a damaged or truncated file, or an archive without the member.
     """
@@ -61,19 +61,17 @@ def _content(raw, start, path, member):
         return archive.extractfile(member)
     try:
         return archive.open(member or files[0])
-    except RuntimeError as error:  # encrypted, or compressed in an unknown way
+    except RuntimeError as error:  # the member is encrypted, or its compression is unknown
         text = f"{path}: cannot be unpacked ({brief(error)}); zip it again without a password"
         raise ValueError(text) from None
 
 
 def listed(names, most):
-    """At most `most` names from a file, on one line."""
     return ", ".join(
         brief(name) if name.isprintable() else repr(brief(name)) for name in names[:most]
     )
 
 
 def brief(text, most=80):
-    """The beginning of a text that may be long."""
     text = str(text)
     return text if len(text) <= most else f"{text[:most]}..."

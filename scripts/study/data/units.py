@@ -1,4 +1,4 @@
-"""Converts coefficients of prepared rows to the units of a table's columns."""
+"""Convert coefficients of prepared rows to the units of a table's columns."""
 
 import math
 from typing import NamedTuple
@@ -9,10 +9,10 @@ STEPS = ("scale_to_bounds", "constant_feature", "clip")
 
 
 class Units(NamedTuple):
-    """How coefficients of prepared columns become those of the table's columns.
+    """The map from coefficients of prepared columns to those of the table's columns.
 
     names: the coefficients' names. matrix: T (k, k); the coefficients are T times those of the prepared
-    columns `kept`. kept: numbers of the prepared columns, without the categories' reference levels.
+    columns `kept`. kept: indices of prepared columns that are no reference levels.
     """
 
     names: list
@@ -21,10 +21,9 @@ class Units(NamedTuple):
 
     @staticmethod
     def of(meta: dict, reference: dict) -> "Units":
-        """The units of a prepared data set.
+        """The units of a prepared data set. Raises ValueError for an unknown level, or if units are lost.
 
-        meta: its description. reference: column -> level, by default the first. Raises ValueError for an
-        unknown level, and if rows or columns lose their units.
+        reference: column -> reference level, by default the first.
 
         The preparation mapped a number x with bounds [low, high] to 2 (x - low)/(high - low) - 1, and a
         level to 0 or 1. It divided all columns by the clipping radius, which no row exceeds.
@@ -48,7 +47,7 @@ class Units(NamedTuple):
 
 
 def references(categories: dict, chosen: dict) -> set:
-    """The prepared columns that are reference levels. categories: column -> levels."""
+    """The prepared columns of reference levels."""
     for column, level in chosen.items():
         if column not in categories:
             raise ValueError(f"reference: {column!r} is no column with `categories`")
@@ -59,7 +58,7 @@ def references(categories: dict, chosen: dict) -> set:
 
 
 def of_entry(entry: dict) -> str | None:
-    """`lost` for a data set's entry in the configuration, before any row is read."""
+    """`lost` for a data set's entry in the configuration."""
     bounds = entry.get("bounds", {})
     steps = [(name, options or {}) for step in entry["steps"] for name, options in step.items()]
     if bounds:
@@ -75,7 +74,7 @@ def of_entry(entry: dict) -> str | None:
 def lost(steps: list, radius: float | None, numbers: int, categories: int) -> str | None:
     """Why coefficients have no units after these steps, with a remedy; None if they have units.
 
-    numbers, categories: the number of columns of each type. The longest row has one level of each category,
+    numbers, categories: how many columns have each type. The longest row has one level of each category,
     every number at a bound, and the constant.
     """
     longest = math.sqrt(numbers + categories + 1)
@@ -92,5 +91,4 @@ def lost(steps: list, radius: float | None, numbers: int, categories: int) -> st
 
 
 def _up(radius):
-    """A radius with four decimals, rounded up."""
     return f"{math.ceil(radius * 1e4) / 1e4:.4f}"

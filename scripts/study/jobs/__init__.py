@@ -1,1 +1,1 @@
-"""What job scripts share: arguments, files, draws of cells, records of runs."""
+"""Code that job scripts share: arguments, files, folds, records of runs."""

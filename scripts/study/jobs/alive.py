@@ -1,7 +1,4 @@
-"""Finds runs that work in this folder, on this or another machine that shares the folder.
-
-Every run renews a heartbeat file.
-"""
+"""Find runs that work in this folder, on any machine that shares it. Every run renews a heartbeat file."""
 
 import os
 import socket
@@ -26,7 +23,7 @@ def _renew():
             SIGNS.mkdir(parents=True, exist_ok=True)
             _sign().write_text(str(time.time_ns()))
         except OSError:
-            pass  # for instance, the disk is full, which the run itself reports
+            pass  # the run itself reports a full disk
         _ended.wait(BEAT)
 
 
@@ -40,7 +37,7 @@ def _sign():
 
 
 def here(folder):
-    """Process ids of Snakemake on this machine in this folder, without those that run a single job."""
+    """Ids of this machine's Snakemake processes in a folder, except those that run a single job."""
     processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -55,9 +52,9 @@ def here(folder):
 
 
 def elsewhere(say=lambda text: None):
-    """The names of other machines' heartbeat files that change while this function waits.
+    """Names of other machines' heartbeat files that change while this function waits.
 
-    It compares contents, not times, because clocks differ and file systems report times late.
+    Contents are compared, not times, because clocks differ and file systems report times late.
     """
     own = f"{socket.gethostname()}-" if Path("/proc/self").exists() else "\0"
     signs = [sign for sign in SIGNS.glob("*") if not sign.name.startswith(own)]
@@ -75,7 +72,6 @@ def elsewhere(say=lambda text: None):
 
 
 def forget():
-    """Remove the heartbeat files of runs that have ended."""
     for sign in SIGNS.glob("*"):
         sign.unlink(missing_ok=True)
 

@@ -1,8 +1,8 @@
-"""Asks a server of `study.jobs.fork` to run a job, and exits with the job's status.
+"""Ask a server of `study.jobs.fork` to run a job, and exit with the job's status.
 
     python -IS ask.py <folder of its socket> <script> [arguments ...]
 
-It imports as little as possible, because every job starts it.
+This script imports as little as possible, because every job starts it.
 """
 
 import _signal
@@ -10,7 +10,7 @@ import _socket
 import os
 import sys
 
-# Scripts that import pandas or matplotlib have their own server: more memory makes forks slower.
+# Scripts that import pandas or matplotlib have their own server, because more memory makes forks slower.
 TABLES_AND_FIGURES = (
     *("aggregate", "check", "figure", "ledger_figure", "readings", "recommend", "report"),
     "table",

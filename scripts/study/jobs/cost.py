@@ -1,7 +1,7 @@
-"""Writes and reads a job's time and memory, the last line of its log.
+"""Write and read a job's time and memory, the last line of its log.
 
-Snakemake's `benchmark:` needs a thread and a file per job, on many cores a quarter of the time of short
-jobs. It also misses jobs that end before the first sample.
+Snakemake's `benchmark:` needs a thread and a file per job. On many cores it takes a quarter of the time
+of short jobs, and it misses jobs that end before its first sample.
 """
 
 import os
@@ -19,10 +19,10 @@ MAXRSS_MB = 1024**2 if sys.platform == "darwin" else 1024  # ru_maxrss is in byt
 
 
 class Cost(NamedTuple):
-    """What a job took.
+    """The time and memory of a job.
 
-    script: its name without .py. cpu: processor seconds. wall: wall-clock seconds. peak_mb: memory,
-    including what a fork shares (see `study.jobs.fork`).
+    script: its name without .py. cpu: processor seconds. wall: wall-clock seconds. peak_mb: maximum
+    memory, including pages that forks share (`study.jobs.fork`).
     """
 
     script: str
@@ -32,7 +32,6 @@ class Cost(NamedTuple):
 
 
 def line():
-    """The line about this process and its finished children so far."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     cpu = sum(one.ru_utime + one.ru_stime for one in used)
     peak = max(one.ru_maxrss for one in used) / MAXRSS_MB

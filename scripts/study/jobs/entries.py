@@ -1,12 +1,10 @@
-"""A table, figure or analysis of an experiment, as its job gets it."""
+"""The table, figure or analysis that a job makes."""
 
 from study.configuration import kinds
 from study.configuration.experiment import Experiment
 
 
 class Entry:
-    """One entry of an experiment's tables, figures or analyses."""
-
     def __init__(self, section, arguments):
         self.experiment = arguments.experiment
         self.spec = self.experiment.values[section][arguments.name]

@@ -1,4 +1,4 @@
-"""Writes files atomically, and tables with numbers in canonical form."""
+"""Write files atomically, and numbers in canonical form."""
 
 import csv
 import json
@@ -11,7 +11,7 @@ from study.canonical import number
 
 @contextmanager
 def atomic(path, mode="w"):
-    """Open a temporary file, which is renamed to `path` if the block ends without an error."""
+    """Open a temporary file that is renamed to `path` if the block ends without an error."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -25,7 +25,7 @@ def atomic(path, mode="w"):
 
 
 def write_csv(path, columns, rows):
-    """Write a table. columns: names. rows: an iterable of sequences in the same order."""
+    """Write a table. rows: an iterable of sequences in the order of `columns`."""
     with atomic(path) as handle:
         writer = csv.writer(handle, lineterminator="\n")
         writer.writerow(columns)
@@ -33,7 +33,6 @@ def write_csv(path, columns, rows):
 
 
 def read_csv(path):
-    """The rows of a table, as dictionaries of text."""
     with Path(path).open(newline="", encoding="utf-8") as handle:
         return list(csv.DictReader(handle))
 

@@ -1,4 +1,4 @@
-"""Divides rows into training and test rows, for every fold or simulation of a job."""
+"""Divide rows into training and test rows, for every fold or simulation of a job."""
 
 import itertools
 import math
@@ -15,18 +15,17 @@ from study.data.prepared import Prepared
 
 
 def training_folds(arguments, *, first=None, in_blocks=False):
-    """(X, y) of `train_size` training rows and (X, y) of the test rows, for every fold or simulation.
+    """Yield (X, y) of `train_size` training rows and (X, y) of test rows, for every fold or simulation.
 
-    Folds of several data sets or divisions follow each other. first: the number of folds or simulations;
-    None for all. in_blocks: see `Prepared.floats`.
+    first: the maximum number of folds or simulations. in_blocks: see `Prepared.floats`.
     """
     data = Prepared(arguments.data)
     size = arguments.train_size
     whole_folds, zero = (vars(arguments).get(key) for key in ("whole", "zero"))
     has_test = _has_test(arguments, data)
     official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
-    # Deferred steps treat each row by itself. If the splits need more rows than there are, one pass over
-    # all rows is faster, unless rows are read in blocks.
+    # Deferred preparation steps treat each row by itself. If the splits need more rows than the data has,
+    # preparing all rows once is faster, unless rows are read in blocks.
     count = min(first or math.inf, per_data_set(arguments))
     again = size * count > len(data.y) and not (in_blocks and data.large())
 
@@ -48,18 +47,17 @@ def training_folds(arguments, *, first=None, in_blocks=False):
                 f"not the {size} asked for in train_sizes"
             )
         X, y = rows(train if whole_folds else train[:size], part)
-        if zero:  # the loss of a row of zeros is log 2 for any weights
+        if zero:  # the logistic loss of a row of zeros is log 2 for any weights
             X = np.where((y == zero)[:, None], 0.0, np.asarray(X))
         yield (X, y), official or rows(test, part)
 
 
 def per_data_set(arguments):
-    """The number of folds or simulations per data set."""
     return arguments.simulations or arguments.folds
 
 
 def all_training_rows(arguments):
-    """X of all training rows for every fold or simulation; `training_folds` takes the first of them.
+    """Yield X of all training rows for every fold or simulation; `training_folds` takes the first rows.
 
     If every split trains on all rows, each X is the same array.
     """
@@ -71,13 +69,12 @@ def all_training_rows(arguments):
 
 
 def _has_test(arguments, data):
-    """Whether every split tests on the data's test part, and trains on all other rows."""
+    """Whether every split tests on the data's test part."""
     return bool(arguments.simulations) and "X_test" in data
 
 
 def _splits(arguments, data):
-    """(part, train, test) of every fold or simulation: a part of `Prepared`, and two arrays of row
-    numbers."""
+    """Yield (part, train, test) for every fold or simulation: a part of `Prepared`, and row numbers."""
     split = _simulations if arguments.simulations else _folds
     for part, division in _repetitions(arguments, data.replicates):
         again = [f"division {division}"] * (division > 0) + [part] * bool(part)  # axes of the seed
@@ -86,13 +83,13 @@ def _splits(arguments, data):
 
 
 def _repetitions(arguments, parts):
-    """(part, number of its division). Several data sets are divided once each."""
+    """(part, number of its division) of every division. Several data sets are divided once each."""
     divisions = vars(arguments).get("divisions") or 1
     return [(part, 0) for part in parts] if len(parts) > 1 else [*product(parts, range(divisions))]
 
 
 def _folds(arguments, data, *again):
-    # The seed has no axis for the method, so all methods have the same folds and nested subsets.
+    # The seed does not depend on the method, so all methods have the same folds and nested subsets.
     rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds", *again)
     rows = len(data.y)
     if vars(arguments).get("whole"):
@@ -104,17 +101,17 @@ def _folds(arguments, data, *again):
 
 def _simulations(arguments, data, *again):
     for simulation in range(arguments.simulations):
-        # Each simulation has its own generator, so simulation k does not depend on their number.
+        # A generator per simulation makes simulations independent of their number.
         axes = (arguments.experiment, arguments.dataset, simulation, "simulation", *again)
         rng = generator(arguments.seed, *axes)
         yield reshuffle(len(data.y), rng, has_test="X_test" in data)
 
 
 def noise_axes(fresh, train_size, epsilon):
-    """Axes of the seed of a cell's noise, besides data set, method and fold.
+    """What the seed of a cell's noise depends on, besides data set, method and fold.
 
-    By default there are none, so all points of a curve have the same unit draws. The curve is smooth, but
-    its points are not independent evidence. fresh: every point has new draws.
+    By default nothing, so all points of a curve share their unit draws. The curve is smooth, but its
+    points are not independent evidence. fresh: every point has new draws.
     """
     return (f"n={train_size}", f"eps={canonical.epsilon(epsilon)}") if fresh else ()
 
@@ -128,7 +125,7 @@ def draws_on_each(arguments, meta):
 def measure(meta, by="error"):
     """The metric of tuning and searches: the error for classes, the mean squared error for numbers.
 
-    by: "bounded_loss" for the metric of private selection.
+    by: "bounded_loss" for private selection's metric.
     """
     if by == "bounded_loss":
         return partial(bounded_loss, numbers="target" in meta)
@@ -136,7 +133,7 @@ def measure(meta, by="error"):
 
 
 def public_rows(path, parts=("public",)):
-    """(X, y) of the first of `parts` that a prepared data set has; None if it has none."""
+    """(X, y) of the first of `parts` that a prepared data set has; None without any."""
     data = Prepared(path)
     there = [part for part in parts if f"X_{part}" in data]
     return data.floats(part=there[0]) if there else None

@@ -1,9 +1,9 @@
-"""Runs jobs of one machine as forks of servers that have imported what job scripts import.
+"""Run a machine's jobs as forks of servers that have already imported the modules of job scripts.
 
-A fork takes a few hundredths of a second. An interpreter with numpy takes 0.13 s of a processor to start,
-and one with seaborn 1.2 s. `begin` starts the servers, and `study/jobs/ask.py` asks one of them for a job.
-The fork takes over the arguments, environment, folder and standard streams of `ask.py`. The servers end
-with the run, even if it is killed. Without servers, each job starts an interpreter.
+A fork takes a few hundredths of a second. Starting Python with numpy takes 0.13 s of processor time, and
+with seaborn 1.2 s. `begin` starts the servers, and `study/jobs/ask.py` asks one of them to run a job with
+its own arguments, environment, folder and standard streams. The servers end with the run, even if it is
+killed. Without servers, each job starts an interpreter.
 """
 
 import gc
@@ -27,16 +27,16 @@ if __name__ == "__main__":
 from dp.mechanisms import MECHANISMS
 from study.jobs import ask
 
-# Jobs of these scripts import these modules in functions.
+# Modules that jobs of these scripts import inside functions.
 LATER = dict.fromkeys(ask.TABLES_AND_FIGURES, ("seaborn", "study.jobs.summary"))
 LATER |= {"attack": ("scipy.special",)}
 PATIENCE = 10  # seconds that a request may take to arrive
 
 
 def begin(folder):
-    """Start and return the servers. Each has a socket in `folder`, which it removes.
+    """Start and return the servers, with their sockets in `folder`, which they remove.
 
-    They end when their standard input is closed, at the latest with this process.
+    They end when their standard input is closed, at the latest when this process ends.
     """
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     servers = []
@@ -74,7 +74,7 @@ def serve(listener):
 
 
 def receive(connection):
-    """Read a request: standard streams, folder, environment, [script, arguments ...]."""
+    """Read a request: (standard streams, folder, environment, [script, arguments ...])."""
     head, streams, *_ = socket.recv_fds(connection, 12, 3)
     size, words = struct.unpack("=QI", head)
     body = bytearray()
@@ -89,7 +89,7 @@ def _ended():
 
 
 def load(name):
-    """Import a script, so that jobs share its imports. A job reports errors itself."""
+    """Import a script, so that jobs share its imports. Errors are left to the jobs."""
     if name in sys.modules:
         return
     for module in (name, "numpy.random", *LATER.get(name, ())):
@@ -104,7 +104,7 @@ def load(name):
 def become(connection, streams, folder, environment, script, words):
     """Run the job in this process, send its exit status, and exit.
 
-    The job is killed if the process that asked for it ends.
+    The job is killed if the process that requested it ends.
     """
     status = 1
     try:

@@ -1,4 +1,4 @@
-"""Computes differences between methods, paired by folds or data sets."""
+"""Compute differences between methods, paired by folds or data sets."""
 
 import numpy as np
 
@@ -8,10 +8,10 @@ AT = ["dataset", "train_size", "epsilon"]
 
 
 def fold_means(draws, metric):
-    """The mean per cell and replicate, without failed draws. Columns: AT, method, fold, value.
+    """A frame with the mean of a metric per cell and replicate, without failed draws.
 
-    draws: `study.jobs.summary.draws_frame`. fold: the number of the fold or, if there are several data
-    sets, of the data set.
+    draws: from `summary.draws_frame`. Columns are AT, method, value and fold, the number of the fold
+    or, with several data sets, of the data set.
     """
     ok = draws[draws["status"] == "ok"]
     ok = ok.assign(fold=ok["replicate"]) if "replicate" in ok else ok
@@ -20,11 +20,11 @@ def fold_means(draws, metric):
 
 
 def differences(means, other):
-    """One row per cell: its mean minus the mean of `other` on the same rows, with a 95 % interval.
+    """Each cell's mean minus the mean of the method `other` on the same rows, with a 95 % interval.
 
-    means: `fold_means`. other: a method's label; without privacy, it is the same at every epsilon. Columns:
-    AT, method, mean, low, high, folds. Intervals are Student's t over folds, NaN for one fold. Folds that
-    either method lacks are left out.
+    means: from `fold_means`. If `other` is not private, it is compared at every epsilon. Columns are
+    AT, method, mean, low, high and folds. Intervals are Student's t over folds that both methods have,
+    NaN for one fold.
     """
     theirs = means[means["method"] == other].drop(columns="method")
     keys = [*AT, "fold"]

@@ -1,4 +1,4 @@
-"""Records which configuration made the results in a folder, and what its report shows.
+"""Record which configuration made the results in a folder, and what its report shows.
 
 A configuration's name is Snakemake's arguments, such as "--configfile config/real.yaml"; "" means
 config/config.yaml alone.
@@ -15,13 +15,13 @@ from pathlib import Path
 from study import lambdas, paths
 from study.jobs.files import read_json, write_json
 
-# Only the head of a report is read, because the rest may be many megabytes.
+# Only the head of a report is read, because reports may have many megabytes.
 HEAD = re.compile(r'<meta name="shows" content="([^"]*)">')
 HIDDEN = b'<p class="notice" id="stale" role="status" hidden>'
 
 
 def words(files, values):
-    """The arguments that name a configuration. files: its overlays. values: the values of --config."""
+    """The arguments that name a configuration. files: its overlays. values: those of --config."""
     files = [_called(Path(file)) for file in files]
     given = [f"{key}={v if isinstance(v, str) else json.dumps(v)}" for key, v in values.items()]
     given = [shlex.quote(word) for word in given]
@@ -31,7 +31,7 @@ def words(files, values):
 
 
 def _called(file):
-    """A configuration file: relative to this folder or, if shipped, to $DP_HOME."""
+    """A configuration file's path, relative to this folder or to $DP_HOME."""
     home = paths.HOME.resolve()
     if file.is_relative_to(Path.cwd()):
         return shlex.quote(str(file.relative_to(Path.cwd())))
@@ -41,7 +41,7 @@ def _called(file):
 
 
 def of_experiment(experiment, seed):
-    """Run file -> digest of all settings that decide the cell's content, without code and data."""
+    """Run file -> digest of all settings that determine its content, without code and data."""
     digests = {}
     for name, method in experiment.methods.items():
         choice = experiment.values.get(lambdas.WORDS.get(method["lambda"]))
@@ -53,7 +53,7 @@ def of_experiment(experiment, seed):
 
 
 def of_audit(audits, seed):
-    """File -> digest of the settings that decide the attack's content."""
+    """File of an attack -> digest of the settings that determine its content."""
     return {
         attack.path: _digest(seed, audits.attack(attack.mechanism, attack.label))
         for attack in audits.attacks()
@@ -67,8 +67,8 @@ def _digest(*settings):
 def refusal(folder, configuration, made):
     """Why a configuration may not make these files in a folder of results; None if it may.
 
-    It may not replace a file that another configuration made with other settings. If both made it with the
-    same settings, a later edit is taken to concern both.
+    It may not replace a file that another configuration made with other settings. If the settings were
+    equal when both made the file, a later edit is taken to concern both.
     """
     known = _read(folder)
     mine = known.get(configuration, {})
@@ -87,7 +87,6 @@ def refusal(folder, configuration, made):
 
 
 def keep(folder, configuration, made):
-    """Record that a configuration makes these files."""
     known = _read(folder)
     new = {
         other: {path: d for path, d in theirs.items() if made.get(path, d) == d}
@@ -107,7 +106,7 @@ def called(configuration):
 
 
 def page(path):
-    """{configuration, experiments: name -> number of cells} of a report; None without a report."""
+    """{configuration, experiments: name -> number of cells} of a report; None if there is none."""
     try:
         with Path(path).open(encoding="utf-8") as handle:
             head = HEAD.search(handle.read(100_000))
@@ -117,7 +116,7 @@ def page(path):
 
 
 def shows_less(new, old):
-    """Whether a page has another configuration than an older page, or lacks some of its cells."""
+    """Whether a page has another configuration than an older page, or fewer cells of an experiment."""
     counts = new["experiments"]
     return new["configuration"] != old["configuration"] or any(
         count > counts.get(name, 0) for name, count in old["experiments"].items()
@@ -138,13 +137,13 @@ def refused_page(path, configuration, names):
 
 
 def mark_stale(path):
-    """Show in a report that results have changed since."""
+    """Show in a report that results have changed after it was made."""
     path = Path(path)
     times, text = path.stat(), path.read_bytes()
     temporary = path.with_name(f".{path.name}.stale")
     try:
         temporary.write_bytes(text.replace(HIDDEN, HIDDEN.replace(b" hidden", b""), 1))
-        # Keep the old time, because Snakemake compares times.
+        # Keep the modification time, which Snakemake compares.
         os.utime(temporary, ns=(times.st_atime_ns, times.st_mtime_ns))
         temporary.replace(path)
     finally:

@@ -1,4 +1,4 @@
-"""What job scripts share: arguments, errors in one sentence, and the record of what a job took."""
+"""Code that job scripts share: arguments, error messages, and the log of a job's cost."""
 
 import argparse
 import errno
@@ -10,9 +10,9 @@ from study.jobs import cost
 
 
 def run(main, job=True):
-    """Run a main function. An error that a user can repair becomes one sentence, with exit status 1.
+    """Run a main function. An error that a user can repair becomes a message, with exit status 1.
 
-    job: whether to log what the job took.
+    job: whether to log the job's time and memory.
     """
     try:
         main()
@@ -30,14 +30,13 @@ def run(main, job=True):
             f"error: the disk is full ({error}): free some space and repeat the command; "
             f"finished jobs stay"
         )
-        print(message)  # standard error is a log on the same, full disk
+        print(message)  # standard error is a log on the full disk
         sys.exit(message)
     except ValueError as error:
         sys.exit(f"error: {error}")
 
 
 def parser(description, seed=False):
-    """A parser of a job's arguments. seed: whether the job takes a seed."""
     arguments = argparse.ArgumentParser(description=description)
     if seed:
         arguments.add_argument("--seed", type=int, required=True)
@@ -45,7 +44,7 @@ def parser(description, seed=False):
 
 
 def add_data_arguments(parser, lam=True):
-    """Add the arguments of jobs that train: data, folds, training size, seed. lam: and lambda."""
+    """Add the arguments of jobs that train. lam: whether they need lambda."""
     parser.add_argument("--data", required=True, help="prepared rows, .npz")
     parser.add_argument("--meta", required=True, help="what was done to them, .json")
     parser.add_argument("--experiment", required=True)
@@ -68,5 +67,4 @@ def add_data_arguments(parser, lam=True):
 
 
 def parse_options(text):
-    """A mechanism's options, from JSON on the command line."""
     return json.loads(text)

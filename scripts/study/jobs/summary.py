@@ -1,4 +1,4 @@
-"""Summarises each cell's run file in one row."""
+"""Summarise each cell's run file in one row."""
 
 import math
 
@@ -10,10 +10,7 @@ from study import paths
 
 
 def read_cell(path):
-    """The draws in a run file, as a frame with the columns of `scripts/run.py`.
-
-    Raises ValueError if there are no draws.
-    """
+    """The draws in a run file. Raises ValueError if there are none."""
     draws = pd.read_csv(path)
     if draws.empty:
         raise ValueError(f"{path} has no draws: delete it and run again")
@@ -21,13 +18,12 @@ def read_cell(path):
 
 
 def replicate_of(draws):
-    """The number of each draw's data set or division or, if there is only one, of its fold."""
+    """The number of each draw's data set or division, or of its fold if there is only one."""
     several = "data_set" in draws and draws["data_set"].nunique() > 1
     return draws["data_set" if several else "fold"].to_numpy()
 
 
 def interval_over(experiment, data_sets):
-    """What the replicates of an interval are called."""
     if data_sets > 1:
         return experiment.repeated(data_sets)
     return experiment.repetitions
@@ -36,14 +32,12 @@ def interval_over(experiment, data_sets):
 def summarise(draws):
     """Mean and 95 % interval of each metric of `dp.metrics.ALL` for one cell; NaN for missing metrics.
 
-    It includes the training error if the mechanism reports it, and the spread of the error.
-
-    Replicates are the data sets if there are several, otherwise the folds. Draws of the noise on one fold
-    share its rows, so they are not independent data. Nor are folds of a data set that was itself drawn. The
-    interval is Student's t over the replicates' means, limited to the metric's range. `status` counts
-    failed draws, which enter no mean.
+    Replicates are the data sets if there are several, otherwise the folds. Draws of the noise on one
+    fold share its rows, so they are not independent; nor are folds of a data set that was itself drawn.
+    The interval is Student's t over the replicates' means, limited to the metric's range. `status`
+    counts failed draws, which are left out of means.
     """
-    # Arrays are faster here than pandas, and an experiment may have tens of thousands of cells.
+    # For tens of thousands of cells, arrays are faster than pandas.
     status = draws["status"].to_numpy(dtype=str)
     ok = status == "ok"
     replicate, fold = replicate_of(draws), draws["fold"].to_numpy()
@@ -89,7 +83,7 @@ def _sd(values):
 
 
 def over_folds(values, fold, least=-math.inf, most=math.inf):
-    """(mean, standard deviation, low, high) of the means of replicates, without NaN."""
+    """(mean, standard deviation, low, high) of the replicates' means, ignoring NaN."""
     there = ~np.isnan(values)
     counts = np.bincount(fold[there])
     sums = np.bincount(fold[there], weights=values[there])
@@ -108,13 +102,13 @@ def _status(status, ok):
 
 
 def cells_frame(experiment, cells):
-    """One row per cell: its coordinates, and `summarise` of its run file."""
+    """A row for each cell, with coordinates and the result of `summarise`."""
     rows = [cell._asdict() | summarise(read_cell(experiment.run_path(cell))) for cell in cells]
     return pd.DataFrame(rows)
 
 
 def results_frame(experiment, cells):
-    """The cells' rows of results.csv. Varied options are text, or NaN if a method lacks them."""
+    """The cells' rows of results.csv. Varied options are texts, or NaN if a method lacks them."""
     text = {name: str for name in experiment.varied() if name != "lambda"}
     path = paths.CELLS(experiment=experiment.folder)
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=text)
@@ -124,7 +118,7 @@ def results_frame(experiment, cells):
 
 
 def draws_frame(experiment, cells):
-    """One row per draw: its cell's coordinates, the columns of its run file, and `replicate_of`."""
+    """A row for each draw, with its cell's coordinates, the columns of run files, and `replicate`."""
     frames = []
     for cell in cells:
         draws = read_cell(experiment.run_path(cell))

@@ -1,7 +1,7 @@
 """Records the imports of jobs: every Python process of a test's workflow imports this file.
 
-The folder CAPTURE gets one JSON file per job: its arguments, the executed files of the project, and the
-loaded packages.
+The folder CAPTURE gets one JSON file per job, with its arguments, the executed project files, and
+the loaded packages.
 """
 
 import atexit
@@ -13,7 +13,7 @@ FORK = Path("study", "jobs", "fork.py")  # the process that starts jobs as forks
 
 
 def _started_by_fork():
-    """The scripts' folder if this process is a fork that runs a job."""
+    """Return the scripts' folder if this process is a fork that runs a job."""
     main = Path(getattr(sys.modules["__main__"], "__file__", None) or "").resolve()
     return main.parents[2] if main.parts[-3:] == FORK.parts else None
 

@@ -16,19 +16,20 @@ from dp.privacy import quadratics, sensitivities
 class BoostedAdaSSPReleased(Mechanism):
     """Boosted AdaSSP as in its authors' program, reimplemented from a description.
 
-    The program takes the Gaussian-DP parameter mu of (epsilon, delta), instead of 1/mu, as the noise
-    *multiplier* of each of T + 2 releases. Standard deviations are mu R^2 on the eigenvalue and on the
-    upper triangle of X'X, and mu R Y on every X' residual. With the smallest eigenvalue of X'X, the
-    releases would compose to Gaussian DP with parameter sqrt(T + 2)/mu under add-remove.
+    The program takes the Gaussian-DP parameter mu of (epsilon, delta), instead of 1/mu, as the
+    noise *multiplier* of each of T + 2 releases. Standard deviations are mu R^2 on the eigenvalue
+    and on the upper triangle of X'X, and mu R Y on every X' residual. With the smallest eigenvalue
+    of X'X, the releases would compose to Gaussian DP with parameter sqrt(T + 2)/mu under
+    add-remove.
 
-    But R^2 does not bound the change of the smallest *positive* eigenvalue, which the program takes.
-    For n - 1 equal records of norm R it is (n - 1) R^2, and one tiny record along another axis makes it
-    tiny. Without a positive eigenvalue, as for rows of zeros, the program fails. So no finite epsilon
-    holds.
+    But the program takes the smallest *positive* eigenvalue, whose change R^2 does not bound. For
+    n - 1 equal records of norm R, it is (n - 1) R^2, and one tiny record along another axis makes
+    it tiny. Without a positive eigenvalue, as for rows of zeros, the program fails. So no finite
+    epsilon holds.
 
-    The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are clipped
-    to Y = 1. Draws are random here; the program's default seed is fixed. Without a positive eigenvalue,
-    the status is "failed" and weights are 0.
+    The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are
+    clipped to Y = 1. Draws are random here, although the program's default seed is fixed. A failure
+    has the status "failed" and weights of 0.
     """
 
     delta = "needed"
@@ -71,8 +72,8 @@ class BoostedAdaSSPReleased(Mechanism):
 
 
 def smallest_positive_eigenvalue(gram: np.ndarray) -> float | None:
-    """The least positive eigenvalue of a symmetric matrix (d, d), by LAPACK, or None."""
-    from scipy.linalg import eigvalsh  # only for this program
+    """The smallest positive eigenvalue of a symmetric matrix (d, d), by LAPACK, or None."""
+    from scipy.linalg import eigvalsh  # only this program needs it
 
     positive = eigvalsh(gram, subset_by_value=(0.0, math.inf))
     return float(positive[0]) if len(positive) else None

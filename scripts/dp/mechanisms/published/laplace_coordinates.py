@@ -1,4 +1,4 @@
-"""Independent Laplace noise on every weight of a minimiser, as Einarsson (2018) writes it and runs it."""
+"""Independent Laplace noise on every weight of a minimiser, as Einarsson (2018) writes and runs it."""
 
 import math
 
@@ -14,15 +14,15 @@ from dp.solvers.fits import INTERCEPTS
 class LaplaceCoordinates(Coordinates):
     """E18 as written: lambda beside the mean loss, Laplace 2 kappa R/(n lambda epsilon) per weight.
 
-    The scale is the L2 sensitivity over epsilon. Independent Laplace noise needs the L1 sensitivity,
-    which may be sqrt(d) times as large.
+    The scale is the L2 sensitivity over epsilon. But independent Laplace noise needs the L1
+    sensitivity, which may be sqrt(d) times as large.
     """
 
     numbers = True
     fit = "l2"
 
     def _guarantee(self, n, d, p):
-        """sqrt(d) epsilon, because ||v||_1 <= sqrt(d) ||v||_2, plus the share of the solver's tolerance."""
+        """sqrt(d) epsilon, as ||v||_1 <= sqrt(d) ||v||_2, plus the share of the solver's tolerance."""
         scale = self.scale(n, d, p)
         size = math.sqrt(d) * sensitivity(n, p.lam, p.bound, p.loss, p.tolerance)
         return p.proven(
@@ -37,9 +37,11 @@ class LaplaceCoordinates(Coordinates):
 class LaplaceCoordinatesSum(Coordinates):
     """E18 as run: lambda beside the *summed* loss, with the noise of `laplace_coordinates`.
 
-    The fit minimises ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)) with C = 1/lambda. The intercept b is
-    regularised like the weights (`dp.solvers.fits.sum_intercept`). So is that of the program that E18's
-    appendix names (github.com/IngvarBjarki/master_thesis), since scikit-learn in 2018 called liblinear.
+    The fit minimises ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)) with C = 1/lambda. The intercept b
+    is regularised like the weights (`dp.solvers.fits.sum_intercept`), as in the program that E18's
+    appendix names (github.com/IngvarBjarki/master_thesis), because scikit-learn in 2018 called
+    liblinear.
+
     info["intercept"]: (restarts,), released without noise.
     """
 

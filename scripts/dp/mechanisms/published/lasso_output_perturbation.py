@@ -14,28 +14,28 @@ from dp.solvers.lasso_scales import SCALES, weight_beside_mean
 def lasso_sensitivity(lam: float) -> float:
     """An upper bound on the L2 sensitivity of the L1-regularised logistic minimiser, for any n.
 
-    The loss is positive and log 2 at w = 0, so a minimiser w has lam ||w||_1 <= F(w) <= F(0) = log 2.
-    Minimisers of two data sets are at most ||w||_1 + ||w'||_1 <= 2 log 2 / lam apart. No bound can be
-    much smaller: the L1 penalty has no curvature, and one record of n can move the minimiser from one
-    corner of the L1 ball to another.
+    The loss is positive and log 2 at w = 0, so a minimiser w has lam ||w||_1 <= F(w) <= F(0) = log
+    2. Minimisers of two data sets are at most ||w||_1 + ||w'||_1 <= 2 log 2 / lam apart. No bound
+    can be much smaller: the L1 penalty has no curvature, and one record of n can move the minimiser
+    from one corner of the L1 ball to another.
     """
     return 2 * math.log(2) / lam
 
 
-DATA_DEPENDENT = ("standardised", "lassoglm")  # penalty scales that depend on the rows
+DATA_DEPENDENT = ("standardised", "lassoglm")
 
 
 @register("lasso_output_perturbation")
 class LassoOutputPerturbation(Perturbed):
-    """w + z, w the minimiser of mean logistic loss + lam ||w||_1, z ~ Gamma(d, 2R/(n lam epsilon)).
+    """w + z, where w minimises mean logistic loss + lam ||w||_1 and z ~ Gamma(d, 2R/(n lam epsilon)).
 
-    This is algorithm 1 as Veldhuizen (2020) runs it. The noise is that of output perturbation, whose
-    sensitivity bound needs the curvature of an L2 penalty. `elastic_net_output_perturbation` is
-    repaired. The solver's point is scaled to ||w||_1 <= log 2 / lam, where all minimisers are. So the
-    guarantee holds on every data set, certified or not.
+    The noise is that of output perturbation, whose sensitivity bound needs the curvature of an L2
+    penalty. `elastic_net_output_perturbation` is repaired. The solver's point is scaled to ||w||_1
+    <= log 2 / lam, where all minimisers are. So the guarantee holds on every data set, certified or
+    not.
 
-    penalty_scale: what lam means in the fit (`dp.solvers.lasso_scales`); the source does not say. Noise
-    is calibrated as if lam multiplied the penalty added to the mean loss.
+    penalty_scale: what lam means in the fit (`dp.solvers.lasso_scales`), which the source does not
+    say. Noise is calibrated as if lam multiplied the penalty beside the mean loss.
     """
 
     fit = "l1"
@@ -53,7 +53,7 @@ class LassoOutputPerturbation(Perturbed):
         return weights * min(1.0, bound / max(np.abs(weights).sum(), 1e-300))
 
     def _guarantee(self, n, d, p):
-        """epsilon n log 2 / R: `lasso_sensitivity` over the noise's scale."""
+        """epsilon n log 2 / R, which is `lasso_sensitivity` over the noise's scale."""
         scale = self.scale(n, d, p)
         bound = f"2R/(n lambda) = {scale * p.epsilon:.6g} bounds the sensitivity under"
         only_l2 = f"{bound} L2 regularisation only"

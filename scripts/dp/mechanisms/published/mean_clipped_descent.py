@@ -13,22 +13,20 @@ from dp.privacy.profiles import Gaussian
 class MeanClippedDescent(Descent):
     """T steps on the mean gradient, clipped to norm C as a whole, with Gaussian noise on each.
 
-    This is algorithm 2 of Hoseinpour et al. (2023). They bound the change of the clipped mean by 2C,
-    but divide that by n as if single gradients were clipped. `rows` says how far one replaced record
-    moves the clipped mean.
+    This is algorithm 2 of Hoseinpour et al. (2023). They bound the change of the clipped mean by
+    2C, but divide that by n as if single gradients were clipped. T steps compose as in dp_gd.
 
-    rows:
+    rows: how far one replaced record moves the clipped mean.
       "unbounded"  the record may outweigh all others and reverse the mean: a change of 2C for any n
       "bounded"    gradients have norm at most kappa R, where kappa is 1 for logistic and sqrt(2) for
-                   softmax loss. So the mean changes by at most 2 kappa R/n. The clipped mean changes
-                   by no more, because projection onto a ball increases no distance. So the bound is
-                   the smaller of 2 kappa R/n and 2C, or 2C if gradients have no bound.
+                   softmax loss. So the mean changes by at most 2 kappa R/n, and the clipped mean by no
+                   more, because projection onto a ball increases no distance. The bound is the smaller
+                   of 2 kappa R/n and 2C, or 2C if gradients have no bound.
     noise:
       "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta))
       "analytic"   sigma = sqrt(T)/mu times the bound of `rows`, with the mu that is
                    (epsilon, delta)-DP exactly
-
-    T steps compose as in dp_gd. pretrain: as in dp_gd.
+    pretrain: as in dp_gd.
     """
 
     delta = "needed"
@@ -40,15 +38,14 @@ class MeanClippedDescent(Descent):
     )
 
     def moved(self, n: int, p: Parameters) -> float:
-        """The largest change of the clipped mean gradient by a record."""
+        """The maximum change of the clipped mean gradient by a record."""
         return min(2 * p.clip, 2 * self._each(p) / n)
 
     def _each(self, p):
-        """The largest norm of a record's gradient; infinite without a bound."""
+        """The maximum norm of a record's gradient, infinite without a bound."""
         return gradient_norm(p, p.loss) if p.rows == "bounded" else math.inf
 
     def sigma(self, n: int, p: Parameters) -> float:
-        """Standard deviation of the noise on each coordinate."""
         if p.noise == "published":
             moved, calibrate = 2 * p.clip / n, classical_gaussian_sigma
         else:
@@ -67,7 +64,7 @@ class MeanClippedDescent(Descent):
         return p.proven(reason, proven, Gaussian(mu))
 
     def _noise(self, n, p):
-        # Clipping to the bound of each gradient keeps overflow from spoiling the mean.
+        # Clipping each gradient to its bound keeps overflow from spoiling the mean.
         each = self._each(p)
         clip = each if math.isfinite(each) else None
         return {"clip": clip, "mean_clip": p.clip, "sigma": self.sigma(n, p)}

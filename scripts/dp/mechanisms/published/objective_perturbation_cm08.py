@@ -11,8 +11,8 @@ from dp.privacy.laplace_tilt import exact_epsilon
 class ObjectivePerturbationCM08(Tilted):
     """As printed in CM08: b ~ Gamma(d, 2 kappa R / epsilon), without an account of the Jacobian.
 
-    This epsilon is what the output noise leaves. The source claims privacy for margin losses only, so
-    targets that are numbers are refused.
+    This epsilon is what the output noise leaves. The source claims privacy for margin losses only,
+    so targets that are numbers are refused.
     """
 
     numbers = False

@@ -1,7 +1,7 @@
 """Released programs, reimplemented from descriptions, with their claims.
 
-config/experiments/released_code.yaml names repositories and commits. `boosted_adassp_released.py` and
-`tukey_em_released.py` have two more. The papers' theorems are not affected.
+config/experiments/released_code.yaml names repositories and commits. `boosted_adassp_released.py`
+and `tukey_em_released.py` have two more programs. The papers' theorems are not affected.
 """
 
 import math
@@ -18,7 +18,7 @@ from dp.privacy.profiles import Gaussian
 
 
 class _SeededByAByte:
-    """Normal draws. NumPy's legacy generator makes each row from one of 256 seeds."""
+    """Normal draws, where NumPy's legacy generator makes each row from one of 256 seeds."""
 
     def __init__(self, rng: np.random.Generator, draws: int) -> None:
         seeds, self.which = np.unique(rng.integers(256, size=draws), return_inverse=True)
@@ -30,11 +30,13 @@ class _SeededByAByte:
 
 @register("amp_released")
 class AMPReleased(AMP):
-    """AMP as a program that seeds its generator with one random byte before it draws the noise.
+    """AMP as a program that seeds its generator with one random byte before drawing the noise.
 
-    So a data set has 256 possible releases. Whoever knows all other records can compute them for every
-    candidate record. (Besides, the program doubles the bound on the gradient if the solver stops early,
-    which depends on the data too.)
+    So a data set has 256 possible releases. Whoever knows all other records can compute them for
+    every candidate record.
+
+    If the solver stops early, the program doubles its bound on the gradient. That depends on the data,
+    too, and is not included.
     """
 
     def _guarantee(self, n, d, p):
@@ -50,11 +52,11 @@ class AMPReleased(AMP):
 
 @register("adassp_released")
 class AdaSSPReleased(Mechanism):
-    """The program of AdaSSP's experiments: its own scaling of the rows, then the algorithm.
+    """The program of AdaSSP's experiments, which first scales the rows without noise.
 
-    It centres targets, divides them by their largest size, standardises columns, and normalises rows.
-    Then it releases the smallest eigenvalue of X'X + I, that matrix and X'y. The normal noise has
-    standard deviation sqrt(log(6/delta)) 3/epsilon, with half of the variance off the diagonal.
+    It centres targets, divides them by their maximum absolute value, standardises columns, and
+    normalises rows. Then it releases X'X + I, its smallest eigenvalue, and X'y. The normal noise
+    has standard deviation sqrt(log(6/delta)) 3/epsilon, with half of the variance off the diagonal.
     """
 
     delta = "needed"
@@ -92,9 +94,9 @@ class AdaSSPReleased(Mechanism):
 class FunctionalReleased(Mechanism):
     """diffprivlib's LinearRegression without an intercept, for columns in [0, R] and targets in [-1, 1].
 
-    Every coefficient of the squared loss, with the constant, gets Laplace noise for an equal part of
-    epsilon. The sensitivity of a column's squares follows from the lower bound alone, here 0, so the
-    diagonal of X'X has no noise. A quadratic without a minimum has the status "unbounded".
+    Every coefficient of the squared loss, with the constant, gets Laplace noise for an equal part
+    of epsilon. The sensitivity of a column's squares follows from the lower bound alone, here 0, so
+    the diagonal of X'X has no noise. A quadratic without a minimum has the status "unbounded".
     """
 
     needs_lambda = False
@@ -127,11 +129,13 @@ class FunctionalReleased(Mechanism):
 class FunctionalCentredReleased(Mechanism):
     """diffprivlib's LinearRegression with an intercept, its default.
 
-    Columns are in [0, R], targets in [-1, 1]. Noisy means, clipped to the bounds, get epsilon/(d + 1)
-    for all columns and as much again for the targets, although only one such share is set aside. The
-    coefficients of the centred rows' squared loss share d/(d + 1) of epsilon, so all parts have
-    (d + 2)/(d + 1) epsilon. A column's squares have noise for its lower bound minus the noisy mean;
-    their noisy sum is reflected at 0. info["intercept"]: (restarts,).
+    Columns are in [0, R] and targets in [-1, 1]. Noisy means, clipped to the bounds, get epsilon/(d
+    + 1) for all columns and as much again for the targets, although only one such share is set
+    aside. The coefficients of the centred rows' squared loss share d/(d + 1) of epsilon, so all
+    parts have (d + 2)/(d + 1) epsilon. The noise on a column's squares is for its lower bound minus
+    the noisy mean, and their noisy sum is reflected at 0.
+
+    info["intercept"]: (restarts,).
     """
 
     needs_lambda = False
@@ -150,12 +154,12 @@ class FunctionalCentredReleased(Mechanism):
         share = p.epsilon / (d + 1)
         means = np.clip(X.mean(axis=0) + laplace(d, R * d / (n * share), draws, rng), 0.0, R)
         mean = np.clip(y.mean() + laplace(1, 2 / (n * share), draws, rng), -1.0, 1.0)
-        # Sums of the centred rows, per draw.
         (gram, moment), total = quadratics.moments(X, y), X.sum(axis=0)
         across = means[:, :, None] * total
         gram = gram - across - across.transpose(0, 2, 1) + n * means[:, :, None] * means[:, None, :]
         moment = moment - means * y.sum() - total * mean + n * means * mean
-        # Sensitivities from corners of the centred bounds; those of squares from lower bounds alone.
+        # Sensitivities follow from corners of the centred bounds, those of squares from lower
+        # bounds alone.
         of_x, of_y = np.stack([-means, R - means]), np.stack([-1 - mean, 1 - mean])
         corners = of_x[:, None] * of_y[None]
         product = np.ptp(corners.reshape(4, draws, d), axis=0)
@@ -178,9 +182,9 @@ class FunctionalCentredReleased(Mechanism):
 class LeastSquaresReleased(Mechanism):
     """DPrivStats' dp_lm for a private design: least squares with Gaussian noise on the weights.
 
-    Its sensitivity is 3 R D over the smallest eigenvalue of the private X'X, with D = 2, the width of
-    the targets' bounds. Its manual calls 3 a heuristic. (The variant for a public design is not
-    included.) It refuses a singular X'X. There is no ridge, so lambda is ignored.
+    Its sensitivity is 3 R D over the smallest eigenvalue of the private X'X, where D = 2 is the
+    width of the targets' bounds. Its manual calls 3 a heuristic. A singular X'X is refused. There
+    is no ridge, so lambda is ignored.
     """
 
     delta = "needed"
@@ -208,13 +212,14 @@ class LeastSquaresReleased(Mechanism):
 
 @register("poisson_sgd_released")
 class PoissonSGDReleased(Mechanism):
-    """Opacus' DP-SGD, given a batch size and a target epsilon; logistic loss.
+    """Opacus' DP-SGD for logistic loss, given a batch size and a target epsilon.
 
-    There are n/batch batches, rounded up. A record is in each with probability 1 over that number. A
-    noisy sum of clipped gradients is divided by n times that probability, rounded down. dp_accounting
-    finds the noise here; the program has its own accountant.
+    There are n/batch batches, rounded up. A record is in each with probability 1 over that number.
+    A noisy sum of clipped gradients is divided by n times that probability, rounded down. The noise
+    is found by dp_accounting, not by the program's accountant. The program accounts for add-remove,
+    under which n is private.
 
-    The program accounts for add-remove, under which n is private. records:
+    records:
       "public"   n is the number of rows, taken as public: the same with or without a record. Under
                  this premise, as for `dp_sgd_poisson` without `public_n`, the claim is proven
       "private"  neighbours have n and n + 1 rows, as the program counts them: there is no finite epsilon
@@ -235,7 +240,7 @@ class PoissonSGDReleased(Mechanism):
     check = Mechanism.parameters
 
     def _noise(self, n, p):
-        """Steps, sampling, divisor, standard deviation of a sum's noise over C, profile."""
+        """Steps, sampling, divisor, standard deviation of a sum's noise over C, and profile."""
         batches = math.ceil(n / p.batch)
         steps, sampling, divisor = p.epochs * batches, 1 / batches, n // batches
         if batches == 1:
@@ -278,7 +283,7 @@ REGULARISATION = 1e-8  # the ridge of `NewtonReleased`, for the mean loss
 
 
 def zero_concentrated(epsilon: float, delta: float) -> float:
-    """rho with epsilon = rho + sqrt(4 rho log(sqrt(pi rho)/delta)): Bun, Steinke (TCC 2016), lemma 3.6."""
+    """rho with epsilon = rho + sqrt(4 rho log(sqrt(pi rho)/delta)) (Bun, Steinke, TCC 2016, lemma 3.6)."""
     from scipy.optimize import brentq
 
     def over(root):  # root = sqrt(rho); a negative logarithm counts as 0
@@ -290,12 +295,12 @@ def zero_concentrated(epsilon: float, delta: float) -> float:
 
 @register("newton_released")
 class NewtonReleased(Mechanism):
-    """The damped private Newton method, a baseline in DP-Newton's program; logistic loss.
+    """The damped private Newton method for logistic loss, a baseline in DP-Newton's program.
 
-    It takes T steps from a random unit vector. The gradient gets Gaussian noise for `share` of rho/T,
-    and the Hessian for the rest. Eigenvalues are floored at 1e-5. The step is the noisy direction times
-    min(log(1 + s)/s, 1), where s is the norm of the direction *without noise*. (Not included: the
-    program resets weights beyond a multiple of the non-private minimiser's norm.)
+    It takes T steps from a random unit vector. The gradient gets Gaussian noise for `share` of
+    rho/T, and the Hessian for the rest. Eigenvalues are floored at 1e-5. The step is the noisy
+    direction times min(log(1 + s)/s, 1), where s is the norm of the direction *without noise*. The
+    program also resets long weights, which is not included.
     """
 
     delta = "needed"

@@ -10,28 +10,28 @@ PROGRAM = {key: kind for key, kind in OPTIONS.items() if key not in ("loss", "ba
 
 
 class _AsRun:
-    """The updates of E18's program (github.com/IngvarBjarki/master_thesis), which differ from its formulas.
+    """The updates of E18's program, which differ from its formulas.
 
-    Gradients are `dp.descents.stochastic.program_gradient`. lambda multiplies the sum of the weights,
-    one number for all coordinates. The loss is logistic.
+    The program is github.com/IngvarBjarki/master_thesis. Gradients are
+    `dp.descents.stochastic.program_gradient`. lambda multiplies the sum of the weights, one number
+    for all coordinates. The loss is logistic.
     """
 
     numbers = False
     as_run = True
 
     def _by_rule(self, n, d, p):
-        """Values that the program fixes."""
         return {"loss": "logistic", "batch_final": None}
 
 
 @register("dp_sgd_as_run")
 class DPSGDAsRun(_AsRun, DPSGD):
-    """E18's program: the noise is a uniform direction with a radius of its own for each coordinate.
+    """E18's program, whose noise is a uniform direction with a separate radius for each coordinate.
 
-    The sum of gradients still changes by at most 2 clip. But the noise (v_1 l_1, .., v_D l_D), with v
+    The sum of gradients changes by at most 2 clip. But the noise (v_1 l_1, .., v_D l_D), with v
     uniform on the sphere and each l_j ~ Gamma(D, 2 clip/epsilon), does not have the density
-    exp(-epsilon ||z||/(2 clip)) that the proof needs. Far out along one coordinate, its density falls
-    like exp(-epsilon/(2 clip) (sum_j |z_j|^(2/3))^(3/2)), due to the v with the least sum_j
+    exp(-epsilon ||z||/(2 clip)) that the proof needs. Far out along one coordinate, its density
+    falls like exp(-epsilon/(2 clip) (sum_j |z_j|^(2/3))^(3/2)), due to the v with the least sum_j
     |z_j|/|v_j|. The logarithm of the quotient of densities at (t, 0) and (t, c) grows like t^(1/3),
     without bound.
     """
@@ -61,6 +61,6 @@ class DPSGDAsRun(_AsRun, DPSGD):
 
 @register("sgd_as_run")
 class SGDAsRun(_AsRun, SGD):
-    """The same descent without noise."""
+    """Without privacy: the descent of `dp_sgd_as_run` without noise."""
 
     options = PROGRAM

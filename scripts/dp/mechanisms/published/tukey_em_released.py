@@ -12,17 +12,17 @@ from dp.privacy import tukey
 class TukeyEMReleased(ShellModel):
     """TukeyEM as in its authors' program, reimplemented from a description.
 
-    The test's noise has scale epsilon/2 instead of 2/epsilon. The test omits the deepest depth, and its
-    distance is -1 if no k satisfies the condition. Depth i has the weight e^{epsilon i/2}, but the
-    point comes from shell i + 1. It is not uniform there: lengths after the first outside coordinate
-    are those of R_{i+2}.
+    The test's noise has scale epsilon/2 instead of 2/epsilon. The test omits the deepest depth, and
+    its distance is -1 if no k satisfies the condition. Depth i has the weight e^{epsilon i/2}, but
+    the point comes from shell i + 1. It is not uniform there: lengths after the first outside
+    coordinate are those of R_{i+2}.
     """
 
     def _plan(self, p):
         return p.epsilon / 2, -1, p.epsilon / 2
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon: see the pair `tukey_shell` of `dp.privacy.pairs`."""
+        """No finite epsilon (see the pair `tukey_shell` of `dp.privacy.pairs`)."""
         reason = (
             f"where all shells but one are thin, the wide one is drawn from with probability "
             f"{1 / (1 + math.exp(p.epsilon / 2)):.3g} on one data set and hardly ever on a neighbour, "
@@ -35,6 +35,6 @@ class TukeyEMReleased(ShellModel):
         return volumes[:, :-1]
 
     def _draw(self, points, volumes, t, rate, rng):
-        shells = tukey.log_shells(volumes, t, rate)[:, :-1]  # the deepest has none below it
+        shells = tukey.log_shells(volumes, t, rate)[:, :-1]  # the deepest shell has none below it
         depth = t + tukey.choose(shells, rng)
         return tukey.shell_point(points, depth + 1, rng, inner_right=True)

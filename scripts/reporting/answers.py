@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dp.accounting import REPLACE_ONE
 from reporting import dots
-from reporting.recommendations import NOT_BEATEN, UNTUNED, VOID
+from reporting.recommendations import NO_GAIN, NOT_BEATEN, UNTUNED, VOID
 from study import paths
 from study.canonical import epsilon
 from study.configuration.experiment import data_name
@@ -200,6 +200,7 @@ def _cell(rows):
     ahead = [r for r in rows if r["standing"] == VOID and r["behind"] and float(r["behind"]) < 0]
     return {
         "best": [(row["title"], percent(row["kept"])) for row in best],
+        "none": "no gain" if any(r["standing"] == NO_GAIN for r in rows) else "none competes",
         "void": [
             (row["title"], percent(-float(row["behind"])), row["why"])
             for row in sorted(ahead, key=lambda row: float(row["behind"]))

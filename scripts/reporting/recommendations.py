@@ -5,9 +5,11 @@ methods share folds. A method with a failed draw does not compete. Neither does 
 epsilon exceeds the question's, or its settings were chosen on private rows without payment, chosen on
 public rows, changed after results were seen, or tried as one of several.
 
-A draw's score is its loss: log loss, or 1 - R^2 for regression, capped at the trivial model's loss,
-because nobody must use a worse model. The gain is the trivial model's loss minus the non-private model's.
-A method's `kept` is its share of the gain.
+The trivial model knows no column. It predicts the best constant: the class shares, or the mean of the
+targets. A draw's score is its loss: log loss, or 1 - R^2 for regression, capped at the trivial model's
+loss, because nobody must use a worse model. The gain is the trivial model's loss minus the non-private
+model's. A method's `kept` is its share of the gain. An unbeaten method has "no gain", and is not
+recommended, if its mean loss without the cap is no smaller than the trivial model's.
 """
 
 import itertools
@@ -16,7 +18,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from dp import comparison
+from dp import comparison, metrics
 from plots import style
 from study import lambdas, paths
 from study.canonical import epsilon
@@ -29,6 +31,7 @@ LEVEL = 0.05
 SHARE = 0.95  # share of the gain that defines the rows that a method needs
 UNTUNED, SELECTED = "nothing tuned", "selected and paid for"
 NOT_BEATEN, BEATEN, FAILED, VOID = "not beaten", "beaten", "failed", "void"
+NO_GAIN = "no gain"
 # task -> (metric, its sign as a loss)
 TASKS = {"classes": ("log_loss", 1.0), "numbers": ("r2", -1.0)}
 QUESTION = ("regime", "task", "experiment", "dataset", "train_size", "epsilon", "adjacency")
@@ -69,8 +72,8 @@ def _of_experiment(experiment):
             continue
         own = draws[(draws["dataset"] == dataset) & (draws["train_size"] == size)]
         task = "numbers" if there["error_mean"].isna().all() else "classes"
-        labels = read_json(data_path(dataset, "json")).get("labels", (-1, 1))
-        scores = _Scores(task, own, plain, len(labels))
+        meta = read_json(data_path(dataset, "json"))
+        scores = _Scores(task, own, plain, meta["test_class_counts"] or meta["class_counts"])
         if scores.gain <= 0:  # the non-private model learns nothing
             continue
         private = there[~there["method"].isin(plain)]
@@ -86,16 +89,17 @@ def _of_experiment(experiment):
 
 
 class _Scores:
-    """All draws on one data set and training size. classes: the number of classes."""
+    """All draws on one data set and training size. counts: label -> number of rows, for classes."""
 
-    def __init__(self, task, draws, plain, classes):
+    def __init__(self, task, draws, plain, counts):
         self.task = task
         self.metric, sign = TASKS[task]
-        # The trivial model's loss: log K for K classes, and 1 - R^2 = 1 for the mean.
-        self.nothing = math.log(classes) if task == "classes" else 1.0
+        # The trivial model's loss. The mean of the targets has 1 - R^2 = 1.
+        self.nothing = metrics.constant_log_loss(counts.values()) if task == "classes" else 1.0
         raw = draws.assign(value=draws[self.metric] * sign)
         self.raw = paired.fold_means(raw, "value")
-        loss = raw["value"] + (0.0 if task == "classes" else 1.0)
+        self.offset = 0.0 if task == "classes" else 1.0
+        loss = raw["value"] + self.offset
         self.means = (
             paired.fold_means(raw.assign(value=loss.clip(upper=self.nothing)), "value")
             .set_index(["method", "epsilon", "fold"])["value"]
@@ -124,9 +128,15 @@ class _Scores:
             "draws": row["restarts"],
             "losses": losses,
             "gain": self.gain,
+            "gains": bool(self._loss(key) < self.nothing),
             **self.kept(losses),
             **{f"excess{end}": excess[name] for end, name in _ENDS},
         }
+
+    def _loss(self, key):
+        """The mean loss over all draws, not capped."""
+        own = self.raw[(self.raw["method"] == key[0]) & (self.raw["epsilon"] == key[1])]
+        return own["value"].mean() + self.offset
 
     def kept(self, losses):
         mean, _, low, high = over_folds((self.nothing - losses) / self.gain, np.arange(len(losses)))
@@ -182,12 +192,13 @@ def _answers(entries, scores):
             p, by = comparison.beaten([row["losses"] for row in competing])
             best = min(competing, key=lambda row: row["losses"].mean())
             for row, own, other in zip(competing, p, by, strict=True):
-                row |= {"p": own, "standing": BEATEN if own <= LEVEL else NOT_BEATEN}
+                unbeaten = NOT_BEATEN if row["gains"] else NO_GAIN
+                row |= {"p": own, "standing": BEATEN if own <= LEVEL else unbeaten}
                 row["beaten_by"] = competing[other]["method"] if own <= LEVEL else ""
             for row in rows:
                 if len(row["losses"]) == len(best["losses"]):
                     row |= scores.behind(row["losses"], best["losses"])
-        order = {NOT_BEATEN: 0, BEATEN: 1, FAILED: 2, VOID: 3}
+        order = {NOT_BEATEN: 0, NO_GAIN: 1, BEATEN: 2, FAILED: 3, VOID: 4}
         found += sorted(rows, key=lambda row: (order[row["standing"]], -_or(row["kept"], -1)))
     return found
 

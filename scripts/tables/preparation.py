@@ -1,13 +1,14 @@
 """The price of preparation, for one data set that is prepared in several ways."""
 
-import math
-
 import numpy as np
 
+from dp import metrics
 from study.canonical import epsilon
+from study.configuration.experiment import data_path
 from study.configuration.inputs import DRAWS
 from study.configuration.kinds import table
 from study.configuration.options import DataSet, Options
+from study.jobs.files import read_json
 from study.jobs.paired import fold_means
 from study.jobs.summary import over_folds
 
@@ -21,21 +22,23 @@ class PreparationPrice(Options):
 def preparation_price(experiment, spec, draws):
     """One row per data set of a group, private method and epsilon: the remaining share of the gain.
 
-    options["groups"]: name -> data sets of the same rows, prepared in several ways. The gain is log 2
-    minus the log loss. The whole gain is that of the non-private method `without` with the first
-    preparation.
+    options["groups"]: name -> data sets of the same rows, prepared in several ways. The gain is the log
+    loss of the best constant minus the method's. The whole gain is that of the non-private method
+    `without` with the first preparation.
     can_keep: the share of the whole gain that `without` has with the row's preparation.
     keeps: the private method's share, with its 95 % interval over folds.
     price: the drop of this share from the first preparation.
     """
     means = fold_means(draws, "log_loss")
-    means["gain"] = math.log(2) - means["value"]
     rows = []
     for group, datasets in spec["options"]["groups"].items():
         whole = {}  # training size -> non-private gain with the first preparation
         first = {}
+        counts = read_json(data_path(datasets[0], "json"))["class_counts"]
+        nothing = metrics.constant_log_loss(counts.values())
         for dataset in datasets:
             own = means[means["dataset"] == dataset]
+            own = own.assign(gain=nothing - own["value"])
             plain = own[own["method"] == spec["options"]["without"]]
             plain = plain.groupby("train_size")["gain"].mean()
             private = own[own["method"] != spec["options"]["without"]]

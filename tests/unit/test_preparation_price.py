@@ -6,12 +6,16 @@ import pandas as pd
 import pytest
 
 from plots.preparation import preparation_price as figure
-from study.configuration.experiment import Experiment
+from study.configuration.experiment import Experiment, data_path
+from study.jobs.files import write_json
 from tables.preparation import preparation_price
 
 
 @pytest.fixture
-def draws():
+def draws(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        write_json(data_path(name, "json"), {"class_counts": {"-1": 200, "1": 600}})
     losses = {
         ("a", "plain"): 0.4,
         ("a", "private"): 0.5,
@@ -27,15 +31,19 @@ def draws():
     )  # fmt: skip
 
 
+# The log loss of the best constant, at three labels 1 of four.
+NOTHING = math.log(4) - 0.75 * math.log(3)
+
+
 def test_shares_are_of_the_first_preparation(draws):
     spec = {"options": {"groups": {"g": ["a", "b"]}, "without": "plain"}}
     columns, rows = preparation_price(None, spec, draws)
     first, second = (dict(zip(columns, row, strict=True)) for row in rows)
-    whole = math.log(2) - 0.4
+    whole = NOTHING - 0.4
     assert (first["can_keep"], first["price"]) == (1, 0)
-    assert first["keeps"] == pytest.approx((math.log(2) - 0.5) / whole)
-    assert second["can_keep"] == pytest.approx((math.log(2) - 0.5) / whole)
-    assert second["keeps"] == pytest.approx((math.log(2) - 0.6) / whole)
+    assert first["keeps"] == pytest.approx((NOTHING - 0.5) / whole)
+    assert second["can_keep"] == pytest.approx((NOTHING - 0.5) / whole)
+    assert second["keeps"] == pytest.approx((NOTHING - 0.6) / whole)
     assert second["price"] == pytest.approx(0.1 / whole)
     assert second["keeps_low"] < second["keeps"] < second["keeps_high"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from scipy.stats import ttest_rel
+from scipy.stats import entropy, ttest_rel
 
 from dp.accounting import REPLACE_ONE
 from reporting import recommendations, snapshot
@@ -29,6 +29,10 @@ METHODS = {
     "later": ((0.5, 0.4, 0.4), "rule", {"after_results": True}),
     "unproven": ((0.5, 0.4, 0.4), "rule", {}),
     "broken": ((0.5, 0.4, 0.4), "rule", {}),
+}
+META = {
+    **{"rows": 20000, "columns": ["a", "b"], "bound": 1.0, "private_rows": []},
+    "test_class_counts": {},
 }
 
 
@@ -91,7 +95,7 @@ def experiment(tmp_path, monkeypatch):
     write_json(paths.PROVENANCE(experiment="made_up"), made)
     write_json(
         data_path("rows", "json"),
-        {"rows": 20000, "columns": ["a", "b"], "bound": 1.0, "private_rows": []},
+        META | {"class_counts": {"-1": 10000, "1": 10000}},
     )
     return experiment
 
@@ -143,6 +147,25 @@ def test_scores_and_tests_are_those_of_the_draws(experiment):
     assert actual["useless"]["kept"] == 0 and actual["useless"]["value"] == pytest.approx(
         9, rel=0.1
     )
+
+
+def test_the_gain_starts_at_the_best_constant(experiment):
+    counts = {"-1": 4800, "1": 15200}
+    write_json(data_path("rows", "json"), META | {"class_counts": counts})
+    rows = recommendations.recommend([experiment])
+    nothing = entropy(list(counts.values()))  # 0.551
+    smallest, middle = at(rows, 100), at(rows, 1000)
+    # Without privacy the loss is 0.5; the private methods' mean losses are 0.6 and more.
+    for method in ("best", "twin", "worse", "useless"):
+        assert (smallest[method]["standing"], smallest[method]["kept"]) == ("no gain", 0)
+    assert middle["best"]["standing"] == "not beaten"
+    assert middle["best"]["kept"] == pytest.approx((nothing - 0.45) / (nothing - 0.4), abs=0.05)
+    best = next(row for row in recommendations.across(rows) if row["method"] == "best")
+    assert (best["not_beaten"], best["questions"]) == (2, 3)
+    # No model beats a constant that errs in one row of twenty.
+    rare = {"-1": 1000, "1": 19000}
+    write_json(data_path("rows", "json"), META | {"class_counts": rare})
+    assert recommendations.recommend([experiment]) == []
 
 
 def test_costs_and_rows_needed(experiment):

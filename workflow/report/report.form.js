@@ -111,13 +111,13 @@ function answer(form, output, questions) {
   const list = methods.map((m) => element("li", [element("b", m.title),
     ` keeps about ${share(m.kept)} of what can be learnt without privacy (${share(m.low)} to ${share(m.high)});`
     + ` not beaten in ${m.wins} of ${m.of} comparisons near yours`]));
-  parts.push(methods.length ? element("ol", list) : element("p", "No method competes there."));
+  parts.push(methods.length ? element("ol", list) : element("p", "No method is recommended: on average, none beats a constant prediction there. More rows or a larger epsilon are needed."));
   const table = document.createElement("table");
   const head = document.createElement("thead");
   head.append(row(["recorded on", "rows", "columns", "epsilon", "not beaten there, and what they keep"], "th"));
   for (const cell of head.rows[0].cells) cell.scope = "col";
   table.append(head, element("tbody", near.map((q) => row([q.data, q.rows.toLocaleString("en"), String(q.columns),
-    String(q.epsilon), q.methods.filter((m) => m.best).map((m) => `${m.title} ${share(m.kept)}`).join("; ")]))));
+    String(q.epsilon), q.methods.filter((m) => m.best).map((m) => `${m.title} ${share(m.kept)}`).join("; ") || "no gain over a constant"]))));
   const scroll = element("div", table, "scroll");
   Object.assign(scroll, { tabIndex: 0, role: "group", ariaLabel: "Comparisons near yours" });
   const kept = methods.length && RELEASED[methods[0].mechanism];

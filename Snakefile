@@ -28,7 +28,7 @@ include: "workflow/rules/hooks.smk"
 
 
 rule all:
-    # A workflow that uses this workflow as a module has its own targets.
+    # If another workflow uses this one as a module, that workflow has its own default target.
     default_target: not MODULE
     input:
         [path for name in LISTED for path in results_of(name)],
@@ -38,7 +38,7 @@ rule all:
         paths.REPORT(),
 
 
-# Every experiment's name is a target: `snakemake --cores 4 -- cm08`.
+# The name of every experiment is a target: `snakemake --cores 4 -- cm08`.
 for name in EXPERIMENTS:
 
     rule:

@@ -28,7 +28,7 @@ def main():
     stated = {
         tuple(row[key] for key in Cell._fields): row for row in read_csv(arguments.guarantees)
     }
-    varied = [name for name in experiment.varied() if name not in COLUMNS]  # lambda has a column
+    varied = [name for name in experiment.varied() if name not in COLUMNS]  # lambda is in COLUMNS
     rows = []
     for row in cells_frame(experiment, experiment.cells()).to_dict("records"):
         size, epsilon = str(row["train_size"]), canonical.epsilon(row["epsilon"])

@@ -19,7 +19,7 @@ COLUMNS = (
     *("adjacency", "reason", "pair_reason", "no_epsilon_pair", "seed", "low_bits"),
     *("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon"),
 )
-# If a profile is proven, attacks also bound epsilon at these deltas. Smaller deltas need more releases.
+# The deltas at which attacks bound epsilon if a profile is proven. Smaller deltas need more releases.
 DELTAS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.4)
 POINTS = 25  # points of the proven curve
 RELEASES = 300  # releases per data set of the attack on low-order bits
@@ -85,7 +85,7 @@ def main():
 def profiles(guarantee, audited):
     """The proven curve delta(epsilon) and the audited points, as lists of numbers; "" without a profile.
 
-    A row's audited points hold simultaneously, with the confidence of the row's bound.
+    All audited points of a row hold simultaneously, with the confidence of the row's bound.
     """
     if guarantee.profile is None:
         return dict.fromkeys(COLUMNS[-4:], "")

@@ -33,7 +33,7 @@ def main():
 
 
 def variant_of(mechanism, options):
-    """Options whose values are words, such as loss or calibration, with defaults for missing ones."""
+    """Options with text values, such as loss or calibration, including defaults of missing options."""
     if mechanism not in MECHANISMS:
         return frozenset()  # the auditor's control is not a mechanism
     options = {
@@ -45,9 +45,10 @@ def variant_of(mechanism, options):
 def audited(cell, attacks):
     """The largest lower bound among attacks that apply to this cell, and the attack that found it.
 
-    An attack applies if it has the same variant of the mechanism, the same delta, and claimed and proven
-    epsilons of at most this cell's. Its n, d and lambda may differ, because the tested claim is for all
-    of them. All bounds on a mechanism hold simultaneously, so the largest has the same confidence.
+    An attack applies if it uses the same variant of the mechanism and the same delta, and if its claimed
+    and proven epsilons are at most this cell's. Its n, d and lambda may differ, because the tested claim
+    is made for all values. All bounds on a mechanism hold simultaneously, so the largest bound has the
+    same confidence.
     """
     stated = ("epsilon_claimed", "epsilon_proven")
     usable = [
@@ -70,7 +71,7 @@ def low_bits(attacks):
 
 
 def bound(text):
-    """An upper bound, infinite if none is known."""
+    """An upper bound as a number, infinite if none is known."""
     return float(text or "inf")
 
 

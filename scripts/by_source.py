@@ -1,4 +1,4 @@
-"""Writes one table per source: its statements, with verdicts and the numbers that decide them."""
+"""Writes a source's table: its statements, with verdicts and the numbers that decide them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Fits non-private minimisers on every fold, for methods that perturb them or start from them."""
+"""Fits non-private minimisers on every fold, for methods that perturb or start from a minimiser."""
 
 import numpy as np
 

@@ -28,7 +28,7 @@ def main():
 
     experiment = arguments.experiment
     guarantees = Guarantees(experiment)
-    varied = [name for name in experiment.varied() if name not in COLUMNS]  # lambda has a column
+    varied = [name for name in experiment.varied() if name not in COLUMNS]  # lambda is in COLUMNS
     rows = []
     for cell in experiment.cells():
         name = experiment.methods[cell.method]["mechanism"]
@@ -74,7 +74,7 @@ class Guarantees:
 
 
 def group(meta, stated):
-    """(record, group of records, epsilon, delta of the group), for data with a larger unit than a row."""
+    """(record, group of records, the group's epsilon, its delta), for a unit of several records."""
     if not meta.get("unit"):
         return "row", "", "", ""
     unit = meta["unit"]
@@ -83,7 +83,7 @@ def group(meta, stated):
 
 
 def _unit(meta, stated):
-    """The end of a reason: the record and its group, if a record is smaller than the protected unit."""
+    """The end of a reason, which names the record and its group if the unit has several records."""
     row, words, epsilon, delta = group(meta, stated)
     if not words:
         return ""

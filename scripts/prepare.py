@@ -62,11 +62,11 @@ def main():
             "source": source,
             "rows": len(parts[""][1]),
             "columns": list(table.columns),
-            # column -> levels, each of which became a column of zeros and ones
+            # category column -> its levels, each a prepared column of zeros and ones
             "categories": {
                 name: list(map(str, known)) for name, known in entry.get("categories", {}).items()
             },
-            # label in y -> its name
+            # label in y -> its name in the source
             "labels": {} if table.target else label_names(table),
             **target(table, entry),
             "class_counts": counts[""],
@@ -77,12 +77,12 @@ def main():
             "test_rows": len(parts["_test"][1]) if "_test" in parts else 0,
             "test_class_counts": counts.get("_test", {}),
             "bound": table.bound,
-            # None if it follows from the bound on the norm
+            # None if the bound on the norm implies it
             "coordinate_bound": (
                 table.coordinate_bound if table.coordinate_bound < table.bound else None
             ),
             "largest_norm": largest,
-            # missing cells by column, and rows dropped because of them
+            # number of missing cells by column, and number of rows dropped for missing cells
             "missing": {name: count for name, count in missing.items() if count},
             "steps": record,
             "put_off": [name for name, _ in table.later.steps],
@@ -101,10 +101,10 @@ def main():
 
 
 def prepared(dataset, entry, seed, missing, replicate=0):
-    """The data set's `dp.data.preparation.Table`, separator or None, and the record of the steps.
+    """The data set's `dp.data.preparation.Table`, its separator or None, and the record of the steps.
 
-    missing: counts of missing cells, which this function increases. replicate: if not 0, the number of a
-    further data set from the same distribution, without a holdout.
+    missing: counts of missing cells, which this function increases. replicate: 0 for the data set itself,
+    otherwise the number of a further data set from the same distribution, without a holdout.
     """
     source, separator = entry["source"], None
     again = (replicate,) if replicate else ()  # an axis of the seed
@@ -188,7 +188,7 @@ def class_counts(y):
 
 
 def simulate(dataset, source, seed, *again):
-    """(rows, separator or weights) of a simulation. Holdout or public rows come first."""
+    """(rows, separator or weights) of a simulation. Holdout rows, or else public rows, come first."""
     rng = generator(seed, "data", dataset, "simulate", *again)
     if source["simulate"] == "mixture":
         return simulate_mixture(source, rng), None
@@ -203,7 +203,7 @@ def simulate(dataset, source, seed, *again):
 
 
 def first_shuffled(table, source, seed):
-    """The first rows in a random order, the same rows for all data sets from one source."""
+    """The first rows of the source in random order; the same rows for all data sets from one source."""
     order = generator(seed, "data", source["sklearn"], "shuffle").permutation(len(table.X))
     rows = order[: source["first"]]
     return table._replace(X=table.X[rows], y=table.y[rows])

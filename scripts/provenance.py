@@ -1,4 +1,4 @@
-"""Records a run's seconds, memory, host, versions and commit."""
+"""Records the seconds and memory of a run's jobs, and its host, versions and commit."""
 
 import platform
 import subprocess

@@ -87,7 +87,7 @@ def main():
 
 
 def read_fits(path):
-    """(weights (1, d), info) for every fold, as `dp.solvers.fits` returned them."""
+    """For every fold, the (weights (1, d), info) that `dp.solvers.fits` returned."""
     with np.load(path) as arrays:
         weights, gradient_norm, status = (
             arrays[key] for key in ("weights", "gradient_norm", "status")

@@ -1,4 +1,4 @@
-"""Cross-validates a method's settings at one size and epsilon, on simulations' rows or public rows."""
+"""Cross-validates a method's settings at one size and epsilon, on rows of simulations or public rows."""
 
 import itertools
 import json
@@ -39,7 +39,7 @@ def main():
             raise ValueError(
                 f"{arguments.dataset} has neither public nor holdout rows to search on"
             )
-        # The rows are public, so this epsilon protects nothing. It gives the noise of a run on the
+        # The rows are public, so this epsilon protects nothing: it gives the noise of a run on the
         # private rows.
         cell["epsilon"] *= arguments.train_size / (len(rows[1]) * (1 - 1 / entry["folds"]))
         simulations, all_rows = [(rows, None)], iter([rows[0]])
@@ -60,7 +60,7 @@ def main():
         for simulation, (train, _) in enumerate(simulations):
             shuffle = generator(arguments.seed, *axes, simulation, "search folds")
             parts = split_folds(len(train[0]), entry["folds"], shuffle)
-            # Parts of equal size let the folds run together.
+            # All parts get the same size, so that the folds can run together.
             size = min(len(fit) for fit, _ in parts)
             for fit, part in parts:
                 yield (train[0][fit[:size]], train[1][fit[:size]]), train, part

@@ -46,13 +46,13 @@ def main():
 
 
 def excess(cell):
-    """The proven epsilon divided by the claimed epsilon; infinite if none is proven."""
+    """The proven epsilon divided by the claimed one; infinite if no epsilon is proven."""
     proven = float(cell["epsilon_proven"] or "nan")
     return proven / float(cell["epsilon_claimed"]) if math.isfinite(proven) else math.inf
 
 
 def together(cells):
-    """The guarantee of a method's cells if all are released together, without composition."""
+    """What is guaranteed if all cells of a method are released together, in words."""
     if math.isinf(float(cells[0]["epsilon"])):  # without privacy
         return ""
     if len(cells) == 1:

@@ -28,7 +28,7 @@ def main():
     holdout = "X_holdout" in prepared
     X, y = prepared.floats(part="holdout" if holdout else "")
     low, high, values = arguments.grid
-    # Rounding makes a value such as 0.01 exact.
+    # Rounding makes values such as 0.01 exact.
     grid = np.array([float(f"{lam:.9g}") for lam in np.geomspace(low, high, int(values))])
     rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "tuning folds")
     errors, status = cross_validate(
@@ -40,7 +40,7 @@ def main():
         lasso=arguments.lasso,
         measure=folds.measure(read_json(arguments.meta)),
     )
-    # Means of equal error counts may differ in their last bits, so rounding makes them ties.
+    # The means of equal error counts may differ in their last bits; rounding turns them into ties.
     mean = errors.mean(axis=1).round(12)
     if np.isnan(mean).all():
         raise ValueError(
@@ -62,7 +62,7 @@ def main():
     write_json(
         arguments.out_json,
         {
-            # the largest of the tied lambdas needs the least noise
+            # of tied lambdas, the largest needs the least noise
             "lambda": grid[best].max(),
             "ties": grid[best].tolist(),
             "error": np.nanmin(mean),

@@ -8,7 +8,7 @@ import pytest
 
 from project import COLLECTED, ENVIRONMENT, TINY, Project
 
-# Test processes share the cores, so each has one thread. Set this before any import of numpy.
+# Test processes share the cores, so each uses one thread. Set this before any import of numpy.
 for name, value in ENVIRONMENT.items():
     os.environ.setdefault(name, value)
 
@@ -18,7 +18,7 @@ resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 def pytest_configure(config):
     """Tests use paths relative to the project's folder, wherever pytest starts."""
-    if "DP_MECHANISMS" in os.environ:  # a study's own mechanisms
+    if "DP_MECHANISMS" in os.environ:  # the folder of a study's own mechanisms
         os.environ["DP_MECHANISMS"] = str(Path(os.environ["DP_MECHANISMS"]).resolve())
     os.chdir(config.rootpath)
 

@@ -34,7 +34,7 @@ class Project:
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        self.environment = {}  # variables for programs in the copy
+        self.environment = {}  # environment variables for programs in the copy
         self.processes = []
 
     def __truediv__(self, path):
@@ -101,7 +101,7 @@ class Project:
                 self.kill(process)
 
     def finish(self, process, ok=True, timeout=600):
-        """The output of a process. The test fails unless `ok` is None or says whether it succeeds."""
+        """The output of a process. Unless `ok` is None, fail if the process's success is not `ok`."""
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:

@@ -1,1 +1,1 @@
-"""Analyses, one module per kind: computations of an experiment beside its cells."""
+"""Analyses: computations of an experiment in addition to its cells, one module per kind."""

@@ -44,7 +44,7 @@ def table(columns: Callable, effects: list, intercept: float) -> Table:
 
 
 def normals(deviations: list, effects: list, intercept: float, correlation: float = 0.0) -> Table:
-    """Clipped normal columns. correlation: of the first two columns."""
+    """Clipped normal columns. correlation: the correlation of the first two columns."""
 
     def columns(n, rng):
         Z = rng.standard_normal((n, len(effects)))
@@ -62,7 +62,7 @@ def _levels(n, rng, shares):
 
 
 def hospital(rare: float, shares: list, strong: float, intercept: float, more: int = 0) -> Table:
-    """Age, a strong score, a rare condition, a category with these shares, and `more` columns."""
+    """Columns of age, a strong score, a rare condition, a category with these shares, and `more` others."""
 
     def columns(n, rng):
         age = np.clip(rng.normal(0, 0.4, n), -1, 1)
@@ -85,7 +85,7 @@ def levels(first: list, second: list, effects: list, intercept: float) -> Table:
 
 
 def binary(shares: list, effects: list, intercept: float) -> Table:
-    """Columns of -1 and 1, with these shares of 1."""
+    """Columns of -1 and 1; `shares` are the probabilities of 1."""
     return table(
         lambda n, rng: np.where(rng.random((n, len(shares))) < shares, 1.0, -1.0),
         effects,
@@ -102,7 +102,7 @@ def skewed(scales: list, effects: list, intercept: float) -> Table:
 
 
 def sums(deviation: float, effects: list, intercept: float) -> Table:
-    """Normal columns; the third is nearly the sum of the first two."""
+    """Clipped normal columns, of which the third is nearly proportional to the sum of the first two."""
 
     def columns(n, rng):
         Z = rng.standard_normal((n, len(effects)))
@@ -151,10 +151,10 @@ HELD_OUT = {
 
 
 class Design(NamedTuple):
-    """A simulated model.
+    """A simulated model, and the methods whose intervals are tested on it.
 
-    ways: name -> options of the mechanism's intervals. loss: for non-private fits. right: whether `loss`
-    is the model's loss. truth: the true coefficients, or None if unknown.
+    ways: method -> options of the mechanism. loss: the loss of non-private fits. right: whether `loss` is
+    the model's negative log likelihood. truth: the true coefficients, or None if unknown.
     """
 
     mechanism: str
@@ -177,7 +177,7 @@ DESIGNS = {
     "logistic": Design("noise_aware_logistic", ROBUST, LOGISTIC, True, BALLS, COEFFICIENTS),
     "other": Design("noise_aware_logistic", ROBUST, LOGISTIC, False, BALLS),
     "linear": Design("noise_aware_log_cosh", WIDTHS, losses.get(LOG_COSH), False, BALLS),
-    # Errors clipped at TAU are symmetric, because clipping targets to [-1, 1] makes none shorter than TAU.
+    # Clipping targets to [-1, 1] makes no error smaller than TAU, so errors clipped at TAU stay symmetric.
     "boosted": Design("noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4),
     "boosted_uneven": Design(
         "noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4
@@ -189,10 +189,10 @@ DESIGNS = {
 
 
 def draw(name: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Rows (n, d) of norm at most 1, and labels or numeric targets, of a design.
+    """Draw n rows (n, d) of norm at most 1, and their labels or numeric targets, from a design.
 
-    Labels follow a logistic model; in "other", the model has heavier tails and a kink. Targets are linear
-    in the rows, with t-distributed errors (three degrees of freedom), clipped to [-1, 1]. In
+    Labels follow a logistic model, except in "other", whose model has heavier tails and a kink. Targets
+    are linear in the rows plus t-distributed errors (three degrees of freedom), clipped to [-1, 1]. In
     "boosted_uneven", errors are proportional to the first column's magnitude.
     """
     design = DESIGNS[name]

@@ -36,7 +36,7 @@ SILENT = "no interval: at this epsilon and size, the noise says more about it th
 
 
 def _truth(name, axes):
-    """The design's coefficients (d,) or, if unknown, those of the best fit to a million rows."""
+    """The design's true coefficients (d,) or, if unknown, those of a fit to a million rows."""
     design = DESIGNS[name]
     if design.truth is not None:
         return design.truth
@@ -57,7 +57,7 @@ def _sandwich(X, y, weights, design):
 def _ways(X, y, design, settings, rng, draws):
     """Method -> (estimates, covariances, mask of printed intervals) on one data set.
 
-    The mask is None for methods without the rule that prints intervals.
+    The mask is None for methods without a rule that decides which intervals are printed.
     """
     mechanism, ways = MECHANISMS[design.mechanism], {}
     n, d = X.shape
@@ -79,16 +79,16 @@ def _ways(X, y, design, settings, rng, draws):
 
 
 def half(name: str) -> str:
-    """The use of a design for the rule: "chosen", "tested", or "" if neither."""
+    """Whether the rule for printing intervals was "chosen" or "tested" on a design; "" if neither."""
     return "chosen" if name in CHOSEN else "tested" if name in HELD_OUT else ""
 
 
 def _judged(low, high, truth, printed, plain):
-    """(coefficient, printed, intervals, share, coverage, coverage_error, width, width_ratio) per group.
+    """Yield (coefficient, printed, intervals, share, coverage, its error, width, width_ratio) per group.
 
-    A group has one coefficient's intervals with one value of `printed`. low, high: (data sets, draws, d).
-    printed: the same shape, or None. plain (d,): non-private widths. Draws on one data set share its rows,
-    so standard errors are over data sets.
+    A group consists of one coefficient's intervals with the same value of `printed`. low, high, and
+    printed unless None: (data sets, draws, d). plain (d,): non-private widths. Draws on one data set
+    share its rows, so standard errors are over data sets.
     """
     covered = (low <= truth) & (truth <= high)
     for j in range(len(truth)):
@@ -117,22 +117,22 @@ class Coverage(Options):
 def coverage(experiment, spec, inputs, seed, out):
     """Coverage and width of intervals, for each coefficient, over data sets and draws.
 
-    designs: names of `analyses.designs.DESIGNS`; "chosen" and "tested" stand for all designs that chose
-    or tested the rule. In "other" and "linear", the truth is the best logistic or log-cosh fit to a
-    million rows. In "boosted_uneven", errors depend on the rows, which violates the assumption of
-    boosting's intervals.
+    designs: names of `analyses.designs.DESIGNS`; "chosen" and "tested" stand for all designs on which the
+    rule for printing intervals was chosen or tested. In "other" and "linear", the truth is the best
+    logistic or log-cosh fit to a million rows. In "boosted_uneven", errors depend on the rows, which
+    violates the assumption of boosting's intervals.
 
-    The column method has "without_privacy" and these values:
+    The column `method` contains "without_privacy" and these values:
     "noise_aware": the Hessian replaces the slopes' second moments (for regression, times a released
     number); boosting uses the second half of its steps.
     "noise_aware_robust": the second moments are released.
     "noise_aware_last": boosting uses its last step.
     "biased": the release of "noise_aware", without correction of the bias from the ridge or the start.
-    "naive": the release of "noise_aware", as if it had no noise.
+    "naive": the release of "noise_aware", treated as if it contained no noise.
 
-    printed: 1 for intervals that the rule prints, 0 for others, empty without the rule. coverage_error:
-    standard error over data sets. width: the median. width_ratio: width divided by the mean non-private
-    width.
+    printed: 1 for intervals that the rule prints, 0 for others, empty for methods without the rule.
+    coverage_error: standard error over data sets. width: the median. width_ratio: width divided by the
+    mean non-private width.
     """
     options, rows = spec["options"], []
     sets = {"chosen": CHOSEN, "tested": HELD_OUT}
@@ -179,10 +179,10 @@ class Bootstrap(Options):
 def bootstrap(experiment, spec, inputs, seed, out):
     """Parametric bootstraps and noise-aware intervals on the same releases.
 
-    design: one of `DESIGNS`. Each data set has one release, with the design's first options. "bootstrap":
-    basic intervals. "bootstrap_debiased": `rounds` steps fit the simulated model, so that its mean
-    release is the actual release. Neither bootstrap costs privacy, because rows are simulated from the
-    released Hessian, and targets with normal errors of the released spread.
+    design: one of `DESIGNS`. Each data set is released once, with the design's first options.
+    "bootstrap": basic intervals. "bootstrap_debiased": `rounds` steps adjust the simulated model until
+    its mean release is the actual release. Neither bootstrap costs privacy: rows are simulated from the
+    released Hessian, and targets get normal errors with the released spread.
     """
     options, rows, name = spec["options"], [], spec["options"]["design"]
     design = DESIGNS[name]
@@ -226,7 +226,7 @@ def bootstrap(experiment, spec, inputs, seed, out):
 
 
 def _simulated(info, loss, n, rng):
-    """Rows (n, d), and a function that draws their labels or targets, simulated from a release."""
+    """Rows (n, d) simulated from a release, and a function that simulates their labels or targets."""
     (hessian,), (minimiser,) = info["hessian"], info["minimiser"]
     if not loss.residual:
         return inference.logistic_rows(hessian, minimiser, n, 1.0, rng), inference.logistic_labels
@@ -250,10 +250,10 @@ class Regression(Options):
 def regression(experiment, spec, inputs, seed, out):
     """Coefficients of a logistic regression in the columns' own units, with and without privacy.
 
-    The non-private regression is statsmodels' Logit, which uses only the columns' bounds. The private
-    regression is one release per epsilon, with lambda by rule. Both use all rows. A category has a
-    coefficient for each level except its reference: the level in `reference`, or else the first. If the
-    rule of `dp.inference.answered` prints no interval, a sentence replaces it.
+    The non-private regression is statsmodels' Logit, on columns that are scaled by their bounds alone.
+    The private regression is one release per epsilon, with lambda by rule. Both use all rows. A category
+    has a coefficient for each level except its reference: the level in `reference`, or else the first.
+    If the rule of `dp.inference.answered` prints no interval, a sentence replaces the interval.
     """
     import statsmodels.api as sm
 

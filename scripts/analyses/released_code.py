@@ -25,11 +25,11 @@ class ReleasedCode(Options):
 def released_code(experiment, spec, inputs, seed, out):
     """One row per program, attack and claimed epsilon of options["programs"].
 
-    A program's entry has its mechanism, repository, commit, the dates of the commit and of reading it,
-    delta, trials, the difference from the proof, and the repair. `repaired` names a mechanism with the
-    repair, which is attacked in the same way, with `repaired_options` and the options of the case that
-    this mechanism has. An entry of `attacks` has options, a pair, claimed epsilons, and values that
-    replace the program's. All bounds of the table hold simultaneously with options["confidence"].
+    A program's entry states its mechanism, repository and commit, the dates of the commit and of reading
+    it, delta, trials, the difference from the proof, and the repair. `repaired` names a repaired
+    mechanism. It is attacked in the same way, with `repaired_options` and those options of the attack
+    that it takes. An entry of `attacks` states options, a pair, claimed epsilons, and values that replace
+    the program's. All bounds of the table hold simultaneously with options["confidence"].
     """
     cases = {
         f"{name}: {label}".replace("_", " "): program | attack

@@ -30,12 +30,12 @@ class Timing(Options):
 
 @analysis(DATA, Timing, exclusive=True)
 def timing(experiment, spec, paths, seed, out):
-    """Write the seconds of every repeat of the whole release, including its shared fit.
+    """Write the seconds that each repeat of a whole release takes, including its shared fit.
 
-    procedure: "plain" is this project's certified L2 fit. "scikit_learn" is the default LogisticRegression.
-    "general_purpose" is a common form of objective perturbation: SciPy's BFGS minimises a tilted objective
-    without its gradient. Other procedures are the experiment's private methods, with one draw and with
-    options["restarts"] draws.
+    The column `procedure` contains "plain", this project's certified L2 fit; "scikit_learn", the default
+    LogisticRegression; and "general_purpose", a common form of objective perturbation, in which SciPy's
+    BFGS minimises a tilted objective without its gradient. Other procedures are the experiment's private
+    methods, with one draw and with options["restarts"] draws.
     """
     options = spec["options"]
     rows = []

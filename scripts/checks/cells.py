@@ -83,13 +83,14 @@ def lower_than(
     per_dataset,
     column,
 ):
-    """The mean error of `lower` is below `factor` times that of `higher` at a `share` of their common
-    points or more, on each data set or, if per_dataset is false, on all data sets together. A non-private
-    method is compared at every epsilon of the other.
+    """The mean error of `lower` is below `factor` times that of `higher` at a `share` or more of their
+    common points, on each data set or, if per_dataset is false, on all data sets together. A non-private
+    method is compared at every epsilon of the other method.
     column: a column to compare instead of the mean error, such as error_sd_folds.
 
     A point counts for the claim if the 95 % interval of the difference, paired by fold, lies below zero,
-    and against the claim if it lies above zero. The claim is undecided if it depends on other points.
+    and against the claim if this interval lies above zero. The claim is undecided if it depends on points
+    whose interval contains zero.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
     pairs = _pairs(results, lower, higher, column, where)
@@ -159,8 +160,8 @@ def similar(results, *, method, other, within, relative, column, **where):
     error. A non-private method is compared at every epsilon of the other method.
     column: a column to compare instead of the mean error.
 
-    This equivalence test holds if the 95 % interval of every difference, paired by fold, lies within
-    these bounds. The test fails if an interval lies outside, and is undecided otherwise.
+    This is an equivalence test: the claim holds if the 95 % interval of every difference, paired by
+    fold, lies within these bounds. It fails if an interval lies outside, and is undecided otherwise.
     """
     outside, inside, gaps = [], [], []
     for first, second in _pairs(results, method, other, column, where):
@@ -195,8 +196,8 @@ class Level(Cells):
 def level(results, *, at_least, at_most, share, column, **where):
     """The mean error, or another column, lies in [at_least, at_most] in at least a `share` of the cells.
 
-    A cell is inside if its 95 % interval is inside, and outside if the interval is outside. The claim is
-    undecided if it depends on other cells.
+    A cell counts as inside if its whole 95 % interval is inside, and as outside if its whole interval is
+    outside. The claim is undecided if it depends on the remaining cells.
     """
     frame = _ok(results.cells(**where), column)
     inside, possible = (each.mean() for each in _in_range(frame, column, at_least, at_most))
@@ -213,7 +214,7 @@ def level(results, *, at_least, at_most, share, column, **where):
     limits = f"between {at_least:g} and {at_most:g}"
     what = column.removesuffix("_mean").replace("_", " ")
     number, threshold = float(inside), share
-    if share == 1:  # report the cell nearest to a limit, or farthest beyond it
+    if share == 1:  # report the cell nearest to a limit or farthest beyond it
         _, number, threshold = min(
             (sign * (value - limit), float(value), limit)
             for value in frame[column]
@@ -251,11 +252,11 @@ class LowerAcross(Options):
 
 @check(RESULTS, LowerAcross)
 def lower_across(results, *, method, epsilon, experiment, other_method, other_epsilon, as_prepared):
-    """On every common data set, a method has a lower mean error than another experiment's method. Each
-    method is at its own epsilon and its largest training size. The claim is undecided if a 95 % interval
-    of the difference, for independent means, contains zero.
-    as_prepared: the other experiment's data sets -> our data sets with the same rows, prepared
-    differently.
+    """On every common data set, a method has a lower mean error than another experiment's method. The two
+    are compared at the stated epsilons, and each at its largest training size. The claim is undecided if
+    a 95 % interval of the difference, for independent means, contains zero.
+    as_prepared: the other experiment's data set -> our data set, if it has the same rows but another
+    preparation.
     """
     own = _ok(results.cells(methods=method, epsilon=epsilon, train_size="largest"))
     other = results.other(experiment)
@@ -318,8 +319,8 @@ class SimilarEpsilons(Place):
 
 @check(RESULTS, SimilarEpsilons)
 def similar_epsilons(results, *, method, first, second, within, **where):
-    """At every point, a method's mean errors at two epsilons differ by at most `within`. This is an
-    equivalence test, like `similar`.
+    """On every data set and at every training size, a method's mean errors at two epsilons differ by at
+    most `within`. This is an equivalence test, like `similar`.
     """
     pair = [
         _ok(results.cells(methods=method, epsilon=e, **where)).to_dict("records")
@@ -357,8 +358,8 @@ class Slower(Options):
 
 @check(ANALYSIS, Slower)
 def slower(results, *, analysis, slow, fast, factor, fits):
-    """On every data set, procedure `slow` takes at least `factor` times the median time of `fast`, for
-    single fits.
+    """On every data set, the median time of a single fit by the procedure `slow` is at least `factor`
+    times that of `fast`.
     fits: the number of runs of `slow` that a protocol of many draws needs in place of one run of `fast`.
     """
     ratios = fits * _time_ratios(results, analysis, slow, fast)
@@ -376,7 +377,7 @@ class AsFast(Options):
 
 @check(ANALYSIS, AsFast)
 def as_fast(results, *, analysis, first, second, factor):
-    """On every data set, the median times of two procedures for single fits differ by at most the
+    """On every data set, the median times of a single fit by two procedures differ by at most the factor
     `factor`.
     """
     ratios = _time_ratios(results, analysis, first, second)
@@ -409,9 +410,9 @@ class Monotone(Options):
 @check(RESULTS, Monotone)
 def monotone(results, *, along, sweep, datasets, methods, epsilon, train_size, share, metric):
     """Errors fall along "train_size" or "epsilon" in at least a `share` of the curves. A curve falls if
-    the 95 % interval of its slope against the logarithm, paired by fold, lies below zero. The claim is
+    the 95 % interval of its slope, per factor of 10 and paired by fold, lies below zero. The claim is
     undecided if it depends on curves whose interval contains zero.
-    metric: a metric to use instead of the error; auc and r2 must rise.
+    metric: a metric to use instead of the error; auc and r2 must rise instead of fall.
     """
     other = {"train_size": "epsilon", "epsilon": "train_size"}[along]
     column = f"{metric}_mean"
@@ -458,12 +459,12 @@ class WidthAlongSize(Options):
 @check(RESULTS, WidthAlongSize)
 def width_along_size(results, *, method, widens, narrows, sweep):
     """The interval of the mean error widens with training size at the epsilons `widens`, and narrows at
-    `narrows`.
+    the epsilons `narrows`.
 
-    The check computes the rank correlation of width and training size on every data set. A correlation
-    beyond 1.96/sqrt(sizes - 1) is significant, by the normal approximation. The claim holds if every
-    correlation is significant in the stated direction, and fails if one is significant in the other
-    direction.
+    The check computes the rank correlation of width and training size on every data set and at every
+    epsilon. By the normal approximation, a correlation over k sizes is significant if its magnitude
+    exceeds 1.96/sqrt(k - 1). The claim holds if every correlation is significant in the stated direction,
+    and fails if one is significant in the other direction.
     """
     frame = _ok(results.cells(methods=method, sweep=sweep, epsilon=[*widens, *narrows]))
     found = []
@@ -495,8 +496,8 @@ class Coincide(Point):
 
 @check(RESULTS, Coincide)
 def coincide(results, *, method, other, share, **where):
-    """Two methods that ran separately have the same error in every draw, at a `share` of the common
-    points or more. If one method fails on a draw, the other must fail on the same draw.
+    """Two methods that ran separately have the same error in every draw, at a `share` or more of their
+    common points. If one method fails on a draw, the other must fail on the same draw.
     """
     same, worst = [], 0.0
     pairs = _pairs(results, method, other, "error_mean", where)
@@ -560,9 +561,9 @@ class Table(Options):
 @check(ANALYSIS, Table)
 def table(results, *, column, analysis, table, where, at_least, at_most, share, ratio_to, what):
     """A column of an analysis's table lies in [at_least, at_most] in at least a `share` of the rows.
-    where: column -> value, or list of values, of the rows to read.
-    ratio_to: a column to divide the first column by.
-    what: the name of the quantity in the text.
+    where: column -> value, or list of values, that selects the rows to read.
+    ratio_to: another column, by which `column` is divided.
+    what: the name of the quantity in the check's text.
     """
     frame = results.named({"analysis": analysis, "table": table})
     source = f"the table {analysis or table}"
@@ -634,7 +635,8 @@ class BoundHolds(Options):
 
 @check(ANALYSIS, BoundHolds)
 def bound_holds(results, *, analysis, bound, looseness):
-    """In every cell, a bound of probability 1 - delta holds in at least a share 1 - delta of the draws.
+    """In every cell, a bound with the stated probability 1 - delta holds in at least a share 1 - delta of
+    the draws.
     looseness: whether to report how loose the bound is, as `excess_risk_bounds` measures it.
     """
     frame = results.analysis(analysis)

@@ -1,4 +1,4 @@
-"""Counts how much of the source's search is repeated: a failure after a smaller search is not decidable."""
+"""Compares searches with the source's, because a failure after a smaller search is not decidable."""
 
 from study.configuration import kinds, needs, options
 
@@ -6,8 +6,8 @@ METHODS = (options.Method, options.Procedure, options.Rows)  # types of options 
 
 
 def shares(search, source):
-    """Count for lambda and each option: source values that the search tries, other tried values, all
-    source values.
+    """Name of lambda or an option -> number of the source's values that the search tries, of other
+    values that it tries, and of all the source's values.
     """
     counts = {}
     for name, path in search["published"].items():
@@ -20,8 +20,8 @@ def shares(search, source):
 
 
 def thinned(experiment, source, methods):
-    """Describe the searches of these methods that try fewer values or simulations than the source's; ""
-    if none does.
+    """Describe those searches of these methods that try fewer values or simulations than the source's
+    search; "" if there are none.
     """
     searches = {}
     for method in methods:

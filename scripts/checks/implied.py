@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Implied(NamedTuple):
-    """An epsilon and its interval; 0 and inf mean beyond the ends of the measured curve."""
+    """An epsilon and its interval; 0 is below all epsilons of the measured curve, and inf above all."""
 
     epsilon: float
     low: float
@@ -39,8 +39,8 @@ def implied_epsilon(epsilons, errors, low, high, target):
     """Return the `Implied` epsilon at which the curve of mean errors equals `target`; None for fewer than
     two points.
 
-    Isotonic regression first makes the curve non-increasing. The interval ends where the ends (low, high)
-    of the errors' 95 % intervals cross the target.
+    Isotonic regression first makes the curve non-increasing. The interval of epsilon ends where the
+    curves of `low` and `high`, the ends of the errors' 95 % intervals, cross the target.
     """
     from scipy.optimize import isotonic_regression  # slow to import
 

@@ -37,9 +37,9 @@ def fold_means(results, row, column):
 def difference(results, first, second, column, factor=1.0):
     """Return (mean, low, high) of first - factor x second, for two rows of the results on one data set.
 
-    Differences are paired by fold or by data set. Without single draws, the two intervals are combined as
-    if independent. Without intervals, low and high are NaN. A column that has no interval, such as
-    error_sd_folds, is taken as exact.
+    Differences are paired by fold or by data set. If there are no single draws, the intervals of the two
+    rows are combined as if independent, and without such intervals low and high are NaN. A column that
+    never has an interval, such as error_sd_folds, is taken as exact.
     """
     pair = [fold_means(results, row, column) for row in (first, second)]
     if all(each is not None for each in pair) and len(pair[0]) == len(pair[1]):
@@ -55,9 +55,10 @@ def difference(results, first, second, column, factor=1.0):
 
 
 def slope(results, rows, along, column):
-    """Return (slope, low, high) of a column per tenfold of `along`, by least squares on every fold.
+    """Return (slope, low, high) of a column per factor of 10 of `along`, by least squares on every fold.
 
-    rows: the rows of one curve. Without single draws, the intervals of its points count as independent.
+    rows: the points of one curve. If there are no single draws, the points' intervals are combined as if
+    independent.
     """
     x = np.log10([row[along] for row in rows])
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()

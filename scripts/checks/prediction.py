@@ -1,4 +1,4 @@
-"""Predicts what another run would print, by resampling our draws by the source's protocol."""
+"""Predicts what another run of the source's protocol would print, by resampling our draws."""
 
 import math
 from typing import NamedTuple
@@ -15,9 +15,9 @@ class Protocol(NamedTuple):
 
     folds: number of folds or simulations.
     draws: number of noise draws on each fold.
-    shared: whether all folds have the same draws, as if the seed is reset for each.
-    data_drawn: whether the data set is itself a draw.
-    sd: what a printed standard deviation is over: "folds" (means of folds) or "draws" (all draws).
+    shared: whether all folds use the same draws, as if the seed were reset for each fold.
+    data_drawn: whether the data set was itself drawn at random.
+    sd: what a printed standard deviation is computed over: "folds" (means of folds) or "draws" (all draws).
     """
 
     folds: int
@@ -32,12 +32,12 @@ class Prediction(NamedTuple):
 
     mean: our mean.
     interval: (low, high), contains that run's mean with 95 % probability.
-    error: the standard error of an end of the interval over our seeds.
-    sd: the median of that run's standard deviations.
-    sd_interval: contains 95 % of these standard deviations.
+    error: the standard error of an end of the interval, because it depends on our seeds.
+    sd: the median of the standard deviation that such a run would print.
+    sd_interval: contains that standard deviation with 95 % probability.
     sd_error: the standard error of sd, as a share of sd.
 
-    The last three are None if the run has one value.
+    The last three are None if the run has only one value.
     """
 
     mean: float
@@ -49,28 +49,28 @@ class Prediction(NamedTuple):
 
 
 def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False):
-    """Return the `Prediction` for a run by `protocol`, or None for fewer than two folds of one data set.
+    """Return the `Prediction` for a run by `protocol`; None if we have only one fold of one data set.
 
-    draws: our values (folds, draws) or (data sets, folds, draws). Draws that failed on a fold are left
+    draws: our values (folds, draws) or (data sets, folds, draws). Draws that failed on any fold are left
     out.
     paired: whether draws with the same index are the same on all folds, as in a run that shares its
     draws.
 
-    A run's mean is resampled from `protocol.folds` of our fold means, each with `protocol.draws`
-    residuals of draws from any of our data sets. If we have several data sets, the run has a new data
-    set. Its mean is normal with the variance of our means, because resampling a few means would rarely
-    give extreme values. Its folds deviate from that mean like the folds of one of our data sets from
-    theirs.
+    The mean of a run is resampled: from `protocol.folds` of our fold means, each with `protocol.draws`
+    residuals of draws from any of our data sets. If we have several data sets, the run is assumed to
+    have a new one. The mean of the new data set is normal with the variance of our data sets' means,
+    because resampling a few means would rarely give extreme values. Its folds deviate from its mean as
+    the folds of one of our data sets do.
 
     There are four corrections. The noise of our draws is subtracted from the variance of our means. The
-    variance of resampled means of k replicates is multiplied by k/(k - 1). Their normal quantile is
+    variance of resampled means of k replicates is multiplied by k/(k - 1). The normal quantile is
     replaced by Student's. Finally, the error of our own mean is added.
 
-    If the run's folds share draws and ours do not, draws are assumed to have the same rank on each fold,
-    which gives the widest interval that sharing can give. Folds of a single data set are assumed to be
-    independent. Each row is tested once, so the mean over another division of the data would vary less.
-    If we and the source both divided the rows several times, divisions replace data sets, and the run is
-    another division.
+    If the run's folds share draws and ours do not, each draw is assumed to have the same rank on all
+    folds, which gives the widest interval that sharing allows. Folds of a single data set are assumed to
+    be independent. Because each row is tested once, the mean over another division of the data would
+    vary less. If we and the source both divided the rows several times, divisions replace data sets, and
+    the run is another division.
     """
     draws = np.asarray(draws, dtype=float)
     draws = draws[None] if draws.ndim == 2 else draws
@@ -86,7 +86,7 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     stretch = float(student(replicates)) / z
     rest = draws - means[:, :, None]
     rest *= math.sqrt(count / (count - 1)) if count > 1 else 0.0
-    noise = rest.var() / count  # the variance of a fold's mean over draws
+    noise = rest.var() / count  # variance of a fold's mean due to the draws
     rest = rest.transpose(1, 0, 2).reshape(folds, -1)  # (folds, draws of all data sets)
     rest = rest if paired else np.sort(rest, axis=1)
 
@@ -144,11 +144,12 @@ def _error_of_sd(shares, counts, z=None, removed=0.0):
     The square of s is a sum of mean squares v. With k degrees of freedom, v has the variance 2 v^2/k. So
     the standard deviation of s is the root of the sum of variances, divided by 2 s (Satterthwaite).
 
-    shares: v of folds or data sets, and v of draws.
-    counts: k of each.
-    z: set for a quantile of the draws instead of a multiple of s. An empirical quantile has the variance
-    p (1 - p)/(k f^2), more than z^2/(2 k), where f is the normal density at the quantile.
-    removed: the variance of draws that was subtracted from the first v, whose error still includes it.
+    shares: the v of folds or data sets, and the v of draws.
+    counts: the k of each v.
+    z: the normal quantile if s stands for an empirical quantile of the draws. This quantile has the
+    variance p (1 - p)/(k f^2), more than z^2/(2 k), where f is the normal density at the quantile.
+    removed: the variance of draws that was subtracted from the first v. The error of that v is still the
+    error before the subtraction.
     """
     total = sum(shares)
     if not total > 0:
@@ -162,9 +163,9 @@ def _error_of_sd(shares, counts, z=None, removed=0.0):
 
 
 def _spread(means, noise):
-    """Residuals of means (.., k), shrunk to their spread without noise.
+    """Residuals of means (.., k), shrunk to the spread that the means would have without noise.
 
-    noise: the variance of the means over draws.
+    noise: the part of the means' variance that is due to the draws.
     """
     k = means.shape[-1]
     if k == 1:

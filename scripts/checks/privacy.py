@@ -17,8 +17,8 @@ class Jacobian(Options):
 @check(NOTHING, Jacobian)
 def jacobian(results, *, cases, tolerance):
     """In every case, the exact epsilon of objective perturbation as printed exceeds the claimed epsilon.
-    A case is [epsilon, n lambda, expected supremum]. The computed supremum must exceed epsilon and equal
-    the expected supremum up to `tolerance`.
+    A case is [claimed epsilon, n lambda, expected exact epsilon]. The exact epsilon, the supremum of the
+    privacy loss, must also equal the expected one up to `tolerance`.
     """
     from dp.privacy.laplace_tilt import exact_epsilon
 

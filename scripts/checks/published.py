@@ -1,4 +1,4 @@
-"""Makes published.csv, which compares an experiment's printed values with ours."""
+"""Writes published.csv, which compares the source's printed values with an experiment's."""
 
 import math
 from decimal import Decimal
@@ -28,8 +28,8 @@ COLUMNS = (
 def compare(results, source, comparisons, stand_ins):
     """Compare printed numbers with ours and return rows for `judged`, which adds verdicts.
 
-    A row already has a verdict if its number is not decidable. Keys for `judged` are id, distance, half
-    (half a unit of the last printed digit) and holds: "yes", "no", or "" if not decidable.
+    If a number is not decidable, its row already contains a verdict. Besides columns, a row has the keys
+    id, half (half a unit of the last printed digit), and holds: "yes", "no", or "" if not decidable.
 
     comparisons: entries of an experiment's `published` section.
     stand_ins: data set -> why numbers on it are not decidable.
@@ -67,8 +67,8 @@ def listed(experiment, source, comparisons):
 def _baseline(own, number, experiment):
     """Return the index of the non-private printed value that belongs to a private value, or None.
 
-    The two have the same data and size. The last match above the private value is used, or else the first
-    match below.
+    Both values have the same data set and training size. Of several such values, this is the last one
+    listed before the private value, or else the first one listed after it.
     own: the `Printed` values of a comparison.
     """
 
@@ -89,7 +89,7 @@ def _baseline(own, number, experiment):
 def judged(experiment, source, rows, readings=()):
     """Yield rows of published.csv, from the rows of `compare`.
 
-    readings: rows of readings.csv. A verdict uses the rows with its id that concern the value.
+    readings: rows of readings.csv. A verdict uses the rows with the value's id that concern the value.
     """
     rows = [dict(row) for row in rows]
     for row in rows:
@@ -117,9 +117,9 @@ class Printed:
         self.column = item["path"].rpartition("/")[2]
 
     def round_like(self, others):
-        """Take the printed decimals from the column's longest number, because a file loses trailing zeros.
+        """Assume that a column prints the same number of decimals, because files lose trailing zeros.
 
-        The comparison may state a minimum instead.
+        If the comparison states a minimum number of decimals, this minimum is used instead.
         """
         column = [other.decimals for other in others if other.column == self.column]
         digits = list(map(max, zip(*column, strict=True)))
@@ -138,7 +138,7 @@ class Printed:
         return {key: stated.get(key) for key in Protocol._fields}
 
     def describe(self, experiment, spread=False):
-        """Return descriptive columns of the value or, if `spread`, of its standard deviation."""
+        """Return the columns that describe the value or, if `spread`, its standard deviation."""
         item = self.item
         method = experiment.methods.get(item["method"], {})
         private = item["epsilon"] is not None and method.get("private", True)
@@ -197,7 +197,7 @@ def _compare(results, value, stand_ins):
     if predicted is not None:
         interval, error = predicted.interval, predicted.error
     else:
-        # The source's replicates are its folds, or one data set if we have several.
+        # The source's run counts as one replicate if ours are data sets; otherwise its folds count.
         replicates = value.protocol["folds"] or ours["replicates"]
         replicates = 1 if ours["data_sets"] > 1 else replicates
         interval, error = prediction_interval(
@@ -258,8 +258,8 @@ def _compare_spread(results, value, stand_ins):
 def _judgement(published, ours, interval, half, absolute, margin, errors, limits=None):
     """Return {distance, reason, half, holds, near} of a printed number.
 
-    near: whether the printed number is within the margin of our value or of the interval of a new run.
-    Our non-private model counts as the source's if it is near.
+    near: whether the printed number is within `margin` of our value or of the interval of a new run. Our
+    non-private model counts as the source's if its printed number is near.
     """
     found, reason = verdicts.distance(
         *(published, ours, interval), half=half, absolute=absolute, errors=errors, limits=limits
@@ -319,7 +319,7 @@ def _predict(results, value, limits):
 
 
 def _judge(row, readings, alike, why):
-    """Add the verdict, the number of readings tried, and luck to a row.
+    """Add the verdict, the number of readings tried, and the luck (see `verdicts.RULE`) to a row.
 
     readings: the readings that concern the row.
     alike: the rows of the same comparison and kind (means or standard deviations).
@@ -349,7 +349,7 @@ def _judge(row, readings, alike, why):
 
 
 def _reach(row, half):
-    """The range of printed numbers that would agree."""
+    """The range of printed numbers that would agree with ours."""
     low, high = row.get("prediction_low"), row.get("prediction_high")
     low, high = (float(row["ours"]) if end in (None, "") else float(end) for end in (low, high))
     return min(low, float(row["ours"])) - half, max(high, float(row["ours"])) + half
@@ -439,7 +439,7 @@ def _implied(results, item, value):
         datasets=item["dataset"], methods=item["method"], train_size=item["train_size"]
     )
     metric = item["column"].removesuffix("_mean")
-    sign = -1 if metric in metrics.RISING else 1  # makes the curve fall
+    sign = -1 if metric in metrics.RISING else 1  # so that the curve falls
     ends = ("_mean", "_low", "_high") if sign == 1 else ("_mean", "_high", "_low")
     found = implied_epsilon(
         curve["epsilon"], *(sign * curve[metric + end] for end in ends), sign * value

@@ -1,4 +1,4 @@
-"""Makes readings.csv, with an experiment's printed values and claims as stated and under each reading."""
+"""Writes readings.csv: an experiment's printed values and claims, as stated and under each reading."""
 
 from collections import Counter
 
@@ -28,10 +28,9 @@ def confront(experiment, readings, source):
 
 
 def most_telling_first(rows):
-    """Sort rows of readings.csv (text) by the number of values and claims that their reading explains,
-    largest first.
+    """Sort rows of readings.csv (text): readings that explain more values and claims come first.
 
-    A verdict names the first reading that agrees.
+    The order matters, because a verdict names the first reading that agrees.
     """
     rows = [row for row in rows if row["reading"] != AS_STATED]
     explained = Counter(
@@ -43,7 +42,7 @@ def most_telling_first(rows):
 def _rows(results, decided, source, label, left_open, main):
     """Yield the rows of one reading.
 
-    decided: names of comparisons and of claims. main: the experiment as stated, or None for its own rows.
+    decided: names of comparisons and of claims. main: the main experiment, or None for its own rows.
     """
     experiment = results.experiment
     shown = {"reading": label, "open": left_open}
@@ -99,7 +98,7 @@ def _concerns_value(results, main, value):
 def _concerns_claim(results, main, name):
     """Whether a reading decides a claim from other cells, tables or analyses than `main` does.
 
-    A subset of the same cells does not count.
+    Using a subset of the same cells does not count.
     """
     if name not in needs.claims(main):
         return True

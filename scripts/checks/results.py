@@ -1,4 +1,4 @@
-"""Reads an experiment's results for comparisons and claims, and reports missing ones."""
+"""Reads an experiment's results for comparisons and claims, and reports missing results."""
 
 import re
 from functools import cached_property
@@ -27,7 +27,7 @@ def lost(status):
 
 
 class Results:
-    """The results of an experiment, read on first use. frame: replaces results.csv."""
+    """The results of an experiment, read on first use. frame: used instead of results.csv."""
 
     def __init__(self, experiment, frame=None):
         self.experiment = experiment
@@ -40,7 +40,7 @@ class Results:
 
     @cached_property
     def printed(self):
-        """The rows that `checks.published.compare` returned, from a previous job."""
+        """The rows that `checks.published.compare` returned in a previous job."""
         main = self.experiment.folder.partition("/")[0]
         found = read_json(self._present(paths.COMPARED(experiment=main)))
         return found[self.experiment.name]
@@ -115,10 +115,10 @@ class Results:
         return path
 
     def cells(self, *, sweep=None, datasets=None, methods=None, train_size=None, epsilon=None):
-        """Return the rows of `frame` of a sweep, for these data sets and methods, at these coordinates.
+        """Return the rows of `frame` that match all arguments; None matches every row.
 
-        train_size, epsilon: a number, a list of numbers, or "smallest" or "largest" (finite) on each data
-        set. Rows of non-private methods match any epsilon.
+        train_size, epsilon: a number, a list of numbers, or the "smallest" or "largest" finite number on
+        each data set. Rows of non-private methods match any epsilon.
         """
         frame = self.frame
         if sweep is not None:

@@ -38,7 +38,7 @@ class About(NamedTuple):
 
 
 class Stamper:
-    """Computes the stamps of one experiment's lines under one configuration, with its readings."""
+    """Computes the stamps of one experiment's lines, including its readings, under one configuration."""
 
     def __init__(self, experiments, name, datasets, files, seed):
         self.experiment = experiments[name]

@@ -1,4 +1,4 @@
-"""Makes claims.csv and defects.csv from registered checks.
+"""Decides the claims and defects of claims.csv and defects.csv by registered checks.
 
 A check is a function (results, **options) -> `Outcome`, registered in `study.configuration.kinds.CHECKS`.
 A statement holds if all its checks hold, and fails if one fails. Otherwise the statement is undecided, or
@@ -49,7 +49,8 @@ def run(results, check):
 def join(outcomes):
     """Return the `Outcome` of checks that must all hold.
 
-    Its number and threshold come from the first check that has both a number and the joint outcome.
+    Its number and threshold come from the first check that has a number and the same `holds` as all
+    checks together.
     """
     if any(outcome.holds is False for outcome in outcomes):
         holds = False
@@ -101,8 +102,9 @@ def listed(experiment, source, section):
 def decide(results, source, section, stand_ins, readings=()):
     """Yield rows of claims.csv or defects.csv, in the configuration's order.
 
-    A claim or defect that only stand-ins decide is not tested, and its row has their outcome. A claim
-    that fails after searches with fewer values than the source's is not tested either.
+    A claim or defect that only stand-ins decide gets the verdict "not tested", and its row states the
+    outcome on the stand-ins. The same holds if a claim fails after searches of fewer values than the
+    source's.
     stand_ins: data set -> why the data set cannot replace the source's data.
     readings: rows of readings.csv.
     """
@@ -141,11 +143,11 @@ def decide(results, source, section, stand_ins, readings=()):
 
 
 def _judged(found, section, readings, another):
-    """Return the verdict, its reason and, for a claim, the number of deciding readings with the stated
-    reading.
+    """Return the verdict, its reason and, for a claim, the number of deciding readings, including the
+    stated one.
 
-    readings: rows of readings.csv that decide the claim or leave it open. A claim that a reading leaves
-    open does not fail.
+    readings: rows of readings.csv that decide the claim or leave it open. If a reading leaves the claim
+    open, the claim does not fail.
     another: whether the claim as stated is about another model.
     """
     if not found.tested and found.holds is None:

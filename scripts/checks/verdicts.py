@@ -6,7 +6,7 @@ from typing import NamedTuple
 from dp.intervals import student
 
 RELATIVE, ABSOLUTE = 0.10, 0.01
-SURE = 1.645  # standard errors: the normal 95 % quantile
+SURE = 1.645  # number of standard errors, the normal 95 % quantile
 
 # Distances of a printed number from ours, the nearest first.
 EQUAL = "equal to the printed precision"
@@ -96,10 +96,10 @@ def sd_of(half, replicates):
 def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
     """Return ((low, high), standard error of an end): a 95 % prediction interval of the mean of a new run.
 
-    This interval serves if there are no single draws to resample (`checks.prediction`). The difference of
-    the new mean of k' replicates and our mean of k has the variance s^2/k + s^2/k', so half the width is
-    t_{k-1} s sqrt(1/k + 1/k'). The error of an end includes that of s, whose variance is about s^2/(2 (k
-    - 1)).
+    This interval is used if there are no single draws to resample (`checks.prediction`). The difference
+    of the new mean over k' replicates and our mean over k replicates has the variance s^2/k + s^2/k', so
+    half the width is t_{k-1} s sqrt(1/k + 1/k'). The error of an end includes the error of s, whose
+    variance is about s^2/(2 (k - 1)).
 
     ours: a `Sample`. With fewer than two replicates or an unknown spread, the result is (None, 0).
     replicates: k', at least 1.
@@ -120,10 +120,10 @@ def distance(
 
     interval: the prediction interval, or None.
     half: half a unit of the last printed digit; a number that rounds into the interval is inside.
-    absolute: a difference that counts as "close", as does a difference of 10 %.
-    errors: standard errors of the interval's ends; within `SURE` of these, a number is neither inside nor
-    outside.
-    limits: the range of the quantity; an interval that reaches a limit has no end there.
+    absolute: a difference up to this number counts as "close", as does a difference of up to 10 %.
+    errors: standard errors of the interval's ends; a number within `SURE` standard errors of an end is
+    neither inside nor outside.
+    limits: the range of the quantity; where the interval reaches a limit, it has no end.
     """
     rounding = 1e-12
     gap = abs(ours - published)
@@ -167,7 +167,7 @@ def matches(found):
 
 
 def margin(published, sd=None, *, share=False, spread=False):
-    """Return the difference from ours at which a number must disagree, so that agreement is informative.
+    """Return the difference from ours at which a number must disagree for agreement to be informative.
 
     sd: the standard deviation printed with the number.
     share: whether the number is an error or an accuracy; 0.05 and 0.95 then have the same margin.
@@ -189,8 +189,8 @@ def too_wide(interval, margin):
 def with_readings(tried, still_open):
     """Return the verdict under all readings that are about the source's model.
 
-    tried: (reading, holds), with holds "yes", "no", or "" if open. The stated reading, "", comes first if
-    it is about that model. If the stated reading is open, the others are ignored.
+    tried: pairs (reading, holds), with holds "yes", "no", or "" if open. The stated reading, "", comes
+    first if it is about that model. If the stated reading is open, the others are ignored.
     still_open: the verdict if the value stays open.
 
     The verdict names the first reading that agrees.

@@ -6,10 +6,10 @@ The public interface is `__all__` of these modules and packages:
     estimators    private models with scikit-learn's conventions, on raw frames
     releasing     publishable models: request, forecast, make, use
     accounting    guarantees, and calibration of Gaussian noise
-    privacy       whole privacy profiles, their composition, and worst pairs of data sets
+    privacy       privacy profiles delta(epsilon), their composition, and worst-case pairs of data sets
     noise         draws with the densities that proofs need
-    inference     intervals that count the noise
-    audit, replay, branches, low_bits    tests of a mechanism, by attacks and deterministic runs
+    inference     confidence intervals that include the privacy noise
+    audit, replay, branches, low_bits    tests of mechanisms by attacks and deterministic runs
 
 Other modules may change at any time: `solvers` (certified minima), `descents` (iterations with noise),
 `data` (rows), losses, evaluation and tuning.

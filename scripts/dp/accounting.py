@@ -1,7 +1,8 @@
 """Guarantees of mechanisms, and the calibration of Gaussian noise.
 
 By default, a guarantee is for *replace-one* adjacency: data sets of one public size n that differ in one
-record. Proofs are for real numbers, which floating-point samples only approximate (Mironov, CCS 2012).
+record. The proofs assume exact real numbers, which floating-point samples only approximate (Mironov, CCS
+2012).
 """
 
 import math
@@ -38,7 +39,7 @@ def check_adjacency(adjacency: str) -> None:
 
 
 class Guarantee(NamedTuple):
-    """A source's claim and what is proven for the mechanism as it runs.
+    """The privacy that a source claims, and the privacy proven for the mechanism as it runs.
 
     Attributes
     ----------
@@ -77,16 +78,16 @@ def none(claimed_epsilon: float, reason: str, adjacency: str = REPLACE_ONE) -> "
 
 
 def unproven(guarantee: "Guarantee") -> "Guarantee":
-    """The guarantee of a mechanism that is neither proven nor refuted."""
+    """The same guarantee, marked as neither proven nor refuted."""
     reason = f"claimed by its author, not proven here: {guarantee.reason}"
     return guarantee._replace(epsilon=math.nan, delta=math.nan, profile=None, reason=reason)
 
 
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
-    """The guarantee of the mechanism together with the steps before it.
+    """The guarantee of a mechanism together with the preparation steps before it.
 
-    looked_at_private_rows: names of steps whose result depends on private rows without noise. Any such
-    step voids the guarantee.
+    looked_at_private_rows: names of steps whose results depend on private rows without added noise. Any
+    such step voids the guarantee.
     """
     if not looked_at_private_rows or math.isinf(guarantee.epsilon):
         return guarantee
@@ -166,8 +167,8 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
 def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1 and real epsilon.
 
-    Since the terms nearly cancel, Gauss-Legendre quadrature integrates the normal density between the two
-    points, and (e^epsilon - 1) Phi(lower point) is subtracted.
+    The two terms nearly cancel. So Gauss-Legendre quadrature integrates the normal density between the two
+    arguments of Phi, and (e^epsilon - 1) Phi(lower argument) is subtracted.
     """
     import numpy as np
     from scipy.special import log_ndtr
@@ -196,7 +197,8 @@ def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest standard deviation of Gaussian noise that is (epsilon, delta)-DP: analytic calibration.
 
-    Bisection of `gaussian_delta` to a relative 1e-12 returns the larger end, which satisfies delta [2]_.
+    `gaussian_delta` is bisected to a relative width of 1e-12. The result is the larger end, whose delta is
+    at most the requested one [2]_.
 
     Parameters
     ----------
@@ -249,7 +251,8 @@ def _check(name, epsilon, delta, sensitivity):
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest epsilon for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
-    Bisection of `gaussian_delta` to a relative 1e-12 returns the larger end, which satisfies delta.
+    `gaussian_delta` is bisected to a relative width of 1e-12. The result is the larger end, whose delta is
+    at most the requested one.
 
     Parameters
     ----------
@@ -365,6 +368,9 @@ def renyi_epsilon(renyi: Callable, delta: float, orders: Sequence[float] | None 
 
 
 def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth, 2014, appendix A), proved only for epsilon < 1."""
+    """The classical sigma, sqrt(2 ln(1.25/delta)) D/epsilon, which is proved only for epsilon < 1.
+
+    Dwork, Roth, 2014, appendix A.
+    """
     _check("classical_gaussian_sigma", epsilon, delta, sensitivity)
     return math.sqrt(2 * math.log(1.25 / delta)) * sensitivity / epsilon

@@ -2,8 +2,8 @@
 
 A *privacy loss* is the logarithm of the ratio of a release's densities (or probabilities) on two
 neighbouring data sets. A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the
-density and shows any excess. A lower bound needs only releases, but N evaluated releases of each side show
-no loss above log(N / 3.7) and no event as rare as a delta of 1e-5.
+density and shows any excess. A lower bound needs only releases. But N evaluated releases of each data set
+cannot show a loss above log(N / 3.7) or an event as rare as a delta of 1e-5.
 """
 
 import itertools
@@ -40,7 +40,8 @@ def privacy_loss_1d(
 
     The supremum is over all public sizes n with n lambda = `n_lambda`, all records and all released values.
     For objective perturbation, a sinh-spaced grid of 801 points per axis is refined 14 times around its
-    best point; 401 points agree to 1e-6. Minimisers are taken as exact (tolerance 0).
+    best point; a grid of 401 points gives the same result to 1e-6. Minimisers are assumed to be exact
+    (tolerance 0).
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ def privacy_loss_1d(
     -------
     float
         A lower bound on the supremum: a loss that a pair attains or approaches as n grows. It is infinite
-        without privacy.
+        for a mechanism without privacy.
 
     Raises
     ------
@@ -83,7 +84,7 @@ def privacy_loss_1d(
         raise ValueError(
             f"no density in one dimension is known for {margin.name}, a loss of residuals"
         )
-    # Both families depend only on n lambda, so n = 1 covers every n.
+    # Output and objective perturbation depend on n only through n lambda, so n = 1 covers every n.
     if hasattr(mechanism, "tilt"):
         pairs.check_tilts(mechanism)
         epsilon_b, ridge = mechanism.tilt(1, epsilon, n_lambda, bound, loss, **options)
@@ -100,12 +101,12 @@ def privacy_loss_1d(
 def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
     """Supremum of the privacy loss of objective perturbation, from the density of the minimiser w.
 
-    Let a = y x in [-R, R] be the replaced record, and V the others' sum of f(a) = a l'(w a). The tilt is
-    b(w) = -(n lam w + V + f(a)), and |db/dw| = n lam + C + g(a), where g(a) = a^2 l''(w a) and C >= 0 is
-    the others' curvature. Many other records with small |a| give any V with C near 0. So the supremum at w
-    is that of epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam + g(a)) / (n lam + g(a'))), which splits
-    into a maximum over a and another over a'. One sign of f is enough, by the symmetry (w, a, a') ->
-    (-w, -a, -a').
+    Let a = y x in [-R, R] be the replaced record, and V the sum of f(a) = a l'(w a) over the other records.
+    The tilt is b(w) = -(n lam w + V + f(a)), and |db/dw| = n lam + C + g(a), where g(a) = a^2 l''(w a) and
+    C >= 0 is the curvature of the other records. Many other records with small |a| can give any V while C
+    stays near 0. So the supremum at w is that of epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam +
+    g(a)) / (n lam + g(a'))), which splits into one maximum over a and one over a'. By the symmetry (w, a,
+    a') -> (-w, -a, -a'), one sign of f is enough.
     """
     rate = epsilon_b / (2 * margin.kappa * bound)
 
@@ -131,7 +132,7 @@ def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
 
 
 def _between(start, stop, value, points=41):
-    """A grid that includes `value`, since a curvature may jump there."""
+    """A grid that includes `value`, where the curvature may jump."""
     return np.sort(np.append(np.linspace(start, stop, points), value))
 
 
@@ -144,11 +145,11 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
     """Largest distance between two neighbours' L2-regularised minimisers in one dimension.
 
     Let V be the sum of the other records' gradients. Then n lam w + V(w) + a l'(w a) = 0, and the same
-    holds for w' = w - D and a'. Since V increases, n lam D <= a' l'(w' a') - a l'(w a), with equality if V
-    is (nearly) constant. For convex decreasing l, the right side is at most G(w) + G(D - w), where G(w) is
-    the maximum over a in [0, R] of -a l'(w a). G decreases, so this bound decreases in D. The largest D is
-    the root of n lam D = max over w of G(w) + G(D - w). For logistic loss, n lam D is little more than half
-    of 2 kappa R, the bound in any dimension.
+    holds for w' = w - D and a'. Since V increases in w, n lam D <= a' l'(w' a') - a l'(w a), with equality
+    if V is (nearly) constant. For convex decreasing l, the right side is at most G(w) + G(D - w), where
+    G(w) is the maximum over a in [0, R] of -a l'(w a). G decreases, so this bound decreases in D. The
+    largest D is the root of n lam D = max over w of G(w) + G(D - w). For logistic loss, n lam D is only
+    slightly more than half of 2 kappa R, the bound that holds in any dimension.
     """
     # Let u = w a. For w > 0, G(w) is the maximum of -u l'(u) over u up to w R, divided by w. For w <= 0,
     # the maximum is at a = R.
@@ -183,9 +184,9 @@ def epsilon_lower_bound(
 
     The first half of the releases chooses an event (a statistic, a threshold and its side) and an order of
     the data sets. The second half gives Clopper-Pearson bounds on the event's probabilities p and q, each
-    at 1 - (1 - confidence)/2. Since (epsilon, delta)-DP means p <= e^epsilon q + delta, the result is
-    log((p_low - delta) / q_high), at least 0. Scores get noise of 1e-9 of their range. Without this noise,
-    the last bits of floating-point sums would distinguish any two data sets.
+    at confidence 1 - (1 - confidence)/2. Since (epsilon, delta)-DP means p <= e^epsilon q + delta, the
+    result is log((p_low - delta) / q_high), at least 0. Noise of 1e-9 times the scores' range is added,
+    since otherwise the last bits of floating-point sums would distinguish any two data sets.
 
     Parameters
     ----------
@@ -232,7 +233,7 @@ def attack(
     pair : str or tuple or dp.privacy.pairs.Pair
         A pair's name or object, or ((X, y), (X', y')).
     epsilon, delta : float
-        The requested privacy. Pure mechanisms get no delta.
+        The requested privacy. Pure mechanisms ignore delta.
     trials : int
         Releases on each data set, at least 4.
     confidence : float
@@ -297,7 +298,7 @@ def attack(
 
 
 def _bounds(scores, half, points):
-    """The bounds at several (delta, confidence). The first half of the scores chooses the events."""
+    """Return a bound for each (delta, confidence). The first half of the scores chooses the events."""
     events = {name: list(_events(*(side[name][:half] for side in scores))) for name in scores[0]}
     levels = {confidence for _, confidence in points}
     limits = {level: list(_limits(events, half, level)) for level in levels}
@@ -346,7 +347,7 @@ def check(
 ) -> None:
     """Raise the errors of `guarantee`, using the mechanism's own `check` if it has one."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
-    # Only the guarantee says whether it covers sides of different sizes.
+    # Only `guarantee` tells whether data sets of different sizes are covered.
     private_n = pair.resized and settings.get("public_n") is None
     if type(mechanism).check is Mechanism.check or private_n:
         _guarantee(mechanism, pair, settings)
@@ -357,7 +358,7 @@ def check(
 
 
 def _asked(mechanism, pair, epsilon, delta, options):
-    """Return (mechanism, pair, settings), or raise `Refused` if the pair sets what the mechanism lacks."""
+    """Return (mechanism, pair, settings). Raise `Refused` if the mechanism lacks what the pair sets."""
     mechanism, pair = find(mechanism), pairs.find(pair)
     for key in pair.arguments:
         if key not in ("lam", "bound", *mechanism.facts, *mechanism.options):
@@ -388,7 +389,7 @@ def _check_adjacency(pair, adjacency, public_n):
 
 
 def check_removes(pair: pairs.Pair) -> None:
-    """Raise `Refused` unless one side of the pair lacks a record, or has a row of zeros in its place.
+    """Raise `Refused` unless one side lacks the changed record, or replaces it by a row of zeros.
 
     A row of zeros is equivalent to no record, as it has no gradient and no curvature.
     """
@@ -463,8 +464,8 @@ def _events(first, second):
 def _limits(events, half, confidence):
     """Yield (statistic, order of the data sets, sign, thresholds, p_low, q_high) for all kinds of events.
 
-    The maximum of many estimates is biased upwards. With a hundredth of the evaluation's error
-    probability, thresholds with few releases never win.
+    The maximum of many estimates is biased upwards. These limits use a hundredth of the evaluation's error
+    probability, so thresholds that few releases exceed never win.
     """
     level = 1 - (1 - confidence) / 200
     for name, order in itertools.product(events, (0, 1)):
@@ -488,7 +489,7 @@ def _choose(limits, delta):
 
 
 class IgnoresData(Mechanism):
-    """A null control that releases only noise. An auditor that finds an epsilon here is broken."""
+    """A null control that releases only noise. An audit that finds a positive epsilon here is broken."""
 
     name = "ignores_data"
     needs_lambda = False

@@ -1,7 +1,7 @@
 """Tests of whether one record changes how a mechanism treats all others.
 
-A proof of privacy covers a record's share in sums, fits and counts. It often misses a status, an exception
-that one record raises, or a fallback that one singular part causes for all parts.
+A proof of privacy covers a record's share in sums, fits and counts. It often overlooks a status, an
+exception that one record raises, or a fallback that one singular part triggers for all parts.
 """
 
 import inspect
@@ -21,7 +21,7 @@ from dp.seeds import generator
 
 __all__ = ["differences", "neighbours", "numbers"]
 
-# The confidence is so high that none of a few hundred bounds is wrong by chance.
+# At this confidence, none of a few hundred bounds is likely to be wrong by chance.
 CONFIDENCE = 1 - 1e-6
 TRACED = 20  # draws while lines are recorded, which is slow
 TINY = 1e-150  # its square is far below the rounding of ordinary squares
@@ -91,8 +91,8 @@ def neighbours(n: int, d: int, bound: float = 1.0) -> Iterator[tuple[str, tuple,
 def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
     """Yield pairs like those of `neighbours`, with numeric targets and two columns.
 
-    The targets are exactly linear in the rows, so fits of parts differ only by rounding. A record that
-    changes how fits are computed changes all of them.
+    The targets are exactly linear in the rows, so fits to different parts of the data differ only by
+    rounding. If one record changes how fits are computed, all fits change.
 
     Parameters
     ----------

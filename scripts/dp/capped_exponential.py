@@ -1,4 +1,4 @@
-"""The convex part of Poisson regression's loss, with rates of at most a public number."""
+"""The convex part of Poisson regression's loss, with rates capped at a public number."""
 
 from dataclasses import dataclass
 
@@ -12,11 +12,11 @@ class CappedExponential(losses.MarginLoss):
     """h(z) = e^s for s = offset + z <= 0, and 1 + s beyond: 0 <= h' <= 1 and 0 <= h'' <= 1.
 
     Let a count be v times the largest count, which is public, and the rate e^s times the largest count.
-    Then h(z) - v s is Poisson's negative log likelihood over the largest count, up to a constant. A higher
-    rate than the largest count has that count's slope, so slopes are bounded. `offset` is at most 0. h''
-    jumps at s = 0, where `curvature` is 1.
+    Then h(z) - v s is Poisson's negative log likelihood over the largest count, up to a constant. For rates
+    above the largest count, h' stays at 1, so slopes are bounded. `offset` is at most 0. h'' jumps at s =
+    0, where `curvature` is 1.
 
-    All labels are 1. The linear part -v s belongs to the linear term of `dp.solvers.minimise`.
+    Callers set all labels to 1, and pass the linear part -v s in the linear term of `dp.solvers.minimise`.
     """
 
     offset: float = 0.0

@@ -1,14 +1,14 @@
-"""Tests of which method is best, from losses on folds."""
+"""Tests of which method is best, from losses on folds, and the loss that knows no column."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy.special import stdtr
 
 
 def greater(differences: np.ndarray | Sequence[float]) -> float:
-    """One-sided p value of Student's paired t test for a mean of the differences (folds,) above 0.
+    """One-sided p value of Student's paired t test, small if the differences (folds,) average above 0.
 
     If all differences are equal, p is 0 for positive differences and otherwise 1. For one fold, p is 1.
     """
@@ -39,10 +39,10 @@ def holm(p: np.ndarray | Sequence[float]) -> np.ndarray:
 def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Test each method against every other, from losses (methods, folds) on the same folds.
 
-    Returns p (methods,), the least p value of a method's one-sided tests with Holm's adjustment, and `by`
-    (methods,), the other method of that test (-1 if there is none). The methods with p > alpha are a
-    confidence set for the best method, at level 1 - alpha. Folds are treated as independent, although
-    those of a cross-validation share training rows.
+    Returns p (methods,), the least Holm-adjusted p value of each method's one-sided tests against the
+    others, and `by` (methods,), the other method in that test (-1 if there is none). The methods with p >
+    alpha are a confidence set for the best method, at level 1 - alpha. Folds are treated as independent,
+    although the folds of a cross-validation share training rows.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)
@@ -61,9 +61,9 @@ def rows_for(
 ) -> tuple[float, str]:
     """Return (rows, what), where rows is the number of rows at which a learning curve reaches a gain.
 
-    sizes: training rows, increasing. gains: at each size, made monotone by running maxima, and
-    interpolated linearly in the logarithm of the rows. what: "at most" the smallest size, "interpolated",
-    or "more than" the largest size if the gain is not reached.
+    sizes: training rows, increasing. gains: one per size. Running maxima make them monotone; they are
+    interpolated linearly in the logarithm of the rows. what: "at most" if the smallest size reaches the
+    gain, "more than" if no size does (rows is then the largest size), otherwise "interpolated".
     """
     gains = np.maximum.accumulate(np.asarray(gains, dtype=float))
     if gains[0] >= wanted:
@@ -77,10 +77,20 @@ def rows_for(
 
 
 def relative_ranks(losses: np.ndarray | Sequence[float]) -> np.ndarray:
-    """Ranks of losses (methods,) as shares: 0 for the least, 1 for the largest, the mean for ties."""
+    """Ranks of losses (methods,), scaled: 0 for the least, 1 for the largest, the mean rank for ties."""
     losses = np.asarray(losses, dtype=float)
     if len(losses) < 2:
         return np.zeros(len(losses))
     below = (losses[None, :] < losses[:, None]).sum(axis=1)
     ties = (losses[None, :] == losses[:, None]).sum(axis=1) - 1
     return (below + ties / 2) / (len(losses) - 1)
+
+
+def constant_log_loss(counts: Iterable[int]) -> float:
+    """The log loss of the best constant prediction: the entropy of the class shares, in nats.
+
+    counts: the number of rows of each class.
+    """
+    counts = [count for count in counts if count]
+    total = sum(counts)
+    return -sum(count / total * math.log(count / total) for count in counts)

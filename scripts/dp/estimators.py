@@ -2,25 +2,26 @@
 
     model = PrivateClassifier.load("releases/visits/model.json")
     model.predict_proba(frame)     # columns by name, in any order, in their own units
-    model.guarantee_               # the guarantee for the people whose rows were learnt from
+    model.guarantee_               # the guarantee for the people whose rows the model was fitted on
 
 Frames are read as in a release: numbers are clipped to public bounds, and categories looked up in public
 lists.
 
 `fit` makes a release and spends from a budget book (`dp.releasing.book`). It needs a name in the book, the
 public number of rows, public bounds or categories of every column, and the `premise` of these choices. It
-spends before it draws. After an interruption, the next call of `fit` resumes with the same draw.
+records the spending before it draws noise. After an interruption, the next call of `fit` resumes with the
+same draw.
 
-`fit` spends a new name only with `spend=True`; otherwise it raises an error with the cost. For a finished
-name, `fit` returns the stored model and spends nothing. Other rows raise an error. *That error is for the
-owner of the rows*: it reveals without noise whether two tables are equal, and must not influence any
-publication. Publish only model.json.
+`fit` spends a new name only with `spend=True`; otherwise it raises an error that states the cost. If the
+release of that name is finished, `fit` returns the stored model and spends nothing, or raises an error if
+it is given other rows. *That error is for the owner of the rows*: it reveals without noise whether two
+tables are equal, and must not influence any publication. Publish only model.json.
 
-The guarantee is for tables with one row per person. So `fit` refuses calls from parts of scikit-learn that
-fit repeatedly (`REPEATING`), such as cross validations. To compare settings, use `release.py forecast`, or
-rows that are not private. Two things break the guarantee undetected: several copies of a person's row
-(bootstrap, oversampling), and earlier steps that learnt columns from the same rows (a scaler, an imputer, a
-selection).
+`fit` refuses calls from parts of scikit-learn that fit repeatedly (`REPEATING`), such as cross-validation,
+since each fit would be a release of its own. To compare settings, use `release.py forecast`, or rows that
+are not private. The guarantee is for tables with one row per person. Two things break it undetected:
+several copies of a person's row (bootstrap, oversampling), and earlier steps that were fitted to the same
+rows (a scaler, an imputer, a feature selection).
 
 Like `release.py`, `fit` disables core dumps and keeps debuggers from attaching. A traceback that shows
 variables may show the rows.
@@ -127,7 +128,7 @@ class _Private(BaseEstimator):
         return self
 
     def fit(self, X: object, y: object) -> Self:
-        """Make the release, or take the stored one. See the module's docstring.
+        """Make the release, or load the stored one. See the module's docstring.
 
         Parameters
         ----------
@@ -144,8 +145,8 @@ class _Private(BaseEstimator):
         Raises
         ------
         dp.errors.Refused
-            For missing parameters, unproven settings, a name that may not be spent, and parts or copies of
-            rows.
+            For missing parameters, unproven settings, a name that may not be spent, and calls that fit on
+            parts or copies of the rows.
         """
         _check_caller()
         for name in _STATED:
@@ -277,13 +278,13 @@ class _Private(BaseEstimator):
 class PrivateClassifier(ClassifierMixin, _Private):
     """A private model of two classes.
 
-    `load` takes a published model. `fit` makes a release, and needs all parameters but `options` and
-    `holdout`. See the module's docstring.
+    `load` reads a published model. `fit` makes a release; the parameters that are None by default must then
+    be stated, except `method`, `options` and `holdout`. See the module's docstring.
 
     Parameters
     ----------
     release : str
-        The name in the book, which is spent once.
+        The release's name in the book. Each name is spent once.
     book : str or pathlib.Path
         The book's folder, next to the rows and as private as they are.
     budget : dict
@@ -292,7 +293,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         The public number of rows.
     columns : dict or tuple
         Column -> (low, high), a list of categories, or a `dp.releasing.rows.Number` or `Category`. A tuple
-        is a pair of bounds for all columns. Nothing may be taken from the rows.
+        gives the same bounds to all columns. Bounds and categories must not be derived from the rows.
     target : list
         The two public labels, the negative one first.
     unit : str
@@ -304,7 +305,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     options : dict or None
         The method's options.
     holdout : float or None
-        Share of rows on which errors are counted.
+        Share of the rows that are held out to count errors.
     premise : str
         How these settings were chosen: one of `dp.releasing.request.PREMISES`.
     spend : bool
@@ -319,7 +320,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     classes_ : numpy.ndarray, (2,)
         The labels.
     guarantee_ : dict
-        The guarantee for the people whose rows were learnt from.
+        The guarantee for the people whose rows the model was fitted on.
     table_ : list of dict or None
         The regression table, with intervals that include the noise.
 
@@ -328,7 +329,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     load
         The estimator of a published model.
     fit
-        Make the release, or take the stored one.
+        Make the release, or load the stored one.
     decision_function, predict_proba, predict
         Scores or predictions of new rows, in the columns' own units.
 
@@ -441,7 +442,7 @@ class PrivateRegressor(RegressorMixin, _Private):
     load
         The estimator of a published model.
     fit
-        Make the release, or take the stored one.
+        Make the release, or load the stored one.
     predict
         Predictions for new rows, in the columns' own units.
 
@@ -495,7 +496,7 @@ def _check_caller():
 
 
 def _labelled(y, target):
-    """Return y as labels of the target's kind, or refuse another kind by its dtype alone."""
+    """Return y in the target's kind (numbers, text, booleans), or refuse it because of its dtype alone."""
     if isinstance(target, rows.Number):
         stated = {"numbers"}
     else:
@@ -515,7 +516,7 @@ _KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USO", "text") | {"b": 
 
 
 def _labels(found):
-    """The rows' labels if every class has exactly one, otherwise the model's names of the classes."""
+    """The original labels if every class consists of one label, otherwise the model's class names."""
     target = found.schema.columns[found.schema.target]
     if isinstance(target, rows.Category):
         return target.values
@@ -542,7 +543,7 @@ def _plain(value):
 
 
 def _cells(X):
-    """Return the column names and the columns of cells of a frame or an array (n, columns)."""
+    """Return the column names and the cells of each column of a frame or an array (n, columns)."""
     if issparse(X):
         raise TypeError("Sparse data was passed for X, but dense data is required")
     if hasattr(X, "columns"):
@@ -577,7 +578,7 @@ def _cell(value):
 
 
 def _table(columns):
-    """Content of a file without a header, from columns of cells. Spaces replace line feeds."""
+    """The content of a CSV file without a header, from columns of cells. Spaces replace line feeds."""
 
     def quoted(cell):
         if b"," in cell or b'"' in cell or b"\n" in cell or b"\r" in cell:

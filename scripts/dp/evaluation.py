@@ -22,8 +22,8 @@ def _blocks(rows, restarts):
 def _scores(weights, X, intercept, look):
     """Yield (a slice of the restarts, their scores (restarts, n)).
 
-    A slice has one restart or at most CACHED scores. First, look(restarts, rows, scores (rows, restarts))
-    gets the scores in blocks of rows.
+    A slice contains one restart or at most CACHED scores. Beforehand, look(restarts, rows, scores (rows,
+    restarts)) is called with the scores of every block of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -47,7 +47,7 @@ def _of_classes(weights, X):
 def error_rate(
     weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
 ) -> np.ndarray:
-    """Share (restarts,) of rows with a wrong prediction, for each of the weights.
+    """Share (restarts,) of rows with a wrong prediction, for each weight vector.
 
     With weights (restarts, d) and labels -1 and 1, the prediction is sgn(w.x + b), and -1 for 0.
     intercept: b, a number or (restarts,). With weights (restarts, d, K) and labels 0, .., K - 1,
@@ -66,10 +66,10 @@ def error_rate(
 def classification(
     weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
 ) -> dict[str, np.ndarray]:
-    """Return `metrics.CLASSES` as name -> (restarts,), from arguments as for `error_rate`.
+    """Return the metrics in `metrics.CLASSES`, name -> (restarts,). Arguments are as for `error_rate`.
 
-    log_loss takes scores as log-odds (for K classes, as arguments of a softmax), for any training loss.
-    auc is NaN for K classes, and `binned_auc` for more than SORTED rows.
+    log_loss interprets scores as log-odds (for K classes, as arguments of a softmax), for any training
+    loss. auc is NaN for K classes, and computed by `binned_auc` for more than SORTED rows.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
     if weights.ndim == 3:
@@ -137,7 +137,8 @@ def binned_auc(
     """Approximate `auc` of weights (restarts, d) on the rows of X, in two passes and little memory.
 
     The first pass finds each restart's range of scores. The second counts both classes in BINS equal bins.
-    Pairs in one bin count half, so the error is at most half their share. look: as for `_scores`.
+    A positive and a negative in the same bin count half, so the error is at most half the share of such
+    pairs. look: as for `_scores`.
     """
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
@@ -160,7 +161,7 @@ def binned_auc(
     counts = np.zeros(2 * BINS * restarts, dtype=np.int64)
     for rows in slices(len(X), max(1, KEPT // 8 // restarts)):
         bins = (X[rows] @ W + b - low) * per_score
-        np.clip(bins, 0, BINS - 1, out=bins)  # the first pass rounds scores differently
+        np.clip(bins, 0, BINS - 1, out=bins)  # the first pass rounds differently
         bins = bins.astype(np.int64) + first + BINS * positive[rows, None]
         counts += np.bincount(bins.ravel(), minlength=len(counts))
     negatives, positives = counts.reshape(restarts, 2, BINS).swapaxes(0, 1).astype(float)
@@ -175,10 +176,10 @@ def regression(
     intercept: float | np.ndarray = 0.0,
     unit: float = 1.0,
 ) -> dict[str, np.ndarray]:
-    """Return `metrics.TARGETS` for weights (restarts, d) as name -> (restarts,).
+    """Return the metrics in `metrics.TARGETS` for weights (restarts, d), name -> (restarts,).
 
-    mse and mae are in the target's own units, in which a unit of y has the size `unit`. r2 is 1 minus mse
-    over the variance of the test targets, or NaN if that variance is 0.
+    mse and mae are in the target's own units, where a difference of 1 in y becomes `unit`. r2 is 1 minus
+    mse over the variance of the test targets, or NaN if that variance is 0.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}
     y = np.asarray(y, dtype=float)
@@ -198,7 +199,7 @@ def counts(
     intercept: float | np.ndarray = 0.0,
     largest: float = 1.0,
 ) -> dict[str, np.ndarray]:
-    """Return `metrics.COUNTS` for weights (restarts, d) as name -> (restarts,).
+    """Return the metrics in `metrics.COUNTS` for weights (restarts, d), name -> (restarts,).
 
     y encodes the counts k = largest (y + 1)/2. The predicted rates are m = largest min(e^(w.x + b), 1).
     deviance is Poisson's, the mean of 2 (k log(k/m) - k + m). d2 is 1 minus the deviance over that of the
@@ -235,8 +236,8 @@ def bounded_loss(
     """Sum (restarts,) over rows of a loss in [0, 1], which one row changes by at most 1.
 
     For classes, the loss is half the Brier score of the probabilities in `classification`. For `numbers`,
-    it is (prediction - y)^2/4, with predictions clipped to [-1, 1]. A score that overflowed to NaN counts
-    1.
+    it is (prediction - y)^2/4, with predictions clipped to [-1, 1]. The loss of a score that overflowed to
+    NaN is 1.
     """
     total = np.zeros(len(weights))
     if weights.ndim == 3:

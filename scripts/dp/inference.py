@@ -1,6 +1,6 @@
 """Confidence intervals from private releases, by post-processing alone.
 
-The intervals include the noise, and undo the bias of a ridge or a starting point.
+The intervals include the privacy noise and correct the bias of a ridge or a starting point.
 """
 
 import math
@@ -16,11 +16,11 @@ __all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wal
 FLOOR = 0.5  # least eigenvalue of a released Hessian, in standard deviations of its noise
 UNRESOLVED = 0.8  # largest share of a coefficient's variance that the Hessian's noise may cause
 SELECTED = 1.0  # least eigenvalue of a direction whose interval is printed, in the unit of FLOOR
-CURVED = 3.0  # variances grow by this times the mean square change of log l'', to twice at most
+CURVED = 3.0  # variances grow by this times the mean square change of log l'', but at most double
 
 
 class Intervals(NamedTuple):
-    """Estimates with normal intervals, all (draws, d).
+    """Estimates with normal confidence intervals. All arrays are (draws, d).
 
     Attributes
     ----------
@@ -54,11 +54,11 @@ def wald(
     estimate : numpy.ndarray, (draws, d)
         The coefficients.
     covariance : numpy.ndarray, (draws, d, d)
-        The estimates' covariance, with the noise.
+        The estimates' covariance, including the privacy noise.
     level : float
         In (0, 1).
     answered : numpy.ndarray of bool, (draws, d), or None
-        Result of the function `answered`. Where it is false, all but the estimate is NaN.
+        Result of the function `answered`. Where it is false, all results except the estimate are NaN.
 
     Returns
     -------
@@ -95,8 +95,8 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     covariance, unresolved : numpy.ndarray, (draws, d, d)
-        As in `Linearised`. For coefficients T theta, such as in other units: T covariance T' and
-        T unresolved T'.
+        As in `Linearised`. For coefficients T theta, for example in other units, give T covariance T' and T
+        unresolved T'.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
 
 
 def floored(A: np.ndarray, floor: float | np.ndarray) -> np.ndarray:
-    """Symmetric matrices (draws, d, d) with eigenvalues of at least `floor`."""
+    """Symmetric matrices (draws, d, d), with smaller eigenvalues raised to `floor`."""
     values, vectors = np.linalg.eigh(A)
     values = np.maximum(values, np.reshape(floor, (-1, 1)))
     return (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
@@ -125,8 +125,8 @@ def unselected(hessian: np.ndarray, deviation: float) -> np.ndarray:
     A direction is printed if its eigenvalue exceeds about t = `SELECTED` standard deviations of its noise,
     so printed small eigenvalues are too large. In units of these deviations, a normal variable of mean m
     has the conditional mean m + phi(m - t)/Phi(m - t) above t. The corrected eigenvalue is the m whose
-    conditional mean is the released eigenvalue, the conditional maximum likelihood estimate, but at least
-    `FLOOR`.
+    conditional mean equals the released eigenvalue (the conditional maximum likelihood estimate), but at
+    least `FLOOR`.
     """
     from scipy.special import ndtr
 
@@ -164,8 +164,8 @@ class Linearised(NamedTuple):
 def symmetric_noise(U: np.ndarray, deviation: float | np.ndarray) -> np.ndarray:
     """Covariance (draws, d, d) of E u, where E is isotropic symmetric noise and uu' has the mean U.
 
-    deviation: of E's diagonal, one number or one per draw. E_ij E_kl has the mean deviation^2/2 (1(i=k,
-    j=l) + 1(i=l, j=k)), so the covariance is deviation^2/2 (trace(U) I + U).
+    deviation: standard deviation of E's diagonal, one number or one per draw. E_ij E_kl has the mean
+    deviation^2/2 (1(i=k, j=l) + 1(i=l, j=k)), so the covariance is deviation^2/2 (trace(U) I + U).
     """
     trace = np.trace(U, axis1=1, axis2=2)[:, None, None]
     return np.reshape(deviation, (-1, 1, 1)) ** 2 / 2 * (trace * np.eye(U.shape[1]) + U)
@@ -190,23 +190,23 @@ def linearise(
 
         lam w + hessian (w - theta) = E (w - theta) - g - b/n + (H + lam) z.
 
-    So the estimate is w + lam hessian^-1 w, of covariance hessian^-1 S hessian^-1, where S is the
-    right side's covariance. Given w, E is independent of u = w - theta. The mean of uu' is about vv' +
-    K (J/n + tilt^2/n^2) K + output^2 I, where v = -lam hessian^-1 w is the ridge's estimated pull and
-    K = (hessian + lam)^-1. `symmetric_noise` gives E's part of S.
+    So the estimate is w + lam hessian^-1 w, with covariance hessian^-1 S hessian^-1, where S is the
+    covariance of the right side. Given w, E is independent of u = w - theta. The mean of uu' is about vv' +
+    K (J/n + tilt^2/n^2) K + output^2 I, where v = -lam hessian^-1 w is the ridge's estimated pull and K =
+    (hessian + lam)^-1. `symmetric_noise` gives E's part of S.
 
     The Hessian changes between w and theta: an estimate too near 0 has too large a Hessian, and so too
     narrow an interval. So variances are multiplied by 1 + `CURVED` times the mean square change of
     log l'', at most by 2. This factor comes from simulation, without a derivation. If the change is 1 or
     more, the whole covariance counts as unresolved.
 
-    A floor of eigenvalues at the noise's norm would make intervals of rare levels and dominated columns
-    much too narrow.
+    Raising small eigenvalues to the norm of the noise would make the intervals of rare levels and dominated
+    columns much too narrow.
 
-    A large E makes printed intervals too narrow. Without `change`, the covariance is that at the
+    A large E makes printed intervals too narrow. So without `change`, the covariance is computed from the
     `unselected` Hessian; with `change`, `CURVED` already widens such intervals. One gap remains: if a
-    column has a large effect and an eigenvalue far below the noise, a fifth of releases print its
-    interval, and 80 % of these cover.
+    column has a large effect and an eigenvalue far below the noise, a fifth of the releases print its
+    interval, and only 80 % of these intervals cover the effect.
 
     Parameters
     ----------
@@ -222,7 +222,8 @@ def linearise(
     tilt, output : float
         Standard deviations: b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I).
     scores : numpy.ndarray, (draws, d, d), or None
-        The mean of psi^2 x x', with psi a record's slope. None takes the Hessian, as in a logistic model.
+        The mean of psi^2 x x', where psi is a record's slope. None uses the Hessian, as holds in a logistic
+        model.
     deviation : float
         Standard deviation of the noise on the Hessian's diagonal.
     change : Callable or None
@@ -270,10 +271,10 @@ def curvature_level(hessian: np.ndarray, deviation: float, bound: float = 1.0) -
 def logistic_change(hessian: np.ndarray, U: np.ndarray, level: np.ndarray) -> np.ndarray:
     """Mean square change (draws,) of log l'' between weights that differ by u, where uu' has the mean U.
 
-    hessian, U: (draws, d, d). level (draws,): from `curvature_level`. For logistic loss, (d log
-    l''/dz)^2 = 1 - 4 l''. Means over rows are weighted by l'', so the mean of (x.u)^2 is tr(H U) over the
-    mean of l'', which is at least `level`. If the level is not positive, noise hides the curvature. The
-    change is then infinite, as tables with a rare class would otherwise get wrong intervals by chance.
+    hessian, U: (draws, d, d). level (draws,): from `curvature_level`. For logistic loss, (d log l''/dz)^2 =
+    1 - 4 l''. Means over rows are weighted by l'', so the mean of (x.u)^2 is tr(H U) over the mean of l'',
+    which is at least `level`. If the level is not positive, noise hides the curvature, and the result is
+    infinite. Otherwise tables with a rare class would get wrong intervals by chance.
     """
     moved = np.einsum("rij,rji->r", hessian, U) / np.maximum(level, 1e-300)
     change = np.maximum(0.0, 1 - 4 * level) * moved
@@ -285,11 +286,11 @@ class Steps(NamedTuple):
 
     m_t = X' clip(y - X theta_t, [-clip, clip]) + xi_t - ridge theta_t, with xi_t ~ N(0, sigma^2 I).
 
-    thetas, moments (T, draws, d): theta_t and m_t. last (draws, d): theta_T. P (draws, d, d).
-    D (draws, d, d): the sum of x x' over the rows whose residuals are not clipped. J (draws, d, d): the
-    sum of clip(residual)^2 x x' over all rows. D and J are estimates for residuals near the truth theta.
-    deviation (draws,): of the isotropic noise on D. error (draws,): relative error of D as a whole. size
-    (draws, d, d): X'X/n.
+    thetas, moments (T, draws, d): theta_t and m_t. last (draws, d): theta_T. P (draws, d, d). D (draws, d,
+    d): the sum of x x' over the rows whose residuals are not clipped. J (draws, d, d): the sum of
+    clip(residual)^2 x x' over all rows. D and J are estimates for residuals near the truth theta. deviation
+    (draws,): standard deviation of the isotropic noise on D. error (draws,): relative error of D as a
+    whole. size (draws, d, d): X'X/n.
     """
 
     thetas: np.ndarray
@@ -308,7 +309,7 @@ class Steps(NamedTuple):
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
         """Return K and the covariance of theta_T under the linear recursion, both (draws, d, d).
 
-        With B = I - P (D + ridge I) and s of covariance J, theta_T = K D theta + K s + sum over j < T of
+        With B = I - P (D + ridge I) and s with covariance J, theta_T = K D theta + K s + sum over j < T of
         B^j P xi_{T-1-j}, where K = sum over j < T of B^j P.
         """
         d = self.last.shape[1]
@@ -335,18 +336,18 @@ class Steps(NamedTuple):
 
 
 def last_iterate(steps: Steps) -> Linearised:
-    """Linearise the last of T steps, with the recursion's own covariance and bias.
+    """Linearise the last of T steps, using the covariance and bias of the recursion.
 
-    theta is the zero of the expected clipped moment, which is the coefficients if errors are symmetric.
-    Let s = X' clip(y - X theta), of covariance J. To first order, the clipped moment at theta_t is s - D
-    (theta_t - theta). So theta_T is as in `Steps.spread`, with the mean K D theta, and A = (K D)^-1 undoes
-    the bias.
+    theta is the zero of the expected clipped moment; if errors are symmetric, theta equals the
+    coefficients. Let s = X' clip(y - X theta), with covariance J. To first order, the clipped moment at
+    theta_t is s - D (theta_t - theta). So theta_T is as in `Steps.spread`, with the mean K D theta, and
+    multiplication by A = (K D)^-1 removes the bias.
 
-    P counts as independent of the rows' errors. An error E of D changes a step's force by E u, where u =
-    theta - theta_t. For every step, uu' is replaced by its mean over the steps.
+    P is treated as independent of the rows' errors. An error E of D changes a step's force by E u, where u
+    = theta - theta_t. For every step, uu' is replaced by its mean over the steps.
 
-    The first steps clip more residuals, so D is smaller there. The change of the mean with D reduced by
-    `Steps.clipped` counts as unresolved.
+    The first steps clip more residuals, so D is smaller there. If D is reduced by `Steps.clipped`, the mean
+    changes; this change counts as unresolved.
     """
     K, inner = steps.spread()
     A = np.linalg.inv(K @ steps.D)
@@ -364,17 +365,17 @@ def last_iterate(steps: Steps) -> Linearised:
 
 
 def late_iterates(steps: Steps) -> Linearised:
-    """Linearise the second half of the steps, which has less noise than the last step alone.
+    """Linearise the mean of the second half of the steps, which has less noise than the last step alone.
 
     To first order, each step's released moment gives an estimate
 
         theta_t + D^-1 (m_t + ridge theta_t) = theta + D^-1 (s + xi_t)
 
     that depends neither on the noise of earlier steps nor on B or the start. The mean over k steps has the
-    covariance D^-1 (J + sigma^2/k I) D^-1; `last_iterate` has about sigma^2 in place of sigma^2/k. An error
-    E of D adds D^-1 E u, where u is the mean theta_t minus theta. As in `linearise`, uu' is about that of
-    the correction by D^-1 plus the covariance of theta_T. The correction times the mean of `Steps.clipped`
-    counts as unresolved.
+    covariance D^-1 (J + sigma^2/k I) D^-1; the covariance of `last_iterate` contains about sigma^2 in place
+    of sigma^2/k. An error E of D adds D^-1 E u, where u is the mean theta_t minus theta. As in `linearise`,
+    the mean of uu' is about cc' plus the covariance of theta_T, where c is the correction by D^-1. c times
+    the mean of `Steps.clipped` counts as unresolved.
     """
     half = len(steps.thetas) // 2
     theta, moment = steps.thetas[half:].mean(axis=0), steps.moments[half:].mean(axis=0)
@@ -427,8 +428,8 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     """Return the standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, and E l''(e).
 
-    loss: a loss of residuals, such as log-cosh. The ratio increases with the standard deviation, so
-    bisection finds the latter, up to 100 times the loss's width.
+    loss: a loss of residuals, such as log-cosh. The ratio increases with the standard deviation, so the
+    standard deviation is found by bisection, up to 100 times the loss's width.
     """
     from scipy.special import ndtri
 
@@ -459,8 +460,9 @@ def bootstrap(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Parametric bootstrap interval for one released estimate, at no cost of privacy [1]_.
 
-    It draws labels for `rows` and repeats the private procedure `replicates` times. The ends are centre +
-    estimate - quantile, which are basic intervals if the estimate is the centre.
+    Labels for `rows` are simulated from coefficients `centre`, by default the estimate, and the private
+    procedure is repeated `replicates` times. The ends are centre + estimate - quantile of the replicates: a
+    basic interval if the centre is the estimate.
 
     Parameters
     ----------
@@ -479,8 +481,8 @@ def bootstrap(
     draw : Callable
         (scores, rng) -> labels (n,).
     rounds : int
-        Number of moves of the centre by the estimate minus the replicates' mean, for an indirect estimate
-        [2]_.
+        Number of times the centre is moved by the estimate minus the replicates' mean, which makes it an
+        indirect estimate [2]_.
 
     Returns
     -------

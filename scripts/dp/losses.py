@@ -25,14 +25,14 @@ SUMMED = 1000  # maximum number of losses that `total` adds, so that their produ
 
 @dataclass(frozen=True)
 class MarginLoss:
-    """A convex loss of the margin, l >= 0. A new loss needs name, kappa, c, value and slopes."""
+    """A convex loss l >= 0 of the margin. A subclass must define name, kappa, c, value and slopes."""
 
     quadratic = False
     residual = False  # whether targets may be numbers
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "slopes" in vars(cls):  # the parent's shortcuts are for its own slopes
+        if "slopes" in vars(cls):  # the parent's shortcuts assume the parent's slopes
             for shortcut in ("slope", "total", "quadratic"):
                 if shortcut not in vars(cls):
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))
@@ -42,7 +42,7 @@ class MarginLoss:
         return scores * y
 
     def signs(self, y: np.ndarray) -> np.ndarray:
-        """The factor of l'(z) x in a row's gradient."""
+        """The factor that multiplies l'(z) x in a row's gradient."""
         return y
 
     def at_zero(self) -> float:
@@ -54,7 +54,7 @@ class MarginLoss:
         return self.value(z).sum(axis=0)
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (l', l'') at a float32 or float64 array z, which is overwritten, in its own precision."""
+        """Return (l', l'') at a float32 or float64 array z, in the precision of z. z is overwritten."""
         raise NotImplementedError
 
     def slope(self, z: np.ndarray) -> np.ndarray:
@@ -83,7 +83,7 @@ class Logistic(MarginLoss):
         return np.subtract(value, np.minimum(z, 0.0), out=value)
 
     def total(self, z: np.ndarray) -> np.ndarray:
-        """The sum of l, by one logarithm of a product of numbers in [1, 2]."""
+        """The sum of l, from one logarithm of a product of numbers in [1, 2]."""
         value = np.exp(-np.abs(z))
         value += 1.0
         return np.log(value.prod(axis=0)) - np.minimum(z, 0.0).sum(axis=0)
@@ -95,7 +95,7 @@ class Logistic(MarginLoss):
         return slope, curvature
 
     def slope(self, z: np.ndarray) -> np.ndarray:
-        """-1/(1 + e^z), by one exponential per element; -0 if that overflows.
+        """-1/(1 + e^z), by one exponential per element; -0 if the exponential overflows.
 
         In single precision, (tanh(z/2) - 1)/2 is faster, and exact to 1e-7 except in the tail.
         """
@@ -149,7 +149,7 @@ class Huber(MarginLoss):
 class ResidualLoss(MarginLoss):
     """A convex, even loss of the residual w.x - y, zero at 0, with l' concave for z > 0.
 
-    So |z| l''(z) <= |l'(z)|: l' has at most z's relative error (see `dp.solvers.rounding`).
+    So |z| l''(z) <= |l'(z)|, and the relative error of l' is at most that of z (see `dp.solvers.rounding`).
     """
 
     residual = True
@@ -182,7 +182,7 @@ class Squared(ResidualLoss):
 
 @dataclass(frozen=True)
 class Robust(ResidualLoss):
-    """About z^2/2 if |z| is far below tau, with slope tau far above: |l'| <= tau and l'' <= 1."""
+    """About z^2/2 for |z| far below tau, with slopes near +-tau far above: |l'| <= tau and l'' <= 1."""
 
     tau: float = 0.25
 
@@ -233,7 +233,7 @@ class LogCosh(Robust):
         curvature = np.multiply(slope, 1 / self.tau)
         curvature *= -curvature
         curvature += 1.0
-        return slope, np.maximum(curvature, 0.0)  # tau tanh over tau may round to more than 1
+        return slope, np.maximum(curvature, 0.0)  # slope/tau may round to more than 1
 
     def slope(self, z: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):

@@ -1,8 +1,8 @@
 """An attack on the low-order bits of weights plus noise, at any noise scale.
 
-A program that adds floating-point noise releases o = fl(w + fl(s z)), where its generator, here numpy's,
-can draw z. For another centre w', often no such z gives o (Mironov, CCS 2012). An attacker who knows both
-neighbours tests every coordinate with both centres.
+A program that adds floating-point noise releases o = fl(w + fl(s z)), where z is a number that its
+generator, here numpy's, can draw. For another centre w', often no such z gives o (Mironov, CCS 2012). An
+attacker who knows both neighbours checks which of the two centres can give each released coordinate.
 
 - Normal draws up to 3.65 are k W[i] with k < 2^52 and 256 constants W[i] (the ziggurat method).
 - Laplace draws are -log V or log V, where V is a multiple of 2^-52 (or rarely a float next to one).
@@ -22,9 +22,9 @@ from dp.solvers.fits import FITS, fit_options
 
 __all__ = ["Found", "allowed", "attack"]
 
-FAR = 3.65  # draws beyond it have another form
+FAR = 3.65  # normal draws beyond it have another form
 BITS = 2.0**52
-NEAR = np.arange(-2, 3)  # offsets around an inverse
+NEAR = np.arange(-2, 3)  # offsets to try around a rounded quotient
 LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
 SAMPLES = 12_000  # draws for the constants, at least 20 for each
 ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # the neighbours that `attack` uses
@@ -144,7 +144,10 @@ def guesses(
     scale: float,
     possible: Callable = normal_possible,
 ) -> np.ndarray:
-    """Guess 0 or 1 for each release (m, d): fewer impossible coordinates, or the nearer centre on a tie."""
+    """Guess which side, 0 or 1, each release (m, d) comes from.
+
+    The guess is the side with fewer impossible coordinates or, in a tie, the one with the nearer centre.
+    """
     size = max(1, BLOCK // (256 * len(NEAR) * released.shape[1]))
     parts = [released[start : start + size] for start in range(0, len(released), size)]
     able = [

@@ -1,7 +1,6 @@
 """Names and ranges of the metrics, with few imports for readers of results."""
 
 import math
-from collections.abc import Iterable
 
 # Ranges of the metrics by name, for classes, numeric targets and counts.
 CLASSES = {"error": (0, 1), "log_loss": (0, math.inf), "auc": (0, 1)}
@@ -19,13 +18,3 @@ def of(frame: object) -> str:
         if there and frame["error_mean"].isna().all():
             return name
     return "error"
-
-
-def constant_log_loss(counts: Iterable[int]) -> float:
-    """The log loss of the best constant prediction: the entropy of the class shares, in nats.
-
-    counts: the number of rows of each class.
-    """
-    counts = [count for count in counts if count]
-    total = sum(counts)
-    return -sum(count / total * math.log(count / total) for count in counts)

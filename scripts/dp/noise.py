@@ -15,7 +15,7 @@ __all__ = ["gaussian", "l2_laplace", "laplace"]
 
 
 def law(function: Callable) -> Callable:
-    """Decorate a noise law so that a generator's own method `law` (`dp.replay.Recorder`) replaces it."""
+    """Decorate a noise law so that a generator's method `law`, as of `dp.replay.Recorder`, replaces it."""
 
     @wraps(function)
     def draw(dimension, scale, size, rng):

@@ -4,18 +4,19 @@ A mechanism runs on a data set, and then on a neighbour with the same draws. In 
 a noisy value gets the first run's value. So both runs share one transcript and differ only by the record's
 own effect. A replay shows two things more sharply than many releases:
 
-- The distance between the two values before noise, over the noise scale. Gaussian releases with distances
-  mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..), and Laplace releases to the sum (L1, or L2 for noise
-  by the norm). If the total exceeds the guarantee, a sensitivity is wrong.
-- Values that are released without noise. Equal noisy values and public numbers give results that are equal
-  bit for bit. If releases, noise scales or numbers of draws differ, they depend on the rows in another way.
+- The distance between the two values before noise, divided by the noise scale. Gaussian releases with
+  distances mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..). Distances of Laplace releases add up (in
+  L1, or in L2 for `l2_laplace`). If the total exceeds the guarantee, a sensitivity is wrong.
+- Anything released without noise. Results that depend only on the noisy values and public numbers are equal
+  bit for bit in both runs. So releases, noise scales or numbers of draws that differ depend on the rows
+  directly.
 
 A replay takes milliseconds (Cebere et al., PETS 2026, arXiv 2602.17454).
 
 A replay cannot judge noise that is not added to a value (a tilted objective, a sketch) or random choices (a
 subsample, a selection, a rejection). The finding is then "not additive". Permutations of the rows are
-replayed, since a bound for each order holds for the mixture. A replay misses untried pairs and the
-low-order bits of floating-point sums.
+replayed, since a bound that holds for every order also holds for a random order. A replay misses untried
+pairs and the low-order bits of floating-point sums.
 """
 
 import copy
@@ -43,7 +44,7 @@ EXCEEDS, LEAKS, FLOW, CHOICE, IDLE, REFUSED, HOLDS = FINDINGS = (
     "refused",
     "holds",
 )
-CLOSE = 1e-9  # relative tolerance for sums in another order
+CLOSE = 1e-9  # relative tolerance for sums computed in another order
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
 ORDERS = ("permutation", "permuted", "shuffle")
 # numpy functions that do not read numbers
@@ -94,14 +95,14 @@ class Replay(NamedTuple):
 
 
 class Tape:
-    """The draws and uses of noise in one run. first: the first run's tape, for the second run."""
+    """The draws and uses of noise in one run. first: in the second run, the first run's tape."""
 
     def __init__(self, first: "Tape | None" = None) -> None:
         self.first = first
         self.steps: list[Step] = []
         self.flow: list[tuple] = []
         self.choices: list[str] = []  # names of generator functions that drew no noise
-        # Index ranges [start, stop) of draws that share a norm.
+        # Index ranges [start, stop) of the draws that form one vector of `l2_laplace`.
         self.vectors: list[tuple[int, int]] = []
         self.count = 0
 
@@ -264,7 +265,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*_plain(inputs), **_plain(settings))
 
     def _affine(self, ufunc, noisy, inputs):
-        """`noisy` after a sum, difference, product or quotient with a number, or None."""
+        """`noisy` after a sum, difference, product or quotient with a number; None for other operations."""
         if ufunc is np.negative:
             return noisy._times(-1.0)
         if len(inputs) != 2:
@@ -449,8 +450,9 @@ def judge(
 class Distances:
     """Distances between two runs' values before noise, in units of the noise, as in `Replay`.
 
-    problem: a sentence if a value has no noise, a scale depends on the rows, or two values with one draw
-    move differently, so that their difference has no noise.
+    problem: a sentence, or "" if there is no problem. Problems are a moved value without noise, a noise
+    scale that depends on the rows, and two values that share a draw but move differently, so that their
+    difference has no noise.
     """
 
     def __init__(self, first: Tape, second: Tape) -> None:

@@ -22,8 +22,8 @@ def cross_validate(
     """Test error of the regularised minimiser for every lambda and fold, without privacy.
 
     grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. measure: error_rate or
-    mean_squared_error of `dp.evaluation`. lasso: one of `dp.solvers.lasso_scales.SCALES`, for an L1
-    instead of the L2 penalty; only logistic loss. Returns errors (m, folds), NaN if a fit failed, and the
+    mean_squared_error of `dp.evaluation`. lasso: one of `dp.solvers.lasso_scales.SCALES`, for an L1 instead
+    of the L2 penalty, which needs logistic loss. Returns errors (m, folds), NaN if a fit failed, and the
     status of the fits.
     """
     errors = np.empty((len(grid), len(folds)))
@@ -43,11 +43,11 @@ def cross_validate(
 
 
 def most_frequent_best(errors: np.ndarray) -> tuple[np.ndarray, int]:
-    """The candidate that wins most simulations, as E18 tunes.
+    """Choose the candidate that wins most simulations, the tuning rule of E18.
 
     errors: (simulations, candidates) validation errors, preferred candidates first. A simulation's winner
-    is the first candidate with the least error; NaN never wins. Mean error, then preference, break ties in
-    wins. Returns the wins (candidates,) and the position of the choice.
+    is the first candidate with the least error; NaN never wins. Ties in the number of wins are broken by
+    mean error, then by preference. Returns the wins (candidates,) and the position of the choice.
     """
     errors = np.where(np.isnan(errors), np.inf, np.round(errors, 12))
     if not np.isfinite(errors).any(axis=1).all():

@@ -1,4 +1,4 @@
-# A mechanism of one's own: from its proof to a ledger, a comparison and a figure for a paper.
+# Your own mechanism: from its proof to a ledger, a comparison and a figure for a paper.
 #
 # Editors show the parts that begin with `# %%` as cells. The script needs the package `dp` and matplotlib,
 # and takes ten seconds:
@@ -46,7 +46,7 @@ class MeanDirection(Mechanism):
 
 
 class Halved(MeanDirection):
-    """Wrong on purpose: its noise is for the removal of a record, not for its replacement."""
+    """Wrong on purpose: the noise suffices for the removal of a record, not for its replacement."""
 
     name = "mean_direction_halved"
     moves = 1.0
@@ -59,7 +59,7 @@ print(f"epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}: {guarantee.rea
 
 # %% Replay: the exact change of the noised quantity when one record changes, in milliseconds
 def replayed(mechanism):
-    """The worst finding of all replays, and the largest epsilon that the noise gives."""
+    """The worst finding of all replays, and the largest epsilon that the noise gives in them."""
     found = [run for _, _, run, _ in replay.on_general_pairs(mechanism, 1.0, DELTA)]
     worst = min(found, key=lambda run: replay.FINDINGS.index(run.finding))
     return worst.finding, max(run.epsilon for run in found)

@@ -24,7 +24,7 @@ survey = fair.load_pandas().data
 affair = pd.Series(np.where(survey["affairs"] > 0, "yes", "no"), name="affair")
 
 # %% What is public: the codes of the questionnaire's answers, never the extremes of the rows
-# Answers outside a range are clipped to it. The number of rows is also public.
+# Answers outside a range are clipped to the range. The number of rows is also public.
 RANGES = {
     "rate_marriage": (1, 5),
     "age": (17.5, 42),
@@ -38,14 +38,14 @@ RANGES = {
 model = PrivateClassifier(
     "affair",
     book=OUT / "survey.book",
-    budget={"epsilon": 2, "delta": 2e-6},  # for all releases about these women
+    budget={"epsilon": 2, "delta": 2e-6},  # the budget of all releases about these women
     n_rows=6366,
     columns=RANGES,
     target=["no", "yes"],
     unit="one row is one respondent",
     epsilon=1.0,
     delta=1e-6,
-    premise=PUBLIC_EXAMPLE,  # for your own rows, say how you chose the settings
+    premise=PUBLIC_EXAMPLE,  # for your own rows, state how you chose the settings
     spend=True,  # without this, `fit` only shows the cost
 ).fit(survey[[*RANGES]], affair)
 print("epsilon {epsilon:g}, delta {delta:g}, {adjacency}: {reason}".format(**model.guarantee_))

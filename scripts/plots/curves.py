@@ -16,10 +16,10 @@ from study.configuration.inputs import CELLS, TUNING
 from study.configuration.kinds import figure
 from study.configuration.options import Comparison, Options, PrintedAxis
 
-# axis -> options for a logarithmic axis
+# axis -> names of the options that make it logarithmic
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
 FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss are far from 0 for any model
-# the start of a metric's axis, because R^2 and D^2 have no lower bound
+# metric -> the lowest start of its axis; R^2 and D^2 have no lower bound
 LEAST = {"r2": -1.0, "d2": -1.0}
 
 
@@ -40,7 +40,7 @@ class LearningCurve(Curve):
 def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows.
 
-    options["beside"]: whether the legend is next to the axes.
+    options["beside"]: whether the legend is next to the axes instead of inside.
     options["metric"]: a metric of `dp.metrics` instead of the error, such as r2 for regression.
     options["published"]: printed values, drawn as crosses with their standard deviations.
     options["printed_axis"]: the path in source.yaml of the range of the source's axis.
@@ -59,12 +59,12 @@ class EpsilonCurve(Curve):
 def epsilon_curve(experiment, spec, frame):
     """Mean error with 95 % bands against epsilon; non-private methods are level lines.
 
-    options["published"]: printed values, drawn as dotted lines in their methods' colours, with their
-    standard deviations at the right end. A curve crosses its line at the epsilon that the value implies.
-    Several values of one curve are drawn as crosses.
+    options["published"]: printed values. If a curve has only one, it is drawn as a dotted line in the
+    method's colour, with its standard deviation at the right end. The curve crosses this line at the
+    epsilon that the value implies. Several values of one curve are drawn as crosses.
     options["beside"], ["metric"], ["printed_axis"], ["from_zero"]: as for `learning_curve`.
     options["own_axes"]: whether every panel has its own y axis.
-    options["least"]: the start of the y axis if values are below it.
+    options["least"]: where the y axis starts if values are lower.
     """
     label = r"privacy parameter $\varepsilon$ (smaller is more private)"
     return _curves(experiment, spec, level(frame), "epsilon", label)
@@ -148,8 +148,9 @@ def _curves(experiment, spec, frame, along, label):
 def _printed(experiment, name, frame, datasets, behind, along):
     """A `plots.relations.Mark` for every printed value at a training size of this run.
 
-    The only value of a curve along epsilon has no place, because the figure shows the epsilon that the
-    value implies. datasets: data set -> displayed name. behind: non-private methods, which have no marks.
+    Along epsilon, a mark has no place if it is the only one of its curve, because the figure then shows
+    the epsilon that the value implies. datasets: data set -> displayed name. behind: non-private methods,
+    which get no marks.
     """
     methods = {*frame["method"]} - behind
     printed = [

@@ -28,7 +28,7 @@ class Coverage(Options):
 def coverage(experiment, spec, path):
     """Coverage, or width relative to the non-private interval, against training rows, per epsilon.
 
-    Lines show the median over coefficients, and bands the range. Only printed intervals count.
+    Lines show the median over coefficients, and bands their range. Only printed intervals are counted.
     """
     frame = pd.read_csv(path)
     frame = frame[frame["printed"] != 0]
@@ -71,9 +71,9 @@ def coverage(experiment, spec, path):
 def coverage_designs(experiment, spec, path):
     """Coverage of every coefficient of every design, one panel per epsilon and one row per design.
 
-    Full points are for printed intervals, hollow points for the others, and sizes show shares. Points of
-    fewer than 40 intervals are left out. The line separates designs that chose the rule, above, from
-    designs that tested it.
+    Full points are the coverage of printed intervals, hollow points that of the others. A point's size
+    shows its share of all intervals. Points of fewer than 40 intervals are left out. The rule for printing
+    intervals was chosen on the designs above the line, and tested on those below.
     """
     frame = pd.read_csv(path)
     frame = frame[frame["method"] == "noise_aware"]

@@ -34,12 +34,12 @@ class OptionCurve(Options):
 def option_curve(experiment, spec, frame):
     """Columns of results.csv against an option, one curve per remaining combination, with 95 % intervals.
 
-    options["along"]: the option; for train_size, the varied options give a family of curves.
-    options["columns"]: one panel per column; x_mean has the interval from x_low to x_high.
-    options["rows"]: a column with one row of panels per value.
-    options["none"]: the name of null.
+    options["along"]: the option on the x axis. With train_size, the varied options distinguish curves.
+    options["columns"]: the columns, one panel each; the interval of x_mean is from x_low to x_high.
+    options["rows"]: a column that has one row of panels per value.
+    options["none"]: the displayed name of the option's value null.
 
-    A method without the option is a level line.
+    A method without the option is drawn as a level line.
     """
     options = spec["options"]
     along, rows, columns = options["along"], options["rows"], options["columns"]
@@ -182,7 +182,7 @@ def _looks(frame, keys):
         number = kinds.index(curve[:-1]) if len(kinds) > 1 else last.index(curve[-1])
         named = dict(zip(keys, curve, strict=True))
         if named.get("epsilon") == np.inf and "method" in named:
-            del named["epsilon"]  # the method's name says "without privacy"
+            del named["epsilon"]  # the method's name already says "without privacy"
         looks[tuple(zip(keys, curve, strict=True))] = {
             "label": ", ".join(_named(key, value) for key, value in named.items() if value != ""),
             "color": colours[curve[-1]],

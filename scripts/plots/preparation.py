@@ -22,9 +22,9 @@ class Kept(PreparationPrice):
 def preparation_price(experiment, spec, draws):
     """Share of the gain that each preparation keeps, with 95 % intervals over folds, per data set.
 
-    The options are those of the table of this name, which has the numbers. Names of groups are titles.
-    ways: names of the preparations, in the order of every group. A grey mark is the non-private method
-    with the same preparation.
+    The table of this name contains the numbers and takes the same options, except `ways`. Names of groups
+    are titles of panels. ways: names of the preparations, in the order of every group. A grey mark shows
+    the share that the non-private method keeps with the same preparation.
     """
     columns, rows = shares(experiment, spec, draws)
     rows = [dict(zip(columns, row, strict=True)) for row in rows]

@@ -5,15 +5,15 @@ import numpy as np
 from plots import style
 from plots.ledger import COLOURS
 
-LEAST = 1e-8  # the delta at which the axis ends
+LEAST = 1e-8  # the smallest delta of the axis
 COLUMNS = ("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon")
 
 
 def profiles(frame):
     """One panel per mechanism with a proven profile, with the audited points of the tightest attack.
 
-    frame: ledger.csv. An audited point lies below the curve, except with the error probability of its
-    row's bounds. Points at epsilon 0 are not drawn, because they bound nothing.
+    frame: the content of ledger.csv. If a proof is right, its audited points lie below the curve, except
+    with the error probability of the audit. Points at epsilon 0 are not drawn, because they bound nothing.
     """
     shown = [_nearest(rows) for _, rows in _with_profile(frame).groupby("mechanism", sort=False)]
     count = max(len(shown), 1)

@@ -11,13 +11,13 @@ from matplotlib.lines import Line2D
 
 from plots import style
 
-TOGETHER = 4  # maximum number of curves on common axes, without baselines
+TOGETHER = 4  # maximum number of curves on common axes, not counting baselines
 WIDTH = 40  # characters per line of a panel's title
 NAMED = 5  # maximum number of names at curves' ends, or of legend entries inside the axes
-APART = 0.058  # distance between names at right ends, as a share of the axes
-NARROW = 0.35  # panels filling less than this share of a common y axis get their own
+APART = 0.058  # distance between names at right ends, as a share of the axes' height
+NARROW = 0.35  # panels that fill less than this share of a common y axis get their own y axis
 TRIED = 8  # maximum number of values shown as ticks of a logarithmic axis
-PARTS = ("color", "marker", "linestyle")  # the properties of a look that seaborn takes
+PARTS = ("color", "marker", "linestyle")  # properties of a look that are passed to seaborn
 BAND = ("error_low", "error_high")
 OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
 PRINTED = {"linestyle": (0, (1, 1.5)), "linewidth": 1.2}
@@ -42,8 +42,8 @@ class Mark(NamedTuple):
 class Curves(NamedTuple):
     """The column that curves show, and the two columns that bound their bands (None for no bands).
 
-    More than `together` curves get a panel each. Every panel repeats the curves of `behind`, and shows
-    all other curves in grey.
+    If there are more than `together` curves, each gets its own panel, which also shows the curves of
+    `behind` and, in grey, all other curves.
     """
 
     y: str = "error_mean"
@@ -55,9 +55,9 @@ class Curves(NamedTuple):
 class Scales(NamedTuple):
     """Labels and scales of the axes.
 
-    labels: of x and y. log: "x", "y" or "xy". bottom: the start of a linear y axis; None for automatic.
-    own: whether every panel has its own y axis. within: the ends of a linear y axis, or the limits of a
-    logarithmic y axis that fits the curves.
+    labels: of x and y. log: the logarithmic axes, "x", "y" or "xy". bottom: the start of a linear y axis;
+    None for automatic. own: whether every panel has its own y axis. within: the ends of a linear y axis,
+    or the outermost ends of a logarithmic y axis, which otherwise fits the curves.
     """
 
     labels: tuple = ("training rows", "test error")
@@ -82,8 +82,8 @@ class Scales(NamedTuple):
 class Printed(NamedTuple):
     """The source's printed values and axis.
 
-    marks: drawn as crosses, or as dotted level lines if their place is unknown. axis: (low, high) of the
-    source's axis, drawn as level lines.
+    marks: values, drawn as crosses, or as dotted level lines if their place is unknown. axis: (low, high)
+    of the source's y axis, drawn as level lines.
     """
 
     marks: tuple = ()
@@ -96,8 +96,8 @@ NOTHING = Printed()
 class _Panels(NamedTuple):
     """The layout of panels.
 
-    names: [""] for one panel. headings: the text above each panel. each: whether every curve has its own
-    panel. parted: the axes that panels do not share.
+    names: the panels' names; [""] for one panel. headings: the text above each panel. each: whether every
+    curve has its own panel. parted: the axes, of "x" and "y", that panels do not share.
     """
 
     names: list
@@ -117,8 +117,8 @@ class _Panels(NamedTuple):
 def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
     """A figure with one curve per value of frame["curve"] along the column x, in the style looks[value].
 
-    A column "panel" has the panel of each row; rows without a panel are in all panels. note: the legend's
-    title.
+    If there is a column "panel", it names the panel of each row; rows without a name are in all panels.
+    note: the legend's title.
     """
     front = [name for name in looks if name not in curves.behind]
     each = "panel" not in frame and len(front) > curves.together
@@ -190,7 +190,7 @@ def _limit(axes, frame, placed, curves, scales, panels):
         axes.set_ylim(scales.within)
     elif bottom is not None:
         axes.set_ylim(bottom=bottom)
-        if bottom:  # rows below the axis would raise its upper end
+        if bottom:  # otherwise rows below `bottom` would change the upper end
             axes.set_ylim(top=frame[band[1] if band else y].max() + 0.05)
     fixed = scales.within or "y" in scales.log
     if (scales.own or "y" in panels.parted) and not fixed:
@@ -209,7 +209,7 @@ def _label(axes, values, x, scales, panels):
     if x == "train_size":
         style.sizes(axes, values, narrow=panels.many)
     elif "x" in scales.log and (finite.nunique() <= TRIED or finite.max() < 10 * finite.min()):
-        style.plain_ticks(axes, finite)  # ticks at the values of the run
+        style.plain_ticks(axes, finite)  # ticks only at values of this run
     else:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
@@ -232,7 +232,7 @@ def _explain(fig, spec, looks, panels, note, printed):
         fig.set_size_inches(0.6 + 3.1 * columns, 1.4 + (2 + 0.2 * lines) * rows)
         fig.suptitle(spec["title"], x=0.01, ha="left")
         beside = {"loc": "outside lower left", "ncols": columns}
-        if len(panels.names) % columns:  # the grid has room for the legend
+        if len(panels.names) % columns:  # the last row of panels has room for the legend
             beside = {"loc": "lower right"}
         fig.legend(**look, **beside)
         return
@@ -241,7 +241,7 @@ def _explain(fig, spec, looks, panels, note, printed):
         fig.set_size_inches(9.2, 4.2)
         fig.legend(loc="outside right upper", **look)
     elif explained or note:
-        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # an opaque frame covers curves
+        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # the opaque frame hides curves
 
 
 def _name(axes, frame, looks, x, y):

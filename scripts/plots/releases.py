@@ -5,14 +5,14 @@ import textwrap
 from plots import style
 
 WIDTH = 60  # characters per line of a title
-SHARE = 10  # coefficients are per 1/SHARE of the width of their column's bounds
+SHARE = 10  # coefficients are per 1/SHARE of the distance between a column's bounds
 
 
 def coefficients(document):
     """One line per coefficient except the intercept: estimate and 95 % interval, or its sentence.
 
-    A numeric column's coefficient is per tenth of the width of its public bounds, so that columns are
-    comparable. document: the content of model.json.
+    A numeric column's coefficient is per tenth of the distance between its public bounds, so that columns
+    are comparable. document: the content of model.json.
     """
     steps = {
         c["name"]: (float(c["high"]) - float(c["low"])) / SHARE

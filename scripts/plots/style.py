@@ -1,7 +1,7 @@
-"""The style of all figures, in which every mechanism has one colour, marker and line.
+"""The style of all figures: every mechanism has a fixed colour, marker and line style.
 
-Colour-blind readers can distinguish the colours (Okabe and Ito). Markers and line styles distinguish the
-mechanisms in greyscale.
+Colour-blind readers can distinguish the colours (Okabe and Ito). In greyscale, markers and line styles
+distinguish the mechanisms.
 """
 
 import io
@@ -70,10 +70,10 @@ LOOKS = {
     "private_selection": ("private selection", "#332288", "D", "-"),
     "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),
 }
-# Styles for mechanisms and variants without an entry above, in turn.
+# Fallback styles, used in turn by mechanisms and variants that have no style in LOOKS.
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 SPARE_MARKERS = ("D", "v", "P", "X", "*")
-# The level lines of further non-private methods.
+# Level lines of further non-private methods.
 BASELINES = (("#777777", "-."), ("#777777", ":"))
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # for a family of curves
@@ -130,8 +130,8 @@ def look(label, colour, marker="", line="-"):
 def looks(methods):
     """Label -> `look` for an experiment's methods.
 
-    methods: label -> {mechanism, title, ...}. A mechanism's first method has its default style. Further
-    variants, and mechanisms whose colour and line are in use, have one of the fallback styles.
+    methods: label -> {mechanism, title, ...}. A mechanism's first method gets its default style. Further
+    variants, and mechanisms whose colour and line style are taken, get a fallback style.
     """
     chosen, used = {}, set()
     taken = {LOOKS[m["mechanism"]][1] for m in methods.values() if m["mechanism"] in LOOKS}
@@ -269,7 +269,7 @@ def halo():
 
 def save(fig, *paths):
     """Write a figure to every path, without a date, so that equal figures are equal files."""
-    # The layout is computed once, for the first file.
+    # Compute the layout once, for the first file.
     for path in paths:
         suffix, drawn = Path(path).suffix[1:], io.BytesIO()
         metadata = {"CreationDate": None} if suffix == "pdf" else None
@@ -287,7 +287,7 @@ def small(png):
     picture = Image.open(io.BytesIO(png)).convert("RGB")
     # Dithering would add dots, which do not compress.
     few = picture.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    # White stays white; the octree would replace it with its leaf's mean.
+    # Keep white; the octree would replace it with the mean colour of its leaf.
     few.putpalette([255 if value >= 253 else value for value in few.getpalette()])
     written = io.BytesIO()
     few.save(written, "png", optimize=True)

@@ -9,7 +9,7 @@ from study.jobs import paired
 from tables.tuning import Price
 
 LEAST = 1e-4  # smaller excesses are drawn at this value
-# The styles of the ways of tuning.
+# The styles of the ways of tuning, in order.
 LOOKS = (("#0072B2", "o", "-"), ("#D55E00", "D", "-"), ("#009E73", "^", "-"), ("#777777", "X", ":"))
 
 
@@ -17,9 +17,9 @@ LOOKS = (("#0072B2", "o", "-"), ("#D55E00", "D", "-"), ("#009E73", "^", "-"), ("
 def price_of_tuning(experiment, spec, draws):
     """Mean excess over the baseline with 95 % bars over folds, against epsilon, one panel per mechanism.
 
-    options["panels"]: title -> methods, one per way of tuning, in the order of options["ways"].
-    options["metric"]: a metric of `dp.metrics` for which smaller is better. options["baseline"]: the
-    non-private method.
+    options["panels"]: a panel's title -> its methods, one per way of tuning, in the order of
+    options["ways"]. options["metric"]: a metric of `dp.metrics` for which smaller is better.
+    options["baseline"]: the non-private method.
     """
     options = spec["options"]
     means = paired.fold_means(draws, options["metric"])

@@ -1,4 +1,4 @@
-"""Makes the first part of the page, on which method to use, from recommendations.csv and regret.csv."""
+"""Writes the page's first part, which recommends methods, from recommendations.csv and regret.csv."""
 
 from pathlib import Path
 
@@ -11,16 +11,16 @@ from study.configuration.experiment import data_name
 from study.jobs.files import read_csv, read_json
 
 NOUNS = {"classes": "To learn two classes", "numbers": "To learn a number"}
-TABLE = ("regime", "task", "adjacency", "experiment")  # the key of a table
+TABLE = ("regime", "task", "adjacency", "experiment")  # columns that identify a table
 FEW = 2  # maximum number of data sets for which no interval is shown
-# The form's facts about a method.
+# The columns that the form needs for every method.
 KNOWN = ("title", "mechanism", "standing", "kept", "kept_low", "kept_high")
 
 
 def answers(smaller=()):
     """Return the section's content, or None without recommendations.
 
-    smaller: experiments at smaller sizes than the default run's, which recommend no method.
+    smaller: experiments that ran at smaller sizes than by default, so they recommend no method.
     """
     path, across = Path(paths.RECOMMENDATIONS()), Path(paths.ACROSS())
     if not (path.exists() and across.exists()):
@@ -47,7 +47,7 @@ def answers(smaller=()):
 
 
 def _stale(path, experiments):
-    """Whether cells are newer than their recommendations."""
+    """Whether any cells are newer than the recommendations at `path`."""
     cells = (Path(paths.CELLS(experiment=name)) for name in experiments)
     made = path.stat().st_mtime
     return any(cell.exists() and cell.stat().st_mtime > made for cell in cells)
@@ -67,9 +67,9 @@ def shipped():
 
 
 def questions(rows, folder):
-    """Return the form's data: every question about competing methods without tuning.
+    """Return the data of the page's form: all questions, with the competing methods without tuning.
 
-    workflow/report/report.form.js makes the choice. folder: the folder of prepared data.
+    workflow/report/report.form.js chooses a method from these. folder: the folder of prepared data.
     """
     by_question = {}
     for row in rows:
@@ -109,7 +109,7 @@ def _groups(methods):
 
 
 def _first(row):
-    """Sort key of a row's table: untuned before tuned, then replace-one before add-remove."""
+    """Sort key of a row: untuned before tuned, then replace-one before add-remove, then by task."""
     return row["regime"] != UNTUNED, row["adjacency"] != REPLACE_ONE, row["task"]
 
 
@@ -139,7 +139,7 @@ def sentence(group):
 
 
 def picture(group):
-    """Return every method's regret in a group, smallest first, and how often the method is unbeaten."""
+    """Return each method's regret in a group, the smallest first, and how often the method is unbeaten."""
     rows = []
     for row in sorted(group, key=lambda row: float(row["shared_regret"])):
         mean, low, high = (row[f"shared_regret{end}"] for end in ("", "_low", "_high"))
@@ -170,7 +170,7 @@ def _tables(rows):
 def _matrix(at, rows, names):
     """A table of data sets against epsilons, for one regime, task, adjacency and experiment.
 
-    A cell shows unbeaten methods and, in grey, void methods that would be ahead.
+    A cell names the unbeaten methods and, in grey, void methods that would be ahead of them.
     """
     regime, task, adjacency, experiment = at
     epsilons = sorted({float(row["epsilon"]) for row in rows})

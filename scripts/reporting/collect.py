@@ -27,13 +27,13 @@ SHOWN = (
     *("error_high", "error_sd", *METRICS),
     *("epsilon_claimed", "epsilon_proven", "delta_proven", "status"),
 )
-# Columns of results.csv without values for missing cells.
+# Columns of results.csv that are empty for missing cells.
 SUMMARISED = (
     *("folds", "error_sd", "error_sd_folds", "status"),
     *(name + end for name in metrics.ALL for end in metrics.ENDS),
 )
 NOT_PROVEN = "claimed, not proven"
-LARGEST_DOWNLOAD = 2_000_000  # bytes of a CSV file
+LARGEST_DOWNLOAD = 2_000_000  # bytes; larger CSV files are not offered for download
 
 
 class Gathered:
@@ -78,7 +78,7 @@ class Gathered:
 
     @property
     def there(self):
-        """The number of cells with a result or, without cells, of existing files."""
+        """The number of cells with a result or, for an experiment without cells, of existing files."""
         if self.cells:
             return len(self.cells) - len(self.gaps)
         return sum(Path(path).exists() for path in self._files())
@@ -102,7 +102,7 @@ class Gathered:
 
     @cached_property
     def frame(self):
-        """results.csv or, for a partial run, existing cells and the status of missing cells."""
+        """The rows of results.csv or, for a partial run, rows of existing cells and of missing cells."""
         import pandas as pd
 
         if not self.gaps and self._at(paths.CELLS).exists():
@@ -153,8 +153,8 @@ class Gathered:
     def verdicts(self, section):
         """Return the rows (dictionaries of text) of published.csv, claims.csv or defects.csv.
 
-        Rows are undecided without the file, or if a partial report has newer cells on which the file
-        depends.
+        All rows are undecided if there is no file, or if the report is partial and the file is older than
+        a cell on which it depends.
         """
         if not self.experiment.values.get(section):
             return []
@@ -176,12 +176,12 @@ class Gathered:
         runs = {self.experiment.run_path(cell) for cell in self.cells}
         files = set(verdict_inputs.of_checks(self.experiment, section, ()))
         files.discard(str(self._at(paths.GUARANTEES)))
-        if section != "defects" or files - runs:  # other files may depend on any cell
+        if section != "defects" or files - runs:  # files other than runs may depend on any cell
             files = runs
         return any(Path(run).stat().st_mtime > path.stat().st_mtime for run in files)
 
     def shown(self, section):
-        """Return `verdicts`, but as not judged if this run's sizes are smaller than the default run's."""
+        """Return `verdicts`, marked as not judged if sizes are smaller than in the default run."""
         rows = self.verdicts(section)
         return [self._unjudged(section, row) for row in rows] if self.smaller else rows
 
@@ -235,7 +235,7 @@ class Gathered:
                 picture = Path(folder, "figure.png")
                 style.save(figure, picture)
                 return packing.picture(picture), why
-        except Exception as error:  # shown as a gap
+        except Exception as error:  # shown as a missing figure, with the reason
             return None, f"{why}; it cannot be drawn from the others ({error})"
 
     def _alt(self, spec, kind):

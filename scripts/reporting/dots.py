@@ -1,8 +1,8 @@
-"""Places marks on a common axis, in per cent, for the page's lines of text."""
+"""Computes places of marks on an axis, in per cent, for rows of text on the page."""
 
 import math
 
-MOST = 1000.0  # end of a logarithmic axis, where larger values are drawn
+MOST = 1000.0  # end of a logarithmic axis; larger values are drawn there
 STEPS = (0.5, 1, 2, 5, 10, 20, 25, 50)  # possible distances between ticks of a linear axis
 
 
@@ -19,7 +19,7 @@ def brief(text):
 def scaled(rows, unit="", log=False):
     """{ticks, rows} from [{marks: {kind: value}, bar: (low, high) or None, ...}].
 
-    The ends of a logarithmic axis mean 0 and infinity. A linear axis begins at 0.
+    On a logarithmic axis, 0 and infinity are drawn at the ends. A linear axis begins at 0.
     """
     values = [v for row in rows for v in (*row["marks"].values(), *(row["bar"] or ()))]
     finite = [v for v in values if math.isfinite(v) and (v > 0 or not log)]

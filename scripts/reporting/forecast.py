@@ -1,7 +1,7 @@
-"""Forecasts the cost of jobs, from medians of recorded jobs, or from means for training jobs.
+"""Forecasts the cost of jobs from the median of recorded jobs, or from the mean for training jobs.
 
-A job's CPU seconds are START plus a part proportional to its work. The work of a training job is training
-rows x folds (or simulations) x draws; a search multiplies this by its own folds and candidates.
+A job is assumed to take START CPU seconds plus a time proportional to its work. The work of a training job
+is training rows x folds (or simulations) x draws. A search multiplies this by its folds and candidates.
 """
 
 import math
@@ -13,14 +13,15 @@ from study import paths
 
 RECORD = paths.HOME / "workflow/costs.csv"
 COLUMNS = ("rule", "experiment", "name", "jobs", "work", "cpu_seconds", "peak_mb")
-START = 0.05  # CPU seconds of an empty job: a fork, and the requesting process
+START = 0.05  # CPU seconds of a job without work: the fork, and the process that requests it
 TRAIN = ("run", "fit", "search")
 
 
 class Job(NamedTuple):
     """A job to forecast.
 
-    experiment: "" for shared jobs. name: the method of a run, the name of a search, or else the rule.
+    experiment: "" for jobs that experiments share. name: the method of a run, the name of a search, or
+    else the rule.
     """
 
     rule: str
@@ -30,7 +31,7 @@ class Job(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """The cost of some jobs. unknown: the number of jobs without a measured job of their rule."""
+    """The total cost of some jobs. unknown: the number of jobs whose rule has no measured job."""
 
     jobs: int
     cpu_seconds: float
@@ -42,7 +43,7 @@ def job(rule, experiment, path, experiments):
     """Return the `Job` of a path such as <dataset>/<method>/n=<size>/eps=<epsilon>, below its rule's
     folder.
 
-    experiments: folder of results -> resolved configuration. A reading's job counts for its experiment.
+    experiments: folder of results -> resolved configuration. A reading's jobs count for its experiment.
     """
     values = experiments.get(experiment)
     experiment = experiment.partition("/")[0]
@@ -71,7 +72,7 @@ def job(rule, experiment, path, experiments):
 def record(measured, experiments):
     """Yield rows of COLUMNS from `reporting.costs.measured`, per rule, experiment and method.
 
-    Training jobs have means, because their largest jobs dominate the time.
+    Training jobs are reported by their mean, because the largest ones dominate the total time.
     """
     groups = {}
     for one in measured:
@@ -86,7 +87,7 @@ def record(measured, experiments):
 
 
 class Costs:
-    """Recorded costs, looked up by the most specific existing entry."""
+    """Recorded costs, from which `of` uses the most specific entry that exists."""
 
     def __init__(self, rows):
         self.rows = {}

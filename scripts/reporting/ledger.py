@@ -1,4 +1,4 @@
-"""Makes the page's privacy ledger: a picture per family, with each mechanism's worst attack."""
+"""Makes the page's privacy ledger: a picture for each family, with each mechanism's worst attack."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from reporting import dots, packing
 from study import paths
 from study.jobs.files import read_csv
 
-# Family -> files in dp/mechanisms. The last family but one has all other mechanisms.
+# Family -> files in dp/mechanisms. The last family but one contains all remaining mechanisms.
 FAMILIES = {
     "Forms as their authors printed or ran them": ("published",),
     "Noise on the solution": (
@@ -30,13 +30,13 @@ FAMILIES = {
     "Selection, sampling and others": (),
     "Without privacy": ("nonprivate",),
 }
-# Further downloads -> their content.
+# Further files to download -> what they contain.
 OTHERS = {
     paths.EXACT: "losses from densities, which no number of releases resolves",
     paths.AUDITED_CELLS: "every cell of every results table: claimed, proven, and what attacks found",
     paths.SPENDING: "what methods spend, tuning and preparation included",
 }
-# First words of verdicts, from worst to best; "" for all others.
+# First words of verdicts, from worst to best; "" stands for all other verdicts.
 VERDICTS = ("exceeds", "refutes", "more than claimed", "", "consistent")
 NUMBERS = {
     "claimed": "epsilon_claimed",
@@ -45,7 +45,7 @@ NUMBERS = {
     "attacked": "epsilon_audited",
     "exact": "epsilon_pair",
 }
-# Finding of a replay with frozen noise -> end of a sentence.
+# Finding of a replay with frozen noise -> what the ledger says about it.
 REPLAY = {
     "holds": "the replay agrees",
     "refutes the claim": "the replay refutes the claim",
@@ -116,9 +116,9 @@ def summary(by_mechanism):
 
 
 def variant(attacks):
-    """The options common to all attacks with a mechanism's worst verdict, and to no other attack.
+    """The options that all attacks with a mechanism's worst verdict use, and that no other attack uses.
 
-    "" means that the verdict concerns the mechanism, not a variant.
+    "" means that the verdict concerns the whole mechanism, not a variant.
     """
     worst = min(attacks, key=_order)["verdict"]
     alike, others = [], []
@@ -156,8 +156,8 @@ def why(attack, count):
 def _order(attack):
     """Sort key that puts the worst attack first.
 
-    Attacks are ordered by verdict, by the factors by which attack and proof exceed the claim, and by the
-    distance of epsilon from 1.
+    The order is by verdict, then by the factors by which the audited and the proven epsilon exceed the
+    claim, and then by the distance of epsilon from 1.
     """
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]
@@ -169,5 +169,5 @@ def _order(attack):
 
 
 def _number(text):
-    """The number in a cell; 1e-9 for 0 and an empty cell, so that ratios exist."""
+    """The number in a cell; 1e-9 for 0 or an empty cell, so that ratios and logarithms are finite."""
     return float(text or 0) or 1e-9

@@ -10,15 +10,16 @@ from typing import NamedTuple
 from study import paths
 from study.configuration.config import ConfigError, read_yaml
 
-# One job of these rules makes all files of the rule in a folder.
+# For each of these rules, one job makes all files of the rule in a folder.
 ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending", "recommendations")
 
 
 class Planned(NamedTuple):
     """A planned job.
 
-    experiment: the folder of results with its output (an experiment's, data or audit; "" for others).
-    path: below the rule's folder.
+    experiment: the folder of results that contains its output: that of an experiment, data or audit; ""
+    for other folders.
+    path: of the output, below the rule's folder.
     file: the job's first file.
     pending: whether the job must still run.
     """
@@ -67,8 +68,8 @@ def planned(configfiles=(), targets=(), start="."):
         raise ValueError(done.stderr.strip().splitlines()[-1] if done.stderr else "no plan")
     seen = set()
     for row in csv.DictReader(io.StringIO(done.stdout), delimiter="\t"):
-        # The summary lists files without their jobs. A job's files have one name with several suffixes,
-        # or are all files of their rule in a folder.
+        # The summary lists files without their jobs. A job's files share a name without suffix, or are
+        # all files of their rule in a folder.
         path = Path(row["output_file"])
         name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")
         if (row["rule"], name) not in seen:

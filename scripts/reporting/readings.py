@@ -45,7 +45,7 @@ def again(experiment):
 def shown(experiment):
     """Return {open, kinds, joint}: open settings of the source, and how much holds under each reading.
 
-    The result is None without readings.csv.
+    The result is None if there is no readings.csv.
     """
     path = Path(paths.READINGS(experiment=experiment.folder))
     if not path.exists():
@@ -64,7 +64,7 @@ def shown(experiment):
 def joint(rows, again=()):
     """Return [(reading, {kind: "k of n"})]: k of the n decided entries hold under a reading.
 
-    rows: rows of readings.csv. Entries that a reading does not concern are as stated.
+    rows: rows of readings.csv. Entries that a reading does not concern count as under the stated reading.
     """
     numbers, table = {row["id"] for row in once(rows, again)}, {}
     for row in rows:

@@ -18,7 +18,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from dp import comparison, metrics
+from dp import comparison
 from plots import style
 from study import lambdas, paths
 from study.canonical import epsilon
@@ -89,13 +89,13 @@ def _of_experiment(experiment):
 
 
 class _Scores:
-    """All draws on one data set and training size. counts: label -> number of rows, for classes."""
+    """All draws on one data set at one training size. counts: label -> number of rows, for classes."""
 
     def __init__(self, task, draws, plain, counts):
         self.task = task
         self.metric, sign = TASKS[task]
         # The trivial model's loss. The mean of the targets has 1 - R^2 = 1.
-        self.nothing = metrics.constant_log_loss(counts.values()) if task == "classes" else 1.0
+        self.nothing = comparison.constant_log_loss(counts.values()) if task == "classes" else 1.0
         raw = draws.assign(value=draws[self.metric] * sign)
         self.raw = paired.fold_means(raw, "value")
         self.offset = 0.0 if task == "classes" else 1.0
@@ -187,7 +187,7 @@ def _answers(entries, scores):
             rows = [row for row in rows if row["setting"] != "selected"]
         competing = [row for row in rows if not row["why"]]
         if regime == UNTUNED and selected and len(competing) < 2:
-            continue  # an untuned method without an untuned competitor
+            continue  # a single untuned method has no competitor
         if competing:
             p, by = comparison.beaten([row["losses"] for row in competing])
             best = min(competing, key=lambda row: row["losses"].mean())
@@ -208,7 +208,7 @@ def _or(value, otherwise):
 
 
 def _with_rows_needed(rows):
-    """The rows with the training size at which each method keeps SHARE of the largest size's gain."""
+    """The rows, with the training size at which each method keeps SHARE of the gain at the largest size."""
     rows = pd.DataFrame(rows)
     if rows.empty:
         return []
@@ -216,7 +216,7 @@ def _with_rows_needed(rows):
     for _, curve in rows.groupby(curves, sort=False):
         curve = curve[curve["kept"].notna()].sort_values("train_size")
         if len(curve) > 1:
-            # Gains as shares of the non-private gain at the largest size.
+            # Express gains as shares of the non-private gain at the largest size.
             gains = curve["kept"] * curve["gain"] / curve["gain"].iloc[-1]
             count, what = comparison.rows_for(curve["train_size"].to_numpy(), gains, SHARE)
             rows.loc[curve.index, ["rows_for_95_percent", "rows_are"]] = round(count), what
@@ -226,8 +226,8 @@ def _with_rows_needed(rows):
 def _costs(experiment, cells):
     """Return (method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
 
-    Seconds are per draw of the cell's job, including its start, plus those per fold of its non-private
-    fit. Memory is the maximum of the method's jobs on the data set.
+    Seconds are those of the cell's job, including its start, per draw, plus those of its non-private fit
+    per fold. Memory is the maximum over the method's jobs on the data set.
     """
     seconds, memory = {}, {}
     for cell in cells:
@@ -255,10 +255,10 @@ def _took(file):
 
 
 def shared(answered):
-    """Return the questions that maximise questions times methods that answer all of them.
+    """Return the set of questions whose size times the number of methods that answer all is largest.
 
-    Methods are ranked on these, because one method's share of four questions is not comparable with
-    another's share of twenty. answered: method -> set of questions.
+    Methods are ranked on the same questions, because one method's share of four questions is not
+    comparable with another's share of twenty. answered: method -> set of questions.
     """
     sets = [frozenset(questions) for questions in answered.values()]
     pairs = (one & other for one, other in itertools.combinations(sets, 2))
@@ -283,8 +283,9 @@ def across(rows):
 
     Regret is the best competitor's kept share of the gain at a question, minus the method's. The rank is
     0 for the best competitor and 1 for the last. The 95 % intervals are over data sets (Student's t over
-    their means), because questions on one data set share rows. The columns `shared_` are for the
-    questions of a ranking (`shared`), and empty for a method that does not answer them all.
+    their means), because questions on one data set share rows. Columns whose names begin with `shared_`
+    are for the questions on which methods are ranked (see `shared`), and empty for a method that does not
+    answer all of them.
     """
     frame = pd.DataFrame([row for row in rows if not row["why"]], columns=COLUMNS)
     if frame.empty:

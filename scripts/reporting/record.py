@@ -1,8 +1,8 @@
 """Reads and writes the record in config/record/: verdicts of finished runs too long to repeat.
 
-Each file belongs to a source or, for recommendations, to an experiment. It has the lines of the table by
-source, with date, machine and stamps (`checks.stamps`), digests of a sample of cells, and the total CPU
-seconds of each run.
+Each file belongs to a source or, for recommendations, to an experiment. A file contains the lines of the
+source's table of verdicts, with date, machine and stamps (`checks.stamps`). It also contains digests of a
+sample of cells, and the total CPU seconds of each run.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ WHY = {
 
 
 def files():
-    """The record's files; none in a study, which has other settings."""
+    """The record's files; none in a study, because a study has other settings."""
     return [] if paths.in_study() else sorted(FOLDER.glob("*.csv"))
 
 
@@ -55,7 +55,7 @@ def file_of(experiment):
 
 
 def made_by(experiment, own, configfile):
-    """The lines of one experiment's finished results, without stamps.
+    """The lines that one experiment's finished results give, without stamps.
 
     own: the experiment and its readings.
     """
@@ -168,9 +168,9 @@ def why_stale(row, stale):
 
 
 def beside(source, decided, stale):
-    """Recorded verdicts on a source's values and statements that this run does not decide, or None.
+    """Recorded verdicts on those of a source's values and statements that this run leaves open, or None.
 
-    decided: experiment -> section -> rows of its verdicts. stale: see `why_stale`.
+    decided: experiment -> section -> rows of this run's verdicts. stale: see `why_stale`.
     """
     undecided = {
         by_source.key_of(row, section, name)
@@ -217,7 +217,7 @@ def answers(rows, stale=()):
     for (name, where), group in groups.items():
         best = min(group, key=lambda row: float(row["ours"]))
         sets = best["quantity"].removeprefix("share of the gain lost, ")
-        if best["low"]:  # one data set has no interval
+        if best["low"]:  # a single data set has no interval
             sets = f"{100 * float(best['low']):.1f} to {100 * float(best['high']):.1f} %, {sets}"
         old = why_stale(best, stale)
         said.append(
@@ -230,7 +230,7 @@ def answers(rows, stale=()):
 
 
 def in_document(text):
-    """A document with the record's summary between two marks, one entry per file."""
+    """Return a document with the text between its two marks replaced by the record's summary."""
     before, _, rest = text.partition(MARKS[0])
     _, _, after = rest.partition(MARKS[1])
     said = []

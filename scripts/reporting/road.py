@@ -1,4 +1,4 @@
-"""Makes the first part of a study's page: forecasts of its releases, without reading rows."""
+"""Makes the first part of a study's page: forecasts of its releases, which read no rows."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from study import paths
 from study.configuration import releases
 from study.configuration.validation import ConfigError
 
-DRAWS = 20  # simulated releases per forecast
+DRAWS = 20  # number of simulated releases per forecast
 
 
 def road():

@@ -11,12 +11,12 @@ from study import paths
 from study.configuration.experiment import data_path
 from study.jobs.files import read_json
 
-VERSION = 1  # raise this if readers of older files would misread newer ones
+VERSION = 1  # increase this if readers of older files would misread newer files
 MADE_WITH = ("commit", "uncommitted_changes", "python", "system", "packages")
 
 
 def of(experiments, rows, across, seed):
-    """The file's content. across: from `recommendations.across`."""
+    """The file's content. across: the rows that `recommendations.across` returned."""
     return plain(
         {
             "format": "frontier of differentially private linear models",

@@ -7,8 +7,8 @@ from plots import style
 from reporting import dots, readings, record
 from study import facts as source_file
 
-SCALED = ("published", "ours", "prediction_low", "prediction_high")  # columns of published.csv
-LOOKED = " looked at the private rows"  # in reasons, after names of preparation steps
+SCALED = ("published", "ours", "prediction_low", "prediction_high")  # scaled to the source's unit
+LOOKED = " looked at the private rows"  # follows the names of steps in a reason
 SECTIONS = ("claims", "defects")
 UNREASONED = (verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)  # verdicts shown without a reason
 ELSEWHERE = "No experiment of this report decides it."
@@ -32,10 +32,10 @@ STATED, READ, FAILED, OPEN, NOT_TESTED = OUTCOMES
 
 
 def cards(gathered, experiments, stale=None):
-    """Return a card for every source, starting with the sources of these experiments.
+    """Return a card for every source; the sources of these experiments come first.
 
     gathered: a list of `reporting.collect.Gathered`. experiments: their page content, in the same order.
-    stale: recorded digests that have changed; None leaves the record out.
+    stale: recorded digests that have changed; with None, cards do not use the record.
     """
     entries = []
     for key in source_file.files():
@@ -126,9 +126,9 @@ def _bar(rows):
 def privacy(parts):
     """Return sentences on the claimed and proven epsilon of the source's private methods.
 
-    A method is the source's if a printed number is compared with it. Cells whose lambda is not the
-    published lambda are left out. Cells with rows prepared or tuned without privacy have no epsilon;
-    their sentence names the preparation.
+    A method counts as the source's if a printed number is compared with it. Cells with another lambda
+    than the published one are left out. If rows were prepared or tuned without privacy, no epsilon is
+    stated; the sentence names the preparation instead.
     """
     worst, unproven, spoilt = {}, {}, {}
     for part in parts:
@@ -224,8 +224,8 @@ def _columns(source, path):
 def cell(rows, names, scale=1):
     """Return {printed, ours, says, outcome} of one printed number.
 
-    rows: the number's rows of published.csv; the first has the outcome. scale: 100 if the source prints
-    per cent, because published.csv has shares.
+    rows: the number's rows of published.csv, of which the first decides the outcome. scale: 100 if the
+    source prints per cent, because published.csv contains shares.
     """
     rows = [
         row | {key: float(row[key]) * scale for key in SCALED if row.get(key) not in (None, "")}
@@ -235,7 +235,7 @@ def cell(rows, names, scale=1):
     values = [row for row in rows if row not in spreads] or spreads
     printed, ours = (_spread(values[0], spreads, key) for key in ("published", "ours"))
     known = outcome(values[0]["verdict"])
-    said = {}  # text -> its numbers
+    said = {}  # what a sentence says -> the numbers it is about
     for row in (*values, *spreads):
         number = dots.brief(row.get("ours"))
         ends = [dots.brief(row.get(f"prediction_{end}")) for end in ("low", "high")]

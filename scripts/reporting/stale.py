@@ -11,7 +11,7 @@ from study.configuration.config import ConfigError, load
 
 
 def stampers(configfile, names):
-    """Experiment -> `Stamper`. configfile: paths of the overlays, separated by spaces."""
+    """Experiment -> its `Stamper`. configfile: paths of the overlays, separated by spaces."""
     config, experiments, datasets = loaded(configfile, {*names})
     return {
         name: Stamper(experiments, name, datasets, config["files"], config["seed"])

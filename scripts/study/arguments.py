@@ -7,7 +7,7 @@ from study.jobs import folds
 
 
 def of_mechanism(mechanism, meta, options, **cell):
-    """Keyword arguments of both `guarantee` and `release`.
+    """Keyword arguments for a mechanism's `guarantee` as well as its `release`.
 
     meta: the record of the data's preparation. cell: epsilon, delta, and lam if known.
     """
@@ -34,14 +34,14 @@ def learns_counts(mechanism):
 
 
 def _for_numbers(mechanism, options):
-    """Advice on how to learn numbers, by another loss or another mechanism."""
+    """Advice for numeric targets: other losses of this mechanism, or else other mechanisms."""
     cell = {"lam": 1.0, "epsilon": 1.0, "delta": 1e-6 if mechanism.delta == "needed" else 0.0}
 
     def takes(loss):
         given = options | {"loss": loss}
         try:
             mechanism.check_options(given)
-            mechanism.check(1000, 2, **cell, **given)  # fails for losses with unbounded gradients
+            mechanism.check(1000, 2, **cell, **given)  # raises if the loss has unbounded gradients
         except ValueError:
             return False
         return mechanism.takes_numbers(given)
@@ -64,7 +64,7 @@ def of_release(mechanism, meta, options, data, **cell):
 
 
 def chosen(lam, mechanism, meta, size, options, **cell):
-    """(lambda, options), including options chosen together with lambda.
+    """(lambda, options), including the options that were chosen together with lambda.
 
     lam: a kind of `study.lambdas`. cell: epsilon and delta.
     """

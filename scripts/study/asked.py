@@ -1,4 +1,4 @@
-"""The arguments of a Snakemake run, and error messages for unknown profiles and targets."""
+"""Reads the arguments of a Snakemake run, and explains errors in its profile and targets."""
 
 import os
 import sys
@@ -12,23 +12,23 @@ PROFILES = "workflow/profiles"
 
 
 def arguments():
-    """The arguments of this Snakemake process, by its own parser; None in another program."""
+    """The arguments of this process, parsed by Snakemake's own parser; None in another program."""
     from snakemake.cli import get_argument_parser
 
     if "snakemake" not in {part.removesuffix(".py") for part in Path(sys.argv[0]).parts[-2:]}:
         return None
     try:
         return get_argument_parser().parse_args(sys.argv[1:])
-    except (Exception, SystemExit):  # Snakemake accepted them, so the parser is at fault
+    except (Exception, SystemExit):  # Snakemake accepted the arguments, so this parser is wrong
         return None
 
 
 def experiments(given, available, root):
-    """The names of the targets' experiments: empty without targets, None if others may be needed.
+    """The names of the experiments that the targets need; None if further ones may be needed.
 
-    given: from `arguments`. root: the folder of all results.
+    Without targets, the set is empty. given: the result of `arguments`. root: the folder of all results.
     """
-    # These options name rules, or list all rules.
+    # With these options, the run may need rules of other experiments.
     others = ("forcerun", "until", "omit_from", "prioritize", "batch", "list_rules")
     if given is None or any(getattr(given, option, None) for option in others):
         return None
@@ -41,10 +41,10 @@ def experiments(given, available, root):
 
 
 def no_profile(given, directory=None):
-    """An error message if no workflow profile has this name, which Snakemake would ignore; otherwise "".
+    """An error message if there is no such workflow profile, which Snakemake would ignore; otherwise "".
 
-    directory: the argument --directory. It hides the folder in which Snakemake was started, so any
-    relative path is then accepted.
+    directory: the argument --directory. With it, the folder in which Snakemake was started is unknown, so
+    any relative path is accepted.
     """
     if given in (None, "none") or any(Path(place, given).exists() for place in ("", "profiles")):
         return ""
@@ -59,9 +59,9 @@ def no_profile(given, directory=None):
 
 
 def no_target(target, rules, files, made):
-    """An error message if this is no target; otherwise "".
+    """An error message if `target` is no target of the workflow; otherwise "".
 
-    rules: names of targets. files: folder -> all its result files; the key "" has some files of other
+    rules: names of targets. files: folder -> all its result files; the key "" lists some files of other
     folders. made: whether a rule makes a file of this name.
     """
     path = os.path.normpath(target)
@@ -73,7 +73,7 @@ def no_target(target, rules, files, made):
         return ""
     if folder:
         return f"no target {target!r}{nearest(path, files[folder])}"
-    # The target may be a figure or table without its folder.
+    # The target may be the name of a figure or table, without its folder.
     alike = [file for file in known if Path(file).stem == Path(path).stem]
     if "/" in path and not alike:
         alike = get_close_matches(path, known, n=1)

@@ -1,11 +1,11 @@
-"""Write numbers in paths and tables in one form."""
+"""Write numbers in paths and tables in a canonical form."""
 
 import math
 from functools import cache
 
 import numpy as np
 
-LONGEST = 100_000  # a longer range must be a mistake
+LONGEST = 100_000  # maximum number of values; a longer range must be a mistake
 EPSILON_PATTERN = r"\d+(\.\d*[1-9])?|inf"
 
 

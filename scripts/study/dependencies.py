@@ -1,8 +1,8 @@
 """Find the project files that a job executes, by following imports.
 
-Their digest is a parameter of the job's rule, so an edit reruns exactly the jobs that execute the edited
-code. The digest is of syntax trees, so a git checkout, or an edit of comments, layout, docstrings or
-functions' annotations, reruns nothing.
+The digest of these files is a parameter of the job's rule, so an edit reruns exactly the jobs that execute
+the edited code. The digest is computed from syntax trees. Therefore a git checkout reruns nothing, nor does
+an edit of comments, layout, docstrings or functions' annotations.
 """
 
 import ast
@@ -29,7 +29,7 @@ def roots():
 
 # Files in which the first lines of functions' docstrings appear in results.
 SHOWN = ("dp/data/preparation.py", "plots/", "sources/")
-# Syntax tree fields that do not change what runs.
+# Fields of syntax trees that do not affect what runs.
 UNUSED = ("kind", "type_comment", "returns")
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 # A cache of `_found`. Its keys are digests of a file's text, of this file and of Python's version.
@@ -51,7 +51,7 @@ def _keep(known, before):
     if len(known) == before:
         return
     draft = KEPT.with_suffix(f".{os.getpid()}")
-    with contextlib.suppress(OSError):  # this user may not write here
+    with contextlib.suppress(OSError):  # this user may have no permission to write here
         KEPT.parent.mkdir(exist_ok=True)
         draft.write_text(json.dumps(dict([*known.items()][-MOST:])), encoding="utf-8")
         draft.replace(KEPT)
@@ -91,7 +91,7 @@ def _imported(tree, path):
 
 @cache
 def imports(path):
-    """The project files that a file imports, also inside functions, and the files of their packages."""
+    """The project files that a file imports, even inside functions, with the files of their packages."""
     return frozenset(file for name in _found(path)[1] for file in module_files(name))
 
 
@@ -138,11 +138,11 @@ def looks_up_mechanisms(script, *modules):
 
 
 def canonical_code(tree, summaries=False):
-    """A syntax tree as text, which changes if what runs changes.
+    """A syntax tree as text that changes if the code's behaviour may change.
 
-    It omits docstrings, functions' annotations, `__all__`, and empty fields, which differ between
-    Python versions. (`ast.dump` takes twice as long.) summaries: whether to include the first lines of
-    functions' docstrings.
+    The text omits docstrings, functions' annotations and `__all__`, and also empty fields, because these
+    differ between Python versions. (`ast.dump` takes twice as long.) summaries: whether to include the
+    first lines of functions' docstrings.
     """
     words = []
 

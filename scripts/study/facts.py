@@ -14,12 +14,12 @@ EMPTY = {
     **{"settings": {}, "tables": {}, "claims": [], "defects": []},
     **{"readings": {}, "together": []},
 }
-# Keys that are no facts of the source, but say how a claim or defect is decided.
+# Keys that do not state facts of the source, but how a claim or defect is decided.
 DECIDES = ("not_tested", "given", "checks")
 
 
 class Source(NamedTuple):
-    """A published document. values: its file's content, including tables in CSV files."""
+    """A published document. values: the content of its file, including that of tables in CSV files."""
 
     key: str
     short: str

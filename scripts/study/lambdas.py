@@ -1,7 +1,7 @@
 """Kinds of a method's lambda: a stated number, a job's choice, a rule, or private selection.
 
-`Experiment.regularisation` returns a cell's kind, and `parse` the kind with a job's argument `text`.
-`file` is an input of the job, or None.
+`Experiment.regularisation` returns the kind for a cell. A job gets the kind's `text` as an argument, and
+`parse` turns the text into the kind again. `file` is an input of the job, or None.
 """
 
 from typing import NamedTuple
@@ -38,7 +38,7 @@ class Stated(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A tuning's or search's choice, in a .json file."""
+    """A choice by a tuning or a search, stored in a .json file."""
 
     file: str
 
@@ -103,8 +103,8 @@ def parse(text):
 def setting(lam):
     """How lambda was chosen, in one word.
 
-    `fixed`; by `rule`; on `public` rows; on private rows, with epsilon paying for it (`selected`) or not
-    (`void`).
+    "fixed"; "rule"; "public": chosen on public rows; "selected": chosen on private rows, at the cost of a
+    part of epsilon; "void": chosen on private rows without payment.
     """
     if isinstance(lam, Stated):
         return "fixed"

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path() if Path.cwd() == _CHECKOUT else _CHECKOUT
-# Jobs get these folders from the environment, because a changed parameter would rerun all jobs.
+# Jobs read these folders from the environment, because a parameter that changed would rerun all jobs.
 HOME_VARIABLE = "DP_HOME"
 VARIABLE = "DP_RESULTS"
-RAW = "data/raw"  # downloads, which all folders of results share
+RAW = "data/raw"  # downloads, shared by all folders of results
 
 
 def in_study():
@@ -65,8 +65,8 @@ class _Wildcards(dict):
 class Place(NamedTuple):
     """The place of one kind of file. A call returns a path, in which missing values stay wildcards.
 
-    folder: of an experiment or reading, or shared (data, audit). part: a folder below `folder`. name: the
-    file's name without the suffix.
+    folder: the folder of an experiment or reading, or a shared folder (data, audit). part: a folder below
+    `folder`. name: the file's name without the suffix.
     """
 
     folder: str
@@ -79,7 +79,7 @@ class Place(NamedTuple):
         return results(self.folder, self.part, name).format_map(_Wildcards(values))
 
     def log(self, suffix=None, /, **values):
-        """The log of the job that makes the file. suffix: distinguishes two jobs that share a name."""
+        """The log of the job that makes the file. suffix: distinguishes jobs whose files share a name."""
         name = f"{self._stem(suffix)}.log"
         return results(self.folder, "logs", self.part, name).format_map(_Wildcards(values))
 
@@ -94,7 +94,7 @@ DATA = Place("data", "", "{dataset}", "npz")
 # Files of one experiment.
 FIT = Place("{experiment}", "fits", "{dataset}/{fit}/n={size}", "npz")
 RUN = Place("{experiment}", "runs", "{dataset}/{method}/n={size}/eps={epsilon}")
-# The choice (json), and every candidate's error (csv).
+# The chosen settings (json), and the error of every candidate (csv).
 TUNED = Place("{experiment}", "tuned", "{dataset}")
 SEARCH = Place("{experiment}", "searches", "{search}/{dataset}/n={size}/eps={epsilon}", "json")
 ANALYSIS = Place("{experiment}", "analyses", "{name}", "{suffix}")
@@ -103,7 +103,7 @@ FIGURE = Place("{experiment}", "figures", "{name}", "png")
 GUARANTEES = Place("{experiment}", "", "guarantees")
 CELLS = Place("{experiment}", "", "results")
 COMPARED = Place("{experiment}", "", "compared", "json")  # printed numbers, under every reading
-VERDICTS = Place("{experiment}", "", "{section}")  # published, claims, defects
+VERDICTS = Place("{experiment}", "", "{section}")  # section: published, claims or defects
 READINGS = Place("{experiment}", "", "readings")
 TIMING = Place("{experiment}", "", "timing")
 PROVENANCE = Place("{experiment}", "", "provenance", "json")
@@ -130,7 +130,7 @@ REPORT = Place("", "", "report", "html")
 PARTIAL_REPORT = Place("", "", "report-partial", "html")  # made if REPORT shows more
 COSTS = Place("", "", "costs")
 RECOMMENDATIONS = Place("", "", "recommendations")
-ACROSS = Place("", "", "regret")  # recommended methods across data sets; also png
+ACROSS = Place("", "", "regret")  # regret of recommended methods across data sets; also png
 SNAPSHOT = Place("", "", "frontier", "json")
 
 
@@ -140,7 +140,7 @@ def reading(experiment, label):
 
 
 def split(path):
-    """(folder of the experiment or reading, remaining parts) of a file's path below the root."""
+    """(folder of the experiment or reading, remaining parts) of a path below the root of results."""
     parts = Path(path).relative_to(results()).parts
     depth = 3 if parts[1:2] == ("readings",) else 1
     return "/".join(parts[:depth]), parts[depth:]

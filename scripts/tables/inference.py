@@ -35,7 +35,7 @@ def _read(path):
 def coverage(experiment, spec, path):
     """Coverage of 95 % intervals, one row per coefficient and `printed` (1 if printed, else 0).
 
-    covers: 1 if coverage is at least 93 %, up to two standard errors.
+    The column covers is 1 if coverage plus two standard errors is at least 93 %.
     """
     frame = _read(path)
     enough = frame["coverage"] + 2 * frame["coverage_error"] >= LEAST
@@ -47,9 +47,9 @@ def coverage(experiment, spec, path):
 def coverage_rule(experiment, spec, path):
     """The effect of the rule for printing intervals, one row per design.
 
-    answered: the share of printed intervals. coverage, coverage_of_others: of printed and other
-    intervals. least: the lowest coverage of a coefficient with at least 40 printed intervals.
-    width_ratio: the median.
+    answered: the share of intervals that are printed. coverage, coverage_of_others: the mean coverage of
+    printed intervals and of the others. least: the lowest coverage of a coefficient with at least 40
+    printed intervals. width_ratio: the median over coefficients.
     """
     frame, rows = _read(path), []
     keys = ["half", "design", "train_size", "epsilon", "method"]

@@ -1,4 +1,4 @@
-"""Medians of a metric over draws, which a few bad draws do not distort, and counts of refused draws."""
+"""Medians of a metric, which a few bad draws do not distort, and counts of refused draws."""
 
 import numpy as np
 
@@ -19,8 +19,8 @@ class Medians(Options):
 def medians(experiment, spec, draws):
     """One row per cell: median and mean over draws, with 95 % intervals over folds or over data sets.
 
-    options["metric"]: one of `dp.metrics.ALL`. Draws without a result are left out: `refused` counts those
-    that the mechanism refused, and `failed` the rest.
+    options["metric"]: one of `dp.metrics.ALL`. Draws without a result are left out. The column refused
+    counts those that the mechanism refused, and failed counts the rest.
     """
     metric = spec["options"]["metric"]
     names = [

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dp import metrics
+from dp import comparison
 from study.canonical import epsilon
 from study.configuration.experiment import data_path
 from study.configuration.inputs import DRAWS
@@ -25,17 +25,17 @@ def preparation_price(experiment, spec, draws):
     options["groups"]: name -> data sets of the same rows, prepared in several ways. The gain is the log
     loss of the best constant minus the method's. The whole gain is that of the non-private method
     `without` with the first preparation.
-    can_keep: the share of the whole gain that `without` has with the row's preparation.
-    keeps: the private method's share, with its 95 % interval over folds.
-    price: the drop of this share from the first preparation.
+    can_keep: the share of the whole gain that `without` keeps with the row's preparation.
+    keeps: the private method's share of the whole gain, with its 95 % interval over folds.
+    price: keeps with the first preparation, minus keeps with the row's preparation.
     """
     means = fold_means(draws, "log_loss")
     rows = []
     for group, datasets in spec["options"]["groups"].items():
-        whole = {}  # training size -> non-private gain with the first preparation
+        whole = {}  # training size -> the whole gain
         first = {}
         counts = read_json(data_path(datasets[0], "json"))["class_counts"]
-        nothing = metrics.constant_log_loss(counts.values())
+        nothing = comparison.constant_log_loss(counts.values())
         for dataset in datasets:
             own = means[means["dataset"] == dataset]
             own = own.assign(gain=nothing - own["value"])

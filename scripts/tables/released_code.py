@@ -12,5 +12,5 @@ SHOWN = (
 
 @table(ANALYSIS)
 def released_code(experiment, spec, path):
-    """One row per case and claimed epsilon. epsilon_repaired: audited on the repaired form."""
+    """One row per case and claimed epsilon. epsilon_repaired: the audited epsilon of the repaired form."""
     return SHOWN, [tuple(row[name] for name in SHOWN) for row in read_csv(path)]

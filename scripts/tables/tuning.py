@@ -25,8 +25,7 @@ PRICE = (
 def tuning(experiment, spec, paths):
     """One row per data set: the best lambda (the largest of the ties), all ties, and their error.
 
-    Further columns are the tie nearest to the published lambda, and the error of the published lambda, if
-    known.
+    If a published lambda is known, further columns are its error and the tie that is nearest to it.
     """
     published = experiment.values.get("lambda_published")
     rows = []
@@ -62,8 +61,8 @@ class Price(Options):
 def price_of_tuning(experiment, spec, draws):
     """One row per mechanism, cell and way of tuning: the metric, and its excess over the rule's.
 
-    options["panels"], options["ways"]: as for the figure of this kind. The first method of each panel uses
-    the rule. over_rule: the excess, paired by fold, with a 95 % interval.
+    options["panels"], options["ways"]: as for the figure of the same name. The first method of each panel
+    uses the rule. over_rule: the excess over this method, paired by fold, with a 95 % interval.
     """
     options = spec["options"]
     means = paired.fold_means(draws, options["metric"])

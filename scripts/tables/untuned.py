@@ -19,8 +19,8 @@ class UntunedCells(Options):
 def untuned_cells(experiment, spec, draws):
     """One row per cell and other method: the method's metric minus the other's, paired over replicates.
 
-    options["metric"]: smaller values are better. verdict: "better" or "worse" if the 95 % interval
-    excludes 0, else "within noise".
+    options["metric"]: a metric for which smaller values are better. verdict: "better" or "worse" if the
+    95 % interval of the difference excludes 0, else "within noise".
     """
     comparisons = _against(spec, draws)
     columns = ("dataset", "train_size", "epsilon", "other")
@@ -37,9 +37,9 @@ class UntunedCount(Options):
 def untuned_count(experiment, spec, draws):
     """The number of cells in which the method is not worse: one row per other method, and one for all.
 
-    In the row for all, the method is "worse" in a cell if another method is better, and "better" if it
-    beats every other method. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of
-    cells in which the method is not worse. Cells of a data set share rows, so the true interval is at
+    In the row for all other methods, the method is "worse" in a cell if at least one of them is better,
+    and "better" if it beats them all. share_low, share_high: 95 % interval (Clopper, Pearson) of the share
+    of cells in which the method is not worse. Cells of a data set share rows, so the true interval is at
     least as wide.
     """
     verdicts = {}

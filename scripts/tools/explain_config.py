@@ -1,7 +1,7 @@
 """Writes config/README.md, which explains every key of the configuration, to standard output.
 
-Keys, values and meanings come from the schemas. Mechanisms, steps and kinds come from the code, with the
-first paragraphs of their docstrings.
+Keys, values and meanings come from the schemas. Mechanisms, steps and kinds come from the code, and are
+explained by the first paragraphs of their docstrings.
 """
 
 import argparse
@@ -118,8 +118,8 @@ TYPES = {
     "boolean": "true or false",
     "null": "null",
 }
-NEEDS = ("sweep", "analysis")  # required keys of an entry; `datasets` has a default
-# The content of each place of `study.paths`, in the order of a run.
+NEEDS = ("sweep", "analysis")  # keys that an entry must have; `datasets` has a default
+# Place in `study.paths` -> what its files contain, in the order of a run.
 PLACES = {
     "DATA": "rows that mechanisms see; beside them, as `.json`, what was done to them",
     "TUNED": "error of every lambda; as `.json`, the chosen one",
@@ -190,7 +190,7 @@ class Schema:
             definition = other.get("$ref", "").rsplit("/", 1)[-1]
             named = f"{path}.<name>".lstrip(".")
             if definition:
-                if "properties" in self.resolve(other):  # facts have no fixed keys
+                if "properties" in self.resolve(other):  # the facts of a source have no fixed keys
                     self.shared[definition].append(path)
             elif "description" in other:
                 yield from self.row(named, other, False)
@@ -240,7 +240,7 @@ def _table(rows, head=("key", "value", "meaning")):
 
 
 def _options(defaults):
-    """Names with their defaults, except defaults that YAML cannot write, such as REQUIRED."""
+    """Options with their defaults, except defaults that YAML cannot write, such as REQUIRED."""
     shown = []
     for name, default in defaults.items():
         plain = isinstance(default, (str, int, float, bool, list, tuple, dict, type(None)))
@@ -267,7 +267,7 @@ def _kind_options(kind):
 
 
 def _examples():
-    """One entry per (section, kind), from an experiment of the default run if possible."""
+    """An example for each (section, kind), taken from an experiment of the default run if possible."""
     files = sources.experiments()
     listed = read_yaml(paths.HOME / "config/config.yaml")["experiments"]
     examples = {}

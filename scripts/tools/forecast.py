@@ -1,4 +1,4 @@
-"""Forecasts the jobs and CPU hours of a run, per experiment.
+"""Forecasts the number of jobs and the CPU hours of a run, per experiment.
 
 python scripts/tools/forecast.py --configfile config/real.yaml config/full.yaml
 python scripts/tools/forecast.py -- cm08

@@ -1,6 +1,6 @@
-"""Changes to the working folder that `--directory` names, as for snakemake.
+"""Changes to the folder that the argument `--directory` names, as snakemake does.
 
-A tool must import this module first, because other modules read the working folder on import.
+A tool must import this module first, because other modules read the working folder when imported.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-START = Path.cwd()  # relative paths in the arguments start here
+START = Path.cwd()  # relative paths in the arguments are relative to this folder
 
 ARGUMENTS = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
 ARGUMENTS.add_argument(
@@ -19,9 +19,9 @@ ARGUMENTS.add_argument(
 
 
 def run_arguments(description):
-    """Return a parser of a run's arguments, as for snakemake: folder, targets and overlays.
+    """Return a parser of those arguments that describe a run to snakemake: folder, targets and overlays.
 
-    Paths of overlays become relative to the run's folder.
+    The parser makes paths of overlays relative to the run's folder.
     """
     parser = argparse.ArgumentParser(
         description=description,

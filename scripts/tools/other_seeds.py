@@ -2,13 +2,13 @@
 
     python scripts/tools/other_seeds.py cm08 veldhuizen [--configfile config/real.yaml] [--seeds 1 2]
 
-This runs the experiments once per seed, in the folder results-seed-<seed>. Every verdict of published.csv,
-claims.csv and defects.csv that changes is printed, with the numbers of both runs. A stopped run resumes.
-With --compare, existing folders are compared and nothing runs.
+The experiments run once per seed, in the folder results-seed-<seed>. Every verdict of published.csv,
+claims.csv and defects.csv that changes is printed, with the numbers of both runs. If stopped, the same
+command resumes. With --compare, nothing runs, and existing folders are compared.
 
-Chance explains two changes: of the reading that agrees, and to or from "too wide to decide", "undecided"
-and "not excluded", which lie between agreement and failure. The exit status is 1 for any other change: a
-verdict that agrees with one seed fails with another, or is not tested.
+Chance explains two kinds of changes: another reading agrees, or one of the verdicts is "too wide to
+decide", "undecided" or "not excluded", which lie between agreement and failure. After any other change, the
+exit status is 1: a verdict that agrees with one seed fails with another, or is not tested.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def verdicts(folder):
 
 
 def word(verdict):
-    """A verdict without the number of readings, which changes if a reading becomes open."""
+    """A verdict without its number of readings, because this number changes if a reading becomes open."""
     return NOT_REPRODUCED if verdict.startswith(NOT_REPRODUCED) else verdict
 
 

@@ -1,4 +1,4 @@
-"""Shows how many jobs of a run are done, while it runs or after it has stopped.
+"""Shows how many jobs of a run are done, while the run is active or after it has stopped.
 
 python scripts/tools/progress.py                                   # once
 python scripts/tools/progress.py --watch 60                        # again after changes, every minute
@@ -37,7 +37,7 @@ def main():
 
 
 class Watched:
-    """A planned job, which is done once its file is up to date."""
+    """A planned job. It is done if its file is up to date."""
 
     def __init__(self, job, started):
         self.experiment = job.experiment
@@ -59,7 +59,7 @@ class Watched:
 
 
 def table(plan):
-    """One line per experiment, one for jobs of several experiments ("(shared)"), and the total."""
+    """One line per experiment, one for jobs that experiments share ("(shared)"), and one for the total."""
     totals = {}
     for job in plan:
         for name in (job.experiment or "(shared)", "all"):

@@ -2,12 +2,12 @@
 
     python scripts/tools/record.py veldhuizen hoseinpour [--configfile config/real.yaml]
 
-It refuses outdated results. After edits of code that should not change any number, use
+The program refuses outdated results. After an edit of code that should not change any number, use
 
     python scripts/tools/record.py --confirm [veldhuizen]
 
-This reruns a recorded sample of cells in another folder. If all bytes agree, it renews the stamps of the
-cells' code and data. New settings or new code of verdicts need a new run.
+This command reruns a recorded sample of cells in another folder. If all bytes agree, it renews the stamps
+of the cells' code and data. After new settings, or an edit of the verdicts' code, a new run is needed.
 """
 
 import shlex
@@ -46,7 +46,7 @@ def write(arguments):
     known = stale.stampers(configfile, arguments.targets)
     configuration(arguments.configfile)  # sets the folder of results
     targets = [*arguments.targets]
-    # Only listed experiments have recommendations.
+    # Recommendations exist only for listed experiments.
     listed = stale.loaded(configfile)[0]["experiments"]
     if any(known[name].experiment.values.get("recommends") for name in known if name in listed):
         targets.append(paths.RECOMMENDATIONS())
@@ -67,7 +67,7 @@ def write(arguments):
 
 
 def confirm(arguments):
-    """Renew stamps of code and data if a sample of cells has the recorded bytes."""
+    """Renew the stamps of code and data if a sample of cells gives the recorded bytes again."""
     old = set(stale.digests())
     rows = [
         row

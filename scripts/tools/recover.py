@@ -1,10 +1,10 @@
-"""Cancels the cluster jobs of a killed run, unlocks its folder, and resumes it.
+"""Cancels the cluster jobs of a killed run, unlocks its folder, and resumes the run.
 
     python scripts/tools/recover.py --workflow-profile workflow/profiles/slurm [any Snakemake arguments]
 
 If Snakemake is killed, its cluster jobs keep running, and would write the same files as a new run. This
-program cancels the jobs of this folder that, on Slurm, have a name from the profiles. It exits without
-changes if a run of the folder is alive, on this machine or another that shares the folder.
+program cancels the jobs of this folder; on Slurm, only those with a name that the profiles give. If a run
+of the folder is alive, on this machine or another that shares the folder, the program changes nothing.
 """
 
 import os
@@ -20,8 +20,8 @@ import home  # makes scripts/ importable
 from study import paths
 from study.jobs import alive
 
-NAMES = re.compile("dp[-_]")  # job names of the Slurm profiles
-PATIENCE = 300  # seconds until cancelled jobs must have ended
+NAMES = re.compile("dp[-_]")  # beginning of the job names that the Slurm profiles give
+PATIENCE = 300  # seconds within which cancelled jobs must have ended
 
 
 def output(*command):
@@ -35,9 +35,9 @@ def output(*command):
 
 
 def slurm_jobs(folder):
-    """The ids of unfinished Slurm jobs of a folder's runs.
+    """The ids of unfinished Slurm jobs that belong to runs of a folder.
 
-    The name is checked, because the job that runs Snakemake may have the same folder.
+    The jobs' names are checked, because the job that runs Snakemake itself may have the same folder.
     """
     lines = output("squeue", "--noheader", "--me", "--format=%A|%j|%Z").splitlines()
     jobs = (line.split("|", 2) for line in lines)
@@ -53,7 +53,7 @@ def lsf_jobs(folder):
 def in_use(command, *traces):
     """Whether the scheduler is in use: its command works, or this folder has logs of its jobs.
 
-    A machine without a cluster may have a scheduler installed.
+    That the command exists is not enough: a machine without a cluster may have a scheduler installed.
     """
     if not shutil.which(command[0]):
         return False
@@ -81,7 +81,7 @@ def cancel(find, command):
 
 
 def refuse_beside_a_live_run(folder):
-    """Exit if a run is alive, because its jobs would be cancelled."""
+    """Exit if a run of the folder is alive, because its jobs would be cancelled."""
     runs = [f"process {number} of this machine" for number in alive.here(folder)]
     runs = runs or alive.elsewhere(lambda text: print(f"recover: {text}", flush=True))
     if runs:
@@ -104,7 +104,7 @@ def main():
     if in_use(("bjobs", "-noheader"), "lsf_logs"):
         cancel(lambda: lsf_jobs(folder), "bkill")
     snakemake = [sys.executable, "-m", "snakemake", *paths.snakefile(home.START)]
-    os.chdir(home.START)  # Snakemake's arguments are relative to this folder
+    os.chdir(home.START)  # paths in Snakemake's arguments are relative to this folder
     print("recover: unlocking and resuming ...", flush=True)
     if subprocess.run([*snakemake, "--unlock", *arguments], check=False).returncode:
         sys.exit("recover: the folder could not be unlocked; see the lines above")

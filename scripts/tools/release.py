@@ -1,8 +1,8 @@
 """Makes publishable models of your own rows, and shows their cost.
 
-    snakemake --cores 1 -- releases/<name>/model.json          # makes one, through `make` below
-    python "$DP_HOME/scripts/tools/release.py" book <name>     # spent budget, by release
-    python "$DP_HOME/scripts/tools/release.py" preview <name>  # PRIVATE: what does not parse
+    snakemake --cores 1 -- releases/<name>/model.json          # makes the model, through `make` below
+    python "$DP_HOME/scripts/tools/release.py" book <name>     # budget spent, by release
+    python "$DP_HOME/scripts/tools/release.py" preview <name>  # PRIVATE: rows that cannot be parsed
     python "$DP_HOME/scripts/tools/release.py" forecast <name> # expected accuracy and widths; opens no rows
     python "$DP_HOME/scripts/tools/release.py" raise <name> --epsilon 4 --delta 4e-6 --reason "..."
 
@@ -70,7 +70,7 @@ def make(arguments):
 
 
 def show(arguments):
-    """Print the spent budget of a release's book, by release."""
+    """Print the budget that the releases of a book have spent, one line per release."""
     _, values = releases.read(arguments.name)
     account = book.Book(values["book"])
     with account.locked():
@@ -87,7 +87,7 @@ def show(arguments):
 
 
 def preview(arguments):
-    """Show the rows' owner how a release would read the rows, and record this in the book.
+    """Show the rows' owner how a release would read the rows, and record the preview in the book.
 
     The output is private.
     """
@@ -180,7 +180,7 @@ def _expected(pair):
 
 
 def change(arguments):
-    """Change a book's budget and record the reason. The releases' files need the same change."""
+    """Change a book's budget and record the reason. The files of its releases need the same change."""
     _, values = releases.read(arguments.name)
     account = book.Book(values["book"])
     with account.locked():

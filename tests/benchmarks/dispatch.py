@@ -2,9 +2,9 @@
 
     python tests/benchmarks/dispatch.py [cores [target ...]]         # default: 24 cores, everything
 
-results/ must have the logs of a finished run. In a temporary copy of the checkout, every job sleeps for its
-recorded CPU seconds and writes empty files. The printed wall-clock time should be at most 1.5 times the
-larger of two lower bounds: the critical path, and the seconds of all jobs divided by the cores.
+results/ must contain the logs of a finished run. In a temporary copy of the checkout, every job sleeps for
+its recorded CPU seconds and writes empty files. The printed wall-clock time should be at most 1.5 times the
+larger of two lower bounds: the critical path, and the total CPU seconds divided by the number of cores.
 """
 
 import inspect
@@ -24,12 +24,12 @@ from snakemake.shell import shell
 from project import Project
 from study.jobs import cost
 
-OVERHEAD = 0.02  # seconds of a shell and a fork around a job
+OVERHEAD = 0.02  # seconds that a shell and a fork add to each job
 run_shell = shell.__new__
 
 
 class StandIns:
-    """Replaces every job by a sleep. `ends` maps a file to the seconds of its critical path."""
+    """Replaces every job by a sleep. `ends` maps each file to the seconds of the critical path to it."""
 
     def __init__(self):
         self.ends, self.work, self.unknown, self.lock = {}, 0.0, 0, threading.Lock()

@@ -1,13 +1,14 @@
-"""Compares this project's releases with other libraries at equal epsilon: accuracy and seconds.
+"""Compares the accuracy and CPU time of this project's releases with other libraries' at equal epsilon.
 
     python tests/benchmarks/estimators.py [fits]                2 minutes
 
-Rows are simulated, with public bounds of -1 and 1. Classification has five columns; its peer is
-diffprivlib's LogisticRegression at the default regularisation. Regression has one column, the maximum of
-OpenDP's LinearRegression. Each fit has its own rows; 50,000 other rows measure its error. Guarantees are
-for replace-one. This project's releases have lattice noise and delta = 1e-6, the others delta = 0.
+Rows are simulated, with public bounds of -1 and 1. Classification uses five columns, and is compared with
+diffprivlib's LogisticRegression at its default regularisation. Regression uses one column, the maximum for
+OpenDP's LinearRegression, with which it is compared. Each fit gets its own rows, and its error is measured
+on 50,000 others. Guarantees are for replace-one. This project's releases use lattice noise and
+delta = 1e-6; the other libraries use delta = 0.
 
-The other libraries need the environment of `peers.py`, and are left out without it.
+The other libraries are left out unless the environment of `peers.py` exists.
 """
 
 import os
@@ -52,7 +53,7 @@ def error(task, weights, intercept, d):
 
 
 def ours(task, X, y, epsilon):
-    """The weights and intercept of a release or, without epsilon, of the minimiser."""
+    """The weights and intercept of a release or, if epsilon is None, of the non-private minimiser."""
     sys.path.insert(0, str(ROOT / "scripts"))
     from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -82,7 +83,7 @@ def ours(task, X, y, epsilon):
 
 
 def theirs(task, X, y, epsilon):
-    """Weights and intercept of diffprivlib's logistic regression or OpenDP's private Theil-Sen line."""
+    """The weights and intercept of diffprivlib's logistic regression or OpenDP's private Theil-Sen line."""
     if task == "classes":
         models = importlib.import_module("diffprivlib.models")
         model = models.LogisticRegression(epsilon=epsilon, data_norm=float(np.sqrt(X.shape[1])))
@@ -95,7 +96,7 @@ def theirs(task, X, y, epsilon):
     def made(scale):
         return lines.LinearRegression(opendp.max_divergence(), [(-1, 1)], (-1, 1), scale=scale)
 
-    # A replacement is at distance two: it removes a record and adds one.
+    # OpenDP counts a replacement as distance two: one record is removed and one is added.
     scale = opendp.binary_search(lambda s: made(s).measurement.map(2) <= epsilon, (1e-3, 1e3))
     model = made(scale).fit(X, y)
     return model.coef_, model.intercept_

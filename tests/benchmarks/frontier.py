@@ -1,11 +1,12 @@
-"""Times 24 releases of each frontier mechanism, textbook programs, and the minimum arithmetic.
+"""Times each frontier mechanism, a textbook program for it, and the minimum arithmetic.
 
     python tests/benchmarks/frontier.py [mechanism ...]         3 minutes
 
 All programs take turns on the same rows (20,000 x 10, norms at most 1), with epsilon 1, delta 1e-6 and one
-thread. The table shows median CPU milliseconds per release. Few of these mechanisms are in a library, so
-textbook programs follow the sources' formulas in numpy and scipy, one release at a time. The floor is the
-minimum arithmetic of 24 releases: matrix products, exponentials, and linear systems.
+thread. The table shows median CPU milliseconds per release. A mechanism makes 24 releases at once. The
+textbook programs compute one release by the sources' formulas in numpy and scipy, because few of these
+mechanisms are in a library. The column "floor" times only the arithmetic that 24 releases need: matrix
+products, exponentials, and linear systems.
 """
 
 import os
@@ -135,7 +136,7 @@ def sufficient(X, y, p, rng):
 
 
 def deep(X, y, p, rng):
-    """Fit each part by least squares, and choose a point by depth as in the source."""
+    """Fit each part of the rows by least squares, and choose a fit by its depth, as in the source."""
     m = p["models"]
     parts = np.array_split(rng.permutation(N)[: m * (N // m)], m)
     points = np.array([np.linalg.lstsq(X[part], y[part], rcond=None)[0] for part in parts])
@@ -177,7 +178,8 @@ def floor_of_batches(X, y, steps, sampling):
             np.exp(part @ np.ones(D)) @ part
 
 
-# mechanism -> (whether targets are numbers, settings, textbook program, its settings, floor)
+# mechanism -> (whether it is a regression, the mechanism's settings, the textbook program, that
+# program's settings, the floor)
 def cases():
     lam = MECHANISMS["gaussian_objective_perturbation"].rule_lambda(
         N, D, epsilon=EPSILON, delta=DELTA

@@ -1,4 +1,4 @@
-"""Measures CPU seconds and memory of private-fit jobs from ten thousand to a hundred million rows.
+"""Measures CPU seconds and memory of private-fit jobs on ten thousand to a hundred million rows.
 
     python tests/benchmarks/growth.py [largest [columns]]
 
@@ -7,15 +7,16 @@ times as much, and 13 GB of memory to simulate.
 
 The jobs' scripts prepare simulated data, fit, and run objective perturbation (epsilon 0.1, lambda 0.01,
 50 restarts), each in its own process with one thread. The file has n training rows and n/3 test rows. Jobs
-on few rows make many simulations, so that their start is negligible. Times are minima of a few runs, minus
-those of runs on 100 rows, which measure the start. A table is printed and written to
+on few rows make many simulations, so that their start is negligible. Each time is the minimum of a few
+runs, minus the minimum on 100 rows, which measures the start. A table is printed and written to
 results/benchmarks/growth.csv:
 
     seconds            processor seconds of the run job per simulation
     passes             the solver's passes over the training rows, averaged over the restarts
     ns_per_row         nanoseconds per training row and restart (ns_per_pass: the same per pass)
-    fit_seconds        processor seconds of the fit job per simulation, which is one minimiser
-    memory_mb          peak memory of the run job; data_mb is the file, beside_data_mb the rest
+    fit_seconds        processor seconds of the fit job per simulation; each computes one minimiser
+    memory_mb          peak memory of the run job: the size of the file (data_mb) and the rest
+                       (beside_data_mb)
     fit_beside_data_mb peak memory of the fit job, minus the file
 
 The last line is the ratio of the maximum to the minimum of ns_per_row, which is 1 for linear growth.
@@ -36,7 +37,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "scripts"
-# size -> (simulations per job, runs)
+# training rows -> (simulations per job, runs)
 SIZES = {10**4: (200, 4), 10**5: (20, 4), 10**6: (2, 4), 10**7: (1, 2), 10**8: (1, 1)}
 RESTARTS, EPSILON, LAMBDA = 50, 0.1, 0.01
 COLUMNS = ("n", "seconds", "passes", "ns_per_row", "ns_per_pass", "fit_seconds", "memory_mb")
@@ -63,7 +64,7 @@ def least(costs):
 
 
 def jobs(folder, n, columns, simulations, runs):
-    """Return both jobs' costs, the file's size and the passes for n training rows."""
+    """Return the costs of the fit job and the run job, the file's size and the number of passes."""
     rows = next(rows for rows in range(4 * n // 3, 2 * n) if rows - rows // 4 == n)
     npz, meta, fit = (folder / f"{n}{suffix}" for suffix in (".npz", ".json", ".fit.npz"))
     entry = {
@@ -84,7 +85,7 @@ def jobs(folder, n, columns, simulations, runs):
 
 
 def passes(npz, fit, n, columns):
-    """The mean number of passes over the rows per restart, with noise like the run job's."""
+    """The mean number of passes over the rows per restart, with noise from the run job's distribution."""
     sys.path.insert(0, str(SCRIPTS))
     from dp.mechanisms import MECHANISMS
     from dp.noise import l2_laplace

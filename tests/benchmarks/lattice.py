@@ -1,11 +1,11 @@
-"""Times parsing, float mechanisms, and lattice releases, whose guarantee holds on a real machine.
+"""Times lattice releases (whose guarantee holds on a real machine), float mechanisms, and parsing.
 
     python tests/benchmarks/lattice.py                      1 minute
 
-The releases are `noise_aware_logistic` by rule, with a Hessian and scores, and plain objective
-perturbation, at epsilon 1 and delta 1e-6, on simulated rows and one thread. Float mechanisms have the same
-settings, and their default tolerance. Parsed lines have ten or twenty numbers. Times are processor seconds.
-The exit status is 1 if a release exceeds its limit in `SIZES`.
+The releases are plain objective perturbation, and `noise_aware_logistic`, which also releases a Hessian and
+scores. Both choose lambda by rule, at epsilon 1 and delta 1e-6, on simulated rows and one thread. The float
+mechanisms use the same settings, and their default tolerance. Parsed lines contain ten or twenty numbers.
+Times are processor seconds. The exit status is 1 if a release exceeds its limit in `SIZES`.
 """
 
 import os
@@ -70,7 +70,7 @@ def draw_all(plan):
 
 
 def main():
-    models.noise_aware_logistic(10, 2, 1.0, 1e-6)  # do imports on first use before timing
+    models.noise_aware_logistic(10, 2, 1.0, 1e-6)  # imports on first use, before timing
     print("rows       columns  release       tau      s on a lattice  of that draws  s in floats")
     late = False
     for (n, d), limit in SIZES.items():

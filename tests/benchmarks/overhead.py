@@ -2,9 +2,9 @@
 
     python tests/benchmarks/overhead.py [experiment]        # default: cm08
 
-It prints wall-clock seconds, and processor seconds of the jobs' work, of Snakemake with its shells, and of
-the rest. Imports that forks share (`study.jobs.fork`) belong to the rest. The wall-clock time should be at
-most 1.8 times half the seconds of the jobs' work.
+It prints the wall-clock seconds. It divides the seconds of both cores into the jobs' work, Snakemake with
+its shells, and the rest: waiting, and the imports that forks share (`study.jobs.fork`). The wall-clock time
+should be at most 1.8 times the jobs' work divided by the two cores.
 """
 
 import os

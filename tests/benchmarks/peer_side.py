@@ -3,9 +3,9 @@
     <the peers' python> tests/benchmarks/peer_side.py data.npz
 
 It reads one task per line from standard input, as JSON. It answers with a line of processor `seconds` and
-`units`, the number of fits, or of steps of one simulation. jax-privacy's answer also has the mean `error`
-of its releases on the rows. The first line of output has each library's version, or why it cannot be
-imported. This program imports nothing from the project.
+`units`, the number of fits or of simulated steps. jax-privacy's answer also contains the mean `error` of
+its releases on the rows. The first line of output states each library's version, or why the library cannot
+be imported. This program imports nothing from the project.
 """
 
 import functools
@@ -18,7 +18,7 @@ import warnings
 
 import numpy as np
 
-# Like the other libraries, JAX has one thread. It reads this variable on import.
+# Restrict JAX to one thread, like the other libraries. JAX reads this variable on import.
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
@@ -85,7 +85,7 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
         return jax.nn.softplus(-label * (x @ w))
 
     def norm_laplace(total, key):
-        """Noise of Song, Chaudhuri and Sarwate (2013), which jax-privacy does not have."""
+        """Noise of Song, Chaudhuri and Sarwate (2013), which jax-privacy does not offer."""
         key, first, second = jax.random.split(key, 3)
         z, radius = jax.random.normal(first, total.shape), jax.random.gamma(second, total.size)
         return total + noise * radius * z / jax.numpy.linalg.norm(z), key
@@ -112,7 +112,7 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
 
         return jax.lax.scan(step, (start, state), chosen, length=steps)[0][0]
 
-    # Small steps are faster together, large steps one descent at a time.
+    # Small steps are faster for all descents together, large steps for one descent at a time.
     if batches == "fixed":
         return jax.jit(jax.vmap(descent, (None, None, 0, 0)))
     return jax.jit(lambda X, y, *each: jax.lax.map(lambda one: descent(X, y, *one), each))
@@ -121,10 +121,10 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
 def jax_privacy_steps(X, y, *, batches, steps, size, simulations, lam, rate, clip, noise, seed):
     """Time jax-privacy's descents: logistic regression, all steps and simulations in one compiled program.
 
-    batches: "fixed" (disjoint, norm-Laplace noise), "Poisson" (jax-privacy's sampling, padded to
-    one size) or "all" rows; the last two with Gaussian noise. size: the number of rows of a batch,
-    or its expectation. noise: the scale of the noise on each sum. The first call compiles, so time
-    a second call with the same arguments.
+    batches: "fixed" (disjoint batches, with norm-Laplace noise), or "Poisson" (jax-privacy's
+    sampling, padded to one size) or "all" (all rows), both with Gaussian noise. size: the number of
+    rows of a batch, or its expectation. noise: the scale of the noise on each sum. The first call
+    compiles, so time a second call with the same arguments.
     """
     jax = importlib.import_module("jax")
     selection = importlib.import_module("jax_privacy.batch_selection")

@@ -2,7 +2,7 @@
 
     python tests/benchmarks/peers.py [repetitions]        2 minutes
 
-diffprivlib, Opacus and jax-privacy are left out without their separate environment, made by:
+diffprivlib, Opacus and jax-privacy are left out unless this command has made their environment:
 
     python3.11 -m venv .venv-peers && .venv-peers/bin/pip install -r envs/peers.txt
 
@@ -11,23 +11,23 @@ otherwise simulated rows of the same shape and a similar spectrum:
 
     snakemake --cores 1 --configfile config/real.yaml -- results/data/mnist_4_9.npz
 
-All programs have one thread and the same rows, and take turns. The table of medians is printed and written
+All programs use one thread and the same rows, and take turns. The table of medians is printed and written
 to results/benchmarks/peers.csv. Seconds are processor seconds per unit. The ratio is the peer's seconds
-divided by this project's. For floor, least and reading, which do less than this project, it is below 1.
+divided by this project's. Floor, least and reading do less than this project, so their ratios are below 1.
 Units are:
 
-    fit       one minimiser, certified to a gradient norm of at most 1e-9. Peers have the same tolerance;
+    fit       one minimiser, certified to a gradient norm of at most 1e-9. Peers get the same tolerance;
               the table shows the norm that they reach, except for private results, which hide it
-    step      one step of one simulation: its batch of examples, clipped, summed, with noise. jax-privacy
-              has the same steps and noise as this project, so the mean errors must be alike
-    release   one release of one data set, made and scored
+    step      one step of one simulation: the clipped gradients of a batch are summed, and noise is added.
+              jax-privacy uses the same steps and noise as this project, so the mean errors must be alike
+    release   one release of one data set, drawn and scored
 
 Besides other libraries, it times:
 
     reading   reading the same batches without computing: the cost of memory access and drawing batches
     least     reading, two products and one exponential per row
     floor     two matrix products and one exponential per row, restart and pass, in double precision
-    loop      the textbook: one example at a time, in Python and numpy
+    loop      the textbook algorithm: one example at a time, in Python and numpy
 """
 
 import os
@@ -124,7 +124,7 @@ class PeerProcess:
                 print(f"{task} is left out: {found['missing']}")
 
     def calls(self, name, task, **arguments):
-        """Return {name: call of the task}, or {} if the peers' environment lacks its library."""
+        """Return {name: function that runs the task}, or {} if the environment lacks the task's library."""
         if "versions" not in self.about.get(task, {}):
             return {}
 
@@ -213,7 +213,7 @@ def floor(X, restarts, rows=256):
 
 
 def private_fits(X, y, peers, repetitions):
-    """Time 200 restarts of objective perturbation together, diffprivlib, and scikit-learn's best solver."""
+    """Time 200 joint restarts of objective perturbation, diffprivlib, and scikit-learn's fastest solver."""
     n, d = X.shape
     mechanism, restarts = MECHANISMS["objective_perturbation"], 200
     solvers = ("newton-cholesky", "lbfgs", "newton-cg")
@@ -259,8 +259,8 @@ def private_fits(X, y, peers, repetitions):
 def wide_fits(what, X, y, repetitions):
     """Time fits of 50 nested sizes: warm-started as in a fit job, each alone, and 24 restarts together.
 
-    The peers are scikit-learn's fastest solver, which does not reach this gradient norm, and its
-    fastest solver that does.
+    The peers are scikit-learn's fastest solver, which misses the tolerance on the gradient norm,
+    and its fastest solver that reaches it.
     """
     solvers = ("lbfgs", "newton-cg")
     sizes = np.linspace(200, len(X), 50).astype(int)
@@ -366,8 +366,8 @@ def descents(problems, peers, repetitions):
         gaussian = {"delta": 1e-5, "learning_rate": 1.0}
         poisson = gaussian | {"sampling": 0.05, "iterations": 100}
         shared = {"problem": name, "lam": LAMBDA, "clip": 1.0, "seed": 1}
-        # task -> (mechanism, its options, jax-privacy's batches, rows of a batch, and the number of
-        # steps here, in the loop, and by Opacus)
+        # task -> (mechanism, its options, jax-privacy's batches, rows of a batch, and the numbers of
+        # steps here, in the loop and in Opacus)
         plan = {
             f"DP-SGD, batch {batch}": (
                 *("dp_sgd", fixed, "fixed", batch, steps),
@@ -385,8 +385,8 @@ def descents(problems, peers, repetitions):
                 )  # fmt: skip
 
             once = release()
-            # Peers take the noise scale of a sum. Only dp_sgd states it; other mechanisms state the
-            # mean's.
+            # Peers expect the noise scale of a sum. Only dp_sgd reports it; the other mechanisms
+            # report the noise scale of the mean.
             noise = float(np.mean(once.info["scale"])) * (1 if batches == "fixed" else rows)
             rate = options.get("rate") or options["learning_rate"]
 

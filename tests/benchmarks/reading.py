@@ -2,9 +2,9 @@
 
     python tests/benchmarks/reading.py [rows] [plain|quoted|missing|gzip]
 
-The table, in a temporary folder (2 GB), has nine numbers and a label per row. One process reads it, and
-another prepares it as the job does. The output is wall-clock seconds, processor seconds and peak memory.
-The exit status is 1 if, per 10 million rows, both times exceed 60 s or the memory exceeds 3 GB.
+The table, in a temporary folder (2 GB), contains nine numbers and a label per row. One process reads it,
+and another prepares it as the job does. The output is wall-clock and processor seconds and peak memory.
+The exit status is 1 if reading 10 million rows takes more than 3 GB, or more than 60 s by both clocks.
 """
 
 import gzip
@@ -40,7 +40,7 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def write(path, rows, kind):
-    """Write nine decimals per number. For `missing`, every hundredth cell of the first column is empty."""
+    """Write numbers with nine decimals. If kind is "missing", every hundredth cell of x0 is empty."""
     rng = np.random.default_rng(0)
     with gzip.open(path, "wt", compresslevel=1) if kind == "gzip" else path.open("w") as handle:
         handle.write(",".join([*COLUMNS, "y"]) + "\n")

@@ -1,4 +1,4 @@
-"""Times one release by rule on rows like Adult's, 36,177 x 104, batched over 20 draws.
+"""Times a release by rule on rows like Adult's, 36,177 x 104, as the mean of 20 joint draws.
 
     python tests/benchmarks/release.py                    1 minute
 
@@ -39,7 +39,7 @@ LEVELS = (
     5,
     2,
     39,
-)  # levels of eight categories; with six numbers and a constant, 104 columns
+)  # levels of the eight categories; with six numbers and a constant, this makes 104 columns
 
 
 def adult():
@@ -80,7 +80,7 @@ def main():
     for epsilon in EPSILONS:
         settings = {"epsilon": epsilon, "delta": DELTA, "bound": bound}
         lam, seconds = mechanism.rule_lambda(*X.shape, **settings), []
-        for _ in range(3):  # other work disturbs the minimum least
+        for _ in range(3):  # Take the minimum, which other work disturbs least.
             start = time.process_time()
             release = mechanism.release(
                 X, y, lam=lam, restarts=DRAWS, rng=generator(2, epsilon), **settings

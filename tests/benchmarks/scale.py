@@ -1,10 +1,11 @@
-"""Measures how the workflow scales: it plans and aggregates an experiment of 20,000 cells.
+"""Measures how the workflow plans and aggregates an experiment of 20,000 cells.
 
     python tests/benchmarks/scale.py [cells]
 
 In a temporary copy of the project, it measures `snakemake -n` (at most 60 s and 600 MB), the longest path
-(200 characters), and the aggregation of all run files (60 s and 1 GB). The exit status is 1 if the memory,
-a path, or the smaller of wall-clock and processor seconds exceeds its limit.
+(at most 200 characters), the guarantees, and the aggregation of all run files (each at most 60 s and 1 GB).
+The exit status is 1 if the memory, a path, or the smaller of wall-clock and processor seconds exceeds its
+limit.
 """
 
 import json
@@ -122,7 +123,7 @@ def main():
         over += ["a path"] if longest > LONGEST_PATH else []
 
         run_files(project, study)
-        # Guarantees need only the description of the data.
+        # Guarantees need only the description of the data, so no data are simulated.
         meta = {"private_rows": [], "columns": ["x"] * 10, "bound": 1.0}
         Path(data_path("cm08_separable", "json")).parent.mkdir(parents=True, exist_ok=True)
         Path(data_path("cm08_separable", "json")).write_text(json.dumps(meta))

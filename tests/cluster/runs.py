@@ -5,7 +5,7 @@ ARRAY = (
     *("--workflow-profile", "workflow/profiles/slurm"),
     *("--slurm-init-seconds-before-status-checks", "3"),
 )
-# The overlay has a few cells, slow enough to interrupt.
+# The overlay selects a few cells that are slow enough to interrupt.
 OVERLAY = ("--configfile", "tests/cluster/cells.yaml")
 RESULTS = "results/cm08/results.csv"
 CELLS = (*OVERLAY, "--", RESULTS)
@@ -27,7 +27,7 @@ def jobs(cluster, project, *states):
 
 
 def submissions(cluster, project):
-    """The submission id of each of this copy's jobs; an array's tasks share one."""
+    """The submission id of each of this copy's jobs; the tasks of an array share one id."""
     folder = str(project.folder.resolve())
     return [submission for _, submission, _, place in cluster.queue() if place == folder]
 

@@ -31,7 +31,7 @@ def missing():
     conf = ETC / "slurm.conf"
     if conf.exists() and not conf.is_symlink():
         return f"{conf} belongs to a real Slurm"
-    if conf.exists():  # left by another test's Slurm, which may be alive
+    if conf.exists():  # Another test's Slurm left this link, and may still be running.
         ping = subprocess.run(["scontrol", "ping"], capture_output=True, text=True, check=False)
         if "is UP" in ping.stdout:
             return f"another test's Slurm is running ({conf.readlink()})"
@@ -69,7 +69,8 @@ class Slurm:
             folder.chmod(0o755)
         self._resolve_to_loopback()
         self.conf.write_text(self._configuration())
-        # Debian 12's slurmd initialises an unused cgroup plugin, which version 23.02 can disable.
+        # Debian 12's slurmd initialises a cgroup plugin even if it is unused. Version 23.02 and later
+        # can disable the plugin.
         version = tuple(map(int, self.run("slurmctld", "-V").split()[1].split(".")[:2]))
         plugin = "disabled" if version >= (23, 2) else "cgroup/v1"
         (self.root / "cgroup.conf").write_text(f"CgroupPlugin={plugin}\n")
@@ -111,8 +112,8 @@ class Slurm:
     def resumed(self):
         """Within this context, return drained nodes to service, as an administrator does.
 
-        A killed controller loses its last seconds of state. If it then reuses a job id that a node knows,
-        Slurm drains the node ("Duplicate jobid").
+        A killed controller loses its last seconds of state. After a restart, it may reuse a job id that a
+        node knows. Slurm then drains the node ("Duplicate jobid").
         """
         ended = threading.Event()
 
@@ -161,8 +162,8 @@ class Slurm:
     def processes(self, node=None):
         """Process ids of a node's jobs, or of all jobs.
 
-        Their environment identifies the processes, because without cgroups a job's grandchildren
-        can outlive it.
+        The processes are identified by their environment variables, because without cgroups a job's
+        grandchildren can outlive it.
         """
         marker = f"SLURMD_NODENAME={node}" if node else f"SLURM_CONF={self.conf}"
         numbers = []
@@ -208,7 +209,7 @@ class Slurm:
             time.sleep(0.2)
 
     def _resolve_to_loopback(self):
-        """Make the host name resolve to loopback, because NoInAddrAny binds to its address."""
+        """Make the host name resolve to loopback, because Slurm's NoInAddrAny binds to its address."""
         try:
             addresses = {a[4][0] for a in socket.getaddrinfo(self.host, None, socket.AF_INET)}
         except socket.gaierror:
@@ -271,7 +272,7 @@ PartitionName=pair Nodes=n1,n2 DefMemPerCPU=100 MaxTime=1440 State=UP
 
 @contextmanager
 def slurm(root, cpus=4, memory=64000, port=16817):
-    """Run a cluster, and stop it in any case. memory: nominal MB of its nodes."""
+    """Run a cluster, and stop it even after an error. memory: nominal MB of each node."""
     cluster = Slurm(root, cpus, memory, port)
     try:
         cluster.start()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Mock commands of LSF, Slurm and Grid Engine, which check and record their arguments, and run the job.
 
-Tests link this file under the commands' names. The folder STANDINS gets `calls.jsonl`, one line per call,
-and a folder `jobs/<id>` per job, with its process id, name, working folder and exit code.
+Tests link this file under the commands' names. The environment variable STANDINS names a folder. It gets
+`calls.jsonl`, one line per call, and a folder `jobs/<id>` per job, with the job's process id, name, working
+folder and exit code.
 """
 
 import fnmatch
@@ -158,7 +159,7 @@ def squeue(words):
 
 def qsub(words):
     values, script = options(words, ("-b", "-j", "-pe", "-l", "-o", "-N"), flags=("-terse", "-cwd"))
-    # -pe takes the environment's name and the number of slots.
+    # -pe takes the name of the parallel environment and the number of slots.
     whole(script[0], "slots")
     more, script = options(script[1:], ("-l",))
     limits = dict(limit.split("=") for limit in more["-l"])

@@ -96,7 +96,7 @@ def test_killed_run_is_recovered(project, cluster, local, profile):
     assert (project / RESULTS).read_bytes() == local
     if profile is ARRAY:
         again = set(submissions(cluster, project)) - set(arrays)
-        # The missing cells, the aggregate, and possibly the guarantees have one submission each.
+        # The missing cells and the aggregate are one submission each, and so may be the guarantees.
         assert len(again) in (2, 3)
     new = {job for job in jobs(cluster, project) if job not in left}
     submitted = min(
@@ -112,7 +112,7 @@ def moment(cluster, job, which):
 
 
 def test_what_a_killed_run_finished_is_kept(project, cluster, local):
-    """If no job is left, a second run makes only the missing files."""
+    """If no job of the killed run is left, a second run makes only the missing files."""
     process = project.start(*SBATCH, "--group-components", "cells=1", "--jobs", "1", *CELLS)
     project.wait_for(lambda: len(run_files(project)) >= 2, 120)
     project.kill(process)

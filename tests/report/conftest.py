@@ -31,7 +31,7 @@ SETTINGS = {
 
 
 def write_cell(experiment, cell, rng):
-    """Write a run file whose error falls with epsilon and the training size."""
+    """Write a run file whose error falls as epsilon and the training size grow."""
     epsilon = min(cell.epsilon, 100)
     error = 0.5 / (1 + epsilon * cell.train_size / 300)
     rows = [

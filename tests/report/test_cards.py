@@ -62,7 +62,8 @@ def test_what_holds_at_once_under_a_reading():
         # each number holds under some reading, but no reading makes both hold
         *(row("x: y", "t/0", "no"), row("x: y", "t/1", "yes")),
         row("x: y", "c", "yes", section="claims"),
-        # A number that no reading concerns stays as stated. An undecided number does not count.
+        # A number that the reading does not concern keeps its result as stated. An undecided number
+        # does not count.
         *(row("x: z", "t/0", "no", "no"), row("x: z", "t/1", "")),
     ]
     results = {

@@ -19,7 +19,7 @@ from study.jobs.files import write_csv, write_json
 
 # Within a task, numbers of columns differ so much that only the nearest data set counts.
 COLUMNS = {"small": 5, "middle": 100, "wide": 2000, "income": 8, "bills": 400}
-# (task, data set, rows, epsilon, adjacency) -> unbeaten methods, and their share of the gain.
+# (task, data set, rows, epsilon, adjacency) -> {unbeaten method: share of the gain that it keeps}
 RECORDED = {
     ("classes", "small", 500, "0.1", "replace-one"): {"output": 0.31},
     ("classes", "small", 500, "4", "replace-one"): {"newton": 0.93, "objective": 0.92},
@@ -56,7 +56,7 @@ def write_recommendations(recorded):
 
 @pytest.fixture
 def opened(project, browser, tmp_path):
-    """A phone-sized browser with the page of RECORDED."""
+    """A phone-sized browser that shows the page made from RECORDED."""
     write_recommendations(RECORDED)
     file = tmp_path / "report.html"
     text = render([], seed=1, shows={"configuration": "", "experiments": {}})
@@ -69,7 +69,7 @@ def opened(project, browser, tmp_path):
 
 
 def ask(page, **asked):
-    """Return the form's lines of methods, rows of recorded questions, and text."""
+    """Fill in the form, and return its methods, its rows of recorded questions, and its text."""
     return page.evaluate(f"""(asked => {{
         const form = document.getElementById("choose");
         for (const [key, value] of Object.entries(asked)) form.elements[key].value = value;
@@ -99,8 +99,8 @@ def test_the_form_knows_what_was_recorded(opened):
 
 
 def test_between_recorded_questions_the_nearer_has_more_to_say(opened):
-    # At 750 rows, the data set of 1,000 has 0.67 of a vote. The data set of 500 rows has 20 times
-    # fewer columns.
+    # At 750 rows, the data set of 1,000 rows votes with weight 0.75. The data set of 500 rows does
+    # not vote, because it has 20 times fewer columns.
     answer = ask(opened, task="classes", rows=750, columns=100, epsilon=1, adjacency="replace-one")
     assert [line.partition(" keeps")[0] for line in answer["methods"]] == ["The objective"]
     answer = ask(
@@ -125,7 +125,8 @@ def test_several_data_sets_vote(opened):
         "choose(JSON.parse(document.getElementById('questions').textContent), "
         "{task: 'classes', adjacency: 'replace-one', rows: 1000, columns: 5, epsilon: 1})"
     )
-    # 8 columns are 1.6 times 5, so their vote is 1 / 1.6. 100 columns are too many to be near.
+    # The data set of 8 columns, 1.6 times 5, votes with weight 1 / 1.6. The one of 100 columns is
+    # too far away to vote.
     assert [near["data"] for near in actual["near"]] == ["Data small", "Data income"]
     names = [(m["title"], m["wins"]) for m in actual["methods"]]
     assert names == [("The b", 2), ("The a", 1), ("The c", 1)]

@@ -217,7 +217,7 @@ def test_page_one_answers_which_method_to_use(experiment):
     (text,) = re.findall(r'<section id="answers">(.*?)</section>', page, re.S)
     assert page.index('id="answers"') < page.index('id="sources"') < page.index('id="ledger"')
     assert "<b>The best</b>. No other method is significantly better in 3 of 3" in text
-    # In the picture for two classes, the mark of an unbeaten method is full.
+    # In the picture for two classes, the mark of a method that is never beaten is filled ("all").
     names = re.findall(r'<span class="name">(.*?)</span>', text)
     marks = re.findall(r'class="mark (\w+)" style="left: ([\d.]+)%"', text)
     assert names == ["The best", "The other"]
@@ -366,12 +366,12 @@ DEFAULT = read_yaml(Path(__file__).parents[2] / "config/config.yaml")
 
 
 def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided):
-    """The estimate is this page's text plus all figures and cells of the default run, as large as here."""
+    """The estimate assumes that figures and cells of the default run are as large as on this page."""
     decided.values["smaller"] = []
     text = page_of(decided)
     pictures = [len(data) for data in re.findall(r'src="data:image/webp;base64,([^"]*)"', text)]
     assert len(pictures) >= 5 and max(pictures) < 100_000
-    # This experiment's downloads, tables and statements, and the scripts.
+    # All but the pictures: this experiment's downloads, tables and statements, and the scripts.
     of_cells = len(text) - sum(pictures)
     _, experiments, _ = load(DEFAULT)
     listed = [experiments[name] for name in DEFAULT["experiments"]]
@@ -487,8 +487,8 @@ def test_in_a_browser(experiment, browser, tmp_path):
         page.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1,
                   mobile=True)  # fmt: skip
         page.open(file.as_uri())
-        # By keyboard, the first tab stop skips the contents, and all scrollable parts can be
-        # reached.
+        # With the keyboard, the first tab stop is a link past the contents, and all scrollable
+        # parts can be reached.
         page.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
         assert page.evaluate("document.activeElement.className") == "skip"
         stops = "[...document.querySelectorAll('.scroll, summary, th button')].every(e => e.tabIndex >= 0)"

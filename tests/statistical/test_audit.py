@@ -39,7 +39,7 @@ def test_published_form_in_one_dimension(epsilon, n_lambda, expected):
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize(("epsilon", "n_lambda", "bound"), [(0.3, 0.7, 1.0), (2.0, 0.05, 2.5)])
 def test_one_dimension_against_another_optimiser(loss, epsilon, n_lambda, bound):
-    """Nelder-Mead searches (w, a, a') of the worst pair jointly, from many starts."""
+    """The reference is a joint Nelder-Mead search over w and both records, from many starts."""
     margin = get(loss)
 
     def negative(p):
@@ -86,7 +86,7 @@ def test_repaired_form_never_exceeds_epsilon(calibration, loss):
 
 
 def explicit_shift(a, b, n_lambda, pull, margin):
-    """Distance between the minimisers with records a and b, if `pull` is the others' gradient sum."""
+    """Distance between the minimisers with a and with b; `pull` is the gradient sum of other records."""
 
     def minimiser(record):
         return brentq(
@@ -100,7 +100,7 @@ def explicit_shift(a, b, n_lambda, pull, margin):
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("n_lambda", [0.2, 5.0, 300.0])
 def test_output_perturbation_in_one_dimension(loss, n_lambda):
-    """The reference searches two records and the others' gradient sum for the largest shift."""
+    """The reference maximises the shift over two records and the gradient sum of the others."""
     margin = get(loss)
     shift = audit.largest_shift_1d(margin, n_lambda)
     rng = generator(42, loss, n_lambda)
@@ -144,7 +144,7 @@ def test_what_has_no_density_in_one_dimension_is_refused():
 
 
 class Response(Mechanism):
-    """Randomised response on the first label: exactly epsilon-DP."""
+    """Randomised response on the first label, which is exactly epsilon-DP."""
 
     name, needs_lambda = "response", False
 
@@ -157,7 +157,7 @@ class Response(Mechanism):
 
 
 class Gauss(Response):
-    """Normal noise with standard deviation 1/epsilon on the first label: a shift of 2 epsilon sigma."""
+    """The first label plus normal noise: flipping the label shifts it by 2 epsilon deviations."""
 
     def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, bound=1.0):
         noise = rng.standard_normal((restarts, 1)) / epsilon
@@ -181,7 +181,7 @@ def bounds(mechanism, repeats, trials, seed, pair="flipped_label", **arguments):
 
 
 def test_coverage_is_at_least_the_confidence():
-    """Randomised response has a known epsilon, which the bound exceeds at most one time in twenty."""
+    """At most one bound in twenty exceeds epsilon, which is known exactly for randomised response."""
     lower = bounds(Response(), 150, 1000, 43, epsilon=1.0, lam=1.0)
     assert binomtest(int((lower > 1.0).sum()), 150, 0.05, alternative="greater").pvalue > 0.01
     assert np.median(lower) > 0.6
@@ -189,9 +189,10 @@ def test_coverage_is_at_least_the_confidence():
 
 
 def test_the_largest_of_several_bounds_holds_as_surely_as_one():
-    """With bounds from `of_each` at 95 %, at most one maximum in twenty exceeds epsilon.
+    """If `of_each` sets the confidence of each bound, one maximum in twenty exceeds epsilon at most.
 
-    With bounds that each hold at 95 %, more do. Bounds are tightest on randomised response.
+    If each bound only holds at 95 %, more maxima exceed it. The mechanism is randomised response,
+    on which bounds are tightest.
     """
     family, repeats, epsilon = 10, 200, 5.0
     sides = pairs.find("flipped_label").sides
@@ -310,7 +311,7 @@ def test_private_descent_stays_below_what_is_proven():
     ],
 )
 def test_known_faults_are_found(mechanism, pair, epsilon, least):
-    """All bounds but the last refute the claim. The last mechanism has half its claimed epsilon."""
+    """The first three bounds refute the claim. The last mechanism spends half its claimed epsilon."""
     bound = audit.epsilon_lower_bound(
         mechanism, pair, epsilon=epsilon, trials=20_000, rng=generator(59, pair)
     )
@@ -321,7 +322,7 @@ def test_known_faults_are_found(mechanism, pair, epsilon, least):
 
 
 def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
-    """At delta = 0.1 the true epsilon of a claimed 8 is 10.05, but at 1e-5 no attack could see that."""
+    """At delta = 0.1, the true epsilon is 10.05 for a claim of 8. At 1e-5, no attack could show this."""
     bound = audit.epsilon_lower_bound(
         "dp_gd", "opposite_corner", epsilon=8.0, delta=0.1, trials=400_000, rng=generator(60),
         iterations=1, clip=0.5, noise="published",
@@ -387,7 +388,7 @@ def test_tight_pairs_are_nearly_reached():
 
 
 def test_the_last_bits_of_sums_are_not_what_is_found():
-    """Scores that are constant up to rounding differ between the sides only in their last bits."""
+    """Sides whose scores differ only in their last bits, as after rounding, are not told apart."""
     mechanism = SimpleNamespace(
         fit=None,
         release=lambda X, y, *, restarts, rng, **_: Release(
@@ -464,7 +465,7 @@ def test_pairs_are_neighbours_within_their_bound(name):
 
 @pytest.mark.parametrize("name", ["saturated", "saturated_diagonal_l2", "linear_part"])
 def test_shift_loss_is_the_largest_log_ratio_of_densities(name):
-    """On the line through both minimisers, the log ratio is the shift over the scale."""
+    """On the line through both minimisers, the log ratio is their distance divided by the scale."""
     pair, mechanism = pairs.find(name), MECHANISMS["output_perturbation"]
     arguments = {"epsilon": 1.5, **pair.arguments}
     exact = pair.exact(pair, mechanism, **arguments)
@@ -519,7 +520,7 @@ def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
     if pairs.find(name).size[1] > 100:
         pytest.skip("784 dimensions show nothing more")
     given = {key: pairs.find(name).arguments.get(key) for key in ("lam", "bound")}
-    sides = pairs.find(name)._replace(arguments=given)  # without other mechanisms' options
+    sides = pairs.find(name)._replace(arguments=given)  # drop the options of other mechanisms
     bound = audit.epsilon_lower_bound(
         OwnMean(), sides, epsilon=1.5, delta=1e-5, trials=4000, rng=generator(62)
     )
@@ -530,7 +531,7 @@ def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
 
 
 def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mechanism():
-    """The attack refutes noise for a third of the sensitivity, but not sufficient noise."""
+    """The attack refutes a mechanism whose noise is scaled for a third of its sensitivity."""
 
     class Less(OwnMean):
         def release(self, X, y, **arguments):
@@ -544,7 +545,7 @@ def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mecha
 
 
 def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
-    """The loss is the distance over the scale in the noise's norm, or NaN if the law has no known loss."""
+    """The loss is the minimisers' distance in the noise's norm over its scale, or NaN if none is known."""
     scale = 2 / (3 * 1.5)  # n lambda = 3
     pair = pairs.find("saturated")
     shift = np.subtract(*pairs.minimisers(pair, OwnNoise(), epsilon=1.5, **pair.arguments))
@@ -584,9 +585,9 @@ def test_shipped_attacks_keep_their_exact_losses():
     tilted = set()
     for (name, _), exact in known.items():
         if exact is pairs.shift_loss:
-            law = getattr(MECHANISMS[name], "law", None)  # None: its loss is not known
+            law = getattr(MECHANISMS[name], "law", None)  # None: the mechanism's loss is not known
             assert law in (*pairs.ORDERS, noise.gaussian, None)
-        # A descent, whose density is not known, may be attacked on a tilt's pair.
+        # Gradient descent, whose density is not known, may also be attacked on the pair of a tilt.
         elif exact is not None and hasattr(MECHANISMS[name], "tilt"):
             pairs.check_tilts(MECHANISMS[name], tuple(pairs.TILTS))
             tilted.add(name)
@@ -620,7 +621,7 @@ def test_distance_statistics_are_differences_of_distances(d, seed):
 
 
 def test_tilt_log_ratio_in_several_dimensions():
-    """The ratio agrees with densities summed over records, with the repaired form's ridge."""
+    """The reference sums gradients and Hessians over records, with the repaired form's ridge."""
     pair = pairs.find("flipped_label")
     mechanism = MECHANISMS["objective_perturbation"]
     arguments = {"epsilon": 0.1, "lam": 0.01, "bound": 1.0}
@@ -712,10 +713,10 @@ def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_exact_curve_of_the_free_jacobian(epsilon):
-    """The reference uses exact densities in one dimension, for any gradient sum of the other records.
+    """Exact densities in one dimension give the largest delta over gradient sums of other records.
 
-    At the threshold, delta is met. At half the threshold, the same noise has 1.26 to 1.37 times
-    delta.
+    If n lambda is at the threshold, this is the claimed delta. At half the threshold, the same noise
+    gives 1.26 to 1.37 times as much.
     """
     from dp.accounting import gaussian_sigma
     from dp.privacy import gaussian_tilt

@@ -1,4 +1,4 @@
-"""MNIST shows what Einarsson (2018) ran: table A.1's weights, and the lasso's 166 pixels."""
+"""Reproduces from MNIST the weights of Einarsson's (2018) table A.1 and the lasso's 166 pixels."""
 
 import csv
 import gzip
@@ -43,7 +43,7 @@ def table():
 
 
 def statistics(X, y, row, reshuffles):
-    """Mean and variance of the weights of `laplace_coordinates_sum`'s fit, averaged over reshuffles."""
+    """Means over reshuffles of the mean and variance of the fitted weights, and the noise variance."""
     n, result = int(row["n_train"]), []
     for k in range(reshuffles):
         rows = np.random.default_rng([n, k]).permutation(len(X))[:n]

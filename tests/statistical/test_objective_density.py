@@ -84,7 +84,7 @@ def test_published_form_is_private_at_its_own_setting():
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("dimension", [1, 2, 3])
 def test_no_pair_exceeds_the_supremum(loss, dimension):
-    """Nelder-Mead climbs from random data sets, pairs and points."""
+    """On random data sets, Nelder-Mead maximises the loss over pairs of records and points."""
     rng = generator(21, loss, dimension)
     largest = 0.0
     for _ in range(30):
@@ -143,7 +143,7 @@ def test_jacobian_by_finite_differences():
 @pytest.mark.parametrize("name", ["objective_perturbation", "objective_perturbation_cm08"])
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_released_weights_are_stationary_for_tilts_of_the_right_law(name, loss):
-    """A release determines its tilt, b = -n (gradient at w), whose norm must have the Gamma law."""
+    """A release determines its tilt, b = -n (gradient at w), whose norm must follow the Gamma law."""
     from scipy import stats
 
     rng = generator(23)
@@ -160,7 +160,7 @@ def test_released_weights_are_stationary_for_tilts_of_the_right_law(name, loss):
     if name.endswith("cm08"):
         epsilon_b = epsilon
         assert release.info["ridge"] == 0
-    else:  # the output noise's share is below a thousandth
+    else:  # the output noise's share of epsilon is below a thousandth
         epsilon_b = epsilon - 2 * np.log1p(get(loss).c / (n * lam))
         if epsilon_b <= 0:
             epsilon_b = epsilon / 2

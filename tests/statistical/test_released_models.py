@@ -23,7 +23,7 @@ def weights(plan, label, count):
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "claimed", "count"), [(1.0, 1.0, 2500), (30.0, 1.0, 300)])
 def test_an_attack_finds_no_more_than_epsilon(epsilon, claimed, count):
-    """The neighbours differ in one label. The second plan has far too little noise for its claim."""
+    """The neighbours differ in one label. The second case claims 1 for a plan with epsilon 30."""
     plan = models.objective_perturbation(N, 1, epsilon, DELTA)
     scores = [{"weight": weights(plan, label, count)} for label in (1, -1)]
     actual = audit._bounds(scores, count // 2, [(DELTA, 0.95)])[0]["epsilon"]

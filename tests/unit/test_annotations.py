@@ -38,4 +38,4 @@ def test_public_functions_are_annotated(path):
     module = importlib.import_module(name)
     for function in vars(module).values():
         if inspect.isfunction(function) and function.__module__ == name:
-            typing.get_type_hints(function)  # raises for an unknown name
+            typing.get_type_hints(function)  # raises if an annotation uses an unknown name

@@ -46,8 +46,8 @@ def public_facts(dataset, overlay):
 def cases():
     """The overlay, experiment, data set and private method of some cells.
 
-    The cells cover every data set, and every mechanism with each of its settings, sorts of data set
-    and sorts of experiment.
+    The cells cover every data set, and every mechanism with each of its settings, with each kind of
+    data set, and in each kind of experiment.
     """
     overlays, met = {}, set()
     for overlay in OVERLAYS:

@@ -68,7 +68,7 @@ def test_an_unknown_profile_names_the_nearest():
     actual = asked.no_profile("workflow/profiles/slrum")
     assert actual.endswith("workflow/profiles/slurm'?") and "did you mean" in actual
     assert "sbatch" in asked.no_profile("elsewhere/nothing")
-    # With --directory, a relative path has another base. An absolute path is still checked.
+    # With --directory, a relative path has another base, so only an absolute path is checked.
     assert asked.no_profile("workflow/profiles/sbatch", "../study") == ""
     assert asked.no_profile("/nowhere/sbatch", "../study")
     assert asked.no_profile(None) == asked.no_profile("none") == ""

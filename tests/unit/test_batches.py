@@ -16,7 +16,7 @@ ADAM = {"solver": "adam", "lam": 1e-6, "bound": 2.0}
 
 
 def by_hand(batches, rate=0.001):
-    """Adam from zero on each batch's summed squared loss, written from its paper."""
+    """Adam from zero weights on each batch's summed squared loss, following the paper on Adam."""
     w, mean, square = np.zeros(3), np.zeros(3), np.zeros(3)
     for step, (X, y) in enumerate(batches, start=1):
         gradient = 2 * X.T @ (X @ w - y) + 2e-6 * len(X) * w
@@ -51,7 +51,7 @@ def test_noise_once_moves_all_steps_alike_and_noise_per_batch_averages_out():
         ).mean()
         for noise in ("once", "per_batch")
     }
-    # 100 steps of 0.001 add up with noise drawn once; with noise per batch they are a random walk
+    # With noise drawn once, 100 steps of 0.001 add up. With noise per batch, they are a random walk.
     assert size["once"] > 0.05 > 0.04 > size["per_batch"] > 0.001
 
 

@@ -23,7 +23,7 @@ def rows(n, rng):
 
 
 def simulated(draws, ridge=30.0, T=6, sigma=8.0):
-    """Simulate linear recursions, far from converged, that share P and D; s and xi vary."""
+    """Simulate linear recursions that share P and D, differ in s and noise, and are unconverged."""
     rng = generator(1, "recursion")
     one = rng.standard_normal((40, 3))
     D, P = one.T @ one, np.linalg.inv(one.T @ one * 1.5 + 40 * np.eye(3))
@@ -56,7 +56,7 @@ def test_covariance_and_bias_are_those_of_many_recursions(way):
 
 @pytest.mark.parametrize("way", [inference.last_iterate, inference.late_iterates])
 def test_the_noise_on_the_gram_matrix_is_counted(way):
-    """Estimates of one recursion from many noisy D have the covariance stated for the noise on D."""
+    """The variance of estimates from many noisy D is at most about that stated for the noise on D."""
     from dp.privacy.quadratics import coefficients, isotropic
 
     _, steps = simulated(20_000)
@@ -98,8 +98,8 @@ def test_the_parts_compose_to_mu(adjacency):
 
 
 def test_both_means_move_by_at_most_their_sensitivity():
-    """The bound of sqrt(2), for records that are added, removed or replaced, is reached."""
-    y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # NaN from weights that overflow
+    """Adding, removing or replacing a record moves them by at most sqrt(2), which is reached."""
+    y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # NaN, as from weights that overflow
     each = [
         residual_means(np.zeros((1, 1)), y[i : i + 1], np.zeros((1, 1)), 0.3) for i in range(42)
     ]
@@ -128,7 +128,7 @@ def test_without_noise_and_clipping_it_is_least_squares():
 
 
 def covered(n, epsilon, replicates, iterates):
-    """Coverage of 95 % intervals, its Monte Carlo error, and the share of coarse draws."""
+    """Coverage of 95 % intervals, its Monte Carlo error, and the share of draws marked as coarse."""
     rng, result, coarse = generator(4, "coverage", n), [], []
     for _ in range(replicates):
         settings = {"epsilon": epsilon, "delta": DELTA, "restarts": 4, "rng": rng}

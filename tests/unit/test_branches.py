@@ -16,10 +16,10 @@ from dp.privacy import composition
 from dp.seeds import generator
 from reference import OF_CLASSES
 
-# Functions whose branches may depend on the data. A comment says why that is private.
+# Functions whose branches may depend on the data. A comment says why this is private.
 ALLOWED = {
-    # A noisy test decides whether TukeyEM answers; `differences` tests how often. Tied fits have no
-    # volume.
+    # A noisy test decides whether TukeyEM answers; `differences` tests how often it does. If ties
+    # leave a region without volume, it never answers.
     "tukey_em": ("_release", "_draw"),
 }
 PRIVATE = sorted(name for name in MECHANISMS if MECHANISMS[name].private)
@@ -40,7 +40,7 @@ def of_classes(cases):
 
 
 def for_numbers(mechanism):
-    """Options with which a mechanism learns numbers, or None."""
+    """Options with which a mechanism does regression, or None."""
     loss = mechanism.options.get("loss")
     for options in [{}] if loss is None else [{"loss": loss.default}, {"loss": "log_cosh"}]:
         try:
@@ -71,7 +71,7 @@ def test_neighbours_have_the_same_branches(name):
     ("n", "d"), [(2100, 3), (60, 45), pytest.param(2100, 45, marks=pytest.mark.slow)]
 )
 def test_every_way_of_a_solver_ends_with_a_certificate(name, n, d):
-    """The solver starts in single precision, samples many rows, and treats wide rows differently."""
+    """The cases cover the start in single precision, sampling of many rows, and wide rows."""
     mechanism = MECHANISMS[name]
     arguments = settings(mechanism)
     assert not differences(mechanism, arguments, cases=neighbours(n, d), draws=6)
@@ -94,7 +94,7 @@ def test_cases_are_neighbours_within_their_bound():
 
 
 class Together(tukey_em.TukeyEM):
-    """TukeyEM with the former fits: one singular matrix makes another algorithm fit all parts."""
+    """TukeyEM with a former fault: if a single matrix is singular, another algorithm fits all parts."""
 
     name = "together"
 
@@ -153,7 +153,7 @@ def test_stacks_of_matrices_are_decomposed_one_by_one():
 
 
 def test_the_attack_that_showed_the_fault():
-    """At a claimed epsilon of 1, the attack finds more than 1.5 for the former fits only."""
+    """For a claim of 1, the attack finds more than 1.5 with the fault, and at most 0.5 without it."""
     [(_, *sides)] = exact_fit(800)
     arguments = {"epsilon": 1.0, "delta": 0.01, "trials": 600}
     old = audit.attack(Together(), sides, rng=generator(7), **arguments)["epsilon"]
@@ -290,7 +290,7 @@ def test_a_delta_is_served_or_refused_in_one_sentence(name):
 def test_the_multiplier_of_sampled_steps_follows_delta_or_is_refused(adjacency):
     """The multiplier grows approximately as sqrt(log(1/delta)).
 
-    At 1e-15, which is refused, it would be 20 times as large.
+    At a delta of 1e-15, which is refused, it would be 20 times as large.
     """
     steps = 1.0, 300, 0.05
     results = [

@@ -57,7 +57,7 @@ def hard(kind, bound, rng):
 
 
 def settings(loss, n, d, bound, rng):
-    """Draw a lambda and a tolerance from the accepted range. Half of the tolerances are at its edge."""
+    """Draw a lambda and an accepted tolerance. Half of the tolerances are the least accepted one."""
     lam = loss.c * bound**2 * 10.0 ** rng.uniform(-10, -1)
     least = newton.least_tolerance(n, d, lam, bound, loss)
     return lam, least * 10.0 ** (rng.choice([0, 1]) * rng.uniform(0, 4))
@@ -109,7 +109,7 @@ def test_kinks_of_nearly_linear_pieces_on_wide_rows(h):
 @pytest.mark.parametrize("kappa", [1.5, 1e3, 1e6])
 @pytest.mark.parametrize("l1", [0.0, 0.3])
 def test_descent_alone_keeps_its_promise(kappa, l1):
-    """On a quadratic of known curvature, one proximal step after `steps` ends within the tolerance."""
+    """On a quadratic, `steps` iterations and one more proximal step end within the tolerance."""
     values = np.geomspace(1, kappa, 7)
     slope = 5 * generator(84).standard_normal(7)
 
@@ -142,7 +142,7 @@ def test_descent_alone_finds_the_elastic_net(monkeypatch):
 
 @pytest.mark.parametrize("name", CERTIFIED)
 def test_neighbours_have_the_same_status(name):
-    """The library's first-order solver fails on only one of these neighbours."""
+    """A first-order solver without certificates would fail on only one of these neighbours."""
     pair = pairs.find("separable_circle")
     for X, y in pair.sides:
         release = MECHANISMS[name].release(X, y, epsilon=1.0, rng=generator(1), **pair.arguments)

@@ -38,7 +38,7 @@ LAMBDAS = (1.0, 0.1, 0.01)
 
 
 class Made(Results):
-    """Errors of five folds: methods have curves over lambda, and folds differ by noise."""
+    """Errors on five folds. `curves` gives a method's error at each lambda; folds add noise."""
 
     def __init__(self, curves, noise):
         rows = [

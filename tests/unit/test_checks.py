@@ -72,7 +72,7 @@ def test_lower_than_counts_points():
     assert "0.1 against 0.08, difference 0.02 [0.005858, 0.03414] at n" in half.decided_by
     assert cells.lower_than(CURVES, lower="good", higher="bad").holds is False
     assert cells.lower_than(CURVES, lower="good", higher="bad", epsilon="smallest").holds
-    # a method without privacy serves every epsilon
+    # A method without privacy is compared at every epsilon.
     assert "2 of 2" in cells.lower_than(CURVES, lower="plain", higher="bad").decided_by
     with pytest.raises(Missing):
         cells.lower_than(CURVES, lower="good", higher="bad", train_size=7)
@@ -190,7 +190,7 @@ def test_a_trend_is_the_slope_and_not_single_steps(monkeypatch):
         points = zip((0.1, 1.0, 10.0), errors, strict=True)
         return results([("a", "m", 100, epsilon, error, 0.02) for epsilon, error in points])
 
-    # against log10, the slope is half of (last point - first point): +- 0.02 / sqrt(2)
+    # Against log10 epsilon, the slope is half of (last - first), with an error of 0.02 / sqrt(2).
     falls = cells.monotone(curve(0.4, 0.3, 0.2), along="epsilon")
     assert falls.holds and "(slope per factor of 10: [-0.1141, -0.08586])" in falls.decided_by
     assert cells.monotone(curve(0.4, 0.2, 0.25), along="epsilon").holds  # one step rises
@@ -213,7 +213,7 @@ def test_combining_checks():
     )
     assert statements.join([yes, yes]).holds is True
     assert statements.join([yes, open_]).holds is None
-    # the number is the deciding check's
+    # The joint outcome has the number of the check that decides it.
     assert statements.join([open_, yes, no])[:3] == (False, "undecided: x; x; fails: x", 1)
     assert statements.join([]).holds is None
 
@@ -313,7 +313,7 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
 
 
 def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
-    """A mechanism's numbers per draw need not be a column of results.csv."""
+    """A check may compare a number of each draw that is no column of results.csv."""
     rng = np.random.default_rng(0)
     draws = 2 + 0.1 * rng.standard_normal((1, 48, 1))
     results = {"noise_variance": draws}
@@ -357,10 +357,10 @@ def test_published_values_beside_their_cells():
     means = [row for row in rows if not row["id"].endswith("/sd")]
     assert [row["verdict"] for row in means] == [
         "reproduced",
-        # the printed 0.15, at least 0.145, is outside 0.10 +- 0.0176; the printed standard
-        # deviation of 0.02 does not widen the interval
+        # The printed 0.15 stands for at least 0.145, which is outside 0.10 +- 0.0176. The printed
+        # standard deviation of 0.02 does not widen the interval.
         "not reproduced by any of 1 reading",
-        # The values agree within +- 0.0176, as would the printed value +- 0.01.
+        # The values agree, but the interval of +- 0.0176 would also hold the printed value +- 0.01.
         "too wide to decide",
         "not tested",
         "not run",
@@ -380,15 +380,15 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     other = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.1], "row": {0.1: [0.3, 0.1]}}}}
     )
-    # The printed noiseless model, above or below the private one, has an error of 0.2. This
-    # project's has 0.05.
+    # The source prints an error of 0.2 for the noiseless model, above or below the private one. This
+    # project's noiseless model has an error of 0.05.
     for rows, at in (([plain, private], 1), ([private, plain], 0)):
         spec = {"t": SPEC | {"rows": rows}}
         actual = [r for r in verdicts_of(CURVES, other, spec) if not r["id"].endswith("/sd")]
         assert actual[at]["verdict"] == "undecided" and actual[at]["distance"] == ""
         assert "without noise this model is not the source's" in actual[at]["reason"]
         assert actual[1 - at]["verdict"] == "not reproduced by any of 1 reading"
-        # The verdict is decided by a reading that has the printed model.
+        # A reading under which the noiseless model agrees decides the verdict.
         read = actual[at] | {"reading": "a", "concerned": "yes", "distance": "inside"}
         for holds, verdict in (
             ("yes", "reproduced if a"),
@@ -397,7 +397,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
         ):
             rows_ = verdicts_of(CURVES, other, spec, readings=[read | {"holds": holds}])
             assert {row["id"]: row["verdict"] for row in rows_}[f"t/{at}"] == verdict
-    # a model within the printed standard deviation counts as the printed one
+    # A noiseless model within the printed standard deviation counts as the printed model.
     near = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.16], "row": {0.1: [0.3, 0.1]}}}}
     )
@@ -405,7 +405,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     assert [row["verdict"] for row in actual[::2]] == [
         *("not reproduced by any of 1 reading", "reproduced"),
     ]
-    # a model printed for other data does not count
+    # A noiseless model printed for other data is not compared.
     spec = {"t": SPEC | {"rows": [plain | {"dataset": "b"}, private]}}
     assert [r["verdict"] for r in verdicts_of(CURVES, other, spec)][2] == "reproduced"
 
@@ -583,7 +583,7 @@ def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_given():
 
 
 def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
-    """If this project left values out of a search, only a claim that holds counts."""
+    """If this project searched fewer values than the source, only a claim that holds is decided."""
     tables = {"t": {"row": {0.1: [0.5, 0.02]}}, "grid": [1, 0.1, 0.01], "votes": 6}
     stated = [{"id": "m-1", "says": "bad is better"}, {"id": "m-2", "says": "good is better"}]
     stated.append({"id": "m-3", "says": "so is a table of it"})

@@ -114,7 +114,7 @@ def test_the_guarantee_is_met_with_less_noise_than_logistic_loss_needs(adjacency
     plan = MECHANISM.plan(5000, 10, clip=0.75, **settings)
     usual = MECHANISM.plan(5000, 10, **settings)
     stated = MECHANISM.guarantee(5000, 10, clip=0.75, **settings)
-    most = 0.83 if adjacency == REPLACE_ONE else 0.86  # the cap, and what the Jacobian costs
+    most = 0.83 if adjacency == REPLACE_ONE else 0.86  # the cap, plus the Jacobian's cost
     assert 0.75 < plan.scale / usual.scale < most
     assert stated.epsilon == epsilon and "Jacobian costs at most" in stated.reason
     assert 0.999e-6 < stated.profile.delta(epsilon) <= 1e-6 * (1 + 1e-9)
@@ -122,7 +122,7 @@ def test_the_guarantee_is_met_with_less_noise_than_logistic_loss_needs(adjacency
 
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 def test_output_noise_is_composed_although_the_profile_has_kinks(adjacency):
-    """The first case puts a kink next to the end of a panel of the integral over whole numbers."""
+    """In the first case, integrating between whole numbers would miss a kink next to an end."""
     cases = [(0.00010826662225969308, 0.010405124807501978, 0.02002549786993048, 16.19)]
     cases += [(0.1, 0.05, 0.003, 0.02), (1.0, 0.3, 0.2, 1.5), (4.0, 0.5, 0.02, 30.0)]
     for epsilon, m, mu, r in cases:

@@ -61,7 +61,7 @@ def test_rows_for_a_gain():
     )
     assert comparison.rows_for(sizes, [0.8, 0.9, 1.0], 0.75) == (100, "at most")
     assert comparison.rows_for(sizes, [0.1, 0.2, 0.3], 0.75) == (10000, "more than")
-    rows, what = comparison.rows_for(sizes, [0.5, 0.4, 1.0], 0.75)  # a fall counts as level
+    rows, what = comparison.rows_for(sizes, [0.5, 0.4, 1.0], 0.75)  # a fall counts as no change
     assert what == "interpolated" and rows == pytest.approx(1000 * 10**0.5)
 
 

@@ -17,7 +17,7 @@ def guarantee(epsilon, delta=0.0, adjacency=REPLACE_ONE):
 
 @pytest.mark.parametrize("steps", [1, 10, 400])
 def test_gaussian_steps_are_one_gaussian(steps):
-    """T equal Gaussian steps are one step with sqrt(T) times the sensitivity (Dong, Roth, Su, cor. 2)."""
+    """T Gaussian steps cost as much as one at sqrt(T) times the sensitivity (Dong, Roth, Su, cor. 2)."""
     epsilon = composition.gaussian_steps(5.0, steps, 1e-5)
     assert gaussian_delta(5.0, epsilon, 2 * math.sqrt(steps)) == pytest.approx(1e-5, rel=1e-6)
     half = composition.gaussian_steps(5.0, steps, 1e-5, adjacency="add-remove")
@@ -36,7 +36,7 @@ def test_poisson_sampling_amplifies_and_is_continuous():
 
 
 def test_published_descent_numbers():
-    """With the classical sigma at delta = 1e-5, T steps exceed claims of 15 and 150, but not of 8."""
+    """Steps with the classical sigma at delta = 1e-5 exceed claims of 15 and 150, but not one of 8."""
     (of_15, _), (of_150, _) = reference.values("gaussian_descent", "sigma")
     for claimed, sum_sigma in ((15, of_15), (150, of_150), (8.0, None)):
         steps, n, clip = 50, 400, 1.0

@@ -31,7 +31,7 @@ ODD = [
 
 
 def place(value, rng):
-    """A random value's path. Short paths are as likely as long ones, although most values are deep."""
+    """The path of a random value. Short paths are as likely as long ones, though most values are deep."""
     path = []
     while isinstance(value, (dict, list)) and len(value) and (not path or rng.random() < 0.8):
         path.append(rng.choice(list(value) if isinstance(value, dict) else range(len(value))))
@@ -136,7 +136,7 @@ class Files:
         return call
 
     def load(self, changed):
-        """Everything that Snakemake reads before it plans jobs."""
+        """Load everything that Snakemake reads before it plans jobs."""
         merged = self.read(DEFAULT)
         overlays = [changed] if changed in OVERLAYS else []
         for overlay in overlays:

@@ -1,4 +1,4 @@
-"""Tests Poisson regression of counts: loss, fit, proof by exact densities, sensitivities, metrics."""
+"""Tests Poisson regression: loss, fit, the proof against exact densities, sensitivities, metrics."""
 
 import math
 
@@ -149,7 +149,7 @@ def test_no_density_in_one_dimension_exceeds_the_profile(v, n_lambda, epsilon):
 
 
 def test_the_jacobian_has_to_be_paid_for():
-    """Just below the cap, a record has its largest slope, which Gaussian noise covers, and curvature."""
+    """Just below the cap, slope and curvature are largest. Gaussian noise covers only the slope."""
     sigma, n_lambda, epsilon = 1.0, 0.05, 1.0
     paid = counts_tilt.profile(1 / sigma, 1 / n_lambda, ADD_REMOVE)
     worst = max(
@@ -227,7 +227,7 @@ def test_steps_and_rate_compose_to_mu():
     p = mechanism.parameters(5000, 6, **asked)
     own, steps, T, sigma = mechanism.plan(5000, p)
     assert math.hypot(own, steps) == pytest.approx(gaussian_mu(1.0, 1e-6))
-    assert math.sqrt(T) * 2 * 2.0 / (5000 * sigma) == pytest.approx(steps)  # 2CR/n over sigma C
+    assert math.sqrt(T) * 2 * 2.0 / (5000 * sigma) == pytest.approx(steps)  # 2CR/n / (sigma C)
     assert round(5000 * steps / 12) == T
     few, many = (
         mechanism.plan(n, mechanism.parameters(n, 6, epsilon=e, delta=1e-6))[2]
@@ -287,14 +287,14 @@ def test_the_tilt_that_is_paid_for_is_released():
     for column in b.T:
         assert kstest(column / plan.scale, norm.cdf).pvalue > 1e-4
     noise = rate - k.mean() / LARGEST
-    inside = rate < 1  # the rate stays in (0, 1]
+    inside = rate < 1  # the released rate is clipped to (0, 1]
     assert inside.mean() > 0.9
     assert np.std(noise[inside]) == pytest.approx(1 / (200 * plan.mu_rate), rel=0.2)
 
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_it_learns_the_counts(name):
-    """With much data and budget, private fits approach the non-private fit. The rate alone does not."""
+    """With much data and budget, private fits approach the non-private fit. `counts_rate` does not."""
     X, k = rows(20_000)
     y = targets(k)
     plain = MECHANISMS["counts_regression"].release(X, y, lam=1e-9)

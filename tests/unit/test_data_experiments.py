@@ -1,4 +1,4 @@
-"""Tests experiments that only describe data, and data that a mechanism cannot learn."""
+"""Tests experiments that only describe data, and data that a mechanism cannot use."""
 
 import pytest
 import yaml
@@ -74,5 +74,5 @@ def test_the_default_needs_no_download_and_the_overlays_combine():
     for overlays in (["real"], ["real", "full"]):
         assert images in downloads(*overlays)["einarsson_data"]
     assert not any(downloads("smoke").values())
-    # Only the published protocols name the data for which they are stated.
+    # The published protocols name the data for which they are stated, even without `real`.
     assert images in downloads("full")["einarsson_logistic"]

@@ -48,7 +48,7 @@ def test_the_first_data_set_stays_the_same_and_others_have_other_separators(data
     for part in three.replicates[1:]:
         X, y = three.floats(part=part)
         assert X.shape == (40, 3) and np.linalg.norm(X, axis=1) == pytest.approx(np.ones(40))
-        # separable, but not by the first data set's separator
+        # The classes are separable, but not by the first data set's separator.
         assert ((X @ three["separator"] > 0) != (y > 0)).any()
     assert not (three["X_replicate1"] == three["X_replicate2"]).any()
 
@@ -139,7 +139,7 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
         np.testing.assert_allclose(
             np.sort(np.concatenate(results[4 * k : 4 * k + 4])), rows, atol=1e-6
         )
-    # The first division is that without `divisions`. The others differ from it.
+    # The first division is the same as without `divisions`. The others differ from it.
     for ours, theirs in zip(results, folds.training_folds(one), strict=False):
         np.testing.assert_array_equal(ours, theirs[1][0][:, 0])
     assert all(set(results[0]) != set(other) for other in results[4:])
@@ -152,15 +152,15 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
 
 def test_another_division_of_the_same_rows_lies_in_the_interval_of_divisions():
     rng, inside = np.random.default_rng(3), 0
-    # All divisions share the rows' sampling error (0.05), so folds differ by it, but their mean
-    # does not.
+    # All divisions share the rows' sampling error (0.05). It makes folds differ, but not the means of
+    # divisions.
     for _ in range(200):
         chance = rng.permuted(np.tile(rng.normal(0, 0.05, 5), (21, 1)), axis=1)
         draws = 0.37 + chance - chance.mean(axis=1, keepdims=True)
         draws += rng.normal(0, 0.01, (21, 1))  # the division's own error
         actual = predict(draws[:20, :, None], Protocol(5, 1), rng)
         inside += actual.interval[0] <= draws[20].mean() <= actual.interval[1]
-        assert actual.interval[1] - actual.interval[0] < 0.09  # about 0.18 for a single division
+        assert actual.interval[1] - actual.interval[0] < 0.09  # for a single division, about 0.18
     assert inside / 200 > 0.95 - 4 * math.sqrt(0.95 * 0.05 / 200)
 
 

@@ -43,7 +43,7 @@ def direct():
 
 
 def applicable(items, python):
-    """Requirements whose markers hold for that Python, by canonical name."""
+    """Requirements whose markers hold for the given Python, by canonical name."""
     there = environment(python)
     return {
         canonicalize_name(item.name): item
@@ -262,7 +262,7 @@ def test_setup_remakes_what_is_not_up_to_date(project, spoil):
     ("pip_says", "advice"),
     [
         ("Retrying after connection broken by 'NewConnectionError'", "PIP_INDEX_URL"),
-        # pip's message about an index that it cannot reach, without retries
+        # pip's message if it cannot reach an index and does not retry
         ("Could not find a version of absl-py==2.5.1 (from versions: none)", "PIP_INDEX_URL"),
         ("OSError: [Errno 28] No space left on device", "make room"),
         ("No matching distribution", "PYTHON=python3.12"),

@@ -45,7 +45,7 @@ def test_labels_are_flipped_in_the_band_of_the_estimated_separator_only():
     true = examples.simulate_separable(rows, 10, 0.03, generator(82))
     np.testing.assert_array_equal(X, true[0])  # the same points, with other labels
     assert (np.abs(X @ true[2]) >= 0.03).all()
-    assert np.linalg.norm(separator - true[2]) > 1e-4  # estimated, not the simulation's
+    assert np.linalg.norm(separator - true[2]) > 1e-4  # the separator is estimated
     np.testing.assert_array_equal(separator, examples.maximum_margin_separator(X, true[1]))
 
     flipped = y != true[1]
@@ -97,7 +97,7 @@ def test_the_real_rows_are_the_same_in_both_forms(tmp_path):
         assert record["columns"][3] == "mean area"
     # Rows are nearly parallel, because the area is by far their largest number.
     assert (raw["X"][:, 3] > 0.9).mean() > 0.99
-    # Another reader's rows are the same, except for their norm.
+    # scikit-learn's rows are the same, except for their norm.
     from sklearn.datasets import load_breast_cancer
 
     bunch = load_breast_cancer()

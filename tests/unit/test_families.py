@@ -144,7 +144,7 @@ def test_a_familys_name_stands_for_its_members(study):
 
 
 def _of_cm08(loaded, checks=(), published=None):
-    """cm08 with output_perturbation as a family of two, and with these checks of one claim."""
+    """cm08 with a further family of two methods, and with these checks of one claim."""
     value = read_yaml(ROOT / "config/sources/chaudhuri_monteleoni_2008/cm08.yaml")
     value["methods"]["family"] = {
         "mechanism": "dp_sgd",
@@ -298,7 +298,7 @@ def test_the_projects_families_keep_their_labels(loaded):
 
 
 def test_no_option_has_the_name_of_a_column():
-    """Varied options are columns of results.csv. Only `adjacency` also names another, equal column."""
+    """Varied options become columns of results.csv. Only `adjacency` is a column there anyway."""
     for name, mechanism in MECHANISMS.items():
         assert set(mechanism.options) & set(COLUMNS) <= {"adjacency"}, name
 

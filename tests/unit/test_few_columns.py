@@ -1,4 +1,4 @@
-"""Descents that choose columns by noise, and simulated rows of many columns."""
+"""Descents that choose columns with noise, and simulated rows of many columns."""
 
 import math
 
@@ -95,7 +95,7 @@ def test_the_noise_is_that_of_the_proof(name, monkeypatch):
 @pytest.mark.parametrize("steps", [1, 3])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_few_choices_add_up_epsilons(epsilon, steps, monkeypatch):
-    """Between neighbours, no choice is more than e^(epsilon/T) times as likely."""
+    """No choice is more than e^(epsilon/T) times as likely as on a neighbouring data set."""
     laws = []
 
     def top(values, count, rate, rng):
@@ -181,7 +181,7 @@ def test_thresholding_keeps_so_many_weights():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_only_the_ratio_of_rows_to_their_bounds_matters(name):
-    """Rows of half the size within half the bounds give weights of twice the size."""
+    """If rows and bounds are halved, weights double."""
     X, y, _ = small()
     settings = ASKED | {"restarts": 3}
     one, two = (

@@ -1,4 +1,4 @@
-"""Forked jobs have the streams, status and folder of started jobs, and end like them."""
+"""Forked jobs get the same streams, status and folder as started jobs, and end like them."""
 
 import os
 import signal

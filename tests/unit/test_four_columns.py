@@ -32,7 +32,7 @@ def way(experiment, label):
 
 
 def columns(experiment, sweep):
-    """Map (mechanism, grid) to how a sweep's private methods are tuned. Rules count for every grid."""
+    """Map (mechanism, grid) to the ways of tuning in a sweep. A rule counts for every grid."""
     result, rules = {}, set()
     for label in sorted({cell.method for cell in experiment.cells(sweep)}):
         if experiment.methods[label]["private"]:
@@ -62,7 +62,7 @@ def test_what_is_tuned_stands_in_four_columns(experiments):
 
 
 def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
-    """The mechanisms have several settings, or one that was changed after seeing results."""
+    """This concerns mechanisms with several settings, or with one changed after seeing results."""
     tuned, mechanism = set(), MECHANISMS.__getitem__
     tuning = experiments["frontier_tuning"]
     for label, method in tuning.methods.items():

@@ -29,7 +29,7 @@ def problem(n=3000, d=4, seed=1):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_boosted_parts_compose_to_mu(adjacency):
-    """Two orthogonal records with opposite targets show the sensitivities, relative to the noise."""
+    """Two orthogonal records with opposite targets attain the sensitivity of each part."""
     mechanism, R, clip, steps = MECHANISMS["boosted_adassp"], 2.0, 0.3, 7
     p = mechanism.parameters(
         50, 3, epsilon=1.0, delta=1e-6, bound=R, clip=clip, iterations=steps, adjacency=adjacency
@@ -95,7 +95,7 @@ def test_one_records_share_is_bounded_where_scores_overflow():
 def test_what_the_released_boosting_gives():
     """The program releases the smallest positive eigenvalue, so no finite epsilon is proven.
 
-    If it released the smallest eigenvalue, a claimed epsilon of 1 with 100 steps would be 1,112.
+    If it released the smallest eigenvalue, the true epsilon of 100 steps would be 1,112 for a claim of 1.
     """
     mechanism = MECHANISMS["boosted_adassp_released"]
     guarantee = mechanism.guarantee(1000, 1, epsilon=1.0, delta=1e-6)
@@ -107,7 +107,7 @@ def test_what_the_released_boosting_gives():
 
 
 def test_the_released_boosting_takes_the_smallest_positive_eigenvalue():
-    """One record changes this eigenvalue from 20 to 1.
+    """One more record changes the smallest positive eigenvalue from 20 to 1.
 
     The ridge of 1.96 sqrt(16) mu then shrinks all other weights.
     """
@@ -133,7 +133,7 @@ def test_the_released_boosting_fails_without_a_positive_eigenvalue():
 
 
 def test_the_released_boostings_noise_is_as_stated():
-    """Without data, the last moment is only noise, with the multiplier's deviation."""
+    """If all targets are 0, the moment is only noise, with the multiplier as its deviation."""
     mechanism, draws = MECHANISMS["boosted_adassp_released"], 20_000
     X, y = np.array([[1.0]]), np.array([0.0])
     arguments = {"epsilon": 1.0, "delta": 1e-6, "iterations": 1}
@@ -180,7 +180,7 @@ def test_wishart_matrices_have_their_moments():
 
 @pytest.mark.parametrize("calibration", ["analytic", "published"])
 def test_the_spectral_ridge_is_about_the_noises_norm(calibration):
-    """Even without rows, the ridge makes most noisy matrices definite, and is hardly larger than needed."""
+    """On rows of zeros, the spectral ridge is below the published one, but makes most matrices definite."""
     X, y = np.zeros((50, 15)), np.zeros(50)
     arguments = {"epsilon": 1.0, "delta": 1e-6, "restarts": 300, "calibration": calibration}
     results = {
@@ -204,7 +204,7 @@ def nested(draws=1, m=13, d=2, seed=0):
 
 
 def test_volumes_and_weights_of_the_given_examples():
-    """As in google-research/google-research, dp_regression/tukey_test.py."""
+    """The examples are from google-research/google-research, dp_regression/tukey_test.py."""
     P = np.array([[-0.5, -0.4, -0.2, 0.1, 0.5], [-0.1, 0.4, 1, 1.7, 2.5]]).T
     np.testing.assert_allclose(np.exp(tukey.log_volumes(P)), [2.6, 0.65])
     P = np.array([[1, 2, 2.5, 3, 3.5, 4.4], [-8, 3, 4, 7, 11, 13], [-2, 0, 0.1, 0.2, 0.3, 6]]).T
@@ -245,7 +245,7 @@ def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
 
 
 def test_points_of_a_shell_are_uniform_in_it():
-    """Coordinates have the quantiles of rejection sampling from R_i without R_{i+1}."""
+    """The quantiles of coordinates agree with rejection sampling from R_i without R_{i+1}."""
     points, i, draws = nested(), 3, 20_000
     actual = tukey.shell_point(np.repeat(points, draws, axis=0), np.full(draws, i), generator(11))
     low, high, low_in, high_in = (
@@ -281,7 +281,7 @@ def test_tukey_em_refuses_what_it_must_and_answers_near_the_fit():
 def test_the_threshold_pair_differs_in_the_probability_of_an_answer():
     """At distances 22 and 21 and a threshold of 21.64, noise of scale 2 gives a ratio of at most e^{1/2}.
 
-    The released noise gives e^2.
+    The noise of the released program gives e^2.
     """
     from dp.privacy.pairs import find
 

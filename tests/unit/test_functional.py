@@ -196,7 +196,8 @@ def test_the_noise_is_symmetric_and_has_its_law():
             X, y, epsilon=scale, restarts=4000, rng=generator(4), repair="none", **options
         )
         law = law or norm(scale=release.info["scale"])
-        # w = -e/(2E) for noise e, E. The sign of e is symmetric, and 2E > 0 in half of the draws.
+        # w = -e/(2E) for noise e on the linear and E on the quadratic coefficient. The sign of e is
+        # symmetric, and 2E > 0 in half of the draws.
         assert abs(release.info["unbounded"].mean() - 0.5) < 0.03
         noise = mechanism.release(
             X, y, epsilon=scale, restarts=4000, rng=generator(4), lam=1e9, **options
@@ -216,7 +217,7 @@ def test_repairs():
     np.testing.assert_allclose(trim, [[1, 0], [1, 1]])
     ridge, _ = quadratics.solve(A, b, 0.5, repair="ridge")
     r = math.sqrt(2) * 0.5
-    np.testing.assert_allclose(ridge[0], [4 / (4 + r), 3 / 0.5])  # -1 + r < 0.5: raised to 0.5
+    np.testing.assert_allclose(ridge[0], [4 / (4 + r), 3 / 0.5])  # -1 + r is raised to 0.5
     np.testing.assert_allclose(ridge[1], [4 / (4 + r), 2 / (2 + r)])
 
 
@@ -242,7 +243,7 @@ def test_adam_is_adam():
 
 
 def test_few_steps_of_adam_do_not_move_between_small_epsilons():
-    """80 steps of 0.001 follow the signs of the noise, so weights are the same from 0.001 to 0.1."""
+    """80 steps of 0.001 only follow the signs of the noise, so both epsilons give the same weights."""
     X, y = rows()
     weights = [
         MECHANISMS["functional_laplace"]
@@ -281,7 +282,7 @@ def test_noise_on_the_mean_is_that_of_an_epsilon_as_many_times_smaller(batches):
 
 
 def test_gaussian_noise_for_a_sensitivity_of_one_is_smaller_and_says_what_it_gives():
-    """The noise is sqrt(2 ln(1.25/delta))/epsilon, but the coefficients' true sensitivity is 2 (d + 1)."""
+    """Sigma is sqrt(2 ln(1.25/delta))/epsilon, but the coefficients' true sensitivity is 2 (d + 1)."""
     d, epsilon, delta = 3, 0.5, 1e-5
     arguments = {"bound": math.sqrt(d), "coordinate_bound": 1.0, "calibration": "classical"}
     guarantee = MECHANISMS["functional_gaussian"].guarantee(

@@ -37,7 +37,7 @@ def test_vectors_were_found():
 @pytest.mark.parametrize("case", FREE)
 @pytest.mark.parametrize("bound", [1.0, 2.5])
 def test_noise_of_the_free_jacobian(case, bound):
-    """The noise is the reference value, plus s^2/2 of it for the share s of mu that output noise takes."""
+    """The noise is the reference value over sqrt(1 - s^2), if output noise takes the share s of mu."""
     case = dict(case)
     expected = case.pop("expected")
     settings = {"lam": 0.1 * bound**2, "bound": bound, "output": 0.01, "tolerance": 1e-8}
@@ -58,7 +58,7 @@ def test_the_profile_meets_delta_and_noise_is_raised_below_the_threshold(adjacen
     guarantee, plan = (f(n, 3, lam=lam, **settings) for f in (MECHANISM.guarantee, MECHANISM.plan))
     assert guarantee.profile.delta(epsilon) == pytest.approx(delta, rel=1e-4)
     assert guarantee.profile.delta(epsilon) <= delta * (1 + 1e-9)
-    # the other calibration composes only the output noise
+    # The tilt alone, without the output noise, does not spend all of delta.
     tilt = gaussian_tilt.tilt_delta(epsilon, plan.scale, n_lambda, adjacency=adjacency)
     assert tilt < delta
     free = gaussian_tilt.sigma_where_free(epsilon, delta, adjacency=adjacency)
@@ -176,7 +176,7 @@ def test_gaussian_output_perturbation(adjacency, loss):
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_adding_a_record_moves_the_minimiser_by_half_of_what_replacing_does(loss):
-    """n lambda is the same. Other records move the minimiser to where the record's slope is largest."""
+    """n lambda is fixed. Other records move the minimiser to where the added record's slope is largest."""
     largest = 0.0
     for others in (1, 30, 300):
         X = np.full((others, 1), 0.05 if loss == "logistic" else 0.0)

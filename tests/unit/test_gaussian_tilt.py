@@ -69,7 +69,10 @@ def test_densities_in_one_dimension_are_those_of_the_solver():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_add_remove_is_exact_at_the_threshold_and_too_much_below(epsilon):
-    """Exact densities: 1.0000 of delta at the threshold, 1.26 to 1.37 at half, 31 to 34 at a quarter."""
+    """At the threshold, the exact delta is DELTA.
+
+    At half the threshold, it is 1.26 to 1.37 times DELTA, and at a quarter 31 to 34 times.
+    """
     sigma = gaussian_tilt.sigma_where_free(epsilon, DELTA, adjacency=ADD_REMOVE)
     least = gaussian_tilt.least_regularisation(epsilon, 1 / sigma, adjacency=ADD_REMOVE)
     remove, add = worst_1d(sigma, least, epsilon)
@@ -122,7 +125,7 @@ def delta_2d(angle, pull, sigma, n_lambda, epsilon, points=(1201, 161)):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_replace_one_is_nearly_reached_at_179_degrees_and_never_exceeded(epsilon):
-    """Near 180 degrees, other records can bring both slopes to 1. At 180, a flipped label shows nothing."""
+    """Near 180 degrees, other records can bring both slopes to 1. At 180, they cannot."""
     sigma = gaussian_tilt.sigma_where_free(epsilon, DELTA)
     least = gaussian_tilt.least_regularisation(epsilon, 2 / sigma)
     reach = np.geomspace(100, 30_000, 4) * least
@@ -139,7 +142,7 @@ def test_replace_one_is_nearly_reached_at_179_degrees_and_never_exceeded(epsilon
 @pytest.mark.parametrize("angle", [179.0, 150.0, 90.0, 20.0])
 @pytest.mark.parametrize("share", [0.15, 1.0])
 def test_no_density_in_two_dimensions_exceeds_the_replace_one_profile(angle, share):
-    """With so little noise, pairs at all angles show a delta."""
+    """The noise is so small that delta is positive at all angles."""
     sigma, epsilon = 2.5, 0.5
     n_lambda = share * gaussian_tilt.least_regularisation(epsilon, 2 / sigma)
     profile = gaussian_tilt.profile(1 / sigma, 1 / n_lambda)

@@ -113,7 +113,7 @@ def test_a_clipped_mean_moves_as_far_as_rows_let_it(loss, classes):
         p = MEAN_CLIP.parameters(n, 2, rows=kind, **known)
         most = MEAN_CLIP.moved(n, p)
         assert 0.5 * most < found <= most * (1 + 1e-12), kind
-    assert most == 0.6 > 2 * 0.3 / n  # the sensitivity that the source assumes
+    assert most == 0.6 > 2 * 0.3 / n  # the source assumes a sensitivity of 2 clip/n
 
 
 def test_noise_for_a_clipped_mean():
@@ -147,7 +147,7 @@ def test_rows_that_overflow_are_clipped_to_numbers():
 
 
 def test_a_score_that_is_no_number_moves_a_clipped_mean_no_farther():
-    """A sum may be inf - inf, depending on its order. The record must not become the whole mean."""
+    """A score may be inf - inf, depending on the order of summation. Even then, the shift is bounded."""
     start = np.array([0.0, *np.tile([1.7e308, -1.7e308], 32)])
     known = {"epsilon": 1.0, "delta": 1e-6, "rows": "bounded", "noise": "analytic", "bound": 16.0}
     known |= {"iterations": 1, "clip": 30.0}
@@ -321,7 +321,7 @@ LAST = {"accounting": "last_iterate", "lam": 0.1, "learning_rate": 1 / 0.35}
     [(1e-1, 100, 0.245), (1e-1, 1000, 0.077), (1e-2, 100, 0.700), (1e-2, 1000, 0.226), (1e-3, 1000, 0.695)],
 )  # fmt: skip
 def test_noise_for_the_last_iterate_relative_to_composition(lam, steps, relative):
-    """Published factors at a learning rate of 1/(lambda + 1/4)."""
+    """The expected values are the published factors at a learning rate of 1/(lambda + 1/4)."""
     p = {"epsilon": 1.0, "delta": 1e-6, "lam": lam, "iterations": steps}
     p["learning_rate"] = 1 / (lam + 0.25)
     scales = [
@@ -352,7 +352,7 @@ def test_where_no_contraction_is_proven_it_is_composition(changes, why):
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_last_iterate_of_a_linear_objective_is_exact(adjacency):
-    """The last iterate is normal if each step is w -> c w + x + noise, where x moves by s."""
+    """If each step is w -> c w + x + noise, and a record moves x by s, the last iterate is normal."""
     n, T, lam, rate = 500, 30, 0.1, 2.0
     p = {"epsilon": 1.0, "delta": 1e-6, "lam": lam, "iterations": T, "learning_rate": rate}
     p |= {"accounting": "last_iterate", "adjacency": adjacency}
@@ -386,7 +386,7 @@ def test_the_rule_of_steps_needs_no_data():
 
 
 def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
-    """The rule bounds the deviation of a score by all steps' noise, if gradients do not react."""
+    """All steps' noise gives a score a deviation of at most 1, if gradients do not react to the noise."""
     for n, classes, epsilon, bound in (
         (48_000, 10, 1.0, 1.0),
         (500, 4, 0.5, 2.0),
@@ -477,7 +477,7 @@ def test_poisson_noise_by_an_independent_accountant(adjacency, epsilon, steps, s
 
 @pytest.mark.parametrize("loss", ["logistic", "squared", "softmax"])
 def test_poisson_batches_are_divided_by_their_expected_size(loss):
-    """The sum over a batch of secret size is divided by a public size. Its mean is the full gradient."""
+    """Sums over batches of secret size are divided by a public size, so their mean is the full gradient."""
     X, y = rows(50, classes=3 if loss == "softmax" else None)
     W = generator(1).standard_normal((1, 3, 3 if loss == "softmax" else 1))
     _, full = full_batch.mean_gradient(X, y, W, loss, 0.5)

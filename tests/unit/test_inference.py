@@ -27,7 +27,7 @@ def rows(n, rng):
 
 
 def coverage(n, epsilon, replicates, draws=4, **options):
-    """The coverage of 95 % intervals, its Monte Carlo error, and the mean share of too coarse draws."""
+    """Coverage of 95 % intervals, its Monte Carlo error, and the mean share of draws marked as coarse."""
     rng = generator(1, "coverage", n)
     lam = MECHANISM.rule_lambda(n, 6, epsilon, DELTA, **options)
     settings = {"epsilon": epsilon, "delta": DELTA, "lam": lam, "restarts": draws, "rng": rng}
@@ -117,7 +117,7 @@ def test_symmetric_noise_has_the_covariance_that_is_stated():
 
 @pytest.mark.parametrize("mean", [0.6, 1.0, 1.7, 3.0])
 def test_selected_eigenvalues_are_lowered_to_the_mean_they_have_without_selection(mean):
-    """scipy's mean of a normal number above the threshold maps to the number's own mean."""
+    """`unselected` maps scipy's mean of a normal number above the threshold to the number's own mean."""
     from scipy.stats import truncnorm
 
     deviation, t = 0.004, inference.SELECTED
@@ -166,7 +166,7 @@ def test_a_count_is_covered_among_the_intervals_that_are_printed(epsilon):
 
 
 def test_the_hessians_noise_is_counted():
-    """With many noisy Hessians and one w near the truth, estimates have this part of the covariance."""
+    """Estimates from one w and many noisy Hessians vary as stated for the noise on the Hessian."""
     from dp.privacy.quadratics import coefficients, isotropic
 
     rng, n, lam, deviation = generator(35), 10**12, 0.03, 0.004
@@ -231,7 +231,7 @@ def test_the_debiased_bootstrap_finds_the_model_whose_mean_release_is_the_one_th
 
 
 def test_variances_of_many_releases_of_the_same_rows_are_the_noise():
-    """Without the part for sampling, the covariance equals that of 600 draws on one data set."""
+    """Without its sampling term, the covariance agrees with that of 600 draws on one data set."""
     rng = generator(3)
     X, y = rows(20_000, rng)
     lam = MECHANISM.rule_lambda(20_000, 6, 1.0, DELTA)
@@ -369,7 +369,7 @@ def test_intervals_of_numbers_are_not_of_logistic_loss():
 
 @pytest.mark.parametrize("robust", [False, True])
 def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
-    """Noise is for c R^2 sqrt(2) and tau^2 R^2 sqrt(2), which orthogonal rows reach, or for tau^2."""
+    """Sensitivities are sqrt(2) c R^2 and, if robust, sqrt(2) tau^2 R^2 (orthogonal rows), else tau^2."""
     tau, rng = 0.5, generator(23)
     loss = get("log_cosh", tau=tau)
     p = NUMBERS.parameters(50, 2, epsilon=1.0, delta=DELTA, lam=1.0, robust=robust, **WIDTH)
@@ -377,7 +377,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
     mu = plan.mu_output * math.sqrt(p.covariance) / NUMBERS._second(vars(p))
     limits = np.array(NUMBERS._scales(50, p, plan)) * 50 * mu
     tilt_and_output = 2 * tau / plan.scale, plan.mu_output
-    assert plan.mu_output**2 > 2 * mu**2  # mu_output pays for both moments and the weights
+    assert plan.mu_output**2 > 2 * mu**2  # mu_output covers both moments and the output noise
     assert math.hypot(*tilt_and_output) < gaussian_mu(1.0, DELTA)
     largest = np.zeros(2)
     for _ in range(2000):
@@ -412,7 +412,7 @@ def test_one_number_stands_for_the_slopes_if_errors_do_not_depend_on_rows():
     uneven = np.clip(X @ THETA / 4 + 0.5 * X[:, 0] * rng.standard_normal(len(y)), -1, 1)
     (one, _), (other, _) = errors(uneven, False), errors(uneven, True)
     assert other[0] > 1.2 * one[0]
-    settings |= {"epsilon": 0.05, "lam": 1.0}  # the noise on the number is as large as the number
+    settings |= {"epsilon": 0.05, "lam": 1.0}  # the noise is as large as the mean square
     assert errors(0 * y, False, n=2000)[1]
 
 

@@ -21,7 +21,7 @@ SITES = ["north", "south", "west"]
 
 @pytest.fixture
 def simulated(tmp_path):
-    """By method, the results of an analysis of a simulated design at delta 1e-6."""
+    """A function that runs an analysis of a simulated design at delta 1e-6, with results by method."""
 
     def found(analysis, design, train_sizes, epsilon, **counts):
         options = {
@@ -38,7 +38,7 @@ def simulated(tmp_path):
 
 
 def survey(tmp_path, n=4000):
-    """A prepared data set with two numbers, a category and a true model, and its raw columns."""
+    """Write a prepared data set. Return its two numbers, its category's levels, labels and facts."""
     rng = np.random.default_rng(3)
     low, high = np.array(list(BOUNDS.values()), dtype=float).T
     raw = rng.uniform(low, high, (n, 2))
@@ -175,7 +175,7 @@ def test_coverage_of_boosting_is_of_the_coefficients(simulated):
 
 @pytest.mark.parametrize("design", ["logistic", "other"])
 def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
-    """At epsilon 0.2, some intervals are missing. No row averages over printed and missing intervals."""
+    """At epsilon 0.2, some intervals are missing. No row mixes printed and missing intervals."""
     actual = simulated(inference.coverage, design, [500], 0.2, replicates=8, draws=2)
     plain = actual.loc["without_privacy"]
     assert list(plain["coefficient"]) == list(range(6)) and (plain["intervals"] == 8).all()
@@ -193,7 +193,7 @@ def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
 
 
 def test_standard_errors_are_over_data_sets():
-    """All draws of one data set cover, and none of another. The share's error is that of two data sets."""
+    """All intervals of one data set cover, none of the other. The error counts two data sets, not draws."""
     low, high = np.full((2, 3, 1), -1.0), np.full((2, 3, 1), 1.0)
     low[1] = 0.5
     (line,) = inference._judged(low, high, np.zeros(1), None, np.ones(1))

@@ -20,7 +20,7 @@ def test_a_quadratic_reaches_it(c, steps):
 
 
 def shifts(c, visits):
-    """The proof's z_t for its a_t, in units of eta s. Each visit in `visits` (0/1) adds one unit."""
+    """The proof's a_t and z_t, in units of eta s. Each visit (a 1 in `visits`) adds one unit."""
     steps = len(visits)
     first, last = np.flatnonzero(visits)[[0, -1]]
     assert last == steps - 1

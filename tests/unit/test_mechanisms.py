@@ -39,9 +39,9 @@ from dp.solvers.newton import minimise
 N, D = 60, 3
 LAMBDA = 0.1
 SEEDED = object()
-# At this epsilon, noise on so few rows leaves more than the class rate.
+# At these epsilons, the mechanisms release more than the class rate even for so few rows.
 LESS_NOISE = {"mean_direction": 3.0, "guarded_objective_perturbation": 3.0}
-# Few choices among few columns are often equal, so this mechanism makes more.
+# A few choices among few columns often coincide, so this mechanism makes more choices.
 CHOICES = {"frank_wolfe": 20}
 # At this epsilon, mechanisms that may refuse to answer rarely do.
 ANSWERING = {
@@ -75,7 +75,7 @@ def common(name, **changes):
 
 
 def refused(name, match, X=None, y=None, rng=SEEDED, **changes):
-    """Assert that both calls, or with rows only `release`, refuse with one sentence."""
+    """Assert that `release` and, unless rows are given, `guarantee` refuse with one sentence."""
     arguments = common(name, **changes)
     known = {"restarts", "fit", "all_rows", "public", "initial"} & arguments.keys()
     calls = [lambda: release(name, X, y, rng=rng, **arguments)]
@@ -163,7 +163,7 @@ ADDITIVE = {
 def test_a_replay_finds_no_more_than_is_stated(name):
     """A replay finds no distance above the proven epsilon (or the claim), and no release without noise.
 
-    Without additive noise, it never finds that a statement holds.
+    For mechanisms without additive noise, it never finds that a statement holds.
     """
     findings = set()
     for pair, _, result, stated in replay.on_general_pairs(name):
@@ -302,7 +302,7 @@ def test_release_takes_every_option_that_guarantee_takes(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_public_calls_are_those_of_the_base(name):
-    """A mechanism that replaced such a call would skip its checks."""
+    """A mechanism that overrides such a call would skip its checks."""
     for call in ("guarantee", "release", "release_many", "parameters", "of_data"):
         assert getattr(type(MECHANISMS[name]), call) is getattr(Mechanism, call), call
 
@@ -390,7 +390,7 @@ EXTREMES = {
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("argument", EXTREMES)
 def test_extremes_are_refused_or_told_by_the_status(name, argument):
-    """One sentence refuses, or weights are finite, and zeros if the status is not "ok"."""
+    """One sentence refuses the value, or weights are finite, and zero unless the status is "ok"."""
     if argument == "epsilon" and not MECHANISMS[name].private:
         return
     for value in EXTREMES[argument]:
@@ -612,7 +612,7 @@ def test_kinds_of_options(option, good, bad):
     ],
 )
 def test_norms_whose_squares_underflow_are_refused(name, option):
-    """The computed norm of a gradient of 1e-160 is 0, so a smaller clip would let it pass."""
+    """The computed norm of a gradient of 1e-160 is 0, so a smaller clip would not clip it."""
     with pytest.raises(
         Refused, match=rf"^{name}: {option} must be a number strictly between 1e-50 and"
     ):
@@ -724,7 +724,7 @@ def test_repaired_calibrations_keep_epsilon(epsilon, n, lam, bound, calibration,
 @given(*SETTINGS, st.sampled_from(["logistic", "huber"]))
 @settings(max_examples=200)
 def test_cms11_formulas(epsilon, n, lam, bound, loss):
-    """Algorithm 2 and theorem 9 as printed, c = R^2 sup l''."""
+    """The reference is algorithm 2 and theorem 9 as printed, with c = R^2 sup l''."""
     epsilon_b, ridge = calibrate(epsilon, n, lam, bound, loss)
     c = bound**2 * losses.get(loss).c
     plain = epsilon - math.log(1 + 2 * c / (n * lam) + c**2 / (n * lam) ** 2)
@@ -826,7 +826,7 @@ def test_no_release_is_the_starting_point(name, n, d, epsilon, tolerance):
 def test_the_whole_epsilon_is_what_both_noises_cost(
     name, n, d, epsilon, lam, bound, tolerance, loss
 ):
-    """From their scales, the epsilons of tilt and output noise sum to at most the proven one."""
+    """Computed from the scales, the epsilons of tilt and output noise sum to at most the proven one."""
     arguments = {
         "epsilon": epsilon,
         "lam": lam,
@@ -890,7 +890,7 @@ def test_the_share_of_the_output_noise_is_nearly_the_best(loss, tolerance):
 
 
 def test_output_noise_costs_as_little_accuracy_as_its_share_says():
-    """Compares excess risks with the exact minimiser's, for the whole epsilon and the same tilts."""
+    """Compares excess risks with those of exact minimisers that spend all of epsilon on the same tilts."""
     X, y = rows(1000, 5)
     mechanism, lam, epsilon, tolerance = MECHANISMS["objective_perturbation_cm08"], 0.1, 5.0, 1e-5
     settings = {"epsilon": epsilon, "lam": lam}

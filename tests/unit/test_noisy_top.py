@@ -11,7 +11,7 @@ from dp.seeds import generator
 
 
 def law(values, rate, count):
-    """Probability of every ordered choice of `count` values, one after the other."""
+    """Probability of every ordered choice of `count` values, drawn one by one without replacement."""
     weights = np.exp(rate * np.asarray(values))
     found = {}
     for chosen in itertools.permutations(range(len(values)), count):
@@ -59,7 +59,8 @@ def test_no_neighbours_need_more_than_is_stated(count, rho):
             other = np.array(values) + moved * np.array(signs)
             second = np.array(list(law(other, rate, count).values()))
             loss = np.log(first / second)
-            # Ranges do not add up, since the subtracted value depends on earlier choices.
+            # The ranges of several choices do not add up, since the subtracted value depends on
+            # earlier choices.
             assert count > 1 or np.ptp(loss) <= most * (1 + 1e-12)
             with np.errstate(all="raise"):
                 renyi = [math.log((second * np.exp(a * loss)).sum()) / (a - 1) for a in orders]
@@ -67,12 +68,12 @@ def test_no_neighbours_need_more_than_is_stated(count, rho):
             largest = max(largest, renyi[0] / (orders[0] * rho))
             delta = np.maximum(first - np.exp(epsilons)[:, None] * second, 0).sum(axis=1)
             assert (delta <= profile.delta(epsilons)).all()
-    least = 0.85 if count == 1 else 0.6  # nearly reached where half of the probability goes up
+    least = 0.85 if count == 1 else 0.6  # nearly reached if half of the probability rises
     assert largest > least
 
 
 def test_half_of_the_noise_would_be_seen():
-    """The same enumeration refutes twice the rate."""
+    """The same enumeration refutes choices at twice the rate, which halves the noise."""
     rate = 2 * noisy_top.choice_rate(0.02, 1, 0.3)
     first = np.array(list(law([0.0] * 4, rate, 1).values()))
     second = np.array(list(law([0.3, 0.3, -0.3, -0.3], rate, 1).values()))

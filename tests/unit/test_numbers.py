@@ -23,7 +23,7 @@ from dp.solvers.newton import minimise
 from reference import OF_CLASSES
 from study import arguments
 
-# Mechanisms that take numbers, and their needed options. All others refuse.
+# Mechanisms that do regression, and the options that they need. All others refuse numbers.
 TAKERS = {
     "functional_laplace": {},
     "functional_gaussian": {"delta": 1e-5},
@@ -94,7 +94,7 @@ def test_targets_beyond_the_public_range_release_nothing(name):
 
 @pytest.mark.parametrize(
     "name",
-    # a user's mechanism may take numbers without an entry above
+    # A user's mechanism may do regression without an entry above.
     sorted(
         name
         for name in set(MECHANISMS) - set(TAKERS) - set(OF_CLASSES)
@@ -222,7 +222,7 @@ def test_random_neighbours_of_a_minimiser_stay_within_its_sensitivity(loss):
 
 @pytest.mark.parametrize("reach", [0.2, 0.9, 1.0, 2.5])
 def test_range_of_what_depends_on_the_weights(reach):
-    """The range of s^2/2 - y s over scores and targets: a record's term in the log density."""
+    """The range, over scores and targets, of s^2/2 - y s, a record's term in the log density."""
     s, y = np.meshgrid(np.linspace(-reach, reach, 801), np.linspace(-1, 1, 801))
     values = s * s / 2 - y * s
     assert values.max() - values.min() <= loss_range("squared", reach) * (1 + 1e-12)
@@ -310,7 +310,7 @@ def test_the_supremum_is_approached():
     t = 0.6
     r = 0.3 * math.atanh(t)
     delta = 1e-3
-    # w.x = r with target 0, and w.x' = -r + (large): x' is -x, turned a little towards u
+    # w.x = r with target 0, and w.x' = -r + (large): x' is -x, turned a little to the second axis.
     x, other = np.array([1.0, 0.0]), np.array([-math.cos(delta), math.sin(delta)])
     w = np.array([r, 1e5])
     scale = 2 * 0.3 / epsilon

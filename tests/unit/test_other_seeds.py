@@ -1,4 +1,4 @@
-"""Tests which changes of verdicts between seeds chance can explain."""
+"""Tests which changes of verdicts between two seeds can be due to chance."""
 
 import csv
 import sys

@@ -55,7 +55,7 @@ def test_the_version_stands_in_one_place():
 
 
 def test_dependencies_are_those_of_the_environment():
-    """`workflow` and the extras that it includes have every dependency, except for tests and clusters."""
+    """`workflow` and the extras that it includes list all dependencies but those of tests and clusters."""
     text = (ROOT / "envs/requirements.txt").read_text(encoding="utf-8")
     parts = re.split(r"^# (the workflow|submission.*|checks and tests)$", text, flags=re.MULTILINE)
     lines = [line for line in parts[2].splitlines() if line.strip()]
@@ -83,7 +83,7 @@ use rule * from dp as dp_*
 
 @pytest.mark.slow
 def test_a_module_by_github_is_refused_with_the_reason(tmp_path):
-    """git replaces the GitHub address with a local repository."""
+    """git is told to fetch a local repository in place of the GitHub address."""
     repository, use = tmp_path / "repository", tmp_path / "use"
     for name in ("Snakefile", "workflow/rules/common.smk", "scripts/run.py"):
         (repository / name).parent.mkdir(parents=True, exist_ok=True)

@@ -49,7 +49,7 @@ def test_sizes_are_binomial_and_rows_alike(n, sampling):
         chisquare(counts[some], expected[some] * counts[some].sum() / expected[some].sum()).pvalue
         > 1e-3
     )
-    if n > 1:  # test in 20 groups of neighbours that all rows are equally frequent
+    if n > 1:  # In 20 groups of adjacent rows, all groups are equally frequent.
         each = actual.sum(axis=0).reshape(20, -1).sum(axis=1)
         assert chisquare(each).pvalue > 1e-3
 
@@ -119,7 +119,7 @@ def test_the_work_is_in_proportion_to_the_batch():
 @pytest.mark.parametrize("loss", ["logistic", "huber_residual", "softmax"])
 @pytest.mark.parametrize("clip", [None, 0.3])
 def test_the_gradient_is_the_sum_over_the_batch(monkeypatch, loss, clip):
-    """Blocks are small enough to divide draws, and only some draws are drawn at once."""
+    """Blocks are so small that they split batches, and only some draws get their batches at once."""
     monkeypatch.setattr(full_batch, "GATHERED", 1)
     monkeypatch.setattr(full_batch, "LEAST_ROWS", 7)
     monkeypatch.setattr(poisson, "INDICES", 40)

@@ -108,17 +108,20 @@ def test_the_densities_of_neighbours_differ_by_at_most_epsilon():
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
 def test_acceptance_at_thirty_dimensions(epsilon):
-    """The rate is about 2/sqrt(4 pi d) = 10 % if the ball cuts the posterior, and almost 0 without tilt."""
+    """If the ball cuts the posterior, the acceptance rate is about 2/sqrt(4 pi d) = 10 %.
+
+    Without a tilt, it would be almost 0.
+    """
     X, y = rows(400, 30, scale=math.sqrt(30))
     options = {"epsilon": epsilon, "bound": math.sqrt(30), "radius": 1.0, "restarts": 200}
     release = MECHANISM.release(X, y, rng=generator(3), **options)
     assert (release.status == "ok").all()
     assert (np.linalg.norm(release.weights, axis=1) <= 1).all()
     if epsilon == 100.0:
-        assert release.info["acceptance"] > 0.9  # the ball holds the posterior
+        assert release.info["acceptance"] > 0.9  # the ball contains the posterior
     else:
         assert 0.05 < release.info["acceptance"] < 0.2
-        # plain rejection from the posterior without the ball
+        # Without a tilt, proposals come from the posterior without the ball.
         gamma = epsilon / (2 * loss_range("squared", math.sqrt(30)))
         covariance = np.linalg.inv(gamma * X.T @ X)
         plain = generator(4).multivariate_normal(covariance @ (gamma * X.T @ y), covariance, 10000)

@@ -313,7 +313,7 @@ def test_a_one_hot_group_counts_once_in_the_bound():
     examples.check_rows(actual.X, actual.y, actual.bound)
     with pytest.raises(ValueError, match="no such column: 'job=a'"):
         STEPS["scale_to_bounds"].apply(given, **{"age": [0, 100], "job=a": [0, 1]})
-    # Columns that are not zeros and ones count separately.
+    # Columns that are no longer zeros and ones form no group.
     moved = STEPS["clip"].apply(actual, radius=1)
     assert moved.groups == ()
 

@@ -1,12 +1,12 @@
-"""Every number that a source prints is in its source.yaml, and in published.csv with this project's.
+"""Every number that a source prints is in its source.yaml and, beside this project's, in published.csv.
 
 A person wrote the printed.yaml in the same folder from the texts, not from source.yaml:
 
-    results:    # what the source measured or chose: its `tables` have these and no others
+    results:    # what the source measured or chose: its `tables` contain these and no others
       <place>: {at: <path in source.yaml>, values: [..]}     # or count: of a long table
     again:      # results that the text repeats elsewhere
       <place>: {<path of one number>: <the number>}
-    settings:   # what it set: source.yaml has these among others
+    settings:   # what it set: source.yaml contains these among others
       <place>: {at: <path>, values: [..]}
     without_ours:   # results that this project compares with no number of its own
       <why>: [<path>, ..]

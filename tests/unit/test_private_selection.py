@@ -126,7 +126,7 @@ def test_the_score_of_several_classes():
 
 
 def test_the_best_run_is_released_as_far_as_its_noisy_score_tells():
-    """One of two settings is hopeless. All of K runs have it with probability E 2^-K."""
+    """One of two settings is hopeless. With probability E 2^-K, all K runs use it."""
     X, y = rows(200)
     good = {}
     for epsilon, runs in ((90.0, 8.0), (0.01, 8.0)):
@@ -162,7 +162,7 @@ def test_no_run_releases_the_default():
 
 
 def test_whatever_a_mechanism_takes_is_selected():
-    """Selection works with losses for numbers, several classes, and starts from public rows."""
+    """Selection works with regression losses, several classes, and warm starts from public rows."""
     rng = np.random.default_rng(6)
     X, y = rows(400)
     numbers = np.clip(0.8 * X[:, 1] + 0.1 * rng.standard_normal(400), -1, 1)
@@ -210,7 +210,7 @@ def test_numbers_and_intercepts():
 
 
 def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
-    """Both claims are 0.1. The exact score's proven cost is larger, and the attack does not exceed it."""
+    """Both scores claim 0.1. The exact score's proven cost is larger, and the attack stays below it."""
     pair = pairs.find("opposite_corner")
     for score in ("exact", "noisy"):
         options = {"law": "poisson", "score": score}

@@ -97,7 +97,7 @@ def spread_epsilon(d, ratio, delta):
     log, slope = d * math.log(ratio), 0.5 * (1 - ratio**-2)
 
     def over(epsilon):
-        t = (epsilon + log) / slope  # here wide/narrow is e^epsilon
+        t = (epsilon + log) / slope  # where the ratio wide/narrow is e^epsilon
         wide = chi2.sf(t / ratio**2, d) - math.exp(min(0, epsilon + chi2.logsf(t, d)))
         s = (log - epsilon) / slope
         narrow = chi2.cdf(s, d) - math.exp(min(0, epsilon + chi2.logcdf(s / ratio**2, d)))
@@ -113,9 +113,9 @@ def spread_epsilon(d, ratio, delta):
 def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
     """Records have no gradient, so releases are noise divided by n/2.
 
-    With 10,000 columns and 128 or 129 records, the spread alone has an epsilon of 5.6 at a claim of
-    1, and nearly the same with 16 times fewer columns and 4 times fewer records. With few columns,
-    the claim holds. With a stated n, there is no difference.
+    With 10,000 columns and 128 or 129 records, the spread of the noise alone reveals an epsilon of
+    5.6, where 1 is claimed. 16 times fewer columns and 4 times fewer records reveal nearly as much.
+    With few columns, the claim holds. With a stated n, there is no difference.
     """
     assert spread_epsilon(10_000, 129 / 128, 1e-6) == pytest.approx(5.599, abs=1e-3)
     assert spread_epsilon(625, 33 / 32, 1e-6) > 5.5

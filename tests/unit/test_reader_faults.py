@@ -1,6 +1,6 @@
 """Randomly damaged data files give rows, or one sentence says what is wrong.
 
-A plain run makes a sample; `-m slow` makes DP_FAULTS files.
+A plain run tests a sample of files; `-m slow` tests DP_FAULTS files.
 """
 
 import gzip

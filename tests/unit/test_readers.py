@@ -147,7 +147,7 @@ def test_all_columns_with_empty_cells_are_named_at_once(write):
     )
     with pytest.raises(ValueError, match=r"column 'c', .*`missing: \{c: drop, d: drop\}`"):
         read(write(text), missing={"b": 0, "y": "drop"})
-    # if the first bad cell cannot be replaced by `missing`, the error names it first
+    # If `missing` cannot replace the first bad cell, the error names that cell.
     with pytest.raises(ValueError, match=r"row 2: 'x' is not a number$"):
         read(write("a,b,y\n1,x,yes\n1,,no\n"))
 

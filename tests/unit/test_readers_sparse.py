@@ -35,7 +35,7 @@ def test_documents_are_folded_rows_and_a_topic(tmp_path):
 
 
 def test_folding_keeps_inner_products_on_average():
-    """Blocks of terms, each with another hash, have the mean and variance of Weinberger et al. (2009)."""
+    """Squared norms of folded blocks have the mean and variance of Weinberger et al. (2009)."""
     x = np.full(40, 40**-0.5)
     squares = []
     for block in range(2000):

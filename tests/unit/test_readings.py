@@ -201,7 +201,7 @@ def confront(base, read, source):
 def test_a_reading_has_its_own_cells_and_those_that_it_does_not_change(tmp_path, monkeypatch):
     base, read = study(tmp_path, monkeypatch)
     assert [cell.method for cell in read.cells()] == ["a"]
-    # Rows are counted, so the data's number of rows must be known.
+    # An error is a count of wrong rows, so the file with the number of rows is needed.
     assert verdict_inputs.prepared([base, read]) == [paths.DATA("json", dataset="d")]
     source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
     rows = confront(base, read, source)
@@ -231,7 +231,7 @@ def test_a_claim_about_noise_is_decided_only_if_the_model_without_it_is_the_prin
             0.4,
             ("no", ""),
             "not reproduced by any of 1 reading",
-        ),  # method a has 0.4 as stated, and 0.2 under the reading
+        ),  # method a's error is 0.4 as stated, and 0.2 under the reading
         (0.2, ("", "yes"), "reproduced if x: y"),
         (0.7, ("", ""), "undecided"),
     ):

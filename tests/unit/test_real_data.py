@@ -121,7 +121,7 @@ def test_two_digits(folder, published, name, low, high):
 
 
 def test_explained_variance_of_the_published_components(mnist, published):
-    """0.097 and 0.127 agree. The published 0.162 is the share of the first component alone."""
+    """For 4 and 9, 0.127 agrees. For 0 and 1, the published 0.162 is the first component's share alone."""
     from dp.data.components import principal_components
 
     data, _, _ = mnist
@@ -178,7 +178,7 @@ KNOWN = {
     "mortgages": (214144, 85709, 60),
     "covertype": (581012, 283301, 55),
 }
-# Rows, columns, and the mean of the target before its bounds cut it.
+# Rows, columns, and the mean of the target before it is clipped to its bounds.
 NUMBERS = {
     "randhie_visits": (20190, 10, 2.86),
     "diabetes": (442, 11, 152.1),

@@ -128,7 +128,7 @@ def test_labels(asked, positive, cell, labels):
 
 @pytest.mark.parametrize("positive", [True, ["maybe", False]])
 def test_labels_without_quotes_are_refused(asked, positive):
-    """YAML reads `positive: yes` as true, but no cell `yes` is true, so all rows would have one class."""
+    """YAML reads `positive: yes` as true, which no cell `yes` equals, so all rows would have one class."""
     with pytest.raises(ConfigError, match=r"YAML also makes of yes, .* quote it"):
         asked({"positive": positive})
 
@@ -209,9 +209,9 @@ def test_a_method_of_ones_own_is_refused_by_its_name(asked, tmp_path, monkeypatc
 
 
 def test_a_benchmark_of_the_same_rows_must_be_told(asked, tmp_path, monkeypatch):
-    """Benchmark results must be declared in any folder and with any file name.
+    """The premise must mention a benchmark of the same rows, whatever its folder and data set's name.
 
-    Similar names do not count.
+    Data sets with similar names do not count.
     """
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "out/results/data/clinic.json"

@@ -95,7 +95,7 @@ def test_lemma_2_in_one_dimension(moved, mu, bits):
 
 
 def check_rounding_ignores_noise():
-    """Rounding comes before noise, so no noise changes the cell, even at its edge."""
+    """Rounding comes before noise, so no noise changes the rounded value, even at a cell's edge."""
     noise = lattice.covering(Fraction(1), Fraction(1, 10), 1)
     half = lattice.spacing(noise.step) / 2
     for k in range(1, 200):
@@ -217,7 +217,7 @@ def test_a_certificate_is_never_given_above_the_tolerance():
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("n, d, ridge", [(1, 1, 1e-3), (20, 3, 1e-3), (200, 8, 1e-2)])
 def test_descent_ends_within_its_bound_on_the_worst_data(loss, n, d, ridge):
-    """On every data set, descent starts at 0, without the solver. 40 digits also certify the end."""
+    """Descent starts at 0, without the solver. Arithmetic in 40 digits also certifies where it ends."""
     rng = generator(92, n, str(loss))
     for name, data in worst_data(n, d, 1.0, rng).items():
         X, y = prepared(*data, loss)
@@ -296,7 +296,10 @@ def minimisers_1d(x, y, lam, loss, tilts):
 
 
 def law_1d(plan, x, y, errors, noisy=True):
-    """Return the release's probabilities by lattice point. errors: a function of the tilt's index."""
+    """Return the first lattice point, and the release's probabilities from there on.
+
+    errors: the solver's error, in units of tolerance/lambda, as a function of the tilt's index.
+    """
     n, lam = plan.problem.n, plan.problem.lam
     h, scale = float(plan.tilt.noise.spacing), plan.tilt.noise.scale
     k = np.arange(-12 * scale, 12 * scale + 1)

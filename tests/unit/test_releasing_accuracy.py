@@ -23,7 +23,7 @@ def data(tmp_path_factory):
 
 
 def compared(name, X, y, epsilon):
-    """Return the excesses of the mean loss over its minimum, in floats and on a lattice, each (DRAWS,)."""
+    """Map quantities, such as the excess loss, to their draws (DRAWS,) in floats and on a lattice."""
     numbers = name == "randhie_visits"
     mechanism = MECHANISMS["noise_aware_log_cosh" if numbers else "noise_aware_logistic"]
     plan = getattr(models, mechanism.name)(*X.shape, epsilon, DELTA, robust=True)

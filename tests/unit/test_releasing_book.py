@@ -76,7 +76,7 @@ def counted(table, event, name="first"):
 
 
 def killed(function):
-    """Run a function in a fork, and return whether it was killed. Otherwise, it must succeed."""
+    """Run a function in a fork, and return whether it was killed. Otherwise, it must succeed or refuse."""
     child = os.fork()
     if child == 0:
         status = 3
@@ -96,7 +96,7 @@ def killed(function):
 
 
 def dying(number, half=False):
-    """Make the process kill itself before its `number`th change of the disk, or `half` through a write."""
+    """Make the process kill itself before its `number`th change of the disk or, if `half`, amid a write."""
     count = 0
 
     def wrap(call, name):
@@ -297,7 +297,7 @@ def test_arithmetic_is_of_kernels_threads_and_environment():
     ],
 )
 def test_arithmetic_is_of_the_loaded_blas(monkeypatch, reported):
-    """The description has the loaded BLAS even if no environment variable names it."""
+    """The description names the loaded BLAS even if no environment variable does."""
     before = [{"internal_api": "openblas", "architecture": "Haswell", "num_threads": 1}]
     monkeypatch.setattr("threadpoolctl.threadpool_info", lambda: before)
     first = making.arithmetic()
@@ -357,7 +357,7 @@ def test_lines_that_were_taken_out_at_the_end_are_noticed(table):
     ],
 )
 def test_the_model_of_another_release_is_not_taken(table, monkeypatch, change):
-    """A model without a line must come from a release killed before its line, and have its facts."""
+    """A model without a line in the book is taken only if it has the facts of the release that began."""
     with monkeypatch.context() as patch:
         patch.setattr(Book, "_done", lambda *_: os._exit(0))
         assert not killed(lambda: make(table))

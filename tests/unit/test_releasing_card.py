@@ -150,7 +150,7 @@ def test_the_card_says_what_is_promised(made):
 
 
 def test_the_card_promises_no_more_than_holds(made):
-    """Words follow the best attack's success. Numbers are rounded up, and groups have their own numbers."""
+    """Words depend on the best attack's success. Numbers are rounded up, and groups get their own."""
     document, _ = made("classes", "noise_aware_logistic", previews=2)
     guarantee = document["guarantee"]
 
@@ -195,7 +195,7 @@ def test_the_figure_has_a_line_per_coefficient(made, epsilon):
     assert shown == ["ward=d", "ward=a|b", "age (per 2.45)"]
     said = [text.get_text() for text in axes.texts]
     assert said == ([files.SILENT] * 3 if epsilon < 1 else [])
-    if epsilon > 1:  # a tenth of the bounds' width
+    if epsilon > 1:  # the coefficient is per tenth of the bounds' width
         dots = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
         assert dots[-1] * 10 == pytest.approx(24.5 * document["estimates"][0])
     style.plt.close(axes.figure)

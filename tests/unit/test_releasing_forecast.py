@@ -281,7 +281,7 @@ def test_a_preview_by_hand():
 
 
 def test_a_preview_counts_what_a_release_does():
-    """For any bytes, a line that the preview does not count has a row of zeros."""
+    """A line of any bytes that the preview does not count becomes a row of zeros in the release."""
     rng = np.random.default_rng(1)
     pieces = [
         b"50",
@@ -359,7 +359,7 @@ def test_a_preview_is_private_and_the_book_keeps_that_it_was_run(folder):
 
 
 def test_a_forecast_opens_no_rows(folder):
-    """The file has 8 meaningless lines, and the forecast is for the stated 600 rows."""
+    """The file contains 8 meaningless lines, but the forecast is for the stated 600 rows."""
     options = ["--expect", "age=50,10", "smoker=0:0.8,1:0.2", "--effect", "age=0.1", "smoker=1=0.5"]
     done = command(
         folder,

@@ -63,8 +63,8 @@ def test_both_parts_need_rows(n, share):
 def test_sums_of_classes_by_hand():
     V = np.array([[ONE // 2, 5], [-ONE // 2, 7], [0, 9], [0, 0], [3, -3]], np.int32)
     y = np.array([1, 1, -1, 1, 0], np.int32)
-    # The rows are right, wrong, right (a score of 0 means the first class), no record, without a
-    # label.
+    # In order: a row predicted right, one predicted wrong, one predicted right (a score of 0 means
+    # the first class), a row of zeros (no record), and a row without a label.
     assert holdout.sums(V, y, [1 << 60, 0], None) == [-1 << 40, 1 << 40, 6 << 40]
 
 
@@ -107,7 +107,7 @@ def test_predictions_by_integers_are_those_by_fractions():
 
 
 def every_record(step):
-    """All kinds of scores and labels, on a grid with its ends, as they enter the sums."""
+    """What each kind of score and label, or each pair on a grid with its ends, adds to the sums."""
     if step is None:
         return [
             holdout.summands(np.array([s]), np.array([t]), None)[0]
@@ -143,7 +143,7 @@ def test_any_bytes_as_rows_stay_within_the_sensitivity():
             assert math.dist(one, other) <= float(holdout.APART) * 2**40
 
 
-# ---- the maximum, not the sum
+# ---- the cost is the maximum, not the sum
 
 
 def answers(records, epsilon):
@@ -177,7 +177,7 @@ def divergence(p, q, epsilon):
 
 
 def test_exact_neighbours_pay_the_maximum():
-    """Tests all data sets of 5 records, replacements and orders of the neighbour."""
+    """Tests all data sets of 5 records and all replacements, in three orders of the neighbour's records."""
     n, held, rr, scale = 5, 2, 0.8, 2
     sets = list(itertools.combinations(range(n), held))
     reach = range(-12 * scale, 12 * scale + 2)
@@ -233,7 +233,7 @@ def test_a_package_costs_no_more_than_its_model(plan):
 
 
 def check_scale():
-    """The deviation is a Gaussian's for sqrt(8) at (1, 1e-6), slightly increased for rounding."""
+    """The deviation is that for a sensitivity of sqrt(8) at (1, 1e-6), slightly increased for rounding."""
     actual = float(holdout.package(model(), 100).noise.deviation) / (math.sqrt(8) / 0.2367044)
     assert 1 <= actual * (1 + 1e-7) <= 1 + 1e-5
 
@@ -243,7 +243,7 @@ def test_a_replaced_record_changes_one_part():
 
 
 def check_one_part():
-    """Under one key, weights or sums stay the same to the last bit, even in another order."""
+    """Under one key, a held-out record changes no bit of the weights, and the sums by at most sqrt(8)."""
     plan = holdout.package(model(), 100)
     rng = np.random.default_rng(6)
     V, y = data(rng)
@@ -388,7 +388,7 @@ def quick(monkeypatch):
 
 
 def made(folder, target, cells, method):
-    """model.json of a release of 600 lines with a quarter held out."""
+    """Release 600 lines with a quarter held out, and return the document in model.json."""
     schema = rows.Schema([rows.Number("x", 0, 10), target], target.name)
     rng = np.random.default_rng(11)
     x = rng.uniform(0, 10, 600)

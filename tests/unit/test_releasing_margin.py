@@ -91,7 +91,7 @@ class Reference:
         return result
 
     def replace(self, e):
-        """For one e >= 0, return the smaller of both intermediate bounds, minimised over e1."""
+        """For one e >= 0, return the least bound over e1, adding or removing a record first."""
 
         def at(e1):
             result = np.ones_like(e1)
@@ -120,7 +120,7 @@ class Reference:
         return (1 + self.two) * np.maximum(tail(e / m - m / 2, m, e), 0.0)
 
     def composed(self, epsilon, mu):
-        """Return the reference, its joint part and its excess with a Gaussian release of parameter mu."""
+        """Return delta composed with a Gaussian release of parameter mu, its joint part and its excess."""
         with mpmath.workdps(40):
             total = mpmath.sqrt((2 * mpmath.mpf(self.m)) ** 2 + mpmath.mpf(mu) ** 2)
             a, b = total / 2 - epsilon / total, -total / 2 - epsilon / total
@@ -192,7 +192,7 @@ def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_paid(case):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0, 20.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-12])
 def test_gaussian_profiles_are_right_to_much_less_than_the_slack(epsilon, delta):
-    """For plain releases by rule, delta is this closed form, which is compared in 40 digits."""
+    """For plain releases by rule, delta has a closed form, which is computed here in 40 digits."""
     for make in (models.objective_perturbation, models.output_perturbation_gaussian):
         lam = {"lam": 0.01} if make is models.output_perturbation_gaussian else {}
         plan = make(10_000, 5, epsilon, delta, **lam)

@@ -341,7 +341,7 @@ def test_a_name_is_spent_once(tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 @pytest.mark.parametrize("n", [N, N // 2])
 def test_what_fits_again_and_again_spends_nothing(tmp_path, n):
-    """Folds have the stated number of rows or their own names, and bootstraps are of all rows."""
+    """Folds are refused even with n_rows rows or names of their own, and bootstraps even of all rows."""
     X, y = frame()
     one = estimator(tmp_path, n_rows=n)
     for search in (

@@ -125,7 +125,7 @@ def test_worst_pairs_reach_what_is_stated(mechanism, pair, options, epsilon):
     assert replayed.epsilon == pytest.approx(epsilon, rel=1e-3)
 
 
-# ---- planted faults, found on the pairs for any mechanism
+# ---- planted faults, found on the pairs that suit any mechanism
 
 
 def clipped(X, radius=1.0):
@@ -277,7 +277,7 @@ def test_only_the_last_iterate_is_stated():
 
 
 class Claims(Mechanism):
-    """A mechanism that states its arguments, and adds noise of scale 1 to a sum."""
+    """A mechanism that states whatever it is given, and adds noise of scale 1 to a sum."""
 
     name = "claims"
     needs_lambda = False

@@ -24,7 +24,7 @@ def rows(n=400, d=3, classes=None):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 3)])
 def test_preconditioned_parts_compose_to_mu(adjacency, loss, classes):
-    """Each part's sensitivity, the largest change by any record, is divided by its noise."""
+    """mu composes, over all parts, the largest change by any record divided by the noise scale."""
     n, bound, mechanism = 50, 2.0, MECHANISMS["preconditioned_gd"]
     given = {"epsilon": 1.0, "delta": 1e-6, "bound": bound, "adjacency": adjacency, "loss": loss}
     given |= {"classes": classes, "share": 0.4, "iterations": 7}
@@ -142,7 +142,7 @@ def test_preconditioned_softmax_of_two_classes_is_logistic():
 
 @pytest.mark.parametrize(("n", "steps"), [(1000, 5), (10_000, 10)])
 def test_steps_by_rule(n, steps):
-    """The cases have n mu/sqrt(d) = 118 and 1184."""
+    """In the two cases, n mu/sqrt(d) is 118 and 1184."""
     mechanism = MECHANISMS["preconditioned_gd"]
     p = mechanism.parameters(n, 4, epsilon=1.0, delta=1e-6)
     assert mechanism._scales(n, 4, p)[0] == steps

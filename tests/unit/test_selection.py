@@ -36,7 +36,7 @@ def generating(law, mean, z):
 
 
 def best_of(p, law, mean):
-    """The law of the best of K draws, over points in increasing order, and of no draw."""
+    """Probabilities that the best of K draws is each point, in increasing order, and of no draw."""
     F = generating(law, mean, np.concatenate([[0.0], np.minimum(np.cumsum(p), 1.0)]))
     return np.append(np.diff(F), F[0])
 
@@ -112,7 +112,7 @@ def test_an_exact_score_on_private_rows_is_not_covered():
     base = profile_of(p, p)
     assert selection_delta(base, law, mean, 0.01) == 0
     last_best = best_of(p, law, mean)
-    first_best = np.append(last_best[:points][::-1], last_best[-1])  # the law for the other data
+    first_best = np.append(last_best[:points][::-1], last_best[-1])  # data in reverse order
     assert hockey_stick(last_best, first_best, 1.0) > 0.2
 
 
@@ -133,7 +133,7 @@ def test_event_bounds_agree_between_forms():
 
 
 def test_pure_bases_cost_at_most_two_or_three_times():
-    """Many runs approach (2 + e) epsilon (Papernot, Steinke, corollary 3)."""
+    """With many runs, they approach 2 or 3 times epsilon (Papernot, Steinke, corollary 3)."""
     for law, times in (("logarithmic", 2), ("geometric", 3)):
         few, many = (
             selection.profile_epsilon(approximate(0.5), law, mean, 1e-9) for mean in (2.0, 1e4)
@@ -167,7 +167,7 @@ def test_refusals():
 
 @pytest.mark.parametrize(("law", "mean"), CASES)
 def test_what_an_exact_score_costs(law, mean):
-    """The bound holds although each data set has its own order, here random and reversed."""
+    """The bound holds although each data set orders the points in its own way, at random or reversed."""
     rng = np.random.default_rng(4)
     cost, closest = selection.cost_of_exact_score(law, mean), 0.0
     for p, q in pairs():

@@ -82,7 +82,7 @@ def test_batches_are_disjoint_and_cover_the_rows_once():
     ("epochs", "accounting"), [(1, "composed"), (4, "composed"), (4, "as_published")]
 )
 def test_noise_of_one_step_has_the_stated_law(epochs, accounting):
-    """For one row and step, w = -(gradient + z), so ||w + gradient|| ~ Gamma(D, scale), once per pass."""
+    """With one row, each pass is one step to w = -(gradient + z), so ||w + gradient|| ~ Gamma(D, scale)."""
     d, epsilon, clip = 3, 0.8, 0.5
     X, y = unit_rows(1, d)
     release = DP_SGD.release(
@@ -224,7 +224,10 @@ def test_bad_options_are_refused(options, word):
 
 
 def test_as_run_is_the_loop_of_the_sources_program():
-    """The gradient has a product per coordinate and is clipped as a vector; one number regularises all."""
+    """Each coordinate of a gradient uses its own product w_j x_j, and the whole vector is clipped.
+
+    Regularisation adds the same number, lambda sum(w), to every coordinate.
+    """
     n, d, clip, lam = 23, 3, 0.4, 0.7
     X, y = unit_rows(n, d, 1)
     X *= np.linspace(0.2, 3, n)[:, None]
@@ -266,14 +269,14 @@ def test_noise_as_run_has_a_radius_per_coordinate():
     z = law(width, scale, 200_000, np.random.default_rng(0))
     np.testing.assert_allclose((z**2).mean(axis=0), (width + 1) * scale**2, rtol=0.03)
     np.testing.assert_allclose((z > 0).mean(axis=0), 0.5, atol=0.01)
-    # with one radius, the sum of squares would be Gamma(D, s) squared
+    # With one radius for all coordinates, the norm would follow Gamma(D, s).
     assert stats.kstest(np.linalg.norm(z, axis=1)[:5000], stats.gamma(4, scale=1.5).cdf)[1] < 1e-6
 
 
 def test_the_density_of_noise_as_run_has_no_bounded_quotient():
     """If a point far out on an axis moves off it by 1, the density falls by more than any claimed epsilon.
 
-    By quadrature in two dimensions, it falls by more farther out.
+    Quadrature in two dimensions shows that it falls by more farther out.
     """
     from scipy import integrate
 
@@ -292,7 +295,7 @@ def test_the_density_of_noise_as_run_has_no_bounded_quotient():
 
     losses = [math.log(density(t, 1e-3) / density(t, 1.0)) for t in (10, 100, 400)]
     assert losses[0] < losses[1] < losses[2] and losses[1] > 4 * epsilon
-    # The leading term as stated, without its power factors.
+    # The reference is the leading term, without its power factors.
     expected = [((1 + t ** (2 / 3)) ** 1.5 - t) / scale for t in (100, 400)]
     assert losses[2] - losses[1] == pytest.approx(expected[1] - expected[0], rel=0.35)
     assert (

@@ -64,7 +64,7 @@ def test_a_simulation_does_not_depend_on_how_many_there_are(prepared):
     "split", [{"simulations": 5, "folds": None}, {"simulations": 0, "folds": 4}]
 )
 def test_rows_are_the_same_bits_whether_prepared_all_at_once_or_split_by_split(tmp_path, split):
-    """If splits need enough rows, deferred steps apply to all rows once."""
+    """If splits need many rows, deferred steps are applied once to all rows."""
     rng = np.random.default_rng(3)
     X, y = rng.integers(0, 256, (60, 784), dtype=np.uint8), np.resize([1, -1], 60)
     columns = [f"pixel{k}" for k in range(784)]
@@ -81,7 +81,7 @@ def test_rows_are_the_same_bits_whether_prepared_all_at_once_or_split_by_split(t
     for k, ((rows, labels), (test, _)) in enumerate(together):
         assert len(rows) == 40 and len(labels) == 40 and len(test) == 15
         assert (np.abs(np.linalg.norm(rows, axis=1) - 1) < 1e-12).all()
-        # The smaller size has enough rows, so each split is prepared separately.
+        # A size of 12 needs few rows, so each split is prepared separately.
         few = list(folds.training_folds(Namespace(**arguments, train_size=12), first=k + 1))
         assert len(few) == k + 1
         np.testing.assert_array_equal(few[k][0][0], rows[:12])

@@ -67,7 +67,7 @@ def bounds(epsilons, sigma, n_lambda, adjacency):
 
 @pytest.mark.parametrize("sigma", [1.5, 5.0])
 def test_exact_densities_of_one_record_more_are_within_a_factor_of_two_of_the_bound(sigma):
-    """At Lambda = 2 sigma^2, delta reaches that of Gaussian noise. The bound is K - 1 = 2 times that."""
+    """At Lambda = 2 sigma^2, delta is nearly that of Gaussian noise. The bound is K - 1 = 2 times that."""
     m, n_lambda = math.sqrt(2) / sigma, softmax_tilt.free_regularisation(sigma)
     epsilons = [0.5 * m, 2 * m]
     actual, bound = (
@@ -88,7 +88,7 @@ def test_exact_densities_with_less_regularisation_are_within_the_bound_that_pays
     free = 2 * gaussian_profile(m, np.array(epsilons))
     assert (removing <= np.multiply(bounds(epsilons, sigma, n_lambda, ADD_REMOVE), 1.002)).all()
     assert (adding <= free * 1.002).all()
-    if share == 0.05:  # the Jacobian's cost is needed; adding reaches K - 1
+    if share == 0.05:  # The Jacobian has a cost, and adding nearly reaches the bound.
         assert removing[2] > 5 * free[2] and adding[2] > 0.9 * free[2]
 
 
@@ -130,7 +130,7 @@ def test_every_step_of_the_proof_on_random_probabilities(K):
 
 
 def test_a_split_of_probability_attains_what_the_jacobian_costs():
-    """If two classes are as likely and t is large, the loss is t + J up to the bound of the determinant."""
+    """If two classes are equally likely and t is large, the loss is nearly t plus the Jacobian's cost."""
     K, m, r, t = 3, 0.2, 0.02, 1.0
     p, U = np.array([0, 0.5, 0.5]), (t - m * m / 2) / m
     B = np.array([0, 1, 1]) * math.sqrt(2) * U

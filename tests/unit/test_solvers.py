@@ -69,7 +69,7 @@ def test_equals_scikit_learn(n, d, lam, rng):
         C=1 / (len(X) * lam), fit_intercept=False, solver="newton-cholesky", tol=1e-12
     ).fit(X, y)
     assert W.shape == (1, d) and list(info.status) == ["ok"]
-    # Each solution is within its own gradient norm over lambda of the minimiser.
+    # Each solution's distance from the minimiser is at most its gradient norm divided by lambda.
     reached = info.gradient_norm[0] + np.linalg.norm(gradient(X, y, lam, other.coef_[0]))
     assert np.linalg.norm(W - other.coef_) <= reached / lam + 1e-13
     assert np.linalg.norm(W - other.coef_) <= 1e-5 * np.linalg.norm(W)
@@ -200,7 +200,7 @@ def test_main_directions_are_those_of_the_singular_values(rng):
 
 @pytest.mark.parametrize("d", [20, 60])
 def test_approximate_inverses_of_a_quadratics_hessians(d, rng):
-    """All main directions give the inverse. Fewer satisfy BFGS's secant equation after each step."""
+    """With all main directions, the inverse is exact. Otherwise, it keeps BFGS's secant equation."""
     X, _ = problem(500, d, rng)
     lam = np.array([0.1, 0.3])
     hessians = [X.T @ X / len(X) + ridge * np.eye(d) for ridge in lam]
@@ -303,7 +303,7 @@ def test_settings_in_which_data_could_decide_the_status_are_refused(loss):
 
 
 def worst_data(n, d, bound, rng):
-    """Rows on the bound, and labels that are hard to fit or to be fitted exactly, by name."""
+    """Data sets by name: rows on the bound, and labels that are hard to fit or can be fitted exactly."""
     X, shrinking = rng.standard_normal((n, d)), np.geomspace(1, 1e-6, d)
     X *= bound / np.linalg.norm(X, axis=1, keepdims=True)
     skewed = X * shrinking
@@ -604,7 +604,7 @@ def test_memory_does_not_grow_with_rows_times_restarts(rng):
 
 
 def test_memory_of_wide_problems_is_bounded(rng, monkeypatch):
-    """Curvatures are kept for as many restarts as fit, while the others wait."""
+    """Curvatures are kept for as many restarts as fit into memory, while the other restarts wait."""
     monkeypatch.setattr(newton, "KEPT", 1 << 16)
     monkeypatch.setattr(passes, "COPIED", 1 << 20)  # smaller than the rows
     n, d, restarts = 16_000, 45, 60

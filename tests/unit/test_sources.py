@@ -27,7 +27,7 @@ def test_published_files_and_their_experiments_are_valid(known):
 
 
 def test_an_experiment_alone_is_what_it_is_among_all(known):
-    # Results of SGD decide a claim of logistic regression.
+    # Results of the SGD experiment decide a claim of the logistic-regression experiment.
     for name, others in (("einarsson_logistic", {"einarsson_sgd"}), ("frontier_inference", set())):
         only = sources.concerned([name])
         assert only.keys() == {name} | others

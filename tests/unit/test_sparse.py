@@ -56,7 +56,7 @@ def test_fits_one_after_the_other_are_those_of_each_alone(name):
 
 
 def test_columns_far_from_zero_are_fitted_in_a_few_steps():
-    """First-order steps and undamped Newton steps fail here, even with standardised lengths."""
+    """First-order steps and undamped Newton steps both fail on such rows."""
     rng = generator(72)
     X = rng.normal([0.0, 5.0, 150.0, -2000.0], size=(60, 4))
     y = np.where(X @ [1.0, 1.0, 1.0, 0.1] + 45 > 0, 1, -1)
@@ -71,7 +71,7 @@ def test_columns_far_from_zero_are_fitted_in_a_few_steps():
 
 
 def test_quadratics_with_kinks_against_all_signs():
-    """One of the 27 combinations of signs has the minimiser."""
+    """One of the 27 combinations of signs contains the minimiser."""
     rng = generator(73)
     zeros = 0
     for _ in range(200):
@@ -146,7 +146,7 @@ def test_the_certificate_bounds_the_distance_to_the_elastic_net_minimiser():
 @pytest.mark.parametrize("fit", ["l1", "elastic_net"])
 @pytest.mark.parametrize("label", [1, -1])
 def test_one_class_alone_is_fitted(fit, label):
-    """The library refuses one class. All margins have the same sign, and the fit is certified."""
+    """scikit-learn refuses a single class. Here, all weights get one sign, and the fit is certified."""
     X = np.abs(rows(30, 3)[0])
     weights, info = FITS[fit](X, np.full(30, label), 0.05)
     assert info["status"][0] == "ok" and (np.sign(weights[weights != 0]) == label).all()
@@ -206,7 +206,7 @@ def test_the_l1_minimiser_jumps_as_far_as_was_found():
 
     guarantee = MECHANISMS[LASSO].guarantee(1000, 2, epsilon=1.0, lam=lam)
     assert moved / claimed <= guarantee.epsilon == pytest.approx(1000 * math.log(2))
-    # The repair limits the shift on the same neighbours.
+    # On the same neighbours, the elastic net, which is the repair, moves by at most the claim.
     repaired = [FITS["elastic_net"](rows, y, lam)[0] for rows in (X, other)]
     assert np.linalg.norm(repaired[0] - repaired[1]) <= claimed + 2e-9 / lam
 
@@ -240,7 +240,7 @@ def test_lasso_guarantee_is_n_log_2_times_the_claim():
     for n, lam, epsilon, bound in ((1000, 0.1, 1.0, 1.0), (8000, 0.01, 0.1, 1.0), (50, 0.3, 2, 2)):
         guarantee = MECHANISMS[LASSO].guarantee(n, 7, epsilon=epsilon, lam=lam, bound=bound)
         assert guarantee.claimed_epsilon == epsilon
-        # The sensitivity is divided by the scale of the noise.
+        # Epsilon is the sensitivity divided by the scale of the noise.
         scale = 2 * bound / (n * lam * epsilon)
         assert guarantee.epsilon == pytest.approx(2 * math.log(2) / lam / scale)
         assert "n log 2" in guarantee.reason and guarantee.adjacency == "replace-one"

@@ -43,7 +43,7 @@ def test_a_group_of_a_gaussian_has_the_parameter_times_its_size(epsilon, size):
 
 
 def test_a_group_on_exact_distributions():
-    """An explicit chain has three steps: a counter with geometric noise, clipped to 12."""
+    """The chain of data sets has three steps; the mechanism is a counter with clipped geometric noise."""
     p, states = 0.6, np.arange(13)
 
     def law(centre):
@@ -86,7 +86,7 @@ def test_a_group_of_other_guarantees():
 
 
 def test_a_person_with_five_years():
-    """At a claim of 1, epsilon is 5.93 at the same delta. An epsilon of 5 would need 86 times the delta."""
+    """A record's epsilon is 1, a person's 5.93 at the same delta. At 5, delta is 86 times as large."""
     mechanism = MECHANISMS["gaussian_objective_perturbation"]
     lam = mechanism.rule_lambda(16152, 10, 1.0, DELTA)
     stated = mechanism.guarantee(16152, 10, epsilon=1.0, delta=DELTA, lam=lam)

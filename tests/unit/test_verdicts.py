@@ -119,7 +119,7 @@ def test_a_count_has_no_narrower_interval_than_a_row():
         (0.342, 0.0, {"half": 0.002}, INSIDE),
         (0.305, 0.04, {}, EDGE),  # with poorly known ends, every value is near an end
         (0.3, 0.04, {"half": 0.0005}, EQUAL),
-        (0.262, 0.01, {"limits": (0.26, 1)}, INSIDE),  # no end is beyond the possible values
+        (0.262, 0.01, {"limits": (0.26, 1)}, INSIDE),  # no lower value is possible
     ],
 )
 def test_what_is_near_an_end_is_neither_inside_nor_outside(published, error, options, expected):
@@ -152,7 +152,7 @@ def test_distances_by_hand(published, ours, interval, options, expected):
         ([("", "no"), ("a", "no"), ("b", "yes"), ("c", "yes")], "reproduced if b"),
         ([("", "no"), ("a", "no")], "not reproduced by any of 2 readings"),
         ([("", "no")], "not reproduced by any of 1 reading"),
-        # As stated, the claim is about another model, unlike under readings.
+        # As stated, the claim is about another model, so only readings can decide it.
         ([("a", "yes")], "reproduced if a"),
         ([("a", "no")], "not reproduced by any of 1 reading"),
         ([], "undecided"),

@@ -3,8 +3,8 @@
     python -m dp.vectors.check            where the package is installed
     PYTHONPATH=scripts:tests python -m vectors.check    in a checkout
 
-It prints one line per file, and says which cases it skipped because a library is missing. README.md has
-the format. The exit code is 1 if a value differs or nothing was compared.
+It prints one line per file, and says which cases it skipped because a library is missing. README.md
+describes the format. The exit code is 1 if a value differs or nothing was compared.
 """
 
 import importlib

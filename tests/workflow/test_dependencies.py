@@ -109,7 +109,7 @@ def recorded_library(project, output):
 
 
 def check(project):
-    """Check that each job executed only files that `files_of_job` knows and its rule digests."""
+    """Check that each job executed only files of `files_of_job`, and that its rule digests those files."""
     seen, unknown = set(), set()
     for job in jobs(project.captured):
         if job["script"] == "download.py":

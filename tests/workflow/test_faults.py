@@ -134,7 +134,7 @@ def test_what_goes_wrong_in_a_mechanism_is_told_with_its_file_and_line(faulty):
 
 @pytest.fixture
 def disk(edited):
-    """(project, mount options): the finished experiment with its results on their own file system."""
+    """The finished experiment with its results on a small file system of their own."""
     folder = edited / "results"
     kept = edited / "kept"
     folder.rename(kept)

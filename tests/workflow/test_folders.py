@@ -40,7 +40,7 @@ def test_cells_of_another_configuration_are_not_replaced(edited):
     assert edited.files("results") == before
     planned = edited.plan(*other, "--config", "results=elsewhere", "--", "cm08")
     assert planned and all(": elsewhere/" in job for job in planned)
-    # An edit does not make another configuration, so the affected jobs rerun.
+    # An edited file counts as the same configuration, so the affected jobs rerun.
     edited.replace("tests/tiny.yaml", "restarts: 3", "restarts: 2")
     edited.snakemake(*TINY, "--", "results/cm08/runs/cm08_separable/nonprivate/n=100/eps=inf.csv")
 
@@ -55,7 +55,7 @@ def test_a_report_says_whose_it_is_and_follows_a_run_of_one_experiment(edited):
     assert (edited / REPORT).stat().st_mtime_ns > before
     assert STALE not in page(edited)
 
-    # Another configuration with the same cells marks the page as stale, and keeps its time.
+    # Another configuration with the same cells marks the page as stale, but keeps its modification time.
     other = overlay(edited, "      figure_2a: null", "      figure_2a: null\n      tuning: null")
     (edited / TABLE).unlink()
     before = (edited / REPORT).stat().st_mtime_ns

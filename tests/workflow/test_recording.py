@@ -53,7 +53,7 @@ def stale(project):
 
 @pytest.fixture(scope="module")
 def recorded(finished, tmp_path_factory):
-    """A read-only copy whose tiny experiment has recorded verdicts."""
+    """A read-only copy in which the verdicts of the tiny experiment have been recorded."""
     project = finished.duplicate(tmp_path_factory.mktemp("recorded") / "project")
     for path in (project / "config/record").glob("*.csv"):
         path.unlink()

@@ -104,7 +104,7 @@ def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
 
 
 def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tmp_path):
-    """Use the guides' data set, request and commands, except for the rows' folder."""
+    """Use the guides' data set, request and commands, with the rows in another folder."""
     guides = ROOT / "workflow/guides"
     text = (guides / "release_a_model.md").read_text(encoding="utf-8")
     data, request = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

@@ -1,7 +1,8 @@
-# Writes all cells of an experiment to one file, with their guarantees, and the run's provenance.
+# Writes all cells of an experiment to one file, with their guarantees, and records the run's
+# provenance.
 
 
-# This rule reads no runs, so Snakemake can start it before they end.
+# This rule reads no results of runs, so Snakemake can start it before they end.
 rule guarantees:
     input:
         meta=lambda wildcards: expand(paths.DATA("json"), dataset=experiment_of(wildcards).datasets),

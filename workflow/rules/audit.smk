@@ -1,4 +1,4 @@
-# The privacy ledger: one attack per mechanism, pair and epsilon, and exact losses.
+# The privacy ledger: exact losses, and one attack per mechanism, pair and epsilon.
 
 
 wildcard_constraints:
@@ -82,7 +82,7 @@ rule ledger:
         'python "$DP_HOME/scripts/concatenate.py" {input} --out {output} 2> {log}'
 
 
-# This rule fails if an attack refutes a claim of an added mechanism.
+# This rule fails if an attack refutes a claim of a study's own mechanism.
 rule claims_held:
     input:
         paths.LEDGER(),

@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-# The workflow's folder, for any working folder and Snakefile.
+# The workflow's folder, which is independent of the working folder and of the main Snakefile.
 HERE = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 if not (HERE.parents[1] / "scripts").is_dir():
     sys.exit(
@@ -39,7 +39,8 @@ from study.jobs import records
 
 from dp.mechanisms import MECHANISMS
 
-# Jobs call the `python` that runs Snakemake, unless a conda environment puts its own first.
+# Jobs use the `python` that runs Snakemake, unless a conda environment puts its own `python`
+# first.
 os.environ.update(
     {
         "PATH": os.pathsep.join(
@@ -49,8 +50,8 @@ os.environ.update(
     }
 )
 
-# Snakemake gives a module only `config`. Overlays and config/config.yaml belong to the including
-# workflow.
+# As a module, this workflow gets only `config` from Snakemake. Overlays and config/config.yaml
+# belong to the workflow that includes it.
 MODULE = not workflow.modifier.is_main_snakefile()
 modifier = workflow.modifier.path_modifier
 while modifier is not None:
@@ -75,17 +76,18 @@ def configuration(only=None):
 
 
 try:
-    # Validating all experiments takes seconds, so read only the requested or the listed experiments.
+    # Validating all experiments takes seconds, so read only those that are requested or listed.
     available = source_files.experiment_files()
     ONLY = asked.experiments(GIVEN, available, str(config.get("results", paths.results())))
     READ = listed(config, available) if ONLY == set() else ONLY
     CONFIG, EXPERIMENTS, DATASETS, sources = configuration(READ and source_files.concerned(READ))
     LISTED = [name for name in CONFIG["experiments"] if name in EXPERIMENTS]
-    # A study audits its own mechanisms, and the checkout audits all mechanisms.
+    # A study audits only the mechanisms that it uses; the workflow's own checkout audits all.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
     AUDITS = audits.load(CONFIG, [] if ONLY else own)
-    # Without this check, prepared data would count as up to date if their file is missing. Computing
-    # nodes may not see the file, and a report does not need it.
+    # Without this check, prepared data would count as up to date if their file is missing. The
+    # check is left out on computing nodes, which may not see the file, and for reports, which
+    # do not need it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
     if workflow.is_main_process and not reports:
         check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"])
@@ -93,7 +95,7 @@ except ConfigError as error:
     sys.exit(f"error: {error}")  # without a traceback
 
 
-# The Snakemake arguments of this configuration.
+# The arguments of Snakemake that name this configuration.
 CONFIGURATION = records.words(workflow.overwrite_configfiles, workflow.config_settings.config)
 if MODULE and getattr(workflow, "dp_results", CONFIG["results"]) != CONFIG["results"]:
     sys.exit(
@@ -104,13 +106,14 @@ workflow.dp_results = CONFIG["results"]
 paths.use(CONFIG["results"])
 
 
-# Download jobs read mirrors from the environment.
+# Jobs that download read the mirrors from the environment.
 os.environ[downloads.MIRRORS] = ",".join(
     [*downloads.environment_mirrors(), *CONFIG["data"]["mirrors"]]
 )
 
 
-# In paths, the wildcard `experiment` is a folder. A reading's folder is below its experiment's.
+# In paths, the wildcard `experiment` is a folder of results. The folder of a reading is below
+# that of its experiment.
 FOLDERS = {each.folder: each for each in EXPERIMENTS.values()}
 
 
@@ -139,7 +142,7 @@ def cells_of(experiment):
     return experiment.cells()
 
 
-# Functions for several rules.
+# Functions that several rules files use.
 
 
 def of_listed(place):
@@ -159,7 +162,7 @@ def facts(experiment):
 
 
 def stand_ins(experiment):
-    """Data set -> how it differs from the source's data, so that numbers on it are not decidable."""
+    """Data set -> how it differs from the source's data, which makes numbers on it undecidable."""
     return {
         name: DATASETS[name]["stand_in"]
         for name in experiment.datasets
@@ -180,12 +183,12 @@ def stale_words(names):
 
     There are none if all of these experiments ran at smaller sizes.
     """
-    from reporting import stale  # imports the code of verdicts, which few runs need
+    from reporting import stale  # slow to import, and few runs need it
 
     return [] if sizes.toy(EXPERIMENTS[name] for name in names) else ["--stale", *stale.digests()]
 
 
-# data.smk: files, rows.
+# Functions for data.smk: files, rows.
 
 
 def own_content(wildcards):
@@ -202,7 +205,7 @@ def download_arguments(name):
     return shlex.join(checksum + own)
 
 
-# run.smk: cells, shared fits, and the origin of lambda.
+# Functions for run.smk: cells, shared fits, and the origin of lambda.
 
 
 def method_of(wildcards):
@@ -214,7 +217,7 @@ def fit_of(wildcards):
 
 
 def regularisation_of(wildcards, settings):
-    """How a method or fit chooses lambda: a kind of `study.lambdas`."""
+    """The kind of `study.lambdas` by which a method or fit chooses lambda."""
     epsilon = float(wildcards.get("epsilon", "inf"))
     return experiment_of(wildcards).regularisation(
         settings, wildcards.dataset, int(wildcards.size), epsilon
@@ -227,7 +230,7 @@ def lambda_file(wildcards, settings):
 
 
 def chosen_settings(wildcards):
-    """A cell's tuning or search file; {} without one, because empty inputs of many cells add up."""
+    """A cell's tuning or search file as an input; {} without one, since empty inputs add up over cells."""
     file = regularisation_of(wildcards, method_of(wildcards)).file
     return {"chosen": file} if file else {}
 
@@ -235,8 +238,8 @@ def chosen_settings(wildcards):
 def cell_settings(wildcards):
     """The arguments of a run besides its wildcards.
 
-    They form one parameter, because every parameter takes a kilobyte per job, for tens of thousands of
-    jobs.
+    They form a single parameter, because each parameter takes a kilobyte per job, and there are tens of
+    thousands of jobs.
     """
     experiment, method = experiment_of(wildcards), method_of(wildcards)
     words = {
@@ -253,7 +256,7 @@ def cell_settings(wildcards):
 
 
 def cell_fit(wildcards):
-    """The shared fits of a cell's method; [] for a method without one."""
+    """The file of the fits that a cell's method shares; [] if the method has no fit."""
     label = experiment_of(wildcards).fit_label(wildcards.method)
     if label is None:
         return []
@@ -301,7 +304,7 @@ def lambda_files(experiment):
 
 
 def what_was_computed(experiment):
-    """results.csv or, for an experiment without cells, its data and analyses."""
+    """results.csv or, for an experiment without cells, the files of its data and analyses."""
     if experiment.sweeps:
         return [paths.CELLS(experiment=experiment.folder)]
     return [
@@ -310,7 +313,7 @@ def what_was_computed(experiment):
     ]
 
 
-# figures.smk: analyses, tables and figures are the entries of three sections.
+# Functions for figures.smk. Analyses, tables and figures are entries of three sections.
 
 
 def entry_of(wildcards, section):
@@ -332,7 +335,7 @@ def entry_inputs(wildcards, section):
 
 
 def entry_facts(wildcards, section):
-    """The digest of the source's facts for an entry that shows printed values, otherwise ""."""
+    """The digest of the source's facts if an entry shows printed values, otherwise ""."""
     entry, kind = entry_of(wildcards, section)
     shown = kind.shows_printed(entry["options"])
     return facts(experiment_of(wildcards)) if shown else ""
@@ -344,7 +347,7 @@ def entry_library(wildcards, section, script):
 
 # verdicts.smk
 
-# The keys that determine an experiment's cells, and whether the cells repeat the source's protocol.
+# The keys that determine an experiment's cells, and how the cells differ from the source's protocol.
 COMPARED_BY = (
     *("source", "datasets", "methods", "searches", "sweeps", "analyses", "tables"),
     *("tune", "folds", "subsets", "draws"),
@@ -397,7 +400,7 @@ def ledger_files():
 
 
 def replayed():
-    """The mechanism, first epsilon and settings of each attack, for the replay."""
+    """The mechanism, first epsilon and settings of each attack, which the replay uses."""
     return [
         [attack.mechanism, attack.epsilon, AUDITS.attack(attack.mechanism, attack.label)]
         for attack in AUDITS.first_attacks()
@@ -429,7 +432,7 @@ def recommendation_files():
     return files if recommending() else []
 
 
-# Snakefile and report.smk: all final files of an experiment.
+# Functions for Snakefile and report.smk: all final files of an experiment.
 
 
 def verdict_paths(experiment):
@@ -444,7 +447,7 @@ def verdict_paths(experiment):
 def results_of(name):
     experiment = EXPERIMENTS[name]
     if "reading" in experiment.values:
-        # Verdicts belong to the main experiment.
+        # A reading has no verdicts of its own; its main experiment has them.
         return [paths.CELLS(experiment=experiment.folder)] if cells_of(experiment) else []
     return [
         *([paths.CELLS(experiment=name)] if experiment.sweeps else []),

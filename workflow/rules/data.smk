@@ -1,5 +1,5 @@
-# Downloads, reads or simulates data, and prepares rows of bounded norm. `--cache` shares downloads and
-# prepared data between checkouts.
+# Downloads, reads or simulates data, and prepares rows of bounded norm. With `--cache`,
+# checkouts share downloads and prepared data.
 
 if workflow.enable_cache and not os.environ.get("SNAKEMAKE_OUTPUT_CACHE"):
     sys.exit(
@@ -9,13 +9,13 @@ if workflow.enable_cache and not os.environ.get("SNAKEMAKE_OUTPUT_CACHE"):
 
 rule download:
     output:
-        # An existing file is kept until the new one is complete.
+        # With `update`, an existing file is kept until the new one is complete.
         update(f"{paths.RAW}/{{file}}"),
     log:
         f"{paths.RAW}/logs/{{file}}.log",
     cache: "omit-software" if workflow.enable_cache else False
     retries: 2
-    # Computing nodes often have no internet access.
+    # Download on this machine, because computing nodes often have no internet access.
     localrule: True
     conda:
         "../../envs/environment.yaml"
@@ -24,8 +24,8 @@ rule download:
         mem_mb=memory(60),
         runtime=minutes(30),
     params:
-        # Mirrors and addresses in config/files.yaml are not parameters, because the checksum fixes the
-        # content.
+        # Mirrors and addresses in config/files.yaml are not parameters, because the checksum
+        # determines the content.
         source=lambda wildcards: download_arguments(wildcards.file),
     shell:
         'python "$DP_HOME/scripts/download.py" --name {wildcards.file:q} {params.source} --out {output} 2> {log}'
@@ -44,15 +44,17 @@ rule prepare:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        # Measured peaks in copies of the rows: 1.3, 2.3 if some rows are public, 4.5 for an expanded
-        # band.
+        # Measured peaks, as multiples of the rows' size: 1.3; 2.3 if some rows are public; 4.5
+        # if a band is expanded.
         mem_mb=memory(540, copies=3),
         runtime=minutes(),
     params:
-        # The name is an axis of the seed, and a cache distinguishes jobs only by their parameters.
+        # The name is a parameter, because it is an axis of the seed, and a cache distinguishes
+        # jobs only by their parameters.
         name=lambda wildcards: wildcards.dataset,
         entry=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]),
-        # Modification times are not used, because new rows may be older than prepared data.
+        # A digest replaces modification times, because new rows may be older than prepared
+        # data.
         content=own_content,
         seed=CONFIG["seed"],
         library=lambda wildcards: digest("prepare.py"),

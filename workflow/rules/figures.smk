@@ -1,4 +1,5 @@
-# Analyses, tables and figures. Every entry has its own inputs, so one figure runs only its own jobs.
+# Analyses, tables and figures. Every entry has its own inputs, so a single figure needs only
+# its own jobs.
 
 
 rule analyse:

@@ -17,7 +17,7 @@ INTERRUPTED = threading.Event()
 
 
 def check_asked():
-    """Refuse unknown targets, and unknown profiles, which Snakemake would ignore; name the nearest one."""
+    """Refuse unknown targets, and profiles that Snakemake would ignore; suggest the nearest name."""
     given = GIVEN
     if given is None:
         return
@@ -131,10 +131,10 @@ def refused_release(job):
 
 
 def schedule_quickly():
-    """For local runs, remove Snakemake's limit of 100 jobs per second, which is for clusters.
+    """For local runs, remove Snakemake's limit of 100 jobs per second, which is meant for clusters.
 
-    With the limit, every check for ready jobs schedules another one a second later. After a thousand jobs,
-    Snakemake does little else.
+    With the limit, every check for ready jobs schedules another check a second later. After a thousand
+    jobs, Snakemake does little else than check.
     """
     if workflow.local_exec:
         workflow.scheduler.job_rate_limiter = None
@@ -148,9 +148,9 @@ def start_quickly():
     try:
         folder = tempfile.mkdtemp(prefix="dp-")
         workflow.dp_forks = fork.begin(folder)
-    except OSError:  # there is no temporary folder, or its path is too long for a socket
+    except OSError:  # no temporary folder, or a path that is too long for a socket
         return
-    # A job with several threads needs its own process: libraries start with their threads.
+    # Jobs with several threads are not forked, because libraries create their threads when imported.
     shell.prefix(
         'set -euo pipefail; python() {{ case "$OMP_NUM_THREADS $1" in "1 $DP_HOME/scripts/"*.py) '
         f'command python -IS "$DP_HOME/scripts/study/jobs/ask.py" {shlex.quote(folder)} "$@";; '
@@ -161,8 +161,8 @@ def start_quickly():
 def shown(record):
     """Whether Snakemake prints a record. Errors of jobs that Ctrl-C stopped are hidden.
 
-    Those jobs end before the main thread handles the signal, so every error waits half a second for the
-    signal.
+    Such jobs end before the main thread handles the signal, so each error record waits half a second for
+    the signal.
     """
     return record.levelno < logging.ERROR or not INTERRUPTED.wait(0.5)
 
@@ -209,7 +209,7 @@ def end(dag, success, logs):
         announce(dag)
     try:
         refresh_report(dag, success)
-    except (OSError, ConfigError) as error:  # a full disk, or another experiment's file
+    except (OSError, ConfigError) as error:  # a full disk, or an invalid experiment file
         print(f"The report does not show this run: {error}", file=sys.stderr)
     if not success:
         explain_kills(logs)
@@ -272,12 +272,12 @@ def has_results(name):
 
 
 def report_what_there_is(names):
-    """Make a report of existing results of these experiments or, without names, of all listed experiments.
+    """Make a report of the existing results of these experiments; without names, of all listed ones.
 
     Return the path of the report, or None after a failure.
     """
     words = []
-    # The main experiment shows the results of its readings.
+    # The results of readings are shown by their main experiment.
     names = {EXPERIMENTS[name].axis() for name in EXPERIMENTS.keys() & set(names)}
     names = names or CONFIG["experiments"]
     for name in sorted(names, key=list_order):

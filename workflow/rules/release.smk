@@ -9,17 +9,19 @@ wildcard_constraints:
 rule release:
     input:
         "config/releases/{release}.yaml",
-        # Only downloaded rows are an input, because Snakemake records times, sizes and digests of inputs.
+        # Your own rows are no input, because Snakemake records times, sizes and digests of
+        # inputs. Only downloaded rows are an input.
         rows=lambda wildcards: list(map(ancient, release_files.download(wildcards.release))),
     output:
         model="releases/{release}/model.json",
         card="releases/{release}/card.md",
         table="releases/{release}/table.csv",
         figure="releases/{release}/coefficients.png",
-    # The log is next to publishable files, so it has one sentence if the job fails, and never the cost.
+    # The log is beside publishable files, so it contains one sentence if the job fails, and
+    # never the cost.
     log:
         "releases/logs/{release}.log",
-    # This machine has the rows and the book's lock.
+    # The job runs on this machine, which has the rows and the lock of the book.
     localrule: True
     conda:
         "../../envs/environment.yaml"
@@ -27,7 +29,7 @@ rule release:
     resources:
         mem_mb=memory(140),
         runtime=minutes(60),
-    # `command` bypasses the shell function that forks jobs (`hooks.smk`), so no long-lived process has the
-    # rows or the key.
+    # `command` bypasses the shell function that forks jobs (`hooks.smk`), so that no long-lived
+    # process holds the rows or the key.
     shell:
         'command python "$DP_HOME/scripts/tools/release.py" make {wildcards.release} --out releases/{wildcards.release} 2> {log}'

@@ -100,8 +100,8 @@ rule report:
         " --of={params.of:q} --stand-ins {params.stand_ins:q} {params.stale} --out-html {output.html} --out-costs {output.costs} 2> {log}"
 
 
-# `snakemake --cores 1 -- partial_report` makes a report of all existing results, also of experiments that
-# are not listed.
+# `snakemake --cores 1 -- partial_report` makes a report of all existing results, including
+# those of experiments that are not listed.
 rule partial_report:
     log:
         paths.REPORT.log("partial"),

@@ -1,20 +1,20 @@
-# The memory and time that jobs request: a rule's largest measured values, with headroom. Requests double
-# with every retry.
+# The memory and time that jobs request: the largest measured values of a rule, with headroom.
+# Every retry doubles the request.
 
 import math
 
 from study.data.origins import data_bytes
 
-SNAKEMAKE_MB = 300  # on a computing node, Snakemake itself runs with the job
+SNAKEMAKE_MB = 300  # on a computing node, Snakemake itself runs beside the job
 SHORTEST = 5  # minutes
-FEW_CORES = 4  # maximum number of cores that a measurement of time reserves
+FEW_CORES = 4  # a measurement of time reserves all cores up to this number
 
 
 def memory(peak_mb, copies=0):
     """Return mem_mb of a rule: 1.5 times `peak_mb`, the memory of its largest measured job.
 
-    copies: on larger data, the memory is 1.5 times this number of copies of the rows. A mapped file
-    counts as one.
+    copies: on larger data, the memory is 1.5 times this number of copies of the rows. A memory-mapped
+    file counts as one copy.
     """
 
     def asked(wildcards, attempt):
@@ -30,7 +30,7 @@ def minutes(longest=1):
 
 
 def alone(wildcards):
-    """threads of an analysis: all cores of a small machine if it measures time, else one."""
+    """threads of an analysis: all cores of a small machine if the analysis measures time, else one."""
     exclusive = entry_of(wildcards, "analyses")[1].exclusive
     small = workflow.local_exec and workflow.cores <= FEW_CORES
     return workflow.cores if exclusive and small else 1

@@ -1,4 +1,5 @@
-# One job per data set, method, training size and epsilon, and the non-private fits that jobs share.
+# One job for each data set, method, training size and epsilon, and the non-private fits that
+# these jobs share.
 
 
 rule fit:
@@ -39,7 +40,7 @@ rule run:
         paths.RUN(),
     log:
         paths.RUN.log(),
-    # Jobs of other rules start first, because other jobs wait for them.
+    # Jobs of other rules have priority, because further jobs wait for their results.
     priority: -1
     conda:
         "../../envs/environment.yaml"

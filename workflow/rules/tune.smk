@@ -1,4 +1,5 @@
-# Tunes lambda by cross-validation. The result is always shown, and used for `lambda: tuned`.
+# Tunes lambda by cross-validation. The result is always shown, but used only for `lambda:
+# tuned`.
 
 
 rule tune:

@@ -1,4 +1,4 @@
-# Compares published values with ours, and decides values, claims and defects.
+# Compares published values with ours, and writes the verdicts on values, claims and defects.
 
 
 rule compare:

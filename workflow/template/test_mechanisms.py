@@ -1,6 +1,6 @@
-"""Tests that the mechanisms of this folder keep the workflow's contract, and that no attack refutes them.
+"""Tests that the mechanisms in mechanisms/ keep the workflow's contract, and that no attack refutes them.
 
-DP_HOME must name the workflow's checkout.
+The environment variable DP_HOME must name the workflow's checkout.
 """
 
 import os
@@ -27,7 +27,7 @@ def test_mechanisms(capsys):
     names = [name for f in files for name in re.findall(r'@register\("(\w+)"\)', f.read_text())]
     contract = HOME / "tests/unit/test_mechanisms.py"
     run("pytest", "-q", "-p", "no:cacheprovider", contract, "-k", " or ".join(names))
-    # The contract's replays find most faults in seconds. The audit attacks.
+    # The contract replays mechanisms, which finds most faults within seconds. The audit attacks them.
     output = run("snakemake", "--snakefile", HOME / "Snakefile", "--cores", 2, "--", "audit")
     with capsys.disabled():
         for name in names:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dp.data.examples import slices
 
-BLOCK_ROWS = 8192  # rows that become floats at a time: 51 MB of 28 x 28 pixels
+BLOCK_ROWS = 8192  # rows converted to floats at a time: 51 MB of 28 x 28 pixels
 
 
 def blocks(X: np.ndarray) -> Iterator[np.ndarray]:
@@ -20,7 +20,7 @@ def blocks(X: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation (divided by n) of every column, exactly 0 for a constant one."""
+    """Mean and standard deviation (divisor n) of every column; a constant column has deviation 0."""
     mean = sum(block.sum(axis=0) for block in blocks(X)) / len(X)
     # Rounding may change the mean of equal values.
     mean = np.where((X[0] == X).all(axis=0), X[0], mean)
@@ -29,7 +29,7 @@ def moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Components(NamedTuple):
-    """Principal components, after a row x is centred and scaled to (x - mean) / scale.
+    """Principal components of rows x, which are first centred and scaled to (x - mean) / scale.
 
     mean, scale (d,). variances (d,): of the scores, in descending order. vectors (d, d): one component per
     column.
@@ -52,7 +52,7 @@ class Components(NamedTuple):
 
 
 def principal_components(X: np.ndarray, standardise: bool = False) -> Components:
-    """Principal components of the rows of X (n, d), from their covariance matrix (divided by n).
+    """Principal components of the rows of X (n, d), from their covariance matrix (divisor n).
 
     standardise: divide columns by their standard deviations first; a constant column becomes zero. Each
     vector's largest entry in magnitude is positive.

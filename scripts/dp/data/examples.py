@@ -7,8 +7,8 @@ import numpy as np
 from dp.errors import Refused
 
 BLOCK_ROWS = 65536  # rows simulated, or converted to float64 and checked, at a time
-NUMBERS = "numbers"  # replaces a number of classes if targets are numbers in [-1, 1]
-ROUNDING = 1e-12  # relative excess of a norm ascribed to rounding
+NUMBERS = "numbers"  # stands for `classes` if targets are numbers in [-1, 1]
+ROUNDING = 1e-12  # relative excess of a norm over its bound that counts as rounding
 
 
 def uniform_sphere(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
@@ -33,9 +33,9 @@ def simulate_separable(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Uniform points on the unit sphere, separable through the origin with a margin.
 
-    Points with |u.x| < margin of the separator u are rejected and drawn again; y = sgn(u.x) (Chaudhuri,
-    Monteleoni, NIPS 2008, section 6). Returns X (rows, columns), y (rows,) in {-1, 1} and the unit
-    separator u (columns,), by default drawn uniformly.
+    Points x with |u.x| < margin are rejected and drawn again, where u is the separator; y = sgn(u.x)
+    (Chaudhuri, Monteleoni, NIPS 2008, section 6). Returns X (rows, columns), y (rows,) in {-1, 1} and the
+    unit separator u (columns,), by default drawn uniformly.
     """
     if not 0 <= margin < 1:
         raise ValueError(f"a margin on the unit sphere lies in [0, 1), not {margin}")
@@ -61,7 +61,7 @@ def simulate_unseparable(
     """Uniform points on the unit sphere, with random label flips near the separator u.
 
     Labels with |u.x| < band are flipped with `flip_probability` (Chaudhuri, Monteleoni, NIPS 2008, section
-    6). Returns X, y and u as `simulate_separable`.
+    6). Returns X, y and u as `simulate_separable` does.
     """
     _check_probability(flip_probability)
     separator = uniform_sphere(1, columns, rng)[0]
@@ -104,9 +104,9 @@ def simulate_linear(
     """Rows in an ellipsoid within the unit ball, and targets that are linear in them plus noise.
 
     X = Z diag(s) Q' with Z uniform on the unit sphere, s geometric from 1 to 1/condition, and Q a random
-    rotation. Random weights give all axes equal expected shares of the score's variance, 0.09. y = score +
-    noise t, where t is standard normal or, with `degrees`, Student's t. A share `outliers` of the targets
-    becomes -1 or 1 at random. Returns X, y and the weights.
+    rotation. The weights are random; all axes contribute the same expected share of the score's variance,
+    0.09. y = score + noise t, where t is standard normal or, with `degrees`, Student's t. With probability
+    `outliers`, a target is replaced by -1 or 1 at random. Returns X, y and the weights.
     """
     if not condition >= 1 or not noise >= 0 or not 0 <= outliers < 1:
         raise ValueError(
@@ -138,8 +138,8 @@ def simulate_expanded_band(
     """Separable points, with random label flips near an *estimated* separator.
 
     Labels within `band` of the estimated maximum-margin separator are flipped with `flip_probability`
-    (Veldhuizen 2020). No point lies within the margin of the true separator, so `simulate_unseparable`
-    flips more labels with the same band.
+    (Veldhuizen 2020). No point lies within the margin of the true separator, so fewer labels are flipped
+    than by `simulate_unseparable` with the same band.
 
     estimate: a function (X, y) -> unit separator, by default `maximum_margin_separator`. Returns X, y and
     the estimated separator.
@@ -176,9 +176,10 @@ def _labels(score):
 
 
 class Rows:
-    """Some rows of an array, without a copy. order: row numbers. apply: makes rows floats when read.
+    """Selected rows of an array, without a copy.
 
-    The array may be memory-mapped.
+    order: row numbers. apply: a function that converts rows to floats when they are read. The array may be
+    memory-mapped.
     """
 
     ndim, dtype = 2, np.dtype(float)
@@ -222,7 +223,10 @@ def normalise_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
 
 
 def clip_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
-    """Rows longer than `bound` scaled down to it, each on its own and so at no cost of privacy."""
+    """Rows longer than `bound` scaled down to it.
+
+    Each result depends on one row alone, so the step costs no privacy.
+    """
     _check_bound(bound)
     scaled, norms, largest = _by_largest(X)
     with np.errstate(over="ignore"):
@@ -232,7 +236,7 @@ def clip_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
 
 
 def _check_bound(bound):
-    if not 1e-100 <= bound <= 1e100:  # squares near it must not under- or overflow
+    if not 1e-100 <= bound <= 1e100:  # squares of norms near it must not under- or overflow
         raise ValueError(f"a bound on row norms lies in [1e-100, 1e100], not {bound}")
 
 

@@ -58,10 +58,10 @@ class Table(NamedTuple):
 
 
 class Step(NamedTuple):
-    """apply: the function. what: its effect, in a phrase.
+    """A registered preparation step.
 
-    private_rows: whether a new row depends on other rows. selects: whether it removes rows. premise: what
-    a guarantee after it takes as public, "" if nothing.
+    apply: the function. private_rows: whether a new row depends on other rows. what: the step's effect.
+    selects: whether the step removes rows. premise: what later guarantees assume to be public, or "".
     """
 
     apply: Callable
@@ -276,8 +276,8 @@ def max_norm(table: Table) -> Table:
 def pca(table: Table, components: int) -> Table:
     """The training rows' leading principal components: scores of the centred rows.
 
-    Rows and their mean are within R, and projections lengthen nothing, so the bound is 2 R. Each
-    component's largest weight is positive.
+    Rows and their mean have norms of at most R, and projections do not lengthen vectors, so the bound is 2
+    R. Each component's largest weight is positive.
     """
     if not 1 <= components <= min(len(table.columns), len(_train(table))):
         raise ValueError(
@@ -357,11 +357,11 @@ def prepare(
     """Apply steps in order, and return the table and a dictionary per step.
 
     steps: a list of (name, options). rng_of: (number, name) -> the generator of a random step. put_off:
-    rows of integers remain integers, and the last row-wise steps become `Table.later`. overwrite: table.X
-    may be overwritten, to save a copy.
+    keep rows of integers as integers, and store the last row-wise steps in `Table.later`. overwrite:
+    table.X may be overwritten, to save a copy.
 
-    A dictionary has the step's name, effect, dependence on private rows, premise and options. Raises if the
-    rows end up without a bound.
+    Each dictionary contains the step's name, effect, dependence on private rows, premise and options.
+    Raises ValueError if the final rows have no public bound.
     """
     record = [
         {

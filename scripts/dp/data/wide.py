@@ -1,4 +1,4 @@
-"""Simulated rows of many columns, of which few count."""
+"""Simulated rows with many columns, only a few of which affect the label."""
 
 import numpy as np
 
@@ -10,8 +10,8 @@ def simulate_signs(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows of independent random signs, and labels of a logistic model in some of the columns.
 
-    A random choice of `true_columns` has weights `strength` or -strength; all others have weight 0. So
-    P(y = 1) = 1/(1 + e^-w.x), and all true columns have the same information.
+    A random choice of `true_columns` has weights `strength` or -strength; all others have weight 0. So P(y
+    = 1) = 1/(1 + e^-w.x), and all true columns are equally informative.
 
     Returns X (rows, columns) of -1 and 1, y (rows,) in {-1, 1} and the weights w (columns,).
     """

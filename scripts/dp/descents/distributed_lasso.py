@@ -1,6 +1,7 @@
-"""The lasso over data centres that share gradients: proximal gradient descent.
+"""The lasso by proximal gradient descent, over data centres that share gradients.
 
-The objective is (1/2n) sum_i (y_i - w.x_i)^2 + lambda ||w||_1, labels in {-1, 1}, targets in [-1, 1].
+The objective is (1/2n) sum_i (y_i - w.x_i)^2 + lambda ||w||_1, with labels y_i in {-1, 1} or targets y_i in
+[-1, 1].
 """
 
 import math
@@ -11,7 +12,7 @@ import numpy as np
 from dp.errors import Refused
 
 LOOKED_AT = 50  # maximum number of iterations whose costs are computed together
-HELD = 1 << 17  # maximum of numbers in the iterates held until then: 1 MB
+HELD = 1 << 17  # maximum count of numbers in the iterates held for this: 1 MB
 STOPPED = ("iterations", "cost difference", "loss threshold", "diverged")
 
 
@@ -24,7 +25,7 @@ def soft_threshold(v: np.ndarray, lam: float | np.ndarray, rate: float | np.ndar
 def printed_threshold(
     v: np.ndarray, lam: float | np.ndarray, rate: float | np.ndarray
 ) -> np.ndarray:
-    """sign(v) (|v| - lam), as E18 prints it: without a clip at zero or a step size. Only 0 becomes 0."""
+    """sign(v) (|v| - lam), as E18 prints it: without a step size or a clip at zero. Small v change sign."""
     return v - lam * np.sign(v)
 
 
@@ -34,8 +35,9 @@ SHRINKAGES = {"soft": soft_threshold, "as_printed": printed_threshold}
 class Centre:
     """A data centre, which returns only the gradient of its *summed* loss.
 
-    The gradient X'X w - X'y comes from the rows, or from X'X if that is less work. X: (n, d). y: (n,).
-    count: the number of centres of one size whose gradients it adds.
+    The gradient X'X w - X'y is computed from the rows or, if that is less work, from X'X.
+
+    X: (n, d). y: (n,). count: the number of centres of equal size whose rows this object combines.
     """
 
     def __init__(self, X: np.ndarray, y: np.ndarray, count: int = 1) -> None:
@@ -56,9 +58,10 @@ def _mean(centres):
     return [1 / sum(centre.rows for centre in centres)] * len(centres)
 
 
-# The factors of the centres' gradients in their sum give the mean over all rows, the sum over all rows (as
-# E18 prints it), or the sum of the centres' own means (as E18's program computes it). With m centres of
-# equal size, the last is m times the mean, so a step is m times as long as its rate says.
+# A step follows a weighted sum of the centres' gradients: the mean over all rows, the sum over all rows (as
+# E18 prints it), or the sum of the centres' own means (as E18's program computes it). For m centres of
+# equal size, the sum of means is m times the mean over all rows, so steps are m times as long as their rate
+# says.
 GRADIENTS = {
     "mean": _mean,
     "sum": lambda centres: [1.0] * len(centres),
@@ -89,11 +92,11 @@ def proximal_gradient(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Iterative shrinkage: w <- shrink(w - rate * gradient), for many (lam, rate) at once.
 
-    centres: objects with `rows`, `count` and `gradient(w)`. gradients: a rule of `GRADIENTS` that combines
-    them. lam, rate: (values,). Iteration begins at zero. It ends after `max_iterations`, or when the cost
-    changes by at most `cost_difference`, falls below `loss_threshold`, grows 1e12 times or is not finite.
-    With a small step, it ends far from the minimiser, and the step size regularises. So no lambda starts
-    from the result of another.
+    centres: objects with `rows`, `count` and `gradient(w)`. gradients: the rule of `GRADIENTS` that
+    combines the centres' gradients. lam, rate: (values,). Iteration begins at zero. It ends after
+    `max_iterations`, or when the cost changes by at most `cost_difference`, falls below `loss_threshold`,
+    exceeds 1.5e12 or is not finite. With a small step, iteration ends far from the minimiser, so the step
+    size regularises. Therefore no lambda starts from the result of another.
 
     Since the loss is quadratic and y_i^2 is 1 for every label, the coordinator needs only gradients:
     sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For numeric targets, the right side is larger by
@@ -146,7 +149,7 @@ def proximal_gradient(
             where = ends.argmax(axis=0)[ended], np.flatnonzero(ended)
             iterations[active[ended]] = done + where[0] + 1
             weights[active[ended]] = points[where]
-            for reason, found in reasons.items():  # the last of several reasons counts
+            for reason, found in reasons.items():  # if several reasons apply, the last one is kept
                 stopped[active[ended][found[where]]] = reason
             active, w, along, cost = (a[~ended] for a in (active, w, along, costs[-1]))
             done += size
@@ -188,22 +191,22 @@ class Preparation:
         return Z if self.basis is None else Z @ self.basis
 
     def unapply(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights (values, d) of the original columns and an intercept (values,), from w (values, k)."""
+        """Convert w (values, k) to weights (values, d) of the original columns and intercepts (values,)."""
         w = (w if self.basis is None else w @ self.basis.T) / self.scale
         return w, -w @ self.mean
 
 
 def clipped_sum(X: np.ndarray, y: np.ndarray, w: np.ndarray, clip: float) -> np.ndarray:
-    """sum_i of (w.x_i - y_i) x_i, each clipped to norm `clip`, at the points w (values, d)."""
+    """Sum over i of (w.x_i - y_i) x_i, each clipped to norm `clip`, at each of the points w (values, d)."""
     slope = w @ X.T - y
     length = np.abs(slope) * np.sqrt(np.einsum("ij,ij->i", X, X))
     slope *= clip / np.maximum(length, clip)
-    # If w.x overflows, the slope may be NaN, but the record's share must stay bounded.
+    # If w.x overflows, the slope may be NaN, but the record's contribution must stay bounded.
     return np.nan_to_num(slope, copy=False) @ X
 
 
 def split_rows(n: int, centres: int) -> list[slice]:
-    """Consecutive shares of n rows, one per centre, whose sizes differ by at most one."""
+    """Slices of n rows into consecutive parts, one per centre, whose sizes differ by at most one."""
     if centres > n:
         raise Refused(f"{n} rows cannot be divided among {centres} centres: give fewer centres")
     edges = [math.floor(n * k / centres) for k in range(centres + 1)]

@@ -14,7 +14,7 @@ from dp.data.examples import NUMBERS, ROUNDING, row_norms, slices
 from dp.descents import poisson
 from dp.errors import Refused
 
-BLOCK_ELEMENTS = 1 << 14  # scores at a time: 128 kB, for the cache
+BLOCK_ELEMENTS = 1 << 14  # scores computed at a time: 128 kB, which fit the cache
 GATHERED = 1 << 17  # numbers of gathered rows at a time: 1 MB
 LEAST_ROWS = 256
 
@@ -31,16 +31,16 @@ def classes_of(loss: str, classes: int | None) -> int | str | None:
 
 
 def _scores(X, W):
-    """w.x of every row, restart and class, (n, restarts, K)."""
+    """Scores w.x of every row, restart and class, (n, restarts, K)."""
     restarts, d, K = W.shape
     return (X @ W.transpose(1, 0, 2).reshape(d, restarts * K)).reshape(len(X), restarts, K)
 
 
 def _residuals(scores, y, loss, valued):
-    """Return each example's loss (n, restarts), None unless `valued`, and its derivative by the scores.
+    """Return each example's loss (n, restarts), or None unless `valued`, and its derivative in the scores.
 
-    scores: (n, restarts, K), overwritten; the derivative has this shape. y: None if the rows are already
-    multiplied by their labels.
+    scores: (n, restarts, K), the shape of the derivative too; they are overwritten. y: None if the rows are
+    already multiplied by their labels.
     """
     if loss != "softmax":
         loss, z = losses.get(loss), scores[:, :, 0]
@@ -62,10 +62,10 @@ def _residuals(scores, y, loss, valued):
 
 
 def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray | float:
-    """Largest norms (n,) of the rows' residuals for gradients of norm at most `clip`.
+    """Maximum norms (n,) of the rows' residuals with which gradients have norm at most `clip`.
 
-    A gradient is the outer product of x and the residual, so norms multiply. The limit is infinite if the
-    loss itself bounds residuals.
+    A gradient is the outer product of x and the residual, so its norm is the product of their norms. The
+    result is infinity if the loss itself bounds residuals that tightly.
     """
     with np.errstate(divide="ignore"):
         limits = clip / row_norms(X)
@@ -113,7 +113,7 @@ def mean_gradient(
         residual = residual.reshape(len(part), restarts * K)
         gradient = part.T @ residual
         if clip is not None and not np.isfinite(gradient).all():
-            # After overflow a score may be NaN, but the record's share must stay bounded.
+            # After overflow a score may be NaN, but the record's contribution must stay bounded.
             gradient = part.T @ np.nan_to_num(residual, posinf=0.0, neginf=0.0)
         total = total + gradient
     return value / len(X), total.reshape(d, restarts, K).transpose(1, 0, 2) / len(X)
@@ -122,7 +122,7 @@ def mean_gradient(
 def clipped_mean(gradient: np.ndarray, clip: float) -> np.ndarray:
     """Mean gradients (restarts, d, K), each clipped as a whole to norm `clip`.
 
-    Rows without a bound may overflow: NaN entries become 0, and so do gradients of infinite norm.
+    Gradients of unbounded rows may overflow. NaN entries become 0, and gradients of infinite norm become 0.
     """
     gradient = np.nan_to_num(gradient)
     with np.errstate(over="ignore"):
@@ -177,7 +177,7 @@ def sampled_gradient(
 
 
 def _in_blocks(edges, size):
-    """Yield lists of (draw, first row, last row + 1) of at most `size` rows, whole draws if possible."""
+    """Yield lists of (draw, first row, last row + 1) with at most `size` rows. Only larger draws split."""
     block = []
     for draw, (first, last) in enumerate(pairwise(edges.tolist())):
         if block and last - block[0][1] > size:
@@ -216,9 +216,9 @@ def descend(
 
     sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient.
     mean_clip: maximum norm of the whole mean gradient. initial: (d,) or (d, K), for all restarts; by
-    default zeros. precondition: (restarts, d, d), multiplies the step. sampling: steps take Poisson batches
-    (`sampled_gradient`), and nothing is traced. size: divides sums of gradients instead of the number of
-    rows.
+    default zeros. precondition: (restarts, d, d) matrices that multiply the steps. sampling: if given,
+    steps use Poisson batches (`sampled_gradient`), and nothing is traced. size: the divisor of sums of
+    gradients, by default the number of rows.
 
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
     at the start and after every step, all NaN unless `traced`.

@@ -1,11 +1,11 @@
-"""Poisson batches: every row is in a batch independently, with the same probability."""
+"""Poisson batches, which contain every row independently with the same probability."""
 
 import math
 from collections.abc import Iterator
 
 import numpy as np
 
-INDICES = 1 << 15  # rows whose numbers are drawn at a time: 256 kB
+INDICES = 1 << 15  # row numbers drawn at a time: 256 kB
 
 
 def batches(
@@ -13,8 +13,8 @@ def batches(
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
     """Yield Poisson batches of n rows, which contain each row independently with probability `sampling`.
 
-    Each item is (part of the draws, rows, edges). The batch of the part's draw k is rows[edges[k] :
-    edges[k + 1]], ascending.
+    Each item is (part, rows, edges), where `part` is a slice of the draws. The batch of the k-th draw in
+    `part` is rows[edges[k] : edges[k + 1]], in ascending order.
     """
     at_once = int(min(draws, max(1, INDICES // max(1.0, sampling * n))))
     for start in range(0, draws, at_once):
@@ -29,13 +29,13 @@ def batches(
 def successes(trials: int, probability: float, rng: np.random.Generator) -> np.ndarray:
     """Indices of the successes among independent trials, ascending.
 
-    The gaps between successes are drawn, so the work is proportional to their number. The law is that of
-    one uniform number per trial:
+    The gaps between successes are drawn, so the work is proportional to the number of successes. The
+    distribution is the same as if one uniform number were drawn per trial:
 
     - The gap G is geometric, P(G > k) = (1 - p)^k, and gaps are independent, because trials are.
     - An exponential number E has P(floor(E / r) >= k) = exp(-r k). With r = -log(1 - p), this is (1 - p)^k,
-      so 1 + floor(E / r) is such a gap.
-    - A gap beyond the last trial says only that the remaining trials fail.
+      so 1 + floor(E / r) is distributed as a gap.
+    - A gap that leads beyond the last trial means that all remaining trials fail.
 
     """
     if probability >= 1:
@@ -48,7 +48,7 @@ def successes(trials: int, probability: float, rng: np.random.Generator) -> np.n
         gaps = rng.standard_exponential(int(expected + 5 * math.sqrt(expected)) + 8)
         with np.errstate(over="ignore"):
             gaps /= rate
-        np.minimum(gaps, trials, out=gaps)  # keeps sums within 64 bits
+        np.minimum(gaps, trials, out=gaps)  # so that sums do not overflow 64 bits
         gaps = gaps.astype(np.int64)
         gaps += 1
         gaps[0] += last

@@ -1,7 +1,7 @@
 """Mini-batch stochastic gradient descent on many problems at once, clipped per example.
 
-A *run* is one descent with its own rows, order of rows and noise, shared by its values of lambda. Runs of
-equal size advance together, so a step takes few array operations for any number of simulations.
+A *run* is one descent with its own rows, order of rows and noise. All values of lambda in a run share them.
+Runs of equal size advance together, so a step takes few array operations for any number of runs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ def batch_plan(
 
 
 def learning_rate(step: int, schedule: str, rate: float, lam: np.ndarray) -> np.ndarray:
-    """Learning rate at a step (counted from 1), one per lambda: rate times 1/sqrt(t), 1/(lam t) or 1."""
+    """Learning rates at step t (counted from 1), one per lambda: rate times 1/sqrt(t), 1/(lam t) or 1."""
     if schedule == "inverse_sqrt":
         return np.full(len(lam), rate / np.sqrt(step))
     if schedule == "inverse_lambda":
@@ -48,9 +48,9 @@ def learning_rate(step: int, schedule: str, rate: float, lam: np.ndarray) -> np.
 def program_gradient(w: np.ndarray, examples: np.ndarray, clip: float) -> np.ndarray:
     """Sum over examples of the logistic loss' gradient as E18's program computes it, at weights w.
 
-    w: (runs, values, d). examples: (runs, rows, d), each times its label. Coordinate j of example x gives
-    -x_j/(1 + exp(w_j x_j)), with w_j x_j instead of w.x: the gradient of d logistic regressions on one
-    feature each. Each example's vector is then clipped to Euclidean norm `clip`.
+    w: (runs, values, d). examples: (runs, rows, d), each times its label. Coordinate j of the gradient at
+    example x is -x_j/(1 + exp(w_j x_j)), with w_j x_j instead of w.x, as in d logistic regressions on one
+    feature each. Each example's gradient is then clipped to Euclidean norm `clip`.
     """
     runs, values, d = w.shape
     total = np.zeros_like(w)
@@ -97,8 +97,8 @@ def descend(
     clip: maximum Euclidean norm of an example's loss gradient.
     checkpoints: steps (counted from 1, over all epochs) after which weights are stored.
 
-    Returns weights (runs, values, d) and the stored weights (checkpoints, runs, values, d). Weights that
-    overflow are not finite.
+    Returns weights (runs, values, d) and the stored weights (checkpoints, runs, values, d). After overflow,
+    weights are infinite or NaN.
     """
     loss = losses.get(loss)
     if loss.residual != (targets is not None):
@@ -130,7 +130,7 @@ def descend(
                     slope = loss.derivative(scores)
                     length = np.abs(slope) * norms[chosen].reshape(runs, 1, -1)
                     slope *= clip / np.maximum(length, clip)
-                    # After overflow a margin may be NaN, but the record's share must stay bounded.
+                    # After overflow a margin may be NaN, but the record's contribution must stay bounded.
                     np.nan_to_num(slope, copy=False)
                     total = slope @ examples
                 if noise is not None:

@@ -61,7 +61,7 @@ class Release(NamedTuple):
     weights : numpy.ndarray, (restarts, d) or (restarts, d, classes)
         One draw per row.
     status : numpy.ndarray of str, (restarts,)
-        "ok" or the failure. A failed draw has weights of 0.
+        "ok" or the kind of failure. A failed draw has weights of 0.
     info : dict
         Diagnostics that epsilon does not cover, such as the certified gradient norm.
         info["intercept"] (restarts,) is a free intercept.
@@ -76,7 +76,7 @@ class Parameters(SimpleNamespace):
     """A mechanism's parameters, after checks.
 
     They are p.epsilon, p.delta, p.lam, p.bound, and every option and fact by name. In `_release`, p
-    also has the inputs that the mechanism declares.
+    also contains the inputs that the mechanism declares.
     """
 
     # Values for mechanisms that lack these options.
@@ -97,7 +97,7 @@ class Parameters(SimpleNamespace):
 
 
 def repeated(release: Release, draws: int) -> Release:
-    """Repeat each row of a release without noise, and its entries of info, `draws` times."""
+    """Repeat each row of a noiseless release, with its entries of info, `draws` times."""
     rows = len(release.weights)
     info = release.info.items()
     return Release(
@@ -108,7 +108,7 @@ def repeated(release: Release, draws: int) -> Release:
 
 
 def join(releases: list[Release]) -> Release:
-    """Concatenate releases in order, with the entries of info that have a value per restart."""
+    """Concatenate releases in order. Of info, only entries with one value per restart are kept."""
     restarts = [len(release.weights) for release in releases]
     info = {}
     for key, value in releases[0].info.items():
@@ -154,21 +154,21 @@ class Mechanism:
     """
 
     name: str
-    # Maps each option's name to its kind (`dp.mechanisms.options`), which has the default.
+    # Maps each option's name to its kind (`dp.mechanisms.options`), which contains the default.
     options: dict = {}
     # "none": the mechanism is pure and refuses a delta. "needed": it needs a delta > 0. "optional":
     # it is pure at delta = 0, and its noise is Gaussian otherwise.
     delta = "none"
     # The smallest delta > 0 for which the noise can be computed reliably.
     least_delta = 1e-100
-    # Whether lambda must be positive. Otherwise it may also be 0 or None, which gives p.lam = 0.
+    # Whether lambda must be positive. If not, it may also be 0 or None, and None becomes p.lam = 0.
     needs_lambda = True
     private = True
-    # Whether `_guarantee` is proven. Additional mechanisms only claim it.
+    # Whether `_guarantee` is proven. Additional mechanisms only claim their guarantees.
     proven = True
     # Whether a mechanism without privacy draws random numbers.
     needs_rng = False
-    # The FACTS that the mechanism uses. `coordinate_bound` bounds every |x_j| (None: `bound`).
+    # The FACTS that the mechanism uses. `coordinate_bound` bounds every |x_j| (None: `bound` does).
     # `classes` is the number of labels 0, 1, .. (None: labels in {-1, 1}).
     facts: tuple = ()
     # Whether the proof covers targets in [-1, 1], with losses of residuals if `loss` is an option.
@@ -184,8 +184,8 @@ class Mechanism:
     # Whether the mechanism accepts public rows as `public` = (X, y), or `initial` weights that
     # depend on no private row.
     uses_public_rows = False
-    # Whether the mechanism accepts `all_rows`, the features of all training rows, which start with
-    # X.
+    # Whether the mechanism accepts `all_rows`, the features of all training rows, of which X is the
+    # first part.
     uses_all_rows = False
 
     # ---- what a subclass defines
@@ -193,8 +193,8 @@ class Mechanism:
     def _guarantee(self, n, d, p):
         """The guarantee for a public size n and d released coordinates.
 
-        Returns the reason why the requested (epsilon, delta) holds or, without privacy, why nothing
-        does. Returns a `dp.accounting.Guarantee` if something else holds.
+        Returns the reason why the requested (epsilon, delta) holds or, without privacy, why no
+        guarantee does. Returns a `dp.accounting.Guarantee` if another guarantee holds.
         """
         raise NotImplementedError
 
@@ -208,8 +208,8 @@ class Mechanism:
     def _release_many(self, tasks, draws):
         """Yield `_release` of each task in turn, with candidates joined.
 
-        Override this method instead of `_release` if many releases are faster together. `tasks`
-        iterates lazily over (X, y, one p per candidate, rng).
+        Override this method instead of `_release` if it is faster to compute many releases
+        together. `tasks` iterates lazily over (X, y, one p per candidate, rng).
         """
         for X, y, candidates, rng in tasks:
             if len(candidates) == 1:
@@ -245,7 +245,7 @@ class Mechanism:
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda from public numbers alone, for use if none is stated.
+        """lambda from public numbers alone, to be used if no lambda is given.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ class Mechanism:
         Returns
         -------
         float
-            lambda for the mean loss, or 0 if the mechanism needs none.
+            lambda beside the mean loss, or 0 if the mechanism needs none.
 
         Raises
         ------
@@ -267,7 +267,10 @@ class Mechanism:
         return 0.0
 
     def _alike(self, candidates, *but):
-        """Group candidates that differ only in lambda and `but`: (first candidate, positions)."""
+        """Group candidates that differ only in lambda and in the options `but`.
+
+        Returns (first candidate, positions of all candidates) for each group.
+        """
         groups = {}
         for position, p in enumerate(candidates):
             key = repr([getattr(p, name) for name in self.options if name not in but])
@@ -375,8 +378,8 @@ class Mechanism:
         rngs, fits, all_rows : Iterable or None
             One per fold, as in `release`.
         candidates : Sequence[dict]
-            Settings that override `arguments`: "lam" and option names with their values. All of
-            them use the same random draws.
+            Settings that override `arguments`: "lam" and option names with their values. All
+            candidates use the same random draws.
         restarts : int
             The number of draws per candidate.
         **arguments
@@ -385,7 +388,8 @@ class Mechanism:
         Yields
         ------
         tuple
-            (fold, its `Release`), in order. A release has the restarts of each candidate in turn.
+            (fold, its `Release`), in order. A release contains the restarts of each candidate in
+            turn.
         """
         rngs = map(copy.deepcopy, repeat(None) if rngs is None else rngs)
         fits, all_rows = (repeat(None) if each is None else each for each in (fits, all_rows))
@@ -394,7 +398,7 @@ class Mechanism:
 
     def of_data(self, meta: dict) -> dict:
         """The public facts that the mechanism uses, from a prepared data set's .json."""
-        labels = meta.get("labels", {})  # maps "-1" and "1", or "0", "1", .., to names
+        labels = meta.get("labels", {})  # names of the labels "-1" and "1", or "0", "1", ..
         known = {
             "coordinate_bound": meta.get("coordinate_bound"),
             "classes": len(labels) if labels and "-1" not in labels else None,
@@ -480,7 +484,7 @@ class Mechanism:
     # ---- how the public calls check arguments and results
 
     def _tasks(self, folds, rngs, fits, all_rows, candidates, arguments):
-        """Yield (fold, (X, y, one p per candidate, rng)), checking each when it is requested."""
+        """Yield (fold, (X, y, one p per candidate, rng)). Each is checked when it is requested."""
         arguments, inputs = dict(arguments), {}
         if self.uses_public_rows:
             inputs = {name: arguments.pop(name, None) for name in ("public", "initial")}
@@ -517,9 +521,9 @@ class Mechanism:
         return X, y
 
     def _releases(self, tasks, draws, candidates):
-        """Yield (fold, checked `Release`) per task. Overflow shows in the status only."""
+        """Yield (fold, checked `Release`) per task. Only the status shows overflow."""
         Whole().check(f"{self.name}: restarts", draws)
-        waiting = deque()  # folds and numbers of columns of unanswered tasks
+        waiting = deque()  # (fold, number of columns) of each task without a release
 
         def taken():
             for fold, task in tasks:
@@ -539,7 +543,7 @@ class Mechanism:
             yield fold, release
 
     def _checked(self, release, draws, d):
-        """A `Release` of the right shapes. Draws that are not finite get the status "diverged"."""
+        """Return a `Release` of checked shapes. Draws that are not finite get the status "diverged"."""
         if not isinstance(release, Release):
             pair = isinstance(release, tuple) and isinstance(release[-1], dict)
             weights, info = release if pair else (release, {})
@@ -623,9 +627,9 @@ def added_folder() -> Path | None:
 
 @cache
 def _files(added):
-    """Map names in lines `@register("name")` to (module, whether it is added), without imports.
+    """Map each name in a line `@register("name")` to (module, whether it is added), without imports.
 
-    added: the folder of additional mechanisms, a package of that name, or None.
+    added: the folder of additional mechanisms, which is a package of the same name, or None.
     """
     modules, here = {}, Path(__file__).parent
     folders = [(here, __name__, False), (here / "published", f"{__name__}.published", False)]

@@ -35,9 +35,9 @@ def boost(
 
     A step is theta += P (X' clip(y - X theta, [-clip, clip]) - n lambda theta + N(0, sigma^2 I)).
 
-    precondition: multiplies each of the vectors (draws, d) by its draw's P.
+    precondition: a function that multiplies each draw's vector, of (draws, d), by its P.
     clip: by default p.clip.
-    steps: a list that gets (theta, the vector that P multiplies) of every step.
+    steps: a list to which every step appends (theta, the vector that P multiplies).
     """
     theta, n_lambda = np.zeros((draws, X.shape[1])), (p.public_n or len(X)) * p.lam
     clip = p.clip if clip is None else clip
@@ -58,7 +58,7 @@ def boost(
 
 @register("boosted_adassp")
 class BoostedAdaSSP(Mechanism):
-    """Boosted AdaSSP, calibrated exactly, with a ridge under which the descent is stable.
+    """Boosted AdaSSP, calibrated exactly, with a ridge for which the descent is stable.
 
     There are three kinds of Gaussian releases:
 
@@ -67,12 +67,12 @@ class BoostedAdaSSP(Mechanism):
         X'X, isotropic noise of standard deviation s      sqrt(2) R^2 (add-remove: R^2)   30 %
         T sums of x times a residual in [-clip, clip]     2 clip R (clip R)               60 % together
 
-    Let l be the noisy eigenvalue minus 1.96 standard deviations, at least 0. The ridge is max(0,
-    s sqrt(2d) - l/2). Eigenvalues of X'X with noise and ridge are raised to at least 1.2 s sqrt(2d)
-    (`sensitivities.spectral_ridge`).
+    Let l be the noisy eigenvalue minus 1.96 standard deviations, or 0 if that is negative. The
+    ridge is max(0, s sqrt(2d) - l/2). Eigenvalues of X'X plus noise and ridge are raised to at
+    least 1.2 s sqrt(2d) (`sensitivities.spectral_ridge`).
 
-    clip: of residuals. 3 to 10 steps with a clip of 0.25 do well untuned. One step with a small
-    clip hardly learns, and 30 steps with a clip of 1 diverge at a small epsilon.
+    clip: maximum absolute residual. 3 to 10 steps with a clip of 0.25 work well without tuning. One
+    step with a small clip hardly learns, and 30 steps with a clip of 1 diverge at a small epsilon.
     """
 
     delta = "needed"
@@ -100,12 +100,12 @@ class BoostedAdaSSP(Mechanism):
             f"({gram:.6g}, isotropic) and of {p.iterations} sums of clipped residuals ({moments:.6g})"
             f"{self._beside(n, p)} compose to Gaussian DP with mu = {p.mu:.6g}"
         )
-        # n lambda is in every sum, and n divides the means that a subclass releases.
+        # Every sum contains n lambda, and the means that a subclass releases are divided by n.
         reason += public_size(p) if p.lam > 0 or self._beside(n, p) else unused_size(p)
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _beside(self, n, p):
-        """Further releases in words."""
+        """Words about further releases of a subclass, for the reason."""
         return ""
 
     def _release(self, X, y, p, draws, rng):

@@ -1,11 +1,12 @@
-"""Poisson regression of counts with a logarithmic link under replace-one, and its baselines.
+"""Poisson regression of counts with a logarithmic link, private under replace-one, and baselines.
 
 A target y in [-1, 1] stands for the count M (y + 1)/2. M is public, and larger counts were clipped
 to M. So u = (y + 1)/2 is the count in units of M. The model's rate is M min(e^(w.x + b), 1).
 
 All private mechanisms first release the mean of u with noise. The intercept b is the logarithm of
-the result, so weights of 0 predict the constant rate. Slopes are clipped to a multiple of the rate.
-So M may be generous: above that multiple, a larger M does not increase the noise on slopes.
+this noisy mean, so weights of 0 predict the constant rate. Slopes are clipped to a multiple of the
+rate. So M may be generous: above this multiple of the rate, a larger M does not increase the noise
+on slopes.
 """
 
 import math
@@ -65,10 +66,10 @@ def _released_rate(u, deviation, draws, rng):
 
 @register("counts_rate")
 class CountsRate(Counts):
-    """The mean count with noise of `dp.privacy.one_number`, the best release without any column.
+    """The mean count with noise of `dp.privacy.one_number`, the best release that uses no column.
 
     One record changes the mean by at most M/n. Weights are 0. info["intercept"] is the logarithm of
-    the mean over M.
+    the noisy mean divided by M.
     """
 
     delta = "needed"
@@ -96,19 +97,19 @@ class CountsGradientDescent(Counts):
     """A noisy mean count, then T gradient steps for Poisson regression with Gaussian noise.
 
     At s = w.x + b, a record has the slope min(e^s, 1) - u. Its gradient is clipped to norm C R with
-    C = min(1, clip * rate), where `rate` is the noisy mean of u. C may depend on that rate, which
-    is public once released. One replaced record changes the mean of u by at most 1/n, and the mean
+    C = min(1, clip * rate), where `rate` is the noisy mean of u. C may depend on `rate`, which is
+    public once released. One replaced record changes the mean of u by at most 1/n, and the mean
     gradient by at most 2CR/n. The Gaussian releases of T gradients and of the rate compose to
-    mu-Gaussian DP, where mu^2 is the sum of their squares (Dong, Roth, Su, JRSS B 84, 2022,
-    corollary 3.3). The accounting is for all iterates.
+    mu-Gaussian DP, where mu^2 is the sum of their mu^2 (Dong, Roth, Su, JRSS B 84, 2022, corollary
+    3.3). The accounting covers all iterates.
 
-    rate: the rate's share of mu^2. By default, its noise gets a standard deviation of 0.0025, but
-    the share stays within 1 and 15 %.
+    rate: the rate's share of mu^2. By default, the share gives the rate's noise a standard
+    deviation of 0.0025, but it is at least 1 % and at most 15 %.
     learning_rate: a step is the gradient times learning_rate/(rate R^2). rate R^2 is about the
-    maximum curvature, so 2 is the longest stable step.
-    iterations: by default n mu/12, from 1 to 200, with the mu of all steps. Without contraction,
-    their noise then moves a score by a standard deviation of at most 2 clip learning_rate T/(n mu)
-    = 1/2.
+    maximum curvature, so a learning_rate of 2 gives the longest stable step.
+    iterations: by default n mu/12, at least 1 and at most 200, where mu is that of all steps
+    together. Without contraction, the noise of all steps then gives a score a standard deviation of
+    at most 2 clip learning_rate T/(n mu) = 1/2.
     """
 
     delta = "needed"
@@ -116,7 +117,7 @@ class CountsGradientDescent(Counts):
     options |= {"learning_rate": Positive(2.0)}
 
     def plan(self, n: int, p: object) -> tuple[float, float, int, float]:
-        """mu of the rate, mu of all steps, T, and the standard deviation of steps' noise over C."""
+        """mu of the rate, mu of all steps, T, and the standard deviation of a step's noise over C."""
         share = self._rate_share(n, p)
         own, steps = p.mu * math.sqrt(share), p.mu * math.sqrt(1 - share)
         T = p.iterations or max(1, min(MOST_STEPS, round(n * steps / 12)))
@@ -171,22 +172,21 @@ class Plan(NamedTuple):
 
 @register("counts_objective_perturbation")
 class CountsObjectivePerturbation(Counts):
-    """A noisy mean count, then w + z, w near the minimiser of a tilted objective, z Gaussian.
+    """A noisy mean count, then w + z: w nearly minimises a tilted objective, and z is Gaussian.
 
-    The objective is mean of h(w.x) - v w.x + lam/2 ||w||^2 + b.w/n with a Gaussian tilt b. Counts
-    are clipped again: v is min(u, C)/C with C = min(1, clip * rate), where `rate` is the noisy mean
-    of u. h is `CappedExponential`, whose offset is the logarithm of the rate over C. So lam is for
-    counts in units of C M. `dp.privacy.counts_tilt` proves the exact minimiser's cost: that of
-    Gaussian noise with mu = 2R/scale, and log(1 + R^2/(n lam)) of epsilon for the Jacobian. z
-    covers the solver's error (`gaussian_tilt.with_output_noise`). The rate is another Gaussian
-    release.
+    The objective is the mean of h(w.x) - v w.x, plus lam/2 ||w||^2 + b.w/n with a Gaussian tilt b.
+    The counts are clipped again: v is min(u, C)/C with C = min(1, clip * rate), where `rate` is the
+    noisy mean of u. h is `CappedExponential`, whose offset is log(rate/C). So lam is for counts in
+    units of C M. `dp.privacy.counts_tilt` proves the exact minimiser's cost: that of Gaussian noise
+    with mu = 2R/scale, and log(1 + R^2/(n lam)) of epsilon for the Jacobian. z covers the solver's
+    error (`gaussian_tilt.with_output_noise`). The rate is another Gaussian release.
 
     output: the output noise's share of mu.
     rate: as for `counts_gd`.
     """
 
     delta = "needed"
-    # Tilts of probability e^-60 are neglected.
+    # The longest tilts, of probability e^-60, are neglected, so delta must be far larger.
     least_delta = 1e-20
     needs_lambda = True
     options = RATE | {"clip": Ordinary(4.0), "output": Between(0.03, low=0, high=1)} | TOLERANCE
@@ -201,12 +201,12 @@ class CountsObjectivePerturbation(Counts):
     ) -> float:
         """lambda from public numbers, for a Jacobian that costs epsilon/10.
 
-        lambda is larger if the solver could not certify the tolerance otherwise.
+        If the solver could not certify the tolerance with this lambda, lambda is larger.
         """
         tolerance = (self.defaults() | options)["tolerance"]
         noise = 2 * bound / gaussian_mu(epsilon, delta) * gaussian_reach(d)
-        # The Jacobian, the rate and the output noise raise the tilt's noise, so it counts three
-        # times.
+        # The Jacobian, the rate and the output noise raise the tilt's noise, so three times the
+        # noise is allowed for.
         tilt = 3 * noise + n * bound
         lam = bound**2 / (n * math.expm1(min(epsilon / 10, 100.0)))
         while least_tolerance(n, d, lam, bound, CappedExponential(), tilt) > tolerance < 1:
@@ -216,7 +216,8 @@ class CountsObjectivePerturbation(Counts):
     def plan(self, n: int, d: int, p: object) -> Plan:
         """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        The linear part has norm at most nR, and rounds no more than the sum of the other gradients.
+        The sum of v x has norm at most nR. Its rounding error is at most that of the sum of the
+        other terms of the gradient.
         """
         for reach in (0.0, 2 * p.bound / p.mu * gaussian_reach(d)):
             self._check_certifiable(n, d, p, reach)
@@ -280,7 +281,7 @@ class CountsObjectivePerturbation(Counts):
 
 
 def _minimiser(X, v, lam, loss, tolerance, tilt=0.0):
-    """argmin of mean h(w.x) - v w.x + lam/2 ||w||^2 + tilt.w/n, (1, d), and the solver's info."""
+    """The argmin (1, d) of mean h(w.x) - v w.x + lam/2 ||w||^2 + tilt.w/n, and the solver's info."""
     pull = sum(X[rows].T @ v[rows] for rows in slices(len(v), SUMMED))
     linear = np.atleast_2d(tilt - pull)
     ones = np.ones(len(v), dtype=np.int8)

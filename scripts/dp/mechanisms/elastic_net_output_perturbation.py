@@ -9,8 +9,8 @@ from dp.mechanisms.output_perturbation import Perturbed, certificate, sensitivit
 class ElasticNetOutputPerturbation(Perturbed):
     """w + z, where w minimises mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2.
 
-    z ~ Gamma(d, sensitivity / epsilon) as in output perturbation. lam (lambda2) alone makes the
-    objective strongly convex. There is no free intercept.
+    ||z|| ~ Gamma(d, sensitivity / epsilon) as in output perturbation. The term with lam (lambda2)
+    alone makes the objective strongly convex. There is no free intercept.
 
     lambda1: weight of ||w||_1, by default lam. It costs no privacy.
     """

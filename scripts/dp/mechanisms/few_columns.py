@@ -1,7 +1,8 @@
 """Sparse logistic regression: descents that choose few of many columns privately.
 
-Noise on all d coordinates of a gradient has a norm of order sqrt(d). A noisy choice of the largest
-coordinate costs only log(d), and its noise follows the public bound on single coordinates.
+Noise on all d coordinates of a gradient has a norm of order sqrt(d). Choosing the largest
+coordinate with noise costs only a factor of log(d), and the noise is proportional to the public
+bound on single coordinates.
 """
 
 import math
@@ -21,20 +22,20 @@ LOGISTIC = losses.get("logistic")
 
 
 class FewColumns(Mechanism):
-    """Base class of these descents, with the sensitivity of their gradients.
+    """Base class of these descents, which bounds the sensitivity of their gradients.
 
     The gradient of the mean loss has coordinates g_j = mean of l'(y w.x) y x_j. Let B be the bound
     on every |x_j| (`coordinate_bound` of the data, or R if that is less), and let slopes be clipped
     so that |l'| <= k. Replacing a record moves every g_j by at most D = 2 k B/n, and any m of them
     together by at most 2 k min(sqrt(m) B, R)/n in L2.
 
-    k is `clip`, or less: |w.x| <= z = min(B |w|_1, R |w|_2), so no slope exceeds 1/(1 + e^-z).
-    Earlier releases determine w, so k may depend on it. At w = 0, k is at most 1/2.
+    k is the smaller of `clip` and 1/(1 + e^-z), which no slope exceeds, because |w.x| <= z = min(B
+    |w|_1, R |w|_2). Earlier releases determine w, so k may depend on w. At w = 0, k is at most 1/2.
 
-    A weight that is not finite stays so. Whether that happens follows from noisy values and public
-    numbers alone, so it reveals nothing else.
+    A weight that becomes infinite or NaN stays so. Noisy values and public numbers alone decide
+    whether this happens, so it reveals nothing else.
 
-    info["scale"]: the noise's scale over the sensitivity.
+    info["scale"]: the noise's scale divided by the sensitivity.
     """
 
     delta = "needed"
@@ -50,7 +51,7 @@ class FewColumns(Mechanism):
         return min(p.coordinate_bound or math.inf, p.bound)
 
     def _largest_slope(self, W, p):
-        """k for each of the weights W, (draws,)."""
+        """The slope bound k at each of the weights W, (draws,)."""
         reach = np.minimum(
             self._bound(p) * np.abs(W).sum(axis=1), p.bound * np.linalg.norm(W, axis=1)
         )
@@ -65,12 +66,12 @@ class FewColumns(Mechanism):
 
 
 def _choices(n, d, rho):
-    """The number of rho-zCDP choices, from 1 to 30, that tell a correlation of 1/8 from noise.
+    """The number of choices, from 1 to 30, that are together rho-zCDP and detect a correlation of 1/8.
 
-    At w = 0, a column of values -B and B whose correlation with the labels is c has |g_j| = c B/2,
-    which is n c/2 times D. A choice at the rate a/D adds Gumbel noise to a n c/2. The largest noise
-    of 2 d values is about log(2 d). T choices have a = sqrt(2 rho/T), so a n c/2 = log(2 d) at T =
-    rho (n c/log(2 d))^2/2.
+    At w = 0, a column of values -B and B whose correlation with the labels is c has |g_j| = c B/2 =
+    D n c/2. A choice at the rate a/D adds Gumbel noise to |g_j| a/D = a n c/2. The largest noise of
+    2 d values is about log(2 d). T choices have a = sqrt(2 rho/T), so a n c/2 = log(2 d) at T = rho
+    (n c/log(2 d))^2/2.
     """
     return min(30.0, max(1.0, rho * (n / (8 * math.log(2 * d))) ** 2 / 2))
 
@@ -82,11 +83,12 @@ class FrankWolfe(FewColumns):
     The vertices are L e_j and -L e_j. Each step chooses the largest of the 2 d values -g_j and g_j
     with Gumbel noise at the rate a = sqrt(2 rho/T)/D. A record moves each value by at most D, so T
     choices are rho-zCDP (`dp.privacy.noisy_top`), with the largest rho that gives (epsilon,
-    delta)-DP. If epsilon/(2 T D) exceeds a, it is the rate instead, and each choice is (epsilon/T,
-    0)-DP. Everything else is post-processing. Talwar et al. add Laplace noise.
+    delta)-DP. If epsilon/(2 T D) exceeds a, it is used as the rate instead, and each choice is
+    (epsilon/T, 0)-DP. Everything else is post-processing. Talwar et al. add Laplace noise instead
+    of Gumbel noise.
 
-    step: "constant" goes 1/T of the way to the vertex. "published" goes 2/(t + 2) of it in step
-    t = 0, 1, .., so the first step ends at a vertex.
+    step: "constant" goes 1/T of the way to the vertex. "published" goes 2/(t + 2) of the way in
+    step t = 0, 1, .., so the first step ends at a vertex.
     radius: L B, the maximum absolute score.
     iterations: by default rho (n/(8 log(2 d)))^2/2, from 1 to 30 (`_choices`).
     """
@@ -100,7 +102,7 @@ class FrankWolfe(FewColumns):
         return p.iterations or round(_choices(n, d, self._rho(p)))
 
     def _rates(self, p, steps):
-        """The rates times D, by zCDP and by adding up epsilons. Both rates are private."""
+        """The rates times D by zCDP and by basic composition, either of which is private."""
         return noisy_top.choice_rate(self._rho(p), steps, 1.0), p.epsilon / (2 * steps)
 
     def _guarantee(self, n, d, p):
@@ -136,11 +138,11 @@ class FrankWolfe(FewColumns):
 
 
 class NoisyValues(FewColumns):
-    """Base class of descents that also release noisy values in the columns that they choose.
+    """Base class of descents that also release noisy values for the columns that they choose.
 
     share: the values' share of rho. The choices get the rest.
     learning_rate: in units of 1/B^2. The mean loss has a curvature of at most B^2/4 along a column,
-    so a rate of 4 goes no farther than Newton's method.
+    so a step at a rate of 4 is no longer than Newton's.
     """
 
     options = FewColumns.options | {
@@ -171,12 +173,12 @@ class NoisyValues(FewColumns):
 
 @register("coordinate_descent")
 class CoordinateDescent(NoisyValues):
-    """T steps, each along the column whose gradient is noisily chosen as the largest.
+    """T steps, each along the column with the largest gradient, chosen with noise.
 
     This is greedy coordinate descent (Mangold, Bellet, Salmon, Tommasi, AISTATS 2023, with Laplace
-    noise). Gumbel noise on all |g_j| chooses j. w_j falls by the learning rate times g_j with
-    Gaussian noise. A record moves every |g_j|, and the chosen g_j, by at most D. The T choices cost
-    rho (1 - share), and the T values rho share (`dp.privacy.noisy_top`).
+    noise). Gumbel noise on all |g_j| chooses j. The step subtracts the learning rate times g_j,
+    which gets Gaussian noise, from w_j. A record moves every |g_j|, and the chosen g_j, by at most
+    D. The T choices cost rho (1 - share), and the T values cost rho share (`dp.privacy.noisy_top`).
 
     iterations: by default the rule of `frank_wolfe` with the choices' rho.
     """
@@ -206,18 +208,18 @@ class CoordinateDescent(NoisyValues):
 
 @register("iterative_thresholding")
 class IterativeThresholding(NoisyValues):
-    """T gradient steps, each of which keeps only the `columns` largest weights, chosen noisily.
+    """T gradient steps, each of which keeps only the `columns` largest weights, chosen with noise.
 
-    This is peeling (Cai, Wang, Zhang, Annals of Statistics 49, 2021, with Laplace noise). Gumbel
-    noise chooses the k largest weights, which get Gaussian noise, and the others become zero.
-    Before noise, a step from released weights is v = w - e g, with learning rate e. A record moves
-    every |v_j| by at most e D, and any k of the v_j by 2 e k' min(sqrt(k) B, R)/n, where k' is the
-    maximum slope. The k T choices cost rho (1 - share), and the T noisy vectors rho share
-    (`dp.privacy.noisy_top`).
+    This is peeling (Cai, Wang, Zhang, Annals of Statistics 49, 2021, with Laplace noise). The k
+    largest weights are chosen with Gumbel noise and get Gaussian noise; the others become zero.
+    Before noise, a step from released weights w leads to v = w - e g, with learning rate e. A
+    record moves every |v_j| by at most e D, and any k of the v_j together by at most 2 e k'
+    min(sqrt(k) B, R)/n in L2, where k' is the maximum slope. The k T choices cost rho (1 - share),
+    and the T noisy vectors cost rho share (`dp.privacy.noisy_top`).
 
     columns: k, the maximum number of nonzero weights.
-    iterations: by default such that k T follows the rule of `frank_wolfe` with the choices' rho,
-    but at least 1.
+    iterations: by default, k T follows the rule of `frank_wolfe` with the choices' rho, and T is at
+    least 1.
     """
 
     options = NoisyValues.options | {"columns": Whole(10)}
@@ -232,7 +234,8 @@ class IterativeThresholding(NoisyValues):
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
         kept, bound = min(p.columns, d), self._bound(p)
-        together = min(math.sqrt(kept), p.bound / bound)  # L2 change over the maximum change of one
+        # The maximum L2 change, divided by the maximum change of one weight.
+        together = min(math.sqrt(kept), p.bound / bound)
         W, scores, each = np.zeros((draws, d)), np.zeros((n, draws)), np.arange(draws)[:, None]
         choosing, values = self._costs(p)
         y, steps = np.asarray(y, dtype=float), self._steps(n, d, p)

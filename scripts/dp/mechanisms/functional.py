@@ -12,8 +12,8 @@ gets one noise draw.
 Let (x, y) be replaced by (x', y'). Let M be the difference of the outer products of x and of x'
 with themselves, and L = yx - y'x'. In L1, the coefficients change by alpha sum_jk |M_jk| + beta
 ||L||_1: for j < k, the coefficient of w_j w_k is 2 alpha x_j x_k, and M has two such entries. M and
-L are affine in y and in y', so any norm of the change is convex in each of them and largest at -1
-or 1. So for squared loss, the sensitivities also hold for targets in [-1, 1].
+L are affine in y and in y', so any norm of the change is convex in y and in y', and largest where
+they are -1 or 1. So for squared loss, the sensitivities also hold for targets in [-1, 1].
 """
 
 import math
@@ -57,9 +57,9 @@ def coordinate_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "s
     <= PQ with P = ||p||_1 and Q = ||q||_1. L is +-q for equal labels and +-p for different ones.
     Since |p_j| + |q_j| <= 2B, P + Q <= 2S with S = dB. Let t = beta/(2 alpha). If t <= S, the
     supremum of alpha PQ + beta max(P, Q) is alpha (S + t)^2, at max(P, Q) = S + t. Otherwise it is
-    2 beta S, at max(P, Q) = 2S. It is attained at x' = (B, .., B), y' = 1, y = -1 and x = (tB/S,
-    .., tB/S), with S in place of a larger t. For squared loss, it is (1 + dB)^2, half of the
-    published sensitivity.
+    2 beta S, at max(P, Q) = 2S. The supremum is attained at x' = (B, .., B), y' = 1, y = -1 and x =
+    (tB/S, .., tB/S), with S in place of t if t > S. For squared loss, the supremum is (1 + dB)^2,
+    half of the published sensitivity.
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     s, t = d * coordinate_bound, beta / (2 * alpha)
@@ -138,8 +138,8 @@ class _Functional(Mechanism):
         if not p.delta:
             known = self._l1_sensitivities(d, p)
             least = min(known["coordinate"], known["l2"])
-            # The guarantee states the requested epsilon, although a loose sensitivity gives a
-            # smaller one.
+            # The guarantee states the requested epsilon, although noise for a loose sensitivity
+            # gives a smaller one.
             reason = (
                 f"Laplace noise of scale {scale:.6g} on every coefficient ({p.sensitivity} sensitivity: "
                 f"{size:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
@@ -163,7 +163,7 @@ class _Functional(Mechanism):
         return p.proven(reason, proven, Gaussian(math.sqrt(times) * size / scale))
 
     def _noise(self, d, p, draws, rng):
-        """Noise (draws, coefficients), linear ones first, its scale, and its standard deviation."""
+        """Noise (draws, coefficients) with linear coefficients first, its scale and standard deviation."""
         scale, _ = self._scale(d, p)
         law, deviation = (gaussian, scale) if p.delta else (laplace, math.sqrt(2) * scale)
         return law(quadratics.coefficients(d), scale, draws, rng), scale, deviation
@@ -192,7 +192,8 @@ class _Functional(Mechanism):
             _, unbounded = quadratics.solve(A, b, repair="none")
             weights = quadratics.adam(A, b, steps, p.learning_rate)
         else:
-            # Mechanisms without noise have no option `repair`. "trim" gives the shortest minimiser.
+            # Mechanisms without noise have no option `repair`. They use "trim", which gives the
+            # minimiser of smallest norm.
             repair = p.repair if self.private else "trim"
             weights, unbounded = quadratics.solve(A, b, 2 * deviation * _times(p, n), repair)
         failed = ~np.isfinite(weights).all(axis=1)
@@ -202,8 +203,8 @@ class _Functional(Mechanism):
     def _in_batches(self, X, y, p, noise, rng):
         """Weights (draws, d) after a step of Adam on the noisy polynomial of every batch.
 
-        Every epoch shuffles the rows in one order for all draws. `noise` (draws, coefficients) is
-        for all batches, or for the first if each gets new noise.
+        Every epoch shuffles the rows once, into one order for all draws. `noise` (draws,
+        coefficients) is used for all batches, or only for the first if each batch gets new noise.
         """
         n, d = X.shape
         alpha, beta, times = POLYNOMIALS[self.loss]
@@ -220,8 +221,8 @@ class _Functional(Mechanism):
                     A = 2 * alpha * gram + times * len(rows) * p.lam * np.eye(d)
                     yield partial(gradient, A, beta * moment, _times(p, len(rows)), Q, c)
 
-        # All draws share the batch's A and b, so two products are faster than one matrix with k Q
-        # per draw.
+        # All draws share the batch's A and b, so separate products with A and Q are faster than
+        # forming a matrix A + 2 k Q for each draw.
         def gradient(A, b, k, Q, c, weights):
             return weights @ A - b + k * (2 * quadratics.times(Q, weights) + c)
 
@@ -231,7 +232,7 @@ class _Functional(Mechanism):
         """The number of releases that a record affects (None: no finite epsilon holds), and why.
 
         With new noise for each of an epoch's disjoint batches, an epoch is one release (parallel
-        composition), and epochs compose. Shared noise cancels in differences.
+        composition), and epochs compose. Noise that batches share cancels in their differences.
         """
         if getattr(p, "batches", "all") == "all":
             return 1, ""
@@ -241,7 +242,7 @@ class _Functional(Mechanism):
 
 
 def _times(p, n):
-    """The factor of the noise on the sum, which is n if `objective` puts the noise on the mean."""
+    """The factor on the noise of the sum: n if `objective` puts the noise on the mean, otherwise 1."""
     return n if getattr(p, "objective", "sum") == "mean" else 1
 
 
@@ -253,10 +254,10 @@ class FunctionalLaplace(_Functional):
     R).
     solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`, or "adam", which takes
     `epochs` x ceil(n/batch_size) steps from zero, and may end far from the minimum.
-    batches: "all" uses all rows in each step, and "shuffled" one batch.
-    noise: for shuffled batches, "once" for all batches (nothing is proven) or "per_batch".
-    objective: whether noise for the "sum" over records goes on the coefficients of the "sum", or of
-    the "mean", where 1/n of it would suffice.
+    batches: "all" uses all rows in each step, and "shuffled" uses one batch.
+    noise: for shuffled batches, drawn "once" for all batches (nothing is proven) or "per_batch".
+    objective: whether noise calibrated to the sum over records is added to the coefficients of the
+    "sum", or of the "mean", where 1/n of this noise would suffice.
     """
 
     numbers = True
@@ -268,7 +269,7 @@ class FunctionalGaussian(_Functional):
     """Linear regression by the functional mechanism with Gaussian noise on every coefficient.
 
     calibration: "analytic" (exact), or "classical" as in Dwork and Roth's appendix A.
-    sensitivity: "l2", that of the coefficients, or "one", as if it were 1.
+    sensitivity: "l2" for the coefficients' sensitivity, or "one" to calibrate for a sensitivity of 1.
     The guarantee states the true epsilon. Other options are those of `functional_laplace`.
     """
 
@@ -285,8 +286,8 @@ class FunctionalLogistic(_Functional):
     """Logistic regression by the functional mechanism with the loss' Taylor series of degree 2.
 
     The noise is Laplace at delta = 0 (`sensitivity` as for `functional_laplace`), and Gaussian
-    (analytic calibration) at delta > 0. The truncated loss is z^2/8 - z/2. Its minimiser
-    (`truncated_logistic`) is not that of logistic regression for any n.
+    (analytic calibration) at delta > 0. The truncated loss is z^2/8 - z/2. However large n is, its
+    minimiser (`truncated_logistic`) differs from that of logistic regression.
     """
 
     delta = "optional"

@@ -2,10 +2,10 @@
 
 `dp.privacy.gaussian_tilt` proves the cost of an exact minimiser. Gaussian output noise covers the
 solver's error, as in `dp.mechanisms.objective_perturbation`. Given the exact minimiser, the
-solver's point differs by at most 2 tau/lambda between neighbours of one size. Under add-remove,
+solver's point differs by at most 2 tau/lambda between neighbours of equal size. Under add-remove,
 both sums have the same Lambda = n lambda, and the larger sum's gradient has norm at most (n + 1)
-tau. So the point differs by at most 2 tau/lambda + tau/(n lambda). With `public_n`, both gradients
-have norm at most `public_n` tau, and the bound is 2 tau/lambda.
+tau. So the solver's point differs by at most 2 tau/lambda + tau/(n lambda). With `public_n`, both
+gradients have norm at most `public_n` tau, and the bound is 2 tau/lambda.
 """
 
 import math
@@ -38,7 +38,7 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
-MOST_NOISE = 50  # maximum multiple of the noise for a free Jacobian; more is useless
+MOST_NOISE = 50  # maximum ratio to the noise for a free Jacobian; more noise is useless
 
 
 class Plan(NamedTuple):
@@ -92,7 +92,7 @@ def moved(n: int, lam: float, tolerance: float, adjacency: str, stated: bool = F
 
 
 def certified(n: int, p: Parameters, plan: Plan) -> str:
-    """The part of a reason about the solver's point and its noise."""
+    """The part of a guarantee's reason about the solver's point and its noise."""
     every = "every data set" if p.public_n is None else f"every data set of at most {n} records"
     return (
         f"a point of gradient norm at most tau = {plan.tolerance:g} is found on {every} (a premise: "
@@ -102,19 +102,19 @@ def certified(n: int, p: Parameters, plan: Plan) -> str:
 
 
 class _GaussianTilt(Tilted):
-    """Base class: w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
+    """Base class: w + z, where w is near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
 
     b and z are Gaussian.
     """
 
     delta = "needed"
-    # Tilts of probability e^-60 = 9e-27 are neglected, so delta must be far larger.
+    # The longest tilts, of probability e^-60 = 9e-27, are neglected, so delta must be far larger.
     least_delta = 1e-20
-    numbers = False  # unless a subclass has a loss of residuals
+    numbers = False  # subclasses with a residual loss set it to True
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Refuse invalid settings by making the plan. The slow profile refuses none."""
+        """Refuse invalid settings by making the plan. The profile, which is slow, refuses none."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -126,7 +126,7 @@ class _GaussianTilt(Tilted):
     def _checked_plan(self, n, d, p, plan):
         """The plan. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        Tilts of probability e^-60 are neglected.
+        The longest tilts, of probability e^-60, are neglected.
         """
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
@@ -160,15 +160,16 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
     If n lambda is at least R^2/(epsilon/2 + mu^2/4) (add-remove: R^2/(epsilon + mu^2/2)), the
     Jacobian is free, and the tilt has the Gaussian mechanism's standard deviation, 2R/mu (R/mu).
-    Otherwise, the profile gives a larger one. `dp.privacy.gaussian_tilt` has the proofs.
+    Otherwise, the profile determines a larger standard deviation. `dp.privacy.gaussian_tilt` has
+    the proofs.
 
     loss: "logistic", or for numbers "log_cosh": t^2 log cosh(residual/t), with t its option `tau`
-    and slopes in [-t, t]. Its tilt is t times the Gaussian mechanism's noise at delta/2, and its
-    threshold is about twice as large.
-    clip: the maximum slope of a record under logistic loss, below 1 (`ClippedLogistic`). It
-    multiplies the tilt. The Jacobian then costs log(1 + R^2/(4 n lambda)) of epsilon.
-    output: the output noise's share s of mu, which raises the tilt's standard deviation by about
-    s^2/2.
+    and slopes in [-t, t]. The standard deviation of its tilt is t times that of the Gaussian
+    mechanism at delta/2, and the threshold for n lambda is about twice as large.
+    clip: the maximum slope of a record under logistic loss, below 1 (`ClippedLogistic`). The tilt
+    is proportional to it. The Jacobian then costs log(1 + R^2/(4 n lambda)) of epsilon.
+    output: the output noise's share s of mu, which multiplies the tilt's standard deviation by
+    about 1 + s^2/2.
     radius: with the rule's lambda, the tilt moves the minimiser by at most about radius/R.
     """
 
@@ -229,13 +230,13 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
 
 class _Published(_GaussianTilt):
-    """Base class for published calibrations, whose Lambda is the source's, or n lam if larger."""
+    """Base class for published calibrations. Lambda is the source's, or n lam if that is larger."""
 
     needs_lambda = False
     fit = None  # a fit would need a lambda
 
     def _published(self, n, p):
-        """The `published_tilt.Tilt`, with the mean objective's gradient norm, and the adjacency."""
+        """The `published_tilt.Tilt`, whose gradient norm is the mean objective's, and the adjacency."""
         raise NotImplementedError
 
     def _plan(self, n, d, p):
@@ -246,7 +247,7 @@ class _Published(_GaussianTilt):
         return self._checked_plan(n, d, p, plan)
 
     def _guarantee(self, n, d, p):
-        """The source's epsilon as the claim, and the composed profile's epsilon as proven."""
+        """The source's epsilon as claimed, and the epsilon of the composed profile as proven."""
         plan = self._plan(n, d, p)
         profile = self._profile(n, p, plan)
         proven = profile.epsilon(p.delta)
@@ -263,7 +264,7 @@ class AMP(_Published):
 
     def _published(self, n, p):
         tilt = published_tilt.amp(p.epsilon, p.delta, n, p.bound)
-        larger = max(1.0, n * p.lam / tilt.n_lambda)  # the output noise falls with Lambda
+        larger = max(1.0, n * p.lam / tilt.n_lambda)  # the output noise is proportional to 1/Lambda
         return tilt._replace(sigma_output=tilt.sigma_output / larger), REPLACE_ONE
 
 

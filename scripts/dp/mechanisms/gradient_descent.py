@@ -47,7 +47,7 @@ def gradient_norm(p: Parameters, loss: str = "logistic") -> float:
 
 
 class Classifier(Mechanism):
-    """Base class for labels -1 and 1, labels 0, .., K - 1 (softmax loss) or numbers, by `loss`."""
+    """Base class. `loss` decides between labels -1 and 1, labels 0, .., K - 1 (softmax) and numbers."""
 
     needs_lambda = False
     facts = ("classes",)  # only the softmax loss uses it
@@ -117,26 +117,26 @@ class DPGradientDescent(Descent):
 
     Replacing one record changes the mean by at most 2C/n. T such Gaussian releases compose exactly
     to mu = sqrt(T) 2C/(n sigma) (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3), which is tight if
-    all iterates are seen. Under add-remove, n is public and a record changes sums by C.
+    all iterates are seen. Under add-remove, n is public, and a record changes sums by at most C.
 
     accounting:
       "composition"   as if all iterates were released
       "last_iterate"  for the last iterate alone, if `dp.privacy.last_iterate` proves a smaller mu. This
                       needs rows within R, a loss that is convex and smooth even after clipping,
                       lambda > 0, and a learning rate below 2/(lambda + curvature). No loss of an
-                      earlier iterate is reported. Under add-remove, only the step on n records need
-                      contract.
+                      earlier iterate is reported. Under add-remove, only the step on n records has
+                      to be a contraction.
     noise:
       "analytic"   sigma = sqrt(T) 2C/(n mu) with the mu that is (epsilon, delta)-DP exactly
-      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), which claims this epsilon. The
-                   exact curve proves another, which is larger unless the claim is small
+      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), claimed to give this epsilon. The exact
+                   curve proves another epsilon, which is larger unless the claimed one is small
 
     loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..), or a loss of residuals for
     targets in [-1, 1].
-    public_n: under add-remove, replaces n where sums are divided, and in the rule.
+    public_n: under add-remove, replaces n as the divisor of sums and in the rule.
     steps: with "rule", `rule_steps` sets iterations, learning rate and clipping norm.
-    pretrain: start from `public_iterations` steps without noise or clipping on public rows, at no
-    cost.
+    pretrain: whether to start from the result of `public_iterations` steps on public rows, without
+    noise or clipping and at no privacy cost.
     """
 
     delta = "needed"
@@ -176,9 +176,9 @@ class DPGradientDescent(Descent):
         classes: int | None = None,
         lam: float = 0.0,
     ) -> dict:
-        """Options from public numbers alone.
+        """The options iterations, learning_rate and clip, from public numbers alone.
 
-        Losses with one slope per record get T = min(1000, n mu/sqrt(d)) steps at the rate 1/c
+        Losses with one slope per record use T = min(1000, n mu/sqrt(d)) steps at the rate 1/c
         without clipping, where c = R^2/4 is the maximum curvature.
 
         For softmax, gradients are clipped to C = R/2, about a third of their bound. Steps end when
@@ -192,8 +192,8 @@ class DPGradientDescent(Descent):
         distance by at most max(|1 - e lambda|, |1 - e (c + lambda)|). The minimum, c/(c + 2
         lambda), is at e = 2/(c + 2 lambda). So the rate is at most 2/(c + 2 lambda), which is below
         1/c if lambda > c/2. As e lambda < 1 and gradients have norm at most G, |W| <= G/lambda
-        without noise. For softmax, 1/c is the rate from above. Its curvatures are up to R^2/2, and
-        e (R^2/2 + lambda) <= 2 from lambda = R^2/2 - c on.
+        without noise. For softmax, the rate above takes the place of 1/c. Softmax curvatures are at
+        most R^2/2, and e (R^2/2 + lambda) <= 2 if lambda >= R^2/2 - c.
         """
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)
@@ -209,7 +209,7 @@ class DPGradientDescent(Descent):
         return {"iterations": steps, "learning_rate": rate, "clip": clip}
 
     def _unit(self, n, p):
-        """mu at a standard deviation of 1, and its accounting in words ("" for composition)."""
+        """mu for noise of standard deviation 1, and its accounting in words ("" for composition)."""
         composed = math.sqrt(p.iterations) * vector_sum(p.clip, p.adjacency) / n
         if p.accounting == "composition":
             return composed, ""

@@ -25,18 +25,19 @@ from dp.privacy import quadratics, sketches
 from dp.privacy.sensitivities import vector_sum
 
 EPSILONS = 1e-3, 30.0  # range of epsilon for which `calibrate` finds the noise
-PRIVATE_SIDE = 1e-3  # relative width at which its search ends
+PRIVATE_SIDE = 1e-3  # relative width at which the search of `calibrate` ends
 
 
 @lru_cache(maxsize=64)
 def calibrate(
     rows: int, steps: int, epsilon: float, delta: float, tau0: float, share: float, adjacency: str
 ) -> tuple:
-    """gamma, every gradient's mu, and the profile at R = 1, for about the least noise.
+    """gamma, each gradient's mu, and the profile at R = 1, chosen to nearly minimise the noise.
 
-    The search finds the largest m whose exact total is (epsilon, delta)-DP. Gradients get `share`
-    of m^2, and sketches the rest, approximated as Gaussian with parameter sqrt(k T/2)/gamma (times
-    sqrt(2) under replace-one).
+    m is the approximate Gaussian-DP parameter of all releases. Gradients get `share` of m^2, and
+    sketches get the rest, approximated as Gaussian with parameter sqrt(k T/2)/gamma (times sqrt(2)
+    under replace-one). The search finds the largest m with which the exact profile of all releases
+    is (epsilon, delta)-DP.
     """
     both = vector_sum(1.0, adjacency)
 
@@ -72,8 +73,8 @@ class IterativeHessianMixing(Mechanism):
         l    = max(0, smallest eigenvalue of X'X - (gamma/sqrt k)(tau0 - N(0, 1)))
         tau0 = sqrt(2 log max(3/delta, 2/rho)).
 
-    gamma and the noise follow from the exact total of all releases, not from the authors' Renyi
-    bound.
+    gamma and the noise follow from the exact profile of all releases together, not from the
+    authors' Renyi bound.
 
     share: the gradients' share of the squared Gaussian-DP parameter (`calibrate`).
     """
@@ -101,7 +102,7 @@ class IterativeHessianMixing(Mechanism):
             )
 
     def _plan(self, d, p):
-        """k, tau0, gamma, standard deviation of the gradients' noise, and profile."""
+        """k, tau0, gamma, the standard deviation of the gradients' noise, and the profile."""
         rho = p.delta / 10
         rows = math.ceil(6 * max(d, math.log(4 * p.iterations / rho)))
         tau0 = math.sqrt(2 * math.log(max(3 / p.delta, 2 / rho)))
@@ -118,17 +119,17 @@ class IterativeHessianMixing(Mechanism):
             f"{gamma:.6g}, a Gaussian release of the smallest eigenvalue, and {p.iterations} gradients "
             f"with noise of standard deviation {sigma:.6g}, composed exactly"
         )
-        reason += public_size(p) if p.lam > 0 else unused_size(p)  # n lambda is in every gradient
+        reason += public_size(p) if p.lam > 0 else unused_size(p)  # n lambda is in gradients
         return p.proven(reason, profile=profile)
 
     def _release(self, X, y, p, draws, rng):
-        """Draws, with H as A^1/2 W A^1/2, W Wishart. A step needs no more of a sketch."""
+        """Draws. H is sampled as A^1/2 W A^1/2 with a Wishart matrix W, all that a step needs."""
         n, d = p.public_n or len(X), X.shape[1]
         rows, tau0, gamma, sigma, _ = self._plan(d, p)
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])
         noisy = values[0] - gamma / math.sqrt(rows) * (tau0 - rng.standard_normal(draws))
         added = np.maximum(0.0, gamma - np.maximum(0.0, noisy))
-        # At least gamma by the proof, except for rounding.
+        # By the proof, the sums are at least gamma, except for rounding.
         root = np.sqrt(np.maximum(values + added[:, None], 1e-9 * gamma))
         half = vectors * root[:, None, :]
 

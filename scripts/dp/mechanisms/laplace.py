@@ -16,10 +16,10 @@ from dp.noise import laplace, numbers
 
 
 class Coordinates(Perturbed):
-    """w + z, with w a minimiser and z independent Laplace coordinates at a subclass' scale.
+    """w + z, where w is a minimiser, and z has independent Laplace coordinates of a subclass' scale.
 
-    info has E18's statistics, each (restarts,): sample variance of the noise, mean and variance of
-    the noiseless weights.
+    info contains E18's statistics, each (restarts,): sample variance of the noise, mean and
+    variance of the noiseless weights.
     """
 
     law = staticmethod(laplace)
@@ -38,7 +38,7 @@ class Coordinates(Perturbed):
 class LaplaceL1(Coordinates):
     """`laplace_coordinates`, repaired: noise for the L1 sensitivity, and no free intercept.
 
-    lambda is beside the mean loss.
+    The objective is the mean loss plus lambda/2 ||w||^2.
     """
 
     numbers = True

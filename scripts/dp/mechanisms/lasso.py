@@ -19,12 +19,12 @@ class _OverCentres(Mechanism):
 
 @register("distributed_lasso")
 class DistributedLasso(_OverCentres):
-    """Without privacy: the lasso over `centres` that send only their gradients.
+    """Without privacy: the lasso over data centres that send only their gradients.
 
     The objective is the squared loss with an L1 penalty.
 
-    centres: with 1, all data are in one place.
-    part: "all", or "one" for a single centre's rows.
+    centres: the number of data centres. With 1, all data are in one place.
+    part: the rows used: "all", or those of "one" centre.
     preparation, components: see `dp.descents.distributed_lasso.Preparation`. The preparation is
     fitted on `all_rows`, if given, so subsets of any size have the same columns and components, as
     in the source.
@@ -62,7 +62,7 @@ class DistributedLasso(_OverCentres):
 
     def _release_many(self, tasks, draws):
         """Candidates that differ only in lam and rate iterate together. All `draws` are equal."""
-        all_rows, fitted = None, {}  # preparations of all rows, by their options
+        all_rows, fitted = None, {}  # `Preparation` of all rows, by its options
         for X, y, settings, _ in tasks:
             if settings[0].all_rows is not all_rows:
                 all_rows, fitted = settings[0].all_rows, {}
@@ -130,9 +130,9 @@ class DistributedLasso(_OverCentres):
 class DPDistributedLasso(_OverCentres):
     """The lasso over data centres that clip and sum their gradients, and add Gaussian noise.
 
-    In each of `rounds`, every centre sends sum_i clip((w.x_i - y_i) x_i) + N(0, sigma^2 I) over its
-    rows. The coordinator takes a soft-thresholded step along the total over n. Rows are not
-    standardised, because that would look at them.
+    In each of the `rounds` rounds, every centre sends sum_i clip((w.x_i - y_i) x_i) + N(0, sigma^2
+    I) over its rows. The coordinator takes a soft-thresholded step along the total divided by n.
+    Rows are not standardised, because standardisation would use private rows without noise.
 
     rate: the step size, by default 1/bound^2, the reciprocal of the public bound on the mean loss'
     curvature.
@@ -148,12 +148,12 @@ class DPDistributedLasso(_OverCentres):
     }
 
     def _guarantee(self, n, d, p):
-        """(epsilon, delta)-DP, exactly composed.
+        """(epsilon, delta)-DP by exact composition.
 
         Replacing one record changes one centre's sum by at most 2 clip in L2, for any target.
         `rounds` adaptive Gaussian releases with that sensitivity are exactly one release of
-        sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). sigma, its
-        analytic calibration, covers everything that the centres send.
+        sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). sigma is
+        calibrated to that release analytically, so it covers everything that the centres send.
         """
         return (
             f"every centre adds noise of standard deviation {self._sigma(p):.6g} to its sum of gradients "

@@ -30,11 +30,11 @@ class Sizes(Option):
 
 
 class Variables(NamedTuple):
-    """How rows are read as levels of k variables, with K levels in all.
+    """How a row is read as one level of each of k variables, which have K levels in all.
 
     sizes: (k,), numbers of levels.
     part: (K, k), zeros and ones that assign levels to variables.
-    columns: (K, d), a level's values in the columns, in units of `unit`.
+    columns: (K, d), the values of each level in the columns, in units of `unit`.
     grouped: number of columns in groups.
     """
 
@@ -72,14 +72,15 @@ def variables(d: int, bound: float, groups: tuple | None = None) -> Variables:
 
 @register("private_marginals")
 class PrivateMarginals(Mechanism):
-    """Linear discriminants from noisy tables of every variable with the class and every two variables.
+    """Linear discriminants from noisy tables of each variable with the class and each pair of variables.
 
     Any row has one level of each of k variables (`Variables.levels`), so a record is in one cell of
-    every table. Replacing it changes each table by at most sqrt(2), and all of them if every level
-    and the class change. The k tables with the class have noise of standard deviation s, and the
-    m = k (k - 1)/2 others t. The squared distance of neighbours in units of the noise is at most
-    2 k/s^2 + 2 m/t^2. The first term is `share` mu^2, and the second is the rest. So with a public
-    n, the release is exactly mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7).
+    every table. Replacing the record changes each table by at most sqrt(2), and changes all tables
+    if every level and the class change. The k tables with the class have noise of standard
+    deviation s, and the m = k (k - 1)/2 others t. The squared distance of neighbours in units of
+    the noise is at most 2 k/s^2 + 2 m/t^2. The first term is `share` times mu^2, and the second is
+    the rest of mu^2. So with a public n, the release is exactly mu-Gaussian DP (Dong, Roth, Su,
+    JRSS B 84, 2022, theorem 2.7).
 
     Ferrando and Sheldon (TMLR 2025) form sufficient statistics from such tables. Their AIM chooses
     tables and fits a graphical model. Here, all tables are measured.
@@ -89,15 +90,15 @@ class PrivateMarginals(Mechanism):
     expectation under independence plus f times the remainder. For a table of two variables,
     independence is within classes. f = max(0, 1 - e/|remainder|^2) is James and Stein's factor,
     where e is four standard deviations above the mean of |remainder|^2 under noise alone. So where
-    noise hides the tables of two variables, naive Bayes remains. Where noise hides all tables, the
-    class rate remains. The weights are the inverse of the covariance within classes with a ridge of
-    max(0.03, 2 k/(n mu)), times the difference of the class means. The intercept is that of normal
-    rows with this covariance.
+    noise hides the tables of two variables, the model is naive Bayes. Where noise hides all tables,
+    it predicts the class rate. The weights are the difference of the class means times the inverse
+    of the covariance within classes, to which a ridge of max(0.03, 2 k/(n mu)) is added. The
+    intercept is that of normal rows with this covariance.
 
     groups: sizes of one-hot variables, in the order of their columns, which come first. Other
-    columns, such as a constant, get weights of 0. A one is taken to be bound/sqrt(k + number of
-    other columns), as if rows were divided by the maximum norm. Without groups, every column is a
-    variable, rounded to one of five values between -bound/sqrt(d) and bound/sqrt(d).
+    columns, such as a constant, get weights of 0. A row has bound/sqrt(k + number of other columns)
+    in place of a one, as if rows had been divided by the maximum norm. Without groups, every column
+    is a variable, rounded to one of five values between -bound/sqrt(d) and bound/sqrt(d).
     """
 
     delta = "needed"
@@ -159,8 +160,8 @@ def discriminants(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weights (draws, d) for columns of zeros and ones, and intercepts (draws,).
 
-    counts: (draws, K, 2), noisy, of levels in classes.
-    pairs: (draws, K, K), noisy, of two levels, and 0 within a variable.
+    counts: (draws, K, 2), noisy counts of each level in each class.
+    pairs: (draws, K, K), noisy counts of each two levels, 0 for levels of one variable.
     scales: standard deviations of the noise on counts and pairs.
     """
     part, sizes, columns = read.part, read.sizes, read.columns
@@ -192,13 +193,13 @@ def discriminants(
 
 
 def _kept(squares, freedom, scale):
-    """James and Stein's factors for these sums of squares and degrees of freedom."""
+    """James and Stein's factors for sums of squares with these degrees of freedom."""
     expected = (freedom + SURE * np.sqrt(2 * freedom)) * scale**2
     return np.maximum(0.0, 1 - expected / np.maximum(squares, 1e-300))
 
 
 def _possible(counts, n):
-    """The nearest nonnegative counts (draws, levels) of sum n."""
+    """The nearest nonnegative counts (draws, levels) with sum n."""
     ordered = np.sort(counts, axis=1)[:, ::-1]
     over = (np.cumsum(ordered, axis=1) - n) / np.arange(1, counts.shape[1] + 1)
     last = (ordered > over).sum(axis=1) - 1

@@ -21,16 +21,16 @@ LOGISTIC = losses.get("logistic")
 
 @register("noise_aware_logistic")
 class NoiseAwareLogistic(GaussianObjectivePerturbation):
-    """Gaussian objective perturbation, then the noisy Hessian at its release, for intervals.
+    """Gaussian objective perturbation, and a noisy Hessian at the released weights, for intervals.
 
     The Hessian of the mean loss at the released weights is the sum of l'' x x'/n with l'' in [0,
     c], c = 1/4 for logistic loss. One record changes it by at most sqrt(2) c R^2/n in the Frobenius
     norm (add-remove: c R^2/n), as `sensitivities.gram` shows. The noise is isotropic and Gaussian.
     `robust` also releases the mean of l'^2 x x', l'^2 in [0, kappa^2], which differs from the
-    Hessian if the model is wrong. Apart from the tilt, these releases and the output noise count as
-    one Gaussian release, whose mu^2 is the sum of theirs.
+    Hessian if the model is wrong. The matrices and the weights' output noise (but not the tilt)
+    count as one Gaussian release, whose mu^2 is the sum of theirs.
 
-    weights: without the ridge's bias (`dp.inference.linearise`).
+    weights: corrected for the ridge's bias (`dp.inference.linearise`).
     info["covariance"]: (draws, d, d), due to sampling and all noise.
     info["unresolved"]: (draws, d, d), the part due to the Hessian's noise.
     info["answered"]: (draws, d), which coefficients get an interval (`dp.inference.answered`).
@@ -39,7 +39,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     the releases themselves.
     info["level"]: (draws,), `dp.inference.curvature_level`.
 
-    covariance: share of mu^2 of the Hessian, and of each further release.
+    covariance: the share of mu^2 for the Hessian, and again for the further release.
     """
 
     numbers = False
@@ -53,7 +53,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return kind("logistic")
 
     def _beside(self, p):
-        """The second release in words, or None."""
+        """Words about the second release, or None."""
         return "the slopes' second moments" if p["robust"] else None
 
     def _second(self, p):
@@ -69,7 +69,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
 
     def _plan(self, n, d, p):
-        """A plan with `mu_output` for all releases but the tilt, and `output_scale` for weights."""
+        """A plan whose `mu_output` is for all releases but the tilt, and `output_scale` for the weights."""
         second = self._second(vars(p))
         if second >= 1:
             raise Refused(
@@ -81,7 +81,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     def _scales(self, n, p, plan):
         """Standard deviations of the noise on the Hessian and on the second release.
 
-        For a matrix, it is the standard deviation on the diagonal.
+        For a matrix, this is the standard deviation on the diagonal.
         """
         mu = plan.mu_output * math.sqrt(p.covariance) / self._second(vars(p))
         moved = sensitivities.gram(p.bound, plan.adjacency)
@@ -126,24 +126,24 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return Release(estimate, release.status, release.info | info)
 
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
-        """The mean of l'^2 x x' without `robust` (None: the Hessian), and whether it is too vague.
+        """The mean of l'^2 x x' without `robust` (None: the Hessian), and which draws are too vague.
 
-        A draw that is too vague, (draws,), gets no intervals.
+        Draws that are too vague, (draws,), get no intervals.
         """
         return None, np.zeros(len(weights), dtype=bool)
 
 
 @register("noise_aware_log_cosh")
 class NoiseAwareLogCosh(NoiseAwareLogistic):
-    """`noise_aware_logistic` for numbers, with slopes in [-tau, tau] for any outlier.
+    """`noise_aware_logistic` for numeric targets, with slopes in [-tau, tau] even for outliers.
 
     It estimates the population's minimiser, which is theta if targets are symmetric about x.theta.
 
     Without `robust`, the Hessian and the mean v of the squared slopes, in [0, tau^2], are released.
     One record changes v by at most tau^2/n (either adjacency). If errors are independent of x, the
     mean of l'^2 x x' is v times that of x x', and the Hessian is 1 - v/tau^2 times that of x x',
-    because l'' = 1 - l'^2/tau^2. So the mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. It
-    is too vague if v's noise exceeds a quarter of v or of tau^2 - v.
+    because l'' = 1 - l'^2/tau^2. So the mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. v
+    is too vague if the standard deviation of its noise exceeds a quarter of v or of tau^2 - v.
     """
 
     numbers = True
@@ -165,7 +165,7 @@ class NoiseAwareLogCosh(NoiseAwareLogistic):
 def assumed(
     v: np.ndarray, hessian: np.ndarray, scale: float, loss: losses.LogCosh
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of l'^2 x x' for errors independent of rows, and whether it is too vague.
+    """The mean of l'^2 x x' if errors are independent of rows, and whether v is too vague.
 
     v: (draws,), noisy mean of l'^2.
     scale: standard deviation of the noise on v.
@@ -178,7 +178,7 @@ def assumed(
 
 
 def said(found: Linearised, unknown: np.ndarray) -> dict:
-    """Entries of info about intervals, with no interval where `unknown` (draws,)."""
+    """Entries of info about intervals. Draws that are `unknown` (draws,) get no interval."""
     unresolved = np.where(unknown[:, None, None], found.covariance, found.unresolved)
     printed = found._replace(unresolved=unresolved).answered()
     info = {"covariance": found.covariance, "unresolved": unresolved}
@@ -188,7 +188,7 @@ def said(found: Linearised, unknown: np.ndarray) -> dict:
 def mean_square(
     X: np.ndarray, y: np.ndarray, weights: np.ndarray, loss: losses.MarginLoss
 ) -> np.ndarray:
-    """The mean over rows of l'^2 at each of weights (draws, d): (draws,)."""
+    """The mean (draws,) over rows of l'^2 at each of the weights (draws, d)."""
     total = np.zeros(len(weights))
     for part in slices(len(y)):
         z = loss.arguments(np.asarray(X[part], dtype=float) @ weights.T, y[part, None])
@@ -203,7 +203,7 @@ def second_moments(
     scores: bool = False,
     loss: losses.MarginLoss = LOGISTIC,
 ) -> list[np.ndarray]:
-    """The sum of l'' x x' and, with `scores`, of l'^2 x x', at each of weights (draws, d).
+    """The sum of l'' x x' and, with `scores`, of l'^2 x x', at each of the weights (draws, d).
 
     Returns a list of arrays (draws, d, d).
     """

@@ -6,7 +6,7 @@ function of w*, the data, and other restarts' independent tilts. If the gradient
 most tau, strong convexity gives ||e|| <= tau/(lam + ridge). So neighbours' errors differ by at most
 2 tau/(lam + ridge). Given w*, noise z of norm ~ Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w*
 + e + z an (s epsilon)-DP release. b is calibrated so that w* costs (1 - s) epsilon. By adaptive
-composition, both together cost epsilon. The share s is public (`Tilted.share`).
+composition, w* and w + z together cost epsilon. The share s is public (`Tilted.share`).
 """
 
 import math
@@ -30,9 +30,9 @@ class Plan(NamedTuple):
 
     share: the output noise's share of epsilon.
     epsilon: the rest, for the tilt b.
-    epsilon_b, ridge: `Tilted.tilt` of that epsilon.
-    scale: the norm of b is ~ Gamma(d, scale).
-    output_scale: the same for the output noise.
+    epsilon_b, ridge: `Tilted.tilt` for that epsilon.
+    scale: ||b|| ~ Gamma(d, scale).
+    output_scale: ||z|| ~ Gamma(d, output_scale) for the output noise z.
     tolerance: certified gradient norm.
     """
 
@@ -46,7 +46,7 @@ class Plan(NamedTuple):
 
 
 class Tilted(Mechanism):
-    """Base class: w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
+    """Base class: w + z, where w is near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
 
     `tilt` of a subclass determines b and ridge.
     """
@@ -65,7 +65,7 @@ class Tilted(Mechanism):
         loss: losses.Loss = "logistic",
         **options,
     ) -> tuple[float, float]:
-        """(epsilon_b, ridge) for an exact minimiser, where b ~ Gamma(d, 2 kappa R / epsilon_b)."""
+        """(epsilon_b, ridge) for an exact minimiser, where ||b|| ~ Gamma(d, 2 kappa R / epsilon_b)."""
         raise NotImplementedError
 
     @staticmethod
@@ -76,10 +76,10 @@ class Tilted(Mechanism):
 
         To second order, tilt and output noise raise the objective by a multiple of tr(H^-1)
         (scale/n)^2 + tr(H) output_scale^2, where H is the Hessian at the minimiser without tilt. An
-        exact minimiser with all of epsilon has only the first term. Since tr(H^-1) >= d^2 / tr(H)
-        and tr(H) <= d lam + c R^2, the ratio of both increases is at most (1 - s)^-2 + (q/s)^2 with
-        q = n tau (1 + c R^2/(d lam)) / (kappa R). The minimum, (1 + q^(2/3))^3, is at s/(1 - s) =
-        q^(2/3).
+        exact minimiser that spends all of epsilon on the tilt has only the first term. Since
+        tr(H^-1) >= d^2 / tr(H) and tr(H) <= d lam + c R^2, the ratio of the two increases is at
+        most (1 - s)^-2 + (q/s)^2 with q = n tau (1 + c R^2/(d lam)) / (kappa R). The minimum, (1 +
+        q^(2/3))^3, is at s/(1 - s) = q^(2/3).
         """
         q = n * tolerance * (1 + loss.c * bound * bound / (d * lam)) / (loss.kappa * bound)
         return q ** (2 / 3) / (1 + q ** (2 / 3))
@@ -94,13 +94,13 @@ class Tilted(Mechanism):
     def _plan(self, n, d, p):
         """The `Plan`.
 
-        Raises `Refused` if data could decide whether a minimiser is certified
-        (`check_certifiable`), except by tilts of probability e^-60.
+        Raises `Refused` unless a minimiser is certified on every data set (`check_certifiable`),
+        apart from the longest tilts, of probability e^-60.
         """
         loss, tolerance = margin_loss(p.loss), p.tolerance
         calibration = {"calibration": p.calibration} if "calibration" in self.options else {}
         settings = {"lam": p.lam, "bound": p.bound, "loss": loss, **calibration}
-        # The ridge for all of epsilon is at most the ridge for the tilt's part.
+        # The ridge for the whole epsilon is at most the ridge for the tilt's part.
         _, ridge = self.tilt(n, p.epsilon, **settings)
         check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance)
         share = self.share(n, d, p.lam + ridge, p.bound, loss, tolerance)
@@ -158,7 +158,7 @@ class Tilted(Mechanism):
 
 @register("objective_perturbation")
 class ObjectivePerturbation(Tilted):
-    """Repaired objective perturbation (CMS11 algorithm 2), for any loss that states kappa and c."""
+    """Repaired objective perturbation (CMS11 algorithm 2), for any loss with known kappa and c."""
 
     options = LOSS | {"calibration": Choice("cms11", "single_log", "supremum")} | TOLERANCE
 

@@ -57,7 +57,7 @@ class Between(Option):
 
 
 class Ordinary(Between):
-    """A number whose fourth power and its reciprocal are far from a float's limits.
+    """A number between 1e-50 and 1e50, whose fourth power and its reciprocal are ordinary floats.
 
     Squares of other numbers may underflow or overflow, which would disable clipping.
     """
@@ -169,7 +169,7 @@ PUBLIC_N = {"public_n": Optional(Whole())}
 
 
 def public_size(p: object) -> str:
-    """The end of a reason that says what n is under add-remove."""
+    """The end of a guarantee's reason: what n is under add-remove."""
     if p.adjacency != ADD_REMOVE:
         return ""
     if p.public_n is not None:
@@ -189,7 +189,7 @@ def stated_size(name: str, p: object, records: int) -> int:
 
 
 def unused_size(p: object) -> str:
-    """The end of a reason that says that n is not used under add-remove."""
+    """The end of a guarantee's reason: that n is not used, under add-remove."""
     return "; n is not used" if p.adjacency == ADD_REMOVE else ""
 
 

@@ -14,7 +14,7 @@ from dp.solvers.newton import check_certifiable
 
 
 def certificate(p: Parameters, norm: str = "gradient norm") -> str:
-    """The part of a reason about tau, the bound on `norm`."""
+    """The part of a guarantee's reason about tau, the bound on `norm`."""
     return (
         f"tau = {p.tolerance:g} the {norm} that the solver certifies on every data set (in real numbers by "
         f"its rate of convergence; that rounding does not prevent it is a premise, and settings in which "
@@ -41,7 +41,9 @@ def sensitivity(
 
 
 class Perturbed(Mechanism):
-    """w + z: the minimiser that `fit` names in `dp.solvers.fits`, and noise of a subclass' scale.
+    """w + z, where w is the minimiser that `fit` names in `dp.solvers.fits`, and z is noise.
+
+    A subclass determines the scale of z.
 
     A minimiser that is not certified to `tolerance` gives weights of 0 and the status
     "not_converged". Under a finite guarantee, no data can cause that. A free intercept is released
@@ -98,7 +100,7 @@ class Perturbed(Mechanism):
 
 @register("output_perturbation")
 class OutputPerturbation(Perturbed):
-    """w + z, where w minimises mean loss + lam/2 ||w||^2 and z ~ Gamma(d, sensitivity / epsilon).
+    """w + z, where w minimises mean loss + lam/2 ||w||^2, and ||z|| ~ Gamma(d, sensitivity / epsilon).
 
     There is no free intercept, since the sensitivity bound needs the ridge.
     """

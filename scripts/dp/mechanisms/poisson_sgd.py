@@ -27,11 +27,11 @@ class PoissonSGD(Classifier):
     by q n, never by a batch's secret size. Under add-remove, n is `public_n` or the number of
     records, taken as public. One step is the Poisson-subsampled Gaussian mechanism. Privacy loss
     distributions compose the steps (`dp.privacy.composition.sampled_multiplier`). If q = 1,
-    composition is exact. No such amplification is proven for shuffled batches.
+    composition is exact. For shuffled batches, no such amplification by sampling is proven.
     """
 
     delta = "needed"
-    least_delta = composition.LEAST_DELTA  # also for sampling = 1, so a study may vary it
+    least_delta = composition.LEAST_DELTA  # also for sampling = 1, so that studies may vary it
     options = LOSS | {
         "sampling": Between(0.05, low=0, high=1 + 1e-12),
         "iterations": Whole(300),
@@ -53,7 +53,7 @@ class PoissonSGD(Classifier):
             )
 
     def _noise(self, p):
-        """Standard deviation of the noise on a batch's sum over C, and profile of all steps."""
+        """Standard deviation of the noise on a batch's sum, divided by C, and profile of all steps."""
         if p.sampling >= 1:
             return vector_sum(1.0, p.adjacency) * math.sqrt(p.iterations) / p.mu, Gaussian(p.mu)
         return composition.sampled_multiplier(

@@ -17,7 +17,7 @@ from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
 from dp.privacy import selection
 from dp.privacy.profiles import Gaussian, approximate, with_chords
 
-# Points of non-Gaussian profiles in units of the total epsilon, dense where delta is read.
+# Points of non-Gaussian profiles in units of the total epsilon, dense where delta is evaluated.
 POINTS = np.concatenate([np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26])
 CLOSE = 2e-3  # share of epsilon that runs may leave unspent
 LARGEST = 100  # maximum total epsilon, so that e^epsilon stays far from a float's limits
@@ -51,14 +51,16 @@ class PrivateSelection(Mechanism):
     One record changes that loss by at most 1 (either adjacency), so the score has Gaussian-DP
     parameter mu.
 
-    In `dp.privacy.selection`, Q releases setting, weights and noisy score, with the largest of the
-    settings' profiles. By the theorems there, the run with the lowest score may be released. Each
-    run gets the largest epsilon whose total, by the better bound there, is at most the requested
-    one. Under the Poisson law, K may be 0, and weights are then 0.
+    In the theorems of `dp.privacy.selection`, the mechanism Q is one run: it releases a setting,
+    weights and a noisy score, and its profile is the largest of the settings' profiles. So the run
+    with the lowest score may be released. Each run gets the largest epsilon for which the better of
+    the bounds there is at most the requested epsilon. Under the Poisson law, K may be 0, and
+    weights are then 0.
 
     score: "noisy", or "exact" without noise, which costs more (`selection.cost_of_exact_score`).
     settings: fixed options of `of`.
-    grid: name -> values to draw from. Without "lambda", lambda is `lam` or the rule's.
+    grid: name -> values to draw from. If "lambda" is not in it, lambda is `lam` or follows from the
+    rule.
     share: the score's share of a run's mu^2, as if `of` were Gaussian.
 
     info["setting"]: index of the released combination of the grid, -1 if K is 0.
@@ -210,8 +212,9 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The total is nearly proportional to a run's epsilon. The search rescales that of a Gaussian
-    mechanism, or bisects if a step leaves the known interval.
+    The total epsilon is nearly proportional to a run's epsilon. So the search starts from the
+    epsilon for a Gaussian mechanism and rescales it, or bisects if a step leaves the known
+    interval.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))
@@ -238,7 +241,7 @@ def _plan(n, d, text):
 
 
 def _at(n, d, p, epsilon, delta):
-    """The `Plan` whose runs have this epsilon and delta without scores."""
+    """The `Plan` for runs of this epsilon and delta, not counting their scores."""
     candidates, stated = _stated(n, d, p, epsilon, delta)
     mu = math.sqrt(p.share / (1 - p.share)) * gaussian_mu(epsilon, delta)
     most = max(each.epsilon for each in stated)

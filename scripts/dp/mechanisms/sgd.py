@@ -39,9 +39,9 @@ class _Run(NamedTuple):
 class _SGD(Mechanism):
     """w <- w - eta_t (lambda w + (1/b) sum of clipped gradients + z_t/b) over disjoint batches.
 
-    `release_many` descends on all data sets, restarts and candidates together. With `dimensions` =
-    k, rows are multiplied by a Gaussian matrix (d, k) of variance 1/k, drawn independently of the
-    data. The released weights are that matrix times the k weights.
+    `release_many` runs the descents of all data sets, restarts and candidates together. With
+    `dimensions` = k, rows are multiplied by a Gaussian matrix (d, k) of variance 1/k, drawn
+    independently of the data. The released weights are that matrix times the k weights.
 
     info["intercept"]: the weight of the column of ones (`bias`).
     info["scale"]: (restarts,), the noise scale of each batch's sum of gradients, or 0.
@@ -68,7 +68,7 @@ class _SGD(Mechanism):
             yield from self._chunk(waiting, draws)
 
     def _chunk(self, waiting, draws):
-        """Releases on the data sets in memory. Data sets of one size descend together."""
+        """Releases for the data sets in memory. Descents on data sets of equal size advance together."""
         found = [None] * len(waiting)
         candidates = waiting[0][2]
         scales = np.repeat([self._scale(p) for p in candidates], draws)
@@ -85,7 +85,7 @@ class _SGD(Mechanism):
             *others, last = self._alike(candidates)
             for p, chosen in (*others, last):
                 # Candidates share their draws, so all groups but the last need copies of the
-                # generators. A copy takes longer than a short descent.
+                # generators. The last needs none, because a copy takes longer than a short descent.
                 again = runs if chosen is last[1] else copy.deepcopy(runs)
                 lams = [candidates[k].lam for k in chosen]
                 weights[chosen], intercepts[chosen] = self._descend(trains, again, lams, cache, p)
@@ -99,7 +99,7 @@ class _SGD(Mechanism):
     def _descend(self, trains, runs, lams, cache, p):
         """Weights (lambdas, runs, d) and intercepts (lambdas, runs).
 
-        `cache` has the latest rows, for the runs' other settings.
+        `cache` keeps the latest rows for the runs' other settings.
         """
         n, d = trains[0][0].shape
         scale = self._scale(p)
@@ -153,7 +153,7 @@ class _SGD(Mechanism):
 
 
 def _rows(trains, runs, dimensions, bias, residual):
-    """Rows times labels (blocks, n, width), targets, each run's block, and the projections or None.
+    """Rows times labels (blocks, n, width), targets or None, each run's block, and projections or None.
 
     With `residual`, rows are not multiplied, and targets are (blocks, n) instead of None.
     """
@@ -186,9 +186,9 @@ class DPSGD(_SGD):
 
     Replacing one record changes one batch of each pass, and its sum by at most 2 clip in L2.
     Batches are disjoint and independent of the data. So noise of norm ~ Gamma(D, 2 clip/epsilon'),
-    where D counts the weights with the bias, makes the pass epsilon'-DP (Song, Chaudhuri, Sarwate,
-    GlobalSIP 2013; McSherry, SIGMOD 2009). k passes cost k epsilon'. Clipping bounds gradients for
-    any rows, targets and loss, after projection and with the bias column.
+    where D is the number of weights including the bias, makes the pass epsilon'-DP (Song,
+    Chaudhuri, Sarwate, GlobalSIP 2013; McSherry, SIGMOD 2009). k passes cost k epsilon'. Clipping
+    bounds gradients for any rows, targets and loss, after projection and with the bias column.
     """
 
     options = OPTIONS | {"accounting": Choice("composed", "as_published")}
@@ -230,7 +230,7 @@ class ProjectedMinimiser(SGD):
     options = {key: OPTIONS[key] for key in ("dimensions", "bias")}
 
     def _by_rule(self, n, d, p):
-        """Fixed values, because nothing descends."""
+        """Fixed values of the options of a descent, which is not run."""
         return {
             "batch": n,
             "epochs": 1,
@@ -246,7 +246,7 @@ class ProjectedMinimiser(SGD):
 
         w = np.empty((len(lams), len(runs), rows.shape[2]))
         for j, place in enumerate(block):
-            for k, lam in enumerate(lams):  # rows are multiplied by their labels
+            for k, lam in enumerate(lams):  # rows are already multiplied by their labels
                 w[k, j] = minimise(rows[place], np.ones(rows.shape[1]), lam)[0][0]
         return self._of_features(w, projections, p)
 

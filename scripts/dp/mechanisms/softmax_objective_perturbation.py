@@ -33,11 +33,11 @@ class _NoTilt(Refused):
 
 @register("softmax_objective_perturbation")
 class SoftmaxObjectivePerturbation(Mechanism):
-    """W + Z, W near argmin of mean softmax loss + lam/2 ||W||^2 + <b, W>/n, b and Z Gaussian.
+    """W + Z, where W is near argmin of mean softmax loss + lam/2 ||W||^2 + <b, W>/n; b, Z are Gaussian.
 
-    Labels are 0, .., K - 1. The tilt b has about the noise of a Gaussian release of the sum of
-    gradients at delta/(K-1). The Jacobian is free if n lambda is at least twice the tilt's
-    variance. Otherwise it costs about R^2/(n lambda) of epsilon.
+    Labels are 0, .., K - 1. The standard deviation of the tilt b is about that of a Gaussian
+    release of the sum of gradients at delta/(K-1). The Jacobian is free if n lambda is at least
+    twice the tilt's variance. Otherwise it costs about R^2/(n lambda) of epsilon.
 
     output: the output noise's share of mu.
     radius: with the rule's lambda, the tilt moves the score of a row of norm R by a standard
@@ -45,7 +45,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
     """
 
     delta = "needed"
-    least_delta = 1e-20  # tilts of probability e^-60 = 9e-27 are neglected
+    least_delta = 1e-20  # the longest tilts, of probability e^-60 = 9e-27, are neglected
     facts = ("classes",)
     options = ADJACENCY | PUBLIC_N | TOLERANCE
     options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(1.0)}
@@ -75,7 +75,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
         self._plan(n, d, p)
 
     def _plan(self, n, d, p):
-        """The `Plan`. A refusal names a larger lambda that works, or says that none does."""
+        """The `Plan`. If refused, the message names a larger lambda that works, or says that none does."""
         try:
             return self._planned(n, d, p)
         except _NoTilt as error:

@@ -66,16 +66,16 @@ class AdaSSP(Mechanism):
 
     calibration:
       "published"  standard deviations sqrt(log(6/delta)) 3/epsilon times the add/remove sensitivities
-                   R^2, R^2, R, with independent noise in the upper triangle. The guarantee states
-                   epsilon of the composition under replace-one. At delta = 1e-5, it is below a claim
-                   of 5 (4.743) and above one of 7 (7.053)
+                   R^2, R^2, R, with independent noise in the upper triangle. The guarantee states the
+                   epsilon of the composition under replace-one. At delta = 1e-5, this is 4.743
+                   where 5 is claimed, and 7.053 where 7 is claimed
       "analytic"   (epsilon, delta) exactly: a third of the squared Gaussian-DP parameter for the
                    eigenvalue, two thirds for the joint release of X'X and X'y (isotropic)
     ridge:
-      "published"  max(0, s sqrt(d log(2 d^2/rho)) - l), where s is the noise on the diagonal, l a
-                   lower bound on the smallest eigenvalue, and rho = 0.05, by a union bound
-      "spectral"   max(0, e - l), where e is about the norm of the noise, the edge of its semicircle
-                   law: s sqrt(2d) for isotropic noise, 2 s sqrt(d) for the published noise
+      "published"  max(0, s sqrt(d log(2 d^2/rho)) - l), where s is the noise on the diagonal, l
+                   is a lower bound on the smallest eigenvalue, and rho = 0.05, by a union bound
+      "spectral"   max(0, e - l), where e, the edge of the semicircle law, is about the spectral norm
+                   of the noise: s sqrt(2d) for isotropic noise, 2 s sqrt(d) for the published noise
     """
 
     delta = "needed"
@@ -115,12 +115,12 @@ class AdaSSP(Mechanism):
         return unit * math.sqrt(3) * p.bound**2, joint, joint
 
     def _mus(self, p):
-        """Gaussian-DP parameters of the eigenvalue's and of the joint release under replace-one.
+        """Gaussian-DP parameters of the eigenvalue's release and of the joint release under replace-one.
 
         As published, the standard deviations of X'X and X'y have the ratio R^2 to R, so R cancels.
-        With x/R for x, the pair changes by at most sqrt(2 - 2 k^2 + 2 + 2 k) with k in [-1, 1],
-        largest at k = 1/2: sqrt(9/2). In the Frobenius norm, the upper triangle changes by no more
-        than the whole matrix.
+        With x/R for x, the pair changes by at most sqrt(2 - 2 k^2 + 2 + 2 k) for some k in [-1, 1].
+        The maximum, sqrt(9/2), is at k = 1/2. In the Frobenius norm, the upper triangle changes by
+        no more than the whole matrix.
         """
         eigenvalue, matrix, _ = self._deviations(p)
         published = p.calibration == "published"

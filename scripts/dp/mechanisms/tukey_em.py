@@ -12,18 +12,18 @@ from dp.mechanisms.options import Optional, Whole
 from dp.privacy import tukey
 
 SINGULAR = 1e-13  # eigenvalues below this share of X'X's largest count as 0
-CHUNK = 2**22  # maximum number of weights of models at once
+CHUNK = 2**22  # maximum number of model weights held at once
 
 
 class ShellModel(Mechanism):
     """A point drawn by depth among m least-squares fits on disjoint random parts, if a test passes.
 
-    If the test fails, the release has the status "refused" and weights of 0. A singular part has
-    its shortest fit. Rows beyond a multiple of m are not used. A part's fit depends on its rows
-    alone, down to the last bit (`_shortest_fits`), as the proof needs.
+    If the test fails, the release has the status "refused" and weights of 0. For a singular part,
+    the fit is the one of minimum norm. Rows beyond a multiple of m are not used. As the proof
+    needs, a part's fit depends on its rows alone, down to the last bit (`_shortest_fits`).
 
-    models: m, by default min(1000, n // d). Fewer models rarely pass the test, and more leave fewer
-    rows per fit.
+    models: m, by default min(1000, n // d). With a smaller m, the test rarely passes; with a larger
+    m, fits have fewer rows.
     """
 
     delta = "needed"
@@ -49,7 +49,7 @@ class ShellModel(Mechanism):
         return volumes
 
     def _points(self, X, y, m, lam, draws, rng):
-        """Models (draws, m, d), sorted per coordinate. Uniform noise below 1e-10 avoids ties."""
+        """Models (draws, m, d) with each coordinate sorted. Uniform noise below 1e-10 avoids ties."""
         n, d = X.shape
         size = n // m
         points = np.empty((draws, m, d))
@@ -79,8 +79,8 @@ class ShellModel(Mechanism):
             volumes = tukey.log_volumes(points)
             test = tukey.distance(self._tested(volumes), t, half, p.delta, none)
             test = test + rng.laplace(scale=scale, size=len(points))
-            # No draw can come from an empty region. Data sets with a likely answer, and their
-            # neighbours, have none.
+            # An empty region can never be drawn. If a data set is likely to pass the test, neither
+            # it nor any neighbour has an empty region.
             passed = (test > tukey.threshold(half, p.delta)) & (volumes[:, t - 1] > -np.inf)
             passed = np.flatnonzero(passed)
             if len(passed):
@@ -91,14 +91,14 @@ class ShellModel(Mechanism):
 
 
 def _shortest_fits(gram, moment):
-    """The shortest w with gram w = moment of each part, (m, d, 1), from (m, d, d) and (m, d, 1).
+    """The minimum-norm w with gram w = moment for each part, (m, d, 1), from (m, d, d) and (m, d, 1).
 
-    All matrices take the same steps, singular or not. If one could raise an error, or change the
-    algorithm of all, its record would change every fit. NumPy calls LAPACK once per matrix, on a
-    copy.
+    All matrices take the same steps, singular or not. If a singular matrix could raise an error, or
+    change the algorithm for all matrices, one record would change every fit. NumPy calls LAPACK
+    once per matrix, on a copy.
     """
     values, vectors = np.linalg.eigh(gram)
-    # The smallest normal float is another limit, so no reciprocal overflows.
+    # The smallest normal float is a second limit, so that no reciprocal overflows.
     least = np.maximum(SINGULAR * values[:, -1:], np.finfo(float).tiny)
     positive = values > least
     inverse = np.where(positive, 1 / np.where(positive, values, 1.0), 0.0)
@@ -107,10 +107,10 @@ def _shortest_fits(gram, moment):
 
 @register("tukey_em")
 class TukeyEM(ShellModel):
-    """TukeyEM as proved: the test's noise has scale 2/epsilon, and depth i weight e^{epsilon i/4}.
+    """TukeyEM as proved: the test's noise has scale 2/epsilon, and depth i has weight e^{epsilon i/4}.
 
-    If no k satisfies the test's condition, k^ is 0. The proof forbids -1, since a neighbour's k^
-    may be 1.
+    If no k satisfies the test's condition, k^ is 0. The proof forbids k^ = -1, since a neighbour's
+    k^ may be 1.
     """
 
     def _plan(self, p):

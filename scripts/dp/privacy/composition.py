@@ -1,7 +1,7 @@
 """Composition and sampling by privacy loss distributions (Google's dp_accounting).
 
-Every epsilon and delta is an upper bound, because dp_accounting discretises losses pessimistically. The
-library is imported when functions need it, which takes 1 s.
+Every epsilon and delta is an upper bound, because dp_accounting discretises losses pessimistically.
+Functions import the library only when they need it, since the import takes 1 s.
 """
 
 import math
@@ -23,8 +23,8 @@ from dp.privacy.sensitivities import vector_sum
 __all__ = ["gaussian_steps", "of_group", "sampled_steps"]
 
 GRID = 1e-4  # spacing of discretised privacy losses
-LEAST_MULTIPLIER = 0.3  # of sampled steps; with less noise, distributions are too long to compose
-# Compositions round and truncate probabilities of 1e-15.
+LEAST_MULTIPLIER = 0.3  # least sigma/C: with less noise, distributions are too long to compose
+# Compositions lose probabilities of about 1e-15 to rounding and truncation.
 LEAST_DELTA = 1e-13
 GRIDS = 20_000  # maximum number of points of a distribution; large losses get a wider spacing
 
@@ -86,7 +86,7 @@ def gaussian_steps(
     delta : float
         In (0, 1).
     contribution : float
-        C, the L2 bound on a record's term. Replacing it changes the sum by up to 2C.
+        C, the L2 bound on a record's term. Replacing a record changes the sum by up to 2C.
     sampling : float
         In (0, 1]. Each record enters a step independently with this probability (Poisson sampling). For
         shuffled or fixed batches, give 1 with one step per pass.
@@ -167,7 +167,7 @@ def sampled_multiplier(
 ) -> tuple[float, Losses]:
     """About the least sigma/C for which `sampled_steps` is (epsilon, delta)-DP, and its profile.
 
-    sigma/C is rounded up to a relative 1e-4. Distributions are as coarse as epsilon allows.
+    sigma/C is rounded up to a relative 1e-4. Losses are discretised as coarsely as epsilon allows.
     """
     if delta < LEAST_DELTA:
         raise Refused(
@@ -175,7 +175,7 @@ def sampled_multiplier(
             f"{LEAST_DELTA:g}, not {delta:g}: give a larger delta"
         )
     spacing = max(GRID, min(1e-2, epsilon / 1000))
-    # The noise without sampling suffices, up to coarseness.
+    # The noise that suffices without sampling also suffices here, but for the coarse discretisation.
     high = math.sqrt(steps) * vector_sum(1.0, adjacency) / gaussian_mu(epsilon, delta)
     high = max(high, LEAST_MULTIPLIER)
     profile = sampled_steps(high, steps, sampling, adjacency, spacing)
@@ -200,10 +200,10 @@ def sampled_multiplier(
 def laplace_coordinates_delta(
     dimension: int, ratio: float, epsilons: Sequence[float]
 ) -> list[float]:
-    """Upper bounds on delta(epsilon) of independent Laplace noise, for an L2 change of `ratio` scales.
+    """Upper bounds on delta(epsilon) of independent Laplace noise, on `dimension` coordinates.
 
-    Each of the d coordinates changes by ratio/sqrt(d) scales. So the loss is a sum of d independent
-    Laplace losses, at most sqrt(d) ratio.
+    The value changes by `ratio` times the noise scale in L2, and each of the d coordinates by ratio/sqrt(d)
+    times the scale. So the loss is a sum of d independent Laplace losses, at most sqrt(d) ratio.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

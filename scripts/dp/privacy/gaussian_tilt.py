@@ -8,44 +8,45 @@ linear predictions, Lambda = n lambda > 0 and b ~ N(0, sigma^2 I). The losses ar
     log_cosh  t^2 log cosh((y-w.x)/t); gradient -s t x, Hessian (1-s^2) x x',  s in (-1, 1), any y
     huber     t^2 huber((y-w.x)/t);    gradient -s t x, Hessian at most x x', s in [-1, 1], any y
 
-A record's gradient is -s k v, where v is a vector of norm rho <= R, the slope s depends on w, and k is
-t (for logistic loss 1, or the cap). g(s) rho^2 bounds its curvature, with g = s(1-s), 1/4, 1-s^2 and 1.
-Notation: m = k R/sigma, r = R^2/Lambda, and G(m)(e) is the Gaussian profile at any real e
-(`dp.privacy.profiles.gaussian_profile`).
+A record's gradient is -s k v, where v is a vector of norm rho <= R, the slope s depends on w, and k is t (1
+for logistic loss, the cap for clipped logistic loss). g(s) rho^2 bounds the record's curvature, with g =
+s(1-s), 1/4, 1-s^2 and 1 in the order above. Notation: m = k R/sigma, r = R^2/Lambda, and G(m)(e) is the
+Gaussian profile at any real e (`dp.privacy.profiles.gaussian_profile`).
 
-Minimisers are *exact* here; `with_output_noise` pays for approximate ones. Lambda is the same on both
-data sets. Under add/remove it is public, since the number of records is secret.
+Minimisers are *exact* here; `with_output_noise` covers approximate ones. Lambda is the same on both data
+sets. Under add/remove it is public, since the number of records is secret.
 
 ONE RECORD. Let D' = D + record. On D, the tilt b(w) = -(grad F(w) + Lambda w) makes w the minimiser. The
 map b is a smooth bijection, because F + Lambda/2 ||.||^2 is strongly convex and grad F has bounded
-derivatives. With kinks in slopes, it is Lipschitz both ways, which suffices. So w has the density
-phi_sigma(b(w)) det H(w) with H = F'' + Lambda I >= Lambda I. On D', the tilt is b' = b + s k v, and
-H' = H + g(s) v v' with det H' = det H (1 + g(s) v'H^-1 v), where g(s) is the exact second derivative.
+derivatives. If slopes have kinks, b and its inverse are Lipschitz, which suffices. So w has the density
+phi_sigma(b(w)) det H(w) with H = F'' + Lambda I >= Lambda I. On D', the tilt is b' = b + s k v, and H' = H
++ g(s) v v' with det H' = det H (1 + g(s) v'H^-1 v), where g(s) is the exact second derivative.
 
 *Adding* (P = D, Q = D'). With u = b.v/(sigma rho) ~ N(0, 1) under P and m' = k rho/sigma,
 
     log p/q = (||b'||^2 - ||b||^2)/(2 sigma^2) - log(1 + g v'H^-1 v) <= m' s u + m'^2 s^2/2.
 
-The right side is convex in s, so it is at most its larger value at the ends of s. For logistic loss,
-clipped or not, that is the positive part of the Gaussian loss m' u + m'^2/2. Hence delta(e) = E_P
-(1 - e^(e - loss))_+ <= G(m')(e) <= G(m)(e) for every e >= 0, *whatever Lambda is*. For the other losses,
-it is m'^2/2 + m' |u|. Hence delta(e) <= E (1 - e^(e - m^2/2 - m |u|))_+, which is 2 G(m)(e) for
-e >= m^2/2 and less for smaller e.
+The right side is convex in s, so its maximum is at an end of the interval of s. For logistic loss, clipped
+or not, this maximum is the positive part of the Gaussian loss m' u + m'^2/2. Hence delta(e) = E_P (1 - e^(e
+- loss))_+ <= G(m')(e) <= G(m)(e) for every e >= 0, *whatever Lambda is*. For the other losses, the maximum
+is m'^2/2 + m' |u|. Hence delta(e) <= E (1 - e^(e - m^2/2 - m |u|))_+, which is 2 G(m)(e) for e >= m^2/2 and
+less for smaller e.
 
 *Removing* (P = D', Q = D). Now b' ~ N(0, sigma^2 I) under P, and b = b' - s k v. With u = -b'.v/(sigma rho)
 
     log p/q = m' s u + m'^2 s^2/2 + log(1 + g(s) v'H^-1 v)
            <= f(u) = max over s of m s u + m^2 s^2/2 + log(1 + g(s) r).
 
-Here H >= Lambda I is the Hessian without the record, so v'H^-1 v <= rho^2/Lambda. A shorter record has the
-slope c = s rho/R in place of s: m' s = m c, s(1-s) rho^2 <= c(1-c) R^2 and (1-s^2) rho^2 <= (1-c^2) R^2.
+Here H >= Lambda I is the Hessian without the record, so v'H^-1 v <= rho^2/Lambda. For a record of norm rho
+< R, put c = s rho/R in place of s: m' s = m c, s(1-s) rho^2 <= c(1-c) R^2 and (1-s^2) rho^2 <= (1-c^2) R^2.
 So delta(e) <= E (1 - e^(e - f(u)))_+ for every Lambda.
 
 *Clipped logistic.* f(u) <= max(m u + m^2/2, 0) + J with J = log(1 + r/4), since m s u + m^2 s^2/2 is convex
 in s. So for e >= J, removing costs G(m)(e - J). For smaller e, removing costs at most the total variation
-distance, which is the delta of adding at 0, and so at most G(m)(0).
+distance, which equals the delta of adding at e = 0, and so is at most G(m)(0).
 
-*When removing is free.* Logistic: let u0 be the u at which s = 1 gives the loss e, so m u0 = e - m^2/2. If
+*When removing is free*, that is, when the Jacobian adds nothing to the cost. Logistic: let u0 be the u at
+which s = 1 gives the loss e, so m u0 = e - m^2/2. If
 
     log(1 + s(1-s) r) <= (1-s)(e + s m^2/2) for all s in [0, 1],
 
@@ -189,10 +190,10 @@ def removal(
 ) -> float | np.ndarray:
     """delta(epsilon) of removing a record, for epsilon >= 0: E (1 - e^(epsilon - f(u)))_+.
 
-    It is also at most the total variation distance addition(0). From `switch` on, s = 1 gives the
-    maximum f(u), and the integral has a closed form: g(s) r <= (1-s)(m u + (1+s) m^2/2) is linear in s
-    after division by 1-s, so s = 0 and s = 1 decide. For Huber loss, s = 1 is always the maximum.
-    tails: 2, or 1 if proven; by default the proven number.
+    It is also at most the total variation distance addition(0). For u >= `switch`, s = 1 attains the
+    maximum f(u), and the integral has a closed form. The condition for this, g(s) r <= (1-s)(m u + (1+s)
+    m^2/2), is linear in s after division by 1-s, so it needs checking only at s = 0 and s = 1. For Huber
+    loss, s = 1 is always the maximum. tails: 2, or 1 if proven; by default the proven number.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -256,8 +257,8 @@ def replacement(
 ) -> float | np.ndarray:
     """delta(epsilon) of replacing a record, for epsilon >= 0: the least bound over splits of epsilon.
 
-    Every split gives a bound. The split that is exact for normals comes first. If it is not free, `SHIFTS`
-    around it follow, and then points around the best split.
+    Every split gives a bound. The split that is exact for normals is tried first. If removing is not free
+    there, the splits at `SHIFTS` from it are tried, and then splits near the best one.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -295,8 +296,8 @@ def replacement(
 def profile(m: float, r: float, adjacency: str = REPLACE_ONE, loss: str = "logistic") -> Curve:
     """The `dp.privacy.profiles.Curve` of the exact minimiser's release.
 
-    m: k R/sigma; under replace-one, half of the Gaussian parameter mu of a free Jacobian. r:
-    R^2/Lambda.
+    m: k R/sigma; under replace-one, half of mu, the release's Gaussian parameter if the Jacobian is free.
+    r: R^2/Lambda.
     """
     _check(loss, adjacency)
     if adjacency == ADD_REMOVE:
@@ -317,11 +318,11 @@ def least_regularisation(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """The least Lambda for the *sum* of losses with a free Jacobian at this epsilon.
+    """The least Lambda, for the *sum* of losses, with which the Jacobian is free at this epsilon.
 
-    mu: k R/sigma for add/remove, 2 k R/sigma for replace-one. Logistic loss: R^2/(epsilon + mu^2/2) and
-    R^2/(epsilon/2 + mu^2/4). Log-cosh: twice that, for add/remove at least R^2/epsilon; delta is that
-    of two tails. For replace-one, log-cosh also needs epsilon >= mu^2/4.
+    mu: k R/sigma for add/remove, 2 k R/sigma for replace-one. Logistic loss: R^2/(epsilon + mu^2/2) for
+    add/remove and R^2/(epsilon/2 + mu^2/4) for replace-one. Log-cosh: twice these values, for add/remove at
+    least R^2/epsilon; delta then counts two tails. For replace-one, log-cosh also needs epsilon >= mu^2/4.
     """
     _check(loss, adjacency)
     if loss in NEVER_FREE:
@@ -355,7 +356,7 @@ def sigma_where_free(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """sigma of the tilt if Lambda >= `least_regularisation`, as for the Gaussian mechanism.
+    """sigma of the tilt if Lambda >= `least_regularisation`: that of the Gaussian mechanism.
 
     slope: k, the bound on a record's slope (t of log-cosh). Each of log-cosh's two tails gets delta/2.
     """
@@ -393,7 +394,8 @@ def calibrate(
     """Least sigma of the tilt for which the exact minimiser is proven (epsilon, delta)-DP.
 
     It is `sigma_where_free` if the Jacobian is free. (Log-cosh under replace-one needs less, because
-    one record has one tail.) Otherwise it is a root of the profile, checked to be private.
+    removing a record costs only one tail.) Otherwise it is found from the profile by root finding, and
+    checked to be private.
     """
     if loss not in NEVER_FREE:
         sigma = sigma_where_free(epsilon, delta, bound, slope, adjacency, loss)
@@ -449,10 +451,10 @@ def rule_lambda(
     """lambda for the *mean* loss, from public numbers: max(Lambda*/n, sqrt(d) sigma R/(n radius)).
 
     Lambda* is `least_regularisation`. The second term bounds the tilt's shift, about sqrt(d) sigma/(n
-    lambda), by `radius`/R. output: the output noise's share of mu (`with_output_noise`). With output
-    noise, Lambda* is twice the threshold of the tilt's own mu, so the tilt's excess over a Gaussian
-    profile hardly counts. Clipped logistic loss has the logistic threshold, although its Jacobian is
-    never free: with output noise, it costs about a sixteenth of epsilon.
+    lambda), by `radius`/R. output: the output noise's share of mu (`with_output_noise`). With output noise,
+    Lambda* is twice the threshold of the tilt's own mu, so the tilt's excess over a Gaussian profile hardly
+    counts. Clipped logistic loss uses the threshold of logistic loss, although its Jacobian is never free;
+    with output noise, this Jacobian costs about a sixteenth of epsilon.
     """
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
     own = mu * math.sqrt(1 - output**2)
@@ -471,13 +473,13 @@ def composed_delta(
     loss: str = "logistic",
     exact: bool = False,
 ) -> float:
-    """delta at epsilon of the tilt's release and a Gaussian one of parameter mu_output.
+    """delta at epsilon of the tilt's release composed with a Gaussian release of parameter mu_output.
 
-    It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Beyond +-e0 (`_gaussian_from`),
-    the tilt's profile is at most the Gaussian one (twice that for log-cosh), whose joint profile is
-    known. So only L in (epsilon - e0, epsilon + e0) adds to the joint delta, by at most P(L > epsilon -
-    e0). Unless `exact`, this bound is added if it is below 1e-9 of the joint delta. Otherwise the excess
-    is integrated.
+    It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Outside [-e0, e0] (`_gaussian_from`),
+    the tilt's profile is at most the Gaussian one (twice that for log-cosh), whose joint profile is known.
+    So delta exceeds this joint delta only because of L in (epsilon - e0, epsilon + e0), and by at most P(L
+    > epsilon - e0). Unless `exact`, this bound is added if it is below 1e-9 of the joint delta. Otherwise
+    the excess is integrated.
     """
     from scipy.special import ndtr
 
@@ -517,7 +519,7 @@ def _between(delta, epsilon, mu, kinks):
 
 
 def _gaussian_from(m, r, adjacency, loss):
-    """The e0 beyond which, and below -e0, the profile is at most SIGNS times the Gaussian one."""
+    """The e0 for which the profile is at most SIGNS times the Gaussian one outside [-e0, e0]."""
     if adjacency == ADD_REMOVE:
         return max(r - m * m / 2, 0.0) if loss == "logistic" else max(2 * r - m * m / 2, r)
     if loss == "logistic":
@@ -541,8 +543,8 @@ def with_output_noise(
 
     Let the gradient of the mean objective at w have norm at most tau, a public number. Then w is within
     tau/lambda of the exact minimiser. Given that minimiser, w differs by at most 2 tau/lambda between
-    neighbours of one size. N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers this as a Gaussian
-    release. mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2, where a small n_lambda lowers mu.
+    neighbours of one size. N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers this as a Gaussian release.
+    mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2. A small n_lambda makes mu smaller.
     """
     _check(loss, adjacency)
     start, r = gaussian_mu(epsilon, delta / SIGNS[loss]), bound**2 / n_lambda
@@ -562,7 +564,7 @@ def shared_parameter(
 ) -> tuple[float, float]:
     """(m, mu_output) of the largest mu <= start with delta_at(m, mu_output) <= delta.
 
-    mu_output is the share `output` of mu, and m the tilt's parameter for one record, from the rest.
+    mu_output is `output` times mu, and m is the tilt's parameter for one record, from the rest of mu^2.
     """
     parts = vector_sum(1.0, adjacency)
 

@@ -35,10 +35,10 @@ def exact_epsilon(
     the supremum is at |l'| = 1. For other losses, and subclasses of these, the same expression with
     sup l'' is an upper bound.
 
-    For losses of residuals, only the sizes of slopes matter, so the same expression is reached in the
-    same limit (x' near -x, w.x' far beyond). Log-cosh: |l'| = kappa t and l'' = 1 - t^2 with t in
-    [0, 1). The supremum is epsilon_b if n lam epsilon_b >= 4 R^2. Huber's loss: l'' = 1 up to
-    |l'| = kappa, as for the hinge.
+    For losses of residuals, only the sizes of slopes matter, so the same expression is reached in the same
+    limit (x' near -x, with w.x' far beyond the target). Log-cosh: |l'| = kappa t and l'' = 1 - t^2 with t
+    in [0, 1). The supremum is epsilon_b if n lam epsilon_b >= 4 R^2. Huber's loss: l'' = 1 up to |l'| =
+    kappa, as for the hinge.
     """
     margin = margin_loss(loss)
     ratio = bound * bound / n_lambda
@@ -71,7 +71,7 @@ def calibrate(
 ) -> tuple[float, float]:
     """Return (epsilon_b, ridge), where b ~ Gamma(d, 2 kappa R / epsilon_b) and ridge/2 ||w||^2 is added.
 
-    Let c = R^2 sup l''. The repaired calibrations are:
+    Let c = R^2 sup l''. The calibrations are:
 
     "cms11"       epsilon_b = epsilon - 2 log(1 + c/(n lam)). If that is <= 0, epsilon_b = epsilon/2 and
                   ridge = c / (n (e^(epsilon/4) - 1)) - lam (Chaudhuri, Monteleoni, Sarwate, JMLR 12,

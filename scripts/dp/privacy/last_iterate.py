@@ -2,7 +2,7 @@
 
 The descent is w <- w - eta (grad F(w) + N(0, sigma^2 I)) from a public start, where F is the mean
 objective. Composition counts every iterate: mu = sqrt(T) s/sigma, where s is the largest distance between
-neighbours' gradients. If steps contract, early ones count less (Bok, Su, Altschuler, ICML 2024, arXiv
+neighbours' gradients. If steps contract, early iterates count less (Bok, Su, Altschuler, ICML 2024, arXiv
 2403.00278).
 
 Proof. Let phi(w) = w - eta grad F(w) be a step without noise on one data set, and phi' on the other, so
@@ -55,7 +55,10 @@ def composition_mu(steps: int, ratio: float) -> float:
 
 
 def last_iterate_mu(steps: int, ratio: float, c: float) -> float:
-    """mu of the last full-batch step, or of composition if c >= 1. ratio: s/sigma of the mean gradient."""
+    """mu if only the last full-batch iterate is released, or mu of composition if c >= 1.
+
+    ratio: s/sigma of the mean gradient.
+    """
     if c >= 1:
         return composition_mu(steps, ratio)
     power = c**steps
@@ -65,7 +68,7 @@ def last_iterate_mu(steps: int, ratio: float, c: float) -> float:
 
 
 def last_iterate_mu_cyclic(batches: int, epochs: int, ratio: float, c: float) -> float:
-    """mu of the last iterate after epochs over batches in a fixed order, or of composition if c >= 1.
+    """mu if only the last iterate of cyclic batches is released, or mu of composition if c >= 1.
 
     ratio: L/(b sigma).
     """
@@ -90,8 +93,9 @@ def constants(
     sqrt(2) R and curvature at most R^2/2. Squared, Huber and log-cosh: M = lam + R^2, and only clipping
     bounds gradients here (clip = tau R states the bound of the last two).
 
-    clip: norm to which a record's gradient is clipped. A clipped single derivative is that of a convex
-    loss with no more curvature (Song, Steinke, Thakkar, Thakurta, AISTATS 2021).
+    clip: norm to which a record's gradient is clipped. If a record's loss has one argument w.x, its clipped
+    derivative is that of another convex loss with no more curvature (Song, Steinke, Thakkar, Thakurta,
+    AISTATS 2021).
     """
     largest = {"logistic": 1.0, "softmax": math.sqrt(2)}.get(loss, math.inf) * bound
     curvature = {"logistic": 0.25, "softmax": 0.5}.get(loss, 1.0)
@@ -110,13 +114,13 @@ def dp_gd_mu(
     bound: float = 1.0,
     clip: float | None = math.inf,
 ) -> tuple[float, str]:
-    """The smaller mu of composition and last iterate, full batch, replace-one, and the reason.
+    """Return (mu, reason): the smaller mu of composition and last iterate, for full batches, replace-one.
 
-    sigma: of the noise on the mean gradient. The last iterate's theorem has five conditions. Only w_T is
-    released (no losses, no iterates, no early stopping). There is no momentum. Rows are within R. The step
-    includes lam's gradient, which is not clipped. The objective is convex and smooth. After clipping, the
-    last condition needs a single derivative per record, as a clipped softmax gradient is no gradient of
-    such an objective.
+    sigma: of the noise on the mean gradient. The last iterate's theorem has five conditions: only w_T is
+    released (no losses, no iterates, no early stopping); there is no momentum; row norms are at most R; the
+    step includes lam's gradient, which is not clipped; the objective is convex and smooth. With clipping,
+    the last condition holds only if each record has a single derivative, since a clipped softmax gradient
+    is not the gradient of such an objective.
     """
     size, m, M = constants(loss, lam, bound, clip)
     if not math.isfinite(size):

@@ -1,12 +1,12 @@
-"""Noisy choices of the largest of many values, and the privacy of one and of many.
+"""Noisy choices of the largest of many values, and the privacy of one or several such choices.
 
-Let one record change every value by at most D. Gumbel noise at the rate a chooses the largest a
-v_j + G_j, with independent standard Gumbel G_j. That is the exponential mechanism, with P(j) proportional
-to e^(a v_j).
+Let one record change every value by at most D. A choice at the rate a takes the j with the largest a v_j +
+G_j, where the G_j are independent standard Gumbel noise. It is the exponential mechanism, with P(j)
+proportional to e^(a v_j).
 
-**Bounded range.** log P(j)/P'(j) = a (v_j - v'_j) - (log Z - log Z') for neighbours. The first term
-lies in [-a D, a D], and the second is the same for all j. So all values lie in an interval of length
-r = 2 a D (Durfee, Rogers, NeurIPS 2019).
+**Bounded range.** log P(j)/P'(j) = a (v_j - v'_j) - (log Z - log Z') for neighbours. The first term lies in
+[-a D, a D], and the second is the same for all j. So these log ratios lie in an interval of length r = 2 a
+D (Durfee, Rogers, NeurIPS 2019).
 
 **Concentrated.** Let K(s) = log of the mean of (P/P')^s under P'. K(0) = K(1) = 0, because both are
 distributions. K''(s) is the variance of log P/P' under a tilted law, at most r^2/4 on such an interval.
@@ -14,11 +14,12 @@ By the remainder of linear interpolation, K(s) <= s (s - 1) r^2/8 for s > 1. So 
 order s, K(s)/(s - 1), is at most s r^2/8: the choice is r^2/8-zCDP (Cesar, Rogers, ALT 2021). Pure
 (r, 0)-DP alone would give r^2/2.
 
-**Several.** The k largest a v_j + G_j, in order, have the law of k choices in turn, each among the
-remaining values with new noise. (Given the largest, the others are Gumbel noise truncated at it, so their
-order is that of independent ones.) So they are k r^2/8-zCDP. zCDP of adaptive releases adds up, and
-Gaussian noise of standard deviation s on a vector that moves by at most m in L2 is m^2/(2 s^2)-zCDP (Bun,
-Steinke, TCC 2016). Everything may depend on earlier releases, including D and a of each choice.
+**Several.** The k largest a v_j + G_j, in order, have the distribution of k successive choices, each among
+the remaining values with new noise. (Given the largest, the other noisy values are only truncated at it,
+which leaves the distribution of their order unchanged.) So they are k r^2/8-zCDP. zCDP of adaptive releases
+adds up, and Gaussian noise of standard deviation s on a vector that moves by at most m in L2 is m^2/(2
+s^2)-zCDP (Bun, Steinke, TCC 2016). Everything may depend on earlier releases, including D and a of each
+choice.
 """
 
 import math
@@ -60,7 +61,7 @@ class Concentrated(Profile):
 
 @lru_cache(maxsize=1024)
 def rho(epsilon: float, delta: float) -> float:
-    """The largest rho, but for rounding, for which rho-zCDP is shown to be (epsilon, delta)-DP.
+    """The largest rho, up to rounding, for which rho-zCDP is shown to imply (epsilon, delta)-DP.
 
     The search starts from rho + 2 sqrt(rho log(1/delta)) = epsilon (Bun, Steinke, TCC 2016, proposition
     1.3), which holds for any epsilon, and improves on it by `renyi_epsilon`.
@@ -89,7 +90,7 @@ def gaussian_scale(rho: float, moved: float | np.ndarray) -> float | np.ndarray:
 def noisy_top(
     values: np.ndarray, count: int, rate: float | np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Columns of the `count` largest rate v + Gumbel noise in each row, in order.
+    """Columns of the `count` largest rate * values + Gumbel noise in each row, in descending order.
 
     values: (draws, m) finite numbers. rate: a number or (draws,). Returns whole numbers (draws, count).
     """

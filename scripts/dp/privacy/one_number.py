@@ -1,4 +1,4 @@
-"""Noise on a single number: Laplace noise, or Gaussian noise if that is less."""
+"""Noise on a single number: Laplace or Gaussian, whichever is smaller."""
 
 import math
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from dp.privacy.profiles import Gaussian, Profile, approximate
 
 
 class OneNumber(NamedTuple):
-    """Noise on a number. deviation: its standard deviation. reason: words for a `Guarantee`."""
+    """Noise on a number. deviation: its standard deviation. reason: its privacy in words."""
 
     kind: str
     deviation: float
@@ -24,11 +24,11 @@ class OneNumber(NamedTuple):
 
 
 def one_number(moved: float, epsilon: float, mu: float) -> OneNumber:
-    """The lesser noise with which a number that neighbours change by at most `moved` is private.
+    """The smaller noise that makes a number private, if neighbours' numbers differ by at most `moved`.
 
     mu: the Gaussian-DP parameter of (epsilon, delta). Laplace noise of scale moved/epsilon is (epsilon,
-    0)-DP (Dwork, McSherry, Nissim, Smith, TCC 2006), with the standard deviation sqrt(2) moved/epsilon.
-    Gaussian noise has moved/mu. At (1, 1e-6), Laplace noise is a third of Gaussian noise.
+    0)-DP (Dwork, McSherry, Nissim, Smith, TCC 2006), with the standard deviation sqrt(2) moved/epsilon. The
+    standard deviation of Gaussian noise is moved/mu. At (1, 1e-6), that of Laplace noise is a third of it.
     """
     deviations = {"Laplace": math.sqrt(2) * moved / epsilon, "Gaussian": moved / mu}
     kind = min(deviations, key=deviations.get)

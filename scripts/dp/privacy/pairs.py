@@ -1,7 +1,7 @@
 """Neighbouring data sets on which mechanisms are near their worst, with reasons.
 
-A pair is a function, registered by its name, that returns a `Pair`. Its data sets differ in one record,
-and in size only if n is attacked. Its statistic distinguishes their releases best.
+A pair is a function, registered by its name, that returns a `Pair`. Its data sets differ in one record;
+their sizes differ only in attacks on n. Its statistic is the one that best distinguishes their releases.
 """
 
 import math
@@ -24,7 +24,7 @@ __all__ = ["PAIRS", "Pair", "find"]
 class Pair(NamedTuple):
     """Two neighbouring data sets for an attack.
 
-    Both functions raise `Unsuited` if they do not apply to a mechanism.
+    `statistic` and `exact` raise `Unsuited` if they do not apply to a mechanism.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Pair(NamedTuple):
         Why a mechanism is near its worst here.
     statistic : Callable or None
         (pair, mechanism, **arguments) -> a function from weights (m, p) to {name: scores (m,)}, larger
-        where the first side is likelier. None learns scores from pilot releases.
+        where the first side is likelier. If None, scores are learned from pilot releases.
     exact : Callable or None
         (pair, mechanism, **arguments) -> the supremum of the privacy loss on this pair.
     """
@@ -80,7 +80,7 @@ PAIRS = {}
 
 
 def pair(function: Callable) -> Callable:
-    """Register the maker of a pair, which then runs once."""
+    """Register a function that makes a pair, and cache its result."""
     PAIRS[function.__name__] = cache(function)
     return PAIRS[function.__name__]
 
@@ -126,8 +126,9 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    The scores are the projection on the difference of the medians, its distance from their midpoint (for
-    differences of spread), and differences of L1 and L2 distances to the medians.
+    The scores are the projection on the difference of the medians, the projection's distance from their
+    midpoint (which shows a difference in spread), and the differences of the L1 and L2 distances to the two
+    medians.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -201,8 +202,8 @@ def order_of_law(mechanism: object) -> int:
 def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
     """Exact loss of a minimiser plus noise with density exp(-||z|| / scale).
 
-    It is the minimisers' distance over the scale, in the norm of the `law`. For Gaussian noise, it is
-    epsilon at delta, with mu = distance / scale.
+    It is the minimisers' distance over the scale, in the norm of the `law`. For Gaussian noise, it is the
+    epsilon at delta of a Gaussian release with mu = distance / scale.
     """
     normal = getattr(mechanism, "law", None) is gaussian and arguments.get("delta", 0.0) > 0
     order, d = 2 if normal else order_of_law(mechanism), pair.size[1]
@@ -331,7 +332,7 @@ def linear_part() -> Pair:
 
 @pair
 def opposite_target() -> Pair:
-    """Two records, one at 0 and one whose target goes from one end to the other."""
+    """Two records: one at 0, and one whose target changes from 1 to -1."""
     return Pair(
         sides=_replace(np.array([[1.0], [0.0]]), [1.0, 0.3], 0, label=-1.0),
         arguments={"lam": 0.5, "bound": 1.0},
@@ -343,7 +344,7 @@ def opposite_target() -> Pair:
 
 @pair
 def opposite_residual() -> Pair:
-    """One record in one dimension, whose target goes from -1 to 1, with n lambda = 0.1."""
+    """One record in one dimension, whose target changes from -1 to 1, with n lambda = 0.1."""
     return Pair(
         sides=_replace(np.array([[1.0]]), [-1.0], 0, label=1.0),
         arguments={"lam": 0.1, "bound": 1.0, "loss": "log_cosh"},
@@ -355,7 +356,10 @@ def opposite_residual() -> Pair:
 
 
 def _saturated(direction, others, sine, lam):
-    """Opposite first records with slopes near -1. The others drive w along the last axis."""
+    """Sides with opposite first records, except for the last coordinate.
+
+    The other records drive w far along the last axis, where both first records have slopes near -1.
+    """
     size = others + 1, len(direction) + 1
 
     def sides():
@@ -385,7 +389,7 @@ def saturated() -> Pair:
 
 @pair
 def saturated_diagonal() -> Pair:
-    """`saturated` in 784 dimensions, with the two records along the other axes' diagonal."""
+    """`saturated` in 784 dimensions, with the two records along the diagonal of the other axes."""
     sides, arguments = _saturated(np.full(783, 783**-0.5), 3999, sine=0.44, lam=3 / 4000)
     reason = SATURATED + "; along the diagonal its L1 norm is sqrt(d) times its L2 norm"
     return Pair(sides, arguments, reason, distances(1), shift_loss)
@@ -393,7 +397,7 @@ def saturated_diagonal() -> Pair:
 
 @pair
 def saturated_diagonal_l2() -> Pair:
-    """`saturated_diagonal` for noise whose density falls with the L2 norm."""
+    """`saturated_diagonal` for noise whose density depends on the L2 norm."""
     sides, arguments = _saturated(np.full(783, 783**-0.5), 499, sine=0.48, lam=3 / 500)
     reason = SATURATED + " (0.7 with 500 rows); of 784 dimensions noise hardly ever points that way"
     return Pair(sides, arguments, reason, distances(2), shift_loss)
@@ -409,14 +413,14 @@ answered = _of_weights(lambda W: {"answered": W.any(axis=1).astype(float)})
 
 
 def _clusters(below, above, inner=()):
-    """Rows at 1, each a part of the data whose target is the part's model."""
+    """Rows x = 1, each a part of the data by itself. Its target is the model fitted to that part."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 
 
 @pair
 def tukey_threshold() -> Pair:
-    """320 models in two clusters. One model goes from the smaller to the larger."""
+    """320 models in two clusters. One model moves from the smaller cluster to the larger one."""
     X, y = _clusters(161, 159)
     return Pair(
         sides=_replace(X, y, -1, label=-1.0),
@@ -429,7 +433,7 @@ def tukey_threshold() -> Pair:
 
 @pair
 def tukey_shell() -> Pair:
-    """420 models: two clusters of 207, and 6 in between, one of which goes to a cluster."""
+    """420 models: two clusters of 207, and 6 in between, one of which moves to a cluster."""
     X, y = _clusters(207, 207, [-3e-3, -2e-3, -1e-3, 1e-3, 2e-3, 3e-3])
     return Pair(
         sides=_replace(X, y, 210, label=-1.0),
@@ -470,7 +474,7 @@ def repeated() -> Pair:
 
 @pair
 def own_scale() -> Pair:
-    """4,000 records in one dimension with small targets. One record has the largest target or is at 0."""
+    """4,000 records in one dimension with small targets. One target is 1, or its record is at 0."""
     X = np.where(np.arange(4000) % 2, -1.0, 1.0)[:, None]
     y = 0.01 * X[:, 0]
     y[0] = 1.0
@@ -483,7 +487,7 @@ def own_scale() -> Pair:
 
 @pair
 def least_eigenvalue() -> Pair:
-    """One record at 1 (nearly all of X'X) or at 0, and 100 at 0.001."""
+    """One record at 1, where it makes up nearly all of X'X, or at 0, and 100 records at 0.001."""
     X = np.full((101, 1), 0.001)
     X[0] = 1
     return Pair(
@@ -502,7 +506,7 @@ def least_eigenvalue() -> Pair:
 
 @pair
 def cancelled() -> Pair:
-    """Two records at 1 whose targets cancel. One record becomes 0."""
+    """Two records at x = 1 whose targets cancel. In the neighbour, one record is 0."""
     return Pair(
         sides=_replace(np.ones((2, 1)), [1.0, -1.0], 1, row=[0.0], label=0.0),
         arguments={"lam": 0.0, "bound": 1.0},
@@ -538,7 +542,7 @@ def new_axis() -> Pair:
 
 @pair
 def one_batch_more() -> Pair:
-    """129 tiny records in eight dimensions, or the 128 that make two batches of 64."""
+    """129 tiny records in eight dimensions, or 128 of them, which make two batches of 64."""
     X, y = np.full((129, 8), 1e-6), np.ones(129, dtype=np.int8)
     return Pair(
         sides=((X, y), (X[1:], y[1:])),
@@ -691,7 +695,7 @@ def lone_record() -> Pair:
 
 @pair
 def opposite_class() -> Pair:
-    """`opposite_corner` for softmax: the record goes from class 0 to class 1."""
+    """`opposite_corner` for softmax: the record changes from class 0 to class 1."""
     return Pair(
         sides=_replace(np.array([[1.0]]), [0], 0, label=1),
         arguments={"lam": 1.0, "bound": 1.0, "loss": "softmax", "classes": 2},
@@ -701,7 +705,7 @@ def opposite_class() -> Pair:
 
 @pair
 def pulled_class() -> Pair:
-    """One record of the first of three classes, at 1 or at 0, and 60 that pull it to the others."""
+    """One record of the first of three classes, at 1 or at 0, and 60 that pull it to the other classes."""
     X = np.full((61, 1), -0.5)
     X[0] = 1
     return Pair(
@@ -756,7 +760,7 @@ def flipped_label() -> Pair:
 
 
 def _beside(row, other=None, label=None):
-    """Three-dimensional records: one that changes, and seven others."""
+    """Sides of eight three-dimensional records, one of which changes."""
     X = np.array(
         [[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [-1, 0, 0], [0, -1, 0], [0.6, 0.8, 0], [0, 0.6, -0.8]]
     )

@@ -1,8 +1,8 @@
 """Privacy profiles: the whole curve delta(epsilon) of a mechanism, or of several together.
 
 delta(epsilon) is the supremum over neighbours and events of P(E) - e^epsilon Q(E), a hockey-stick
-divergence. It is convex and decreasing in e^epsilon. Exchanging P and Q reflects it:
-delta(-epsilon) = 1 - e^-epsilon + e^-epsilon delta_QP(epsilon).
+divergence. It is convex and decreasing in e^epsilon. Exchanging P and Q reflects the curve: delta(-epsilon)
+= 1 - e^-epsilon + e^-epsilon delta_QP(epsilon).
 
 A profile is a `Gaussian`, `Curve` or `Losses`, with `delta(epsilon)` and `epsilon(delta)`. Upper bounds
 compose to upper bounds.
@@ -36,7 +36,7 @@ PANELS = (24, 96, 384, 1536, 6144)  # numbers of panels for an integral, each wi
 AGREE = 1e-7  # relative difference of two estimates that ends refinement
 SPACING = 1e-4  # least spacing of discretised losses
 POINTS = 4000  # maximum number of points of a distribution on each side of 0
-TAIL = 1e-15  # largest probability of losses beyond a grid, which count as infinite
+TAIL = 1e-15  # largest delta at a grid's end, which counts as the probability of an infinite loss
 
 
 def gaussian_profile(mu: float, epsilon: float | np.ndarray) -> float | np.ndarray:
@@ -132,7 +132,7 @@ class Profile:
             raise ValueError(f"a profile's epsilon needs 0 < delta < 1, not {delta}")
         if self.delta(0.0) <= delta:
             return 0.0
-        # With infinite losses, no epsilon may have this delta.
+        # If losses can be infinite, there may be no epsilon with this delta.
         return roots.least(lambda e: self.delta(e) <= delta, 0.0, 1.0, relative=1e-10, most=1e6)
 
     @property
@@ -251,17 +251,20 @@ def approximate(epsilon: float, delta: float = 0.0) -> Curve:
 
 
 def with_failure(profile: Profile, probability: float) -> Curve:
-    """The `Curve` of a mechanism with `profile` except in an event of this probability on any data."""
+    """The `Curve` of a mechanism that satisfies `profile` outside a failure event.
+
+    probability: the maximum probability of that event on any data set.
+    """
     return Curve(*((lambda x, f=f: np.asarray(f(x)) + probability) for f in profile.directions))
 
 
 def _with_gaussian(delta, mu):
     """The profile of a release with profile `delta` together with a mu-GDP Gaussian release.
 
-    It is epsilon -> E delta(epsilon - L), where L ~ N(mu^2/2, mu^2) is the Gaussian release's privacy
-    loss: losses add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+. This holds for adaptive
-    releases in either order. The law of L does not depend on the data, so the supremum over data sets may
-    be inside the expectation.
+    It is epsilon -> E delta(epsilon - L), where L ~ N(mu^2/2, mu^2) is the Gaussian release's privacy loss:
+    losses add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+. This holds for adaptive releases in
+    either order. The distribution of L does not depend on the data, so the supremum over data sets may be
+    taken inside the expectation.
     """
 
     def composed(epsilon):
@@ -279,13 +282,13 @@ def _with_gaussian(delta, mu):
 
 
 def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) -> Curve:
-    """The `Curve` of a Gaussian release and a release of any one of `profiles`.
+    """The `Curve` of a Gaussian release composed with a release of any one of `profiles`.
 
-    profiles: upper bounds for both directions. epsilons: increasing numbers > 0, between which chords
-    in t = e^epsilon replace the largest profile. Chords are the profile of finitely many losses, one at
-    each end, with probability t times the change of slope there. The remaining probability is that of
-    an infinite loss. So the result is a sum over losses of their probability times the Gaussian profile
-    at epsilon minus the loss.
+    profiles: upper bounds for both directions. epsilons: increasing numbers > 0. Between them, chords in t
+    = e^epsilon replace the maximum of the profiles. Chords are the profile of finitely many losses, one at
+    each end of a chord, with probability t times the change of slope there. The remaining probability is
+    that of an infinite loss. So the result is the sum over losses of the loss's probability times the
+    Gaussian profile at epsilon minus the loss.
     """
     at = np.max([np.asarray(symmetric(each.delta)(epsilons)) for each in profiles], axis=0)
     zero = max(float(each.delta(0.0)) for each in profiles)
@@ -295,7 +298,8 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
     deltas = np.minimum.accumulate(deltas)
     t = np.exp(points)
     slopes = np.concatenate([[(deltas[0] - 1) / t[0]], np.diff(deltas) / np.diff(t), [0.0]])
-    # A profile is convex in t, so a negative change of slope is rounding. 0 only raises delta.
+    # A profile is convex in t, so a negative change of slope is a rounding error. Replacing it by 0 only
+    # raises delta.
     mass = np.maximum(t * np.diff(slopes), 0.0)
     steps, mass = points[mass > 0], mass[mass > 0]
 
@@ -328,13 +332,13 @@ def integral(
 def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) -> float:
     """An upper bound on delta at epsilon for data sets that differ in `size` records.
 
-    Along a chain of neighbours, P(E) <= delta(e_1) + e^e_1 M(E), and so on. For real e_j that sum to
-    epsilon:
+    Along a chain of neighbours, P(E) <= delta(e_1) + e^e_1 M(E), where M belongs to the next data set, and
+    so on. So for real e_j that sum to epsilon:
 
         delta_size(epsilon) <= sum over j of e^(e_1 + .. + e_(j-1)) delta(e_j).
 
-    The least bound is the group privacy of f-DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.14). Here
-    e_j = epsilon/size + (j - (size + 1)/2) mu^2, optimal for a Gaussian profile of parameter mu.
+    The least of these bounds is the group privacy of f-DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.14).
+    Here e_j = epsilon/size + (j - (size + 1)/2) mu^2, optimal for a Gaussian profile of parameter mu.
     """
     total, before = 0.0, 0.0
     for j in range(1, size + 1):
@@ -347,7 +351,8 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
 def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     """An epsilon at delta for data sets that differ in several records.
 
-    It is exact for a Gaussian, and otherwise the least by `group_delta` over some values of mu.
+    It is exact for a Gaussian profile, and otherwise the least that `group_delta` shows with several values
+    of mu.
 
     Parameters
     ----------
@@ -383,7 +388,7 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
 
 
 def _reach(profile):
-    """A loss that is above 64 or exceeded with probability at most TAIL."""
+    """A loss at which delta is at most TAIL, or one of at least 64."""
     reach = 1.0
     while reach < 64 and profile.delta(reach) > TAIL:
         reach *= 1.25
@@ -418,8 +423,8 @@ def losses(profile: Profile, spacing: float | None = None) -> object:
 def compose(*profiles) -> Profile:
     """The profile of adaptive releases from the same records.
 
-    Gaussians compose to a Gaussian [2]_, and with one curve to an integral, both exactly. Several curves
-    compose pessimistically, as privacy loss distributions.
+    Gaussians compose to a Gaussian [2]_, and Gaussians with one curve to an integral; both are exact.
+    Several curves compose pessimistically, as privacy loss distributions.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Calibrations of Gaussian objective perturbation as published: AMP, and Redberg, Koskela, Wang.
 
-They are for comparison: `dp.privacy.gaussian_tilt` proves what they really give. `slope` is kappa R,
-the bound on a record's gradient. `curvature` is sup l'' R^2.
+They are for comparison: `dp.privacy.gaussian_tilt` proves the privacy that they really give. `slope` is
+kappa R, the bound on a record's gradient. `curvature` is sup l'' R^2.
 """
 
 import math
@@ -44,8 +44,9 @@ def amp(
 ) -> Tilt:
     """Approximate minima perturbation (Iyengar et al., IEEE S&P 2019, algorithm 1), replace-one.
 
-    epsilon_out = .01 epsilon and delta_out = .01 delta leave epsilon_obj and delta_obj.
-    epsilon_p = share epsilon_obj, and the Jacobian of rank r = 2 gets the rest, which must be below 1:
+    The output noise spends epsilon_out = .01 epsilon and delta_out = .01 delta; epsilon_obj and delta_obj
+    remain. The tilt spends epsilon_p = share epsilon_obj. The Jacobian of rank r = 2 spends the rest of
+    epsilon_obj, which must be below 1:
 
         Lambda                      2 curvature/(epsilon_obj - epsilon_p)
         noise on the mean gradient  (2 slope/n)(1 + sqrt(2 log(1/delta_obj)))/epsilon_p
@@ -124,7 +125,7 @@ def _sigma(private, start):
 def redberg_sigma(
     epsilon: float, delta: float, n_lambda: float, slope: float = 1.0, curvature: float = 0.25
 ) -> float:
-    """The least sigma by `redberg_delta`, infinite if there is none."""
+    """The least sigma for which `redberg_delta` is at most delta, infinite if there is none."""
     return _sigma(
         lambda sigma: redberg_delta(epsilon, sigma, n_lambda, slope, curvature) <= delta,
         gaussian_sigma(epsilon, delta, slope),
@@ -143,10 +144,10 @@ def redberg(
 ) -> Tilt:
     """Redberg, Koskela and Wang's calibration, add/remove.
 
-    It takes the least Lambda with sigma <= 1.3 times the Gaussian mechanism's, on a grid from 2
-    curvature/epsilon upwards in steps of 5 %. Rényi divergences compose tilt and output noise. The
-    output noise is for a sensitivity of 2 tau/Lambda, where tau, `gradient_norm`, bounds the gradient
-    of the *summed* objective. Default constants are the paper's, for rows of norm 1 and an intercept.
+    It uses the least Lambda for which sigma is at most 1.3 times that of the Gaussian mechanism, on a grid
+    from 2 curvature/epsilon upwards in steps of 5 %. Rényi divergences compose tilt and output noise. The
+    output noise covers a sensitivity of 2 tau/Lambda, where tau, `gradient_norm`, bounds the gradient of
+    the *summed* objective. Default constants are the paper's, for rows of norm 1 and an intercept.
     """
     gauss = gaussian_sigma(epsilon, delta, slope)
     start = n_lambda = 2 * curvature / epsilon

@@ -27,7 +27,7 @@ def coefficients(d: int) -> int:
 
 @functools.cache
 def _positions(d):
-    """Positions (d, d) of a symmetric matrix' entries, the upper triangle by rows, after d others."""
+    """Vector positions (d, d) of a symmetric matrix's entries: the upper triangle by rows, from d on."""
     rows, columns = np.triu_indices(d)
     positions = np.zeros((d, d), dtype=int)
     positions[rows, columns] = positions[columns, rows] = np.arange(d, coefficients(d))
@@ -38,17 +38,17 @@ def unpack(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of the monomials as a symmetric matrix and a vector.
 
     values: (restarts, d + d(d+1)/2), coefficients of w_1, .., w_d, then of w_j w_k, j <= k, row by row.
-    Returns Q (restarts, d, d) and c (restarts, d) with polynomial = w'Qw + c.w. Q_jk and Q_kj share the
-    coefficient of w_j w_k, j < k.
+    Returns Q (restarts, d, d) and c (restarts, d) with polynomial = w'Qw + c.w. Q_jk and Q_kj are each half
+    the coefficient of w_j w_k, j < k.
     """
     return values[:, _positions(d)] * np.where(np.eye(d) > 0, 1.0, 0.5), values[:, :d]
 
 
 def isotropic(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Unit normals as a vector and a symmetric matrix that is isotropic in the Frobenius norm.
+    """Unit normals as a symmetric matrix E, isotropic in the Frobenius norm, and a vector.
 
-    Diagonal entries have variance 1, and others 1/2. So <E, S>_F is standard normal for every symmetric
-    S of unit norm. sigma E is to Frobenius sensitivities what independent noise is to Euclidean ones.
+    Diagonal entries have variance 1, and others 1/2. So <E, S>_F is standard normal for every symmetric S
+    of unit norm, and sigma E covers a Frobenius sensitivity as independent noise covers a Euclidean one.
     values: (restarts, d + d(d+1)/2).
     """
     unit = np.where(np.eye(d) > 0, 1.0, np.sqrt(0.5))
@@ -62,7 +62,7 @@ def upper_triangle(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def noisy(A: np.ndarray, sigma: float, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """A (d, d) with isotropic noise, standard deviation sigma on the diagonal: (draws, d, d)."""
+    """A (d, d) plus isotropic noise of standard deviation sigma on the diagonal, (draws, d, d)."""
     d = len(A)
     return A + isotropic(gaussian(coefficients(d), sigma, draws, rng), d)[0]
 
@@ -116,7 +116,7 @@ def solve(
 
 
 def adam(A: np.ndarray, b: np.ndarray, steps: int, learning_rate: float = 0.001) -> np.ndarray:
-    """Weights (restarts, d) after steps of Adam on w'Aw/2 - b.w from zero."""
+    """Weights (restarts, d) after `steps` steps of Adam on w'Aw/2 - b.w from zero."""
 
     def gradient(weights):
         return times(A, weights) - b

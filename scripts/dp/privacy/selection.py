@@ -4,21 +4,21 @@ The base mechanism Q runs K times independently. K follows a public distribution
 Settings drawn from a grid are part of Q. See Liu, Talwar (STOC 2019); Papernot, Steinke (ICLR 2022);
 Koskela, Redberg, Wang (ICML 2024).
 
-**What "best" may depend on.** Q's release must contain the score that compares runs, under Q's guarantee.
-A noisy score on private rows is one more release of Q. A score on public rows, or of the weights alone, is
-free. An *exact* score on private rows is not covered: if Q is uniform on N points, which is 0-DP, the score
-1(point = p(data)) would release p(data) with probability close to 1. For exact scores a weaker bound holds,
-because "worse than y" is another event on each data set. With u = Q(worse than y) and u' = Q'(worse than
-y), F'(u)/F'(u') is at most F'(1)/F'(0). So below, log C becomes log(1/g), and m TV becomes m. This
-`cost_of_exact_score` does not fall with epsilon.
+**What "best" may depend on.** Q's release must include the score that compares runs, and Q's guarantee must
+cover it. A noisy score on private rows is one more release of Q. A score on public rows, or of the weights
+alone, is free. An *exact* score on private rows is not covered: if Q is uniform on N points, which is 0-DP,
+the score 1(point = p(data)) would release p(data) with probability close to 1. For exact scores a weaker
+bound holds, because "worse than y" is a different event on each data set. With u = Q(worse than y) and u' =
+Q'(worse than y), F'(u)/F'(u') is at most F'(1)/F'(0). So below, log C becomes log(1/g), and m TV becomes m.
+This `cost_of_exact_score` does not fall with epsilon.
 
-**Profile bound**, derived here. A fixed total order of Q's releases orders runs (an independent uniform
-breaks ties). Let F(z) = E z^K, and Q(<y) the probability of a worse release than y. Then the best run
-has the density a(y) = q(y) F'(Q(<y)).
+**Profile bound**, derived here. Runs are ranked by a fixed total order of Q's releases (an independent
+uniform number breaks ties). Let F(z) = E z^K, and let Q(<y) be the probability of a worse release than y.
+Then the best run has the density a(y) = q(y) F'(Q(<y)).
 
 * Logarithmic, P(K=k) = (1-g)^k/(k log(1/g)), and geometric, P(K=k) = g (1-g)^(k-1): F'(z) = E[K]
   (g/(1 - (1-g) z))^(e+1) with e = 0 and e = 1.
-  Let Q' be a neighbour's, z = Q(>=y), and z' = Q'(>=y) <= h(z), where h bounds any event's probability
+  Let Q' be Q on a neighbour, z = Q(>=y), and z' = Q'(>=y) <= h(z), where h bounds any event's probability
   under Q' by that under Q. Then F'(Q(<y))/F'(Q'(<y)) = ((g + (1-g) z')/(g + (1-g) z))^(e+1) <= C^(e+1),
   where C is the maximum over z in [0, 1] of (g + (1-g) h(z))/(g + (1-g) z). So (a - e^x a')_+ <=
   F'(Q(<y)) (q - e^x C^-(e+1) q')_+ and, because F' <= E K,
@@ -69,7 +69,7 @@ def parameter(law: str, mean: float) -> float:
         return mean
     if law == "geometric":
         return 1 / mean
-    low, high = 1e-12, 1.0  # bounds of x = log(1/g), in which (e^x - 1)/x increases
+    low, high = 1e-12, 1.0  # bounds of x = log(1/g); (e^x - 1)/x increases in x
     while math.expm1(high) / high < mean:
         low, high = high, 2 * high
     for _ in range(200):
@@ -115,7 +115,7 @@ def largest_ratio(profile: Profile, g: float) -> float:
 
 
 def cost(profile: Profile, law: str, mean: float) -> float:
-    """The profile bound's addition to epsilon: (e+1) log C, or m TV."""
+    """What the profile bound adds to epsilon: (e+1) log C, or m TV."""
     _check(law, mean)
     if law == "poisson":
         return mean * float(profile.delta(0.0))
@@ -167,14 +167,14 @@ def renyi_bound_epsilon(profile: Profile, law: str, mean: float, delta: float) -
 
 
 def selection_epsilon(profile: Profile, law: str, mean: float, delta: float) -> float:
-    """Total epsilon at delta: the better bound."""
+    """Total epsilon at delta, by the better of the two bounds."""
     return min(
         profile_epsilon(profile, law, mean, delta), renyi_bound_epsilon(profile, law, mean, delta)
     )
 
 
 def base_mu(law: str, mean: float, epsilon: float, delta: float) -> float:
-    """Largest Gaussian parameter of one run, with its score, for a total of (epsilon, delta)."""
+    """Largest Gaussian parameter of one run, including its score, for a total of (epsilon, delta)."""
 
     def private(mu):
         return selection_epsilon(Gaussian(mu), law, mean, delta) <= epsilon

@@ -1,7 +1,8 @@
 """Sensitivities of Gram matrices, Hessians and Newton steps, and ridges that cover their noise.
 
 Rows have ||x||_2 <= R. Sensitivities are of sums; for means under replace-one, divide by the public n.
-Matrices have the Frobenius norm, for `dp.privacy.quadratics.isotropic` noise.
+Unless stated otherwise, those of matrices are in the Frobenius norm, for `dp.privacy.quadratics.isotropic`
+noise.
 """
 
 import math
@@ -24,7 +25,7 @@ def vector_sum(norm: float, adjacency: str = REPLACE_ONE) -> float:
 def gram(bound: float = 1.0, adjacency: str = REPLACE_ONE) -> float:
     """Frobenius sensitivity of X'X: sqrt(2) R^2 replace-one, R^2 add/remove.
 
-    ||x x' - z z'||^2 = |x|^4 + |z|^4 - 2 (x.z)^2 <= 2 R^4. Weights in [0, a] make it a times as large.
+    ||x x' - z z'||^2 = |x|^4 + |z|^4 - 2 (x.z)^2 <= 2 R^4. Row weights in [0, a] multiply it by a.
     """
     return _choose(adjacency, math.sqrt(2), 1.0) * bound**2
 
@@ -44,9 +45,9 @@ def gram_and_moment(
 
     Its square is the sum of the squares of the Frobenius and the Euclidean norm of the change. Add/remove:
     sqrt(R^4 + Y^2 R^2). Replace-one: let (x, y) be replaced by (z, u), and a = |x|, b = |z|, c = |cos| of
-    their angle. The squared change a^4 + b^4 - 2 a^2 b^2 c^2 + |y x - u z|^2 is convex in y and in u, so
-    it is largest for |y| = |u| = Y, with signs that make it a^4 + b^4 - 2 (abc)^2 + Y^2 (a^2 + b^2 + 2
-    abc). This is a parabola in abc with its top at Y^2/2. If Y^2/2 <= ab, the top, a^4 + b^4 + Y^2 (a^2 +
+    their angle. The squared change a^4 + b^4 - 2 a^2 b^2 c^2 + |y x - u z|^2 is convex in y and in u, so it
+    is largest for |y| = |u| = Y, with signs that make it a^4 + b^4 - 2 (abc)^2 + Y^2 (a^2 + b^2 + 2 abc).
+    This is a parabola in abc with its vertex at Y^2/2. If Y^2/2 <= ab, its maximum, a^4 + b^4 + Y^2 (a^2 +
     b^2) + Y^4/2, increases in a and b. Otherwise the maximum is at c = 1, and (a+b)^2 ((a-b)^2 + Y^2)
     increases in a and b, since Y^2 + 2a^2 >= 2ab. So the worst case has a = b = R, and the sensitivity is
 

@@ -2,8 +2,8 @@
 
 Lev, Shenfeld, Srinivasan, Ligett, Wilson (arXiv 2601.07545) release T sketches and T noisy gradients. A
 sketch is Z X + g N, where Z (k x n) and N (k x d) are standard normal, g^2 = max(0, gamma - l), and l is a
-noisy lower bound on the smallest eigenvalue of X'X. Their proof bounds its Rényi divergence; this is its
-exact profile.
+noisy lower bound on the smallest eigenvalue of X'X. Their proof bounds the Rényi divergence of a sketch;
+this module gives a sketch's exact profile.
 
 A sketch's rows are k independent draws of N(0, S) with S = X'X + g^2 I. Adding or removing a row x with
 ||x|| <= R changes S by x x'. In coordinates that make the smaller S the identity, only one direction
@@ -90,10 +90,10 @@ def profile(rows: int, gamma: float, bound: float = 1.0, adjacency: str = ADD_RE
 def renyi(
     order: float | np.ndarray, rows: int, gamma: float, bound: float = 1.0
 ) -> float | np.ndarray:
-    """Rényi divergence of a sketch, add/remove, as its authors bound it, 1 < order < gamma/R^2.
+    """The authors' bound on a sketch's Rényi divergence, add/remove, for 1 < order < gamma/R^2.
 
-    k a/(2(a-1)) log(1 - v) - k/(2(a-1)) log(1 - a v) with v = R^2/gamma, which is exactly the divergence of
-    k draws of N(0, 1) from k draws of N(0, 1-v). It is infinite for larger orders.
+    At order a, it is k a/(2(a-1)) log(1 - v) - k/(2(a-1)) log(1 - a v) with v = R^2/gamma, which is exactly
+    the divergence of k draws of N(0, 1) from k draws of N(0, 1-v). It is infinite for larger orders.
     """
     v, a = bound**2 / gamma, np.asarray(order, dtype=float)
     with np.errstate(all="ignore"):
@@ -140,7 +140,7 @@ def total(
     bound: float = 1.0,
     adjacency: str = ADD_REMOVE,
 ) -> Curve:
-    """The profile of Iterative Hessian Mixing: T sketches of k rows, the eigenvalue, T gradients.
+    """The profile of Iterative Hessian Mixing: T sketches of k rows, the eigenvalue, and T gradients.
 
     gradient: Gaussian parameter of one step. tau0: the lower bound on the smallest eigenvalue lambda_min is
     lambda_min - (gamma/sqrt k)(tau0 - N(0, 1)), which exceeds lambda_min with probability Phi(-tau0).

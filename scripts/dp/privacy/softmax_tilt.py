@@ -36,22 +36,22 @@ M^2/2, the Gaussian mechanism's loss. With P(max > .) <= the sum, for every e >=
 
     loss <= M s U + (M^2/4 - r) v^2 + 2 r s.
 
-If r <= M^2/4, it increases in v^2 <= 2 s^2. At 2 s^2 it is M s U + M^2 s^2/2 + 2 r s (1-s), convex in s,
-and so at most max(0, M U + M^2/2): **removing is free if Lambda >= 2 sigma^2**. Otherwise v^2 >= q s^2.
-With t = M U + M^2/2 (the largest t_j) the loss is at most
+If r <= M^2/4, the bound increases in v^2 <= 2 s^2. At 2 s^2 it is M s U + M^2 s^2/2 + 2 r s (1-s), convex
+in s, and so at most max(0, M U + M^2/2): **removing is free if Lambda >= 2 sigma^2**. Otherwise v^2 >= q
+s^2. With t = M U + M^2/2 (the largest t_j) the loss is at most
 
     h(t) = max over s in [0, 1] of s t + 2 c s - c q s^2.
 
-h increases, and h(t) - max(t, 0) falls from h(0) = c/q to c (2 - q) = c (K-2)/(K-1), which it is from t =
-2 c/(K-1) on, where h = c q. As above, M s U + M^2 v^2/4 is at most max(0, t), so the loss is at most
-max(0, t) + log det(I + r S). The second part is at most (K-1) log(1 + r/K), since S has K-1 eigenvalues,
-of sum at most 1 - 1/K. So
+h increases, and h(t) - max(t, 0) falls from h(0) = c/q to c (2 - q) = c (K-2)/(K-1), which it reaches at t
+= 2 c/(K-1), where h = c q, and keeps. As above, M s U + M^2 v^2/4 is at most max(0, t), so the loss is at
+most max(0, t) + log det(I + r S). The second part is at most (K-1) log(1 + r/K), since S has K-1
+eigenvalues, of sum at most 1 - 1/K. So
 
     delta(e) <= (K-1) G(M)(e - J)  for e >= e0, where (J, e0) may be any of
-        (c (K-2)/(K-1), c q),  (c (K-1)/K, same),  ((K-1) log(1 + r/K), same).
+        (c (K-2)/(K-1), c q),  (c (K-1)/K, J),  ((K-1) log(1 + r/K), J).
 
-With two classes, the first is free for e >= 2 c, the threshold of logistic loss. With more classes, J
-remains where several p_j share s. Records shorter than R have smaller M, r and c.
+With two classes, J = 0 in the first pair, so removing is free for e >= 2 c, the threshold of logistic loss.
+With more classes, J remains where several p_j share s. Records shorter than R have smaller M, r and c.
 
 REPLACING v by v'. As in `gaussian_tilt`, put D0 + v + v' between D0 + v and D0 + v'. An addition at e1 =
 (e - J)/2 - M^2/2 >= 0 and a removal at e2 = e - e1 give, since the Gaussian profiles at this split are
@@ -59,8 +59,8 @@ exact,
 
     delta(e) <= (K-1) (G(M)(e1) + e^e1 G(M)(e2 - J)) = (K-1) G(2M)(e - J)  for e >= J + M^2 and e2 >= e0.
 
-The factor K-1 is real where the tilt alone decides which class is likely, as the exact densities for three
-classes in `tests/unit/test_softmax_tilt.py` show.
+The factor K-1 is needed where the tilt alone decides which class is likely, as the exact densities for
+three classes in `tests/unit/test_softmax_tilt.py` show.
 """
 
 import math
@@ -92,11 +92,11 @@ def composed_delta(
     classes: int,
     adjacency: str = REPLACE_ONE,
 ) -> float:
-    """delta at epsilon >= 0 of the tilt's release and a Gaussian one of parameter mu_output.
+    """delta at epsilon >= 0 of the tilt's release composed with a Gaussian release of parameter mu_output.
 
-    It is at most E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). There, delta is at most
-    (K-1) G(mu)(epsilon - L - J) from a least argument on, and at most 1 below it. The integral of the
-    first bound over all L is (K-1) G(hypot(mu, mu_output))(epsilon - J).
+    It is at most E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). The tilt's delta(epsilon - L)
+    is at most (K-1) G(mu)(epsilon - L - J) if epsilon - L is at least a threshold, and otherwise at most 1.
+    The integral of the first bound over all L is (K-1) G(hypot(mu, mu_output))(epsilon - J).
     """
     from scipy.special import ndtr
 
@@ -136,7 +136,7 @@ def with_output_noise(
 ) -> tuple[float, float]:
     """sigma and mu_output for which tilt and output noise together are (epsilon, delta)-DP.
 
-    mu_output: `output` times their Gaussian parameter. Raises ValueError if n_lambda is too small.
+    mu_output is `output` times the joint Gaussian parameter. Raises ValueError if n_lambda is too small.
     """
     start, r = gaussian_mu(epsilon, delta / (classes - 1)), bound**2 / n_lambda
     m, mu_output = shared_parameter(

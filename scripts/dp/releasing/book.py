@@ -7,10 +7,10 @@ A book is a private folder (0700) next to the rows, for all studies of the same 
     <name>/key            the key of one release, while it is being made
     <name>/model.json     the model of a finished release
 
-Every line has the key `chain`, a keyed digest of the previous line and of itself. So the book detects
-edited lines, lines removed from the middle, and a release's lines removed from the end while its folder
-exists. It does not detect an older copy of the whole book, or previews and raises removed from the end.
-Events:
+Every line contains the key `chain`, a keyed digest of the previous line and of the line itself. So the book
+detects edited lines, lines removed from the middle, and a release's lines removed from the end while its
+folder exists. It does not detect an older copy of the whole book, or previews and raises removed from the
+end. Events:
 
     open      budget (epsilon, delta), adjacency and unit
     begin     a release: name, cost, digests of the request, of the rows and of code, libraries and their
@@ -19,8 +19,8 @@ Events:
     preview   the owner looked at the rows, under this name
     raise     another budget, with the reason
 
-Epsilons and deltas add up. Basic composition is a filter, so later settings may depend on earlier releases
-(Rogers, Roth, Ullman, Vadhan, NeurIPS 2016).
+Epsilons and deltas add up. Basic composition is a privacy filter, so later settings may depend on earlier
+releases (Rogers, Roth, Ullman, Vadhan, NeurIPS 2016).
 
 An interrupted release resumes with its key, so its draw does not change. It resumes only with the same
 rows, request, code, libraries and arithmetic, because a choice among reruns with the same noise would
@@ -127,9 +127,9 @@ class Book:
     path : str or pathlib.Path
         The folder, next to the rows and as private as they are.
     budget : Budget or None
-        Set by the first use; later uses must state the same budget. None only reads.
+        Set by the first use; later uses must state the same budget. With None, the book is only read.
     unit : str or None
-        The meaning of a row, in words; stated like `budget`.
+        The meaning of a row, in words; set and stated again like `budget`.
 
     Methods
     -------
@@ -160,7 +160,7 @@ class Book:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator["Book"]:
-        """Open the book under an exclusive lock. Raises `Refused`."""
+        """Read the book under an exclusive lock, and yield it. Raises `Refused` if it cannot be used."""
         try:
             with self._lock():
                 self._read()
@@ -217,7 +217,7 @@ class Book:
         return event | {"chain": chain} if chain == self._chained(event) else None
 
     def _check_folders(self):
-        """Refuse the book if a release has no line, because its cost is then unknown."""
+        """Refuse the book if the folder of a release has no line, because its cost is then unknown."""
         named = {event["name"] for event in self._events if event["event"] == "begin"}
         for folder in sorted(self.path.iterdir()):
             files = [file for file in (KEY, MODEL) if os.path.lexists(folder / file)]
@@ -228,7 +228,7 @@ class Book:
                 )
 
     def _own_key(self, size):
-        """The book's key, created if there are no lines. size: of the lines, in bytes."""
+        """The book's key, which is created if the book is empty. size: of its lines, in bytes."""
         with contextlib.suppress(FileNotFoundError):
             return disk.read_private(self.path / KEY)
         if size:
@@ -247,7 +247,7 @@ class Book:
         return self._keyed(b"line", before.encode(), json.dumps(event, sort_keys=True).encode())
 
     def _append(self, event):
-        """Append a line, which is on the disk when this returns, and absent if this fails."""
+        """Append a line, which is on the disk after a return, and absent after an error."""
         event = event | {"chain": self._chained(event)}
         line = json.dumps(event, sort_keys=True).encode() + b"\n"
         if self._torn:
@@ -364,7 +364,7 @@ class Book:
     def _adopted(self, request):
         """Add the missing "done" line of a release that was killed after it wrote model.json."""
         k, begun = self._of("begin", request.name)
-        self._resumed(begun)  # a release without its "done" line still has its key
+        self._resumed(begun)  # before its "done" line, a release still has its key
         path = self.path / request.name / MODEL
         content = path.read_bytes()
         try:
@@ -476,7 +476,7 @@ class Book:
         return event
 
     def previewed(self, request: Request) -> None:
-        """Record that the owner previewed the rows, which cards report."""
+        """Record that the owner previewed the rows. Cards report this."""
         self._append({"event": "preview", "at": _today(), "name": request.name})
 
     def raise_to(self, budget: Budget, reason: str) -> None:

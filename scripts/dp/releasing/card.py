@@ -18,7 +18,7 @@ __all__ = ["card", "table_csv"]
 
 COLUMNS = ("column", "estimate", "standard_error", "low", "high", "p_value", "says")
 GROUPS = (2, 3, 4, 5, 10)  # numbers of rows of one person
-# Maximum gain of the best attack over a guess, and words for it.
+# Upper ends of ranges of the gain of the best attack over a guess, and words for each.
 LEARNT = (
     (0.1, ("nearly the same", "learns little")),
     (0.25, ("other, but similar,", "may learn something")),
@@ -28,7 +28,7 @@ KINDS = {"logistic": "logistic regression", "log_cosh": "robust linear regressio
 
 
 def table_csv(document: dict) -> str:
-    """The regression table as CSV. Without intervals, it has only coefficients and a sentence.
+    """The regression table as CSV. Without intervals, it contains only coefficients and a sentence.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def card(document: dict) -> str:
         measured = document["holdout"]
         held = measured | {
             "records": min(measured["records"], measured["rows"])
-        }  # the noisy count may exceed the rows
+        }  # the noisy count may exceed the number of rows
         told = holdout.said(document | {"holdout": held})
         parts += ["## Measured on rows that were held out", told]
     parts += [

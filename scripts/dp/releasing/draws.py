@@ -77,7 +77,7 @@ def bernoulli_exp(numerator: int, denominator: int, stream: Stream) -> bool:
 
 
 def _bernoulli_exp(numerator, denominator, stream):
-    """`bernoulli_exp` for a ratio x <= 1: whether the first k with Bernoulli(x/k) = 0 is odd."""
+    """`bernoulli_exp` for a ratio x <= 1: true if the first k with Bernoulli(x/k) = 0 is odd."""
     k = 1
     while stream.bernoulli(numerator, denominator * k):
         k += 1

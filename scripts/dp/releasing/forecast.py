@@ -3,11 +3,11 @@
 Rows are simulated from public or guessed facts about a schema's columns. A forecast reads no real row, so
 it costs no privacy. It takes seconds, or many minutes for a million rows.
 
-A number has a beta distribution on its bounds with the expected mean and standard deviation, and a level
-its expected share. Columns are independent, except for expected correlations of numbers (a Gaussian
-copula), which widen intervals several times. Without expected effects, a standard deviation of any column
-changes the score equally, with alternating signs. Effects also change widths, through the ridge and the
-Hessian's noise.
+A column of numbers has a beta distribution on its bounds with the expected mean and standard deviation, and
+each level of a category has its expected share. Columns are independent, except for expected correlations
+of numbers (a Gaussian copula), which widen intervals several times. Without expected effects, one standard
+deviation of any column changes the score by the same amount, with alternating signs. Effects also change
+widths, through the ridge and the Hessian's noise.
 """
 
 import math
@@ -27,14 +27,14 @@ from dp.solvers.newton import minimise
 
 __all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "share", "width"]
 
-SPREAD = 6  # default distance of the bounds, in standard deviations
-GRID = (np.arange(4096) + 0.5) / 4096  # probabilities for interpolated quantiles
-REFERENCE = 20_000  # simulated rows for moments of a study
-TESTED = 5_000  # number of these rows that measure accuracy
+SPREAD = 6  # default distance between the bounds, in standard deviations
+GRID = (np.arange(4096) + 0.5) / 4096  # probabilities at which quantiles are tabulated
+REFERENCE = 20_000  # number of simulated rows that determine the moments of a study
+TESTED = 5_000  # number of these rows on which accuracy is measured
 SCORED = 20  # maximum number of releases whose accuracy is measured
 WORK = 8_000_000  # approximate count of simulated numbers per epsilon
 DRAWS = (9, 400)  # minimum and maximum number of releases per epsilon
-TRIES = 5  # the search divides releases per epsilon by this
+TRIES = 5  # divisor of the number of releases per epsilon in a search
 LEAST, MOST = 0.02, 20.0  # range of tried epsilons
 NEAR = 0.03  # relative precision of the search for an epsilon
 
@@ -45,11 +45,11 @@ class Expected(NamedTuple):
     Attributes
     ----------
     columns : dict
-        Column -> {"mean": .., "deviation": ..}, or {level: share}. By default, the middle of the bounds
-        and a sixth of their distance, or equal shares.
+        Column -> {"mean": .., "deviation": ..}, or {level: share}. By default, the mean is the middle of
+        the bounds, the deviation a sixth of their distance, and shares are equal.
     effects : dict
-        Coefficients in the columns' own units, by the names of `Schema.names`, by default 0.
-        Without any, all columns have equal effects, scaled by `strength` or `explained`.
+        Coefficients in the columns' own units, by the names of `Schema.names`, by default 0. If none is
+        given, all columns have equal effects, scaled by `strength` or `explained`.
     positives : float
         Share of the second class.
     strength : float
@@ -122,7 +122,7 @@ class Study:
         return np.array([self.expected.effects.get(name, 0.0) for name in self.schema.names]) / T
 
     def _equal(self, X):
-        """Weights (d,) with which a standard deviation of any column changes scores equally."""
+        """Weights (d,) with which one standard deviation of any column changes scores equally."""
         spread = X.std(axis=0)
         signs = np.where(np.arange(len(spread)) % 2, -1.0, 1.0)
         weights = np.where(spread > 0, signs / np.where(spread > 0, spread, 1.0), 0.0)
@@ -166,7 +166,7 @@ class Study:
         return shares / shares.sum()
 
     def _quantiles(self):
-        """Columns' quantiles on [-1, 1] at `GRID`, and a root (k, k) of the copula's correlations."""
+        """Columns' quantiles on [-1, 1] at `GRID`, and a root (k, k) of the copula's correlation matrix."""
         from scipy.stats import beta
 
         quantiles = {}
@@ -241,7 +241,7 @@ class Study:
         return rows.shortened(V), y
 
     def without(self, plan: models.Plan, draw: int, V: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Weights (d,) that one draw of rows gives without privacy and with almost no ridge."""
+        """Weights (d,) fitted to one draw of rows, without privacy and with almost no ridge."""
         if draw not in self._without:
             X, labels = rows.bounded(V, y, plan.problem.loss.residual)
             lam, loss = 1e-3 / len(X), plan.problem.loss
@@ -423,7 +423,7 @@ def needed(
     enough : Callable
         Condition `Outlook` -> bool, for instance from `width` or `share`.
     draws : int or None
-        Number of releases at the result; the search makes a fifth as many.
+        Number of releases at the resulting epsilon; the search makes a fifth as many per epsilon.
 
     Returns
     -------
@@ -466,14 +466,14 @@ def needed(
         else:
             low = middle
     result = at(high, draws)
-    while not enough(result) and high < MOST:  # the search, with fewer releases, may have erred
+    while not enough(result) and high < MOST:  # the search makes fewer releases
         high *= 1 + 2 * NEAR
         result = at(high, draws)
     return result
 
 
 def width(column: str, wanted: float) -> Callable[[Outlook], bool]:
-    """A condition for `needed` that a column's interval is at most this wide.
+    """A condition for `needed`: a column's interval is at most this wide.
 
     Parameters
     ----------
@@ -500,7 +500,7 @@ def width(column: str, wanted: float) -> Callable[[Outlook], bool]:
 
 
 def share(wanted: float) -> Callable[[Outlook], bool]:
-    """A condition for `needed` that at least this share of the gain without privacy is kept.
+    """A condition for `needed`: the model keeps at least this share of the gain without privacy.
 
     Parameters
     ----------

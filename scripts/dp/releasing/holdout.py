@@ -1,7 +1,7 @@
 """Errors of a released model on held-out rows, which cost rows but no additional epsilon.
 
-Of n records, a public number `held` is held out. The model is released from the others, and noisy sums
-from the held-out records. Each part is (epsilon, delta)-DP, and so are both together.
+Of n records, a public number `held` is held out. The model is released from the others, and noisy sums are
+released from the held-out records. Each release is (epsilon, delta)-DP, and so are both together.
 
 WHICH RECORDS. The release's key determines a uniform set of `held` positions, independent of the rows and
 never published.
@@ -55,10 +55,10 @@ from dp.privacy.profiles import Curve, gaussian_profile, symmetric
 from dp.releasing import lattice, models, rows
 from dp.releasing.draws import Stream
 
-STEP = -2 * rows.DIGITS  # the summed vectors have units of 2^STEP
+STEP = -2 * rows.DIGITS  # the unit of the summed vectors is 2^STEP
 APART = lattice.root(Fraction(8))  # lemma 4
 BLOCK = 1 << 12  # records scored together
-LEAST = 50  # minimum number of records, both held out and for training
+LEAST = 50  # minimum number of records held out, and of those for training
 
 
 class Package(NamedTuple):
@@ -118,7 +118,7 @@ def package(model: models.Plan, held: int, bits: int = lattice.BITS) -> Package:
 
 
 def held_out(n: int, held: int, key: bytes) -> np.ndarray:
-    """A boolean mask (n,) of a uniform set of held-out records, from the key alone."""
+    """A boolean mask (n,) of a uniform set of held-out records, which the key alone determines."""
     stream, order = Stream(key, "holdout rows"), list(range(n))
     for k in range(held):  # Fisher and Yates
         other = k + stream.below(n - k)
@@ -149,8 +149,8 @@ def numbers(found: np.ndarray, step: int) -> np.ndarray:
 def summands(found: np.ndarray, y: np.ndarray, step: int | None) -> np.ndarray:
     """The vectors of lemma 4 for records, (rows, 3 or 4) of int64 in units of 2^-40.
 
-    found: exact scores. y: -1 and 1, or targets in units of 2^-20. step: of the weights; None for
-    classes.
+    found: exact scores. y: -1 and 1, or targets in units of 2^-20. step: the weights have units of 2^step;
+    None for classes.
     """
     one = np.full(len(y), 1 << -STEP)
     if step is None:
@@ -239,22 +239,22 @@ def measured(
 def between(
     mean: float, cap: float, count: float, deviation: float, level: float = 0.95
 ) -> tuple[float, float]:
-    """(low, high) for the expected error m of a record, from the noisy mean of `count` errors in [0, cap].
+    """An interval for the expected error m of a record, from the noisy mean of `count` errors in [0, cap].
 
-    deviation: of the noise in each sum. The interval has all m with
+    deviation: standard deviation of the noise on each sum. The interval contains all m with
 
         (mean - m)^2 <= z^2 (m (cap - m)/count + 5/4 (cap deviation/(2 count))^2),
 
     where z is the normal quantile. The variance of the errors is at most m (cap - m) (Bhatia, Davis,
     Am. Math. Monthly 107, 2000), with equality for errors of 0 and cap, such as those of classes. For
-    these, this is Wilson's interval. The second term is the noise of both sums: (sum + count) cap/2 -
-    count m has the factors cap/2 and cap/4 - m/2 <= cap/4.
+    these, this is Wilson's interval. The second term is due to the noise on both sums: (sum + count) cap/2
+    - count m has the factors cap/2 and cap/4 - m/2 <= cap/4.
 
     The mean is approximately normal. Coverage at a nominal 95 % was measured over 20,000 draws of 100
     and of 2000 records, with and without noise. It was at least 94.6 % for normal, exponential and
     lognormal errors (at least 99 % without noise), and with 2 % of errors at the cap. With 0.5 % of 100
-    records at the cap and no noise it was 90.6 %, and only lower ends missed. Intervals are wide for
-    similar errors, since their variance is not released.
+    records at the cap and no noise it was 90.6 %, and only lower ends missed. If the errors are similar,
+    intervals are wider than necessary, since the variance is not released.
     """
     from scipy.special import ndtri
 

@@ -37,12 +37,12 @@ from typing import NamedTuple
 from dp.releasing.draws import Stream, gaussians
 
 BITS = 40  # log2 of the minimum ratio of standard deviation to spacing
-ROOT_BITS = 80  # precision of square roots, which are rounded up
+ROOT_BITS = 80  # bits of precision of square roots, which are rounded up
 UNLIKELY = Fraction(1, 10**26)  # above e^-60
 
 
 def root(value: Fraction) -> Fraction:
-    """sqrt(value) as a fraction, rounded up by at most a relative 2^-79."""
+    """sqrt(value) as a fraction, rounded up by a factor of at most 1 + 2^-79."""
     value = Fraction(value)
     if value == 0:
         return value

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy
-import scipy.linalg  # this loads the recorded BLAS
+import scipy.linalg  # loads the BLAS that `arithmetic` records
 
 import dp
 from dp.errors import Refused
@@ -53,7 +53,7 @@ def made_by() -> dict:
 def arithmetic() -> str:
     """A digest of everything that determines numerical kernels and the order of sums in this process.
 
-    Another order changes a minimiser's last bits, so a rerun could differ.
+    Another order of sums changes a minimiser's last bits, so a rerun could differ.
     """
     facts = [
         _built(np),
@@ -116,7 +116,7 @@ def planned(request: Request) -> models.Plan | holdout.Package:
 def make(
     request: Request, book: Book, path: Path | bytes, header: bool = True, alone: bool = False
 ) -> bytes:
-    r"""model.json of a release, which is made only if the book has no finished release of its name.
+    r"""model.json of a release, which is made only if the book contains no finished release of its name.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def make(
     header : bool
         Whether the first line names the columns.
     alone : bool
-        Whether the process does nothing else. `guard` then runs before a row is read.
+        Whether the process does nothing else. If so, `guard` runs before a row is read.
 
     Returns
     -------
@@ -138,8 +138,8 @@ def make(
     Raises
     ------
     dp.errors.Refused
-        Before a row is read, with a message from public numbers; afterwards, with one of two constant
-        messages.
+        Before a row is read, the message depends on public numbers only; afterwards, it is one of two
+        constants.
 
     Examples
     --------

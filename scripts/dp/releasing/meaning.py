@@ -40,8 +40,8 @@ CLOSE = 1e-4  # precision of the search for epsilon
 class Meaning(NamedTuple):
     """The best attack, given a prior probability that a row is x.
 
-    false: shares of false accusations. power, posterior: for each, the share of true accusations, and the
-    probability that an accused row is x. right: the maximum probability of a right answer.
+    false: shares of false accusations. power, posterior: for each of these, the share of true accusations,
+    and the probability that an accused row is x. right: the maximum probability of a right answer.
     """
 
     prior: float
@@ -72,7 +72,7 @@ def _most(share):
 
 
 def power(profile: Profile, false: float) -> float:
-    """The maximum power at a share of false accusations in [0, 1], or slightly more."""
+    """The maximum power, or slightly more, at a share of false accusations in [0, 1]."""
     if not 0 <= false <= 1:
         raise ValueError(f"a share of false accusations is in [0, 1], not {false}")
 
@@ -84,10 +84,10 @@ def power(profile: Profile, false: float) -> float:
 
 
 def _lowest(bound):
-    """The argument of the minimum of a function that falls and then rises."""
+    """The minimiser of a function that first falls and then rises."""
     from scipy.optimize import minimize_scalar
 
-    # The search starts at 0, because far from 0 floats do not show the slope.
+    # The search starts at 0, because far from 0 the function looks constant in floats.
     sign = 1 if bound(1.0) <= bound(0.0) else -1
     at, step = 0.0, 1.0
     while abs(at) < FAR and bound(at + sign * step) <= bound(at):
@@ -108,7 +108,10 @@ def posterior(prior: float, false: float, found: float) -> float:
 
 
 def meaning(profile: Profile, prior: float = 0.5, false: Sequence[float] = FALSE) -> Meaning:
-    """The `Meaning` of a profile. prior: strictly between 0 and 1. false: shares in (0, 1)."""
+    """The `Meaning` of a profile.
+
+    prior: strictly between 0 and 1. false: the shares of false accusations, each in (0, 1).
+    """
     if not 0 < prior < 1:
         raise ValueError(f"a prior probability is strictly between 0 and 1, not {prior}")
     powers = tuple(power(profile, share) for share in false)

@@ -1,6 +1,6 @@
 """Plans and releases of whole models.
 
-A plan follows from public numbers alone, and unproven settings are refused. A release takes a plan,
+A plan depends on public numbers alone, and settings without a proof are refused. A release takes a plan,
 rows of integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). All parts except the tilt are
 together one Gaussian release, whose mu^2 is the sum of the parts' mu^2.
 """
@@ -33,8 +33,8 @@ __all__ = [
     "release",
 ]
 
-# The relative error of `composed_delta` is about 1e-9 (`tests/unit/test_releasing_margin.py`). The
-# slack is a thousand times as large.
+# The relative error of `composed_delta` is about 1e-9 (`tests/unit/test_releasing_margin.py`). The slack is
+# a thousand times as large.
 SLACK = Fraction(1, 10**6)
 # Factor on calibrated noise: a margin for rounding.
 BESIDE = Fraction(1 + 1e-9)
@@ -123,7 +123,7 @@ def composed(epsilon: float, m: float, mu: float, r: float, loss: str) -> float:
 
 
 def delta_left(epsilon: float, delta: float, coordinates: int, bits: int) -> float:
-    """delta without the slack and the cost of `coordinates` on lattices of ratio 2^bits."""
+    """delta less the slack and the cost of this number of coordinates on lattices of ratio 2^bits."""
     most = lattice.failure(
         epsilon, coordinates * lattice.total_variation(Fraction(1 << bits)) + lattice.UNLIKELY
     )
@@ -184,7 +184,7 @@ def objective_perturbation(
     mu = Fraction(mu) / BESIDE
 
     def below(part):
-        """The share part/second of mu, rounded down, because float division may round up."""
+        """part/second as a share of mu, rounded down, because float division may round up."""
         return Fraction(part / second) * (1 - Fraction(1, 10**15))
 
     moved = tilt.moved(problem, tilted.noise.step, tolerance)
@@ -327,7 +327,7 @@ class Release(NamedTuple):
     ----------
     plan : Plan
     parts : dict
-        Part -> integers, in units of 2^step of the plan's noise of that part.
+        Part -> integers, in units of 2^step, where `step` is that of the part's noise in the plan.
 
     Methods
     -------
@@ -409,7 +409,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
 
 
 class Described(NamedTuple):
-    """weights (d,) without the ridge's bias, covariance (d, d), and which weights get intervals (d,).
+    """Weights (d,) without the ridge's bias, their covariance (d, d), and which get intervals (d,).
 
     unresolved (d, d): the part of the covariance due to the Hessian's noise, as in `Linearised`.
     """

@@ -148,7 +148,7 @@ class Request(NamedTuple):
         return Request(**values).checked()
 
     def checked(self) -> "Request":
-        """The request itself. Raises `Refused` unless it is provably private."""
+        """The request itself. Raises `Refused` unless its release is provably private."""
         if not isinstance(self.name, str) or not re.fullmatch(NAME, self.name):
             raise Refused("a release's name has letters, digits and underscores, at most 64")
         if not isinstance(self.unit, str) or not self.unit.strip():
@@ -249,7 +249,7 @@ def _check_option(key, value):
 
 
 def class_names(target: rows.Column) -> list[str] | None:
-    """Names of the labels -1 and 1 of a target, None for numbers."""
+    """Names of the labels -1 and 1 of a target, or None for numbers."""
     if isinstance(target, rows.Number):
         return None
     if isinstance(target, rows.Category):

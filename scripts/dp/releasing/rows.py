@@ -32,7 +32,7 @@ ONE = 1 << DIGITS  # maximum norm of a row
 WIDEST = 1 << 14  # maximum number of columns
 NUMBER = re.compile(rb"([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d+))?")
 LONGEST_CELL = 200  # bytes; a longer cell is no number
-LONGEST_LINE = 1 << 16  # bytes; a longer line is no record
+LONGEST_LINE = 1 << 16  # bytes; a longer line is invalid
 FAR = 1000  # decimal exponent beyond which a number is 0 or exceeds every bound
 KEPT = 1 << 16  # maximum number of cached cells per column
 EMPTY = (b"", b"nan", b"na", b"n/a", b"null", b"?")  # missing cells, in upper or lower case
@@ -49,7 +49,7 @@ class Number(NamedTuple):
     low, high : float or int or str
         Public bounds, exactly as written. Cells are clipped to them.
     missing : float or int or str or None
-        Replaces missing cells; if None, their rows become zeros.
+        The value that replaces missing cells; if None, rows with missing cells become zeros.
     """
 
     name: str
@@ -166,7 +166,7 @@ class Schema:
         self.columns, self.radius = tuple(columns), radius
         self.separator, self.names = separator, []
         self.longest = max(LONGEST_LINE, LONGEST_CELL * len(columns))
-        self.cells: list[Callable | None] = []  # each column's reader of cells; None if unused
+        self.cells: list[Callable | None] = []  # a function of cells, None if unused
         for column in columns:
             if column.name == target:
                 self.numbers = isinstance(column, Number)
@@ -202,7 +202,7 @@ class Schema:
         }
 
     def record(self, line: bytes, v: np.ndarray) -> int:
-        """Write a line's row, not yet shortened, to the zeros v (d,), and return its label.
+        """Write the row of a line, not yet shortened, into the zeros v (d,), and return its label.
 
         The label is -1, 1 or a target in units of 2^-20, and 0 for an invalid line.
         """
@@ -220,7 +220,7 @@ class Schema:
         return None if cells is None or len(cells) != len(self.cells) else cells
 
     def row(self, cells: Sequence[bytes], v: np.ndarray) -> bool:
-        """Write the row of cells, one per column of `used`, to the zeros v (d,).
+        """Write the row of cells, one per column of `used`, into the zeros v (d,).
 
         Return False, and leave v unchanged, if a cell is invalid.
         """
@@ -320,7 +320,7 @@ def cells_of(line: bytes, separator: bytes) -> list[bytes] | None:
 def decimal(cell: bytes) -> tuple[int, int] | None:
     """(m, e) for the number m 10^e in a cell, or None if the cell is no number.
 
-    e is at most FAR, and the number is 0 if e is below -FAR.
+    A larger e becomes FAR, and a number with e below -FAR becomes 0.
     """
     match = NUMBER.fullmatch(cell) if len(cell) <= LONGEST_CELL else None
     if match is None:
@@ -452,7 +452,10 @@ def _label(column):
 
 
 def _looked_up(column, values, results, rest=None):
-    """A function from a cell to its value's result. Other cells that are not missing give `rest`."""
+    """A function from a cell with one of `values` to its result, and from other cells to `rest`.
+
+    Missing cells are replaced, or give None.
+    """
     known = {_key(value): result for value, result in zip(values, results, strict=True)}
     if not known or len(known) < len(values):
         raise Refused(f"the categories of {column.name!r} must be different, and at least one")
@@ -503,7 +506,7 @@ def shortened(V: np.ndarray) -> np.ndarray:
         long = np.flatnonzero(squares > ONE * ONE)
         if len(long):
             length = np.sqrt(squares[long].astype(float)).astype(np.int64)
-            for _ in range(2):  # rounding may have made the root too small by one
+            for _ in range(2):  # the rounded root may be too small, by at most two
                 length += length * length < squares[long]
             sizes = (np.abs(block[long]) << DIGITS) // length[:, None]
             block[long] = np.where(block[long] < 0, -sizes, sizes)

@@ -1,4 +1,4 @@
-"""Statistics released besides weights: Hessians, second moments of slopes, and slopes' mean squares.
+"""Statistics released besides weights: Hessians, second moments of slopes, and mean squares of slopes.
 
 They are *sums* over the records, at the released weights projected onto a public ball. By lemma 2
 (`dp.releasing.lattice`) each is a Gaussian release. For rows of norm at most 1, ||x x' - z z'||_F <=
@@ -12,9 +12,9 @@ A row of zeros adds nothing to the first two, and at most 1 to the last. A matri
 vector (M_ii, sqrt(2) M_ij, i < j), whose Euclidean norm is M's Frobenius norm, with equal noise on every
 coordinate (`dp.privacy.quadratics.isotropic`).
 
-Rounding, with u = 2^-53 and the point p: a score's error is u |p.x| and tiny parts (`tilt.gradient`). The
-error of a record's weight l'' or a^2 is then less than 25 u (ten roundings of a slope count twice, and
-|z l'''| < 1 twice). For log-cosh it is up to 2 u (0.77/tau) larger, from the rounding of y and the score,
+Rounding, with u = 2^-53 and the point p: a score's error is u |p.x| plus tiny parts (`tilt.gradient`). The
+error of a record's weight l'' or a^2 is then less than 25 u (ten roundings of a slope count twice, and |z
+l'''| < 1 twice). For log-cosh it is up to 2 u (0.77/tau) larger, from the rounding of y and the score,
 since |l'''| <= 0.77/tau. (Logistic loss: |l'''| <= 0.1.) The sum has n/2^11 blocks of 2^11 rows, and the
 products and sqrt(2) are rounded five times. So n records' sum is within
 

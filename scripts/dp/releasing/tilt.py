@@ -244,7 +244,7 @@ def minimiser(
 ) -> list[Fraction]:
     """A point with a gradient norm of at most `tolerance` on any rows, by Newton's method or else descent.
 
-    tilt: B. If its norm exceeds n `problem.pull`, with probability at most beta, this may fail.
+    tilt: B. If ||B|| exceeds n `problem.pull`, which has probability at most beta, this function may fail.
     """
     pull, labels = tilt / problem.n, y
     if not problem.loss.residual:

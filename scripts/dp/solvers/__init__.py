@@ -1,4 +1,4 @@
-"""Minimisers whose results are certified by the norm of the gradient or by a duality gap."""
+"""Minimisers whose results are certified by the norm of the gradient or of a subgradient."""
 
 from dp.solvers.newton import check_certifiable, least_tolerance, minimise, rounding
 

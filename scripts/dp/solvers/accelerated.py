@@ -9,8 +9,8 @@ import numpy as np
 def steps(smooth: float, convex: float, norm: float, tolerance: float) -> int:
     """Number of steps of `proximal_descent` after which the next step ends at a certified point.
 
-    norm: of a subgradient s at the start, where F - F* <= ||s||^2/(2 convex), which also bounds convex/2
-    ||w - w*||^2. So after k steps F - F* <= (1 - r)^k ||s||^2/convex, where r is sqrt(convex/smooth) (Beck,
+    norm: of a subgradient s at the start, where F - F* and convex/2 ||w - w*||^2 are at most ||s||^2/(2
+    convex). So after k steps F - F* <= (1 - r)^k ||s||^2/convex, where r is sqrt(convex/smooth) (Beck,
     First-Order Methods in Optimization, 2017, theorem 10.42). A proximal gradient step moves w by at most
     sqrt(2 (F - F*)/smooth), to a point with a subgradient of norm at most 2 smooth times that length. This
     norm is at most `tolerance` if F - F* <= tolerance^2/(8 smooth).
@@ -31,8 +31,8 @@ def proximal_descent(
     """Descend from `start` on a function whose smooth part has curvatures in [convex, smooth].
 
     gradient: of the smooth part. proximal: the proximal map of the other part over `smooth`. attempt(w)
-    tries a faster method from w, and returns whether it succeeded and the descent may end. Attempts become
-    ever rarer; the last is after `limit` steps.
+    tries a faster method from w, and returns whether the descent may end, because this method succeeded.
+    Attempts become ever rarer; the last one is after `limit` steps.
     """
     root = math.sqrt(convex / smooth)
     previous, w, due = start, start, 0

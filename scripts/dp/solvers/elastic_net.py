@@ -19,9 +19,9 @@ def subgradient_norm(
 ) -> float:
     """Norm of the smallest subgradient of mean logistic loss + l1 ||w||_1 + l2/2 ||w||^2 at `weights`.
 
-    It is 0 only at minimisers. With g the gradient of the smooth part, coordinate j has the subgradient
-    g_j + l1 sgn(w_j) if w_j != 0, and all of [g_j - l1, g_j + l1] if w_j = 0. If l2 > 0, the minimiser lies
-    within subgradient_norm / l2 of `weights`. If l2 = 0, the norm bounds no distance.
+    The norm is 0 only at minimisers. With g the gradient of the smooth part, coordinate j has the
+    subgradient g_j + l1 sgn(w_j) if w_j != 0, and all of [g_j - l1, g_j + l1] if w_j = 0. If l2 > 0, the
+    minimiser lies within subgradient_norm / l2 of `weights`. If l2 = 0, the norm bounds no distance.
 
     weights: (d,). X: (n, d). y: (n,) in {-1, 1}.
     """
@@ -52,8 +52,9 @@ def minimise_elastic_net(
 
     X: (n, d). y: (n,) in {-1, 1}. l1: a number > 0, or (d,) numbers >= 0, not all zero. l2 >= 0. Returns
     weights (1, d) and info, each (1,): gradient_norm (`subgradient_norm`), iterations (passes over the
-    rows), and status: "ok" if the norm is at most `tolerance`, otherwise "not_converged". The latter needs
-    l2 = 0 or a tolerance below half of `dp.solvers.least_tolerance`. Equal data give equal weights.
+    rows), and status: "ok" if the norm is at most `tolerance`, otherwise "not_converged", which is possible
+    only with l2 = 0 or a tolerance below half of `dp.solvers.least_tolerance`. Equal data give equal
+    weights.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     if not (np.min(l1) >= 0 < np.max(l1) and l2 >= 0 and np.isfinite(l1 + l2).all()):
@@ -72,13 +73,14 @@ def minimise_elastic_net(
 def _newton_and_descent(X, y, l1, l2, tolerance):
     """Return the subgradient norm, weights, and passes over the rows.
 
-    A step u of the proximal Newton method minimises the penalty plus the quadratic model of the rest, on
-    weights that are or must become nonzero. Near the minimiser, whole steps square the error. A whole step
-    is damped if it neither lowers the objective enough nor halves the subgradient. The third derivative of
-    logistic loss is at most l''. Let margins move along u by at most r = max_i |x_i.u|, and let s = u'Hu.
-    Then a share t of the step changes the objective by at most -t s + s (e^(t r) - t r - 1)/r^2. This bound
-    is least, and negative, at t = log(1 + r)/r (Sun and Tran-Dinh, Generalized self-concordant functions,
-    2019). Between attempts, accelerated descent moves closer. If l2 > 0, it ends on any data.
+    A step u of the proximal Newton method minimises the penalty plus a quadratic model of the other terms,
+    over the weights that are nonzero or must become so. Near the minimiser, full steps square the error. A
+    step is shortened if the full step neither lowers the objective enough nor halves the norm of the
+    subgradient. The third derivative of logistic loss is at most l''. Let margins move along u by at most r
+    = max_i |x_i.u|, and let s = u'Hu. Then a fraction t of the step changes the objective by at most -t s +
+    s (e^(t r) - t r - 1)/r^2. This bound is least, and negative, at t = log(1 + r)/r (Sun and Tran-Dinh,
+    Generalized self-concordant functions, 2019). Between attempts, accelerated descent moves closer. If l2
+    > 0, descent succeeds on any data.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2
@@ -143,8 +145,8 @@ def _minimise_quadratic(hessian, linear, l1, v):
 
     The algorithm is that of Lee, Battle, Raina, Ng (NIPS 2006). A step goes towards the minimiser for the
     current signs. If a weight reaches zero on the way, the step ends there and the weight becomes inactive.
-    Otherwise the zero weight that violates its optimality condition most becomes active. Every step lowers
-    the function, so no signs repeat.
+    Otherwise, of the zero weights, the one with the largest violation of its optimality condition becomes
+    active. Every step lowers the function, so no signs repeat.
     """
     v, sign = v.copy(), np.sign(v)
     active = (v != 0) | (l1 == 0)

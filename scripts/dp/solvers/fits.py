@@ -50,9 +50,9 @@ def sum_intercept(
     """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, with or without b^2/2.
 
     intercept: "regularised" makes b the weight of a column of ones, as in LIBLINEAR, scikit-learn's
-    default when E18 ran it. "free" does not regularise b, as in scikit-learn's other solvers. Divided by
-    n C, the objective is mean loss + lam/(2n) ||w||^2. In these units, the gradient's norm is certified to
-    `tolerance`.
+    default when E18 ran it. "free" does not regularise b, as in scikit-learn's other solvers. The objective
+    divided by n C is mean loss + lam/(2n) ||w||^2. The norm of this objective's gradient is certified to be
+    at most `tolerance`.
 
     Returns weights (1, d + 1), with b last, and info as `dp.solvers.minimise`. Columns of zeros keep
     weight 0.
@@ -71,8 +71,9 @@ def sum_intercept_path(
 ) -> Iterator[tuple[np.ndarray, dict]]:
     """`sum_intercept` for every lambda in turn, each from the previous minimiser to save time.
 
-    The Hessian is positive definite (with a free intercept, if both classes are present). It is in single
-    precision while that resolves the ridge and steps succeed. Gradients are in double precision.
+    The Hessian is positive definite (with a free intercept, if both classes are present). It is computed in
+    single precision while that resolves the ridge and steps succeed. Gradients are computed in double
+    precision.
     """
     loss, X = losses.get(loss), np.asarray(X)
     n, d = X.shape
@@ -131,7 +132,7 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
         hessian[np.diag_indices_from(hessian)] += ridge
         try:
             direction = -np.linalg.solve(hessian, gradient)
-        except np.linalg.LinAlgError:  # without curvature, nothing determines the intercept
+        except np.linalg.LinAlgError:  # if all curvatures are 0, nothing determines the intercept
             break
         while step >= LEAST_STEP:
             trial = evaluate(w + step * direction)
@@ -178,7 +179,7 @@ FITS = {"l2": l2, "l1": l1, "elastic_net": elastic_net, "sum_intercept": sum_int
 def fit_each(
     name: str, trains: Iterable, lam: float, **options
 ) -> Iterator[tuple[np.ndarray, dict]]:
-    """Yield (weights, info) for each data set (X, y), near the previous fit if possible."""
+    """Yield (weights, info) for each data set (X, y), starting near the previous fit if possible."""
     follows = "near" in inspect.signature(FITS[name]).parameters
     for X, y in trains:
         weights, info = FITS[name](X, y, lam, **options)
@@ -205,5 +206,5 @@ def fit_options(name: str, options: dict) -> dict:
 def shared_fit(
     name: str, X: np.ndarray, y: np.ndarray, lam: float, **arguments
 ) -> tuple[np.ndarray, dict]:
-    """Return (weights (1, d), info) of the fit of that name, with a release's arguments."""
+    """Return (weights (1, d), info) of the fit with this name, given a release's arguments."""
     return FITS[name](X, y, lam, **fit_options(name, arguments))

@@ -1,4 +1,4 @@
-"""Logistic regression with an L1 penalty, where lambda may have one of several meanings.
+"""Logistic regression with an L1 penalty, for several meanings of lambda.
 
 "mean"          mean loss + lam ||w||_1
 "summed"        summed loss + lam ||w||_1: the weight for the mean loss is lam / n
@@ -16,7 +16,7 @@ SCALES = ("mean", "summed", "standardised", "lassoglm")
 
 
 def weight_beside_mean(lam: float, n: int, scale: str) -> float:
-    """Weight of the L1 norm added to the mean loss, or of standardised columns' L1 norm."""
+    """Weight of the L1 norm (for some scales, of standardised columns) added to the mean loss."""
     return lam / {"summed": n, "lassoglm": 2}.get(scale, 1)
 
 

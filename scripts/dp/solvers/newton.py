@@ -19,10 +19,10 @@ from dp.solvers.passes import EPS, Direct, Implicit
 
 TOGETHER = 256  # maximum number of restarts solved together
 THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most 131072 rows
-DIRECT = 40  # maximum number of columns to form Hessians; with more, conjugate gradients solve
+DIRECT = 40  # maximum number of columns to form Hessians; with more, conjugate gradients
 CENTRED = 8  # minimum number of restarts for a common centre
 NEARBY = 0.6  # largest change of a typical margin for which one step suffices
-KEPT = 1 << 23  # maximum of numbers kept for all restarts: 64 MB, or those of one restart
+KEPT = 1 << 23  # maximum count of numbers kept: 64 MB, unless one restart needs more
 LIMIT = 1000  # passes
 ATTEMPT = 20  # passes after which Newton's method follows a path of decreasing lambdas
 STEEPEST = 1e10  # largest curvature over lambda for which descent ends within 10^7 steps
@@ -33,7 +33,7 @@ SPREAD = 1e-5  # least ratio of smallest to largest eigenvalue that single preci
 class Info(dict):
     """The iterations, gradient_norm and status of each restart, as keys and attributes.
 
-    `learnt` is for `near` of a later call of `minimise`.
+    `learnt` is what a later call of `minimise` uses if it gets this `Info` as `near`.
     """
 
     def __getattr__(self, name):
@@ -62,7 +62,7 @@ def minimise(
     X: (n, d), real numbers of any type, or `dp.data.examples.Rows`, read in blocks. y: (n,) in {-1, 1}, or
     in [-1, 1] for a residual loss. lam: positive, one number or one per restart. linear: (restarts, d), or
     (d,) for one restart; None is zeros. loss: a name or a loss object (`dp.losses.get`). initial: starting
-    points (d,) or (restarts, d), which change the time, not what is certified. max_iterations: None for as
+    points (d,) or (restarts, d), which affect the time but not the certificate. max_iterations: None for as
     many as needed, if double precision can certify the result. near: the `Info` of an earlier call on
     similar rows, with the same lam, loss and number of restarts, to save time.
 
@@ -129,13 +129,13 @@ def rounding(
     With u = EPS/2 (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1):
 
     - A score is a sum of d products. Its error is at most d u R W, and its slope's error at most c times as
-      large. (Subtracting the target rounds, too: see `dp.losses.ResidualLoss`.)
+      large. (Subtracting the target also rounds: see `dp.losses.ResidualLoss`.)
     - The mean of n rows consists of sums within blocks of 64 to 4096 rows and a sum over at most n/64
       blocks. Its error is at most (4096 + n/64) u kappa R.
     - The last bits of the weights move the gradient by at most u W (c R^2 + lam). lam w and the tilt are
       rounded at each addition.
 
-    Slopes may have ten roundings. The bound is infinite if squares could overflow.
+    Up to ten roundings of a slope are allowed for. The bound is infinite if squares could overflow.
     """
     loss = losses.get(loss)
     smooth = loss.c * bound * bound
@@ -156,7 +156,7 @@ def least_tolerance(
 ) -> float:
     """The least tolerance that `minimise` meets on every data set of n rows; arguments as for `rounding`.
 
-    It is four times the rounding. If `minimise` gets half of the tolerance, the exact gradient's norm is
+    It is four times `rounding`. If `minimise` gets half of the tolerance, the exact gradient's norm is
     within the tolerance on any data. If Newton's method gives up, descent (`dp.solvers.accelerated`)
     continues for at most 10^7 steps if c R^2 is at most 10^10 lambda. Otherwise the tolerance is infinite.
     It is also infinite if, with many columns, rounding at the returned weights could take another quarter
@@ -177,12 +177,12 @@ def check_certifiable(
     tolerance: float = 1e-9,
     tilt: float = 0.0,
 ) -> None:
-    """Raise ValueError unless `minimise` can certify the tolerance on every data set.
+    """Raise `Refused` unless `minimise` can certify the tolerance on every data set.
 
     A fit without a certificate would distinguish data sets. Give the solver half of the tolerance
     (`least_tolerance`).
 
-    tilt: T >= ||linear||, which random tilts may exceed with negligible probability.
+    tilt: T >= ||linear||. Random tilts may exceed T with negligible probability.
     """
     least = least_tolerance(n, d, lam, bound, loss, tilt)
     if not least <= tolerance < math.inf:
@@ -289,7 +289,7 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
         W[:, far], _, _, hessian = _newton(
             sample, lam[far], tilt[:, far] + shift, W[:, far], goal, ATTEMPT, further=True
         )
-        # The sample's Hessians suffice for one step, in a third of the time.
+        # One step can use the sample's Hessians, which takes a third of the time.
         hessian *= n / sample.n
         W[:, far], _, passes[far], _ = _newton(
             rows, lam[far], tilt[:, far], W[:, far], 0.1 * size, 1, hessian, further=True
@@ -300,11 +300,11 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
 
 
 def _predict(rows, sample, lam, tilt, W):
-    """Return starting points one step from a common centre, and which restarts are then close.
+    """Return starting points one step from a common centre, and which of them are close to a minimiser.
 
-    If many restarts begin at one point, the minimiser without tilts is their common centre. One step of
-    Halley's method, with differences of the sample's Hessians, leads each restart close to its own
-    minimiser. Restarts whose margins would change much do not take the step.
+    If many restarts begin at one point, the minimiser of the objective without tilts is their common
+    centre. One step of Halley's method, with differences of the sample's Hessians, leads each restart close
+    to its own minimiser. Restarts whose margins would change much do not take the step.
     """
     near = np.zeros(len(lam), dtype=bool)
     if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
@@ -330,8 +330,8 @@ def _predict(rows, sample, lam, tilt, W):
 def _follow_path(rows, lam, tilt, W, tolerance, limit):
     """Minimise for decreasing lambdas, each from the previous minimiser.
 
-    Returns the first three results of `_newton`. A small lambda may need such a path, if most rows are far
-    from the bend of the loss.
+    Returns the first three results of `_newton`. A small lambda may need such a path, if most margins are
+    far from where the loss is curved.
     """
     passes, ridge, last = 0, rows.loss.c * rows.size**2 / 100, False
     while not last:
@@ -347,8 +347,8 @@ def _follow_path(rows, lam, tilt, W, tolerance, limit):
 def _descend(rows, lam, tilt, W, norm, passes, tolerance):
     """Descend in place where `least_tolerance` promises a smaller gradient norm.
 
-    Newton's method may fail between kinks, and on wide rows if conjugate gradients do not resolve lambda.
-    Descent moves closer on any data, and then Newton's method tries again.
+    Newton's method may fail if the slope of the loss has kinks, and on wide rows if conjugate gradients do
+    not resolve lambda. Descent moves closer on any data, and then Newton's method tries again.
     """
     norms = row_norms(rows.X)
     bound = norms.max() / (1 + ROUNDING)  # at most the public bound: `check_rows` allows rounding
@@ -384,9 +384,9 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     extra step), passes over the rows and the last Hessians.
 
     A trial point is accepted if its gradient norm is at most half of the least so far (Newton's fast
-    phase), or if the objective still falls there along the step, and so has decreased by convexity.
-    Otherwise the step is shortened. The rounding of the objective's value would hide half of the weights'
-    digits, so it is not used. The old Hessian serves while the gradient norm is small and falls fast.
+    phase), or if the objective is still falling there along the step, and so, by convexity, has decreased.
+    Otherwise the step is shortened. The objective's value is not used, because its rounding would hide half
+    of the weights' digits. The old Hessian serves while the gradient norm is small and falls fast.
     """
     restarts = W.shape[1]
     W = W.copy()
@@ -417,14 +417,15 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
             hessian[:, taken] = new[:, accepted]
         best[active] = np.fmin(best[active], norm[active])
         stalled[active] = np.where(halved, 0, stalled[active] + 1)
-        root = slope[active] / (slope[active] - trial_slope)  # zero of the slope if it were linear
+        # If the slope were linear, a step shortened by this factor would end at slope zero.
+        root = slope[active] / (slope[active] - trial_slope)
         step[active] *= np.where(accepted, 4.0, np.fmin(np.fmax(root, 0.1), 0.5))
         step[active] = np.fmin(step[active], 1.0)
 
         length = np.linalg.norm(W[:, active], axis=0)
         terms = rows.size + np.linalg.norm(tilt[:, active], axis=0) + lam[active] * length
         lost = ~accepted & (moved <= 8 * EPS * length)  # a short step may cross a kink of the slope
-        lost |= norm[active] <= 8 * EPS * terms  # the gradient is only rounding
+        lost |= norm[active] <= 8 * EPS * terms  # the gradient is only rounding error
         stuck = (stalled[active] > 10) & lost | (step[active] < LEAST_STEP)
         going = (norm[active] > goal[active]) & ~stuck
         turning, active = active[going & accepted], active[going]

@@ -11,7 +11,7 @@ from dp.data.examples import slices
 
 BLOCK = 1 << 19  # bytes of a block of margins, which fits the L2 cache with its results
 COPIED = 1 << 26  # maximum bytes of wide rows copied in the precision of products: 64 MB
-PATIENCE = 20  # conjugate gradient steps before a preconditioner, which takes as long
+PATIENCE = 20  # conjugate gradient steps before a preconditioner is computed, which takes as long
 FORMED = 1024  # maximum number of columns for exact directions, from a Hessian of 8 MB
 EPS = np.finfo(float).eps
 
@@ -37,7 +37,7 @@ class Passes:
             yield part, self.convert(part, dtype)
 
     def gradient(self, W: np.ndarray, hessians: np.ndarray | None = None) -> np.ndarray:
-        """Mean gradient of the loss at W (d, restarts), in double precision. It fills `hessians`."""
+        """Mean gradient of the loss at W (d, restarts), in double precision. Fills `hessians`, if given."""
         gradient = np.zeros(W.shape)
         W = W.astype(self.dtype)
         for part, rows in self.blocks(W.shape[1], self.dtype):
@@ -78,7 +78,7 @@ class Direct(Passes):
         super().__init__(X, y, loss, size, dtype)
         self.product_dtype = product_dtype
         self.triangle = np.triu_indices(self.d)
-        # Once this is freed, malloc keeps memory for a block.
+        # After this array is freed, malloc keeps enough memory for a block.
         np.empty(4 * BLOCK, dtype=np.uint8)
 
     @property
@@ -149,13 +149,13 @@ class Implicit(Passes):
             self.copies[product_dtype] = np.asarray(X[:]).astype(product_dtype, "C", copy=False)
 
     def convert(self, part: slice, dtype: type) -> np.ndarray:
-        """Rows x_i, without a copy if possible. Signs are applied to margins, at less cost."""
+        """Rows x_i, without a copy if possible. Labels multiply the margins instead, at less cost."""
         if dtype in self.copies:
             return self.copies[dtype][part]
         return self.X[part].astype(dtype, order="C", copy=False)
 
     def hessians(self, restarts: int) -> np.ndarray:
-        """Room for curvatures (n, restarts)."""
+        """An empty array for curvatures (n, restarts)."""
         return np.empty((self.n, restarts), dtype=self.product_dtype)
 
     def collect(
@@ -180,7 +180,7 @@ class Implicit(Passes):
                 break
             if count == PATIENCE:
                 self.spectrum = self.eigen(hessians.mean(axis=1, dtype=float))
-                square = np.inf  # restarts conjugate gradients with the new preconditioner
+                square = np.inf  # starts conjugate gradients anew with the new preconditioner
             solved = self.precondition(residual, mean, lam)
             previous, square = square, (residual * solved).sum(axis=0)
             conjugate = solved + np.nan_to_num(square / previous, posinf=0.0) * conjugate

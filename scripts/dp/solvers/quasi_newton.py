@@ -17,11 +17,11 @@ from dp.solvers.passes import Implicit, Passes
 
 THINNING, LEAST, MOST = 16, 1 << 10, 1 << 13  # the sample has one row in 16, within these bounds
 MANY = 4  # minimum number of restarts for which products cost more than reading the rows
-NEAR = 1e-5  # gradient norm over a typical row's norm that single precision can reach
+NEAR = 1e-5  # ratio of gradient norm to a typical row's norm that single precision can reach
 MAIN = 48
 PAIRS = 40  # number of latest steps and gradient changes kept
 LIMIT = 20  # passes after which another method continues
-SLOW = 0.7  # a step that leaves a larger share of the gradient norm has failed
+SLOW = 0.7  # a step after which more than this share of the gradient norm is left has failed
 RETRIES = 4  # maximum number of consecutive failed steps
 
 
@@ -97,7 +97,7 @@ def full_steps(
     inverse: InverseHessians,
     further: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Full steps from W (d, restarts) until the gradient norm is at most goal or does not fall.
+    """Take full steps from W (d, restarts) until the gradient norm is at most goal or does not fall.
 
     inverse: learns from every step. Steps start from the best point so far, and end if more than RETRIES
     in a row fail (SLOW). further: take one more step after the goal is met. Returns weights, their gradient
@@ -145,8 +145,8 @@ def minimise(
 ) -> tuple:
     """Return weights, gradient norms, passes over the rows, and `learnt`.
 
-    size: norm of a typical row. learnt: (n, `InverseHessians`) from an earlier call on n similar rows. It
-    replaces a sample unless X has over twice as many rows.
+    size: norm of a typical row. learnt: (n, `InverseHessians`) from an earlier call on n similar rows.
+    `learnt` replaces a sample, unless X has more than twice as many rows.
     """
     if learnt is None or len(X) > 2 * learnt[0] or learnt[1].common.shape != lam.shape:
         start, inverse = _sample(X, y, lam, tilt, loss, size, start)
@@ -167,7 +167,7 @@ def _sample(X, y, lam, tilt, loss, size, W):
     sample = np.array(X[::thinning], dtype=float), y[::thinning]
     rows = Implicit(*sample, loss, size, np.float64)
     main = main_directions(rows.X, np.random.default_rng(0))
-    if not W.any():  # a starting point may be better than the sample's
+    if not W.any():  # a given starting point may be better than the sample's minimiser
         inverse = InverseHessians(main, np.full(len(lam), loss.c), lam)
         W, *_ = full_steps(rows, lam, tilt, W, 0.1 * size / np.sqrt(rows.n), inverse)
     curvature = rows.hessians(len(lam))

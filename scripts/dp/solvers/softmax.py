@@ -14,7 +14,7 @@ from dp.solvers import accelerated, quasi_newton
 from dp.solvers.newton import Info
 
 LIMIT = 500  # passes
-LEAST_STEP = 1e-6  # least share of a step; below it, rounding decides
+LEAST_STEP = 1e-6  # least fraction of a step; below it, rounding dominates
 SAMPLE = 1 << 12  # maximum number of rows for main directions
 
 
@@ -22,9 +22,9 @@ SAMPLE = 1 << 12  # maximum number of rows for main directions
 class Constants:
     """Constants of softmax loss with this many classes, for `dp.solvers.newton.check_certifiable`.
 
-    kappa: a gradient's norm is at most sqrt(2) R. The bound is doubled, since `mean_gradient` has blocks of
-    up to 8192 rows, where `rounding` counts 4096. c: curvature is at most R^2/2, and an error of the scores
-    moves p by at most half of the error's norm, besides the few roundings of each p_j.
+    kappa: a gradient's norm is at most sqrt(2) R. kappa is twice that, since `mean_gradient` uses blocks of
+    up to 8192 rows, where `rounding` assumes 4096. c: curvature is at most R^2/2. An error in the scores
+    moves the probabilities p by at most half of the error's norm, apart from the few roundings of each p_j.
     """
 
     classes: int
@@ -37,7 +37,7 @@ class Constants:
 
 
 class _InverseHessians(quasi_newton.InverseHessians):
-    """Inverse Hessians for weights (d K, restarts), at first from the rows' main directions."""
+    """Inverse Hessians for weights (d K, restarts), initially from the rows' main directions."""
 
     def first(self, gradient, part):
         """Multiply all classes at once by the same inverse."""
@@ -94,9 +94,10 @@ def minimise(
 def _quasi_newton(rows, lam, tilt, inverse, tolerance):
     """Return weights, gradient norms and passes.
 
-    A step is taken if the objective rises at its end at most half as fast as it fell at the start. The
-    slope of a convex function shows where its minimum along a direction is. So values, whose rounding would
-    hide half of the digits, are not needed. By convexity, every pair of a step and a change is valid.
+    A step is accepted if, at its end, the objective rises at most half as fast as it fell at the start. The
+    slope of a convex function shows where its minimum along a direction is. So the objective's values,
+    whose rounding would hide half of the digits, are not needed. By convexity, every pair of a step and a
+    gradient change is valid for BFGS.
     """
     W, direction, gradient = np.zeros((3, *tilt.shape))
     restarts = tilt.shape[1]
@@ -110,7 +111,8 @@ def _quasi_newton(rows, lam, tilt, inverse, tolerance):
         found = (ascent * direction[:, active]).sum(axis=0)
         good = found <= -slope[active] / 2
         with np.errstate(invalid="ignore"):
-            shorter = slope[active] / (slope[active] - found)  # the slope's zero if it were linear
+            # If the slope were linear, a step shortened by this factor would end at slope zero.
+            shorter = slope[active] / (slope[active] - found)
         step[active] = np.where(good, 1.0, step[active] * np.clip(np.nan_to_num(shorter), 0.1, 0.7))
         taken = active[good]
         if len(taken) and passes.max() > 1:

@@ -24,7 +24,8 @@ class BoundRatio(Options):
 def bound_ratio(results, *, first, second, lambdas, at_least, at_most):
     """The ratio of two bounds of `dp.excess_risk` lies in [at_least, at_most] at each of the `lambdas`.
 
-    Rows, columns, epsilon and delta are those of the source's simulations; they cancel in the ratio.
+    The bounds are computed at the source's numbers of rows and columns, epsilon and delta, which cancel in
+    the ratio.
     """
     at = {"n": 14000, "d": 10, "epsilon": 0.1, "delta": 0.1}
     bounds = [excess_risk.BOUNDS[name] for name in (first, second)]
@@ -51,7 +52,7 @@ def never_lower(results, *, norms, losses, epsilons, dimensions, delta):
     """Theorem 5's number of rows is never below theorem 4's, for every combination of these values. Both
     theorems have the same constant.
     norms: norms of the reference classifier.
-    losses: losses in excess of the classifier's loss.
+    losses: allowed losses in excess of the reference classifier's loss.
     """
     ratios = []
     for norm, loss, epsilon, d in itertools.product(norms, losses, epsilons, dimensions):
@@ -75,10 +76,11 @@ class DegradesLess(Point):
 def degrades_less(results, *, first, second, without, **where):
     """As lambda falls, the cost of privacy rises less for the methods `first` than for `second`.
 
-    Each list has one method per lambda, the largest lambda first. The cost is the error minus that of the
-    method of `without` at the same lambda. Its rise is relative to the first lambda, and the difference of
-    the two rises is paired by fold. The claim holds if the 95 % interval of this difference is below zero
-    at every later lambda on every data set. It fails if one interval is above zero.
+    Each list names one method per lambda, the largest lambda first. The cost is the error minus that of
+    the method of `without`, which is not private, at the same lambda. The rise is the cost minus the cost
+    at the first lambda, and the difference of the two rises is paired by fold. The claim holds if the 95 %
+    interval of this difference is below zero at every later lambda on every data set. It fails if one
+    interval is above zero.
     """
     frame = results.cells(methods=[*first, *second, *without], **where)
     verdicts, texts, worst = [], [], -math.inf

@@ -22,7 +22,7 @@ from study.jobs import folds
 from study.jobs.files import atomic, read_json, write_csv
 from study.jobs.folds import noise_axes
 
-# The progress of stochastic gradient descent at checkpoints.
+# The progress of stochastic gradient descent, measured at checkpoints.
 
 
 TRACE = ("dataset", "epsilon", "epoch", "step", "objective", "gradient_norm", "error")
@@ -45,9 +45,9 @@ class SgdTrace(Options):
 def sgd_trace(experiment, spec, paths, seed, out):
     """Objective, gradient norm and training error along the iterations: medians over simulations.
 
-    Every simulation has its own order of all training rows, projection and noise. Options are those of
-    `dp_sgd`, and epsilons (each pass gets epsilon/epochs; inf means no noise), simulations, and points
-    (the number of checkpoints).
+    All training rows are used, but every simulation has its own order of rows, projection and noise. The
+    options are those of `dp_sgd`, epsilons (each pass spends epsilon/epochs; inf means no noise),
+    simulations, and points (the number of checkpoints).
     """
     options = spec["options"]
     loss = losses.get(options["loss"])
@@ -193,8 +193,8 @@ def first_components(experiment, spec, paths, seed, out):
 def lasso_pixels(experiment, spec, inputs, seed, out):
     """Weights (methods, d) of the first simulation at the sweep's largest size, and two examples.
 
-    If a method standardises pixels, these are weights of standardised pixels. Weights of original pixels
-    would be largest at the border, where almost no image has ink and pixels vary least.
+    If a method standardises pixels, the weights are those of standardised pixels. The weights of original
+    pixels would be largest at the border, where almost no image has ink and pixels vary least.
     """
     cells = experiment.entry_cells(spec)
     largest = max(cell.train_size for cell in cells)
@@ -246,7 +246,8 @@ class WeightsAndNoise(Options):
 def weights_and_noise(experiment, spec, fits, seed, out):
     """The first simulation's weights (sizes, d) and noise (sizes, epsilons, d) of one method.
 
-    Sizes are the smallest, middle and largest of the sweep. The noise equals that of the experiment's runs.
+    Sizes are the smallest, middle and largest of the sweep. The noise is the same as in the experiment's
+    runs.
     """
     name = spec["options"]["mechanism"]
     cells = [c for c in fits if experiment.methods[c.method]["mechanism"] == name]
@@ -272,7 +273,7 @@ def weights_and_noise(experiment, spec, fits, seed, out):
             options, settings = arguments.of_cell(experiment, cell, meta)
             axes = experiment.name, cell.dataset, cell.method
             release = MECHANISMS[name].release(
-                np.zeros((size, d)),  # with `fit` given, only the number of rows matters
+                np.zeros((size, d)),  # with `fit` given, only the number of these rows matters
                 np.ones(size),
                 rng=generator(seed, *axes, *noise_axes(fresh, size, cell.epsilon), 0, "noise"),
                 fit=fit,

@@ -216,7 +216,7 @@ def _scatter(axes, panel):
     frame = pd.DataFrame(panel["scores"][:, :2], columns=["first", "second"])
     frame["class"] = [names[label] for label in panel["y"]]
     seaborn.scatterplot(
-        frame.sample(frac=1, random_state=0),  # shuffled, so that no class covers the others
+        frame.sample(frac=1, random_state=0),  # shuffled, so that no class hides the others
         **{"x": "first", "y": "second", "hue": "class", "style": "class", "ax": axes},
         hue_order=list(names.values()),
         style_order=list(names.values()),
@@ -274,7 +274,7 @@ class NoiseDensities(Options):
 def noise_densities(experiment, spec, _):
     """Laplace or normal densities for several epsilons (and deltas), sensitivity 1.
 
-    Normal densities have the standard deviation of the analytic calibration.
+    The standard deviation of a normal density is that of the analytic calibration.
     """
     options = spec["options"]
     fig, axes = style.figure()
@@ -311,8 +311,8 @@ class EpsilonFamily(Options):
 def epsilon_family(experiment, spec, frame):
     """Test error, or the width of its 95 % interval, against training rows: one curve per epsilon.
 
-    If there are several private methods, each epsilon has a panel instead. Non-private methods are black.
-    Options: log (both axes), show ("error" or "width").
+    If there are several private methods, each epsilon has its own panel, and curves are methods. Those of
+    non-private methods are black. Options: log (both axes logarithmic), show ("error" or "width").
     """
     options = spec["options"]
     frame = frame.assign(curve=frame["method"], width=frame["error_high"] - frame["error_low"])
@@ -347,8 +347,8 @@ def epsilon_family(experiment, spec, frame):
 def proven_curve(experiment, spec, frame):
     """Test error against each method's proven epsilon.
 
-    A method whose proven epsilon is larger than the source's moves to the right. A method without a
-    finite proven epsilon is named in the note instead.
+    If the proven epsilon is larger than the source's, the method's curve moves to the right. Methods
+    without a finite proven epsilon are only named in the legend's title.
     """
     methods = {m: v for m, v in experiment.methods.items() if m in set(frame["method"])}
     looks, private = style.looks(methods), frame["method"].map(lambda m: methods[m]["private"])
@@ -391,10 +391,10 @@ class SearchGrid(Options):
 def search_grid(experiment, spec, paths):
     """A heat map over two options of the grid, per method and epsilon.
 
-    options["x"], options["y"]: the options of the columns and the rows. options["show"]: "wins", the
-    number of simulations in which a pair had the smallest cross-validation error, summed over training
-    sizes and further options; or "error_mean", that error averaged over training sizes and minimised over
-    further options.
+    options["x"], options["y"]: the options that vary along columns and rows. options["show"]: what a cell
+    shows. "wins" is the number of simulations in which the cell's pair of values had the smallest
+    cross-validation error, summed over training sizes and further options. "error_mean" is that error,
+    averaged over training sizes and minimised over further options.
     """
     import seaborn  # slow to import
 
@@ -594,14 +594,14 @@ def _curve(value):
     return rf"$\varepsilon$ = {canonical(value)}" if np.isfinite(value) else "without noise"
 
 
-# The weights before the noise, and the noise on them (E18 figure 4.17, table A.1).
+# The weights before the noise, and the noise added to them (E18 figure 4.17, table A.1).
 
 
 @figure(ANALYSIS)
 def weights_and_noise(experiment, spec, path):
     """Box plots of values on an arcsinh scale, and of magnitudes on a log scale, per training size.
 
-    Whiskers extend 1.5 times the box on the figure's scale.
+    Whiskers extend at most 1.5 times the height of the box, on the figure's scale.
     """
     import seaborn  # slow to import
 

@@ -17,8 +17,8 @@ from study.configuration.options import Options
 def table_a_1(experiment, spec, draws):
     """Table A.1: variance of the noise per epsilon, mean and variance of the weights, per size.
 
-    Our values are means over simulations, next to published values at the published sizes. One simulation's
-    noise variance, over d weights, has a relative error of about sqrt(5/d).
+    Our values are means over simulations, next to the published values at published sizes. The variance of
+    the noise in one simulation, over d weights, has a relative standard error of about sqrt(5/d).
     """
     published = facts.read(experiment.source).values["tables"]["table_a_1"]
     private = draws[draws["noise_variance"].notna()]
@@ -33,7 +33,7 @@ def table_a_1(experiment, spec, draws):
     rows = []
     for (dataset, size), group in private.groupby(["dataset", "train_size"], sort=True):
         known = published.get(size, {})
-        # One epsilon suffices, because all epsilons perturb the same fits.
+        # One epsilon suffices, because the noise of all epsilons is added to the same fits.
         cell = group[group["epsilon"] == epsilons[0]]
         lam = read_lambda(experiment, cell.iloc[0])
         row = [dataset, size, lam, cell["fold"].nunique()]

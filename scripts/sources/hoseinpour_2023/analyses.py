@@ -50,7 +50,7 @@ class DescentBoundaries(Options):
 def descent_boundaries(experiment, spec, paths, seed, out):
     """One released weight array per method and epsilon, and the weights of pre-training alone (npz).
 
-    weights: (methods, epsilons, d, K). The draw is always the first, whatever its result.
+    weights: (methods, epsilons, d, K). Every release is the first draw, whatever its result.
     """
     options, dataset, meta, data = _read(experiment, spec, paths)
     X, y = _rows(data, options)
@@ -82,7 +82,8 @@ class SinglePoints(Options):
 def single_points(experiment, spec, paths, seed, out):
     """Non-private descent on a few points, and once more per point with that point moved (npz).
 
-    A moved point keeps its label, and its two features change sign. moved: (n, d, K).
+    A moved point keeps its label, but its two features change sign. moved: the weights after each move,
+    (n, d, K).
     """
     options, _, meta, data = _read(experiment, spec, paths)
     X, y = _rows(data, options)
@@ -131,7 +132,7 @@ def _release(experiment, label, dataset, meta, data, seed, epsilon, options, res
     mechanism = MECHANISMS[method["mechanism"]]
     cell = {"epsilon": epsilon, "delta": experiment.delta(label, options["train_size"])}
     taken = method["options"] | ({"traced": True} if "traced" in mechanism.options else {})
-    # The seed has no axis for the method, so the noise is the same with and without pre-training.
+    # The method is not an axis of the seed, so the noise is the same with and without pre-training.
     rng = generator(seed, experiment.name, dataset, "descent")
     return mechanism.release(
         *_rows(data, options),

@@ -19,7 +19,7 @@ COLUMNS = (
 def by_column(experiment, name, ran):
     """{"plain" or "pretrained": {epsilon: printed percentage}}. Epsilon is infinite without privacy.
 
-    ran: a frame of methods and training sizes.
+    ran: a frame with the methods and training sizes that ran.
     """
     columns = {"plain": {}, "pretrained": {}}
     for value in printed_values.values(experiment, name, ran):
@@ -42,9 +42,9 @@ def pretraining(experiment, spec, frame):
     """One row per epsilon (infinite: without privacy), in percent of the training rows.
 
     options["plain"], options["pretrained"]: the methods of the two columns. options["public_only"],
-    options["converged"]: non-private methods, with the same value in all rows. comparison: "calibrated"
-    if there are published values. Data and steps were fitted to these values, including the private
-    accuracies, so no row counts as a reproduction.
+    options["converged"]: non-private methods, which have the same value in all rows. The column
+    `comparison` says "calibrated" if there are published values: data and steps were fitted to these,
+    including the private accuracies, so no row counts as a reproduction.
     """
     options = spec["options"]
     printed = by_column(experiment, options["published"], frame)

@@ -12,7 +12,7 @@ from study.configuration.options import Comparison, Method, Options
 from study.jobs.files import read_json
 
 MAJORITY = "#777777"
-SHORT = 27  # characters; two names of this length fit side by side below a panel
+SHORT = 27  # characters; two names of at most this length fit side by side below a panel
 
 
 class AccuracyPanels(Options):
@@ -28,10 +28,11 @@ def accuracy_panels(experiment, spec, frame):
     """Mean accuracy with 95 % intervals against epsilon, one panel per group of methods.
 
     Every panel shows the majority class's accuracy and the non-private baseline. Hollow markers show
-    printed values, with their sd as bars, next to the method that regenerates them.
+    printed values, with their standard deviations as bars, in the panel of a method that regenerates them.
 
-    options["printed_of"]: the data set of the printed values, if the source prepared the same rows
-    differently. options["printed_by"]: method -> another method with the same printed values.
+    options["printed_of"]: the data set with which the printed values are compared, if the figure shows the
+    same rows in another preparation. options["printed_by"]: method -> another method, whose printed values
+    are also drawn for this method.
     """
     (dataset,) = frame["dataset"].unique()
     counts = read_json(data_path(dataset, "json"))["class_counts"].values()
@@ -72,7 +73,7 @@ def accuracy_panels(experiment, spec, frame):
 def _explain(fig, panels, last):
     """Draw a legend below each panel for its own entries, and one for entries of several panels.
 
-    last: axes with an x label, below which their legend starts.
+    last: axes that have an x label, so their legend starts lower.
     """
     found = [dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True)) for axes in panels]
     common = {}

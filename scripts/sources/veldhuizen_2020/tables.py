@@ -26,10 +26,10 @@ class PublishedErrors(Options):
 @table(CELLS, PublishedErrors)
 def published_errors(experiment, spec, frame):
     """One row per cell, with our error, the printed error and their difference (ours minus printed).
-    closest is 1 at the epsilon whose error is nearest to the printed error, and 0 at the others.
+    The column closest is 1 at the epsilon whose error is nearest to the printed error, and 0 elsewhere.
     published, difference and closest are empty if the source printed nothing. If the source does not
-    state its epsilon, every epsilon has the printed value, and `closest` shows the epsilon that this
-    value implies.
+    state its epsilon, the printed value is repeated at every epsilon, and closest marks the epsilon that
+    this value implies.
     """
     printed = {
         (value.dataset, value.method, value.train_size): value.value
@@ -59,8 +59,8 @@ SECONDS = (
 def timing(experiment, spec, path):
     """One row per data set, procedure and mode: median, least and largest seconds per fit, and ratios.
 
-    Ratios compare minimum times, because other work on the machine only lengthens a run. They are
-    relative to `plain`, this project's certified non-private fit, and to scikit-learn's
+    Ratios compare minimum times, because other work on the machine can only lengthen a run. One ratio is
+    relative to `plain`, this project's certified non-private fit, the other to scikit-learn's
     LogisticRegression.
     """
     raw = pd.read_csv(path)

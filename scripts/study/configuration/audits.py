@@ -41,7 +41,7 @@ class Audits:
         ]
 
     def first_attacks(self):
-        """The attack at the first epsilon of every label."""
+        """For every mechanism and label, the attack at the first epsilon."""
         first = {(attack.mechanism, attack.label): attack for attack in reversed(self.attacks())}
         return [attack for attack in self.attacks() if first[attack[:2]] == attack]
 
@@ -63,8 +63,8 @@ class Audits:
 def load(config, experiments=None):
     """`Audits` of config/audit.yaml, changed by the `audit` section of `config`.
 
-    experiments: limits attacks to these experiments' mechanisms, and to a study's own mechanisms and
-    config/audit.yaml. None allows all.
+    experiments: if not None, only the mechanisms of these experiments are attacked, and those that a
+    study has added or names in its config/audit.yaml.
     """
     changes, files = config.get("audit") or {}, paths.configuration("audit.yaml")
     where = " and ".join(map(str, files))
@@ -104,7 +104,7 @@ def load(config, experiments=None):
             if attack["pair"] not in pairs.PAIRS:
                 near = nearest(attack["pair"], list(pairs.PAIRS))
                 raise ConfigError(f"{key}: no pair {attack['pair']!r}{near}")
-            # The jobs of a disabled audit check its attacks.
+            # If the audit is disabled, only the jobs check its attacks.
             for epsilon in attack["epsilons"] if values["enabled"] else ():
                 try:
                     check(
@@ -117,7 +117,7 @@ def load(config, experiments=None):
 
 
 def _without(change, left_out):
-    """A change, for instance an overlay's, without settings for attacks that are left out."""
+    """A change, such as an overlay's, without its settings for attacks that are left out."""
     mechanisms = change.get("mechanisms")
     if not isinstance(mechanisms, dict):
         return change  # the schema reports this
@@ -134,7 +134,7 @@ def _without(change, left_out):
 
 
 def _default(name, values):
-    """{name: attacks} on the default pairs that a mechanism takes; {} without such pairs."""
+    """{name: attacks} of a mechanism on those default pairs that it accepts; {} if there are none."""
     delta = values["exact"]["delta"] if find(name).delta == "needed" else 0.0
     attacks = {}
     for pair, epsilons in values["default"].items():

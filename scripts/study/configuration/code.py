@@ -1,4 +1,4 @@
-"""Find modules that a job loads by name, and digest the code of tables, figures and analyses."""
+"""Find modules that a job loads by name, and compute digests of code of tables, figures and analyses."""
 
 from dp.mechanisms import MECHANISMS
 from study.configuration import kinds
@@ -6,7 +6,7 @@ from study.dependencies import digest, looks_up_mechanisms
 
 
 def modules_of(method):
-    """The modules of a method's mechanism and of the mechanism that it runs, if any."""
+    """The modules of a method's mechanism and, if this mechanism runs another one, of the other."""
     name = method["mechanism"]
     taken = MECHANISMS[name].defaults() | method["options"]
     return [MECHANISMS.module(each) for each in (name, taken.get("of")) if each]
@@ -28,7 +28,7 @@ def of_entry(experiment, section, name, script):
 
 
 def _named_mechanisms(value):
-    """The mechanisms named in options."""
+    """The names of mechanisms in the value of an option, at any depth."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):

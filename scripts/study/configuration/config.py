@@ -44,9 +44,9 @@ OPTIONAL["linear"] += ("outliers", "degrees")
 def load(config, files=(), other="--config", only=None):
     """(config, experiments by name, data sets by name) from Snakemake's merged config.
 
-    Missing keys take the shipped values, but a study that lists no experiments runs its own. only: the
-    experiments to read, from `sources.experiments`; None for all. Error messages name one of the merged
-    `files` (`workflow.configfiles`), or `other` for a key in no file.
+    Missing keys get the shipped values, but a study that lists no experiments runs all its own. only: the
+    experiments to read, as `sources.experiments` returns them; None for all. Error messages name the one
+    of the merged `files` (`workflow.configfiles`) that has the key, or `other` if none has it.
     """
     # Read the files again, because Snakemake's merge hides duplicate keys.
     files = {file: read_yaml(file) for file in files}
@@ -114,7 +114,7 @@ def _own(available):
 
 
 def listed(config, available):
-    """The experiments that a run without targets makes or has settings for; None if a list is invalid."""
+    """The experiments that a run without targets makes, or that `settings` changes; None if invalid."""
     names = config.get("experiments", _own(available))
     settings = config.get("settings", {})
     if not isinstance(names, list) or not names or not isinstance(settings, dict):
@@ -124,9 +124,9 @@ def listed(config, available):
 
 
 def _last(layers):
-    """A function from a key's parts to the place of the last layer that has most of these parts.
+    """A function from a key's parts to the place of that layer which has most of them, the last if tied.
 
-    layers: pairs (where, changes).
+    layers: pairs (where, changes). where: a function from a key's parts to their place.
     """
 
     def where(path=()):
@@ -137,7 +137,7 @@ def _last(layers):
 
 
 def _check_together(files, where):
-    """Refuse overlays that do not combine, because a later error would not name the overlays."""
+    """Refuse overlays that cannot be combined, because a later error would not name the overlays."""
     for values in files.values():
         excluded = values.get("not_with")
         for other in files:
@@ -147,7 +147,7 @@ def _check_together(files, where):
 
 
 def _over(defaults, values):
-    """Merge like Snakemake: mappings are merged, other values replaced, and null is a value."""
+    """Merge as Snakemake does: mappings are merged, other values replaced, and null is a value."""
     both = {**defaults, **values}
     for key in defaults.keys() & values.keys():
         if isinstance(defaults[key], dict) and isinstance(values[key], dict):
@@ -223,7 +223,7 @@ def _datasets():
 
 
 def _in_entry(name, error):
-    """The ConfigError for an error in a data set's entry, whose text may begin with the key."""
+    """The ConfigError for an error in a data set's entry; the error's text may begin with the key."""
     file = next(f for f in reversed(paths.configuration("datasets.yaml")) if name in read_yaml(f))
     key, colon, text = str(error).partition(": ")
     if colon and " " not in key:
@@ -232,7 +232,7 @@ def _in_entry(name, error):
 
 
 def check_own_files(experiments, datasets, files):
-    """Raise ConfigError unless every data file that experiments read exists or is a download."""
+    """Raise ConfigError unless every data file that experiments read exists or can be downloaded."""
     used = {name for experiment in experiments.values() for name in experiment.all_datasets()}
     for name in sorted(used):
         try:

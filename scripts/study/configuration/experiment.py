@@ -1,4 +1,4 @@
-"""Find an experiment's cells, and the paths of the files computed for them."""
+"""Find an experiment's cells, and the paths of the files that are computed for them."""
 
 import json
 import math
@@ -41,7 +41,7 @@ class Cell(NamedTuple):
 class Experiment:
     """A resolved experiment. The keys of its configuration are read-only attributes.
 
-    folder: of its results, below the root of all results; by default the experiment's name.
+    folder: the folder of its results, below the root of all results; by default the experiment's name.
     """
 
     def __init__(self, name, values, folder=None):
@@ -61,7 +61,7 @@ class Experiment:
         return cls(values.pop("name"), values, values.pop("folder", None))
 
     def to_json(self, *keys):
-        """The given keys that exist, or all keys if none are given, as JSON on one line."""
+        """The values of those keys that exist, or of all keys if none are given, as JSON on one line."""
         keys = [key for key in keys if key in self.values] or self.values
         return json.dumps(self.named() | {key: self.values[key] for key in keys})
 
@@ -80,9 +80,9 @@ class Experiment:
         return {"name": self.name} | ({"folder": self.folder} if self.folder != self.name else {})
 
     def cells(self, sweep=None, datasets=None, methods=None):
-        """The distinct cells of some sweeps, in configured order. A reading has only cells that it runs.
+        """The distinct cells of some sweeps, in configured order; for a reading, only cells that it runs.
 
-        sweep: one name, several, or None for all.
+        sweep: the name of a sweep, several names, or None for all.
         """
         cells = {}
         names = [sweep] if isinstance(sweep, str) else sweep or self.sweeps
@@ -107,7 +107,7 @@ class Experiment:
         return sorted(cells, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
 
     def _own(self, cells):
-        """The needed cells of a reading that its main experiment does not run."""
+        """Those of `cells` that a reading needs and that its main experiment does not run."""
         changed, needed = self.reading["changed"], needs.cells(self.plain())
         single = {Cell(*cell) for cell in changed["cells"]}
         return [
@@ -129,13 +129,13 @@ class Experiment:
         return "divisions" if count == self.values.get("divisions") else "data sets"
 
     def trained_rows(self, cell):
-        """The minimum number of rows that a fold of a cell trains on."""
+        """The number of rows that a cell trains on, the minimum over its folds."""
         if self.values.get("subsets") != "whole":
             return cell.train_size
         return cell.train_size - -(-cell.train_size // self.folds)
 
     def plain(self):
-        """A reading as an ordinary experiment, including cells that its main experiment runs."""
+        """A reading as an ordinary experiment, which also has the cells that its main experiment runs."""
         values = {key: value for key, value in self.values.items() if key != "reading"}
         return Experiment(self.name, values, self.folder)
 
@@ -145,7 +145,7 @@ class Experiment:
         return list(dict.fromkeys(name for family in families for name in family["vary"]))
 
     def all_datasets(self):
-        """All data sets, including those that only a figure or an analysis uses."""
+        """The names of all data sets, including those that only a figure or an analysis uses."""
         entries = [e for section in kinds.SECTIONS for e in self.values[section].values()]
         return {name for each in (self.values, *entries) for name in each.get("datasets", ())}
 
@@ -154,7 +154,7 @@ class Experiment:
         return self.cells(sweeps if isinstance(sweeps, list) else None) if sweeps else []
 
     def entry_cells(self, spec):
-        """The cells that a table or figure shows. A reading's include cells of the main experiment."""
+        """The cells that a table or figure shows. A reading's include those of the main experiment."""
         return self.plain().cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))
 
     def trained_paths(self, cells):
@@ -180,17 +180,17 @@ class Experiment:
         return place(experiment=self.folder, epsilon=canonical.epsilon(epsilon), **where)
 
     def tuned_path(self, dataset, suffix="csv"):
-        """The file of the tuning's errors (csv), or of the tuned lambda with its ties (json)."""
+        """The file with the errors of all lambdas (csv), or with the tuned lambda and its ties (json)."""
         own = self.values.get("reading", {}).get("changed", {}).get("tune")
         folder = self.folder if own else self._chosen_in()
         return paths.TUNED(suffix, experiment=folder, dataset=dataset)
 
     def _chosen_in(self):
-        """The folder of tuning and searches, which a reading shares with its main experiment."""
+        """The folder of tuning and searches; a reading uses that of its main experiment."""
         return self.values.get("reading", {}).get("of", self.folder)
 
     def delta(self, label, size):
-        """A method's delta at a training size n: a number, a rule's value, or 1/n^2."""
+        """A method's delta at a training size n: the stated number, the value of a rule, or 1/n^2."""
         delta = self.methods[label]["delta"]
         return {"rule": rule_delta(size), "squared": size**-2.0}.get(delta, delta)
 
@@ -219,7 +219,7 @@ class Experiment:
         return self.regularisation(self.methods[method], dataset, size, epsilon)
 
     def search_path(self, name, dataset, size, epsilon=math.inf, suffix="json"):
-        """The file of a search's choice (json), or of all candidates' errors (csv)."""
+        """The file with a search's choice (json), or with the errors of all candidates (csv)."""
         private = self.methods[self.searches[name]["method"]]["private"]
         epsilon = canonical.epsilon(epsilon if private else math.inf)
         where = {"search": name, "dataset": dataset, "size": size, "epsilon": epsilon}
@@ -234,7 +234,7 @@ class Experiment:
         return "folds" if "folds" in self.values else "simulations"
 
     def split(self, method=None):
-        """A job's arguments for the division of rows, for labels in the loss, and for a reading's draws."""
+        """A job's arguments on the division of rows, on labels in the loss, and on whose draws it uses."""
         key = self.repetitions
         words = [f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"]
         if "divisions" in self.values:
@@ -253,7 +253,7 @@ class Experiment:
         return paths.ANALYSIS(suffix, experiment=self.folder, name=name)
 
     def fit_label(self, label):
-        """The name of a method's fit, which other methods may share; None without a fit."""
+        """The name of a method's non-private fit, which other methods may share; None if it has no fit."""
         fit = self.methods[label]["fit"]
         if fit is None:
             return None

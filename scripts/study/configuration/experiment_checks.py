@@ -14,7 +14,7 @@ _ACCEPTED = set()  # settings that `_check_mechanisms` has accepted
 
 
 def check(experiment, fail, datasets):
-    """Raise unless all checks pass. datasets: the configurations by name."""
+    """Raise unless all checks pass. datasets: data sets' configurations by name."""
     if experiment.values.get("subsets") == "whole" and "folds" not in experiment.values:
         raise fail("subsets", "'whole' is for folds, not for simulations")
     divisions = experiment.values.get("divisions")
@@ -45,7 +45,7 @@ def _check_classes(experiment, fail, datasets):
 
 
 def _check_targets(experiment, fail, datasets):
-    """Refuse tuning by a loss of margins for numbers, and any tuning or search for counts."""
+    """Refuse tuning by a classification loss for numeric targets, and any tuning or search for counts."""
     counts = [
         name for name in experiment.datasets if datasets[name].get("target", {}).get("counts")
     ]
@@ -69,7 +69,7 @@ def _check_targets(experiment, fail, datasets):
 
 
 def _check_public(experiment, fail, datasets):
-    """Refuse methods that need public rows where there are none."""
+    """Refuse methods that need public rows on data sets without public rows."""
     for cell in experiment.cells():
         has = origins.has_public_rows(datasets[cell.dataset])
         search = experiment.methods[cell.method].get("search")
@@ -131,7 +131,7 @@ def _check_entries(experiment, fail):
 
 
 def _check_units(experiment, fail, datasets):
-    """Refuse regression tables whose coefficients would lose their units."""
+    """Refuse regression tables of data sets whose preparation loses the coefficients' units."""
     for name, entry in experiment.analyses.items():
         if entry["kind"] != "regression":
             continue

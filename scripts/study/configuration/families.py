@@ -1,6 +1,6 @@
-"""Combine lists of values into candidates of a search, or into methods that `vary` stands for.
+"""Combine lists of values into the candidates of a search, or into the methods of a family.
 
-A method with `vary` is a family. Its members are ordinary methods, and its name stands for all of them.
+A method with the key `vary` is a family: its name stands for several ordinary methods, its members.
 """
 
 import itertools
@@ -11,7 +11,7 @@ from study import canonical
 
 
 def expand(grid):
-    """(lambda, options) of every combination, preferred values first."""
+    """(lambda, options) of every combination of values; combinations of preferred values come first."""
     names = list(grid)
     combinations = (
         dict(zip(names, values, strict=True)) for values in itertools.product(*grid.values())
@@ -26,7 +26,7 @@ def shown(value):
 
 
 def spelled(value):
-    """An option's value in a label, with `p` for a point and `m` for a minus: 0p5, 1em05."""
+    """An option's value as part of a label, with `p` for a point and `m` for a minus: 0p5, 1em05."""
     text = shown(value)
     return text if isinstance(value, str) else text.replace(".", "p").replace("-", "m")
 
@@ -126,7 +126,7 @@ def _member(method, name, given):
 
 
 def _searches(value, families):
-    """Replace a search that names a family by one search per member."""
+    """Replace a search of a family by one search for each member."""
     searches = {}
     for name, search in value["searches"].items():
         for label in families.get(search["method"], [None]):

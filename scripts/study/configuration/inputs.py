@@ -8,16 +8,16 @@ from study import paths
 
 
 class Inputs(NamedTuple):
-    """One kind of input.
+    """A kind of input.
 
-    needs: the key by which an entry names its input: sweep, analysis (for a check, maybe table), datasets
-    (by default the experiment's), or None.
+    needs: the key with which an entry names its input: sweep, analysis (for a check, alternatively
+    table), datasets (by default those of the experiment), or None.
 
-    paths(experiment, entry): name -> path of each file; the name of a single file is "".
+    paths(experiment, entry): name -> path of each file; a single file has the name "".
 
-    frame: the function of `study.jobs.summary` that reads the entry's cells. Without it, the kind's
-    function gets the paths, or the only path of an analysis. choice: whether to also read the .json files
-    with the jobs' choices.
+    frame: the name of the function in `study.jobs.summary` that reads the entry's cells. If it is None,
+    the kind's function gets the paths or, for an analysis, the only path. choice: whether the kind also
+    reads the .json files that contain the jobs' choices.
     """
 
     needs: str | None
@@ -72,20 +72,20 @@ def _nothing(experiment, entry):
     return {}
 
 
-# A data frame with a row for each cell: coordinates, and means and intervals over draws.
+# A data frame with one row per cell: coordinates, and means and intervals over draws.
 CELLS = Inputs("sweep", _runs, "cells_frame")
-# A data frame with a row for each draw, and the columns of run files.
+# A data frame with one row per draw: the cell's coordinates and the columns of run files.
 DRAWS = Inputs("sweep", _runs, "draws_frame")
-# A data frame of the sweep's rows of results.csv.
+# A data frame of those rows of results.csv that belong to the sweep.
 RESULTS = Inputs("sweep", _results, "results_frame")
 DATA = Inputs("datasets", _data)
-# Data set -> the .csv of its tuning.
+# Data set -> the .csv file of its tuning.
 TUNING = Inputs("datasets", _tuning, choice=True)
 ANALYSIS = Inputs("analysis", _analysis)
 FITS = Inputs("sweep", _fits)
-# Cell -> the .csv of its search.
+# Cell -> the .csv file of its search.
 SEARCHES = Inputs("sweep", _searches, choice=True)
-# Files to train the sweep's cells: ("data", data set) -> .npz, ("meta", data set) -> .json, and
-# ("settings", cell) -> the .json of the cell's tuning or search, if any.
+# The files needed to train the sweep's cells: ("data", data set) -> .npz, ("meta", data set) -> .json
+# and, if the cell was tuned or searched, ("settings", cell) -> the .json of the choice.
 TRAINED = Inputs("sweep", _trained)
 NOTHING = Inputs(None, _nothing)

@@ -1,12 +1,12 @@
 """Kinds of tables, figures, analyses and checks: their functions, inputs and options.
 
-A decorated function declares the kind with the function's name:
+A decorated function declares the kind that has the function's name:
 
     @figure(CELLS, EpsilonCurve, describes_data=True)
     def epsilon_curve(experiment, spec, frame): ...
 
-Declarations are read from syntax trees, because their modules import matplotlib. So a job imports only
-its own kind's module, and depends on no other kind's code.
+Declarations are read from syntax trees, because importing their modules would import matplotlib. So a job
+imports only the module of its own kind, and depends on no other kind's code.
 """
 
 import ast
@@ -32,13 +32,13 @@ FOLDERS = ("plots", "tables", "analyses", "checks", "sources/*")
 class Kind(NamedTuple):
     """A kind that a function declares.
 
-    Calls are function(experiment, spec, inputs) for tables and figures, function(experiment, spec,
-    inputs, seed, out) for analyses, which write the file `out`, and function(results, **options) for
-    checks.
+    The function is called as function(experiment, spec, inputs) for tables and figures, as
+    function(experiment, spec, inputs, seed, out) for analyses, which write the file `out`, and as
+    function(results, **options) for checks.
 
-    suffix: an analysis' file extension. exclusive: the job measures time, and runs alone on a small
-    machine. describes_data: the function also reads its data sets' .json, for names or sizes. printed: it
-    reads the source's facts, whatever its options.
+    suffix: the extension of an analysis's file. exclusive: whether the job measures time, so that on a
+    small machine it runs alone. describes_data: whether the function also reads the data sets' .json, for
+    names or sizes. printed: whether it reads the source's facts, whatever its options.
     """
 
     inputs: Inputs = CELLS
@@ -77,7 +77,7 @@ class _Check(_Declared):
 
 
 def figure(*what, **flags):
-    """Declare a function that draws a kind of figure, with arguments of `Kind`."""
+    """Declare a function that draws a kind of figure; the arguments are those of `Kind`."""
     return _Declared("figures", Kind(*what, **flags))
 
 
@@ -97,7 +97,7 @@ def check(*what, **flags):
 
 
 DECORATORS = {each.__name__: each for each in (figure, table, analysis, check)}
-# Names that a declaration may use.
+# Names that a declaration of a kind may use.
 WORDS = {name: each for name, each in (vars(options) | vars(inputs)).items() if name[0] != "_"}
 WORDS |= {**DECORATORS, "math": math, "__name__": __name__}
 
@@ -147,7 +147,7 @@ def _declared(file):
 
 @cache
 def _words(file):
-    """WORDS, and the option classes that a file defines or imports from another file of kinds."""
+    """WORDS, and the classes of options that a file defines or imports from another file of kinds."""
     words = dict(WORDS)
     for node in _tree(file).body:
         if isinstance(node, ast.ImportFrom) and node.module:

@@ -7,7 +7,7 @@ from study.configuration.printed_values import expand
 
 
 def comparisons(experiment):
-    """The comparisons of printed values with cells, not with analyses or tables."""
+    """The names of comparisons of printed values with cells, not with analyses or tables."""
     return [
         name
         for name, spec in experiment.published.items()
@@ -30,7 +30,7 @@ def claims(experiment):
 
 
 def decided(experiment, readings):
-    """The comparisons and the claims that readings also decide, by cells or by a table or analysis."""
+    """The names of comparisons and of claims that readings also decide, by cells, tables or analyses."""
     names = []
     for section, by_cells in (("published", comparisons), ("claims", claims)):
         known = {*by_cells(experiment), *(name for r in readings for name in r.values[section])}
@@ -39,7 +39,7 @@ def decided(experiment, readings):
 
 
 def made(experiment, published, claims):
-    """{tables, analyses}: the names of those that decide these comparisons and claims."""
+    """{tables, analyses}: the names of the tables and analyses that decide these comparisons and claims."""
     specs = [experiment.published[name] for name in published]
     for name in claims:
         specs += experiment.claims[name].get("checks", ())
@@ -64,7 +64,7 @@ def of_comparison(experiment, name):
 
 
 def items(experiment, name):
-    """The `Cell` that each printed value is compared with, even if it is not run."""
+    """The `Cell` with which each printed value is compared, whether or not this run has the cell."""
     from study.configuration.experiment import Cell  # that module imports this one
 
     compared = []
@@ -108,7 +108,7 @@ def _listed(value):
 
 
 def _at(field, wanted, cells):
-    """The cells at one of these numbers, or at each data set's smallest or largest number.
+    """Those of the cells whose `field` is a wanted number, or the smallest or largest on their data set.
 
     Cells without privacy match every epsilon.
     """

@@ -1,4 +1,4 @@
-"""Refuse options that do not fit their class."""
+"""Refuse options that do not fit the class that declares them."""
 
 from types import UnionType
 from typing import NewType, Union, get_args, get_origin
@@ -10,8 +10,8 @@ from study.configuration.validation import kind_of, nearest, wrong_type
 def check(options, given, known, fail):
     """Refuse unknown options, values of a wrong type, and unknown names.
 
-    known: type -> (valid names, what they name). fail: a function from an option's place, such as
-    ".panels.first", and a text to the error to raise.
+    known: type of names -> (valid names, what they name). fail: a function that returns the error to
+    raise, from an option's place, such as ".panels.first", and a text.
     """
     valid = fields(options)
     for name in given:
@@ -25,7 +25,7 @@ def check(options, given, known, fail):
 
 
 def _fits(value, kind, known, fail, place):
-    """Raise unless a value has the type `kind` and, for a type of names, is known."""
+    """Raise unless a value has the type `kind` and, if this is a type of names, is a valid name."""
     expected = []
     for part in get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,):
         example = {Rows: {}}.get(part, "") if isinstance(part, NewType) else _origin(part)()

@@ -1,10 +1,10 @@
-"""Classes that declare the options of kinds. A field's type says what the option names.
+"""Classes that declare the options of kinds. A field's type says what the option's value names.
 
     class LowerThan(Options):
         lower: Method          # required; names a method of the experiment
         share: float = 1.0
 
-A field whose name is a Python keyword ends with `_`.
+If an option's name is a Python keyword, its field's name ends with `_`.
 """
 
 from functools import cache
@@ -18,12 +18,12 @@ Comparison = NewType("Comparison", str)  # an entry of the experiment's `publish
 Other = NewType("Other", str)  # another experiment
 OtherMethod = NewType("OtherMethod", str)  # a method of the experiment that `Other` names
 Mechanism = NewType("Mechanism", str)
-Printed = NewType("Printed", str)  # a number's path in the source
-PrintedAxis = NewType("PrintedAxis", str)  # the path of an axis' ends in the source
+Printed = NewType("Printed", str)  # the path of a number in the source
+PrintedAxis = NewType("PrintedAxis", str)  # the path of the ends of an axis in the source
 End = NewType("End", str)  # "smallest" or "largest"
 Axis = NewType("Axis", str)  # "epsilon" or "train_size"
-Procedure = NewType("Procedure", str)  # a method, or another name, that an analysis timed
-Rows = NewType("Rows", dict)  # table column -> values; those of "method" are methods
+Procedure = NewType("Procedure", str)  # a method, or another name, whose time an analysis measures
+Rows = NewType("Rows", dict)  # table column -> values; in the column "method", methods
 
 Methods = Method | list[Method]
 Sweeps = Sweep | list[Sweep]
@@ -38,7 +38,7 @@ class Options:
 
 
 class Place(Options):
-    """Options that choose cells, for a check that chooses epsilons and methods itself."""
+    """Options that select cells, for a check that has its own options for epsilons and methods."""
 
     sweep: Sweeps | None = None
     datasets: DataSets | None = None
@@ -54,7 +54,7 @@ class Cells(Point):
 
 
 class Field(NamedTuple):
-    """One option. default: `REQUIRED` if it must be given."""
+    """One option. default: its default, or `REQUIRED` if it must be given."""
 
     type: object
     default: object = REQUIRED
@@ -76,7 +76,7 @@ def defaults(options):
 
 
 def named(options, given, *what):
-    """The distinct names that `given` has, at any depth, in fields of these types."""
+    """The distinct names that the options `given` contain, at any depth, in fields of these types."""
     names = {}
     for option, each in fields(options).items():
         names |= dict.fromkeys(_names(given.get(option), each.type, what))

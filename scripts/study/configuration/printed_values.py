@@ -1,7 +1,7 @@
-"""Map values that a source printed to the cells that regenerate them.
+"""Assign the values that a source printed to the cells that regenerate them.
 
-An entry of an experiment's section `published` gives each printed value a data set, method, training size
-and epsilon. Tables and figures name the entry:
+An entry of an experiment's section `published` assigns a data set, method, training size and epsilon to
+each printed value. Tables and figures name this entry:
 
     published:
       table_2:
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from study import canonical
 from study import facts as source_file
 
-# quantity -> (function from the printed unit to ours, function from our error to the quantity)
+# quantity -> (function from printed units to ours, function from our error to the quantity)
 QUANTITIES = {
     "error": (lambda value: value, lambda error: error),
     "accuracy": (lambda value: value, lambda error: 1 - error),
@@ -32,7 +32,7 @@ class Printed(NamedTuple):
     """A printed value.
 
     sd: its printed standard deviation, or None. path: its place in the source. dataset, method,
-    train_size, epsilon: of the cell that the value is compared with, or None.
+    train_size, epsilon: those of the cell with which the value is compared, or None.
     """
 
     value: float
@@ -48,7 +48,7 @@ class Printed(NamedTuple):
 def expand(spec):
     """The values of one comparison, as dictionaries.
 
-    Each number in a list of sizes or epsilons has a value, whose path contains the number.
+    If a row lists sizes or epsilons, it stands for one value per number, whose path contains the number.
     """
     for row in spec["rows"]:
         at = {key: row.get(key, spec.get(key)) for key in ("train_size", "epsilon")}
@@ -88,7 +88,7 @@ def look_up(source, path, layout):
 def values(experiment, name, ran=None):
     """The `Printed` values of an entry of the section `published`.
 
-    ran: a frame of cells. Values of methods that did not run at their training size are left out.
+    ran: a frame of cells that ran; values whose method and training size are not among them are left out.
     """
     if name is None:
         return []

@@ -1,4 +1,4 @@
-"""Check what experiments say about published documents, before anything runs."""
+"""Check the names that experiments use in their sections on sources, before anything runs."""
 
 import itertools
 
@@ -19,8 +19,8 @@ from study.configuration.validation import (
 def check(experiments, sources, datasets):
     """Raise ConfigError unless every name in `published`, `claims` and `defects` exists.
 
-    An overlay may add or remove a method or a sweep, so a name is valid if it is in the experiment's
-    file or any overlay in config/. A check of a family of methods becomes one check per member.
+    An overlay may add or remove a method or a sweep, so a name is valid if it is in the experiment's file
+    or in any overlay in config/. A check on a family of methods is replaced by one check per member.
     """
     files = source_files.experiments(experiments)
     names = _names(experiments, files)
@@ -41,7 +41,7 @@ def check(experiments, sources, datasets):
         valid = names[name] | {"datasets": datasets}
         read = experiments[experiment.axis()].published if "reading" in experiment.values else {}
         for key, spec in experiment.published.items():
-            if read.get(key) != spec:  # otherwise it is checked in the main experiment
+            if read.get(key) != spec:  # otherwise the main experiment's check suffices
                 _comparison(spec, f"{where()}: published.{key}", sources[source], valid)
         for key, entry in experiment.figures.items():
             taken = kinds.FIGURES[entry["kind"]].options
@@ -62,7 +62,7 @@ def check(experiments, sources, datasets):
 
 
 def _names(experiments, files):
-    """Experiment -> section -> valid names, from the experiment's values and file, and from overlays."""
+    """Experiment -> section -> valid names, those in its values, in its file and in all overlays."""
     # Files without settings are not parsed, because long files are slow to parse.
     overlays = paths.configuration("*.yaml")
     overlays = [read_yaml(path) for path in overlays if b"settings" in path.read_bytes()]
@@ -86,7 +86,7 @@ def _names(experiments, files):
 
 
 def _members(methods):
-    """Labels of all families' members, from values that are not yet validated."""
+    """Labels of the members of all families, from values that are not yet validated."""
     labels = []
     for name, method in methods.items():
         vary = _below(method, "vary")
@@ -97,10 +97,10 @@ def _members(methods):
 
 
 def _of_members(check, name, members):
-    """The checks on members that a check on families stands for.
+    """The checks on members that replace a check on families.
 
-    members: experiment -> family -> its members. In a list of methods, a family stands for all its
-    members; as a single method, it stands for one check per member.
+    members: experiment -> family -> its members. If a check lists several methods, the members of a family
+    are all inserted in the list. If it names a single method, there is one check per member.
     """
     fields, changed, single = options.fields(kinds.CHECKS[check["kind"]].options), {}, {}
     for option, value in check["options"].items():

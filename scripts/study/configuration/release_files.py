@@ -5,7 +5,7 @@ from study.configuration.validation import ConfigError, nearest, problem, read_y
 
 
 def files():
-    """Release -> file. A study's file replaces a shipped file."""
+    """Release -> its file. A study's file replaces a shipped file of the same name."""
     return {path.stem: path for path in paths.configuration("releases/*.yaml")}
 
 
@@ -19,7 +19,7 @@ def read(name):
 
 
 def entry(name, where):
-    """The file of a data set's entry, and the entry, which has `steps` only if the file states them."""
+    """(file, entry) of a data set. The entry contains `steps` only if the file states them."""
     entries = {}
     for path in paths.configuration("datasets.yaml"):
         raw = read_yaml(path)
@@ -37,10 +37,10 @@ def downloads():
 
 
 def download(name):
-    """[path of a release's rows] if a job must download them; otherwise []."""
+    """[path of a release's rows] if the rows are downloaded by a job; otherwise []."""
     try:
         file, values = read(name)
         rows = entry(values["data"], file)[1]["source"].get("csv")
-    except ConfigError:  # the release's job reports this
+    except ConfigError:  # the job of the release reports this error
         return []
     return [f"{paths.RAW}/{rows}"] if isinstance(rows, str) and rows in downloads() else []

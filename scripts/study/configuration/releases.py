@@ -58,9 +58,9 @@ def load(name):
 
 
 def check(name):
-    """Raise `load`'s errors, or `Refused` if the release cannot be made. A missing download is no error.
+    """Raise `Refused` if the release cannot be made, or an error of `load`. A missing download is no error.
 
-    Arithmetic is checked in the job, because only the job knows its number of threads.
+    The arithmetic is checked in the job, because only the job knows its number of threads.
     """
     if any(not Path(path).exists() for path in download(name)):
         return
@@ -73,7 +73,7 @@ def check(name):
 
 
 def check_place(asked, folder):
-    """Raise `Refused` if a folder has a model that is not in the book: two draws would be published."""
+    """Raise `Refused` if a folder contains a model that is not in the book: two would be published."""
     there = Path(folder) / MODEL
     own = asked.book.path / asked.request.name / MODEL
     if there.exists() and not (own.exists() and there.read_bytes() == own.read_bytes()):
@@ -120,7 +120,7 @@ def _header(path, separator):
 def _schema(entry, names, separator, values):
     """The `rows.Schema` of an entry.
 
-    names: of the file's columns, in order; None for unused columns.
+    names: the names of the file's columns, in order; None for unused columns.
     """
     _check_entry(entry)
     if entry["source"].get("rows", values["rows"]) != values["rows"]:
@@ -175,7 +175,7 @@ def _target(entry, values, missing):
 
 
 def _check_entry(entry):
-    """Refuse entries that no release can use."""
+    """Refuse data sets' entries that no release can use."""
     if "target" in entry and entry["target"].get("log"):
         raise Refused(
             "target.log: a release takes no logarithms: write them into the file and leave `log` out"
@@ -220,13 +220,13 @@ def _radius(entry, count):
 
 
 def _group(entry):
-    """The data set's `unit` in words, if the unit to protect has several rows; otherwise ""."""
+    """The data set's `unit` in words, if the protected unit may have several rows; otherwise ""."""
     unit = entry.get("unit")
     return f" ({unit['row']}; {unit['group']} has at most {unit['rows']} rows)" if unit else ""
 
 
 def _check_benchmarks(values, path):
-    """Refuse settings that were perhaps chosen by results on the same rows, which no budget pays for."""
+    """Refuse settings that may have been chosen by results on the same rows, which no budget pays for."""
     if values["premise"] != CHOSEN_WITHOUT:
         return
     known = {}
@@ -242,7 +242,7 @@ def _check_benchmarks(values, path):
 
 
 def _reads(entry, path):
-    """Whether an entry of datasets.yaml reads this file, under any name or link."""
+    """Whether an entry of datasets.yaml reads the file at `path`, under any name or through a link."""
     files = entry.get("source", {}).get("csv", [])
     for file in [files] if isinstance(files, str) else files:
         with suppress(OSError):  # the entry's file does not exist
@@ -252,12 +252,12 @@ def _reads(entry, path):
 
 
 def _benchmarked():
-    """Yield data/<name>.json of all folders of results, in `paths.results()` and below this folder."""
+    """Yield data/<name>.json of all folders of results, below `paths.results()` and the working folder."""
     seen = set()
     for top in (".", paths.results()):
         for folder, inside, files in os.walk(top, followlinks=True):
             here = Path(folder).stat()
-            if (here.st_dev, here.st_ino) in seen:  # reached by a link
+            if (here.st_dev, here.st_ino) in seen:  # already visited through a link
                 inside.clear()
                 continue
             seen.add((here.st_dev, here.st_ino))

@@ -66,7 +66,7 @@ class _Scope:
         self.value, self.where = value, where
 
     def fail(self, key, text):
-        """The error about a key, for the caller to raise."""
+        """Return an error about a key, which the caller raises."""
         parts = re.sub(r"\[.*", "", key).split(".") if key else []
         return problem(self.where(parts), key, text)
 
@@ -100,7 +100,7 @@ def _method(scope, label, method):
     lam, lambdas = method.setdefault("lambda", value["lambda"]), value.get("lambda_published")
     if lam == "rule":  # lambda depends on epsilon, so epsilons cannot share a fit
         fit = None
-    # The fit without privacy, which methods may share.
+    # The non-private fit, which several methods may share.
     method["fit"] = fit and {"name": fit, "options": fit_options(fit, method["options"])}
     if "simulations" in method and ("folds" in value or fit):
         reason = "the experiment has folds" if "folds" in value else "it shares its fit"
@@ -123,7 +123,7 @@ def _method(scope, label, method):
 
 
 def _selected(scope, key, method):
-    """Replace a mechanism by private selection among its runs on a search's grid."""
+    """Replace a mechanism by private selection among its runs at the values of a search's grid."""
     if not method["private"]:
         text = f"{method['mechanism']} has no privacy to pay with: give it 'lambda: searched'"
         raise scope.fail(f"{key}.lambda", text)
@@ -142,7 +142,7 @@ def _selected(scope, key, method):
 
 
 def _family(scope, label, method):
-    """Refuse values of a family that their options do not take, and options that are given twice."""
+    """Refuse a family if its options do not take the values in `vary`, or if options are given twice."""
     key, mechanism = f"methods.{label}", method.get("mechanism", label)
     scope.known(key, [mechanism], MECHANISMS, "mechanism")
     _values(scope, f"{key}.vary", method["vary"], MECHANISMS[mechanism])
@@ -174,7 +174,7 @@ def _values(scope, key, grid, mechanism):
 
 
 def _published_grids(scope):
-    """Check that the source has each search's published values, and take grids from it."""
+    """Check that the source states each search's published values, and take grids from the source."""
     searches, name = scope.value["searches"], scope.value.get("source")
     stated = {label for label, search in searches.items() if search["published"]}
     if stated and name not in facts.files():
@@ -234,7 +234,7 @@ def _entry(scope, key, entry, available, datasets):
     value = scope.value
     scope.known(f"{key}.kind", [entry["kind"]], available, "kind")
     kind = available[entry["kind"]]
-    # An illustration may use data sets of no cell.
+    # A figure that only illustrates data may use data sets that no cell uses.
     valid = datasets if kind.inputs is inputs.DATA else value["datasets"]
     scope.known(f"{key}.datasets", entry.get("datasets", ()), valid, "data set")
     scope.known(f"{key}.methods", entry.get("methods", ()), value["methods"], "method")
@@ -268,7 +268,7 @@ def _entry(scope, key, entry, available, datasets):
 
 
 def _titles(scope, resolved, datasets):
-    """Fill the cells' numbers into titles."""
+    """Fill numbers of cells into the titles of entries."""
     for section in kinds.SECTIONS:
         for label, entry in scope.value[section].items():
             try:

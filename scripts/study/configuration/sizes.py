@@ -1,8 +1,8 @@
-"""Find experiments at smaller sizes than their files state. Such results are no findings."""
+"""Find experiments that run at smaller sizes than their files state; their results are no findings."""
 
 import math
 
-# Options of analyses that are sizes: smaller numbers or shorter lists compute less.
+# Options of analyses that count as sizes: smaller numbers or shorter lists mean less work.
 OPTIONS = (
     *("train_size", "train_sizes", "epsilons", "restarts", "replicates", "draws", "resamples"),
     *("simulations", "trials", "repeats", "points", "epochs", "iterations"),
@@ -11,17 +11,16 @@ REPEATED = ("folds", "simulations")
 
 
 def toy(experiments):
-    """Whether there are experiments, and all run at smaller sizes."""
+    """Whether there is at least one experiment, and all run at smaller sizes than their files state."""
     reduced = [bool(experiment.values.get("smaller")) for experiment in experiments]
     return bool(reduced) and all(reduced)
 
 
 def smaller(ours, file):
-    """Texts about sizes that are smaller in an experiment than in its file.
+    """Return texts about the sizes that are smaller in an experiment than in its file.
 
-    ours, file: the resolved `Experiment` with and without overlays. Other data sets and methods do not
-    count as smaller, nor do more simulations with fewer draws each, because intervals are over
-    simulations.
+    ours, file: the resolved `Experiment` with and without overlays. Other data sets or methods do not count
+    as smaller. Neither do more simulations with fewer draws each, because intervals are over simulations.
     """
     (count, what), (of, _) = map(_repeated, (ours, file))
     reductions = _less(what, count, of)

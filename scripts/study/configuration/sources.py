@@ -1,7 +1,7 @@
 """Read files of sources and experiments, and add a source's claims and readings to its experiments.
 
-config/sources/<key>/ has source.yaml, printed.yaml and experiments. config/experiments/ has experiments
-without a source. A study has the same folders.
+config/sources/<key>/ contains source.yaml, printed.yaml and experiments. config/experiments/ contains
+experiments without a source. A study may have the same folders.
 """
 
 from pathlib import Path
@@ -16,13 +16,13 @@ from study.configuration.validation import (
     wrong_type,
 )
 
-OTHERS = ("source", "printed")  # files in a source's folder besides experiments
+OTHERS = ("source", "printed")  # files in a source's folder that are no experiments
 
 
 def experiment_files():
     """Name -> file of every experiment, except templates, whose names begin with a dot or _.
 
-    A study's file replaces a shipped file of the same name. Other files with equal names raise
+    A study's file replaces a shipped file of the same name. Any other two files with the same name raise
     ConfigError.
     """
     files = {}
@@ -73,10 +73,10 @@ def load(experiments=None):
 
 
 def experiments(names=None):
-    """Name -> (configuration, sizes, where) of these experiments, with entries from sources' files.
+    """Name -> (configuration, sizes, where) of these experiments, including entries from sources' files.
 
-    names: None for all. sizes: name -> changes, merged like `settings`. where: a function from a key's
-    parts to the file's name.
+    names: None for all experiments. sizes: name of a size -> changes, merged like `settings`. where: a
+    function from a key's parts to the file's name.
     """
     available, entries = experiment_files(), {}
     names = [name for name in available if names is None or name in names]
@@ -105,7 +105,7 @@ def experiments(names=None):
 
 
 def concerned(names):
-    """`experiments` of these names, and of those that their claims and defects depend on."""
+    """`experiments` of these names, and of the experiments on which their claims and defects depend."""
     read, waiting = {}, {*names}
     available = experiment_files()
     while waiting:
@@ -136,7 +136,7 @@ def _with(value, sections):
 
 
 def _where(path, file, sections):
-    """A function from a key's parts to the file that has the key."""
+    """Return a function from a key's parts to the file that contains the key."""
 
     def where(parts=()):
         below = sections.get(parts[0]) if parts else None
@@ -166,7 +166,7 @@ def _given(available, files):
             sections = additions.setdefault((key, experiment), (path, {}))[1]
             sections.setdefault(section, {})[name] = content
 
-        # `load` refuses values of a wrong type.
+        # `load` reports values of a wrong type.
         for section in ("claims", "defects"):
             for entry in _listed(values.get(section)):
                 if isinstance(entry, dict) and {"experiment", *facts.DECIDES} & entry.keys():

@@ -19,8 +19,8 @@ import yaml
 from study import canonical, paths
 
 SCHEMAS = paths.HOME / "workflow/schemas"
-LISTED = 700  # maximum length of a message's list of valid names
-LARGEST = 10**300  # bound on integers, because floats overflow
+LISTED = 700  # maximum length of the list of valid names in a message
+LARGEST = 10**300  # bound on integers, because larger ones overflow as floats
 NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
 
 
@@ -68,14 +68,14 @@ def read_yaml(path):
 
 
 def in_file(path):
-    """The argument `where` of `validate` for keys of one file."""
+    """Return the argument `where` of `validate` if all keys are in one file."""
     return lambda key=(): str(path)
 
 
 def origin(path, files, config, other="--config"):
-    """The file that a key of Snakemake's merged configuration comes from; `other` if from no file.
+    """The file from which a key of Snakemake's merged configuration comes; `other` if from no file.
 
-    path: the key's parts, of which the last may be in no file. files: name -> content of
+    path: the key's parts, of which the last may be in no file. files: name -> content of the files in
     `workflow.configfiles`. Overlays override the default, and later overlays override earlier ones.
     """
     names = list(files)
@@ -84,7 +84,7 @@ def origin(path, files, config, other="--config"):
     for file in [*reversed(names[:-1]), *names[-1:]]:
         value, depth = follow(files[file], path)
         if depth == len(path) and not isinstance(value, dict) and repr(value) != repr(merged):
-            continue  # another file overrides this value
+            continue  # a file of higher priority overrides this value
         if depth > deepest or depth == len(path):
             deepest, source = depth, _relative(file)
         if depth == len(path):
@@ -93,7 +93,7 @@ def origin(path, files, config, other="--config"):
 
 
 def follow(value, path):
-    """(value, depth) of the deepest part of `path` that exists."""
+    """(value, depth) of the longest beginning of `path` that exists."""
     for depth, part in enumerate(path):
         try:
             value = value[part]
@@ -108,7 +108,7 @@ def _relative(file):
 
 
 def nearest(name, valid):
-    """The end of a message: "; did you mean 'x'?" or the valid names."""
+    """The end of an error message: "; did you mean 'x'?" or the list of valid names."""
     near = get_close_matches(str(name), [str(v) for v in valid], n=1)
     if near:
         return f"; did you mean {near[0]!r}?"
@@ -117,7 +117,7 @@ def nearest(name, valid):
 
 
 def merge(base, changes):
-    """A copy of `base` with `changes`. Mappings are merged, other values replaced, null removes a key."""
+    """A copy of `base` with `changes`: mappings are merged, other values replaced, null removes a key."""
     merged = copy.deepcopy(base)
     for key, value in changes.items():
         if value is None:
@@ -136,11 +136,11 @@ def validate(value, schema_name, where):
     where: the file's name, or a function from a key's parts to it.
     """
     where = where if callable(where) else in_file(where)
-    if schema_name != "source":  # tables of sources may have numeric keys
+    if schema_name != "source":  # a source's tables may have numeric keys
         _check_plain(value, (), where)
     validator = _validator(schema_name)
     errors = validator.iter_errors(value)
-    # Report a misspelt key before the required key that is missing because of it.
+    # Sort errors so that a misspelt key is reported before the required key that it replaces.
     order = [
         ([str(part) for part in e.absolute_path], e.validator != "additionalProperties", k, e)
         for k, e in enumerate(errors)
@@ -160,14 +160,14 @@ def _validator(schema_name):
 
 
 def problem(source, key, text):
-    """A ConfigError. key: "" for a problem of the whole file."""
+    """Return a ConfigError. key: "" if the problem concerns the whole file."""
     return ConfigError(f"{source}: {key + ': ' if key else ''}{text}")
 
 
 def _check_plain(value, path, where):
-    """Refuse infinite numbers, and values that YAML makes from unquoted text, such as true from yes.
+    """Refuse infinite numbers, and values that YAML makes of unquoted text, such as true of yes.
 
-    Options may be infinite, for instance an epsilon without privacy.
+    Only options may be infinite, for instance an epsilon without privacy.
     """
 
     def refuse(text):
@@ -264,7 +264,7 @@ _NAMES = {
 
 
 def _problem(error):
-    while error.context:  # report the alternative that fits best
+    while error.context:  # descend to the alternative that fits best
         error = max(error.context, key=lambda e: len(e.absolute_path))
     value, limit = error.instance, error.validator_value
     if error.validator == "additionalProperties":

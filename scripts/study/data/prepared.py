@@ -9,7 +9,7 @@ import numpy as np
 from dp.data.examples import Rows
 from dp.data.preparation import PutOff
 
-# Arrays of more bytes are memory-mapped, and parts of more bytes are read in blocks where possible.
+# Arrays of more than LARGE bytes are memory-mapped, and such parts are read in blocks if possible.
 LARGE = 1 << 28
 
 
@@ -27,8 +27,8 @@ def read_arrays(path):
 
 
 def _map(path, file, offset):
-    """Memory-map an uncompressed .npy file in a zip file. offset: of the member's zip header."""
-    file.seek(offset + 26)  # the lengths of the name and the extra field, which follow
+    """Memory-map an uncompressed .npy file in a zip file. offset: that of the member's zip header."""
+    file.seek(offset + 26)  # the lengths of the name and of the extra field are here
     file.seek(sum(np.frombuffer(file.read(4), "<u2").tolist()), 1)
     version = np.lib.format.read_magic(file)
     read_header = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
@@ -40,8 +40,8 @@ def _map(path, file, offset):
 class Prepared:
     """The content of a prepared data set's .npz file.
 
-    X, y: training rows as stored; labels are -1 and 1, or class numbers. `floats` applies the deferred
-    steps. Further data sets from the same distribution are the parts "replicate1" and so on.
+    X, y: training rows as stored; labels are -1 and 1, or class numbers. `floats` applies the steps that
+    were deferred. Further data sets from the same distribution are the parts "replicate1" and so on.
     """
 
     def __init__(self, path):
@@ -64,7 +64,7 @@ class Prepared:
 
     @property
     def replicates(self):
-        """The parts that are data sets drawn from one distribution; [""] for a single data set."""
+        """The names of the parts that are data sets from one distribution; [""] for a single data set."""
         count = sum(name.startswith("X_replicate") for name in self.arrays)
         return ["", *(f"replicate{k + 1}" for k in range(count))]
 
@@ -76,14 +76,14 @@ class Prepared:
     def floats(self, rows=None, part="", in_blocks=False):
         """X (n, d) and y (n,) as floats, for some rows of a part. part: "", "test" or "holdout".
 
-        rows: None for all. in_blocks: whether the caller only slices X. A large X is then
-        `dp.data.examples.Rows`, and `rows` is sorted in place.
+        rows: row numbers; None for all. in_blocks: whether the caller only slices X. If so, a large X is
+        returned as `dp.data.examples.Rows`, and `rows` is sorted in place.
         """
         suffix = f"_{part}" if part else ""
         X, y = self.arrays[f"X{suffix}"], self.arrays[f"y{suffix}"]
         if in_blocks and self.large(rows, part):
             rows = np.arange(len(X)) if rows is None else rows
-            rows.sort()  # in place, because a copy would take much memory
+            rows.sort()  # in place, because a copy would need much memory
             return Rows(X, rows, self.later.apply), y[rows]
         if rows is not None:
             X, y = X[rows], y[rows]

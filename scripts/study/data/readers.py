@@ -25,7 +25,7 @@ BUNDLED_OPTIONS = {"diabetes": {"scaled": False}}
 
 FORMAT = ("member", "delimiter", "names", "comment", "sha256")  # keys of a table's source
 
-MISSING = ("", "nan", "na", "n/a", "null")  # texts that are no labels
+MISSING = ("", "nan", "na", "n/a", "null")  # texts that cannot be labels
 DROPPED = "rows dropped"
 # Premises of guarantees.
 BOTH = "that rows of both labels occur (data with one label are refused)"
@@ -86,8 +86,8 @@ def label_column(entry):
 def target(values, spec):
     """`y` and `target` of a `Table`, from numbers or their logarithms.
 
-    y is clipped to public bounds and mapped to [-1, 1]. This costs no privacy, because each number is
-    transformed by itself.
+    y is clipped to public bounds and mapped to [-1, 1]. This costs no privacy, because no number's
+    transformation depends on other rows.
     """
     low, high = spec["bounds"]
     values = np.asarray(values, dtype=float)
@@ -107,7 +107,7 @@ def one_hot_columns(entry):
 
 
 def class_numbers(labels, classes, where):
-    """The index of each label in the public classes. Raises ValueError for other labels."""
+    """The index of each label in the list of public classes. Raises ValueError for other labels."""
     names = [str(name) for name in classes]
     labels = list(map(str, labels))
     number = {name: k for k, name in enumerate(names)}
@@ -120,7 +120,7 @@ def class_numbers(labels, classes, where):
 
 
 def label_pair(positive):
-    """The names of the labels -1 and 1."""
+    """The displayed names of the labels -1 and 1."""
     if isinstance(positive, dict):
         return f"at most {positive['above']}", f"above {positive['above']}"
     first = str(positive[0] if isinstance(positive, list) else positive)
@@ -130,8 +130,8 @@ def label_pair(positive):
 def two_classes(labels, positive, where):
     """+1 for labels that are `positive`, -1 for others. Both must occur, so `BOTH` is a premise.
 
-    positive: a label, a list of labels, or {"above": number} for larger numbers. Texts are compared as
-    they are, true and false in any case, and numbers by value.
+    positive: a label, a list of labels, or {"above": number}, which means all larger numbers. Texts are
+    compared exactly, true and false in upper or lower case, and numbers by value.
     """
     labels = list(map(str, labels))
     try:
@@ -174,7 +174,7 @@ def _format(source):
 
 
 def check_columns(entry):
-    """Raise ValueError unless an entry's tables have rows and all named columns."""
+    """Raise ValueError unless the tables of an entry have rows and all columns that the entry names."""
     source = entry["source"]
     named = label_column(entry), entry.get("bounds"), entry.get("categories")
     names = source.get("names")
@@ -214,10 +214,10 @@ def read_csv(
     """X, labels and feature names of a table, or of several tables (a sequence of paths).
 
     label: the label's column. numbers: whether labels are numbers. columns: the numeric features; by
-    default all others. categories: column -> public list of categories; each becomes a feature
-    "name=category" of zeros and ones. missing: column, or "*" for all others -> the replacement of
-    missing cells, or "drop" to leave out the row. counts: a Counter of missing cells by column, and of
-    dropped rows. format: see `study.data.readers_table`.
+    default all remaining columns. categories: column -> public list of categories; each category becomes
+    a feature "column=category" of zeros and ones. missing: column, or "*" for all others -> the
+    replacement of missing cells, or "drop" to leave out the row. counts: a Counter, to which missing
+    cells by column and dropped rows are added. format: see `study.data.readers_table`.
 
     Raises ValueError, with file, column and row (the first line is row 1), for a missing column, a
     repeated name, a row of another length, an empty cell, an unknown category, or a cell that is no
@@ -227,7 +227,7 @@ def read_csv(
     categories = {name: list(map(str, known)) for name, known in (categories or {}).items()}
     missing = missing or {}
     counts = Counter() if counts is None else counts
-    first = None  # the first file's columns
+    first = None  # the columns of the first file
     blocks, labels = [], []
     problem, empty = "", {}  # the first problem; columns whose empty cells have no rule
     for path in paths:
@@ -265,7 +265,7 @@ def read_csv(
             labels.extend(block_labels[block.kept].tolist())
         _check_rows(path, read, format.get("names"))
     if problem:
-        # Name all columns with empty cells, so that the user edits the entry once.
+        # Name all columns with empty cells at once, so that the user edits the entry only once.
         rules = ", ".join(f"{name}: drop" for name in empty)
         raise ValueError(
             f"{problem}; `missing: {{{rules}}}` leaves out the rows without a value, and another value "
@@ -303,7 +303,7 @@ def _check_names(path, known, label, columns, categories, delimiter, names):
 
 
 def other_delimiter(known, delimiter, name):
-    """Another delimiter by which the header line has the column `name`, in YAML; None if there is none."""
+    """Another delimiter, in YAML, with which the header has the column `name`; None if there is none."""
     for other in ",;\t|".replace(delimiter, ""):
         if name in [part.strip(' "') for part in delimiter.join(known).split(other)]:
             return json.dumps(other)
@@ -328,11 +328,11 @@ class _Block:
         self.rows, self.columns, self.missing = rows, columns, missing
         self.kept = np.ones(len(rows), bool)
         self.counts = Counter()  # missing cells by column
-        self.problems = []  # (row, problem of the cell, whether the cell is empty)
+        self.problems = []  # (row, problem of a cell, whether the cell is empty)
         self.empty = {}  # columns whose empty cells have no rule, in order
 
     def take(self, name, convert, dtype=float):
-        """Convert a column's cells, by one call of `convert` per distinct text."""
+        """Convert the cells of a column, with one call of `convert` for each distinct text."""
         cells, rule = self.columns[name], self.missing.get(name, self.missing.get("*"))
         if not isinstance(cells, tuple):
             if np.isfinite(cells).all():
@@ -355,7 +355,7 @@ class _Block:
         bad = np.isin(np.arange(len(texts)), list(wrong))[codes]
         if bad.any():
             row = int(bad.argmax())
-            at = codes[row] % len(texts)  # the code -1 stands for the last text
+            at = codes[row] % len(texts)  # the code -1 stands for the last of the texts
             text = f"column {name!r}, row {self.rows[row]}: {wrong[at]}"
             self.problems.append((row, text, at in unsaid))
         if unsaid and np.isin(codes % len(texts), list(unsaid)).any():
@@ -400,7 +400,7 @@ def _label(text):
 def read_sklearn(name, features=None):
     """X, class names (or numbers of a target) and feature names of a scikit-learn data set.
 
-    features: those to keep, in this order; None for all.
+    features: the names of features to keep, in this order; None for all.
     """
     from sklearn import datasets  # a slow import: 1.8 s
 

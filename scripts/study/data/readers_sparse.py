@@ -13,8 +13,9 @@ SPLITMIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 def read_documents(source):
     """X (n, columns), labels (n,) and names of the columns. The rows are the lines of `vectors`, in order.
 
-    Lines of `vectors` are "<document> <term>:<weight> ..", and lines of `topics` "<topic> <document> 1".
-    A label is the topic, or "not <topic>". Raises ValueError with file and line for other lines.
+    A line of `vectors` is "<document> <term>:<weight> ..", and a line of `topics` "<topic> <document> 1".
+    The label of a document is the chosen topic, or "not <topic>". For any other line, raises ValueError
+    with file and line.
     """
     topic, columns = source["topic"], source["columns"]
     chosen = _documents(source["topics"], topic)
@@ -41,7 +42,8 @@ def read_documents(source):
 def fold(numbers, columns):
     """The column and sign of each term, by a hash of the terms' numbers that depends on no row.
 
-    It preserves inner products on average (Weinberger, Dasgupta, Langford, Smola, Attenberg, ICML 2009).
+    Folding preserves inner products on average (Weinberger, Dasgupta, Langford, Smola, Attenberg, ICML
+    2009).
     """
     mixed = numbers.astype(np.uint64)
     for shift, factor in SPLITMIX:
@@ -58,7 +60,7 @@ def _documents(path, topic):
 
 
 def _lines(path, least=1):
-    """Yield each line's place, for messages, and its words."""
+    """Yield the place of each line, for error messages, and its words."""
     with open_text(path) as text:
         for number, line in enumerate(text, 1):
             words = line.split()

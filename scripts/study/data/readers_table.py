@@ -1,8 +1,8 @@
 """Read tables in blocks of rows: CSV text, Parquet, and pandas' pickles with a known checksum.
 
-A block has its row numbers (a file's first line is row 1) and its columns by name. A numeric column is an
-array of floats, where NaN is a missing cell. Any other column is a pair (codes, texts), whose cells are
-texts[codes].
+A block consists of its row numbers (a file's first line is row 1) and its columns by name. A numeric
+column is an array of floats, in which NaN stands for a missing cell. Any other column is a pair (codes,
+texts), and its cells are texts[codes].
 """
 
 import csv
@@ -35,9 +35,9 @@ def is_parquet(path):
 def read_blocks(path, choose, *, sha256=None, **csv_options):
     """Read a file in blocks (row numbers, columns).
 
-    choose: a function from all column names to (names of numeric columns, names of text columns).
-    Without any name, rows are only counted. sha256: of a pickle. csv_options: member, delimiter, names
-    and comment.
+    choose: a function from all column names to (names of numeric columns, names of text columns). If it
+    chooses no column, rows are only counted. sha256: the checksum of a pickle. csv_options: member,
+    delimiter, names and comment.
     """
     if is_pickle(path):
         return _pickle_blocks(path, choose, sha256)
@@ -86,7 +86,7 @@ def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment
 
 
 def _whole_lines(handle):
-    """Yield a file's text in parts of whole lines."""
+    """Yield a file's text in parts that consist of whole lines."""
     rest = []
     while part := handle.read(BLOCK):
         cut = part.rfind("\n") + 1
@@ -102,9 +102,9 @@ def _whole_lines(handle):
 def _parts(lines, delimiter):
     """(bytes, ends of rows, ends of other cells, mask of rows that are not empty) of whole lines.
 
-    Empty rows are removed here, because pandas would also skip lines of blanks. The result is None where
-    pandas and the csv module may differ: if quotes do not enclose whole cells, or a cell continues in the
-    next block.
+    Empty rows are removed here, because pandas would also skip lines of blanks. The result is None if
+    pandas and the csv module might disagree: if quotes do not enclose whole cells, or if a cell continues
+    in the next block.
     """
     if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
         return None
@@ -129,7 +129,7 @@ def _parts(lines, delimiter):
 
 
 def _check_widths(path, numbers, ends, delimiters, width):
-    """Refuse short and long rows, which pandas would fill up or truncate."""
+    """Refuse rows that are too short or too long, which pandas would fill up or truncate."""
     widths = 1 + np.diff(np.searchsorted(delimiters, ends), prepend=0)
     if (widths != width).any():
         bad = int(np.argmax(widths != width))
@@ -164,7 +164,7 @@ def _parsed(content, delimiter, width, where, text):
 
     numeric = [name for name in where if name not in text]
     columns = fits(numeric)
-    if columns is None:  # a column with a cell that is no number becomes text
+    if columns is None:  # read a column as text if one of its cells is no number
         columns = parse([name for name in numeric if fits([name], [name])])
     return {name: _values(column, name not in text) for name, column in columns.items()}
 
@@ -189,7 +189,7 @@ def _records(path, rows, read, width, where, text):
 
 
 def _floats(cells):
-    """Texts as finite numbers; None if `canonical.parse` refuses a text."""
+    """Texts as finite numbers; None if `canonical.parse` would refuse one of them."""
     together = "".join(cells)
     if "_" in together or not together.isascii():
         return None
@@ -201,7 +201,7 @@ def _floats(cells):
 
 
 def _values(series, numeric):
-    """A block's column from a pandas Series. Missing texts become empty."""
+    """A block's column, made from a pandas Series. Missing texts become empty texts."""
     import pandas as pd
 
     kind = series.dtype
@@ -209,7 +209,7 @@ def _values(series, numeric):
         return series.cat.codes.to_numpy(), [*map(_text, series.cat.categories), ""]
     if numeric and pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind):
         return series.to_numpy(float, na_value=np.nan)
-    codes, texts = pd.factorize(series)  # the code of a missing cell is -1
+    codes, texts = pd.factorize(series)  # a missing cell gets the code -1
     return codes, [*map(_text, texts), ""]
 
 
@@ -239,7 +239,7 @@ def _parquet_blocks(path, choose):
 
 
 def _pickle_blocks(path, choose, sha256):
-    """Yield blocks of a pickle, which is a program and is loaded only with the known checksum."""
+    """Yield blocks of a pickle. Loading it runs a program, so the checksum must be the known one."""
     import pandas as pd
 
     try:

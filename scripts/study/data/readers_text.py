@@ -16,7 +16,7 @@ AGAIN = "delete it and download it again"
 
 @contextmanager
 def open_text(path, member=None):
-    """Open a file's UTF-8 text. member: the file's name in an archive.
+    """Open a file as UTF-8 text. member: the name of the file to read in an archive.
 
     Raises ValueError for a web page, a damaged or truncated file, or an archive without the member.
     """
@@ -61,7 +61,7 @@ def _content(raw, start, path, member):
         return archive.extractfile(member)
     try:
         return archive.open(member or files[0])
-    except RuntimeError as error:  # the member is encrypted, or its compression is unknown
+    except RuntimeError as error:  # the member is encrypted, or compressed in an unknown way
         text = f"{path}: cannot be unpacked ({brief(error)}); zip it again without a password"
         raise ValueError(text) from None
 

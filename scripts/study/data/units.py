@@ -11,8 +11,9 @@ STEPS = ("scale_to_bounds", "constant_feature", "clip")
 class Units(NamedTuple):
     """The map from coefficients of prepared columns to those of the table's columns.
 
-    names: the coefficients' names. matrix: T (k, k); the coefficients are T times those of the prepared
-    columns `kept`. kept: indices of prepared columns that are no reference levels.
+    names: the names of the table's coefficients. matrix: T (k, k); the table's coefficients are T times
+    the coefficients of the prepared columns `kept`. kept: indices of the prepared columns that are not
+    reference levels.
     """
 
     names: list
@@ -26,7 +27,7 @@ class Units(NamedTuple):
         reference: column -> reference level, by default the first.
 
         The preparation mapped a number x with bounds [low, high] to 2 (x - low)/(high - low) - 1, and a
-        level to 0 or 1. It divided all columns by the clipping radius, which no row exceeds.
+        level to 0 or 1. It divided all columns by the clipping radius, which no row's norm exceeds.
         """
         steps = {step["step"]: step.get("options", {}) for step in meta["steps"]}
         categories, bounds = meta["categories"], steps.get("scale_to_bounds", {})
@@ -47,7 +48,7 @@ class Units(NamedTuple):
 
 
 def references(categories: dict, chosen: dict) -> set:
-    """The prepared columns of reference levels."""
+    """The names of the prepared columns that are reference levels."""
     for column, level in chosen.items():
         if column not in categories:
             raise ValueError(f"reference: {column!r} is no column with `categories`")
@@ -58,7 +59,7 @@ def references(categories: dict, chosen: dict) -> set:
 
 
 def of_entry(entry: dict) -> str | None:
-    """`lost` for a data set's entry in the configuration."""
+    """The result of `lost` for a data set's entry in the configuration."""
     bounds = entry.get("bounds", {})
     steps = [(name, options or {}) for step in entry["steps"] for name, options in step.items()]
     if bounds:
@@ -74,8 +75,8 @@ def of_entry(entry: dict) -> str | None:
 def lost(steps: list, radius: float | None, numbers: int, categories: int) -> str | None:
     """Why coefficients have no units after these steps, with a remedy; None if they have units.
 
-    numbers, categories: how many columns have each type. The longest row has one level of each category,
-    every number at a bound, and the constant.
+    numbers, categories: the numbers of columns of each type. The longest possible row has every number at
+    a bound, one level of each category, and the constant.
     """
     longest = math.sqrt(numbers + categories + 1)
     if steps == list(STEPS) and radius >= longest * (1 - 1e-12):

@@ -1,4 +1,4 @@
-"""Find runs that work in this folder, on any machine that shares it. Every run renews a heartbeat file."""
+"""Find runs that are active in this folder, on any machine that shares it, by their heartbeat files."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ def _renew():
             SIGNS.mkdir(parents=True, exist_ok=True)
             _sign().write_text(str(time.time_ns()))
         except OSError:
-            pass  # the run itself reports a full disk
+            pass  # the disk is full, which the run itself reports
         _ended.wait(BEAT)
 
 
@@ -44,7 +44,7 @@ def here(folder):
             if (process / "cwd").readlink() != Path(folder):
                 continue
             argv = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
-        except OSError:  # the process has ended, or is another user's
+        except OSError:  # the process has ended, or belongs to another user
             continue
         if "snakemake" in {Path(word).name for word in argv[:4]} and "--mode" not in argv:
             processes.append(int(process.name))
@@ -54,7 +54,7 @@ def here(folder):
 def elsewhere(say=lambda text: None):
     """Names of other machines' heartbeat files that change while this function waits.
 
-    Contents are compared, not times, because clocks differ and file systems report times late.
+    The function compares contents, not times, because clocks differ and file systems report times late.
     """
     own = f"{socket.gethostname()}-" if Path("/proc/self").exists() else "\0"
     signs = [sign for sign in SIGNS.glob("*") if not sign.name.startswith(own)]

@@ -10,13 +10,14 @@ import _socket
 import os
 import sys
 
-# Scripts that import pandas or matplotlib have their own server, because more memory makes forks slower.
+# Scripts that import pandas or matplotlib have their own server, because forks are slower the more
+# memory a server has.
 TABLES_AND_FIGURES = (
     *("aggregate", "check", "figure", "ledger_figure", "readings", "recommend", "report"),
     "table",
 )
 SOCKETS = ("jobs", "figures")
-KILLED = 137  # a shell's exit status of a killed process
+KILLED = 137  # the exit status that a shell reports for a killed process
 
 
 def main():
@@ -27,7 +28,7 @@ def main():
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         connection.connect(path)
-    except OSError:  # the server has ended
+    except OSError:  # the server has ended, so start an interpreter
         os.execvp("python", ["python", *words])
     environment = (f"{key}={value}" for key, value in os.environ.items())
     body = os.fsencode("\0".join([os.getcwd(), *words, *environment]))  # noqa: PTH109 (no pathlib)

@@ -1,7 +1,7 @@
-"""Write and read a job's time and memory, the last line of its log.
+"""Write and read a job's time and memory, which are in the last line of its log.
 
-Snakemake's `benchmark:` needs a thread and a file per job. On many cores it takes a quarter of the time
-of short jobs, and it misses jobs that end before its first sample.
+Snakemake's `benchmark:` needs a thread and a file per job. On many cores, it takes a quarter of the time of
+short jobs. It also misses jobs that end before its first sample.
 """
 
 import os
@@ -21,8 +21,8 @@ MAXRSS_MB = 1024**2 if sys.platform == "darwin" else 1024  # ru_maxrss is in byt
 class Cost(NamedTuple):
     """The time and memory of a job.
 
-    script: its name without .py. cpu: processor seconds. wall: wall-clock seconds. peak_mb: maximum
-    memory, including pages that forks share (`study.jobs.fork`).
+    script: the script's name without .py. cpu: processor seconds. wall: wall-clock seconds. peak_mb:
+    maximum memory, including pages that forks share (`study.jobs.fork`).
     """
 
     script: str
@@ -49,7 +49,7 @@ def read(log):
 
 
 def _age():
-    """Seconds since this process was started or forked; without /proc, its processor seconds."""
+    """Seconds since this process was started or forked; if there is no /proc, its processor seconds."""
     try:
         ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
         now = time.clock_gettime(time.CLOCK_BOOTTIME)

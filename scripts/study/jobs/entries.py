@@ -16,7 +16,7 @@ class Entry:
         parser.add_argument("--name", required=True, help="the entry's name")
 
     def inputs(self):
-        """The inputs of the kind's function (`study.configuration.inputs`)."""
+        """The `inputs` that the kind's function gets (see `study.configuration.inputs`)."""
         made_of = self.kind.inputs
         if made_of.frame:
             from study.jobs import summary  # imports pandas and scipy, which few entries need

@@ -1,4 +1,4 @@
-"""Write files atomically, and numbers in canonical form."""
+"""Write files atomically, and numbers in them in canonical form."""
 
 import csv
 import json
@@ -25,7 +25,7 @@ def atomic(path, mode="w"):
 
 
 def write_csv(path, columns, rows):
-    """Write a table. rows: an iterable of sequences in the order of `columns`."""
+    """Write a table. rows: an iterable of rows, whose cells are in the order of `columns`."""
     with atomic(path) as handle:
         writer = csv.writer(handle, lineterminator="\n")
         writer.writerow(columns)

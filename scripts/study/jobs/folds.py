@@ -24,8 +24,8 @@ def training_folds(arguments, *, first=None, in_blocks=False):
     whole_folds, zero = (vars(arguments).get(key) for key in ("whole", "zero"))
     has_test = _has_test(arguments, data)
     official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
-    # Deferred preparation steps treat each row by itself. If the splits need more rows than the data has,
-    # preparing all rows once is faster, unless rows are read in blocks.
+    # Deferred preparation steps treat each row by itself. If the splits need more rows in total than
+    # the data set has, preparing all its rows once is faster, unless rows are read in blocks.
     count = min(first or math.inf, per_data_set(arguments))
     again = size * count > len(data.y) and not (in_blocks and data.large())
 
@@ -47,7 +47,7 @@ def training_folds(arguments, *, first=None, in_blocks=False):
                 f"not the {size} asked for in train_sizes"
             )
         X, y = rows(train if whole_folds else train[:size], part)
-        if zero:  # the logistic loss of a row of zeros is log 2 for any weights
+        if zero:  # with any weights, the logistic loss of a row of zeros is log 2
             X = np.where((y == zero)[:, None], 0.0, np.asarray(X))
         yield (X, y), official or rows(test, part)
 
@@ -57,7 +57,7 @@ def per_data_set(arguments):
 
 
 def all_training_rows(arguments):
-    """Yield X of all training rows for every fold or simulation; `training_folds` takes the first rows.
+    """Yield X of all training rows for every fold or simulation; `training_folds` uses the first of them.
 
     If every split trains on all rows, each X is the same array.
     """
@@ -74,7 +74,7 @@ def _has_test(arguments, data):
 
 
 def _splits(arguments, data):
-    """Yield (part, train, test) for every fold or simulation: a part of `Prepared`, and row numbers."""
+    """Yield (part, train, test) for every fold or simulation: a part of `Prepared`, and its row numbers."""
     split = _simulations if arguments.simulations else _folds
     for part, division in _repetitions(arguments, data.replicates):
         again = [f"division {division}"] * (division > 0) + [part] * bool(part)  # axes of the seed
@@ -83,7 +83,7 @@ def _splits(arguments, data):
 
 
 def _repetitions(arguments, parts):
-    """(part, number of its division) of every division. Several data sets are divided once each."""
+    """(part, number of the division) for every division. If there are several data sets, each has one."""
     divisions = vars(arguments).get("divisions") or 1
     return [(part, 0) for part in parts] if len(parts) > 1 else [*product(parts, range(divisions))]
 
@@ -101,7 +101,7 @@ def _folds(arguments, data, *again):
 
 def _simulations(arguments, data, *again):
     for simulation in range(arguments.simulations):
-        # A generator per simulation makes simulations independent of their number.
+        # With a generator per simulation, a simulation does not depend on the number of simulations.
         axes = (arguments.experiment, arguments.dataset, simulation, "simulation", *again)
         rng = generator(arguments.seed, *axes)
         yield reshuffle(len(data.y), rng, has_test="X_test" in data)
@@ -110,22 +110,22 @@ def _simulations(arguments, data, *again):
 def noise_axes(fresh, train_size, epsilon):
     """What the seed of a cell's noise depends on, besides data set, method and fold.
 
-    By default nothing, so all points of a curve share their unit draws. The curve is smooth, but its
-    points are not independent evidence. fresh: every point has new draws.
+    By default there is nothing else, so all points of a curve share their unit draws: the curve is smooth,
+    but its points are not independent evidence. fresh: whether every point has new draws instead.
     """
     return (f"n={train_size}", f"eps={canonical.epsilon(epsilon)}") if fresh else ()
 
 
 def draws_on_each(arguments, meta):
-    """Draws per fold: `restarts` over the number of data sets or divisions, rounded up."""
+    """Draws per fold: `restarts` divided by the number of data sets or divisions, rounded up."""
     parts = range(meta.get("data_replicates", 1))
     return -(-arguments.restarts // len(_repetitions(arguments, parts)))
 
 
 def measure(meta, by="error"):
-    """The metric of tuning and searches: the error for classes, the mean squared error for numbers.
+    """The metric of tuning and searches: the error in classification, the mean squared error in regression.
 
-    by: "bounded_loss" for private selection's metric.
+    by: "bounded_loss" chooses the metric of private selection instead.
     """
     if by == "bounded_loss":
         return partial(bounded_loss, numbers="target" in meta)
@@ -133,7 +133,7 @@ def measure(meta, by="error"):
 
 
 def public_rows(path, parts=("public",)):
-    """(X, y) of the first of `parts` that a prepared data set has; None without any."""
+    """(X, y) of the first of `parts` that a prepared data set has; None if it has none of them."""
     data = Prepared(path)
     there = [part for part in parts if f"X_{part}" in data]
     return data.floats(part=there[0]) if there else None

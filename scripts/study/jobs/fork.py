@@ -1,9 +1,9 @@
 """Run a machine's jobs as forks of servers that have already imported the modules of job scripts.
 
 A fork takes a few hundredths of a second. Starting Python with numpy takes 0.13 s of processor time, and
-with seaborn 1.2 s. `begin` starts the servers, and `study/jobs/ask.py` asks one of them to run a job with
-its own arguments, environment, folder and standard streams. The servers end with the run, even if it is
-killed. Without servers, each job starts an interpreter.
+with seaborn 1.2 s. `begin` starts the servers. `study/jobs/ask.py` asks one of them to run a job with the
+job's own arguments, environment, folder and standard streams. The servers end with the run, even if it is
+killed. If there is no server, each job starts an interpreter.
 """
 
 import gc
@@ -27,16 +27,16 @@ if __name__ == "__main__":
 from dp.mechanisms import MECHANISMS
 from study.jobs import ask
 
-# Modules that jobs of these scripts import inside functions.
+# Modules that jobs of these scripts import only inside functions.
 LATER = dict.fromkeys(ask.TABLES_AND_FIGURES, ("seaborn", "study.jobs.summary"))
 LATER |= {"attack": ("scipy.special",)}
-PATIENCE = 10  # seconds that a request may take to arrive
+PATIENCE = 10  # seconds within which a request must arrive
 
 
 def begin(folder):
-    """Start and return the servers, with their sockets in `folder`, which they remove.
+    """Start and return the servers. Their sockets are in `folder`, which the servers remove.
 
-    They end when their standard input is closed, at the latest when this process ends.
+    A server ends when its standard input is closed, at the latest when this process ends.
     """
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     servers = []
@@ -57,7 +57,7 @@ def begin(folder):
 
 
 def serve(listener):
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the jobs, not for the server
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C should end the jobs, not the server
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # jobs report their own status
     while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
         connection, _ = listener.accept()
@@ -89,7 +89,7 @@ def _ended():
 
 
 def load(name):
-    """Import a script, so that jobs share its imports. Errors are left to the jobs."""
+    """Import a script, so that jobs share its imports. Errors are ignored, since jobs report them."""
     if name in sys.modules:
         return
     for module in (name, "numpy.random", *LATER.get(name, ())):
@@ -98,7 +98,7 @@ def load(name):
     for mechanism in MECHANISMS:
         with suppress(BaseException):
             MECHANISMS[mechanism]
-    gc.freeze()  # the garbage collector then leaves these pages shared
+    gc.freeze()  # so that the garbage collector leaves these pages shared
 
 
 def become(connection, streams, folder, environment, script, words):

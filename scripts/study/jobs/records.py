@@ -1,7 +1,7 @@
-"""Record which configuration made the results in a folder, and what its report shows.
+"""Record which configurations made the results in a folder, and what its report shows.
 
-A configuration's name is Snakemake's arguments, such as "--configfile config/real.yaml"; "" means
-config/config.yaml alone.
+The name of a configuration consists of Snakemake's arguments, such as "--configfile config/real.yaml". The
+name "" means config/config.yaml alone.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from pathlib import Path
 from study import lambdas, paths
 from study.jobs.files import read_json, write_json
 
-# Only the head of a report is read, because reports may have many megabytes.
+# Only the beginning of a report is read, because reports may have many megabytes.
 HEAD = re.compile(r'<meta name="shows" content="([^"]*)">')
 HIDDEN = b'<p class="notice" id="stale" role="status" hidden>'
 
@@ -67,8 +67,8 @@ def _digest(*settings):
 def refusal(folder, configuration, made):
     """Why a configuration may not make these files in a folder of results; None if it may.
 
-    It may not replace a file that another configuration made with other settings. If the settings were
-    equal when both made the file, a later edit is taken to concern both.
+    A configuration may not replace a file that another configuration made with other settings. If two
+    configurations had the same settings when they made the file, a later edit is assumed to concern both.
     """
     known = _read(folder)
     mine = known.get(configuration, {})
@@ -106,7 +106,7 @@ def called(configuration):
 
 
 def page(path):
-    """{configuration, experiments: name -> number of cells} of a report; None if there is none."""
+    """{configuration, experiments: name -> number of cells} of a report; None if there is no report."""
     try:
         with Path(path).open(encoding="utf-8") as handle:
             head = HEAD.search(handle.read(100_000))
@@ -116,7 +116,7 @@ def page(path):
 
 
 def shows_less(new, old):
-    """Whether a page has another configuration than an older page, or fewer cells of an experiment."""
+    """Whether a page has another configuration than an older page, or fewer cells of some experiment."""
     counts = new["experiments"]
     return new["configuration"] != old["configuration"] or any(
         count > counts.get(name, 0) for name, count in old["experiments"].items()
@@ -137,13 +137,13 @@ def refused_page(path, configuration, names):
 
 
 def mark_stale(path):
-    """Show in a report that results have changed after it was made."""
+    """Make an existing report show that results have changed after it was made."""
     path = Path(path)
     times, text = path.stat(), path.read_bytes()
     temporary = path.with_name(f".{path.name}.stale")
     try:
         temporary.write_bytes(text.replace(HIDDEN, HIDDEN.replace(b" hidden", b""), 1))
-        # Keep the modification time, which Snakemake compares.
+        # Keep the modification time, because Snakemake compares it.
         os.utime(temporary, ns=(times.st_atime_ns, times.st_mtime_ns))
         temporary.replace(path)
     finally:

@@ -10,7 +10,7 @@ from study.jobs import cost
 
 
 def run(main, job=True):
-    """Run a main function. An error that a user can repair becomes a message, with exit status 1.
+    """Run a main function. An error that users can repair is shown as a message, with exit status 1.
 
     job: whether to log the job's time and memory.
     """
@@ -44,7 +44,7 @@ def parser(description, seed=False):
 
 
 def add_data_arguments(parser, lam=True):
-    """Add the arguments of jobs that train. lam: whether they need lambda."""
+    """Add the arguments of jobs that train to a parser. lam: whether these jobs need lambda."""
     parser.add_argument("--data", required=True, help="prepared rows, .npz")
     parser.add_argument("--meta", required=True, help="what was done to them, .json")
     parser.add_argument("--experiment", required=True)

@@ -18,7 +18,7 @@ def read_cell(path):
 
 
 def replicate_of(draws):
-    """The number of each draw's data set or division, or of its fold if there is only one."""
+    """For each draw, the number of its data set or division or, if there is only one, of its fold."""
     several = "data_set" in draws and draws["data_set"].nunique() > 1
     return draws["data_set" if several else "fold"].to_numpy()
 
@@ -32,10 +32,10 @@ def interval_over(experiment, data_sets):
 def summarise(draws):
     """Mean and 95 % interval of each metric of `dp.metrics.ALL` for one cell; NaN for missing metrics.
 
-    Replicates are the data sets if there are several, otherwise the folds. Draws of the noise on one
-    fold share its rows, so they are not independent; nor are folds of a data set that was itself drawn.
-    The interval is Student's t over the replicates' means, limited to the metric's range. `status`
-    counts failed draws, which are left out of means.
+    The interval is Student's t over the replicates' means, limited to the metric's range. Replicates are
+    the data sets if there are several, otherwise the folds. Draws of the noise on one fold are not
+    independent, because they share its rows. Nor are the folds of a data set that was itself drawn.
+    `status` counts failed draws, which are left out of means.
     """
     # For tens of thousands of cells, arrays are faster than pandas.
     status = draws["status"].to_numpy(dtype=str)
@@ -53,7 +53,7 @@ def summarise(draws):
         if name in draws:
             values = over_folds(_where(ok, draws[name]), replicate, *ends)
             values = values[0], *values[2:]
-        elif name == "train_error":  # not every mechanism reports it
+        elif name == "train_error":  # not every mechanism reports the training error
             continue
         summary |= dict(zip((name + end for end in metrics.ENDS), values, strict=True))
     return summary | {
@@ -108,7 +108,7 @@ def cells_frame(experiment, cells):
 
 
 def results_frame(experiment, cells):
-    """The cells' rows of results.csv. Varied options are texts, or NaN if a method lacks them."""
+    """The rows of results.csv for these cells. Varied options are texts, or NaN if a method lacks them."""
     text = {name: str for name in experiment.varied() if name != "lambda"}
     path = paths.CELLS(experiment=experiment.folder)
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=text)

@@ -12,7 +12,7 @@ GOING_ON = {
 
 
 def state(job):
-    """The state from squeue, which needs no accounting database."""
+    """The state that squeue reports, which needs no accounting database."""
     for _ in range(5):
         queue = subprocess.run(
             ["squeue", "-h", "-t", "all", "-o", "%T", "-j", job],

@@ -9,7 +9,7 @@ from dp.noise import l2_laplace
 class NoisyMean(Mechanism):
     """w = stretch (mean of y x + z), z ~ Gamma(d, 2R/(n epsilon)).
 
-    For a mechanism of a library, import it here and call it in `_release`.
+    To use a library's mechanism instead, import it here and call it in `_release`.
     """
 
     needs_lambda = False

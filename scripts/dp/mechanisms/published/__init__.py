@@ -1,1 +1,1 @@
-"""Defective forms of mechanisms that sources print or run, each under its own name."""
+"""Mechanisms as sources print or run them, with their defects, each under its own name."""

@@ -18,14 +18,14 @@ class BoostedAdaSSPReleased(Mechanism):
 
     The program takes the Gaussian-DP parameter mu of (epsilon, delta), instead of 1/mu, as the
     noise *multiplier* of each of T + 2 releases. Standard deviations are mu R^2 on the eigenvalue
-    and on the upper triangle of X'X, and mu R Y on every X' residual. With the smallest eigenvalue
-    of X'X, the releases would compose to Gaussian DP with parameter sqrt(T + 2)/mu under
+    and on the upper triangle of X'X, and mu R Y on every sum X' residual. With the smallest
+    eigenvalue of X'X, the releases would compose to Gaussian DP with parameter sqrt(T + 2)/mu under
     add-remove.
 
-    But the program takes the smallest *positive* eigenvalue, whose change R^2 does not bound. For
-    n - 1 equal records of norm R, it is (n - 1) R^2, and one tiny record along another axis makes
-    it tiny. Without a positive eigenvalue, as for rows of zeros, the program fails. So no finite
-    epsilon holds.
+    But the program takes the smallest *positive* eigenvalue, whose change is not bounded by R^2.
+    For n - 1 equal records of norm R, this eigenvalue is (n - 1) R^2, and one tiny record along
+    another axis makes it tiny. Without a positive eigenvalue, as for rows of zeros, the program
+    fails. So no finite epsilon holds.
 
     The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are
     clipped to Y = 1. Draws are random here, although the program's default seed is fixed. A failure

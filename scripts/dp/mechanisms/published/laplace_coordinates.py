@@ -12,7 +12,7 @@ from dp.solvers.fits import INTERCEPTS
 
 @register("laplace_coordinates")
 class LaplaceCoordinates(Coordinates):
-    """E18 as written: lambda beside the mean loss, Laplace 2 kappa R/(n lambda epsilon) per weight.
+    """E18 as written: lambda beside the mean loss, Laplace scale 2 kappa R/(n lambda epsilon) per weight.
 
     The scale is the L2 sensitivity over epsilon. But independent Laplace noise needs the L1
     sensitivity, which may be sqrt(d) times as large.
@@ -22,7 +22,7 @@ class LaplaceCoordinates(Coordinates):
     fit = "l2"
 
     def _guarantee(self, n, d, p):
-        """sqrt(d) epsilon, as ||v||_1 <= sqrt(d) ||v||_2, plus the share of the solver's tolerance."""
+        """sqrt(d) epsilon, because ||v||_1 <= sqrt(d) ||v||_2, plus the cost of the solver's tolerance."""
         scale = self.scale(n, d, p)
         size = math.sqrt(d) * sensitivity(n, p.lam, p.bound, p.loss, p.tolerance)
         return p.proven(

@@ -9,10 +9,10 @@ from dp.privacy.laplace_tilt import exact_epsilon
 
 @register("objective_perturbation_cm08")
 class ObjectivePerturbationCM08(Tilted):
-    """As printed in CM08: b ~ Gamma(d, 2 kappa R / epsilon), without an account of the Jacobian.
+    """As printed in CM08: ||b|| ~ Gamma(d, 2 kappa R / epsilon), which does not account for the Jacobian.
 
-    This epsilon is what the output noise leaves. The source claims privacy for margin losses only,
-    so targets that are numbers are refused.
+    This epsilon is the part that the output noise leaves. The source claims privacy for margin
+    losses only, so numeric targets are refused.
     """
 
     numbers = False

@@ -1,7 +1,7 @@
 """Released programs, reimplemented from descriptions, with their claims.
 
 config/experiments/released_code.yaml names repositories and commits. `boosted_adassp_released.py`
-and `tukey_em_released.py` have two more programs. The papers' theorems are not affected.
+and `tukey_em_released.py` contain two more programs. The papers' theorems are not affected.
 """
 
 import math
@@ -18,7 +18,7 @@ from dp.privacy.profiles import Gaussian
 
 
 class _SeededByAByte:
-    """Normal draws, where NumPy's legacy generator makes each row from one of 256 seeds."""
+    """Normal draws. NumPy's legacy generator draws each row from one of 256 seeds."""
 
     def __init__(self, rng: np.random.Generator, draws: int) -> None:
         seeds, self.which = np.unique(rng.integers(256, size=draws), return_inverse=True)
@@ -35,8 +35,8 @@ class AMPReleased(AMP):
     So a data set has 256 possible releases. Whoever knows all other records can compute them for
     every candidate record.
 
-    If the solver stops early, the program doubles its bound on the gradient. That depends on the data,
-    too, and is not included.
+    If the solver stops early, the program doubles its bound on the gradient. This also depends on
+    the data, and is not included here.
     """
 
     def _guarantee(self, n, d, p):
@@ -56,7 +56,8 @@ class AdaSSPReleased(Mechanism):
 
     It centres targets, divides them by their maximum absolute value, standardises columns, and
     normalises rows. Then it releases X'X + I, its smallest eigenvalue, and X'y. The normal noise
-    has standard deviation sqrt(log(6/delta)) 3/epsilon, with half of the variance off the diagonal.
+    has standard deviation sqrt(log(6/delta)) 3/epsilon, and half this variance off the diagonal of
+    X'X.
     """
 
     delta = "needed"
@@ -94,9 +95,10 @@ class AdaSSPReleased(Mechanism):
 class FunctionalReleased(Mechanism):
     """diffprivlib's LinearRegression without an intercept, for columns in [0, R] and targets in [-1, 1].
 
-    Every coefficient of the squared loss, with the constant, gets Laplace noise for an equal part
-    of epsilon. The sensitivity of a column's squares follows from the lower bound alone, here 0, so
-    the diagonal of X'X has no noise. A quadratic without a minimum has the status "unbounded".
+    Every coefficient of the squared loss, including the constant, gets Laplace noise for an equal
+    part of epsilon. The sensitivity of a column's squares follows from the lower bound alone, here
+    0, so the diagonal of X'X has no noise. A quadratic without a minimum has the status
+    "unbounded".
     """
 
     needs_lambda = False
@@ -129,11 +131,11 @@ class FunctionalReleased(Mechanism):
 class FunctionalCentredReleased(Mechanism):
     """diffprivlib's LinearRegression with an intercept, its default.
 
-    Columns are in [0, R] and targets in [-1, 1]. Noisy means, clipped to the bounds, get epsilon/(d
-    + 1) for all columns and as much again for the targets, although only one such share is set
-    aside. The coefficients of the centred rows' squared loss share d/(d + 1) of epsilon, so all
-    parts have (d + 2)/(d + 1) epsilon. The noise on a column's squares is for its lower bound minus
-    the noisy mean, and their noisy sum is reflected at 0.
+    Columns are in [0, R] and targets in [-1, 1]. The noisy means, clipped to the bounds, cost
+    epsilon/(d + 1) for all columns together and as much again for the targets, although only one
+    such share is set aside. The coefficients of the centred rows' squared loss share d/(d + 1) of
+    epsilon, so all parts have (d + 2)/(d + 1) epsilon. The noise on a column's squares is for its
+    lower bound minus the noisy mean, and their noisy sum is reflected at 0.
 
     info["intercept"]: (restarts,).
     """
@@ -158,8 +160,8 @@ class FunctionalCentredReleased(Mechanism):
         across = means[:, :, None] * total
         gram = gram - across - across.transpose(0, 2, 1) + n * means[:, :, None] * means[:, None, :]
         moment = moment - means * y.sum() - total * mean + n * means * mean
-        # Sensitivities follow from corners of the centred bounds, those of squares from lower
-        # bounds alone.
+        # Sensitivities follow from the corners of the centred bounds, but those of squares from
+        # lower bounds alone.
         of_x, of_y = np.stack([-means, R - means]), np.stack([-1 - mean, 1 - mean])
         corners = of_x[:, None] * of_y[None]
         product = np.ptp(corners.reshape(4, draws, d), axis=0)
@@ -182,9 +184,9 @@ class FunctionalCentredReleased(Mechanism):
 class LeastSquaresReleased(Mechanism):
     """DPrivStats' dp_lm for a private design: least squares with Gaussian noise on the weights.
 
-    Its sensitivity is 3 R D over the smallest eigenvalue of the private X'X, where D = 2 is the
-    width of the targets' bounds. Its manual calls 3 a heuristic. A singular X'X is refused. There
-    is no ridge, so lambda is ignored.
+    The sensitivity in dp_lm is 3 R D over the smallest eigenvalue of the private X'X, where D = 2
+    is the width of the targets' bounds. The manual calls the factor 3 a heuristic. A singular X'X
+    is refused. There is no ridge, so lambda is ignored.
     """
 
     delta = "needed"
@@ -214,10 +216,10 @@ class LeastSquaresReleased(Mechanism):
 class PoissonSGDReleased(Mechanism):
     """Opacus' DP-SGD for logistic loss, given a batch size and a target epsilon.
 
-    There are n/batch batches, rounded up. A record is in each with probability 1 over that number.
-    A noisy sum of clipped gradients is divided by n times that probability, rounded down. The noise
-    is found by dp_accounting, not by the program's accountant. The program accounts for add-remove,
-    under which n is private.
+    The number of batches is n/batch, rounded up. A record is in each batch with probability 1 over
+    that number. A noisy sum of clipped gradients is divided by n times that probability, rounded
+    down. Here, dp_accounting determines the noise instead of the program's accountant. The program
+    accounts for add-remove, under which n is private.
 
     records:
       "public"   n is the number of rows, taken as public: the same with or without a record. Under
@@ -240,7 +242,7 @@ class PoissonSGDReleased(Mechanism):
     check = Mechanism.parameters
 
     def _noise(self, n, p):
-        """Steps, sampling, divisor, standard deviation of a sum's noise over C, and profile."""
+        """Steps, sampling, divisor, standard deviation of a sum's noise divided by C, and profile."""
         batches = math.ceil(n / p.batch)
         steps, sampling, divisor = p.epochs * batches, 1 / batches, n // batches
         if batches == 1:

@@ -15,7 +15,7 @@ from dp.data.components import BLOCK_ROWS, blocks, moments, principal_components
 
 
 class PutOff(NamedTuple):
-    """Deferred steps (name, options), and the columns of the rows to which they will be applied."""
+    """Deferred steps (name, options), and the columns of the rows that they will be applied to."""
 
     columns: tuple = ()
     steps: tuple = ()
@@ -35,10 +35,12 @@ class Table(NamedTuple):
     y: (n,) labels -1 and 1, or the index of a class in `classes`, or numbers in [-1, 1].
     columns: d names.
     bound: the public bound on ||x||_2 after the steps so far, infinite if there is none.
-    train_rows: the number of training rows, which precede an official test part; None without one.
+    train_rows: the number of training rows, which come first. Steps may be fitted on them. The other rows
+        are an official test part. None: there is no test part.
     classes: names of the classes, () if the labels are -1 and 1.
     pair: names of the labels -1 and 1, if known.
-    groups: column names of each one-hot categorical feature.
+    groups: for each one-hot categorical feature, its column names. Every row has a 1 in one of them and 0
+        in the others.
     later: steps still to be applied to X. Columns and bounds are those after these steps.
     coordinate_bound: the public bound on every |x_j|, infinite if only `bound` implies one.
     target: if y are numbers, (name, low, high) of the target in its own units.
@@ -58,10 +60,10 @@ class Table(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A registered preparation step.
+    """apply: the function. what: what it does, in a phrase.
 
-    apply: the function. private_rows: whether a new row depends on other rows. what: the step's effect.
-    selects: whether the step removes rows. premise: what later guarantees assume to be public, or "".
+    private_rows: whether a new row depends on other rows. selects: whether it removes rows. premise: what
+    a guarantee after it takes as public, "" if nothing.
     """
 
     apply: Callable
@@ -226,7 +228,8 @@ def random_projection(
     """Rows times a Gaussian matrix drawn from the public seed, not from the data.
 
     Entries are independent normal with variance 1/dimension, which preserves squared norms on average
-    (Johnson, Lindenstrauss 1984). Single rows may grow, so clip or normalise again to get a bound.
+    (Johnson, Lindenstrauss 1984). Single rows may grow, so there is no bound afterwards: clip or normalise
+    again.
     """
     matrix = rng.standard_normal((len(table.columns), dimension)) / np.sqrt(dimension)
     X = np.concatenate([_finite(block, lambda X: X @ matrix) for block in blocks(table.X)])
@@ -267,7 +270,7 @@ def max_norm(table: Table) -> Table:
         raise ValueError("max_norm: every training row is zero")
     X = table.X / largest  # keeps squares from underflow and overflow
     X /= examples.row_norms(X[: table.train_rows]).max()
-    long = np.flatnonzero(examples.row_norms(X[: table.train_rows]) > 1)
+    long = np.flatnonzero(examples.row_norms(X[: table.train_rows]) > 1)  # from rounding
     X[long] = examples.clip_rows(X[long])
     return _changed(table, X, bound=1.0)
 
@@ -276,8 +279,8 @@ def max_norm(table: Table) -> Table:
 def pca(table: Table, components: int) -> Table:
     """The training rows' leading principal components: scores of the centred rows.
 
-    Rows and their mean have norms of at most R, and projections do not lengthen vectors, so the bound is 2
-    R. Each component's largest weight is positive.
+    Rows and their mean are within R, and projections lengthen nothing, so the bound is 2 R. Each
+    component's largest weight is positive.
     """
     if not 1 <= components <= min(len(table.columns), len(_train(table))):
         raise ValueError(
@@ -295,9 +298,9 @@ def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
 
 
 def _finite(X, change):
-    """Apply `change` to X, where finite rows stay finite: overflow becomes the largest float, and NaN 0.
+    """change(X), where finite rows stay finite: overflow becomes the largest float, or 0.
 
-    Otherwise one extreme record could make `check_rows` refuse all records.
+    Otherwise one extreme record could make `check_rows` refuse all.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         changed = change(X)
@@ -312,13 +315,14 @@ def _train(table):
 
 
 def _parts(table):
+    """Row numbers of the training part and of the test part."""
     everything = np.arange(len(table.y))
     cut = len(everything) if table.train_rows is None else table.train_rows
     return everything[:cut], everything[cut:]
 
 
 def _per_column(name, given, columns):
-    """Return column name -> values. "*" stands for all columns without values."""
+    """Column name -> values. "*" stands for all columns without values."""
     missing = [column for column in columns if column not in given and "*" not in given]
     unknown = [column for column in given if column not in columns and column != "*"]
     if missing or unknown:
@@ -354,14 +358,14 @@ def prepare(
     put_off: bool = False,
     overwrite: bool = False,
 ) -> tuple[Table, list[dict]]:
-    """Apply steps in order, and return the table and a dictionary per step.
+    """Apply steps in order.
 
     steps: a list of (name, options). rng_of: (number, name) -> the generator of a random step. put_off:
-    keep rows of integers as integers, and store the last row-wise steps in `Table.later`. overwrite:
-    table.X may be overwritten, to save a copy.
+    rows of integers remain integers, and the last row-wise steps become `Table.later`. overwrite: table.X
+    may be overwritten, to save a copy.
 
-    Each dictionary contains the step's name, effect, dependence on private rows, premise and options.
-    Raises ValueError if the final rows have no public bound.
+    Returns the table and, per step, a dictionary of its name, effect, dependence on private rows,
+    premise and options. Raises if the rows end up without a bound.
     """
     record = [
         {
@@ -375,7 +379,7 @@ def prepare(
     for number, (name, options) in enumerate(steps):
         rng = {"rng": rng_of(number, name)} if STEPS[name].random and rng_of else {}
         resolved.append((name, options | rng))
-    waiting = []
+    waiting = []  # row-wise steps not yet applied
     for name, options in resolved:
         if STEPS[name].row_wise and not STEPS[name].random:
             waiting.append((name, options))

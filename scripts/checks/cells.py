@@ -83,9 +83,9 @@ def lower_than(
     per_dataset,
     column,
 ):
-    """The mean error of `lower` is below `factor` times that of `higher` at a `share` or more of their
-    common points, on each data set or, if per_dataset is false, on all data sets together. A non-private
-    method is compared at every epsilon of the other method.
+    """The mean error of `lower` is below `factor` times that of `higher` at no less than a `share` of
+    their common points, on each data set or, if per_dataset is false, on all data sets together. A
+    non-private method is compared at every epsilon of the other method.
     column: a column to compare instead of the mean error, such as error_sd_folds.
 
     A point counts for the claim if the 95 % interval of the difference, paired by fold, lies below zero,

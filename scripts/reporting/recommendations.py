@@ -255,10 +255,11 @@ def _took(file):
 
 
 def shared(answered):
-    """Return the set of questions whose size times the number of methods that answer all is largest.
+    """Return the set of questions with the largest product of its size and its number of complete methods.
 
-    Methods are ranked on the same questions, because one method's share of four questions is not
-    comparable with another's share of twenty. answered: method -> set of questions.
+    A complete method answers every question of the set. Methods are ranked on the same questions, because
+    one method's share of four questions is not comparable with another's share of twenty. answered: method
+    -> set of questions.
     """
     sets = [frozenset(questions) for questions in answered.values()]
     pairs = (one & other for one, other in itertools.combinations(sets, 2))

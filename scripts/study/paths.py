@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path() if Path.cwd() == _CHECKOUT else _CHECKOUT
-# Jobs read these folders from the environment, because a parameter that changed would rerun all jobs.
+# Jobs read these folders from the environment, because a change of a parameter would rerun all jobs.
 HOME_VARIABLE = "DP_HOME"
 VARIABLE = "DP_RESULTS"
 RAW = "data/raw"  # downloads, shared by all folders of results

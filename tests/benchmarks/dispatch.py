@@ -29,7 +29,7 @@ run_shell = shell.__new__
 
 
 class StandIns:
-    """Replaces every job by a sleep. `ends` maps each file to the seconds of the critical path to it."""
+    """Replaces every job with a sleep. `ends` maps files to the seconds of their critical paths."""
 
     def __init__(self):
         self.ends, self.work, self.unknown, self.lock = {}, 0.0, 0, threading.Lock()

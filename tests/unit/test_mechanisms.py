@@ -231,7 +231,7 @@ def test_rows_beyond_the_bound_and_other_labels_are_refused(name):
         ):
             continue  # 0 is a valid number or class here
         with np.errstate(invalid="ignore"), pytest.raises(ValueError):
-            # so few rows suffice with this lambda
+            # a few rows suffice with this lambda
             MECHANISMS[name].release(X, y, rng=generator(1), **common(name, lam=10.0))
 
 

@@ -209,7 +209,7 @@ def test_a_method_of_ones_own_is_refused_by_its_name(asked, tmp_path, monkeypatc
 
 
 def test_a_benchmark_of_the_same_rows_must_be_told(asked, tmp_path, monkeypatch):
-    """The premise must mention a benchmark of the same rows, whatever its folder and data set's name.
+    """The premise must mention a benchmark of the same rows, in any folder and under any name.
 
     Data sets with similar names do not count.
     """

@@ -53,7 +53,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return kind("logistic")
 
     def _beside(self, p):
-        """Words about the second release, or None."""
+        """A description of the second release, or None."""
         return "the slopes' second moments" if p["robust"] else None
 
     def _second(self, p):

@@ -193,7 +193,8 @@ def removal(
     It is also at most the total variation distance addition(0). For u >= `switch`, s = 1 attains the
     maximum f(u), and the integral has a closed form. The condition for this, g(s) r <= (1-s)(m u + (1+s)
     m^2/2), is linear in s after division by 1-s, so it needs checking only at s = 0 and s = 1. For Huber
-    loss, s = 1 is always the maximum. tails: 2, or 1 if proven; by default the proven number.
+    loss, s = 1 is always the maximum. tails: the number of tails to count, which is 2, or 1 where one is
+    proven to suffice; by default the smaller proven number.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -452,9 +453,9 @@ def rule_lambda(
 
     Lambda* is `least_regularisation`. The second term bounds the tilt's shift, about sqrt(d) sigma/(n
     lambda), by `radius`/R. output: the output noise's share of mu (`with_output_noise`). With output noise,
-    Lambda* is twice the threshold of the tilt's own mu, so the tilt's excess over a Gaussian profile hardly
-    counts. Clipped logistic loss uses the threshold of logistic loss, although its Jacobian is never free;
-    with output noise, this Jacobian costs about a sixteenth of epsilon.
+    Lambda* is twice the threshold for the tilt's own mu, which makes the tilt's excess over a Gaussian
+    profile negligible. Clipped logistic loss uses the threshold of logistic loss, although its Jacobian is
+    never free; with output noise, this Jacobian costs about a sixteenth of epsilon.
     """
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
     own = mu * math.sqrt(1 - output**2)
@@ -477,7 +478,7 @@ def composed_delta(
 
     It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Outside [-e0, e0] (`_gaussian_from`),
     the tilt's profile is at most the Gaussian one (twice that for log-cosh), whose joint profile is known.
-    So delta exceeds this joint delta only because of L in (epsilon - e0, epsilon + e0), and by at most P(L
+    So delta exceeds this joint delta only through L in (epsilon - e0, epsilon + e0), and by at most P(L
     > epsilon - e0). Unless `exact`, this bound is added if it is below 1e-9 of the joint delta. Otherwise
     the excess is integrated.
     """

@@ -247,7 +247,7 @@ class Book:
         return self._keyed(b"line", before.encode(), json.dumps(event, sort_keys=True).encode())
 
     def _append(self, event):
-        """Append a line, which is on the disk after a return, and absent after an error."""
+        """Append a line. It is on the disk once this method returns, and absent if it raises."""
         event = event | {"chain": self._chained(event)}
         line = json.dumps(event, sort_keys=True).encode() + b"\n"
         if self._torn:

@@ -1,7 +1,7 @@
 """Non-private minimisers, shared by the mechanisms that perturb them.
 
-fit(X, y, lam, **options) returns weights (1, d) and info, each (1,): status, and gradient_norm (of the
-smallest subgradient where the objective has a kink).
+fit(X, y, lam, **options) returns weights (1, d) and info, whose entries have shape (1,): status, and
+gradient_norm, the norm of the gradient, or of the smallest subgradient at a kink.
 """
 
 import inspect

@@ -154,7 +154,7 @@ class Experiment:
         return self.cells(sweeps if isinstance(sweeps, list) else None) if sweeps else []
 
     def entry_cells(self, spec):
-        """The cells that a table or figure shows. A reading's include those of the main experiment."""
+        """The cells that a table or figure shows. Those of a reading include the main experiment's."""
         return self.plain().cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))
 
     def trained_paths(self, cells):

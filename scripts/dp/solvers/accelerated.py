@@ -10,10 +10,11 @@ def steps(smooth: float, convex: float, norm: float, tolerance: float) -> int:
     """Number of steps of `proximal_descent` after which the next step ends at a certified point.
 
     norm: the norm of a subgradient s at the start. There, F - F* and convex/2 ||w - w*||^2 are at most
-    ||s||^2/(2 convex). So after k steps F - F* <= (1 - r)^k ||s||^2/convex, where r is sqrt(convex/smooth)
-    (Beck, First-Order Methods in Optimization, 2017, theorem 10.42). A proximal gradient step moves w by at most
-    sqrt(2 (F - F*)/smooth), to a point with a subgradient of norm at most 2 smooth times that length. This
-    norm is at most `tolerance` if F - F* <= tolerance^2/(8 smooth).
+    ||s||^2/(2 convex). So after k steps F - F* <= (1 - r)^k ||s||^2/convex, where r is
+    sqrt(convex/smooth) (Beck, First-Order Methods in Optimization, 2017, theorem 10.42). A proximal
+    gradient step moves w by at most sqrt(2 (F - F*)/smooth), to a point with a subgradient of norm at
+    most 2 smooth times that length. This norm is at most `tolerance` if F - F* <= tolerance^2/(8
+    smooth).
     """
     excess = 8 * smooth / convex * (norm / tolerance) ** 2
     return math.ceil(math.sqrt(smooth / convex) * math.log(max(excess, 1.0)))

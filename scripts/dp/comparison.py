@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import entr, stdtr
 
 
 def greater(differences: np.ndarray | Sequence[float]) -> float:
@@ -91,6 +91,5 @@ def constant_log_loss(counts: Iterable[int]) -> float:
 
     counts: the number of rows of each class.
     """
-    counts = [count for count in counts if count]
-    total = sum(counts)
-    return -sum(count / total * math.log(count / total) for count in counts)
+    counts = np.array([*counts])
+    return float(entr(counts / counts.sum()).sum())

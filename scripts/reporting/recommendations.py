@@ -93,10 +93,10 @@ class _Scores:
 
     def __init__(self, task, draws, plain, counts):
         self.task = task
-        self.metric, sign = TASKS[task]
+        self.metric, self.sign = TASKS[task]
         # The trivial model's loss. The mean of the targets has 1 - R^2 = 1.
         self.nothing = comparison.constant_log_loss(counts.values()) if task == "classes" else 1.0
-        raw = draws.assign(value=draws[self.metric] * sign)
+        raw = draws.assign(value=draws[self.metric] * self.sign)
         self.raw = paired.fold_means(raw, "value")
         self.offset = 0.0 if task == "classes" else 1.0
         loss = raw["value"] + self.offset
@@ -128,15 +128,10 @@ class _Scores:
             "draws": row["restarts"],
             "losses": losses,
             "gain": self.gain,
-            "gains": bool(self._loss(key) < self.nothing),
+            "gains": self.sign * row[f"{self.metric}_mean"] + self.offset < self.nothing,
             **self.kept(losses),
             **{f"excess{end}": excess[name] for end, name in _ENDS},
         }
-
-    def _loss(self, key):
-        """The mean loss over all draws, not capped."""
-        own = self.raw[(self.raw["method"] == key[0]) & (self.raw["epsilon"] == key[1])]
-        return own["value"].mean() + self.offset
 
     def kept(self, losses):
         mean, _, low, high = over_folds((self.nothing - losses) / self.gain, np.arange(len(losses)))

@@ -1,10 +1,11 @@
 # Hooks before the first and after the last job.
 
 import logging
+import select
 import signal
+import socket
 import subprocess
 import tempfile
-import threading
 
 from snakemake.logging import logger
 from snakemake.shell import shell
@@ -13,7 +14,8 @@ from snakemake.exceptions import LockException, WorkflowError
 
 from study.jobs import alive, fork
 
-INTERRUPTED = threading.Event()
+# When a signal arrives, Python writes its number into the second socket at once.
+ARRIVED, SIGNALS = socket.socketpair()
 
 
 def check_asked():
@@ -112,6 +114,8 @@ def begin(dag):
     if not only_releases(jobs):
         start_quickly()
     logger.addFilter(shown)
+    SIGNALS.setblocking(False)
+    signal.set_wakeup_fd(SIGNALS.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGINT, interrupt)
 
 
@@ -161,16 +165,17 @@ def start_quickly():
 def shown(record):
     """Whether Snakemake prints a record. Errors of jobs that Ctrl-C stopped are hidden.
 
-    Such jobs end before the main thread handles the signal, so each error record waits half a second for
-    the signal.
+    Such jobs may end before Snakemake gets the signal, so each error record waits a second for it. A
+    busy main thread may handle the signal much later, so this function does not wait for `interrupt`.
     """
-    return record.levelno < logging.ERROR or not INTERRUPTED.wait(0.5)
+    if record.levelno < logging.ERROR or not select.select([ARRIVED], [], [], 1)[0]:
+        return True
+    return signal.SIGINT not in ARRIVED.recv(100, socket.MSG_PEEK)
 
 
 def interrupt(number, frame):
     """Handle Ctrl-C."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    INTERRUPTED.set()
     print("Interrupted: the same command resumes this run", file=sys.stderr)
     signal.default_int_handler(number, frame)
 

@@ -43,6 +43,7 @@ class Stamper:
     def __init__(self, experiments, name, datasets, files, seed):
         self.experiment = experiments[name]
         self.experiments, self.datasets, self.files, self.seed = experiments, datasets, files, seed
+        self._known = {}
 
     @cached_property
     def all(self):
@@ -51,11 +52,18 @@ class Stamper:
 
     def stamps(self, row):
         """Return {settings, code, judge, data} of a recorded row; all "" if an item in it is gone."""
-        try:
-            about = self._about(row)
-        except KeyError:
-            return dict.fromkeys(STAMPS, "")
-        parts = self.all if row["section"] in ("published", "claims", "cells") else self.all[:1]
+        # The words after a comparison's name say which of its values it is, and do not matter here.
+        key = row["section"], row["id"].partition(" ")[0], row["method"], row["dataset"]
+        if key not in self._known:
+            try:
+                self._known[key] = self._stamps(*key)
+            except KeyError:
+                self._known[key] = dict.fromkeys(STAMPS, "")
+        return self._known[key]
+
+    def _stamps(self, section, entry, method, dataset):
+        about = self._about(section, entry, method, dataset)
+        parts = self.all if section in ("published", "claims", "cells") else self.all[:1]
         chosen = [(each, [m for m in about.methods if m in each.methods]) for each in parts]
         chosen += [(each, each.methods) for each in self._others(about.entries)]
         return {
@@ -76,10 +84,10 @@ class Stamper:
             "data": self._data({*about.datasets, *(n for e in parts[1:] for n in e.datasets)}),
         }
 
-    def _about(self, row):
-        section, values = row["section"], self.experiment.values
+    def _about(self, section, entry, method, dataset):
+        values = self.experiment.values
         if section in ("claims", "defects"):
-            checks = values[section][row["id"]].get("checks", ())
+            checks = values[section][entry].get("checks", ())
             cells = needs.of_checks(self.experiment, checks)
             return About(
                 tuple(grids.methods_of(self.experiment, checks)),
@@ -88,10 +96,10 @@ class Stamper:
                 tuple(verdict_inputs.modules_of_checks(self.experiment, section)),
                 ("compare.py", "readings.py", "check.py"),
             )
-        methods = (row["method"],) if row["method"] in self.experiment.methods else ()
-        datasets = (row["dataset"],) if row["dataset"] else tuple(self.experiment.datasets)
+        methods = (method,) if method in self.experiment.methods else ()
+        datasets = (dataset,) if dataset else tuple(self.experiment.datasets)
         if section == "published":
-            spec = values["published"][row["id"].partition(" ")[0]]
+            spec = values["published"][entry]
             if not methods:
                 methods = tuple(self.experiment.methods)
             modules = verdict_inputs.modules_of_checks(self.experiment, "claims")

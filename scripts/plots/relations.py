@@ -156,21 +156,24 @@ def _plot(shown, looks, x, curves, scales, panels):
     import seaborn.objects as so  # slow to import
 
     many, band = panels.many, curves.band
-    plot = so.Plot(shown, x=x, y=curves.y, **dict.fromkeys(PARTS, "curve"))
+    plot = so.Plot(shown, x=x, y=curves.y)
     label = scales.labels[0]
     plot = plot.label(x=label.split(" (")[0] if many else label, y=scales.labels[1])
     if many:
         plot = plot.facet("place", order=panels.names, wrap=panels.columns)
         plot = plot.label(title=lambda name: panels.headings[panels.names.index(name)])
     if panels.each:
-        plain = dict.fromkeys(PARTS) | {"group": "curve"}
-        plot = plot.add(so.Line(**OTHERS), y="others", legend=False, **plain)
-    if band:
-        plot = plot.add(so.Band(alpha=0.15), ymin=band[0], ymax=band[1], legend=False)
-    plot = plot.add(so.Line({"clip_on": many or bool(scales.bottom)}), legend=False)
+        plot = plot.add(so.Line(**OTHERS), y="others", group="curve", legend=False)
+    # Each curve has its own layers, because a layer of all would try every colour with every other marker.
+    rows = {name: shown[shown["curve"] == name] for name in looks}
+    for name in looks if band else ():
+        filled = so.Band(alpha=0.15, color=looks[name]["color"])
+        plot = plot.add(filled, data=rows[name], ymin=band[0], ymax=band[1])
+    for name, look in looks.items():
+        line = so.Line({"clip_on": many or bool(scales.bottom)}, **{p: look[p] for p in PARTS})
+        plot = plot.add(line, data=rows[name])
     if panels.parted:
         plot = plot.share(**dict.fromkeys(panels.parted, False))
-    plot = plot.scale(**{p: {name: looks[name][p] for name in looks} for p in PARTS})
     fig = style.canvas()
     look = {"axes.titlelocation": "left", "axes.titlesize": "medium" if many else "large"}
     plot.theme(mpl.rcParams | look).on(fig).plot()

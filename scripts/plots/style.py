@@ -269,12 +269,14 @@ def halo():
 
 def save(fig, *paths):
     """Write a figure to every path, without a date, so that equal figures are equal files."""
-    # Compute the layout once, for the first file.
+    fig.set_dpi(mpl.rcParams["savefig.dpi"])
+    if engine := fig.get_layout_engine():
+        engine.execute(fig)
+        fig.set_layout_engine(None)  # with an engine, each file would be drawn twice
     for path in paths:
         suffix, drawn = Path(path).suffix[1:], io.BytesIO()
         metadata = {"CreationDate": None} if suffix == "pdf" else None
         fig.savefig(drawn, format=suffix, metadata=metadata)
-        fig.set_layout_engine("none")
         with atomic(path, "wb") as handle:
             handle.write(small(drawn.getvalue()) if suffix == "png" else drawn.getvalue())
     plt.close(fig)

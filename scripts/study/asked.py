@@ -26,16 +26,24 @@ def arguments():
 def experiments(given, available, root):
     """The names of the experiments that the targets need; None if further ones may be needed.
 
-    Without targets, the set is empty. given: the result of `arguments`. root: the folder of all results.
+    Without targets, the set is empty. On a computing node, the targets are a submission's jobs.
+    given: the result of `arguments`. root: the folder of all results.
     """
     # With these options, the run may need rules of other experiments.
     others = ("forcerun", "until", "omit_from", "prioritize", "batch", "list_rules")
     if given is None or any(getattr(given, option, None) for option in others):
         return None
     names = set()
+    for rule, wildcards in given.target_jobs or ():
+        if "experiment" in wildcards:
+            names.add(wildcards["experiment"].partition("/")[0])
+        elif rule not in ("download", "prepare"):
+            return None
     for target in given.targets:
         path = Path(os.path.normpath(target))
         below = path.relative_to(root).parts if path.is_relative_to(root) else ()
+        if "data" in (*below[:1], *path.parts[:1]):
+            continue  # data sets need no experiment
         names.add(target if target in available else "".join(below[:1]))
     return names if names <= {*available} else None
 

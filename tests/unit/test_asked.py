@@ -95,14 +95,33 @@ def test_another_program_has_no_arguments_of_snakemake(monkeypatch):
         (["results"], None),
         (["results/report.html", "cm08"], None),
         (["elsewhere/cm08/results.csv"], None),
+        (["results/data/none.npz", "./data/raw/none.csv"], set()),
+        (["results/data/none.npz", "wdbc"], {"wdbc"}),
     ],
 )
 def test_targets_of_a_few_experiments_name_them(targets, found):
-    given = SimpleNamespace(targets=targets, until=set())
+    given = SimpleNamespace(targets=targets, target_jobs=None, until=set())
     assert asked.experiments(given, ("cm08", "wdbc"), "results") == found
     given.until = {"run"}
     assert asked.experiments(given, ("cm08", "wdbc"), "results") is None
     assert asked.experiments(None, ("cm08", "wdbc"), "results") is None
+
+
+@pytest.mark.parametrize(
+    ("jobs", "found"),
+    [
+        (
+            {"run": {"experiment": "cm08/readings/rows"}, "table": {"experiment": "wdbc"}},
+            {"cm08", "wdbc"},
+        ),
+        ({"prepare": {"dataset": "none"}}, set()),
+        ({"attack": {"mechanism": "none"}}, None),
+        ({"run": {"experiment": "none"}}, None),
+    ],
+)
+def test_the_jobs_of_a_submission_name_their_experiments(jobs, found):
+    given = SimpleNamespace(targets=[], target_jobs=list(jobs.items()))
+    assert asked.experiments(given, ("cm08", "wdbc"), "results") == found
 
 
 @pytest.mark.parametrize(

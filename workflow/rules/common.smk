@@ -62,7 +62,7 @@ while modifier is not None:
         )
     modifier = modifier.inner_modifier
 
-GIVEN = asked.arguments() if workflow.is_main_process and not MODULE else None
+GIVEN = None if MODULE else asked.arguments()
 
 
 def configuration(only=None):
@@ -79,12 +79,14 @@ try:
     # Validating all experiments takes seconds, so read only those that are requested or listed.
     available = source_files.experiment_files()
     ONLY = asked.experiments(GIVEN, available, str(config.get("results", paths.results())))
-    READ = listed(config, available) if ONLY == set() else ONLY
-    CONFIG, EXPERIMENTS, DATASETS, sources = configuration(READ and source_files.concerned(READ))
+    MAIN = ONLY == set() and not (GIVEN.targets or GIVEN.target_jobs)
+    READ = listed(config, available) if MAIN else ONLY
+    read = None if READ is None else source_files.concerned(READ)
+    CONFIG, EXPERIMENTS, DATASETS, sources = configuration(read)
     LISTED = [name for name in CONFIG["experiments"] if name in EXPERIMENTS]
     # A study audits only the mechanisms that it uses; the workflow's own checkout audits all.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
-    AUDITS = audits.load(CONFIG, [] if ONLY else own)
+    AUDITS = audits.load(CONFIG, own if MAIN or ONLY is None else [])
     # Without this check, prepared data would count as up to date if their file is missing. The
     # check is left out on computing nodes, which may not see the file, and for reports, which
     # do not need it.

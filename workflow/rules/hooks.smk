@@ -21,7 +21,7 @@ ARRIVED, SIGNALS = socket.socketpair()
 def check_asked():
     """Refuse unknown targets, and profiles that Snakemake would ignore; suggest the nearest name."""
     given = GIVEN
-    if given is None:
+    if given is None or not workflow.is_main_process:
         return
     runs = live_runs()
     if given.unlock and runs:
@@ -257,7 +257,8 @@ def refresh_report(dag, success):
     if success and made & {paths.REPORT(), paths.REPORT.log("partial")}:
         return
     page = records.page(paths.REPORT()) or {"configuration": None, "experiments": {}}
-    if ONLY and (page["experiments"] or not success):  # the report may show other experiments
+    # The report may show other experiments.
+    if ONLY is not None and not MAIN and (page["experiments"] or not success):
         EXPERIMENTS.update(configuration()[1])
     own = page["configuration"] == CONFIGURATION
     outdated = bool({*page["experiments"], "audit"}.intersection(map(folder_of, jobs)))

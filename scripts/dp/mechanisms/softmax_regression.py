@@ -1,7 +1,6 @@
 """Softmax regression without privacy."""
 
 import numpy as np
-from scipy.optimize import minimize
 
 from dp.descents.full_batch import classes_of, mean_gradient
 from dp.mechanisms import Mechanism, Release, register, repeated
@@ -27,6 +26,8 @@ class SoftmaxRegression(Mechanism):
         return "the minimiser is released"
 
     def _release(self, X, y, p, draws, rng):
+        from scipy.optimize import minimize  # slow to import
+
         shape, y = (1, X.shape[1], p.classes), np.asarray(y).astype(int)
 
         def objective(flat):

@@ -29,7 +29,6 @@ from study.jobs import ask
 
 # Modules that jobs of these scripts import only inside functions.
 LATER = dict.fromkeys(ask.TABLES_AND_FIGURES, ("seaborn", "study.jobs.summary"))
-LATER |= {"attack": ("scipy.special",)}
 PATIENCE = 10  # seconds within which a request must arrive
 
 
@@ -92,7 +91,7 @@ def load(name):
     """Import a script, so that jobs share its imports. Errors are ignored, since jobs report them."""
     if name in sys.modules:
         return
-    for module in (name, "numpy.random", *LATER.get(name, ())):
+    for module in (name, "numpy.random", "scipy.optimize", *LATER.get(name, ())):
         with suppress(BaseException):
             importlib.import_module(module)
     for mechanism in MECHANISMS:

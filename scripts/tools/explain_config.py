@@ -97,7 +97,8 @@ RELEASES = """\
 One model of a study's own rows that may be published: `snakemake --cores 1 -- releases/<name>/model.json`.
 [An example, and what it protects against](../workflow/guides/release_a_model.md).
 Columns are those of the data set: numbers with `bounds`, and `categories`. Other columns are ignored.
-Of its `steps`, a release takes `constant_feature` and `clip`, or none.
+A release adds a constant column by itself. If the data set states `steps` for benchmarks, they may only be
+`constant_feature` and then `clip`.
 """
 
 ABOUT = {"checks": CHECKS, "figures": FIGURES}

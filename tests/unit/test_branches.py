@@ -57,12 +57,13 @@ def test_neighbours_have_the_same_branches(name):
     mechanism = MECHANISMS[name]
     allowed = ALLOWED.get(name, ())
     cases = of_classes(neighbours(48, 2)) if name in OF_CLASSES else None
-    faults = differences(mechanism, settings(mechanism), cases=cases, allowed=allowed)
+    draws = 50 if name == "counts_objective_perturbation" else 200  # it solves draw by draw
+    faults = differences(mechanism, settings(mechanism), cases=cases, draws=draws, allowed=allowed)
     options = for_numbers(mechanism)
     if options is not None:
         arguments = settings(mechanism) | options
         cases = numbers(800 if name == "tukey_em" else 48)
-        faults += differences(mechanism, arguments, cases=cases, allowed=allowed)
+        faults += differences(mechanism, arguments, cases=cases, draws=draws, allowed=allowed)
     assert not faults, "\n".join(faults)
 
 

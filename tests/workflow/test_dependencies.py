@@ -144,8 +144,8 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 def without_repetitions():
     """Configuration changes that remove jobs with the same code as another job.
 
-    The changes remove further readings, figures of the same kind, and attacks on one pair at other
-    epsilons.
+    The changes remove further readings, figures of the same kind, attacks on one pair at other
+    epsilons, and most releases of an attack.
     """
     settings, drawn = {}, set()
     listed, smoke, _ = configured("smoke")
@@ -161,10 +161,16 @@ def without_repetitions():
             if code in drawn:
                 settings[name].setdefault("figures", {})[figure] = None
             drawn.add(code)
-    attacks = {}
+    attacks, few = {}, {"trials": 1000}
     for each in audits.load(config.load(read_yaml("config/config.yaml"), [])[0]).attacks():
-        if each.epsilon < math.inf:
-            attacks.setdefault(each.mechanism, {})[each.label] = {"epsilons": [each.epsilon]}
+        once = {"epsilons": [each.epsilon]} if each.epsilon < math.inf else {}
+        attacks.setdefault(each.mechanism, {})[each.label] = once | few
+    programs = smoke["released_code"].values["analyses"]["cases"]["options"]["programs"]
+    fewer = {
+        name: few | {"attacks": dict.fromkeys(program["attacks"], few)}
+        for name, program in programs.items()
+    }
+    settings["released_code"] = {"analyses": {"cases": {"options": {"programs": fewer}}}}
     return {
         "settings": {name: changes for name, changes in settings.items() if changes},
         "audit": {"mechanisms": attacks},

@@ -45,10 +45,11 @@ def write_files(folder, sha256):
     files.write_text(yaml.safe_dump(known))
 
 
-def snakemake(folder, *words, mirror=None):
+def snakemake(folder, *words, mirror=None, config=()):
     environment = {key: value for key, value in os.environ.items() if key != "DP_DATA_MIRROR"}
     environment |= {"DP_DATA_MIRROR": str(mirror)} if mirror else {}
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", *words]
+    command = [sys.executable, "-m", "snakemake", "--cores", "1"]
+    command += ["--config", "experiments=[wdbc]", *config, *words]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600
     )
@@ -63,7 +64,7 @@ def test_from_the_mirror_to_prepared_rows(project):
     assert project.joinpath("data/raw/own-own.csv").read_text() == TABLE
     # Content does not depend on mirrors, so a change of mirrors reruns no job.
     again = snakemake(
-        project, "-n", "--config", "data={mirrors: [/nowhere]}", "--", "results/data/survey.npz"
+        *(project, "-n", "--", "results/data/survey.npz"), config=["data={mirrors: [/nowhere]}"]
     )
     assert "Nothing to be done" in again.stdout + again.stderr
 

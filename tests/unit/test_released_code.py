@@ -22,6 +22,8 @@ def rows(tmp_path_factory):
     ]
     for program in spec["options"]["programs"].values():
         program["trials"] = 1500
+        for attack in program["attacks"].values():
+            attack.pop("trials", None)
     released_code(None, spec, {}, 1, out)
     with out.open(newline="", encoding="utf-8") as file:
         return out, list(csv.DictReader(file))

@@ -250,7 +250,7 @@ def test_outside_its_two_folders_a_source_stands_in_few_lists():
         if path.suffix in (".yaml", ".py", ".smk")
     }
     del texts["scripts/tools/explain_config.py"]
-    of_source = {}
+    of_source, experiments = {}, sources.experiments()
     for name, path in sources.experiment_files().items():
         of_source.setdefault(paths.source_of(path), []).append(name)
     lists = {"config/config.yaml", "config/smoke.yaml", "config/datasets.yaml", "config/files.yaml"}
@@ -258,7 +258,7 @@ def test_outside_its_two_folders_a_source_stands_in_few_lists():
         ours = {
             f"config/experiments/{name}.yaml"
             for name in of_source[None]
-            if sources.experiments()[name][0].get("source") == key
+            if experiments[name][0].get("source") == key
         }
         own = [name for name in of_source.get(key, ()) if name not in MECHANISMS]
         names = re.compile(rf"\b({'|'.join([key, *own])})\b")

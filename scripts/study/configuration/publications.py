@@ -78,7 +78,8 @@ def _names(experiments, files):
             for key in ("methods", "sweeps", "analyses", "tables", "published")
         }
         for changes in changed:
-            names[name]["methods"] += _members(_below(merge(own, changes), "methods"))
+            merged = merge(_below(own, "methods"), _below(changes, "methods"))
+            names[name]["methods"] += _members(merged)
         names[name]["methods"] += _members(_below(own, "methods"))
         names[name]["methods"] += experiment.values.get("families", {})
     of = {name: each.axis() for name, each in experiments.items() if name not in names}

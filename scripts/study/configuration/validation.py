@@ -7,6 +7,7 @@ import copy
 import datetime
 import json
 import math
+import pickle
 import re
 import textwrap
 from difflib import get_close_matches
@@ -50,7 +51,7 @@ def read_yaml(path):
     """Read a YAML mapping; {} for an empty file."""
     path = Path(path)
     try:
-        value = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        value = pickle.loads(_parsed(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
@@ -65,6 +66,12 @@ def read_yaml(path):
     if not isinstance(value, dict):
         raise ConfigError(f"{path}: must hold keys with values, not {kind_of(value)}")
     return value
+
+
+@cache
+def _parsed(text):
+    """A YAML text's value, pickled, because a copy takes a tenth of the time of parsing."""
+    return pickle.dumps(yaml.load(text, _Loader))
 
 
 def in_file(path):

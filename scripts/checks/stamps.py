@@ -34,7 +34,7 @@ class About(NamedTuple):
     datasets: tuple
     entries: tuple
     modules: tuple = ()
-    judges: tuple = ("recommend.py",)
+    judges: tuple = ()
 
 
 class Stamper:
@@ -105,7 +105,7 @@ class Stamper:
             modules = verdict_inputs.modules_of_checks(self.experiment, "claims")
             judges = ("compare.py", "readings.py", "check.py")
             return About(methods, datasets, (spec,), tuple(modules), judges)
-        return About(methods, datasets, ())
+        return About(methods, datasets, (), judges=() if section == "cells" else ("recommend.py",))
 
     def _others(self, entries):
         named = [

@@ -82,7 +82,7 @@ def main():
                 table.coordinate_bound if table.coordinate_bound < table.bound else None
             ),
             "largest_norm": largest,
-            # number of missing cells by column, and number of rows dropped for missing cells
+            # number of missing cells by column, and of rows dropped for them
             "missing": {name: count for name, count in missing.items() if count},
             "steps": record,
             "put_off": [name for name, _ in table.later.steps],

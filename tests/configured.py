@@ -19,6 +19,6 @@ def configured(*overlays):
 
 
 def changed(name, **settings):
-    """An experiment and its readings by name, with changed settings."""
+    """An experiment and its readings, with changed settings."""
     arguments = {"seed": 1, "experiments": [name], "settings": {name: settings} if settings else {}}
     return config.load(arguments, only=sources.concerned({name}))[1]

@@ -1,5 +1,3 @@
-"""Fixtures of all tests."""
-
 import os
 import resource
 from pathlib import Path
@@ -30,7 +28,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_make_parametrize_id(val, argname):
-    """Name bytes in a test's id by their argument, because compressed bytes depend on the time."""
+    """Name bytes in a test's id by their argument, because compressed bytes contain the time."""
     return argname if isinstance(val, bytes) else None
 
 

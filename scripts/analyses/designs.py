@@ -55,7 +55,7 @@ def normals(deviations: list, effects: list, intercept: float, correlation: floa
 
 
 def _levels(n, rng, shares):
-    """Dummy columns for every level of a category except the first."""
+    """Dummy columns for all levels except the first."""
     return (rng.choice(len(shares), n, p=shares)[:, None] == np.arange(1, len(shares))).astype(
         float
     )

@@ -20,8 +20,8 @@ def shares(search, source):
 
 
 def thinned(experiment, source, methods):
-    """Describe those searches of these methods that try fewer values or simulations than the source's
-    search; "" if there are none.
+    """Describe the searches of these methods that try fewer values or simulations than the source's; ""
+    for none.
     """
     searches = {}
     for method in methods:

@@ -15,10 +15,11 @@ def interval(values):
 
 
 def fold_means(results, row, column):
-    """Return a cell's mean for each data set or, if there is only one, for each fold; None without draws.
+    """Return a cell's mean for each data set or, if there is only one, for each fold; None without
+    draws.
 
     row: a row with the cell's coordinates.
-    column: a column of results.csv, such as error_mean; error_sd gives standard deviations of the draws.
+    column: a column of results.csv; error_sd gives standard deviations of the draws.
     """
     name, _, what = column.rpartition("_")
     if what not in ("mean", "sd"):
@@ -37,9 +38,9 @@ def fold_means(results, row, column):
 def difference(results, first, second, column, factor=1.0):
     """Return (mean, low, high) of first - factor x second, for two rows of the results on one data set.
 
-    Differences are paired by fold or by data set. If there are no single draws, the intervals of the two
-    rows are combined as if independent, and without such intervals low and high are NaN. A column that
-    never has an interval, such as error_sd_folds, is taken as exact.
+    Differences are paired by fold or by data set. Without single draws, the intervals of the two rows
+    are combined as if independent; without intervals, low and high are NaN. A column that never has an
+    interval, such as error_sd_folds, is taken as exact.
     """
     pair = [fold_means(results, row, column) for row in (first, second)]
     if all(each is not None for each in pair) and len(pair[0]) == len(pair[1]):
@@ -55,10 +56,10 @@ def difference(results, first, second, column, factor=1.0):
 
 
 def slope(results, rows, along, column):
-    """Return (slope, low, high) of a column per factor of 10 of `along`, by least squares on every fold.
+    """Return (slope, low, high) of a column per factor of 10 of `along`, by least squares on every
+    fold.
 
-    rows: the points of one curve. If there are no single draws, the points' intervals are combined as if
-    independent.
+    rows: the points of one curve. Without single draws, their intervals are combined as if independent.
     """
     x = np.log10([row[along] for row in rows])
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()

@@ -17,7 +17,7 @@ class Protocol(NamedTuple):
     draws: number of noise draws on each fold.
     shared: whether all folds use the same draws, as if the seed were reset for each fold.
     data_drawn: whether the data set was itself drawn at random.
-    sd: what a printed standard deviation is computed over: "folds" (means of folds) or "draws" (all draws).
+    sd: the values behind a printed standard deviation: "folds" (means of folds) or "draws" (all draws).
     """
 
     folds: int
@@ -51,10 +51,9 @@ class Prediction(NamedTuple):
 def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False):
     """Return the `Prediction` for a run by `protocol`; None if we have only one fold of one data set.
 
-    draws: our values (folds, draws) or (data sets, folds, draws). Draws that failed on any fold are left
-    out.
-    paired: whether draws with the same index are the same on all folds, as in a run that shares its
-    draws.
+    draws: our values (folds, draws) or (data sets, folds, draws). Draws that failed on any fold are
+    left out.
+    paired: whether draws with the same index are the same on all folds.
 
     The mean of a run is resampled: from `protocol.folds` of our fold means, each with `protocol.draws`
     residuals of draws from any of our data sets. If we have several data sets, the run is assumed to
@@ -67,10 +66,9 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     replaced by Student's. Finally, the error of our own mean is added.
 
     If the run's folds share draws and ours do not, each draw is assumed to have the same rank on all
-    folds, which gives the widest interval that sharing allows. Folds of a single data set are assumed to
-    be independent. Because each row is tested once, the mean over another division of the data would
-    vary less. If we and the source both divided the rows several times, divisions replace data sets, and
-    the run is another division.
+    folds, which gives the widest interval that sharing allows. Folds of a single data set are assumed
+    to be independent. Because each row is tested once, the mean over another division of the data would
+    vary less. If we and the source both divided the rows several times, divisions replace data sets.
     """
     draws = np.asarray(draws, dtype=float)
     draws = draws[None] if draws.ndim == 2 else draws

@@ -28,10 +28,10 @@ COLUMNS = (
 def compare(results, source, comparisons, stand_ins):
     """Compare printed numbers with ours and return rows for `judged`, which adds verdicts.
 
-    If a number is not decidable, its row already contains a verdict. Besides columns, a row has the keys
-    id, half (half a unit of the last printed digit), and holds: "yes", "no", or "" if not decidable.
+    If a number is not decidable, its row already contains a verdict. Besides columns, a row has the
+    keys id, half (half a unit of the last printed digit), and holds: "yes", "no", or "" if not
+    decidable.
 
-    comparisons: entries of an experiment's `published` section.
     stand_ins: data set -> why numbers on it are not decidable.
     """
     found = {}
@@ -69,7 +69,6 @@ def _baseline(own, number, experiment):
 
     Both values have the same data set and training size. Of several such values, this is the last one
     listed before the private value, or else the first one listed after it.
-    own: the `Printed` values of a comparison.
     """
 
     def private(value):
@@ -89,7 +88,7 @@ def _baseline(own, number, experiment):
 def judged(experiment, source, rows, readings=()):
     """Yield rows of published.csv, from the rows of `compare`.
 
-    readings: rows of readings.csv. A verdict uses the rows with the value's id that concern the value.
+    readings: rows of readings.csv, used for the values that they concern.
     """
     rows = [dict(row) for row in rows]
     for row in rows:
@@ -119,7 +118,7 @@ class Printed:
     def round_like(self, others):
         """Assume that a column prints the same number of decimals, because files lose trailing zeros.
 
-        If the comparison states a minimum number of decimals, this minimum is used instead.
+        A minimum number of decimals stated by the comparison is used instead.
         """
         column = [other.decimals for other in others if other.column == self.column]
         digits = list(map(max, zip(*column, strict=True)))

@@ -25,8 +25,8 @@ COLUMNS = (
 class Outcome(NamedTuple):
     """The result of a check.
 
-    holds: True, False, or None if not decidable. decided_by: the numbers, in words. number, threshold: the
-    deciding number and its limit. tested: False if this run lacks the check's inputs.
+    holds: True, False, or None if not decidable. decided_by: the numbers, in words. number, threshold:
+    the deciding number and its limit. tested: False if this run lacks inputs.
     """
 
     holds: bool | None

@@ -14,7 +14,6 @@ INSIDE = "inside"
 EDGE = "at an end"
 CLOSE = "close"
 OFF = "off"
-# Verdicts.
 REPRODUCED = "reproduced"
 NOT_REPRODUCED = "not reproduced"
 TOO_WIDE = "too wide to decide"
@@ -155,7 +154,7 @@ def distance(
 def counted(interval, rows, limits=(-math.inf, math.inf)):
     """Widen the interval of a share by half a row on either side, as a continuity correction.
 
-    rows: the total number of rows over all draws of a run, or None.
+    rows: the number of rows over all draws of a run, or None.
     """
     if interval is None or not rows:
         return interval

@@ -1,6 +1,6 @@
 """Differentially private learning of linear models: arrays in, arrays out.
 
-The public interface is `__all__` of these modules and packages:
+The public interface is `__all__` of:
 
     mechanisms    private releases: `MECHANISMS[name].guarantee(..)` and `.release(..)`
     estimators    private models with scikit-learn's conventions, on raw frames
@@ -11,8 +11,7 @@ The public interface is `__all__` of these modules and packages:
     inference     confidence intervals that include the privacy noise
     audit, replay, branches, low_bits    tests of mechanisms by attacks and deterministic runs
 
-Other modules may change at any time: `solvers` (certified minima), `descents` (iterations with noise),
-`data` (rows), losses, evaluation and tuning.
+Other modules may change at any time.
 """
 
 __all__ = [

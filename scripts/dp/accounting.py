@@ -25,7 +25,7 @@ __all__ = [
     "rule_delta",
 ]
 
-# `narrow_difference` is exact to rounding if sensitivity / standard deviation is below this.
+# `narrow_difference` is exact to rounding below this mu.
 NARROW = 0.1
 
 REPLACE_ONE = "replace-one"
@@ -39,12 +39,12 @@ def check_adjacency(adjacency: str) -> None:
 
 
 class Guarantee(NamedTuple):
-    """The privacy that a source claims, and the privacy proven for the mechanism as it runs.
+    """The privacy that a source claims, and what is proven for the mechanism as it runs.
 
     Attributes
     ----------
     claimed_epsilon : float
-        The epsilon that the source claims.
+        The source's epsilon.
     epsilon : float
         The proven epsilon: infinite without a guarantee, NaN if nothing is known.
     delta : float
@@ -84,10 +84,10 @@ def unproven(guarantee: "Guarantee") -> "Guarantee":
 
 
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
-    """The guarantee of a mechanism together with the preparation steps before it.
+    """The guarantee of a mechanism with the preparation steps before it.
 
-    looked_at_private_rows: names of steps whose results depend on private rows without added noise. Any
-    such step voids the guarantee.
+    looked_at_private_rows: steps whose results depend on private rows without noise. Any such step voids
+    the guarantee.
     """
     if not looked_at_private_rows or math.isinf(guarantee.epsilon):
         return guarantee
@@ -167,7 +167,7 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
 def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1 and real epsilon.
 
-    The two terms nearly cancel. So Gauss-Legendre quadrature integrates the normal density between the two
+    The terms nearly cancel. So Gauss-Legendre quadrature integrates the normal density between the
     arguments of Phi, and (e^epsilon - 1) Phi(lower argument) is subtracted.
     """
     import numpy as np
@@ -207,7 +207,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     delta : float
         In (0, 1).
     sensitivity : float
-        L2 sensitivity of the value before noise.
+        The L2 sensitivity.
 
     Returns
     -------
@@ -251,17 +251,12 @@ def _check(name, epsilon, delta, sensitivity):
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest epsilon for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
-    `gaussian_delta` is bisected to a relative width of 1e-12. The result is the larger end, whose delta is
-    at most the requested one.
+    The result is rounded up as in `gaussian_sigma`.
 
     Parameters
     ----------
-    sigma : float
-        Standard deviation of the noise on each coordinate.
-    delta : float
-        In (0, 1).
-    sensitivity : float
-        L2 sensitivity, in the units of sigma.
+    sigma, delta, sensitivity : float
+        As for `gaussian_delta`, with delta in (0, 1).
 
     Returns
     -------
@@ -288,7 +283,6 @@ def rule_delta(n: int) -> float:
     Parameters
     ----------
     n : int
-        The public number of records.
 
     Returns
     -------
@@ -368,7 +362,7 @@ def renyi_epsilon(renyi: Callable, delta: float, orders: Sequence[float] | None 
 
 
 def classical_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """The classical sigma, sqrt(2 ln(1.25/delta)) D/epsilon, which is proved only for epsilon < 1.
+    """The classical sigma, sqrt(2 ln(1.25/delta)) D/epsilon, proved only for epsilon < 1.
 
     Dwork, Roth, 2014, appendix A.
     """

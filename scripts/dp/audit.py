@@ -2,8 +2,8 @@
 
 A *privacy loss* is the logarithm of the ratio of a release's densities (or probabilities) on two
 neighbouring data sets. A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the
-density and shows any excess. A lower bound needs only releases. But N evaluated releases of each data set
-cannot show a loss above log(N / 3.7) or an event as rare as a delta of 1e-5.
+density. A lower bound needs only releases, but N evaluated releases of each data set cannot show a loss
+above log(N / 3.7) or an event as rare as a delta of 1e-5.
 """
 
 import itertools
@@ -38,17 +38,15 @@ def privacy_loss_1d(
 ) -> float:
     """Supremum of the privacy loss over all replace-one pairs in one dimension.
 
-    The supremum is over all public sizes n with n lambda = `n_lambda`, all records and all released values.
-    For objective perturbation, a sinh-spaced grid of 801 points per axis is refined 14 times around its
-    best point; a grid of 401 points gives the same result to 1e-6. Minimisers are assumed to be exact
-    (tolerance 0).
+    The supremum is over all public sizes n with n lambda = `n_lambda`, all records and all releases. For
+    objective perturbation, refined grids of 801 and 401 points per axis agree to 1e-6. Minimisers are
+    assumed to be exact.
 
     Parameters
     ----------
     mechanism : str or Mechanism
-        Any form of output or objective perturbation.
+        Output or objective perturbation.
     epsilon : float
-        The requested privacy.
     n_lambda : float
         n lambda > 0.
     bound : float
@@ -56,18 +54,17 @@ def privacy_loss_1d(
     loss : str or dp.losses.Loss
         A margin loss.
     **options
-        The mechanism's options, such as calibration.
+        The mechanism's options.
 
     Returns
     -------
     float
-        A lower bound on the supremum: a loss that a pair attains or approaches as n grows. It is infinite
-        for a mechanism without privacy.
+        A lower bound on the supremum, infinite for a mechanism without privacy.
 
     Raises
     ------
     ValueError
-        If n lambda or the bound is not positive, or no density is known for the mechanism or the loss.
+        If n lambda or the bound is not positive, or no density is known.
 
     Examples
     --------
@@ -103,10 +100,10 @@ def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
 
     Let a = y x in [-R, R] be the replaced record, and V the sum of f(a) = a l'(w a) over the other records.
     The tilt is b(w) = -(n lam w + V + f(a)), and |db/dw| = n lam + C + g(a), where g(a) = a^2 l''(w a) and
-    C >= 0 is the curvature of the other records. Many other records with small |a| can give any V while C
-    stays near 0. So the supremum at w is that of epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam +
-    g(a)) / (n lam + g(a'))), which splits into one maximum over a and one over a'. By the symmetry (w, a,
-    a') -> (-w, -a, -a'), one sign of f is enough.
+    C >= 0 is the curvature of the other records. Many records with small |a| can give any V while C stays
+    near 0. So the supremum at w is that of epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam + g(a)) / (n
+    lam + g(a'))), which splits into one maximum over a and one over a'. By the symmetry (w, a, a') -> (-w,
+    -a, -a'), one sign of f is enough.
     """
     rate = epsilon_b / (2 * margin.kappa * bound)
 
@@ -148,8 +145,7 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
     holds for w' = w - D and a'. Since V increases in w, n lam D <= a' l'(w' a') - a l'(w a), with equality
     if V is (nearly) constant. For convex decreasing l, the right side is at most G(w) + G(D - w), where
     G(w) is the maximum over a in [0, R] of -a l'(w a). G decreases, so this bound decreases in D. The
-    largest D is the root of n lam D = max over w of G(w) + G(D - w). For logistic loss, n lam D is only
-    slightly more than half of 2 kappa R, the bound that holds in any dimension.
+    largest D is the root of n lam D = max over w of G(w) + G(D - w).
     """
     # Let u = w a. For w > 0, G(w) is the maximum of -u l'(u) over u up to w R, divided by w. For w <= 0,
     # the maximum is at a = R.
@@ -173,7 +169,7 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
 
 
 BLOCK_ELEMENTS = 1 << 21  # numbers released at a time: 16 MB
-PILOT = 2000  # releases from which a statistic is learned if the pair states none
+PILOT = 2000  # releases from which a statistic is learned
 CANDIDATES = 400  # thresholds tried, densest in the tails
 
 
@@ -185,8 +181,8 @@ def epsilon_lower_bound(
     The first half of the releases chooses an event (a statistic, a threshold and its side) and an order of
     the data sets. The second half gives Clopper-Pearson bounds on the event's probabilities p and q, each
     at confidence 1 - (1 - confidence)/2. Since (epsilon, delta)-DP means p <= e^epsilon q + delta, the
-    result is log((p_low - delta) / q_high), at least 0. Noise of 1e-9 times the scores' range is added,
-    since otherwise the last bits of floating-point sums would distinguish any two data sets.
+    result is log((p_low - delta) / q_high), at least 0. Noise of 1e-9 times the scores' range keeps the
+    last bits of floating-point sums from distinguishing any two data sets.
 
     Parameters
     ----------
@@ -229,9 +225,8 @@ def attack(
     Parameters
     ----------
     mechanism : str or Mechanism
-        A name or object.
     pair : str or tuple or dp.privacy.pairs.Pair
-        A pair's name or object, or ((X, y), (X', y')).
+        A name or object, or ((X, y), (X', y')).
     epsilon, delta : float
         The requested privacy. Pure mechanisms ignore delta.
     trials : int
@@ -239,9 +234,8 @@ def attack(
     confidence : float
         In (0, 1).
     rng : numpy.random.Generator or None
-        Source of independent streams for the two data sets.
     deltas : Sequence[float]
-        Further deltas at which the same releases give bounds.
+        Further deltas for bounds from the same releases.
     **options
         The mechanism's options, and lam and bound if the pair does not state them.
 
@@ -255,7 +249,7 @@ def attack(
     Raises
     ------
     ValueError
-        For an unknown name, a number out of its range, or settings that the mechanism refuses.
+        For an unknown name, a number out of its range, or refused settings.
 
     Examples
     --------
@@ -298,7 +292,7 @@ def attack(
 
 
 def _bounds(scores, half, points):
-    """Return a bound for each (delta, confidence). The first half of the scores chooses the events."""
+    """A bound for each (delta, confidence). The first half of the scores chooses the events."""
     events = {name: list(_events(*(side[name][:half] for side in scores))) for name in scores[0]}
     levels = {confidence for _, confidence in points}
     limits = {level: list(_limits(events, half, level)) for level in levels}
@@ -331,7 +325,7 @@ def guarantee(
     delta: float = 0.0,
     **options,
 ) -> Guarantee:
-    """The `dp.accounting.Guarantee` of a mechanism with these options on a pair's rows.
+    """The guarantee of a mechanism with these options on a pair's rows.
 
     Raises ValueError for an unknown option or a refused value.
     """
@@ -345,7 +339,7 @@ def check(
     delta: float = 0.0,
     **options,
 ) -> None:
-    """Raise the errors of `guarantee`, using the mechanism's own `check` if it has one."""
+    """Raise the errors of `guarantee`, by the mechanism's own `check` if it has one."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
     # Only `guarantee` tells whether data sets of different sizes are covered.
     private_n = pair.resized and settings.get("public_n") is None
@@ -391,7 +385,7 @@ def _check_adjacency(pair, adjacency, public_n):
 def check_removes(pair: pairs.Pair) -> None:
     """Raise `Refused` unless one side lacks the changed record, or replaces it by a row of zeros.
 
-    A row of zeros is equivalent to no record, as it has no gradient and no curvature.
+    A row of zeros has no gradient and no curvature.
     """
     if pair.resized:
         return
@@ -418,7 +412,7 @@ class _Side:
         self.block = max(1, BLOCK_ELEMENTS // X.shape[1])
 
     def weights(self, restarts: int, rng: np.random.Generator) -> np.ndarray:
-        """Flattened weights (restarts, p) of independent releases, with any intercept."""
+        """Flattened weights (restarts, p) of releases, with any intercept."""
         release = self.mechanism.release(
             self.X, self.y, restarts=restarts, rng=rng, **self.arguments
         )
@@ -428,7 +422,7 @@ class _Side:
         return weights
 
     def scores(self, trials: int, rng: np.random.Generator, statistic: object) -> dict:
-        """Each statistic's values (trials,), by name. A NaN value becomes -inf."""
+        """Each statistic's values (trials,), by name; NaN becomes -inf."""
         columns = {}
         for start in range(0, trials, self.block):
             stop = min(start + self.block, trials)
@@ -464,8 +458,8 @@ def _events(first, second):
 def _limits(events, half, confidence):
     """Yield (statistic, order of the data sets, sign, thresholds, p_low, q_high) for all kinds of events.
 
-    The maximum of many estimates is biased upwards. These limits use a hundredth of the evaluation's error
-    probability, so thresholds that few releases exceed never win.
+    The maximum of many estimates is biased upwards. So these limits use a hundredth of the evaluation's
+    error probability.
     """
     level = 1 - (1 - confidence) / 200
     for name, order in itertools.product(events, (0, 1)):
@@ -489,7 +483,7 @@ def _choose(limits, delta):
 
 
 class IgnoresData(Mechanism):
-    """A null control that releases only noise. An audit that finds a positive epsilon here is broken."""
+    """A null control that releases only noise. Audits must not find a positive epsilon here."""
 
     name = "ignores_data"
     needs_lambda = False

@@ -1,7 +1,7 @@
 """Tests of whether one record changes how a mechanism treats all others.
 
-A proof of privacy covers a record's share in sums, fits and counts. It often overlooks a status, an
-exception that one record raises, or a fallback that one singular part triggers for all parts.
+Privacy proofs often overlook a status, an exception that one record raises, or a fallback that one singular
+part triggers for all parts.
 """
 
 import inspect
@@ -21,9 +21,9 @@ from dp.seeds import generator
 
 __all__ = ["differences", "neighbours", "numbers"]
 
-# At this confidence, none of a few hundred bounds is likely to be wrong by chance.
+# None of a few hundred bounds is likely to be wrong by chance.
 CONFIDENCE = 1 - 1e-6
-TRACED = 20  # draws while lines are recorded, which is slow
+TRACED = 20  # draws while lines are recorded
 TINY = 1e-150  # its square is far below the rounding of ordinary squares
 
 
@@ -35,7 +35,7 @@ def _rows(n, d, rng):
 def neighbours(n: int, d: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
     """Yield pairs of data sets for classification that differ only in record 0.
 
-    Either record 0 of the second data set is degenerate or zero, or all other records are degenerate.
+    In most pairs, record 0 or all other records are degenerate or zero.
 
     Parameters
     ----------
@@ -91,13 +91,12 @@ def neighbours(n: int, d: int, bound: float = 1.0) -> Iterator[tuple[str, tuple,
 def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
     """Yield pairs like those of `neighbours`, with numeric targets and two columns.
 
-    The targets are exactly linear in the rows, so fits to different parts of the data differ only by
-    rounding. If one record changes how fits are computed, all fits change.
+    The targets are exactly linear in the rows, so fits to parts of the data differ only by rounding. If one
+    record changes how fits are computed, all fits change.
 
     Parameters
     ----------
     n : int
-        Number of records.
     bound : float
         Maximum row norm.
 
@@ -124,7 +123,7 @@ def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
 
 
 class _Lines:
-    """Context manager that records the executed lines of files as {(file, function, line, event)}."""
+    """Record the executed lines of files as {(file, function, line, event)}."""
 
     def __init__(self, files):
         self.files, self.found = files, set()
@@ -153,7 +152,7 @@ def _own_files(mechanism):
 
 
 def _shape(release):
-    """Names, shapes and types of all results, without values."""
+    """Names, shapes and types of all results."""
     parts = {"weights": release.weights, "status": release.status, **release.info}
     return {name: (np.shape(value), np.asarray(value).dtype.kind) for name, value in parts.items()}
 
@@ -171,7 +170,7 @@ def _run(mechanism, side, settings, draws, files=()):
 
 def _excess(first, second, epsilon, delta):
     """Whether an event's counts in equally many draws contradict (epsilon, delta)-DP."""
-    epsilon = min(epsilon, 700.0)  # the largest epsilon for which e^epsilon is finite
+    epsilon = min(epsilon, 700.0)  # larger exponents overflow
     level = 1 - (1 - CONFIDENCE) / 2
     (p, q), draws = (np.sum(first), np.sum(second)), len(first)
     return any(
@@ -187,7 +186,7 @@ def differences(
     draws: int = 200,
     allowed: Collection[str] = (),
 ) -> list[str]:
-    """Describe where the behaviour on two neighbours differs by more than the guarantee allows.
+    """Describe where behaviour on two neighbours differs by more than the guarantee allows.
 
     With the same random numbers, both sides must agree in exceptions and messages, in the names, shapes
     and types of all results, and in the executed lines of the mechanism's own files. Statuses and weights
@@ -196,21 +195,21 @@ def differences(
     Parameters
     ----------
     mechanism : Mechanism
-        A mechanism, registered or not.
+        Registered or not.
     settings : dict
-        Epsilon, delta, lam, bound and options, as for `release`. A few hundred draws show little if
-        epsilon is far above 1.
+        Epsilon, delta, lam, bound and options, as for `release`. Few draws show little if epsilon is far
+        above 1.
     cases : Iterator[tuple] or None
         Pairs, by default from `neighbours`. Under add-remove, only pairs with a row of zeros are tested.
     draws : int
         Releases on each side.
     allowed : Collection[str]
-        Names of the mechanism's functions whose branches may depend on the data.
+        Names of functions whose branches may depend on the data.
 
     Returns
     -------
     list[str]
-        Sentences, one per difference.
+        A sentence per difference.
 
     Examples
     --------
@@ -241,7 +240,7 @@ def differences(
         if None in releases:
             continue
         if not math.isfinite(epsilon):
-            continue  # without a guarantee, the sides may be distinguished
+            continue
         shapes = [_shape(release) for release in releases]
         if shapes[0] != shapes[1]:
             say(f"results have the forms {shapes[0]} and {shapes[1]}")

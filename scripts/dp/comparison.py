@@ -1,4 +1,4 @@
-"""Tests of which method is best, from losses on folds, and the loss that knows no column."""
+"""Tests of which method is best, from losses on folds."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from scipy.special import entr, stdtr
 def greater(differences: np.ndarray | Sequence[float]) -> float:
     """One-sided p value of Student's paired t test, small if the differences (folds,) average above 0.
 
-    If all differences are equal, p is 0 for positive differences and otherwise 1. For one fold, p is 1.
+    If all differences are equal, p is 0 if they are positive, otherwise 1. For one fold, p is 1.
     """
     differences = np.asarray(differences, dtype=float)
     folds, mean = len(differences), differences.mean()
@@ -42,7 +42,7 @@ def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
     Returns p (methods,), the least Holm-adjusted p value of each method's one-sided tests against the
     others, and `by` (methods,), the other method in that test (-1 if there is none). The methods with p >
     alpha are a confidence set for the best method, at level 1 - alpha. Folds are treated as independent,
-    although the folds of a cross-validation share training rows.
+    although they share training rows.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)
@@ -61,9 +61,9 @@ def rows_for(
 ) -> tuple[float, str]:
     """Return (rows, what), where rows is the number of rows at which a learning curve reaches a gain.
 
-    sizes: training rows, increasing. gains: one per size. Running maxima make them monotone; they are
-    interpolated linearly in the logarithm of the rows. what: "at most" if the smallest size reaches the
-    gain, "more than" if no size does (rows is then the largest size), otherwise "interpolated".
+    sizes: training rows, increasing. gains: one per size. Their running maxima are interpolated linearly in
+    the logarithm of the rows. what: "at most" if the smallest size reaches the gain, "more than" if no size
+    does (rows is then the largest size), otherwise "interpolated".
     """
     gains = np.maximum.accumulate(np.asarray(gains, dtype=float))
     if gains[0] >= wanted:
@@ -87,9 +87,6 @@ def relative_ranks(losses: np.ndarray | Sequence[float]) -> np.ndarray:
 
 
 def constant_log_loss(counts: Iterable[int]) -> float:
-    """The log loss of the best constant prediction: the entropy of the class shares, in nats.
-
-    counts: the number of rows of each class.
-    """
+    """The log loss of the best constant prediction: the entropy of the class shares, in nats."""
     counts = np.array([*counts])
     return float(entr(counts / counts.sum()).sum())

@@ -7,21 +7,19 @@
 Frames are read as in a release: numbers are clipped to public bounds, and categories looked up in public
 lists.
 
-`fit` makes a release and spends from a budget book (`dp.releasing.book`). It needs a name in the book, the
-public number of rows, public bounds or categories of every column, and the `premise` of these choices. It
-records the spending before it draws noise. After an interruption, the next call of `fit` resumes with the
-same draw.
+`fit` makes a release and spends from a budget book (`dp.releasing.book`). It records the spending before it
+draws noise. After an interruption, the next call of `fit` resumes with the same draw.
 
-`fit` spends a new name only with `spend=True`; otherwise it raises an error that states the cost. If the
-release of that name is finished, `fit` returns the stored model and spends nothing, or raises an error if
-it is given other rows. *That error is for the owner of the rows*: it reveals without noise whether two
-tables are equal, and must not influence any publication. Publish only model.json.
+`fit` spends a new name only with `spend=True`; otherwise it raises an error that states the cost. For a
+finished release, `fit` returns the stored model and spends nothing, or raises an error if it is given other
+rows. *That error is for the owner of the rows*: it reveals without noise whether two tables are equal, and
+must not influence any publication. Publish only model.json.
 
-`fit` refuses calls from parts of scikit-learn that fit repeatedly (`REPEATING`), such as cross-validation,
-since each fit would be a release of its own. To compare settings, use `release.py forecast`, or rows that
-are not private. The guarantee is for tables with one row per person. Two things break it undetected:
-several copies of a person's row (bootstrap, oversampling), and earlier steps that were fitted to the same
-rows (a scaler, an imputer, a feature selection).
+`fit` refuses calls from parts of scikit-learn that fit repeatedly (`REPEATING`), since each fit would be a
+release of its own. To compare settings, use `release.py forecast`, or rows that are not private. The
+guarantee is for tables with one row per person. Two things break it undetected: several copies of a
+person's row (bootstrap, oversampling), and earlier steps that were fitted to the same rows (a scaler, a
+feature selection).
 
 Like `release.py`, `fit` disables core dumps and keeps debuggers from attaching. A traceback that shows
 variables may show the rows.
@@ -104,7 +102,6 @@ class _Private(BaseEstimator):
         Returns
         -------
         PrivateClassifier or PrivateRegressor
-            An instance of `cls`.
 
         Raises
         ------
@@ -135,12 +132,11 @@ class _Private(BaseEstimator):
         X : pandas.DataFrame or array, (n, columns)
             The columns of an array are x0, x1, ...
         y : array, (n,)
-            The target's values.
 
         Returns
         -------
         PrivateClassifier or PrivateRegressor
-            The estimator itself, with a model.
+            The estimator itself.
 
         Raises
         ------
@@ -200,7 +196,7 @@ class _Private(BaseEstimator):
         return self._with(files.parse(content))
 
     def _check_spending(self, request, book):
-        """Refuse a new name without `spend`, stating its cost. No new book is opened."""
+        """Refuse a new name without `spend`, stating its cost, and without opening a new book."""
         if self.spend is True:
             return
         cost, said = (request.epsilon, request.delta), "(epsilon {:g}, delta {:g})".format
@@ -278,13 +274,13 @@ class _Private(BaseEstimator):
 class PrivateClassifier(ClassifierMixin, _Private):
     """A private model of two classes.
 
-    `load` reads a published model. `fit` makes a release; the parameters that are None by default must then
-    be stated, except `method`, `options` and `holdout`. See the module's docstring.
+    `fit` needs all parameters that are None by default, except `method`, `options` and `holdout`. See the
+    module's docstring.
 
     Parameters
     ----------
     release : str
-        The release's name in the book. Each name is spent once.
+        The release's name in the book.
     book : str or pathlib.Path
         The book's folder, next to the rows and as private as they are.
     budget : dict
@@ -293,11 +289,11 @@ class PrivateClassifier(ClassifierMixin, _Private):
         The public number of rows.
     columns : dict or tuple
         Column -> (low, high), a list of categories, or a `dp.releasing.rows.Number` or `Category`. A tuple
-        gives the same bounds to all columns. Bounds and categories must not be derived from the rows.
+        bounds all columns. Bounds and categories must not be derived from the rows.
     target : list
         The two public labels, the negative one first.
     unit : str
-        The meaning of a row in words: whom the guarantee protects.
+        The meaning of a row: whom the guarantee protects.
     epsilon, delta : float
         The cost of the release.
     method : str or None
@@ -318,7 +314,6 @@ class PrivateClassifier(ClassifierMixin, _Private):
     intercept_ : numpy.ndarray, (1,)
         Log odds where all columns are 0.
     classes_ : numpy.ndarray, (2,)
-        The labels.
     guarantee_ : dict
         The guarantee for the people whose rows the model was fitted on.
     table_ : list of dict or None
@@ -326,12 +321,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
 
     Methods
     -------
-    load
-        The estimator of a published model.
-    fit
-        Make the release, or load the stored one.
-    decision_function, predict_proba, predict
-        Scores or predictions of new rows, in the columns' own units.
+    load, fit, decision_function, predict_proba, predict
 
     Examples
     --------
@@ -376,7 +366,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         Parameters
         ----------
         X : pandas.DataFrame or array, (n, columns)
-            Rows in the columns' own units. A frame's columns may have any order.
+            Rows in the columns' own units.
 
         Returns
         -------
@@ -426,7 +416,7 @@ class PrivateRegressor(RegressorMixin, _Private):
     Parameters
     ----------
     target : tuple
-        Its public bounds (low, high). All other parameters are those of `PrivateClassifier`.
+        Its public bounds (low, high). Other parameters are those of `PrivateClassifier`.
 
     Attributes
     ----------
@@ -439,12 +429,7 @@ class PrivateRegressor(RegressorMixin, _Private):
 
     Methods
     -------
-    load
-        The estimator of a published model.
-    fit
-        Make the release, or load the stored one.
-    predict
-        Predictions for new rows, in the columns' own units.
+    load, fit, predict
 
     Examples
     --------
@@ -466,7 +451,7 @@ class PrivateRegressor(RegressorMixin, _Private):
         return tags
 
     def predict(self, X: object) -> np.ndarray:
-        """Predicted numbers in the target's own units, within its bounds.
+        """Predictions in the target's own units, within its bounds.
 
         Parameters
         ----------
@@ -516,7 +501,7 @@ _KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USO", "text") | {"b": 
 
 
 def _labels(found):
-    """The original labels if every class consists of one label, otherwise the model's class names."""
+    """The labels if every class consists of one, otherwise the model's class names."""
     target = found.schema.columns[found.schema.target]
     if isinstance(target, rows.Category):
         return target.values
@@ -543,7 +528,7 @@ def _plain(value):
 
 
 def _cells(X):
-    """Return the column names and the cells of each column of a frame or an array (n, columns)."""
+    """The column names and the cells of each column of a frame or an array (n, columns)."""
     if issparse(X):
         raise TypeError("Sparse data was passed for X, but dense data is required")
     if hasattr(X, "columns"):
@@ -570,7 +555,7 @@ def _cells(X):
 
 
 def _cell(value):
-    """The text of a value in a file's cell, empty if the value is missing (NaN, None, NA)."""
+    """The text of a value in a file, empty if it is missing (NaN, None, NA)."""
     if isinstance(value, bytes):
         return value
     text = str(_plain(value)).encode(errors="replace")

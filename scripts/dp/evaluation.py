@@ -1,4 +1,4 @@
-"""Metrics of released weights on test rows, and regularised risk."""
+"""Metrics of weights on test rows, and regularised risk."""
 
 from collections.abc import Callable
 
@@ -7,9 +7,9 @@ import numpy as np
 from dp import losses, metrics
 from dp.data.examples import Rows, slices
 
-BLOCK_ELEMENTS = 1 << 13  # scores computed at a time: 64 kB, so that malloc reuses memory
+BLOCK_ELEMENTS = 1 << 13  # scores at a time: 64 kB, so that malloc reuses memory
 KEPT = 1 << 23  # maximum number of scores in memory: 64 MB
-CACHED = 1 << 14  # scores that fit the cache together with their results
+CACHED = 1 << 14  # scores that fit the cache with their results
 SORTED = 1 << 20  # maximum number of test rows for an exact AUC; with more, scores are binned
 BINS = 1 << 15
 
@@ -22,8 +22,7 @@ def _blocks(rows, restarts):
 def _scores(weights, X, intercept, look):
     """Yield (a slice of the restarts, their scores (restarts, n)).
 
-    A slice contains one restart or at most CACHED scores. Beforehand, look(restarts, rows, scores (rows,
-    restarts)) is called with the scores of every block of rows.
+    Beforehand, look(restarts, rows, scores (rows, restarts)) is called for every block of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -66,10 +65,10 @@ def error_rate(
 def classification(
     weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
 ) -> dict[str, np.ndarray]:
-    """Return the metrics in `metrics.CLASSES`, name -> (restarts,). Arguments are as for `error_rate`.
+    """The metrics in `metrics.CLASSES`, name -> (restarts,), from arguments as for `error_rate`.
 
     log_loss interprets scores as log-odds (for K classes, as arguments of a softmax), for any training
-    loss. auc is NaN for K classes, and computed by `binned_auc` for more than SORTED rows.
+    loss. auc is NaN for K classes.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
     if weights.ndim == 3:
@@ -101,8 +100,8 @@ def classification(
 def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
     """Area under the ROC curve of each row of finite scores (restarts, n); ties count half.
 
-    NaN if there is only one class. The label replaces each score's last bit, so one sort orders by
-    score, then by label. Scores that differ only in the last bit are tied.
+    NaN if there is only one class. The label replaces each score's last bit, so one sort orders by score,
+    then by label. Scores that differ only in the last bit are tied.
     """
     count = int(positive.sum())
     pairs = count * (len(positive) - count)
@@ -113,7 +112,7 @@ def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
     scores &= -2
 
     def above(scores, label):
-        """Return (sum of the ranks of label 1, sorted keys). The sort breaks ties by label."""
+        """Return (sum of the ranks of label 1, sorted keys)."""
         keys = scores | label
         keys.view(float).sort(axis=1)
         return (keys & 1).astype(float) @ rank, keys
@@ -134,11 +133,10 @@ def binned_auc(
     intercept: float | np.ndarray = 0.0,
     look: Callable | None = None,
 ) -> np.ndarray:
-    """Approximate `auc` of weights (restarts, d) on the rows of X, in two passes and little memory.
+    """Approximate `auc` of weights (restarts, d) on the rows of X, in little memory.
 
-    The first pass finds each restart's range of scores. The second counts both classes in BINS equal bins.
-    A positive and a negative in the same bin count half, so the error is at most half the share of such
-    pairs. look: as for `_scores`.
+    Both classes are counted in BINS equal bins of each restart's range. A positive and a negative in the
+    same bin count half, so the error is at most half the share of such pairs. look: as for `_scores`.
     """
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
@@ -176,10 +174,10 @@ def regression(
     intercept: float | np.ndarray = 0.0,
     unit: float = 1.0,
 ) -> dict[str, np.ndarray]:
-    """Return the metrics in `metrics.TARGETS` for weights (restarts, d), name -> (restarts,).
+    """The metrics in `metrics.TARGETS` for weights (restarts, d), name -> (restarts,).
 
-    mse and mae are in the target's own units, where a difference of 1 in y becomes `unit`. r2 is 1 minus
-    mse over the variance of the test targets, or NaN if that variance is 0.
+    mse and mae are in the target's own units: a difference of 1 in y is `unit`. r2 is 1 minus mse over the
+    variance of the test targets, or NaN if that variance is 0.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}
     y = np.asarray(y, dtype=float)
@@ -199,7 +197,7 @@ def counts(
     intercept: float | np.ndarray = 0.0,
     largest: float = 1.0,
 ) -> dict[str, np.ndarray]:
-    """Return the metrics in `metrics.COUNTS` for weights (restarts, d), name -> (restarts,).
+    """The metrics in `metrics.COUNTS` for weights (restarts, d), name -> (restarts,).
 
     y encodes the counts k = largest (y + 1)/2. The predicted rates are m = largest min(e^(w.x + b), 1).
     deviance is Poisson's, the mean of 2 (k log(k/m) - k + m). d2 is 1 minus the deviance over that of the
@@ -222,7 +220,7 @@ def counts(
 def mean_squared_error(
     weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
 ) -> np.ndarray:
-    """Mean squared error (restarts,), from arguments as for `error_rate` but targets in [-1, 1]."""
+    """Mean squared error (restarts,), for targets in [-1, 1]."""
     return regression(weights, X, y, intercept)["mse"]
 
 
@@ -233,7 +231,7 @@ def bounded_loss(
     intercept: float | np.ndarray = 0.0,
     numbers: bool = False,
 ) -> np.ndarray:
-    """Sum (restarts,) over rows of a loss in [0, 1], which one row changes by at most 1.
+    """Sum (restarts,) over rows of a loss in [0, 1], so one row changes it by at most 1.
 
     For classes, the loss is half the Brier score of the probabilities in `classification`. For `numbers`,
     it is (prediction - y)^2/4, with predictions clipped to [-1, 1]. The loss of a score that overflowed to

@@ -1,6 +1,6 @@
 """Confidence intervals from private releases, by post-processing alone.
 
-The intervals include the privacy noise and correct the bias of a ridge or a starting point.
+They include the privacy noise and correct the bias of a ridge or a starting point.
 """
 
 import math
@@ -15,8 +15,8 @@ __all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wal
 
 FLOOR = 0.5  # least eigenvalue of a released Hessian, in standard deviations of its noise
 UNRESOLVED = 0.8  # largest share of a coefficient's variance that the Hessian's noise may cause
-SELECTED = 1.0  # least eigenvalue of a direction whose interval is printed, in the unit of FLOOR
-CURVED = 3.0  # variances grow by this times the mean square change of log l'', but at most double
+SELECTED = 1.0  # least eigenvalue of a printed direction, in the unit of FLOOR
+CURVED = 3.0  # variances grow by this times the mean square change of log l'', at most twofold
 
 
 class Intervals(NamedTuple):
@@ -27,7 +27,7 @@ class Intervals(NamedTuple):
     estimate : numpy.ndarray
         Estimates of theta_j.
     standard_error : numpy.ndarray
-        Standard errors, including the noise of privacy.
+        Includes the noise of privacy.
     low, high : numpy.ndarray
         Ends of the interval.
     p_value : numpy.ndarray
@@ -58,7 +58,7 @@ def wald(
     level : float
         In (0, 1).
     answered : numpy.ndarray of bool, (draws, d), or None
-        Result of the function `answered`. Where it is false, all results except the estimate are NaN.
+        From the function `answered`. Where false, all results except the estimate are NaN.
 
     Returns
     -------
@@ -82,10 +82,10 @@ def wald(
 
 
 def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
-    """Decide which coefficients get an interval, by post-processing alone.
+    """Decide which coefficients get an interval.
 
     A coefficient gets no interval if the Hessian's noise causes more than `UNRESOLVED` of its variance. No
-    coefficient gets one if the Hessian at the true weights may differ much from the released Hessian
+    coefficient gets one if the Hessian at the true weights may differ much from the released one
     (`linearise`).
 
     Selection by estimates would reduce coverage, so the rule ignores the estimates. The rule prefers small
@@ -95,8 +95,7 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     covariance, unresolved : numpy.ndarray, (draws, d, d)
-        As in `Linearised`. For coefficients T theta, for example in other units, give T covariance T' and T
-        unresolved T'.
+        As in `Linearised`. For coefficients T theta, give T covariance T' and T unresolved T'.
 
     Returns
     -------
@@ -123,7 +122,7 @@ def unselected(hessian: np.ndarray, deviation: float) -> np.ndarray:
     """Released Hessians (draws, d, d), with eigenvalues corrected for the selection of printed intervals.
 
     A direction is printed if its eigenvalue exceeds about t = `SELECTED` standard deviations of its noise,
-    so printed small eigenvalues are too large. In units of these deviations, a normal variable of mean m
+    so small printed eigenvalues are too large. In units of these deviations, a normal variable of mean m
     has the conditional mean m + phi(m - t)/Phi(m - t) above t. The corrected eigenvalue is the m whose
     conditional mean equals the released eigenvalue (the conditional maximum likelihood estimate), but at
     least `FLOOR`.
@@ -148,9 +147,9 @@ class Linearised(NamedTuple):
     estimate : numpy.ndarray, (draws, d)
         The coefficients.
     covariance : numpy.ndarray, (draws, d, d)
-        Covariance of the coefficients, including the noise of privacy.
+        Includes the noise of privacy.
     unresolved : numpy.ndarray, (draws, d, d)
-        Part of the covariance that the Hessian's noise causes, to first order.
+        The part that the Hessian's noise causes, to first order.
     """
 
     estimate: np.ndarray
@@ -191,29 +190,25 @@ def linearise(
         lam w + hessian (w - theta) = E (w - theta) - g - b/n + (H + lam) z.
 
     So the estimate is w + lam hessian^-1 w, with covariance hessian^-1 S hessian^-1, where S is the
-    covariance of the right side. Given w, E is independent of u = w - theta. The mean of uu' is about vv' +
-    K (J/n + tilt^2/n^2) K + output^2 I, where v = -lam hessian^-1 w is the ridge's estimated pull and K =
-    (hessian + lam)^-1. `symmetric_noise` gives E's part of S.
+    covariance of the right side. Given w, E is independent of u = w - theta, and the mean of uu' is about
+    vv' + K (J/n + tilt^2/n^2) K + output^2 I, where v = -lam hessian^-1 w is the ridge's estimated pull and
+    K = (hessian + lam)^-1. `symmetric_noise` gives E's part of S.
 
     The Hessian changes between w and theta: an estimate too near 0 has too large a Hessian, and so too
-    narrow an interval. So variances are multiplied by 1 + `CURVED` times the mean square change of
-    log l'', at most by 2. This factor comes from simulation, without a derivation. If the change is 1 or
-    more, the whole covariance counts as unresolved.
+    narrow an interval. So variances are multiplied by 1 + `CURVED` times the mean square change of log l'',
+    at most by 2. This factor comes from simulation, without a derivation. If the change is 1 or more, the
+    whole covariance counts as unresolved.
 
-    Raising small eigenvalues to the norm of the noise would make the intervals of rare levels and dominated
-    columns much too narrow.
-
-    A large E makes printed intervals too narrow. So without `change`, the covariance is computed from the
-    `unselected` Hessian; with `change`, `CURVED` already widens such intervals. One gap remains: if a
-    column has a large effect and an eigenvalue far below the noise, a fifth of the releases print its
-    interval, and only 80 % of these intervals cover the effect.
+    A large E makes printed intervals too narrow. So without `change`, the covariance uses the `unselected`
+    Hessian; with `change`, `CURVED` already widens such intervals. One gap remains: if a column has a large
+    effect and an eigenvalue far below the noise, a fifth of the releases print its interval, and only 80 %
+    of these cover the effect.
 
     Parameters
     ----------
     weights : numpy.ndarray, (draws, d)
-        Released weights.
     hessian : numpy.ndarray, (draws, d, d)
-        The Hessian of the mean loss at the weights plus isotropic noise E, `floored` at `FLOOR` times
+        The mean loss's Hessian at the weights plus isotropic noise E, `floored` at `FLOOR` times
         `deviation`.
     n : int
         The public number of records.
@@ -222,7 +217,7 @@ def linearise(
     tilt, output : float
         Standard deviations: b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I).
     scores : numpy.ndarray, (draws, d, d), or None
-        The mean of psi^2 x x', where psi is a record's slope. None uses the Hessian, as holds in a logistic
+        The mean of psi^2 x x', where psi is a record's slope. None uses the Hessian, as in a logistic
         model.
     deviation : float
         Standard deviation of the noise on the Hessian's diagonal.
@@ -274,7 +269,7 @@ def logistic_change(hessian: np.ndarray, U: np.ndarray, level: np.ndarray) -> np
     hessian, U: (draws, d, d). level (draws,): from `curvature_level`. For logistic loss, (d log l''/dz)^2 =
     1 - 4 l''. Means over rows are weighted by l'', so the mean of (x.u)^2 is tr(H U) over the mean of l'',
     which is at least `level`. If the level is not positive, noise hides the curvature, and the result is
-    infinite. Otherwise tables with a rare class would get wrong intervals by chance.
+    infinite.
     """
     moved = np.einsum("rij,rji->r", hessian, U) / np.maximum(level, 1e-300)
     change = np.maximum(0.0, 1 - 4 * level) * moved
@@ -336,7 +331,7 @@ class Steps(NamedTuple):
 
 
 def last_iterate(steps: Steps) -> Linearised:
-    """Linearise the last of T steps, using the covariance and bias of the recursion.
+    """Linearise the last of T steps.
 
     theta is the zero of the expected clipped moment; if errors are symmetric, theta equals the
     coefficients. Let s = X' clip(y - X theta), with covariance J. To first order, the clipped moment at
@@ -346,8 +341,8 @@ def last_iterate(steps: Steps) -> Linearised:
     P is treated as independent of the rows' errors. An error E of D changes a step's force by E u, where u
     = theta - theta_t. For every step, uu' is replaced by its mean over the steps.
 
-    The first steps clip more residuals, so D is smaller there. If D is reduced by `Steps.clipped`, the mean
-    changes; this change counts as unresolved.
+    The first steps clip more residuals. Reducing D by `Steps.clipped` changes the mean; this change counts
+    as unresolved.
     """
     K, inner = steps.spread()
     A = np.linalg.inv(K @ steps.D)
@@ -365,17 +360,16 @@ def last_iterate(steps: Steps) -> Linearised:
 
 
 def late_iterates(steps: Steps) -> Linearised:
-    """Linearise the mean of the second half of the steps, which has less noise than the last step alone.
+    """Linearise the mean of the second half of the steps, which has less noise than the last step.
 
     To first order, each step's released moment gives an estimate
 
         theta_t + D^-1 (m_t + ridge theta_t) = theta + D^-1 (s + xi_t)
 
-    that depends neither on the noise of earlier steps nor on B or the start. The mean over k steps has the
-    covariance D^-1 (J + sigma^2/k I) D^-1; the covariance of `last_iterate` contains about sigma^2 in place
-    of sigma^2/k. An error E of D adds D^-1 E u, where u is the mean theta_t minus theta. As in `linearise`,
-    the mean of uu' is about cc' plus the covariance of theta_T, where c is the correction by D^-1. c times
-    the mean of `Steps.clipped` counts as unresolved.
+    that does not depend on earlier noise, B or the start. The mean over k steps has the covariance D^-1
+    (J + sigma^2/k I) D^-1. An error E of D adds D^-1 E u, where u is the mean theta_t minus theta. As in
+    `linearise`, the mean of uu' is about cc' plus the covariance of theta_T, where c is the correction by
+    D^-1. c times the mean of `Steps.clipped` counts as unresolved.
     """
     half = len(steps.thetas) // 2
     theta, moment = steps.thetas[half:].mean(axis=0), steps.moments[half:].mean(axis=0)
@@ -400,7 +394,7 @@ def logistic_rows(
     bound: float,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Simulated rows (n, d), normal and clipped to norm `bound`, with about this Hessian at the weights."""
+    """Normal rows (n, d), clipped to norm `bound`, with about this Hessian at the weights."""
 
     def curvature(X):
         s = 1 / (1 + np.exp(-X @ weights))
@@ -410,7 +404,7 @@ def logistic_rows(
 
 
 def normal_rows(moment: np.ndarray, n: int, bound: float, rng: np.random.Generator) -> np.ndarray:
-    """Rows (n, d) as from `logistic_rows`, but with a mean of x x' of about `moment` (d, d)."""
+    """Rows (n, d) as from `logistic_rows`, with a mean of x x' of about `moment` (d, d)."""
     return _rows_like(moment, moment, lambda X: np.ones(len(X)), n, bound, rng)
 
 
@@ -428,8 +422,8 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     """Return the standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, and E l''(e).
 
-    loss: a loss of residuals, such as log-cosh. The ratio increases with the standard deviation, so the
-    standard deviation is found by bisection, up to 100 times the loss's width.
+    loss: a loss of residuals, such as log-cosh. The standard deviation is at most 100 times the loss's
+    width.
     """
     from scipy.special import ndtri
 
@@ -460,29 +454,26 @@ def bootstrap(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Parametric bootstrap interval for one released estimate, at no cost of privacy [1]_.
 
-    Labels for `rows` are simulated from coefficients `centre`, by default the estimate, and the private
-    procedure is repeated `replicates` times. The ends are centre + estimate - quantile of the replicates: a
-    basic interval if the centre is the estimate.
+    Labels for `rows` are simulated from coefficients `centre`, first the estimate, and the private
+    procedure is repeated. The ends are centre + estimate - quantile of the replicates: a basic interval if
+    the centre is the estimate.
 
     Parameters
     ----------
     estimate : numpy.ndarray, (d,)
-        The released estimate.
     rows : numpy.ndarray, (n, d)
         Simulated or public rows, with scores rows @ centre.
     fit : Callable
         The procedure, (X, y, rng) -> (d,).
     rng : numpy.random.Generator
-        Source of labels and noise.
     replicates : int
-        Number of repetitions.
     level : float
         In (0, 1).
     draw : Callable
         (scores, rng) -> labels (n,).
     rounds : int
-        Number of times the centre is moved by the estimate minus the replicates' mean, which makes it an
-        indirect estimate [2]_.
+        Number of moves of the centre by the estimate minus the replicates' mean, which make it an indirect
+        estimate [2]_.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Losses of margins and of residuals, with the constants that privacy proofs need.
+"""Losses of margins and of residuals, with their constants for privacy proofs.
 
 A margin loss is l(z) of z = y w.x for labels y in {-1, 1}. A residual loss is l(z) of z = w.x - y for
 targets y in [-1, 1], with l even and l(0) = 0. `arguments(scores, y)` computes z from scores w.x.
@@ -20,7 +20,7 @@ import numpy as np
 
 from dp.errors import Refused, did_you_mean
 
-SUMMED = 1000  # maximum number of losses that `total` adds, so that their product is at most 2^1000
+SUMMED = 1000  # maximum number of losses that `total` adds: their product is at most 2^1000
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class MarginLoss:
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))
 
     def arguments(self, scores: float | np.ndarray, y: float | np.ndarray) -> float | np.ndarray:
-        """Compute z from scores w.x and labels or targets that broadcast with them."""
+        """Compute z from scores w.x."""
         return scores * y
 
     def signs(self, y: np.ndarray) -> np.ndarray:
@@ -78,12 +78,11 @@ class Logistic(MarginLoss):
     def value(self, z: float | np.ndarray) -> float | np.ndarray:
         value = np.array(z, dtype=float)
         np.negative(np.abs(value, out=value), out=value)
-        # log(1 + e^-|z|), plus -z if z < 0
         np.log1p(np.exp(value, out=value), out=value)
         return np.subtract(value, np.minimum(z, 0.0), out=value)
 
     def total(self, z: np.ndarray) -> np.ndarray:
-        """The sum of l, from one logarithm of a product of numbers in [1, 2]."""
+        """The sum of l, from one logarithm of a product."""
         value = np.exp(-np.abs(z))
         value += 1.0
         return np.log(value.prod(axis=0)) - np.minimum(z, 0.0).sum(axis=0)
@@ -97,7 +96,7 @@ class Logistic(MarginLoss):
     def slope(self, z: np.ndarray) -> np.ndarray:
         """-1/(1 + e^z), by one exponential per element; -0 if the exponential overflows.
 
-        In single precision, (tanh(z/2) - 1)/2 is faster, and exact to 1e-7 except in the tail.
+        In single precision, (tanh(z/2) - 1)/2 is faster, and exact to 1e-7 but for the tail.
         """
         if z.dtype == np.float32:
             z *= 0.5
@@ -147,7 +146,7 @@ class Huber(MarginLoss):
 
 @dataclass(frozen=True)
 class ResidualLoss(MarginLoss):
-    """A convex, even loss of the residual w.x - y, zero at 0, with l' concave for z > 0.
+    """A convex, even loss of the residual w.x - y, with l(0) = 0 and l' concave for z > 0.
 
     So |z| l''(z) <= |l'(z)|, and the relative error of l' is at most that of z (see `dp.solvers.rounding`).
     """

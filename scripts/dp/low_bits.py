@@ -1,8 +1,8 @@
-"""An attack on the low-order bits of weights plus noise, at any noise scale.
+"""An attack on the low-order bits of weights plus noise.
 
-A program that adds floating-point noise releases o = fl(w + fl(s z)), where z is a number that its
-generator, here numpy's, can draw. For another centre w', often no such z gives o (Mironov, CCS 2012). An
-attacker who knows both neighbours checks which of the two centres can give each released coordinate.
+A program releases o = fl(w + fl(s z)), where z is a number that numpy's generator can draw. For another
+centre w', often no such z gives o (Mironov, CCS 2012). An attacker who knows both neighbours checks which
+centre can give each released coordinate.
 
 - Normal draws up to 3.65 are k W[i] with k < 2^52 and 256 constants W[i] (the ziggurat method).
 - Laplace draws are -log V or log V, where V is a multiple of 2^-52 (or rarely a float next to one).
@@ -25,9 +25,9 @@ __all__ = ["Found", "allowed", "attack"]
 FAR = 3.65  # normal draws beyond it have another form
 BITS = 2.0**52
 NEAR = np.arange(-2, 3)  # offsets to try around a rounded quotient
-LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
+LOG = 4e-16  # relative accuracy of a logarithm
 SAMPLES = 12_000  # draws for the constants, at least 20 for each
-ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # the neighbours that `attack` uses
+ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # used by `attack`
 BLOCK = 1 << 21
 
 
@@ -45,7 +45,7 @@ def ziggurat() -> np.ndarray:
     for layer, draws in seen.items():
         k, z = np.array(draws).T
         middle = np.median(z / k)
-        simple = np.abs(z / k / middle - 1) < 1e-9  # the generator did not reject the first draw
+        simple = np.abs(z / k / middle - 1) < 1e-9  # the first draw was not rejected
         near = middle + np.arange(-40, 41) * np.spacing(middle)
         right = (near[:, None] * k[simple] == z[simple]).all(axis=1)
         if len(seen) < 256 or not right.any():
@@ -76,16 +76,15 @@ POSSIBLE = {gaussian: normal_possible, laplace: laplace_possible}
 
 
 class Found(NamedTuple):
-    """The attack's result.
+    """An attack's result.
 
     Attributes
     ----------
     right : float
-        The share of releases assigned to the right data set.
+        Share of releases assigned to the right data set.
     allowed : float
-        The largest share that the (epsilon, delta) proven for real numbers allows.
+        Largest share that the (epsilon, delta) proven for real numbers allows.
     trials : int
-        The number of releases.
     """
 
     right: float
@@ -128,7 +127,7 @@ def allowed(epsilon: float, delta: float = 0.0) -> float:
 
 
 def neighbours(rows: int = ROWS, columns: int = COLUMNS) -> tuple:
-    """Neighbours ((X, y), (X', y')) with rows on the unit sphere, which differ in the first row's label."""
+    """Neighbours ((X, y), (X', y')) with rows of norm 1, which differ in the first label."""
     rng = np.random.default_rng(20)
     X = rng.standard_normal((rows, columns))
     X /= np.linalg.norm(X, axis=1, keepdims=True) * (1 + 1e-12)
@@ -168,18 +167,16 @@ def attack(
     sides: tuple | None = None,
     **options,
 ) -> Found | None:
-    """Measure how often the low-order bits of weights plus noise distinguish two neighbours.
+    """Measure how often the low-order bits of releases distinguish two neighbours.
 
     Parameters
     ----------
     mechanism : Mechanism
-        A form of output perturbation. Other mechanisms give None.
+        A form of output perturbation.
     epsilon, delta : float
-        The requested privacy.
     trials : int
         Releases on each side.
     rng : numpy.random.Generator
-        Source of the mechanism's noise.
     sides : tuple or None
         ((X, y), (X', y')); by default, `neighbours()`.
     **options

@@ -1,7 +1,6 @@
 """Noise with the densities that the mechanisms' proofs need.
 
-Every function scales *unit* draws, so the same generator state gives proportional noise at every scale, and
-curves along epsilon share their randomness.
+Every function scales *unit* draws, so curves along epsilon share their randomness.
 """
 
 from collections.abc import Callable
@@ -15,7 +14,7 @@ __all__ = ["gaussian", "l2_laplace", "laplace"]
 
 
 def law(function: Callable) -> Callable:
-    """Decorate a noise law so that a generator's method `law`, as of `dp.replay.Recorder`, replaces it."""
+    """Let a generator's method `law`, as of `dp.replay.Recorder`, replace a noise law."""
 
     @wraps(function)
     def draw(dimension, scale, size, rng):
@@ -30,20 +29,19 @@ def law(function: Callable) -> Callable:
 def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Noise with density proportional to exp(-||z||_2 / scale).
 
-    In polar coordinates, r = ||z|| is Gamma(d, scale), with density proportional to r^(d-1) exp(-r/scale),
-    and the direction is uniform and independent [1]_. By the triangle inequality, noise of scale D/epsilon
-    makes a function of L2 sensitivity D epsilon-DP.
+    r = ||z|| is Gamma(d, scale), with density proportional to r^(d-1) exp(-r/scale), and the direction is
+    uniform and independent [1]_. By the triangle inequality, noise of scale D/epsilon makes a function of
+    L2 sensitivity D epsilon-DP.
 
     Parameters
     ----------
     dimension : int
         d, the number of released coordinates.
     scale : float
-        In units of z, at least 0; a scale of 0 gives no noise.
+        In units of z, at least 0.
     size : int
         Number of independent vectors.
     rng : numpy.random.Generator
-        Source of the unit draws.
 
     Returns
     -------
@@ -113,7 +111,6 @@ def gaussian(dimension: int, sigma: float, size: int, rng: np.random.Generator) 
     Parameters
     ----------
     dimension : int
-        d, the number of released coordinates.
     sigma : float
         Standard deviation, at least 0, as from `dp.accounting.gaussian_sigma`.
     size, rng
@@ -143,7 +140,7 @@ def gaussian_reach(dimension: int) -> float:
 
 
 def numbers(noise: np.ndarray) -> np.ndarray:
-    """Noise as plain numbers, for unreleased statistics. A replay does not record this use."""
+    """Noise as plain numbers, for unreleased statistics. Replays do not record this use."""
     return noise.alone() if hasattr(noise, "alone") else noise
 
 

@@ -1,22 +1,21 @@
 """Deterministic replay: how far one record moves values before noise, in units of that noise.
 
 A mechanism runs on a data set, and then on a neighbour with the same draws. In the second run, every use of
-a noisy value gets the first run's value. So both runs share one transcript and differ only by the record's
-own effect. A replay shows two things more sharply than many releases:
+a noisy value gets the first run's value. So the runs differ only by the record's own effect. A replay
+shows:
 
 - The distance between the two values before noise, divided by the noise scale. Gaussian releases with
   distances mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..). Distances of Laplace releases add up (in
   L1, or in L2 for `l2_laplace`). If the total exceeds the guarantee, a sensitivity is wrong.
-- Anything released without noise. Results that depend only on the noisy values and public numbers are equal
-  bit for bit in both runs. So releases, noise scales or numbers of draws that differ depend on the rows
-  directly.
+- Anything released without noise. Results that depend only on noisy values and public numbers are equal bit
+  for bit in both runs. So releases, noise scales or numbers of draws that differ depend on the rows.
 
-A replay takes milliseconds (Cebere et al., PETS 2026, arXiv 2602.17454).
+The method is that of Cebere et al. (PETS 2026, arXiv 2602.17454).
 
 A replay cannot judge noise that is not added to a value (a tilted objective, a sketch) or random choices (a
 subsample, a selection, a rejection). The finding is then "not additive". Permutations of the rows are
-replayed, since a bound that holds for every order also holds for a random order. A replay misses untried
-pairs and the low-order bits of floating-point sums.
+replayed, since a bound for every order also holds for a random order. A replay misses untried pairs and the
+low-order bits of floating-point sums.
 """
 
 import copy
@@ -58,8 +57,8 @@ Size = int | tuple | None
 class Step(NamedTuple):
     """A noisy value that was used.
 
-    law: the law of the noise. draws: indices of the unit draws. result: the noisy value, value + scale *
-    draw. bare: whether the noise was added to no value.
+    draws: indices of the unit draws. result: the noisy value, value + scale * draw. bare: whether the noise
+    was added to no value.
     """
 
     law: str
@@ -71,14 +70,13 @@ class Step(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """The result of a replay of one pair.
+    """The result of a replay.
 
     Attributes
     ----------
     finding : str
         One of `FINDINGS`.
     why : str
-        The finding in words.
     mu : float
         The Gaussian-DP parameter of all Gaussian noise.
     pure : float
@@ -95,7 +93,7 @@ class Replay(NamedTuple):
 
 
 class Tape:
-    """The draws and uses of noise in one run. first: in the second run, the first run's tape."""
+    """One run's draws and uses of noise. first: in the second run, the first run's tape."""
 
     def __init__(self, first: "Tape | None" = None) -> None:
         self.first = first
@@ -136,7 +134,7 @@ class _Parted(Exception):
 
 
 class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array value + scale * draw that is evaluated only when a caller needs its numbers.
+    """An array value + scale * draw, evaluated only when a caller needs its numbers.
 
     Sums and products with numbers, indexing and reshaping give another `_Noisy`. All arrays in it have
     the same shape.
@@ -241,7 +239,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return function(*_plain(arguments), **_plain(settings))
 
     def _joined(self, function, parts, **settings):
-        """The joined parts, or None unless all are unused noise of this law that is added to no value."""
+        """The joined parts, or None unless all are unused noise of this law, added to no value."""
         parts = list(parts)
         alike = (isinstance(part, _Noisy) and part.law == self.law for part in parts)
         if not all(alike) or any(part.used is not None or part.value is not None for part in parts):
@@ -380,11 +378,10 @@ def replay(
     run : Callable
         (X, y, rng) -> the release, any nesting of arrays, numbers and texts.
     first, second : tuple
-        The data sets (X, y).
+        (X, y).
     epsilon, delta : float
-        The function's guarantee. If epsilon is infinite, the replay finds only values without noise.
+        The guarantee. If epsilon is infinite, the replay finds only values without noise.
     seed : int
-        Seed of the draws.
 
     Returns
     -------
@@ -451,8 +448,7 @@ class Distances:
     """Distances between two runs' values before noise, in units of the noise, as in `Replay`.
 
     problem: a sentence, or "" if there is no problem. Problems are a moved value without noise, a noise
-    scale that depends on the rows, and two values that share a draw but move differently, so that their
-    difference has no noise.
+    scale that depends on the rows, and two values that share a draw but move differently.
     """
 
     def __init__(self, first: Tape, second: Tape) -> None:
@@ -529,9 +525,8 @@ def on_general_pairs(
     Parameters
     ----------
     mechanism : str or Mechanism
-        A private mechanism, by name or as an object.
+        A name or object.
     epsilon : float
-        The requested privacy.
     delta : float
         The delta of mechanisms that need one; others get 0.
 
@@ -562,16 +557,15 @@ def of_mechanism(
     seed: int = 0,
     **options,
 ) -> tuple[Replay, Guarantee]:
-    """Replay a mechanism on a pair, and compare the result with its proven guarantee.
+    """Replay a mechanism on a pair against its proven guarantee.
 
     Parameters
     ----------
     mechanism, pair, epsilon, delta
         As for `dp.audit.attack`.
     seed : int
-        Seed of the draws.
     **options
-        The mechanism's options, and lam and bound if the pair does not state them.
+        As for `dp.audit.attack`.
 
     Returns
     -------
@@ -604,14 +598,12 @@ def of_mechanism(
 
 
 def verdict(found: Replay, guarantee: Guarantee) -> str:
-    """The verdict of a replay on a guarantee, in a few words.
+    """The verdict of a replay on a guarantee, in words.
 
     Parameters
     ----------
     found : Replay
-        The result.
     guarantee : dp.accounting.Guarantee
-        The tested guarantee.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Bisection for calibrations, which returns an end at which the condition was checked to hold."""
+"""Bisection that returns an end at which the condition was checked to hold."""
 
 import math
 from collections.abc import Callable

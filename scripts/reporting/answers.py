@@ -47,7 +47,6 @@ def answers(smaller=()):
 
 
 def _stale(path, experiments):
-    """Whether any cells are newer than the recommendations at `path`."""
     cells = (Path(paths.CELLS(experiment=name)) for name in experiments)
     made = path.stat().st_mtime
     return any(cell.exists() and cell.stat().st_mtime > made for cell in cells)
@@ -109,7 +108,6 @@ def _groups(methods):
 
 
 def _first(row):
-    """Sort key of a row: untuned before tuned, then replace-one before add-remove, then by task."""
     return row["regime"] != UNTUNED, row["adjacency"] != REPLACE_ONE, row["task"]
 
 
@@ -170,7 +168,7 @@ def _tables(rows):
 def _matrix(at, rows, names):
     """A table of data sets against epsilons, for one regime, task, adjacency and experiment.
 
-    A cell names the unbeaten methods and, in grey, void methods that would be ahead of them.
+    A cell names the unbeaten methods and, in grey, void methods that would be ahead.
     """
     regime, task, adjacency, experiment = at
     epsilons = sorted({float(row["epsilon"]) for row in rows})

@@ -87,7 +87,7 @@ def record(measured, experiments):
 
 
 class Costs:
-    """Recorded costs, from which `of` uses the most specific entry that exists."""
+    """Recorded costs, of which `of` uses the most specific."""
 
     def __init__(self, rows):
         self.rows = {}
@@ -113,7 +113,6 @@ class Costs:
 
 
 def forecast(jobs, costs):
-    """Return {experiment: `Forecast` of its jobs}."""
     totals = {}
     for one in jobs:
         count, seconds, peak, unknown = totals.get(one.experiment, Forecast(0, 0.0, 0.0, 0))

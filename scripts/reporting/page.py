@@ -174,7 +174,6 @@ def named(text, names):
 
 
 def _named_table(columns, rows, names):
-    """Yield rows with names in place of keys, in the columns KEYS."""
     at = [k for k, column in enumerate(columns) if column in KEYS]
     for row in rows:
         row = list(row)
@@ -184,7 +183,6 @@ def _named_table(columns, rows, names):
 
 
 def _number_figures(cards, audited, experiments):
-    """Number all figures in the page's order."""
     numbers = itertools.count(1)
     for card in cards:
         if card["figure"]:
@@ -271,7 +269,6 @@ def _settings(method):
 
 
 def because(row, names):
-    """The reason of a statement's verdict, with names in place of keys."""
     text = named(row["decided_by"], names).strip().rstrip(".")
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

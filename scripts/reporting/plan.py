@@ -10,7 +10,7 @@ from typing import NamedTuple
 from study import paths
 from study.configuration.config import ConfigError, read_yaml
 
-# For each of these rules, one job makes all files of the rule in a folder.
+# For these rules, one job makes all files of the rule in a folder.
 ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending", "recommendations")
 
 
@@ -21,7 +21,6 @@ class Planned(NamedTuple):
     for other folders.
     path: of the output, below the rule's folder.
     file: the job's first file.
-    pending: whether the job must still run.
     """
 
     rule: str

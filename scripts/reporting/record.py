@@ -245,7 +245,6 @@ def in_document(text):
 
 
 def once(rows):
-    """Return the recorded statements and printed numbers without duplicates."""
     unique = {}
     for row in rows:
         if row["section"] in SECTIONS:

@@ -224,8 +224,8 @@ def _columns(source, path):
 def cell(rows, names, scale=1):
     """Return {printed, ours, says, outcome} of one printed number.
 
-    rows: the number's rows of published.csv, of which the first decides the outcome. scale: 100 if the
-    source prints per cent, because published.csv contains shares.
+    rows: its rows of published.csv, of which the first decides the outcome. scale: 100 if the source
+    prints per cent, because published.csv contains shares.
     """
     rows = [
         row | {key: float(row[key]) * scale for key in SCALED if row.get(key) not in (None, "")}

@@ -93,6 +93,5 @@ def check(mechanism, meta, size, options, **cell):
 
 
 def guarantee(mechanism, meta, size, options, **cell):
-    """The mechanism's `dp.accounting.Guarantee` for `size` rows of the data set."""
     given = of_mechanism(mechanism, meta, options, **cell)
     return mechanism.guarantee(size, len(meta["columns"]), **given)

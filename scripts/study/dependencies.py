@@ -1,8 +1,8 @@
 """Find the project files that a job executes, by following imports.
 
 The digest of these files is a parameter of the job's rule, so an edit reruns exactly the jobs that execute
-the edited code. The digest is computed from syntax trees. Therefore a git checkout reruns nothing, nor does
-an edit of comments, layout, docstrings or functions' annotations.
+the edited code. The digest is computed from syntax trees. Therefore neither a git checkout nor an edit of
+comments, layout, docstrings or functions' annotations reruns a job.
 """
 
 import ast
@@ -140,9 +140,8 @@ def looks_up_mechanisms(script, *modules):
 def canonical_code(tree, summaries=False):
     """A syntax tree as text that changes if the code's behaviour may change.
 
-    The text omits docstrings, functions' annotations and `__all__`, and also empty fields, because these
-    differ between Python versions. (`ast.dump` takes twice as long.) summaries: whether to include the
-    first lines of functions' docstrings.
+    The text omits docstrings, functions' annotations, `__all__`, and empty fields, which differ between
+    Python versions. summaries: whether to include the first lines of functions' docstrings.
     """
     words = []
 

@@ -1,7 +1,4 @@
-"""Read the facts of published documents, and look them up by path.
-
-The files are config/sources/<key>/source.yaml and a study's config/published/<key>.yaml.
-"""
+"""Read the facts of published documents, and look them up by path."""
 
 import csv
 import math
@@ -52,7 +49,6 @@ class Source(NamedTuple):
 
 
 def _spelling(key):
-    """A key as text, with numbers in canonical form."""
     is_number = isinstance(key, (int, float)) and not isinstance(key, bool)
     return canonical.epsilon(key) if is_number else str(key)
 
@@ -96,7 +92,6 @@ def files():
 
 
 def with_tables(values, folder):
-    """A copy of `values` with tables read from their CSV files."""
     tables = {
         name: read_table(folder / table)
         if isinstance(table, str) and table.endswith(".csv")

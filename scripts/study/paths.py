@@ -23,7 +23,6 @@ def in_study():
 
 
 def source_of(path):
-    """The source whose folder in config/sources contains a file; None for other files."""
     return path.parent.name if path.parent.parent.name == "sources" else None
 
 
@@ -56,8 +55,6 @@ def results(*parts):
 
 
 class _Wildcards(dict):
-    """Values by name; wildcards without a value stay wildcards."""
-
     def __missing__(self, name):
         return f"{{{name}}}"
 
@@ -66,7 +63,7 @@ class Place(NamedTuple):
     """The place of one kind of file. A call returns a path, in which missing values stay wildcards.
 
     folder: the folder of an experiment or reading, or a shared folder (data, audit). part: a folder below
-    `folder`. name: the file's name without the suffix.
+    `folder`.
     """
 
     folder: str
@@ -91,7 +88,6 @@ class Place(NamedTuple):
 # Prepared rows (npz), and the record of their preparation (json).
 DATA = Place("data", "", "{dataset}", "npz")
 
-# Files of one experiment.
 FIT = Place("{experiment}", "fits", "{dataset}/{fit}/n={size}", "npz")
 RUN = Place("{experiment}", "runs", "{dataset}/{method}/n={size}/eps={epsilon}")
 # The chosen settings (json), and the error of every candidate (csv).
@@ -111,7 +107,6 @@ CONFIGURATION = Place("{experiment}", "", "configuration", "json")
 # The configurations that made a folder's files: see `study.jobs.records`.
 MADE = Place("{folder}", "logs", "made", "json")
 
-# The privacy ledger.
 ATTACK = Place("audit", "runs", "{mechanism}/{label}/eps={epsilon}")
 ATTACKS = Place("audit", "", "{mechanism}")
 LEDGER = Place("audit", "", "ledger")  # also png and pdf
@@ -122,10 +117,8 @@ REPLAY = Place("audit", "", "replay")
 SPENDING = Place("audit", "", "spending")
 AUDITED_CELLS = Place("audit", "", "cells")
 
-# The verdicts on a source's statements.
 BY_SOURCE = Place("verdicts", "", "{source}")
 
-# Files about all experiments together.
 REPORT = Place("", "", "report", "html")
 PARTIAL_REPORT = Place("", "", "report-partial", "html")  # made if REPORT shows more
 COSTS = Place("", "", "costs")
@@ -135,7 +128,6 @@ SNAPSHOT = Place("", "", "frontier", "json")
 
 
 def reading(experiment, label):
-    """The folder of a reading of an experiment."""
     return f"{experiment}/readings/{label}"
 
 
@@ -156,6 +148,5 @@ def logs():
 
 
 def log_of(file):
-    """The log of the job that made a file, such as a run."""
     folder, rest = split(Path(file).with_suffix(".log"))
     return results(folder, "logs", *rest)

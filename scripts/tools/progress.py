@@ -37,7 +37,7 @@ def main():
 
 
 class Watched:
-    """A planned job. It is done if its file is up to date."""
+    """A planned job, which is done if its file is up to date."""
 
     def __init__(self, job, started):
         self.experiment = job.experiment

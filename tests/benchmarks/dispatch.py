@@ -24,7 +24,7 @@ from snakemake.shell import shell
 from project import Project
 from study.jobs import cost
 
-OVERHEAD = 0.02  # seconds that a shell and a fork add to each job
+OVERHEAD = 0.02  # seconds of a job's shell and fork
 run_shell = shell.__new__
 
 

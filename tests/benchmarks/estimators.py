@@ -34,7 +34,6 @@ TASKS = {"classes": ((3000, 5), (20000, 5)), "numbers": ((3000, 1), (20000, 1))}
 
 
 def simulate(task, n, d, seed):
-    """Simulate rows X with labels -1 and 1, or with targets in [-1, 1]."""
     rng = np.random.default_rng([seed, n, d])
     X = rng.uniform(-1, 1, (n, d))
     score = X @ np.linspace(2, 0.4, d) - 0.3

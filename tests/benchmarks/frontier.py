@@ -34,7 +34,6 @@ EPSILON, DELTA = 1.0, 1e-6
 
 
 def rows(rng):
-    """Simulate X, labels -1 and 1, and targets in [-1, 1]."""
     X = rng.standard_normal((N, D))
     X /= np.maximum(1.0, np.linalg.norm(X, axis=1) / 2.5)[:, None] * 2.5
     score = X @ rng.standard_normal(D)

@@ -32,7 +32,6 @@ LINES = 100_000
 
 
 def simulated(n, d):
-    """Simulate rows in the unit ball, and labels that follow a logistic model."""
     rng = generator(1, "lattice", n, d)
     X = rng.standard_normal((n, d), dtype=np.float32)
     X /= np.linalg.norm(X, axis=1, keepdims=True) * np.float32(1.00001)

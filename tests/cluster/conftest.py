@@ -23,7 +23,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def prepared(fresh):
-    """A copy of the project with data and fits from this machine, but without cells."""
+    """A copy with data and fits from this machine, but without cells."""
     project = fresh("prepared")
     project.snakemake(*OVERLAY, "--until", "fit", "--", RESULTS)
     assert not run_files(project)
@@ -32,7 +32,7 @@ def prepared(fresh):
 
 @pytest.fixture(scope="session")
 def local(prepared, tmp_path_factory):
-    """The results of the same cells, run on this machine without a scheduler."""
+    """The results of the same cells without a scheduler."""
     project = prepared.duplicate(tmp_path_factory.mktemp("local") / "project")
     project.snakemake(*CELLS)
     return (project / RESULTS).read_bytes()

@@ -39,7 +39,7 @@ def missing():
 
 
 class Slurm:
-    """The daemons of a cluster. `env`: the environment variables that a client needs."""
+    """A cluster's daemons. `env`: the environment variables that a client needs."""
 
     def __init__(self, root, cpus, memory, port):
         self.root, self.cpus, self.memory, self.port = Path(root), cpus, memory, port
@@ -133,7 +133,7 @@ class Slurm:
             thread.join()
 
     def kill_node(self, node):
-        """Kill the node's daemon and all its jobs' processes, as if the machine had died."""
+        """Kill the node's daemon and all its jobs, as if the machine had died."""
         self.daemons[node].kill()
         self.daemons[node].wait()
         self._kill(self.processes(node))
@@ -162,8 +162,8 @@ class Slurm:
     def processes(self, node=None):
         """Process ids of a node's jobs, or of all jobs.
 
-        The processes are identified by their environment variables, because without cgroups a job's
-        grandchildren can outlive it.
+        They are found by environment variables, because without cgroups a job's grandchildren can
+        outlive it.
         """
         marker = f"SLURMD_NODENAME={node}" if node else f"SLURM_CONF={self.conf}"
         numbers = []

@@ -1,4 +1,4 @@
-"""Tests the profiles of schedulers that are not installed, with mock commands that check arguments."""
+"""Tests the profiles of schedulers that are not installed, with mock commands."""
 
 import json
 import os
@@ -81,7 +81,6 @@ def test_lsf(project, unit, per_mb):
 
 
 def test_recovery_on_lsf(project):
-    """Recovery finds a killed run's jobs by their folder, and no other jobs."""
     install(project, "bsub", "bjobs", "bkill", "squeue")
     environment = os.environ | project.environment
     folders = [project.folder.resolve(), project.commands]

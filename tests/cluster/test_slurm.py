@@ -1,4 +1,4 @@
-"""Tests that the shipped Slurm profiles give the same bytes as a local run, even after faults."""
+"""The shipped Slurm profiles give the same bytes as a local run, even after faults."""
 
 import re
 import shutil
@@ -50,7 +50,6 @@ sweeps: {main: {train_sizes: [200], epsilons: [1]}}
 
 
 def test_a_study_is_recovered_from_elsewhere(fresh, cluster, tmp_path):
-    """A study in the folder of --directory is run, killed, watched and recovered from the checkout."""
     home = on(cluster, fresh("home"))
     studies = [Project(tmp_path / name) for name in ("alone", "study")]
     for study in studies:
@@ -80,7 +79,6 @@ def test_a_study_is_recovered_from_elsewhere(fresh, cluster, tmp_path):
 
 @pytest.mark.parametrize("profile", [SBATCH, ARRAY], ids=["sbatch", "slurm"])
 def test_killed_run_is_recovered(project, cluster, local, profile):
-    """After kill -9, one command cancels the remaining jobs, unlocks the folder and finishes the run."""
     groups = ("--group-components", "cells=2") if profile is SBATCH else ()
     process = project.start(*profile, *groups, *CELLS)
     project.wait_for(lambda: run_files(project), 120)

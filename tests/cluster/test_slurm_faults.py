@@ -31,7 +31,6 @@ def recovered(project):
 
 
 def test_the_controller_is_killed_and_comes_back(project, cluster, local):
-    """Submissions and state queries fail and are repeated until the controller is back."""
     process = begun(project, cluster)
     cluster.kill_controller()
     time.sleep(8)

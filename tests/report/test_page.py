@@ -1,5 +1,3 @@
-"""Tests the report of complete and incomplete runs."""
-
 import json
 import math
 import os
@@ -169,7 +167,7 @@ def test_no_key_is_shown_where_a_name_should_be(decided):
     hidden = r"<(script|style|code|pre|head)\b.*?</\1>|<a class=.csv.*?</a>|<[^>]*>"
     seen = re.sub(hidden, " ", page, flags=re.S)
     assert "objective perturbation, as printed" in seen
-    assert "No experiment of this report tests its 38 claims and defects." in seen  # Einarsson
+    assert "No experiment of this report tests its 38 claims and defects." in seen
     assert not re.findall(r"[A-Za-z0-9]+_[A-Za-z0-9_]+(?![\w.])", seen)
     titles = " ".join(re.findall(r'title="([^"]*)"', page))
     assert "Printed 0.296" in titles and "_" not in titles
@@ -366,7 +364,7 @@ DEFAULT = read_yaml(Path(__file__).parents[2] / "config/config.yaml")
 
 
 def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided):
-    """The estimate assumes that figures and cells of the default run are as large as on this page."""
+    """Figures and cells of the default run are assumed to be as large as on this page."""
     decided.values["smaller"] = []
     text = page_of(decided)
     pictures = [len(data) for data in re.findall(r'src="data:image/webp;base64,([^"]*)"', text)]
@@ -476,7 +474,6 @@ def test_places_on_an_axis():
 
 
 def test_in_a_browser(experiment, browser, tmp_path):
-    """On a phone, images load, and tables sort and filter, without console errors or requests."""
     from chromium import Chromium
 
     lost = next(c for c in experiment.cells("learning") if c.method == "objective_perturbation")
@@ -527,13 +524,12 @@ def test_in_a_browser(experiment, browser, tmp_path):
         assert len(rows) == 2 and all("without privacy" in row for row in rows)
         page.evaluate(f"(f => {{ {typing.replace('without 10000', '')} }})({field})")
 
-        # A search finds any cell by words, and a click on a result unfolds its section.
         page.evaluate("document.querySelectorAll('details').forEach(d => d.open = false)")
         field = "document.querySelector('.search input')"
         typing = "f.value = 'output_perturbation 10000 0.2'; f.dispatchEvent(new Event('input'))"
         page.evaluate(f"(f => {{ {typing} }})({field})")
         buttons = "[...document.querySelectorAll('.found button')]"
-        assert page.evaluate(f"{buttons}.length") == 2  # one result per data set
+        assert page.evaluate(f"{buttons}.length") == 2
         page.evaluate(f"{buttons}[0].click()")
         chosen = page.evaluate("document.querySelector('.chosen').textContent")
         assert "output perturbation" in chosen and "10000" in chosen

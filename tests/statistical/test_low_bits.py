@@ -86,7 +86,6 @@ def test_the_attack_does_not_break_releases_on_a_lattice(kind, trials):
 
 
 def test_rounded_centres_are_all_that_a_release_shows():
-    """On each side, the released integers minus the noise are the rounded minimiser."""
     plan = models.output_perturbation_gaussian(low_bits.ROWS, D, 1.0, DELTA, low_bits.LAMBDA)
     noise, key = plan.noises["weights"], bytes(32)
     results = []

@@ -16,7 +16,6 @@ from dp.seeds import generator
 
 
 def tilt(w, X, y, counts, n_lambda, loss):
-    """The tilt b for which w minimises the objective."""
     return -(n_lambda * w + (counts * loss.derivative(y * (X @ w)) * y) @ X)
 
 
@@ -84,7 +83,6 @@ def test_published_form_is_private_at_its_own_setting():
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("dimension", [1, 2, 3])
 def test_no_pair_exceeds_the_supremum(loss, dimension):
-    """On random data sets, Nelder-Mead maximises the loss over pairs of records and points."""
     rng = generator(21, loss, dimension)
     largest = 0.0
     for _ in range(30):

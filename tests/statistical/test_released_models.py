@@ -1,5 +1,3 @@
-"""Attacks on releases find no more than their epsilon, and detect an epsilon above the claim."""
-
 import hmac
 
 import numpy as np

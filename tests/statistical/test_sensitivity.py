@@ -1,5 +1,3 @@
-"""Sensitivity of the regularised minimiser, with scipy as the reference optimiser."""
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize

@@ -1,5 +1,3 @@
-"""Tests Gaussian calibration and guarantees against dp_accounting and published numbers."""
-
 import math
 
 import pytest
@@ -16,7 +14,6 @@ from dp import accounting
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 8.42, 60.0])
 @pytest.mark.parametrize("sensitivity", [0.5, 1.0, 4.0])
 def test_delta_is_the_hockey_stick_divergence(sigma, epsilon, sensitivity):
-    """delta is the integral of (p - e^epsilon q)+ over the half line on which it is positive."""
     start = epsilon * sigma**2 / sensitivity + sensitivity / 2
     expected = norm.sf(start, sensitivity, sigma) - math.exp(epsilon) * norm.sf(start, 0, sigma)
     actual = accounting.gaussian_delta(sigma, epsilon, sensitivity)
@@ -43,10 +40,6 @@ def classical_sigma(epsilon, delta):
 
 
 def test_classical_gaussian_fails_where_the_facts_say():
-    """At delta = 1e-5, the classical sigma is too small for claims from 8.42 on.
-
-    The true epsilon is 10.394 for a claim of 10, and 0.751 for a claim of 1.
-    """
     delta = 1e-5
     for claimed, true in ((10, 10.394), (1, 0.751)):
         sigma = classical_sigma(claimed, delta)

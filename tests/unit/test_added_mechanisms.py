@@ -17,7 +17,7 @@ HELPER = "\nfrom mechanisms.helper import LARGEST\n"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A study's folder with the template's mechanism and a module that the mechanism imports."""
+    """A study's folder with the template's mechanism and a module that it imports."""
     shutil.copytree(ROOT / "workflow/template/mechanisms", tmp_path / "mechanisms")
     file = tmp_path / "mechanisms/noisy_mean.py"
     file.write_text(file.read_text().replace("noisy_mean", "added_mean") + HELPER)
@@ -44,7 +44,6 @@ def test_what_it_states_is_claimed_and_not_proven(folder):
 
 
 def test_its_branches_are_compared_like_those_of_any_mechanism(folder):
-    """The comparison uses the mechanism's claimed epsilon."""
     assert not differences(MECHANISMS["added_mean"], {"epsilon": 1.0})
 
 

@@ -1,5 +1,3 @@
-"""Public functions of dp annotate the types of their arguments and results."""
-
 import ast
 import importlib
 import inspect

@@ -1,4 +1,4 @@
-"""A release and the statement about it get the same arguments, so both know the same facts."""
+"""A release and the statement about it get the same arguments."""
 
 import csv
 import json
@@ -125,7 +125,7 @@ def rows(data, meta, size):
 
 def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    # Skip a group's price, which takes seconds and does not depend on the noise.
+    # Skip a group's price, which takes seconds.
     monkeypatch.setattr("guarantees.of_group", lambda one, size: (one.epsilon, one.delta))
     for case in cases():
         stated_is_drawn(folder, *case)
@@ -142,7 +142,7 @@ def stated_is_drawn(folder, overlay, name, dataset, label):
     trained = experiment.trained_rows(cells[0]._replace(train_size=size))
     X, y = rows(folder / data_path(dataset), meta, trained)
     for epsilon in {cell.epsilon for cell in (cells[0], cells[-1])}:
-        # An unusual epsilon makes unusual numbers, which no reason contains by chance.
+        # An unusual epsilon makes numbers that no reason contains by chance.
         cell = Cell(dataset, label, size, epsilon * (1.0937 if epsilon < 1 else 0.9137))
         lam = experiment.regularisation(experiment.methods[label], *cell[:1], *cell[2:])
         if lam.file:
@@ -215,7 +215,6 @@ def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
 
 
 def test_the_breast_cancer_constants_describe_their_rows():
-    """These data sets' premises state how far the centres are from the rows' own means."""
     from sklearn.datasets import load_breast_cancer
 
     datasets, data = configuration("default")[2], load_breast_cancer()
@@ -245,7 +244,7 @@ def test_the_breast_cancer_constants_describe_their_rows():
 
 
 def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
-    """Two released cells determine the minimiser, even without the seed: guarantees do not compose."""
+    """Two released cells determine the minimiser, so guarantees do not compose."""
     X, y = Prepared(folder / data_path("wdbc_row_norm")).floats()
     mechanism = MECHANISMS["output_perturbation"]
     one, two = (
@@ -268,7 +267,6 @@ def test_the_lists_above_name_used_mechanisms_only():
 
 
 def test_facts_known_before_the_preparation_are_those_it_writes(folder):
-    """All facts agree if the configuration names the columns; otherwise bounds and classes agree."""
     datasets = configuration("default")[2]
     seen = 0
     for name, entry in datasets.items():

@@ -1,5 +1,3 @@
-"""The audit's configuration resolves to attacks, or is refused with one sentence."""
-
 import pytest
 
 from dp.audit import of_each

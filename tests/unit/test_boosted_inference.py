@@ -1,5 +1,3 @@
-"""Tests intervals after boosted AdaSSP, which need its recursion's covariance and bias."""
-
 import math
 
 import numpy as np
@@ -56,7 +54,6 @@ def test_covariance_and_bias_are_those_of_many_recursions(way):
 
 @pytest.mark.parametrize("way", [inference.last_iterate, inference.late_iterates])
 def test_the_noise_on_the_gram_matrix_is_counted(way):
-    """The variance of estimates from many noisy D is at most about that stated for the noise on D."""
     from dp.privacy.quadratics import coefficients, isotropic
 
     _, steps = simulated(20_000)
@@ -98,7 +95,6 @@ def test_the_parts_compose_to_mu(adjacency):
 
 
 def test_both_means_move_by_at_most_their_sensitivity():
-    """Adding, removing or replacing a record moves them by at most sqrt(2), which is reached."""
     y = np.concatenate([np.linspace(-1, 1, 41), [np.nan]])  # NaN, as from weights that overflow
     each = [
         residual_means(np.zeros((1, 1)), y[i : i + 1], np.zeros((1, 1)), 0.3) for i in range(42)

@@ -27,7 +27,6 @@ KINDS = (
 
 
 def hard(kind, bound, rng):
-    """Rows within the bound, most of them on it, and labels."""
     n, d = (
         (rng.integers(1, 40), rng.integers(41, 80))
         if kind == "wide"
@@ -109,7 +108,6 @@ def test_kinks_of_nearly_linear_pieces_on_wide_rows(h):
 @pytest.mark.parametrize("kappa", [1.5, 1e3, 1e6])
 @pytest.mark.parametrize("l1", [0.0, 0.3])
 def test_descent_alone_keeps_its_promise(kappa, l1):
-    """On a quadratic, `steps` iterations and one more proximal step end within the tolerance."""
     values = np.geomspace(1, kappa, 7)
     slope = 5 * generator(84).standard_normal(7)
 

@@ -1,5 +1,3 @@
-"""Tests the checks of claims on handmade tables, and the choice of a published value's cell."""
-
 import math
 from argparse import Namespace
 from functools import partial
@@ -72,7 +70,6 @@ def test_lower_than_counts_points():
     assert "0.1 against 0.08, difference 0.02 [0.005858, 0.03414] at n" in half.decided_by
     assert cells.lower_than(CURVES, lower="good", higher="bad").holds is False
     assert cells.lower_than(CURVES, lower="good", higher="bad", epsilon="smallest").holds
-    # A method without privacy is compared at every epsilon.
     assert "2 of 2" in cells.lower_than(CURVES, lower="plain", higher="bad").decided_by
     with pytest.raises(Missing):
         cells.lower_than(CURVES, lower="good", higher="bad", train_size=7)
@@ -107,7 +104,7 @@ def test_spreads_are_compared_fold_by_fold(monkeypatch):
     arguments = {"lower": "one", "higher": "two", "column": "error_sd"}
     assert cells.lower_than(made, **arguments).holds
     draws["two"] = rng.normal(0.3, 0.0101, (1, 5, 40))
-    assert cells.lower_than(made, **arguments).holds is None  # within chance
+    assert cells.lower_than(made, **arguments).holds is None
     mean, low, high = paired.difference(made, *made.frame.to_dict("records"), "error_sd")
     sds = [draws[name][0].std(axis=1, ddof=1) for name in ("one", "two")]
     assert mean == pytest.approx((sds[0] - sds[1]).mean()) and low < mean < high
@@ -193,7 +190,7 @@ def test_a_trend_is_the_slope_and_not_single_steps(monkeypatch):
     # Against log10 epsilon, the slope is half of (last - first), with an error of 0.02 / sqrt(2).
     falls = cells.monotone(curve(0.4, 0.3, 0.2), along="epsilon")
     assert falls.holds and "(slope per factor of 10: [-0.1141, -0.08586])" in falls.decided_by
-    assert cells.monotone(curve(0.4, 0.2, 0.25), along="epsilon").holds  # one step rises
+    assert cells.monotone(curve(0.4, 0.2, 0.25), along="epsilon").holds
     assert cells.monotone(curve(0.4, 0.4, 0.4), along="epsilon").holds is None
     assert cells.monotone(curve(0.2, 0.3, 0.4), along="epsilon").holds is False
     with pytest.raises(Missing):
@@ -213,7 +210,6 @@ def test_combining_checks():
     )
     assert statements.join([yes, yes]).holds is True
     assert statements.join([yes, open_]).holds is None
-    # The joint outcome has the number of the check that decides it.
     assert statements.join([open_, yes, no])[:3] == (False, "undecided: x; x; fails: x", 1)
     assert statements.join([]).holds is None
 
@@ -265,7 +261,7 @@ def test_a_column_of_differences(monkeypatch):
 def test_jacobian_refuses_a_wrong_expectation():
     assert privacy.jacobian(CURVES, cases=[[0.1, 1, 0.2989], [1, 0.01, 4.0242]]).holds
     assert not privacy.jacobian(CURVES, cases=[[0.1, 1, 0.25]]).holds
-    assert not privacy.jacobian(CURVES, cases=[[0.1, 140, 0.1]]).holds  # private: no excess
+    assert not privacy.jacobian(CURVES, cases=[[0.1, 140, 0.1]]).holds
 
 
 def test_gaussian_excess_of_known_cases():
@@ -380,8 +376,8 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     other = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.1], "row": {0.1: [0.3, 0.1]}}}}
     )
-    # The source prints an error of 0.2 for the noiseless model, above or below the private one. This
-    # project's noiseless model has an error of 0.05.
+    # The source prints an error of 0.2 for the noiseless model; this project's has an error of
+    # 0.05.
     for rows, at in (([plain, private], 1), ([private, plain], 0)):
         spec = {"t": SPEC | {"rows": rows}}
         actual = [r for r in verdicts_of(CURVES, other, spec) if not r["id"].endswith("/sd")]
@@ -583,7 +579,6 @@ def test_claims_on_stand_in_data_are_not_tested_but_their_numbers_are_given():
 
 
 def test_what_fails_after_a_search_among_fewer_values_is_not_tested():
-    """If this project searched fewer values than the source, only a claim that holds is decided."""
     tables = {"t": {"row": {0.1: [0.5, 0.02]}}, "grid": [1, 0.1, 0.01], "votes": 6}
     stated = [{"id": "m-1", "says": "bad is better"}, {"id": "m-2", "says": "good is better"}]
     stated.append({"id": "m-3", "says": "so is a table of it"})

@@ -1,5 +1,3 @@
-"""Tests clipped logistic slopes: exact densities of tilted minimisers, and what clipping saves."""
-
 import math
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Paired tests, Holm's adjustment, ranks and learning curves agree with SciPy and statsmodels."""
-
 import numpy as np
 import pytest
 from scipy.stats import rankdata, ttest_rel

@@ -36,7 +36,6 @@ def _others(folder, names):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A working folder with the configuration of few experiments."""
     shutil.copytree(ROOT / "config", tmp_path / "config", ignore=_others)
     shutil.copytree(ROOT / "workflow/schemas", tmp_path / "workflow/schemas")
     shutil.copytree(ROOT / "workflow/rules", tmp_path / "workflow/rules")

@@ -136,7 +136,6 @@ class Files:
         return call
 
     def load(self, changed):
-        """Load everything that Snakemake reads before it plans jobs."""
         merged = self.read(DEFAULT)
         overlays = [changed] if changed in OVERLAYS else []
         for overlay in overlays:

@@ -21,7 +21,7 @@ BOUNDS = st.floats(1e-50, 1e50)
 @given(ROWS, BOUNDS)
 @settings(max_examples=300, deadline=None)
 def test_normalised_rows_never_exceed_the_bound(X, bound):
-    """Rows are any finite floats, even subnormal and huge. A row of zeros is unchanged."""
+    """Rows are any finite floats, even subnormal and huge."""
     before = X.copy()
     with np.errstate(under="ignore"):
         norms = examples.row_norms(examples.normalise_rows(X, bound))
@@ -47,7 +47,6 @@ def test_clipped_rows_never_exceed_the_bound(X, bound):
 @given(ROWS.filter(lambda X: len(X) > 1))
 @settings(max_examples=100, deadline=None)
 def test_a_row_depends_on_itself_alone(X):
-    """Each row's result is the same without the others, so these steps cost no privacy."""
     with np.errstate(all="ignore"):
         for step in (examples.normalise_rows, examples.clip_rows):
             np.testing.assert_array_equal(step(X)[:1], step(X[:1]))
@@ -183,6 +182,6 @@ def test_generators_depend_on_their_axes_and_on_nothing_else():
     assert len(set(first)) == len(axes)
     assert [generator(7, *a).random() for a in reversed(axes)] == first[::-1]
     assert generator(8, "a").random() != first[0]
-    # a recorded value, which must not change between versions, processes or machines
+    # This recorded value must not change between versions, processes or machines.
     seeded = generator(20081208, "cm08", "cm08_separable", 0, "noise")
     assert seeded.integers(10**9) == 412421695

@@ -1,5 +1,3 @@
-"""Figures and tables of data agree with independently computed counts, means and orders."""
-
 import json
 from types import SimpleNamespace
 

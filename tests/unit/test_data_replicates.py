@@ -109,7 +109,6 @@ def test_captions_say_over_what_an_interval_is():
 
 
 def test_figures_name_the_divisions_of_one_data_set_what_they_are():
-    """A figure's job gets part of its experiment's configuration, including `divisions`."""
     _, experiments, _ = load(
         {"seed": 1, "experiments": ["patton"]}, only=sources.concerned({"patton"})
     )
@@ -122,7 +121,6 @@ def test_figures_name_the_divisions_of_one_data_set_what_they_are():
     assert style.replicates(part, frame) == (
         "mean of 10 divisions x 5 folds x 20 draws,\n95 % interval over divisions"
     )
-    # The figure's job gets only the settings on which the figure depends.
     assert "claims" not in part.values and [*part.sweeps] == [patton.figures[name]["sweep"]]
 
 
@@ -139,7 +137,6 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
         np.testing.assert_allclose(
             np.sort(np.concatenate(results[4 * k : 4 * k + 4])), rows, atol=1e-6
         )
-    # The first division is the same as without `divisions`. The others differ from it.
     for ours, theirs in zip(results, folds.training_folds(one), strict=False):
         np.testing.assert_array_equal(ours, theirs[1][0][:, 0])
     assert all(set(results[0]) != set(other) for other in results[4:])
@@ -152,8 +149,8 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
 
 def test_another_division_of_the_same_rows_lies_in_the_interval_of_divisions():
     rng, inside = np.random.default_rng(3), 0
-    # All divisions share the rows' sampling error (0.05). It makes folds differ, but not the means of
-    # divisions.
+    # All divisions share the rows' sampling error (0.05), which makes folds differ, but not the
+    # means of divisions.
     for _ in range(200):
         chance = rng.permuted(np.tile(rng.normal(0, 0.05, 5), (21, 1)), axis=1)
         draws = 0.37 + chance - chance.mean(axis=1, keepdims=True)

@@ -1,5 +1,3 @@
-"""Tests which entries of data sets are accepted, and that others are refused in one sentence."""
-
 import gzip
 
 import pytest

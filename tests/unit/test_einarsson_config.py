@@ -1,5 +1,3 @@
-"""Compares the configuration of Einarsson's experiments with the facts of its source."""
-
 import csv
 import math
 from itertools import product

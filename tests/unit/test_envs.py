@@ -330,7 +330,6 @@ def test_setup_trusts_verified_files_alone():
 
 @pytest.mark.slow
 def test_setup_for_real(project, tmp_path):
-    """A real venv and a real pip find the lock's only package in a folder."""
     with zipfile.ZipFile(tmp_path / "demo-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("demo.py", "")
         wheel.writestr(

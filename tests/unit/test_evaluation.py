@@ -52,7 +52,7 @@ def test_many_scores_are_counted_in_bins(rng, monkeypatch):
     for k, w in enumerate(np.eye(3)):
         auc = evaluation.binned_auc(np.eye(3), X, y > 0)[k]
         assert auc == pytest.approx(reference.roc_auc_score(y, X @ w), abs=1e-14)
-    same = evaluation.binned_auc(weights, X[:1] + np.zeros((5000, 1)), y > 0)  # equal scores
+    same = evaluation.binned_auc(weights, X[:1] + np.zeros((5000, 1)), y > 0)
     assert (np.abs(same - 0.5) < 0.05).all()
     huge = np.array([[1e308, 1e308, -1e308], [1.0, 0.0, 0.0]])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -62,7 +62,6 @@ def test_many_scores_are_counted_in_bins(rng, monkeypatch):
 
 
 def test_auc_of_ties_and_zeros():
-    """Zeros of either sign are equal, and if all scores tie, the AUC is a half."""
     positive = np.array([True, False, True, False, True])
     scores = np.array([
         [0.0, -0.0, 0.0, -0.0, 0.0],

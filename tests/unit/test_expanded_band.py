@@ -43,9 +43,9 @@ def test_labels_are_flipped_in_the_band_of_the_estimated_separator_only():
     rows = 20_000
     X, y, separator = examples.simulate_expanded_band(rows, 10, 0.03, 0.1, 0.2, generator(82))
     true = examples.simulate_separable(rows, 10, 0.03, generator(82))
-    np.testing.assert_array_equal(X, true[0])  # the same points, with other labels
+    np.testing.assert_array_equal(X, true[0])
     assert (np.abs(X @ true[2]) >= 0.03).all()
-    assert np.linalg.norm(separator - true[2]) > 1e-4  # the separator is estimated
+    assert np.linalg.norm(separator - true[2]) > 1e-4
     np.testing.assert_array_equal(separator, examples.maximum_margin_separator(X, true[1]))
 
     flipped = y != true[1]

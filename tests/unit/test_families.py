@@ -36,8 +36,6 @@ def loaded():
 
 @pytest.fixture
 def study(loaded):
-    """A function that resolves an experiment with these methods and changes."""
-
     def make(methods, without=(), **changes):
         value = {
             "title": "A study",

@@ -60,7 +60,6 @@ def test_what_a_record_moves_is_as_stated(clip, coordinate_bound):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_noise_is_that_of_the_proof(name, monkeypatch):
-    """A release's choices and values cost at most rho in total."""
     spent = []
 
     def top(values, count, rate, rng):
@@ -181,7 +180,6 @@ def test_thresholding_keeps_so_many_weights():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_only_the_ratio_of_rows_to_their_bounds_matters(name):
-    """If rows and bounds are halved, weights double."""
     X, y, _ = small()
     settings = ASKED | {"restarts": 3}
     one, two = (

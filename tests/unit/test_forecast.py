@@ -1,5 +1,3 @@
-"""The forecast agrees with costs computed by hand."""
-
 import csv
 import io
 

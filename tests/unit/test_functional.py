@@ -96,7 +96,6 @@ def test_the_gaussian_sensitivity_is_reached(loss, radius):
 
 @pytest.mark.parametrize("d", [2, 4, 8])
 def test_the_l2_sensitivity_is_nearly_reached(d):
-    """A search over pairs comes within 10 % of the bound."""
     from scipy.optimize import minimize
 
     def negative(z):
@@ -231,7 +230,6 @@ def test_an_unbounded_quadratic_left_alone_is_a_status():
 
 
 def test_adam_is_adam():
-    """For one coordinate, the update agrees with explicit steps, and its limit with the minimum."""
     A, b = np.array([[[3.0]]]), np.array([[2.0]])
     w = m = v = 0.0
     for t in range(1, 6):

@@ -1,5 +1,3 @@
-"""Compares Gaussian objective perturbation with exact densities, in one and two dimensions."""
-
 import math
 
 import numpy as np

@@ -24,7 +24,6 @@ def rows(n=60, d=3, classes=None, seed=3):
 
 
 def mean_loss(X, y, W, loss):
-    """The mean loss, one example at a time."""
     if loss == "logistic":
         return np.mean(
             [math.log1p(math.exp(-t * (x @ W[:, 0]))) for x, t in zip(X, y, strict=True)]
@@ -232,7 +231,6 @@ def test_composition_by_a_privacy_loss_distribution():
 
 
 def test_the_noise_of_one_step():
-    """For all classes, a step from zero is (clipped mean gradient + noise) times the learning rate."""
     X, y = rows(classes=3)
     release = MECHANISM.release(
         *(X, y), epsilon=1.0, delta=1e-5, restarts=1500, rng=generator(5), iterations=1,
@@ -477,7 +475,6 @@ def test_poisson_noise_by_an_independent_accountant(adjacency, epsilon, steps, s
 
 @pytest.mark.parametrize("loss", ["logistic", "squared", "softmax"])
 def test_poisson_batches_are_divided_by_their_expected_size(loss):
-    """Sums over batches of secret size are divided by a public size, so their mean is the full gradient."""
     X, y = rows(50, classes=3 if loss == "softmax" else None)
     W = generator(1).standard_normal((1, 3, 3 if loss == "softmax" else 1))
     _, full = full_batch.mean_gradient(X, y, W, loss, 0.5)

@@ -1,5 +1,3 @@
-"""Standard errors and intervals account for the noise, and need a second release."""
-
 import math
 from functools import partial
 
@@ -166,7 +164,6 @@ def test_a_count_is_covered_among_the_intervals_that_are_printed(epsilon):
 
 
 def test_the_hessians_noise_is_counted():
-    """Estimates from one w and many noisy Hessians vary as stated for the noise on the Hessian."""
     from dp.privacy.quadratics import coefficients, isotropic
 
     rng, n, lam, deviation = generator(35), 10**12, 0.03, 0.004
@@ -289,7 +286,6 @@ def test_shares_of_the_budget_add_up(adjacency, robust):
 
 
 def test_second_moments_move_by_at_most_their_sensitivities():
-    """A search over pairs of records approaches each bound."""
     rng = generator(6)
     largest = np.zeros(2)
     for _ in range(300):

@@ -1,5 +1,3 @@
-"""Tests `frontier_inference`: a regression in the columns' own units, and simulated coverage."""
-
 import math
 import re
 from types import SimpleNamespace
@@ -175,7 +173,7 @@ def test_coverage_of_boosting_is_of_the_coefficients(simulated):
 
 @pytest.mark.parametrize("design", ["logistic", "other"])
 def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
-    """At epsilon 0.2, some intervals are missing. No row mixes printed and missing intervals."""
+    """At epsilon 0.2, some intervals are missing."""
     actual = simulated(inference.coverage, design, [500], 0.2, replicates=8, draws=2)
     plain = actual.loc["without_privacy"]
     assert list(plain["coefficient"]) == list(range(6)) and (plain["intervals"] == 8).all()
@@ -193,7 +191,7 @@ def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
 
 
 def test_standard_errors_are_over_data_sets():
-    """All intervals of one data set cover, none of the other. The error counts two data sets, not draws."""
+    """All intervals of one data set cover, none of the other."""
     low, high = np.full((2, 3, 1), -1.0), np.full((2, 3, 1), 1.0)
     low[1] = 0.5
     (line,) = inference._judged(low, high, np.zeros(1), None, np.ones(1))
@@ -217,7 +215,6 @@ def test_the_table_of_the_rule_keeps_flags_apart(simulated, tmp_path):
 
 
 def test_the_figure_of_designs_shows_each_coefficient_and_flag(tmp_path):
-    """Points are hollow if not printed, and left out if they have few intervals."""
     lines = [
         ("plain", "chosen", 0.5, 0, 1, 60, 0.6, 0.95),
         ("plain", "chosen", 0.5, 0, 0, 40, 0.4, 0.99),

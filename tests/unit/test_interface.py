@@ -91,7 +91,6 @@ def test_examples_run_as_printed(name):
 
 @pytest.mark.slow
 def test_the_reference_is_made_by_one_command(tmp_path):
-    """The README's command makes pages for exactly the public modules."""
     text = (ROOT / "scripts/dp/README.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^    .*bin/(pdoc .*) -o reference$", text, flags=re.MULTILINE)
     words = [sys.executable, "-m", *command.split(), "-o", str(tmp_path)]

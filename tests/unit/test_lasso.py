@@ -1,5 +1,3 @@
-"""The distributed lasso agrees with scikit-learn and plain loops, and private noise with composition."""
-
 import math
 
 import numpy as np
@@ -140,7 +138,6 @@ def test_printed_shrinkage_discards_constant_columns_only(data):
 
 
 def test_coordinator_knows_the_cost_from_gradients_alone(data):
-    """The loss threshold stops at the first iterate whose cost is below it."""
     X, y = data
     lam, rate, n = 0.001, 0.5, len(X)
     costs, w = [], np.zeros(12)
@@ -253,7 +250,6 @@ def test_private_noise_is_calibrated_to_all_rounds():
     assert (
         stats.kstest(noise.ravel(), stats.norm(scale=sigma * math.sqrt(centres)).cdf).pvalue > 1e-3
     )
-    # delta of one Gaussian mechanism, by definition
     for rounds in (1, 30):
         sigma = DP_LASSO.release(
             X, y, epsilon=epsilon, delta=delta, lam=0.1, rng=np.random.default_rng(2), rounds=rounds,

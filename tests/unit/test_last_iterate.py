@@ -1,5 +1,3 @@
-"""Last-iterate accounting agrees with a quadratic's closed form and a direct minimisation."""
-
 import math
 
 import numpy as np
@@ -41,7 +39,6 @@ def shifts(c, visits):
 @pytest.mark.parametrize("c", [0.5, 0.9, 0.999])
 @pytest.mark.parametrize(("batches", "epochs"), [(1, 4), (3, 2), (5, 6), (40, 3)])
 def test_the_cyclic_proof_holds_step_by_step(c, batches, epochs):
-    """Shifts that satisfy the proof's constraints have the formula's length."""
     visits = np.zeros(batches * epochs)
     visits[batches - 1 :: batches] = 1
     a, z = shifts(c, visits)

@@ -1,5 +1,3 @@
-"""Losses agree with their formulas, finite differences and suprema on a grid."""
-
 import dataclasses
 import math
 
@@ -54,7 +52,6 @@ def test_derivative_and_curvature_are_finite_differences(loss, z):
 
 @each_loss
 def test_kappa_and_c_are_suprema(loss):
-    """On a fine grid, |l'| and l'' never exceed kappa and c, but come close to them."""
     z = np.linspace(-60, 60, 1_200_001)
     z = np.append(z, [kink + 1e-13 for kink in kinks(loss)])
     curvature = loss.curvature(z)

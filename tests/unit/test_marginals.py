@@ -43,7 +43,6 @@ def tables(levels, y):
 
 
 def test_what_a_record_moves_is_as_stated():
-    """mu is the largest distance over all replacements of one record."""
     p = MECHANISM.parameters(3, 10, epsilon=1.0, delta=DELTA, groups=SIZES)
     own, other = MECHANISM._scales(10, p)
     levels, y = np.zeros((1, 3), int), np.array([-1])
@@ -150,7 +149,6 @@ def test_shrinkage_beats_objective_perturbation_in_the_middle():
 
 
 def test_the_nearest_possible_counts():
-    """A search finds no nearer counts with the same sum."""
     rng = generator(9)
     counts = rng.normal(10, 20, (30, 4))
     actual = _possible(counts, 40)

@@ -18,7 +18,6 @@ DELTA = 1e-6
 
 
 def rows(n, rng, strength=0.0, share=0.5):
-    """Normal rows of norm at most 1 with a constant, and labels of a logistic model."""
     X = np.column_stack([rng.standard_normal((n, 9)) / 4, np.full(n, 0.3)])
     X /= np.maximum(1, np.linalg.norm(X, axis=1))[:, None]
     z = strength * X[:, 0] + math.log(share / (1 - share))
@@ -35,7 +34,6 @@ def gain(release, X, y):
 
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 def test_what_a_record_moves_is_as_stated(adjacency):
-    """A search over pairs of records reaches each of the three bounds."""
     rng, bound, n = generator(1), 1.5, 7
     settings = {"epsilon": 1.0, "delta": DELTA, "bound": bound, "adjacency": adjacency}
     p = SIMPLE.parameters(n, 2, **settings, rate=0.8)

@@ -1,5 +1,3 @@
-"""Every registered mechanism keeps a contract, and the first four agree with their formulas."""
-
 import itertools
 import math
 import os
@@ -114,7 +112,6 @@ def test_guarantee_states_everything(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_half_floats_are_computed_with_in_double_precision(name):
-    """An epsilon or a share given as a half float must not reduce the noise's precision."""
     mechanism = MECHANISMS[name]
     defaults = {key: option.default for key, option in mechanism.options.items()}
     values = {
@@ -369,7 +366,6 @@ NO_ROWS = [
 def test_what_is_not_rows_is_refused(name):
     for X, y in NO_ROWS:
         with pytest.raises(Refused, match=r"data must be|whole number"):
-            # so few rows suffice with this lambda
             MECHANISMS[name].release(X, y, rng=generator(1), **common(name, lam=10.0))
 
 
@@ -390,7 +386,6 @@ EXTREMES = {
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("argument", EXTREMES)
 def test_extremes_are_refused_or_told_by_the_status(name, argument):
-    """One sentence refuses the value, or weights are finite, and zero unless the status is "ok"."""
     if argument == "epsilon" and not MECHANISMS[name].private:
         return
     for value in EXTREMES[argument]:
@@ -489,7 +484,7 @@ def test_draws_that_are_not_finite_have_diverged():
     actual = faulty(Faulty(weights, status, info))
     assert list(actual.status) == ["diverged", "diverged", "not_sampled"]
     assert not actual.weights.any() and not actual.info["intercept"].any()
-    assert (weights[1] == 1).all()  # the mechanism's own array does not change
+    assert (weights[1] == 1).all()
     classes = np.ones((3, D, 2))
     classes[1, 0, 1] = math.nan
     actual = faulty(Faulty(classes))
@@ -765,7 +760,6 @@ def test_huber_and_general_losses_scale_with_kappa_and_c():
             if share < 1:
                 assert release.info["scale"] == pytest.approx(2 * bound / (1 - share), rel=1e-3)
 
-    # a user's own loss, twice as steep as the logistic loss
     class Steep(losses.Logistic):
         @property
         def kappa(self):
@@ -826,7 +820,6 @@ def test_no_release_is_the_starting_point(name, n, d, epsilon, tolerance):
 def test_the_whole_epsilon_is_what_both_noises_cost(
     name, n, d, epsilon, lam, bound, tolerance, loss
 ):
-    """Computed from the scales, the epsilons of tilt and output noise sum to at most the proven one."""
     arguments = {
         "epsilon": epsilon,
         "lam": lam,

@@ -73,7 +73,6 @@ def test_no_neighbours_need_more_than_is_stated(count, rho):
 
 
 def test_half_of_the_noise_would_be_seen():
-    """The same enumeration refutes choices at twice the rate, which halves the noise."""
     rate = 2 * noisy_top.choice_rate(0.02, 1, 0.3)
     first = np.array(list(law([0.0] * 4, rate, 1).values()))
     second = np.array(list(law([0.3, 0.3, -0.3, -0.3], rate, 1).values()))

@@ -123,7 +123,6 @@ def test_a_margin_loss_is_for_classes(name):
 
 
 def record(rng, d, bound):
-    """A row within the bound, mostly on it, and a target, sometimes at an end of its range."""
     x = rng.standard_normal(d)
     x *= bound * rng.choice([1, 1, rng.random()]) / np.linalg.norm(x)
     return x, rng.choice([-1.0, 1.0, rng.uniform(-1, 1)])
@@ -284,7 +283,6 @@ def log_density(w, X, y, n_lambda, loss, scale):
 @pytest.mark.parametrize("calibration", ["cms11", "single_log", "supremum"])
 @pytest.mark.parametrize("name", ["log_cosh", "huber_residual"])
 def test_no_neighbours_exceed_epsilon(name, calibration):
-    """A search in two dimensions varies records, targets and released points."""
     rng, tau = generator(10, name, calibration), 0.3
     loss = losses.get(name, tau=tau)
     for epsilon, n_lambda in ((0.5, 20.0), (2.0, 0.5)):

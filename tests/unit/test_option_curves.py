@@ -1,5 +1,3 @@
-"""Figures along an option show the numbers of results.csv at the right places."""
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -24,7 +22,7 @@ def datasets():
 
 @pytest.fixture
 def drawn(datasets, tmp_path, monkeypatch):
-    """Return a function that draws a figure from made-up results, and returns it with the results."""
+    """A function that draws a figure from made-up results, and returns both."""
 
     def draw(methods, epsilons=(1,), **options):
         figure = {"kind": "option_curve", "title": "A title", "sweep": "main", "options": options}

@@ -1,5 +1,3 @@
-"""Poisson batches choose every row independently of other rows, draws and steps."""
-
 import math
 
 import numpy as np
@@ -16,7 +14,7 @@ def members(n, draws, sampling, rng):
     for part, rows, edges in poisson.batches(n, draws, sampling, rng):
         assert edges[0] == 0 and edges[-1] == len(rows)
         draw = part.start + np.repeat(np.arange(part.stop - part.start), np.diff(edges))
-        assert (np.diff(n * draw + rows) > 0).all()  # ascending, without repetition
+        assert (np.diff(n * draw + rows) > 0).all()
         result[draw, rows] = True
     return result
 

@@ -1,5 +1,3 @@
-"""The bounds of preparation steps hold for any rows, and their privacy status is correct."""
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -79,7 +77,6 @@ def apply(name, given, **options):
 @given(X=X_ROWS)
 @settings(max_examples=40, deadline=None)
 def test_public_steps_treat_every_row_alone(name, X):
-    """A step that claims to read no other row gives the same result without the other rows."""
     assert not STEPS[name].private_rows
     assert STEPS[name].row_wise
     together = apply(name, table(X), **PUBLIC[name])
@@ -275,7 +272,6 @@ def test_binary_refuses(options, match):
 
 
 def test_bytes_stay_bytes_until_floats_are_asked_for():
-    """Deferred steps give the rows of immediate steps, whichever rows a caller requests."""
     rng = np.random.default_rng(4)
     X = rng.integers(0, 256, (9000, 5)).astype(np.uint8)  # more than one block
     y = rng.integers(0, 3, len(X)).astype(np.int8)

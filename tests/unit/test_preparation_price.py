@@ -1,5 +1,3 @@
-"""The table of preparations has the right shares and price, computed by hand."""
-
 import math
 
 import pandas as pd

@@ -102,7 +102,6 @@ def test_jobs_split_large_data_alike(split, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", IN_BLOCKS)
 def test_releases_from_rows_read_in_blocks(name):
-    """Releases equal those from an array to the last bit, although no array of all rows exists."""
     X, y = problem(500, 4)
     order = np.flatnonzero(np.arange(500) % 5)
     mechanism = MECHANISMS[name]

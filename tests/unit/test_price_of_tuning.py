@@ -1,5 +1,3 @@
-"""Tests the costs of ways of tuning: differences, and rows without a partner."""
-
 from types import SimpleNamespace
 
 import numpy as np

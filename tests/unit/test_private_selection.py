@@ -1,5 +1,3 @@
-"""Tests selecting the best of a random number of runs, and that an exact score reveals too much."""
-
 import json
 import math
 import subprocess
@@ -162,7 +160,6 @@ def test_no_run_releases_the_default():
 
 
 def test_whatever_a_mechanism_takes_is_selected():
-    """Selection works with regression losses, several classes, and warm starts from public rows."""
     rng = np.random.default_rng(6)
     X, y = rows(400)
     numbers = np.clip(0.8 * X[:, 1] + 0.1 * rng.standard_normal(400), -1, 1)

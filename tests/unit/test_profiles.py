@@ -1,5 +1,3 @@
-"""Privacy profiles agree with closed forms, each other and dp_accounting."""
-
 import math
 import subprocess
 import sys
@@ -87,7 +85,6 @@ def test_gaussians_compose_exactly_in_every_form():
 
 
 def test_directions_stay_apart():
-    """N(0, 1) and N(0, 1/2), composed with a Gaussian release, have two different profiles."""
     from dp.privacy.sketches import profile
 
     one = profile(1, 2.0)
@@ -131,7 +128,6 @@ def test_approximate_dp_composes_like_dp_accounting():
 
 
 def test_renyi_conversion():
-    """For a Gaussian release, the conversion is an upper bound, at most a tenth too large."""
     for mu in (0.1, 1.0):
         exact = Gaussian(mu).epsilon(1e-6)
         actual = accounting.renyi_epsilon(Gaussian(mu).renyi, 1e-6)

@@ -1,5 +1,3 @@
-"""Public rows, mixtures and coordinate bounds pass from the configuration to a mechanism's arguments."""
-
 import numpy as np
 import pytest
 
@@ -53,7 +51,6 @@ def test_public_rows_are_not_private_ones():
 
 @pytest.mark.parametrize("share", [None, 0.4])
 def test_prepared_parts(share, tmp_path, monkeypatch):
-    """The parts share no row and lose none, and simulated public rows are shifted."""
     import json
     import sys
 

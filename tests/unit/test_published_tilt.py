@@ -1,5 +1,3 @@
-"""Compares published calibrations of Gaussian objective perturbation with the exact profile."""
-
 import math
 
 import numpy as np

@@ -51,7 +51,6 @@ def entry(name):
     return json.loads(text)
 
 
-# Runs a job's script and prints its peak memory in MB.
 MEASURE = f"""
 import runpy, sys
 {PEAK_MB}
@@ -238,7 +237,6 @@ def test_adults_missing_cells_are_counted(folder):
         "native-country": 857,
         "rows dropped": 3620,
     }
-    # The number of remaining rows, and that both labels occur, are premises.
     assert meta["premises"] == [readers.COMPLETE, readers.BOTH]
 
 

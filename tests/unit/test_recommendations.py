@@ -1,5 +1,3 @@
-"""Tests recommendations, and their file, on a small made-up experiment with known answers."""
-
 import json
 import math
 from pathlib import Path

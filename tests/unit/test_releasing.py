@@ -175,7 +175,6 @@ def test_points_are_split_into_parts_whose_sum_is_exact(size):
 
 
 def test_the_first_parts_of_scores_and_slopes_are_exact_in_any_order():
-    """For the largest numbers, sums in integers, in floats and in reversed order agree."""
     rng = generator(103)
     V = rng.integers(-rows.ONE, rows.ONE + 1, (tilt.BLOCK, 9))
     V = rows.shortened(V)
@@ -246,7 +245,6 @@ def test_the_solver_and_descent_together_always_succeed(loss):
 
 
 def test_a_solver_that_fails_is_not_believed(monkeypatch):
-    """In place of Newton's method, the solver returns NaN, a far point, or other rows' minimiser."""
     rng, loss = generator(94), LOSSES[0]
     X, y = prepared(rng.standard_normal((50, 3)), rng.choice([-1, 1], 50), loss)
     problem = tilt.Problem(50, 3, 1e-3, loss, 0.0)
@@ -429,7 +427,6 @@ def test_given_the_minimiser_the_output_noise_hides_every_error(bits):
 
 
 def check_scales_are_rounded_up(bits=3):
-    """The noise is at least as large as calibrated, and the plan's own numbers keep delta."""
     for deviation in (1.01, 1.99, 3.3, 1e-5):
         noise = tilt.tilt(deviation, 1.0, 4, bits).noise
         assert noise.deviation >= Fraction(deviation)
@@ -450,7 +447,6 @@ def test_scales_are_rounded_up():
 @pytest.mark.parametrize("robust", [False, True])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0])
 def test_plans_keep_delta_and_cost_next_to_nothing(make, robust, epsilon):
-    """Plans use nearly all of delta, and the tilt agrees with the float mechanism's up to 1e-5."""
     from dp.mechanisms import MECHANISMS
 
     n, d, delta = 5000, 7, 1e-6
@@ -574,7 +570,6 @@ def data(n, d, seed, numbers=False):
 
 
 def check_statistics_belong_to_the_released_point():
-    """The released sums minus their noise are those at the *released* weights, rounded."""
     V, y = data(500, 3, 99)
     plan = models.noise_aware_logistic(500, 3, 1.0, 1e-6, robust=True)
     release = models.release(plan, V, y, KEY)
@@ -644,7 +639,6 @@ def test_releases_are_integers_that_a_key_determines(make, numbers):
 
 
 def test_degenerate_tables_are_released_like_others():
-    """One class, rows of zeros, equal rows or one record do not change which numbers a release has."""
     for n, d in ((1, 1), (1, 5), (3, 2), (40, 3)):
         plan = models.noise_aware_logistic(n, d, 1.0, 1e-6, robust=True)
         for V in (np.zeros((n, d), int), np.full((n, d), rows.ONE), np.eye(n, d, dtype=int) << 31):
@@ -667,7 +661,6 @@ def test_rows_of_another_number_are_refused():
 
 
 def test_the_covariance_is_the_mechanisms_own():
-    """`described` on a large release agrees with the non-private information matrix."""
     n = 200_000
     V, y = data(n, 3, 102)
     plan = models.noise_aware_logistic(n, 3, 8.0, 1e-6)

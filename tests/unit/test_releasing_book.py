@@ -584,7 +584,6 @@ def test_refusals_of_a_request(change, message):
 
 
 def test_options_at_their_ends_make_a_plan_or_a_sentence(monkeypatch):
-    """Failing arithmetic leads to a refusal, before rows are read and the process is guarded."""
     monkeypatch.undo()
     for key, ends in RANGES.items():
         for end in ends:

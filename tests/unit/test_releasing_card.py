@@ -43,7 +43,6 @@ def lines(numbers):
 
 @pytest.fixture(scope="module")
 def made():
-    """Return a function that releases a model and returns its document."""
     kept = {}
 
     def make(kind, method, previews=0, epsilon=1.0, **options):
@@ -78,7 +77,6 @@ def made():
 
 @pytest.mark.parametrize("kind", ["classes", "numbers"])
 def test_coefficients_are_in_own_units(made, kind):
-    """Coefficients on raw cells give the same scores as weights on integer rows."""
     document, model = made(kind, "gaussian_objective_perturbation")
     V, _ = model.schema.rows(lines(kind == "numbers"), N)
     scores = V / rows.ONE @ model.weights
@@ -150,7 +148,6 @@ def test_the_card_says_what_is_promised(made):
 
 
 def test_the_card_promises_no_more_than_holds(made):
-    """Words depend on the best attack's success. Numbers are rounded up, and groups get their own."""
     document, _ = made("classes", "noise_aware_logistic", previews=2)
     guarantee = document["guarantee"]
 

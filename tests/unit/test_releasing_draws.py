@@ -1,5 +1,3 @@
-"""Exact discrete Gaussian draws have the right law, and the key determines them."""
-
 import math
 from fractions import Fraction
 

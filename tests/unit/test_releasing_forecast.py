@@ -52,7 +52,7 @@ def request(n=3000, epsilon=4.0, schema=SCHEMA, method="noise_aware_logistic", *
 
 
 def copy(rng, n):
-    """Lines of a simulated copy of the study, with a text column, a count and whole years."""
+    """Lines of a simulated copy of the study."""
     age = np.clip(rng.normal(52, 13, n), 18, 90).round()
     ward = rng.choice(list(WARDS), n, p=list(WARDS.values()))
     visits = np.minimum(rng.negative_binomial(1.6, 1.6 / 5.6, n), 40)
@@ -134,7 +134,6 @@ def test_simulated_rows_have_the_expected_moments():
 
 
 def test_simulated_rows_have_the_expected_correlations():
-    """Moments are also as expected. Intervals of nearly equal columns are wider."""
     together = KNOWN._replace(correlations={("age", "visits"): -0.9})
     V, _ = Study(SCHEMA, together).rows(40_000, 3)
     age, visits = (V[:, SCHEMA.names.index(name)] / SCHEMA.each for name in ("age", "visits"))

@@ -1,5 +1,3 @@
-"""Tests holdouts: who is held out, exact sums, their sensitivity, and the cost, which is a maximum."""
-
 import itertools
 import math
 from collections import Counter

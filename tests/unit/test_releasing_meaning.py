@@ -1,5 +1,3 @@
-"""The meaning of a guarantee agrees with closed-form trade-off functions, and attacks reach them."""
-
 import math
 
 import numpy as np
@@ -23,7 +21,6 @@ def test_a_gaussian_release(mu, false):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("false", [0.0, *FALSE, 1.0])
 def test_randomised_response(epsilon, false):
-    """The best attack accuses on the answer "x", and on the other answer as often as allowed."""
     truth = min(math.exp(epsilon) * false, 1 - math.exp(-epsilon) * (1 - false))
     actual = meaning.power(approximate(epsilon), false)
     assert truth - 1e-12 <= actual <= truth * (1 + 1e-4) + 1e-12

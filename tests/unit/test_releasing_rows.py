@@ -48,7 +48,6 @@ def parse(schema, lines, n=None):
 
 
 def norms(V):
-    """Squared norms in Python's integers."""
     return [sum(int(v) ** 2 for v in row) for row in V]
 
 

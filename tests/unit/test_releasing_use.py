@@ -1,5 +1,3 @@
-"""Tests the use of a published model: predictions, and estimators with scikit-learn's conventions."""
-
 import csv
 import io
 import json
@@ -68,7 +66,6 @@ def frame(n=N, seed=1):
 
 
 def published(folder, target, y, method):
-    """A model.json from a CSV file, and its path."""
     X, _ = frame()
     columns = [
         rows.Unused("id"),

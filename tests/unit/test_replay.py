@@ -277,8 +277,6 @@ def test_only_the_last_iterate_is_stated():
 
 
 class Claims(Mechanism):
-    """A mechanism that states whatever it is given, and adds noise of scale 1 to a sum."""
-
     name = "claims"
     needs_lambda = False
 

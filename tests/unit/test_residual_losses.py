@@ -1,5 +1,3 @@
-"""Minimisers of residual losses, for numbers as targets, agree with independent solvers."""
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize

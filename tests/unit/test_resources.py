@@ -1,5 +1,3 @@
-"""Rules request more resources for large data."""
-
 from types import SimpleNamespace
 
 import pytest

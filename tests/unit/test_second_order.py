@@ -53,7 +53,6 @@ def test_newtons_parts_compose_to_mu(adjacency):
 
 
 def test_newton_does_not_depend_on_the_unit_of_rows():
-    """Rows of twice the norm within twice the bound give half the weights from the same draws."""
     X, y = rows()
     arguments = {"epsilon": 1.0, "delta": 1e-6, "restarts": 3}
     results = [

@@ -1,5 +1,3 @@
-"""Private selection agrees with brute force on small discrete mechanisms."""
-
 import math
 
 import numpy as np
@@ -185,7 +183,6 @@ def test_what_an_exact_score_costs(law, mean):
 
 @pytest.mark.parametrize(("mu", "mean"), [(0.3, 3), (5, 1e6), (14, 1e9), (8, 1e18), (0.5, 1e20)])
 def test_the_largest_ratio_is_found_at_any_probability(mu, mean):
-    """The ratio agrees with a grid of 400,000 points for probabilities down to 1e-299."""
     from scipy.special import ndtr, ndtri
 
     g = selection.parameter("logarithmic", mean)

@@ -1,5 +1,3 @@
-"""No pair of neighbours exceeds a sensitivity, and a search approaches it."""
-
 import math
 
 import numpy as np

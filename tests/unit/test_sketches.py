@@ -1,5 +1,3 @@
-"""For Gaussian sketches, the profile agrees with draws, and Rényi divergences agree with integrals."""
-
 import math
 from itertools import pairwise
 

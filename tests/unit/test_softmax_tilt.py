@@ -1,5 +1,3 @@
-"""Tests the softmax tilt: its proof's inequalities, and exact densities of three classes in 1D."""
-
 import math
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The solver agrees with independent formulas, other solvers and closed forms."""
-
 import tracemalloc
 
 import numpy as np
@@ -106,7 +104,6 @@ def test_squared_loss_is_ridge_regression(d, rng):
 
 @pytest.mark.parametrize("linear", [0.0, 0.3, -4.0])
 def test_one_row_and_one_column(linear):
-    """With n = d = 1, the minimiser solves an equation in one unknown."""
     W, info = minimise([[0.8]], [-1], 0.1, [linear])
     root = brentq(lambda w: 0.8 * expit(0.8 * w) + 0.1 * w + linear, -100, 100, xtol=1e-13)
     assert info.status[0] == "ok" and W[0, 0] == pytest.approx(root, abs=2e-8)
@@ -379,7 +376,6 @@ def extended_norm(X, y, lam, w, linear, loss):
 @pytest.mark.parametrize("n, d", [(700, 6), (14000, 6), (700, 50)])
 @pytest.mark.parametrize("kind", [np.float32, np.uint8, np.int8, np.int64])
 def test_any_type_of_rows_mapped_or_not(n, d, kind, rng, tmp_path):
-    """Results equal those for double precision to the last bit."""
     X, y = problem(n, d, rng)
     X = np.round(X * 100 + 100 * (kind == np.uint8)).astype(kind)
     linear = 10 * directions(3, d, rng)
@@ -407,7 +403,6 @@ def test_one_lambda_per_restart(d, rng):
 
 @pytest.mark.parametrize("d", [6, 60])
 def test_starting_points(d, rng):
-    """Starting points save passes, and change results by at most what the certificate allows."""
     X, y = problem(1500, d, rng)
     linear = 30 * directions(3, d, rng)
     cold, info = minimise(X, y, 0.01, linear)

@@ -1,5 +1,3 @@
-"""Regression, robust fits, intervals and multiple comparisons agree with statsmodels."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,5 +1,3 @@
-"""Run files become one row per cell, which agrees with scipy.stats and with hand calculations."""
-
 import math
 
 import numpy as np
@@ -119,7 +117,7 @@ def test_a_run_file_is_read_as_it_was_written(tmp_path):
     write_csv(tmp_path / "eps=1.csv", COLUMNS, rows)
     frame = read_cell(tmp_path / "eps=1.csv")
     assert tuple(frame.columns) == COLUMNS
-    assert frame["error"][:-1].tolist() == errors.tolist()  # to the last bit
+    assert frame["error"][:-1].tolist() == errors.tolist()
     assert frame["error"].isna().tolist() == [False] * 1000 + [True]
     assert frame["status"].tolist() == ["ok"] * 1000 + ["not_finite"]
     assert np.issubdtype(frame["fold"].dtype, np.integer)

@@ -56,7 +56,6 @@ def tune(tmp_path, holdout):
     return json.loads((tmp_path / "out.json").read_text())
 
 
-# The part of an experiment that a row's guarantee needs.
 ONE_METHOD = Experiment(
     "e",
     {

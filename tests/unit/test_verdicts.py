@@ -1,5 +1,3 @@
-"""Tests the verdict rule and the implied epsilon against hand-computed cases."""
-
 import math
 
 import numpy as np
@@ -168,7 +166,7 @@ def test_the_first_reading_that_agrees_names_the_verdict(tried, expected):
 
 
 def test_an_interval_decides_if_a_value_a_margin_away_would_fail():
-    assert margin(0.857, 0.154, share=True) == 0.154  # the printed standard deviation
+    assert margin(0.857, 0.154, share=True) == 0.154
     assert margin(0.391, share=True) == pytest.approx(0.0391)
     # an accuracy has the margin of its error
     assert margin(0.8, share=True) == pytest.approx(margin(0.2, share=True)) == pytest.approx(0.02)

@@ -1,5 +1,3 @@
-"""Tests the rule `download` in a small project."""
-
 import hashlib
 import os
 import shutil

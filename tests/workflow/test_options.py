@@ -1,5 +1,3 @@
-"""Runs an experiment with varied options, from its file to its table and figures."""
-
 import csv
 
 import pytest

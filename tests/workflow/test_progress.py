@@ -1,5 +1,3 @@
-"""Progress shows finished and remaining jobs per experiment, before, during and after a run."""
-
 import re
 
 from project import TINY

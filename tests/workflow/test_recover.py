@@ -1,5 +1,3 @@
-"""Recovery does not touch a run that is alive."""
-
 import os
 import signal
 
@@ -28,7 +26,6 @@ def test_recovery_beside_a_live_run_is_refused(fresh):
         run.communicate()
     output = project.snakemake(*TINY, ok=False)
     assert "a run of this folder was killed" in output and "scripts/tools/recover.py" in output
-    # Once the run is killed, recovery continues.
     output = project.python("scripts/tools/recover.py", "--cores", 1, "--dry-run", *TINY)
     assert "unlocking and resuming" in output
     assert not list((project / ".snakemake/alive").glob("*"))

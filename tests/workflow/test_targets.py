@@ -1,5 +1,3 @@
-"""A figure's target runs only what it needs, and every experiment's name is a target."""
-
 from collections import Counter
 
 import pytest

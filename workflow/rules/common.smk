@@ -87,9 +87,8 @@ try:
     # A study audits only the mechanisms that it uses; the workflow's own checkout audits all.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
     AUDITS = audits.load(CONFIG, own if MAIN or ONLY is None else [])
-    # Without this check, prepared data would count as up to date if their file is missing. The
-    # check is left out on computing nodes, which may not see the file, and for reports, which
-    # do not need it.
+    # Without this check, prepared data would count as up to date if their file is missing.
+    # Computing nodes may not see the file, and reports do not need it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
     if workflow.is_main_process and not reports:
         check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"])
@@ -97,7 +96,6 @@ except ConfigError as error:
     sys.exit(f"error: {error}")  # without a traceback
 
 
-# The arguments of Snakemake that name this configuration.
 CONFIGURATION = records.words(workflow.overwrite_configfiles, workflow.config_settings.config)
 if MODULE and getattr(workflow, "dp_results", CONFIG["results"]) != CONFIG["results"]:
     sys.exit(
@@ -190,7 +188,7 @@ def stale_words(names):
     return [] if sizes.toy(EXPERIMENTS[name] for name in names) else ["--stale", *stale.digests()]
 
 
-# Functions for data.smk: files, rows.
+# data.smk
 
 
 def own_content(wildcards):
@@ -207,7 +205,7 @@ def download_arguments(name):
     return shlex.join(checksum + own)
 
 
-# Functions for run.smk: cells, shared fits, and the origin of lambda.
+# run.smk
 
 
 def method_of(wildcards):
@@ -315,7 +313,7 @@ def what_was_computed(experiment):
     ]
 
 
-# Functions for figures.smk. Analyses, tables and figures are entries of three sections.
+# figures.smk
 
 
 def entry_of(wildcards, section):
@@ -434,7 +432,7 @@ def recommendation_files():
     return files if recommending() else []
 
 
-# Functions for Snakefile and report.smk: all final files of an experiment.
+# Snakefile and report.smk
 
 
 def verdict_paths(experiment):

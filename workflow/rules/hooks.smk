@@ -165,16 +165,15 @@ def start_quickly():
 def shown(record):
     """Whether Snakemake prints a record. Errors of jobs that Ctrl-C stopped are hidden.
 
-    Such jobs may end before Snakemake gets the signal, so each error record waits a second for it. A
+    Such jobs may end before Snakemake gets the signal, so each error record waits half a second for it. A
     busy main thread may handle the signal much later, so this function does not wait for `interrupt`.
     """
-    if record.levelno < logging.ERROR or not select.select([ARRIVED], [], [], 1)[0]:
+    if record.levelno < logging.ERROR or not select.select([ARRIVED], [], [], 0.5)[0]:
         return True
     return signal.SIGINT not in ARRIVED.recv(100, socket.MSG_PEEK)
 
 
 def interrupt(number, frame):
-    """Handle Ctrl-C."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     print("Interrupted: the same command resumes this run", file=sys.stderr)
     signal.default_int_handler(number, frame)

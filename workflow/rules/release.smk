@@ -10,7 +10,7 @@ rule release:
     input:
         "config/releases/{release}.yaml",
         # Your own rows are no input, because Snakemake records times, sizes and digests of
-        # inputs. Only downloaded rows are an input.
+        # inputs.
         rows=lambda wildcards: list(map(ancient, release_files.download(wildcards.release))),
     output:
         model="releases/{release}/model.json",

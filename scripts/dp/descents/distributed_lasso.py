@@ -35,8 +35,6 @@ SHRINKAGES = {"soft": soft_threshold, "as_printed": printed_threshold}
 class Centre:
     """A data centre, which returns only the gradient of its *summed* loss.
 
-    The gradient X'X w - X'y is computed from the rows or, if that is less work, from X'X.
-
     X: (n, d). y: (n,). count: the number of centres of equal size whose rows this object combines.
     """
 
@@ -60,8 +58,7 @@ def _mean(centres):
 
 # A step follows a weighted sum of the centres' gradients: the mean over all rows, the sum over all rows (as
 # E18 prints it), or the sum of the centres' own means (as E18's program computes it). For m centres of
-# equal size, the sum of means is m times the mean over all rows, so steps are m times as long as their rate
-# says.
+# equal size, the sum of means is m times the mean over all rows.
 GRADIENTS = {
     "mean": _mean,
     "sum": lambda centres: [1.0] * len(centres),
@@ -92,11 +89,11 @@ def proximal_gradient(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Iterative shrinkage: w <- shrink(w - rate * gradient), for many (lam, rate) at once.
 
-    centres: objects with `rows`, `count` and `gradient(w)`. gradients: the rule of `GRADIENTS` that
-    combines the centres' gradients. lam, rate: (values,). Iteration begins at zero. It ends after
-    `max_iterations`, or when the cost changes by at most `cost_difference`, falls below `loss_threshold`,
-    exceeds 1.5e12 or is not finite. With a small step, iteration ends far from the minimiser, so the step
-    size regularises. Therefore no lambda starts from the result of another.
+    centres: objects with `rows`, `count` and `gradient(w)`. gradients: a rule of `GRADIENTS`. lam, rate:
+    (values,). Iteration from zero ends after `max_iterations`, or when the cost changes by at most
+    `cost_difference`, falls below `loss_threshold`, exceeds 1.5e12 or is not finite. With a small step,
+    iteration ends far from the minimiser, so the step size regularises. Therefore no lambda starts from the
+    result of another.
 
     Since the loss is quadratic and y_i^2 is 1 for every label, the coordinator needs only gradients:
     sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For numeric targets, the right side is larger by
@@ -158,10 +155,10 @@ def proximal_gradient(
 
 
 class Preparation:
-    """Standardisation and principal components, both fitted on training rows.
+    """Standardisation and principal components, fitted on training rows X (n, d).
 
     kind: "none", "standardise" (a constant column becomes zeros), or "pca" (standardised, then
-    `components` principal components). X: the training rows (n, d).
+    `components` principal components).
     """
 
     KINDS = ("none", "standardise", "pca")
@@ -176,7 +173,7 @@ class Preparation:
         self.scale = np.where(varies, X.std(axis=0), np.inf)
         if kind == "pca":
             Z = (X - self.mean) / self.scale
-            if n < d:  # the smaller Gram matrix gives the same right singular vectors
+            if n < d:  # the smaller Gram matrix gives the same basis
                 values, left = np.linalg.eigh(Z @ Z.T)
                 keep = slice(None, -min(components, n - 1) - 1, -1)
                 self.basis = Z.T @ (left[:, keep] / np.sqrt(np.maximum(values[keep], 1e-300)))

@@ -31,7 +31,6 @@ def classes_of(loss: str, classes: int | None) -> int | str | None:
 
 
 def _scores(X, W):
-    """Scores w.x of every row, restart and class, (n, restarts, K)."""
     restarts, d, K = W.shape
     return (X @ W.transpose(1, 0, 2).reshape(d, restarts * K)).reshape(len(X), restarts, K)
 
@@ -74,7 +73,7 @@ def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray
 
 
 def _clip(residual, limits):
-    """Shorten residuals (n, restarts, K) in place to the rows' limits (n,), without forming gradients."""
+    """Shorten residuals (n, restarts, K) in place to the rows' limits (n,)."""
     limits = limits[:, None, None]
     if residual.shape[2] == 1:
         np.maximum(np.minimum(residual, limits, out=residual), -limits, out=residual)
@@ -92,7 +91,7 @@ def mean_gradient(
     valued: bool = True,
     limits: np.ndarray | float | None = None,
 ) -> tuple[np.ndarray | None, np.ndarray]:
-    """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K), block by block.
+    """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K).
 
     y: None if the loss is of margins and the rows are already multiplied by their labels -1 and 1. clip:
     maximum norm of each example's gradient. limits: `residual_limits`, if known. Unless `valued`, the loss
@@ -122,7 +121,7 @@ def mean_gradient(
 def clipped_mean(gradient: np.ndarray, clip: float) -> np.ndarray:
     """Mean gradients (restarts, d, K), each clipped as a whole to norm `clip`.
 
-    Gradients of unbounded rows may overflow. NaN entries become 0, and gradients of infinite norm become 0.
+    After overflow, NaN entries become 0, and gradients of infinite norm become 0.
     """
     gradient = np.nan_to_num(gradient)
     with np.errstate(over="ignore"):
@@ -142,8 +141,8 @@ def sampled_gradient(
 ) -> np.ndarray:
     """The sum of clipped gradients over a Poisson batch, divided by the batch's *expected* size.
 
-    Each restart has its own batch, which contains every example independently with probability `sampling`.
-    The batch's size is secret; its expectation, sampling n, is public. limits: `residual_limits`, if known.
+    Each restart has its own batch (`poisson.batches`). The batch's size is secret; its expectation,
+    sampling n, is public. limits: `residual_limits`, if known.
     """
     if clip is not None and limits is None:
         limits = residual_limits(X, loss, clip)
@@ -220,8 +219,8 @@ def descend(
     steps use Poisson batches (`sampled_gradient`), and nothing is traced. size: the divisor of sums of
     gradients, by default the number of rows.
 
-    Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
-    at the start and after every step, all NaN unless `traced`.
+    Returns weights, and the mean loss (restarts, iterations + 1) at the start and after every step, all NaN
+    unless `traced`.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     K = classes_of(loss, classes) if loss == "softmax" else 1

@@ -29,8 +29,8 @@ def batches(
 def successes(trials: int, probability: float, rng: np.random.Generator) -> np.ndarray:
     """Indices of the successes among independent trials, ascending.
 
-    The gaps between successes are drawn, so the work is proportional to the number of successes. The
-    distribution is the same as if one uniform number were drawn per trial:
+    The work is proportional to the number of successes, because the gaps between them are drawn. The
+    distribution is exact:
 
     - The gap G is geometric, P(G > k) = (1 - p)^k, and gaps are independent, because trials are.
     - An exponential number E has P(floor(E / r) >= k) = exp(-r k). With r = -log(1 - p), this is (1 - p)^k,

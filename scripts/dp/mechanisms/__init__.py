@@ -50,7 +50,7 @@ __all__ = ["MECHANISMS", "Mechanism", "Release", "register"]
 # Public facts about prepared data that a mechanism may use besides `bound`.
 FACTS = {"coordinate_bound": Optional(Ordinary()), "classes": Optional(Whole(least=2))}
 ADDED = "DP_MECHANISMS"
-ORDINARY = Ordinary()  # allowed values of epsilon, lambda and bound
+ORDINARY = Ordinary()  # allowed epsilon, lambda and bound
 
 
 class Release(NamedTuple):
@@ -73,10 +73,9 @@ class Release(NamedTuple):
 
 
 class Parameters(SimpleNamespace):
-    """A mechanism's parameters, after checks.
+    """Checked parameters: p.epsilon, p.delta, p.lam, p.bound, and every option and fact by name.
 
-    They are p.epsilon, p.delta, p.lam, p.bound, and every option and fact by name. In `_release`, p
-    also contains the inputs that the mechanism declares.
+    In `_release`, p also contains the inputs that the mechanism declares.
     """
 
     # Values for mechanisms that lack these options.
@@ -108,7 +107,7 @@ def repeated(release: Release, draws: int) -> Release:
 
 
 def join(releases: list[Release]) -> Release:
-    """Concatenate releases in order. Of info, only entries with one value per restart are kept."""
+    """Concatenate releases. Of info, only entries with one value per restart are kept."""
     restarts = [len(release.weights) for release in releases]
     info = {}
     for key, value in releases[0].info.items():
@@ -161,7 +160,7 @@ class Mechanism:
     delta = "none"
     # The smallest delta > 0 for which the noise can be computed reliably.
     least_delta = 1e-100
-    # Whether lambda must be positive. If not, it may also be 0 or None, and None becomes p.lam = 0.
+    # Whether lambda must be positive. If not, it may also be 0, or None, which means 0.
     needs_lambda = True
     private = True
     # Whether `_guarantee` is proven. Additional mechanisms only claim their guarantees.
@@ -173,19 +172,16 @@ class Mechanism:
     facts: tuple = ()
     # Whether the proof covers targets in [-1, 1], with losses of residuals if `loss` is an option.
     numbers = False
-    # The non-private fit (`dp.solvers.fits`) that the mechanism uses, if any. `release` takes it as
-    # `fit` = (weights, info).
+    # The non-private fit (`dp.solvers.fits`) that `release` may take as `fit` = (weights, info).
     fit: str | None = None
     # Entries of `Release.info` with one value per restart that become columns of a run's file.
     reports: tuple = ()
-    # Whether the mechanism reads X in blocks. X may then be `dp.data.examples.Rows`, or floats of
-    # any precision.
+    # Whether X may be `dp.data.examples.Rows`, or floats of any precision, and is read in blocks.
     in_blocks = False
-    # Whether the mechanism accepts public rows as `public` = (X, y), or `initial` weights that
-    # depend on no private row.
+    # Whether `release` accepts public rows as `public` = (X, y), or `initial` weights that depend on
+    # no private row.
     uses_public_rows = False
-    # Whether the mechanism accepts `all_rows`, the features of all training rows, of which X is the
-    # first part.
+    # Whether `release` accepts `all_rows`, the features of all training rows, which start with X.
     uses_all_rows = False
 
     # ---- what a subclass defines
@@ -193,8 +189,8 @@ class Mechanism:
     def _guarantee(self, n, d, p):
         """The guarantee for a public size n and d released coordinates.
 
-        Returns the reason why the requested (epsilon, delta) holds or, without privacy, why no
-        guarantee does. Returns a `dp.accounting.Guarantee` if another guarantee holds.
+        Returns the reason why the requested (epsilon, delta) holds or, without privacy, why none
+        does. Returns a `dp.accounting.Guarantee` if another guarantee holds.
         """
         raise NotImplementedError
 
@@ -245,7 +241,7 @@ class Mechanism:
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda from public numbers alone, to be used if no lambda is given.
+        """lambda from public numbers alone.
 
         Parameters
         ----------
@@ -282,7 +278,7 @@ class Mechanism:
     def check(self, n: int, d: int, **settings) -> None:
         """Refuse settings with which the mechanism cannot run.
 
-        Every cell is checked before a run starts. Mechanisms with a slow guarantee may check less.
+        Mechanisms with a slow guarantee may check less than `guarantee`.
 
         Parameters
         ----------
@@ -378,8 +374,7 @@ class Mechanism:
         rngs, fits, all_rows : Iterable or None
             One per fold, as in `release`.
         candidates : Sequence[dict]
-            Settings that override `arguments`: "lam" and option names with their values. All
-            candidates use the same random draws.
+            "lam" and options that override `arguments`. All candidates use the same random draws.
         restarts : int
             The number of draws per candidate.
         **arguments
@@ -388,8 +383,7 @@ class Mechanism:
         Yields
         ------
         tuple
-            (fold, its `Release`), in order. A release contains the restarts of each candidate in
-            turn.
+            (fold, its `Release`). A release contains the restarts of each candidate in turn.
         """
         rngs = map(copy.deepcopy, repeat(None) if rngs is None else rngs)
         fits, all_rows = (repeat(None) if each is None else each for each in (fits, all_rows))
@@ -397,8 +391,8 @@ class Mechanism:
         return self._releases(tasks, restarts, len(candidates))
 
     def of_data(self, meta: dict) -> dict:
-        """The public facts that the mechanism uses, from a prepared data set's .json."""
-        labels = meta.get("labels", {})  # names of the labels "-1" and "1", or "0", "1", ..
+        """The `facts` of a prepared data set, from its .json."""
+        labels = meta.get("labels", {})  # names of "-1" and "1", or of "0", "1", ..
         known = {
             "coordinate_bound": meta.get("coordinate_bound"),
             "classes": len(labels) if labels and "-1" not in labels else None,
@@ -407,7 +401,7 @@ class Mechanism:
 
     @property
     def multiclass(self) -> bool:
-        """Whether the mechanism can learn more than two classes, labelled 0 .. K - 1."""
+        """Whether the mechanism can learn more than two classes."""
         return "classes" in self.facts
 
     def defaults(self) -> dict:
@@ -484,7 +478,7 @@ class Mechanism:
     # ---- how the public calls check arguments and results
 
     def _tasks(self, folds, rngs, fits, all_rows, candidates, arguments):
-        """Yield (fold, (X, y, one p per candidate, rng)). Each is checked when it is requested."""
+        """Yield (fold, (X, y, one p per candidate, rng)), each checked when it is requested."""
         arguments, inputs = dict(arguments), {}
         if self.uses_public_rows:
             inputs = {name: arguments.pop(name, None) for name in ("public", "initial")}
@@ -599,7 +593,7 @@ def register(name: str) -> Callable:
     Parameters
     ----------
     name : str
-        The mechanism's name, as in the line `@register("name")` of its file.
+        The mechanism's name, as a literal string.
 
     Returns
     -------
@@ -629,7 +623,7 @@ def added_folder() -> Path | None:
 def _files(added):
     """Map each name in a line `@register("name")` to (module, whether it is added), without imports.
 
-    added: the folder of additional mechanisms, which is a package of the same name, or None.
+    added: the folder of additional mechanisms, a package, or None.
     """
     modules, here = {}, Path(__file__).parent
     folders = [(here, __name__, False), (here / "published", f"{__name__}.published", False)]

@@ -46,8 +46,7 @@ def boost(
         np.clip(np.subtract(y, residual, out=residual), -clip, clip, out=residual)
         moment = residual @ X
         if not np.isfinite(moment).all():
-            # After overflow a residual may be NaN. It becomes 0, so the record's contribution stays
-            # bounded.
+            # After overflow a residual may be NaN, but the record's contribution must stay bounded.
             moment = np.nan_to_num(residual) @ X
         moment = moment - n_lambda * theta + gaussian(X.shape[1], sigma, draws, rng)
         if steps is not None:
@@ -105,7 +104,7 @@ class BoostedAdaSSP(Mechanism):
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _beside(self, n, p):
-        """Words about further releases of a subclass, for the reason."""
+        """Words about a subclass' further releases."""
         return ""
 
     def _release(self, X, y, p, draws, rng):
@@ -114,7 +113,7 @@ class BoostedAdaSSP(Mechanism):
         return weights, {"scale": sigma, "matrix_scale": scale}
 
     def _descend(self, X, y, p, draws, rng, steps=None):
-        """Weights (draws, d), noisy X'X (draws, d, d) and P (draws, d, d)."""
+        """Weights (draws, d), noisy X'X and P (draws, d, d)."""
         n, d = p.public_n or len(X), X.shape[1]
         eigenvalue, scale, sigma = self._scales(p)
         gram, _ = quadratics.moments(X, y)

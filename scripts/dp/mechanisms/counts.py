@@ -5,8 +5,7 @@ to M. So u = (y + 1)/2 is the count in units of M. The model's rate is M min(e^(
 
 All private mechanisms first release the mean of u with noise. The intercept b is the logarithm of
 this noisy mean, so weights of 0 predict the constant rate. Slopes are clipped to a multiple of the
-rate. So M may be generous: above this multiple of the rate, a larger M does not increase the noise
-on slopes.
+rate, above which a larger M does not increase their noise.
 """
 
 import math
@@ -147,8 +146,7 @@ class CountsGradientDescent(Counts):
             for rows in slices(n, SUMMED):
                 slopes = np.exp(np.minimum(X[rows] @ W.T + b, 0.0))
                 slopes = (slopes - u[rows, None]) / C
-                # After overflow a score may be NaN, but the record's contribution must stay
-                # bounded.
+                # After overflow a score may be NaN, but the record's contribution must stay bounded.
                 np.nan_to_num(slopes, copy=False, posinf=np.inf, neginf=-np.inf)
                 np.clip(slopes, -limits[rows, None], limits[rows, None], out=slopes)
                 gradient += slopes.T @ X[rows]
@@ -199,14 +197,10 @@ class CountsObjectivePerturbation(Counts):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda from public numbers, for a Jacobian that costs epsilon/10.
-
-        If the solver could not certify the tolerance with this lambda, lambda is larger.
-        """
+        """lambda for a Jacobian that costs epsilon/10, or larger if the certificate needs it."""
         tolerance = (self.defaults() | options)["tolerance"]
         noise = 2 * bound / gaussian_mu(epsilon, delta) * gaussian_reach(d)
-        # The Jacobian, the rate and the output noise raise the tilt's noise, so three times the
-        # noise is allowed for.
+        # Three times the noise allows for the costs of the Jacobian, the rate and the output noise.
         tilt = 3 * noise + n * bound
         lam = bound**2 / (n * math.expm1(min(epsilon / 10, 100.0)))
         while least_tolerance(n, d, lam, bound, CappedExponential(), tilt) > tolerance < 1:

@@ -90,8 +90,7 @@ def gaussian_sensitivity(bound: float = 1.0, loss: str = "squared") -> float:
     + beta^2 ||L||_2^2. With k as in `l2_sensitivity` and both norms R, it is at most 4 alpha^2 (R^4
     - k^2) + 2 beta^2 (R^2 + k). Let t = beta/(2 alpha). If t <= R, the maximum is at k = t^2, and
     the sensitivity is 2 alpha (R^2 + t^2). Otherwise it is at k = R^2, and the sensitivity is 2
-    beta R. Coordinates in [-B, B] have R = sqrt(d) B, which for squared loss and B = 1 gives 2 (d +
-    1).
+    beta R.
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     t = beta / (2 * alpha)
@@ -192,8 +191,7 @@ class _Functional(Mechanism):
             _, unbounded = quadratics.solve(A, b, repair="none")
             weights = quadratics.adam(A, b, steps, p.learning_rate)
         else:
-            # Mechanisms without noise have no option `repair`. They use "trim", which gives the
-            # minimiser of smallest norm.
+            # Without noise, "trim" gives the minimiser of smallest norm.
             repair = p.repair if self.private else "trim"
             weights, unbounded = quadratics.solve(A, b, 2 * deviation * _times(p, n), repair)
         failed = ~np.isfinite(weights).all(axis=1)
@@ -203,8 +201,8 @@ class _Functional(Mechanism):
     def _in_batches(self, X, y, p, noise, rng):
         """Weights (draws, d) after a step of Adam on the noisy polynomial of every batch.
 
-        Every epoch shuffles the rows once, into one order for all draws. `noise` (draws,
-        coefficients) is used for all batches, or only for the first if each batch gets new noise.
+        All draws share an epoch's order of rows. `noise` (draws, coefficients) is for all batches,
+        or only for the first if each batch gets new noise.
         """
         n, d = X.shape
         alpha, beta, times = POLYNOMIALS[self.loss]
@@ -221,8 +219,7 @@ class _Functional(Mechanism):
                     A = 2 * alpha * gram + times * len(rows) * p.lam * np.eye(d)
                     yield partial(gradient, A, beta * moment, _times(p, len(rows)), Q, c)
 
-        # All draws share the batch's A and b, so separate products with A and Q are faster than
-        # forming a matrix A + 2 k Q for each draw.
+        # Products with A, which all draws share, and with Q are faster than forming A + 2 k Q.
         def gradient(A, b, k, Q, c, weights):
             return weights @ A - b + k * (2 * quadratics.times(Q, weights) + c)
 

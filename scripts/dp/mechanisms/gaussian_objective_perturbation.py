@@ -38,7 +38,7 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
-MOST_NOISE = 50  # maximum ratio to the noise for a free Jacobian; more noise is useless
+MOST_NOISE = 50  # maximum ratio to the noise for a free Jacobian
 
 
 class Plan(NamedTuple):
@@ -114,7 +114,7 @@ class _GaussianTilt(Tilted):
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Refuse invalid settings by making the plan. The profile, which is slow, refuses none."""
+        """Refuse invalid settings by making the plan, without the slow profile."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -124,10 +124,7 @@ class _GaussianTilt(Tilted):
         return self._kind(p).loss
 
     def _checked_plan(self, n, d, p, plan):
-        """The plan. Raises `Refused` unless the minimiser of every data set can be certified.
-
-        The longest tilts, of probability e^-60, are neglected.
-        """
+        """The plan. Raises `Refused` unless the minimiser of every data set can be certified."""
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
             check_certifiable(n, d, lam, p.bound, self._kind(p).loss, plan.tolerance, tilt=reach)

@@ -176,7 +176,7 @@ class DPGradientDescent(Descent):
         classes: int | None = None,
         lam: float = 0.0,
     ) -> dict:
-        """The options iterations, learning_rate and clip, from public numbers alone.
+        """iterations, learning_rate and clip, from public numbers alone.
 
         Losses with one slope per record use T = min(1000, n mu/sqrt(d)) steps at the rate 1/c
         without clipping, where c = R^2/4 is the maximum curvature.
@@ -191,9 +191,8 @@ class DPGradientDescent(Descent):
         With lambda, curvatures are between lambda and c + lambda. A step at rate e multiplies a
         distance by at most max(|1 - e lambda|, |1 - e (c + lambda)|). The minimum, c/(c + 2
         lambda), is at e = 2/(c + 2 lambda). So the rate is at most 2/(c + 2 lambda), which is below
-        1/c if lambda > c/2. As e lambda < 1 and gradients have norm at most G, |W| <= G/lambda
-        without noise. For softmax, the rate above takes the place of 1/c. Softmax curvatures are at
-        most R^2/2, and e (R^2/2 + lambda) <= 2 if lambda >= R^2/2 - c.
+        1/c if lambda > c/2. For softmax, the rate above takes the place of 1/c. Softmax curvatures
+        are at most R^2/2, and e (R^2/2 + lambda) <= 2 if lambda >= R^2/2 - c.
         """
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)

@@ -24,7 +24,7 @@ from dp.mechanisms.options import (
 from dp.privacy import quadratics, sketches
 from dp.privacy.sensitivities import vector_sum
 
-EPSILONS = 1e-3, 30.0  # range of epsilon for which `calibrate` finds the noise
+EPSILONS = 1e-3, 30.0  # epsilons for which `calibrate` finds the noise
 PRIVATE_SIDE = 1e-3  # relative width at which the search of `calibrate` ends
 
 
@@ -32,7 +32,7 @@ PRIVATE_SIDE = 1e-3  # relative width at which the search of `calibrate` ends
 def calibrate(
     rows: int, steps: int, epsilon: float, delta: float, tau0: float, share: float, adjacency: str
 ) -> tuple:
-    """gamma, each gradient's mu, and the profile at R = 1, chosen to nearly minimise the noise.
+    """gamma, each gradient's mu, and the profile at R = 1, for nearly the least noise.
 
     m is the approximate Gaussian-DP parameter of all releases. Gradients get `share` of m^2, and
     sketches get the rest, approximated as Gaussian with parameter sqrt(k T/2)/gamma (times sqrt(2)
@@ -91,7 +91,7 @@ class IterativeHessianMixing(Mechanism):
         **PUBLIC_N,
     }
 
-    # `check` omits the guarantee, whose search for the noise takes a second.
+    # `check` omits the guarantee, which takes a second.
     check = Mechanism.parameters
 
     def _check_together(self, n, d, p):
@@ -129,7 +129,7 @@ class IterativeHessianMixing(Mechanism):
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])
         noisy = values[0] - gamma / math.sqrt(rows) * (tau0 - rng.standard_normal(draws))
         added = np.maximum(0.0, gamma - np.maximum(0.0, noisy))
-        # By the proof, the sums are at least gamma, except for rounding.
+        # Without rounding, the sums would be at least gamma.
         root = np.sqrt(np.maximum(values + added[:, None], 1e-9 * gamma))
         half = vectors * root[:, None, :]
 

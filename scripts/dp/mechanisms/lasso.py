@@ -98,7 +98,7 @@ class DistributedLasso(_OverCentres):
             if None in rates:
                 automatic = 1 / (distributed_lasso.largest_curvature(Z) or 1.0)
                 rates = [automatic if rate is None else rate for rate in rates]
-            # If only the sum of the centres' gradients matters, all rows form one centre.
+            # If only the sum of the gradients matters, all rows form one centre.
             alike = len({part.stop - part.start for part in parts}) == 1
             joined = alike or p.gradients != "added_means"
             shares = [(slice(None), len(parts))] if joined else [(part, 1) for part in parts]
@@ -152,8 +152,8 @@ class DPDistributedLasso(_OverCentres):
 
         Replacing one record changes one centre's sum by at most 2 clip in L2, for any target.
         `rounds` adaptive Gaussian releases with that sensitivity are exactly one release of
-        sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). sigma is
-        calibrated to that release analytically, so it covers everything that the centres send.
+        sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). They
+        include everything that the centres send.
         """
         return (
             f"every centre adds noise of standard deviation {self._sigma(p):.6g} to its sum of gradients "

@@ -152,7 +152,7 @@ class Guarded(GaussianObjectivePerturbation):
         return kind("logistic", p.clip)
 
     def _simple(self, n, d, p):
-        """The `Parameters` of `mean_direction` if the rule chooses it, else None."""
+        """`Parameters` of `mean_direction` if it is chosen, else None."""
         times = 1 if p.adjacency == REPLACE_ONE else 2
         if times * n * gaussian_mu(p.epsilon, p.delta) >= p.guard:
             return None

@@ -63,7 +63,6 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda by the tilt's rule, for the tilt's share of mu."""
         second = self._second(self.defaults() | options)
         options = {key: options[key] for key in options.keys() - {"covariance", "robust"}}
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
@@ -126,10 +125,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return Release(estimate, release.status, release.info | info)
 
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
-        """The mean of l'^2 x x' without `robust` (None: the Hessian), and which draws are too vague.
-
-        Draws that are too vague, (draws,), get no intervals.
-        """
+        """The mean of l'^2 x x' (None: the Hessian), and whether draws are too vague for intervals."""
         return None, np.zeros(len(weights), dtype=bool)
 
 
@@ -203,10 +199,7 @@ def second_moments(
     scores: bool = False,
     loss: losses.MarginLoss = LOGISTIC,
 ) -> list[np.ndarray]:
-    """The sum of l'' x x' and, with `scores`, of l'^2 x x', at each of the weights (draws, d).
-
-    Returns a list of arrays (draws, d, d).
-    """
+    """Sums (draws, d, d) of l'' x x' and, with `scores`, of l'^2 x x', at the weights (draws, d)."""
     draws, d = weights.shape
     sums = np.zeros((2 if scores else 1, draws, d, d))
     for part in slices(len(y)):

@@ -51,7 +51,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
         return p.mu * math.sqrt(1 - p.covariance)
 
     def _deviation(self, n, p):
-        """Standard deviation of the noise on each of the two means."""
+        """Standard deviation of the noise on each mean."""
         return math.sqrt(2) / (n * p.mu * math.sqrt(p.covariance))
 
     def _beside(self, n, p):

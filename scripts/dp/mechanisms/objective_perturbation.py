@@ -46,10 +46,7 @@ class Plan(NamedTuple):
 
 
 class Tilted(Mechanism):
-    """Base class: w + z, where w is near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
-
-    `tilt` of a subclass determines b and ridge.
-    """
+    """Base class: w + z, where w is near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n."""
 
     numbers = True
     fit = "l2"
@@ -85,7 +82,7 @@ class Tilted(Mechanism):
         return q ** (2 / 3) / (1 + q ** (2 / 3))
 
     def plan(self, n: int, d: int, **settings) -> Plan:
-        """The `Plan` for settings as for `guarantee`."""
+        """The `Plan` for the settings of a `guarantee`."""
         return self._plan(n, d, self.parameters(n, d, **settings))
 
     def _check_together(self, n, d, p):
@@ -129,14 +126,13 @@ class Tilted(Mechanism):
         )
 
     def _loss(self, p):
-        """The loss to minimise, which the plan must cover."""
+        """The loss to minimise."""
         return getattr(p, "loss", "logistic")
 
     def _release(self, X, y, p, draws, rng):
-        """Draws of a solver that starts from the given fit.
+        """Draws. A restart without a certificate has weights of 0, and its status says why.
 
-        The solver gets half of the tolerance, and rounding stays below the other half. A restart
-        without a certificate has weights of 0, and its status says why.
+        The solver gets half of the tolerance, and rounding stays below the other half.
         """
         n, d = stated_size(self.name, p, len(X)), X.shape[1]
         plan = self._plan(n, d, p)

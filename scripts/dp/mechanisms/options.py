@@ -28,7 +28,7 @@ def plain(value: object) -> object:
 
 
 class Option:
-    """Base class of all kinds of options. `what` describes the allowed values."""
+    """Base class of options. `what` describes the allowed values."""
 
     what = ""
 
@@ -39,7 +39,7 @@ class Option:
         raise NotImplementedError
 
     def check(self, name: str, value: object) -> None:
-        """Raise `Refused` for a value that is not allowed. `name` is for the message."""
+        """Raise `Refused` for a value that is not allowed."""
         if not self.takes(value):
             raise Refused(f"{name} must be {self.what}, not {value!r}")
 
@@ -106,7 +106,7 @@ class Flag(Option):
 
 
 class Choice(Option):
-    """One of several names. The first is the default unless another is given."""
+    """One of several names, by default the first."""
 
     def __init__(self, *names: str, default: str | None = None) -> None:
         super().__init__(names[0] if default is None else default)
@@ -164,7 +164,7 @@ class Loss(Option):
 
 
 ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
-# Under add-remove, `public_n` replaces n. By default, n is the number of records, taken as public.
+# Under add-remove, `public_n` replaces the number of records, which is otherwise taken as public.
 PUBLIC_N = {"public_n": Optional(Whole())}
 
 
@@ -189,7 +189,7 @@ def stated_size(name: str, p: object, records: int) -> int:
 
 
 def unused_size(p: object) -> str:
-    """The end of a guarantee's reason: that n is not used, under add-remove."""
+    """The end of a guarantee's reason under add-remove if n is not used."""
     return "; n is not used" if p.adjacency == ADD_REMOVE else ""
 
 

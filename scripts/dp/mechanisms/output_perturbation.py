@@ -43,21 +43,17 @@ def sensitivity(
 class Perturbed(Mechanism):
     """w + z, where w is the minimiser that `fit` names in `dp.solvers.fits`, and z is noise.
 
-    A subclass determines the scale of z.
-
     A minimiser that is not certified to `tolerance` gives weights of 0 and the status
     "not_converged". Under a finite guarantee, no data can cause that. A free intercept is released
     without noise.
     """
 
     in_blocks = True
-    # Whether the guarantee needs the fit's certificate. Settings where data could prevent it are
-    # then refused.
+    # Whether settings are refused if data could prevent the fit's certificate.
     certified = True
     law = staticmethod(l2_laplace)  # distribution of the noise
 
     def scale(self, n: int, d: int, p: Parameters) -> float:
-        """The scale of the noise."""
         raise NotImplementedError
 
     def _check_together(self, n, d, p):

@@ -41,7 +41,7 @@ class PoissonSGD(Classifier):
         **PUBLIC_N,
     }
 
-    # `check` omits the guarantee, which composes distributions for a second.
+    # `check` omits the guarantee, which takes a second.
     check = Classifier.parameters
 
     def _check_together(self, n, d, p):
@@ -53,7 +53,7 @@ class PoissonSGD(Classifier):
             )
 
     def _noise(self, p):
-        """Standard deviation of the noise on a batch's sum, divided by C, and profile of all steps."""
+        """Standard deviation of the noise on a batch's sum, over C, and profile of all steps."""
         if p.sampling >= 1:
             return vector_sum(1.0, p.adjacency) * math.sqrt(p.iterations) / p.mu, Gaussian(p.mu)
         return composition.sampled_multiplier(

@@ -20,7 +20,7 @@ from dp.privacy.profiles import Gaussian, approximate, with_chords
 # Points of non-Gaussian profiles in units of the total epsilon, dense where delta is evaluated.
 POINTS = np.concatenate([np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26])
 CLOSE = 2e-3  # share of epsilon that runs may leave unspent
-LARGEST = 100  # maximum total epsilon, so that e^epsilon stays far from a float's limits
+LARGEST = 100  # maximum total epsilon, for which e^epsilon cannot overflow
 
 
 class Plan(NamedTuple):
@@ -28,7 +28,6 @@ class Plan(NamedTuple):
 
     epsilon, delta: budget of one run.
     mu: Gaussian-DP parameter of a run's score.
-    candidates: arguments of each setting.
     total: epsilon of the whole choice at the requested delta.
     adjacency, reason: those of the first setting.
     """
@@ -212,9 +211,8 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The total epsilon is nearly proportional to a run's epsilon. So the search starts from the
-    epsilon for a Gaussian mechanism and rescales it, or bisects if a step leaves the known
-    interval.
+    The search starts from the epsilon for a Gaussian mechanism. The total epsilon is nearly
+    proportional to a run's, so steps rescale it, or bisect if they leave the known interval.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))
@@ -241,7 +239,7 @@ def _plan(n, d, text):
 
 
 def _at(n, d, p, epsilon, delta):
-    """The `Plan` for runs of this epsilon and delta, not counting their scores."""
+    """The `Plan` for runs of this epsilon and delta without their scores."""
     candidates, stated = _stated(n, d, p, epsilon, delta)
     mu = math.sqrt(p.share / (1 - p.share)) * gaussian_mu(epsilon, delta)
     most = max(each.epsilon for each in stated)
@@ -259,7 +257,7 @@ def _at(n, d, p, epsilon, delta):
 
 
 def _with_exact_score(n, d, p, plan):
-    """The same `Plan` for exact scores, with `selection.cost_of_exact_score` in its total."""
+    """The `Plan` with `selection.cost_of_exact_score` in its total."""
     _, stated = _stated(n, d, p, plan.epsilon, plan.delta)
     one = max(
         profile.epsilon(p.delta / p.runs) if p.delta < p.runs else 0.0
@@ -279,7 +277,7 @@ def _stated(n, d, p, epsilon, delta):
 
 
 def _profiles(stated):
-    """The guarantees' profiles. Guarantees with the same reason share one."""
+    """Profiles of guarantees. Those with the same reason share one."""
     profiles = {}
     for each in stated:
         key = (each.epsilon, each.delta) if each.profile is None else each.reason

@@ -23,7 +23,7 @@ CURVATURE = {"logistic": 0.25, "softmax": 0.5}  # maximum curvature of a record'
 
 
 def gradient_sum(p: Parameters, loss: str = "logistic") -> float:
-    """L2 sensitivity of the sum of the records' gradients."""
+    """L2 sensitivity of a sum of gradients."""
     return sensitivities.vector_sum(gradient_norm(p, loss), p.adjacency)
 
 
@@ -51,7 +51,7 @@ class PreconditionedGradientDescent(Classifier):
     )
 
     def _scales(self, n, d, p):
-        """T, and standard deviations of the noise on the matrix and every mean gradient."""
+        """T, and standard deviations of the noise on the matrix and each mean gradient."""
         mu = p.mu
         steps = p.iterations or (5 if n * mu / math.sqrt(d) < 150 else 10)
         matrix = CURVATURE[p.loss] * sensitivities.gram(p.bound, p.adjacency) / n
@@ -130,7 +130,7 @@ class DPNewton(Mechanism):
         return p.proven(reason + public_size(p), profile=Gaussian(p.mu))
 
     def _ridge(self, n, p, trace, deviation, mu):
-        """l from noisy traces, elementwise. l, `trace` and `deviation` are proportional to R^2."""
+        """l from noisy traces. l, `trace` and `deviation` are proportional to R^2."""
         unit = p.bound**2
         trace = np.maximum(trace, deviation)
         return unit * np.maximum(np.cbrt(trace / unit / (n * mu) ** 2), 1 / n)
@@ -159,7 +159,7 @@ class DPNewton(Mechanism):
 
 
 def _weights(z):
-    """The records' weights in the Hessian's upper bound, in [0, 1/4], at margins z."""
+    """Weights of records in the Hessian's upper bound, in [0, 1/4], at margins z."""
     z = np.nan_to_num(z)  # a record's contribution must stay bounded after overflow
     z = np.maximum(np.abs(z), 1e-6)  # below 1e-6, tanh(z/2)/(2z) is 1/4 to 1e-13
     return np.minimum(np.tanh(z / 2) / (2 * z), 0.25)

@@ -13,7 +13,7 @@ from dp.mechanisms.options import LOSS, Choice, Flag, Optional, Ordinary, Positi
 from dp.noise import l2_laplace
 
 CHUNK_BYTES = 1 << 28  # maximum size of rows and noise held at once
-EXAMPLES_BYTES = 1 << 22  # size of all runs' batches in one step, which should fit the L3 cache
+EXAMPLES_BYTES = 1 << 22  # size of all runs' batches in one step, which fit the L3 cache
 OPTIONS = {
     "batch": Whole(50),
     "epochs": Whole(1),
@@ -68,7 +68,7 @@ class _SGD(Mechanism):
             yield from self._chunk(waiting, draws)
 
     def _chunk(self, waiting, draws):
-        """Releases for the data sets in memory. Descents on data sets of equal size advance together."""
+        """Releases of the waiting tasks. Descents on data sets of equal size advance together."""
         found = [None] * len(waiting)
         candidates = waiting[0][2]
         scales = np.repeat([self._scale(p) for p in candidates], draws)
@@ -84,8 +84,8 @@ class _SGD(Mechanism):
             intercepts = np.zeros((len(candidates), len(runs)))
             *others, last = self._alike(candidates)
             for p, chosen in (*others, last):
-                # Candidates share their draws, so all groups but the last need copies of the
-                # generators. The last needs none, because a copy takes longer than a short descent.
+                # Candidates share their draws, so every group but the last copies the generators. A
+                # copy takes longer than a short descent, and the last group needs none.
                 again = runs if chosen is last[1] else copy.deepcopy(runs)
                 lams = [candidates[k].lam for k in chosen]
                 weights[chosen], intercepts[chosen] = self._descend(trains, again, lams, cache, p)
@@ -155,7 +155,7 @@ class _SGD(Mechanism):
 def _rows(trains, runs, dimensions, bias, residual):
     """Rows times labels (blocks, n, width), targets or None, each run's block, and projections or None.
 
-    With `residual`, rows are not multiplied, and targets are (blocks, n) instead of None.
+    With `residual`, rows are not multiplied, and targets are (blocks, n).
     """
     n, d = np.shape(trains[0][0])
     if dimensions is None:
@@ -230,7 +230,7 @@ class ProjectedMinimiser(SGD):
     options = {key: OPTIONS[key] for key in ("dimensions", "bias")}
 
     def _by_rule(self, n, d, p):
-        """Fixed values of the options of a descent, which is not run."""
+        """Values for the options of a descent, which is not run."""
         return {
             "batch": n,
             "epochs": 1,
@@ -246,7 +246,7 @@ class ProjectedMinimiser(SGD):
 
         w = np.empty((len(lams), len(runs), rows.shape[2]))
         for j, place in enumerate(block):
-            for k, lam in enumerate(lams):  # rows are already multiplied by their labels
+            for k, lam in enumerate(lams):  # rows are multiplied by their labels
                 w[k, j] = minimise(rows[place], np.ones(rows.shape[1]), lam)[0][0]
         return self._of_features(w, projections, p)
 

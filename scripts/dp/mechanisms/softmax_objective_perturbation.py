@@ -75,15 +75,13 @@ class SoftmaxObjectivePerturbation(Mechanism):
         self._plan(n, d, p)
 
     def _plan(self, n, d, p):
-        """The `Plan`. If refused, the message names a larger lambda that works, or says that none does."""
+        """The `Plan`. A refusal names a larger lambda that works, or says that none does."""
         try:
             return self._planned(n, d, p)
         except _NoTilt as error:
             raise Refused(f"{error}{self._remedy(n, d, p)}") from error
 
     def _remedy(self, n, d, p):
-        """What helps: the rule's lambda, a larger lambda, or a larger epsilon."""
-
         def works(lam):
             try:
                 self._planned(n, d, Parameters(**vars(p) | {"lam": lam}))
@@ -105,10 +103,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
         )
 
     def _planned(self, n, d, p):
-        """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
-
-        Raises `_NoTilt` if lambda is too small for a useful tilt.
-        """
+        """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified."""
         K, n_lambda, adjacency = classes_of("softmax", p.classes), n * p.lam, p.adjacency
         constants = softmax.Constants(K)
         check_certifiable(n, d, p.lam, p.bound, constants, p.tolerance)

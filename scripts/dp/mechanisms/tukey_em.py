@@ -79,8 +79,8 @@ class ShellModel(Mechanism):
             volumes = tukey.log_volumes(points)
             test = tukey.distance(self._tested(volumes), t, half, p.delta, none)
             test = test + rng.laplace(scale=scale, size=len(points))
-            # An empty region can never be drawn. If a data set is likely to pass the test, neither
-            # it nor any neighbour has an empty region.
+            # An empty region cannot be drawn. If a data set is likely to pass the test, neither it
+            # nor any neighbour has one.
             passed = (test > tukey.threshold(half, p.delta)) & (volumes[:, t - 1] > -np.inf)
             passed = np.flatnonzero(passed)
             if len(passed):
@@ -98,7 +98,7 @@ def _shortest_fits(gram, moment):
     once per matrix, on a copy.
     """
     values, vectors = np.linalg.eigh(gram)
-    # The smallest normal float is a second limit, so that no reciprocal overflows.
+    # The smallest normal float keeps reciprocals from overflowing.
     least = np.maximum(SINGULAR * values[:, -1:], np.finfo(float).tiny)
     positive = values > least
     inverse = np.where(positive, 1 / np.where(positive, values, 1.0), 0.0)

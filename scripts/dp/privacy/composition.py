@@ -1,7 +1,7 @@
 """Composition and sampling by privacy loss distributions (Google's dp_accounting).
 
 Every epsilon and delta is an upper bound, because dp_accounting discretises losses pessimistically.
-Functions import the library only when they need it, since the import takes 1 s.
+Functions import the library only when needed, since that takes 1 s.
 """
 
 import math
@@ -127,12 +127,8 @@ def sampled_steps(
     ----------
     multiplier : float
         sigma/C.
-    steps : int
-        Number of releases.
-    sampling : float
-        In (0, 1).
-    adjacency : str
-        `dp.accounting.REPLACE_ONE` or `ADD_REMOVE`.
+    steps, sampling, adjacency
+        As for `gaussian_steps`, with sampling below 1.
     spacing : float
         Spacing of the discretised losses.
 
@@ -167,7 +163,7 @@ def sampled_multiplier(
 ) -> tuple[float, Losses]:
     """About the least sigma/C for which `sampled_steps` is (epsilon, delta)-DP, and its profile.
 
-    sigma/C is rounded up to a relative 1e-4. Losses are discretised as coarsely as epsilon allows.
+    Losses are discretised as coarsely as epsilon allows.
     """
     if delta < LEAST_DELTA:
         raise Refused(
@@ -175,7 +171,7 @@ def sampled_multiplier(
             f"{LEAST_DELTA:g}, not {delta:g}: give a larger delta"
         )
     spacing = max(GRID, min(1e-2, epsilon / 1000))
-    # The noise that suffices without sampling also suffices here, but for the coarse discretisation.
+    # The noise that suffices without sampling also suffices here, apart from the discretisation.
     high = math.sqrt(steps) * vector_sum(1.0, adjacency) / gaussian_mu(epsilon, delta)
     high = max(high, LEAST_MULTIPLIER)
     profile = sampled_steps(high, steps, sampling, adjacency, spacing)
@@ -202,8 +198,8 @@ def laplace_coordinates_delta(
 ) -> list[float]:
     """Upper bounds on delta(epsilon) of independent Laplace noise, on `dimension` coordinates.
 
-    The value changes by `ratio` times the noise scale in L2, and each of the d coordinates by ratio/sqrt(d)
-    times the scale. So the loss is a sum of d independent Laplace losses, at most sqrt(d) ratio.
+    Each of the d coordinates changes by ratio/sqrt(d) times the noise scale. So the loss is a sum of d
+    independent Laplace losses, at most sqrt(d) ratio.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

@@ -1,13 +1,9 @@
 """Objective perturbation of Poisson regression with Gaussian noise: the privacy of the exact minimiser.
 
-Release, notation and densities are those of `dp.privacy.gaussian_tilt`: b ~ N(0, sigma^2 I), Lambda is the
-same on all data sets, G(m)(e) is the Gaussian profile, m = R/sigma and r = R^2/Lambda. The loss of a record
-x with target v in [0, 1] is h(w.x) - v w.x (`dp.capped_exponential`), for any public offset. So its slope q
-= h' - v is in [-v, 1-v], its gradient is q x, and its curvature h'' is in [0, 1]. h' has a kink, so b(w) is
-not smooth, but b(w) and its inverse are Lipschitz, which suffices for the densities.
-
-Slopes have both signs, but cost no more than slopes of one sign, because a record's interval of slopes
-has length 1.
+Release, notation and densities are those of `dp.privacy.gaussian_tilt`, with m = R/sigma. The loss of a
+record x with target v in [0, 1] is h(w.x) - v w.x (`dp.capped_exponential`), for any public offset. So its
+slope q = h' - v is in [-v, 1-v], its gradient is q x, and its curvature h'' is in [0, 1]. h' has a kink, so
+b(w) is not smooth, but b(w) and its inverse are Lipschitz, which suffices for the densities.
 
 *Adding* (P = D, Q = D + record). With |x| = rho, m' = rho/sigma and c = b.x/(sigma rho) ~ N(0, 1) under P,
 log p/q <= -m' q c + m'^2 q^2/2. This is convex in q, so its maximum is at q = -v or at q = 1-v. With the
@@ -39,7 +35,7 @@ The bound for replacing a record follows as there:
     delta(e) <= G(2m)(min(e, max(m^2, e - J))) for every Lambda.
 
 This bound is constant on [m^2, m^2 + J], so it is not convex in e^e. Composition may still use it: a true
-profile below the bound is also below the bound's greatest convex minorant, the profile of a pair.
+profile below the bound is also below its greatest convex minorant, the profile of a pair.
 
 A record can attain its largest slope and its largest curvature at the same w, so no Lambda makes the
 Jacobian free.

@@ -14,7 +14,7 @@ s(1-s), 1/4, 1-s^2 and 1 in the order above. Notation: m = k R/sigma, r = R^2/La
 Gaussian profile at any real e (`dp.privacy.profiles.gaussian_profile`).
 
 Minimisers are *exact* here; `with_output_noise` covers approximate ones. Lambda is the same on both data
-sets. Under add/remove it is public, since the number of records is secret.
+sets; under add/remove it is public, since n is secret.
 
 ONE RECORD. Let D' = D + record. On D, the tilt b(w) = -(grad F(w) + Lambda w) makes w the minimiser. The
 map b is a smooth bijection, because F + Lambda/2 ||.||^2 is strongly convex and grad F has bounded
@@ -45,17 +45,16 @@ So delta(e) <= E (1 - e^(e - f(u)))_+ for every Lambda.
 in s. So for e >= J, removing costs G(m)(e - J). For smaller e, removing costs at most the total variation
 distance, which equals the delta of adding at e = 0, and so is at most G(m)(0).
 
-*When removing is free*, that is, when the Jacobian adds nothing to the cost. Logistic: let u0 be the u at
-which s = 1 gives the loss e, so m u0 = e - m^2/2. If
+*When removing is free*: the Jacobian adds nothing to the cost. Logistic: let u0 be the u at which s = 1
+gives the loss e, so m u0 = e - m^2/2. If
 
     log(1 + s(1-s) r) <= (1-s)(e + s m^2/2) for all s in [0, 1],
 
 then f(u0) <= e. Below u0, f <= e, since f increases. Above u0, f(u) = m u + m^2/2, since other s have a
 smaller slope in u. So the integral is G(m)(e). By log(1+x) <= x, it suffices that s r <= e + s m^2/2 for
-all s, that is r <= e + m^2/2. (The limit s -> 1 shows that this is also necessary.) Log-cosh: with |u| and
-|s| in place of u and s, it suffices that (1+s) r <= e + s m^2/2 at both ends of s, that is r <= e and
-2 r <= e + m^2/2. (If e < m^2/2, then u0 < 0, and f(0) <= m^2/2 follows from r <= e.) Then delta(e) <=
-2 G(m)(e).
+all s, that is r <= e + m^2/2. Log-cosh: with |u| and |s| in place of u and s, it suffices that (1+s) r <=
+e + s m^2/2 at both ends of s, that is r <= e and 2 r <= e + m^2/2. (If e < m^2/2, then u0 < 0, and f(0) <=
+m^2/2 follows from r <= e.) Then delta(e) <= 2 G(m)(e).
 
 *When removing costs one tail only* (log-cosh, e >= max(r, m^2/2)). The map from b' to w is monotone:
 (b1-b2).(w1-w2) <= -Lambda ||w1-w2||^2. So if the part of b' orthogonal to v is fixed, w.v does not
@@ -114,8 +113,8 @@ from dp.privacy.sensitivities import vector_sum
 CURVATURES = {"logistic": (0.0, 1.0, -1.0), "log_cosh": (1.0, 0.0, -1.0), "huber": (1.0, 0.0, 0.0)}
 CURVATURES["clipped_logistic"] = (0.25, 0.0, 0.0)
 NEVER_FREE = ("huber", "clipped_logistic")  # losses with curvature at their largest slope
-BLOCK = 512  # integrals computed at a time: arrays of a few MB
-# Number of signs that a slope can have.
+BLOCK = 512  # integrals at a time: arrays of a few MB
+# Number of signs of slopes.
 SIGNS = {"logistic": 1, "clipped_logistic": 1, "log_cosh": 2, "huber": 2}
 # Shifts of e1, in units of e, to try if Lambda is below the threshold.
 SHIFTS = np.linspace(-0.5, 0.5, 31)
@@ -135,8 +134,7 @@ def _curvature(loss, s):
 def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> float | np.ndarray:
     """Maximum over s in [0, 1] of m s u + m^2 s^2/2 + log(1 + g(s) r), elementwise: f(u) above.
 
-    The derivative vanishes if (m^2 s + m u)(1 + g(s) r) + g'(s) r = 0, a cubic in s. The maximum is at
-    the real part of a root, clipped to [0, 1], or at an end.
+    The maximum is at an end, or where (m^2 s + m u)(1 + g(s) r) + g'(s) r = 0, a cubic in s.
     """
     u = np.asarray(u, dtype=float)
     c0, c1, c2 = CURVATURES[loss]
@@ -160,7 +158,7 @@ def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> f
 
 @lru_cache(maxsize=32)
 def _loss_table(m, r, loss, start, stop):
-    """Return a grid of u and f(u) on it. f is convex, so interpolation bounds it from above."""
+    """A grid of u and f(u) on it. f is convex, so interpolation bounds it from above."""
     u = np.linspace(start, max(stop, start), 6001)
     return u, largest_loss(u, m, r, loss)
 
@@ -193,8 +191,8 @@ def removal(
     It is also at most the total variation distance addition(0). For u >= `switch`, s = 1 attains the
     maximum f(u), and the integral has a closed form. The condition for this, g(s) r <= (1-s)(m u + (1+s)
     m^2/2), is linear in s after division by 1-s, so it needs checking only at s = 0 and s = 1. For Huber
-    loss, s = 1 is always the maximum. tails: the number of tails to count, which is 2, or 1 where one is
-    proven to suffice; by default the smaller proven number.
+    loss, s = 1 is always the maximum. tails: the number of tails to count, by default the smallest that is
+    proven to suffice.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -258,8 +256,8 @@ def replacement(
 ) -> float | np.ndarray:
     """delta(epsilon) of replacing a record, for epsilon >= 0: the least bound over splits of epsilon.
 
-    Every split gives a bound. The split that is exact for normals is tried first. If removing is not free
-    there, the splits at `SHIFTS` from it are tried, and then splits near the best one.
+    The split that is exact for normals comes first. If removing is not free there, the splits at `SHIFTS`
+    from it follow, and then splits near the best one.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -395,8 +393,7 @@ def calibrate(
     """Least sigma of the tilt for which the exact minimiser is proven (epsilon, delta)-DP.
 
     It is `sigma_where_free` if the Jacobian is free. (Log-cosh under replace-one needs less, because
-    removing a record costs only one tail.) Otherwise it is found from the profile by root finding, and
-    checked to be private.
+    removing a record costs only one tail.) Otherwise root finding on the profile gives it.
     """
     if loss not in NEVER_FREE:
         sigma = sigma_where_free(epsilon, delta, bound, slope, adjacency, loss)
@@ -408,7 +405,6 @@ def calibrate(
     m = largest_parameter(
         lambda m: float(profile(m, r, adjacency, loss).delta(epsilon)),
         delta,
-        # No tilt beats the Gaussian mechanism.
         gaussian_mu(epsilon, delta) / vector_sum(1.0, adjacency),
     )
     return slope * bound / m
@@ -453,9 +449,9 @@ def rule_lambda(
 
     Lambda* is `least_regularisation`. The second term bounds the tilt's shift, about sqrt(d) sigma/(n
     lambda), by `radius`/R. output: the output noise's share of mu (`with_output_noise`). With output noise,
-    Lambda* is twice the threshold for the tilt's own mu, which makes the tilt's excess over a Gaussian
-    profile negligible. Clipped logistic loss uses the threshold of logistic loss, although its Jacobian is
-    never free; with output noise, this Jacobian costs about a sixteenth of epsilon.
+    Lambda* is twice the threshold for the tilt's own mu, so the tilt's excess over a Gaussian profile is
+    negligible. Clipped logistic loss uses the threshold of logistic loss; with output noise, its Jacobian
+    costs about a sixteenth of epsilon.
     """
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
     own = mu * math.sqrt(1 - output**2)
@@ -478,9 +474,9 @@ def composed_delta(
 
     It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Outside [-e0, e0] (`_gaussian_from`),
     the tilt's profile is at most the Gaussian one (twice that for log-cosh), whose joint profile is known.
-    So delta exceeds this joint delta only through L in (epsilon - e0, epsilon + e0), and by at most P(L
-    > epsilon - e0). Unless `exact`, this bound is added if it is below 1e-9 of the joint delta. Otherwise
-    the excess is integrated.
+    So delta exceeds this joint delta only through L in (epsilon - e0, epsilon + e0), and by at most P(L >
+    epsilon - e0). Unless `exact`, a bound below 1e-9 of the joint delta is added. Otherwise the excess is
+    integrated.
     """
     from scipy.special import ndtr
 
@@ -545,7 +541,7 @@ def with_output_noise(
     Let the gradient of the mean objective at w have norm at most tau, a public number. Then w is within
     tau/lambda of the exact minimiser. Given that minimiser, w differs by at most 2 tau/lambda between
     neighbours of one size. N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers this as a Gaussian release.
-    mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2. A small n_lambda makes mu smaller.
+    mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2.
     """
     _check(loss, adjacency)
     start, r = gaussian_mu(epsilon, delta / SIGNS[loss]), bound**2 / n_lambda
@@ -565,7 +561,7 @@ def shared_parameter(
 ) -> tuple[float, float]:
     """(m, mu_output) of the largest mu <= start with delta_at(m, mu_output) <= delta.
 
-    mu_output is `output` times mu, and m is the tilt's parameter for one record, from the rest of mu^2.
+    mu_output is `output` times mu; m, the tilt's parameter for one record, gets the rest of mu^2.
     """
     parts = vector_sum(1.0, adjacency)
 

@@ -22,10 +22,10 @@ def exact_epsilon(
     """Supremum of the privacy loss when b ~ Gamma(d, 2 kappa R / epsilon_b) tilts the objective.
 
     The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z_i = y_i w.x_i. So w
-    has a density proportional to exp(-epsilon_b ||b(w)|| / (2 kappa R)) |det db/dw|. Replacing (x, y) by
-    (x', y') changes ||b|| by at most R(|l'| + |l'*|), where * marks the new record. By rank-one updates,
-    the ratio of the Jacobians is at most 1 + l'' R^2 / (n lam), and at least 1 / (1 + l''* R^2 / (n lam)).
-    The worst new record has |l'*| = kappa and l''* = 0. So the loss is at most the supremum over z of
+    has a density proportional to exp(-epsilon_b ||b(w)|| / (2 kappa R)) |det db/dw|. Replacing a record
+    changes ||b|| by at most R(|l'| + |l'*|), where * marks the new record. By rank-one updates, the ratio
+    of the Jacobians is at most 1 + l'' R^2 / (n lam), and at least 1 / (1 + l''* R^2 / (n lam)). The worst
+    new record has |l'*| = kappa and l''* = 0. So the loss is at most the supremum over z of
 
         epsilon_b/2 (1 + |l'(z)|/kappa) + log(1 + l''(z) R^2 / (n lam)).
 
@@ -35,16 +35,16 @@ def exact_epsilon(
     the supremum is at |l'| = 1. For other losses, and subclasses of these, the same expression with
     sup l'' is an upper bound.
 
-    For losses of residuals, only the sizes of slopes matter, so the same expression is reached in the same
-    limit (x' near -x, with w.x' far beyond the target). Log-cosh: |l'| = kappa t and l'' = 1 - t^2 with t
-    in [0, 1). The supremum is epsilon_b if n lam epsilon_b >= 4 R^2. Huber's loss: l'' = 1 up to |l'| =
+    For losses of residuals, only the sizes of slopes matter, so the expression is reached in the same limit
+    (x' near -x, with w.x' far beyond the target). Log-cosh: |l'| = kappa t and l'' = 1 - t^2 with t in
+    [0, 1). The supremum is epsilon_b if n lam epsilon_b >= 4 R^2. Huber's loss: l'' = 1 up to |l'| =
     kappa, as for the hinge.
     """
     margin = margin_loss(loss)
     ratio = bound * bound / n_lambda
     if type(margin) is losses.LogCosh:
-        # Stationary point of epsilon_b/2 (1 + t) + log(1 + (1 - t^2) r), which is concave where r > 0:
-        # epsilon_b/2 (1 + r (1 - t^2)) = 2 r t, a quadratic in t, solved without cancellation.
+        # The result is concave in t. Its stationary point has epsilon_b/2 (1 + r (1 - t^2)) = 2 r t, a
+        # quadratic that is solved without cancellation.
         root = math.sqrt(4 * ratio * ratio + epsilon_b**2 * ratio * (1 + ratio))
         t = min(1.0, epsilon_b * (1 + ratio) / (2 * ratio + root))
         return epsilon_b / 2 * (1 + t) + math.log1p((1 - t * t) * ratio)
@@ -54,8 +54,8 @@ def exact_epsilon(
     def at(s):
         return epsilon_b / 2 * (1 + s) + math.log1p(s * (1 - s) * ratio)
 
-    # Stationary points of epsilon_b/2 (1 + s) + log(1 + s (1-s) r): epsilon_b/2 (1 + r s (1-s)) +
-    # r (1 - 2s) = 0, a quadratic in s, solved without cancellation.
+    # The stationary points of `at` have epsilon_b/2 (1 + r s (1-s)) + r (1 - 2s) = 0, a quadratic that is
+    # solved without cancellation.
     a, b, c = -epsilon_b / 2 * ratio, (epsilon_b / 2 - 2) * ratio, epsilon_b / 2 + ratio
     q = -(b + math.copysign(math.sqrt(b * b - 4 * a * c), b)) / 2
     return max(at(s) for s in (0.0, 1.0, q / a, c / q) if 0 <= s <= 1)
@@ -71,13 +71,13 @@ def calibrate(
 ) -> tuple[float, float]:
     """Return (epsilon_b, ridge), where b ~ Gamma(d, 2 kappa R / epsilon_b) and ridge/2 ||w||^2 is added.
 
-    Let c = R^2 sup l''. The calibrations are:
+    With c = R^2 sup l'':
 
     "cms11"       epsilon_b = epsilon - 2 log(1 + c/(n lam)). If that is <= 0, epsilon_b = epsilon/2 and
                   ridge = c / (n (e^(epsilon/4) - 1)) - lam (Chaudhuri, Monteleoni, Sarwate, JMLR 12,
                   2011, algorithm 2 and theorem 9).
     "single_log"  the same with one logarithm instead of two, and with e^(epsilon/2). Neighbours'
-                  Jacobians are two rank-one updates of a common matrix, and only one raises their ratio.
+                  Jacobians are rank-one updates of a common matrix, and only one raises their ratio.
     "supremum"    the largest epsilon_b whose `exact_epsilon` is at most epsilon. If log(1 + c/(n lam))
                   alone exceeds epsilon/2, the ridge first lowers it to epsilon/2.
     """

@@ -5,35 +5,35 @@ objective. Composition counts every iterate: mu = sqrt(T) s/sigma, where s is th
 neighbours' gradients. If steps contract, early iterates count less (Bok, Su, Altschuler, ICML 2024, arXiv
 2403.00278).
 
-Proof. Let phi(w) = w - eta grad F(w) be a step without noise on one data set, and phi' on the other, so
-|phi - phi'| <= eta s. If F is m-strongly convex and M-smooth on at least one of the two data sets, the step
-there is c-Lipschitz with c = max(|1 - eta m|, |1 - eta M|). Let W and W' be the two processes, driven by
-the same noise Z, and V a process between them: V_0 = W'_0 = W_0 and
+Proof. Let phi(w) = w - eta grad F(w) be a noiseless step on one data set, and phi' on the other, so |phi -
+phi'| <= eta s. If F is m-strongly convex and M-smooth on at least one of the two data sets, the step there
+is c-Lipschitz with c = max(|1 - eta m|, |1 - eta M|). Let W and W' be the two processes with the same noise
+Z, and V a process between them: V_0 = W'_0 = W_0 and
 
     V_t = phi'(V_t-1) + l_t (phi(W_t-1) - phi'(V_t-1)) + Z_t,   0 <= l_t <= 1, l_T = 1, so V_T = W_T.
 
 Then |W_t - V_t| <= (1 - l_t)(c |W_t-1 - V_t-1| + eta s). Let z_t be the resulting bounds on |W_t - V_t|,
 and a_t = l_t (c z_t-1 + eta s). So z_t = c z_t-1 + eta s - a_t. Given V_t-1, V_t is phi'(V_t-1) plus a
-shift of at most a_t plus noise, and W'_t is phi'(W'_t-1) plus noise. So by post-processing, V_t against
-W'_t is no easier than V_t-1 against W'_t-1 together with a Gaussian release of parameter a_t/(eta sigma).
-Hence W_T against W'_T is mu-GDP with mu^2 = sum of a_t^2/(eta sigma)^2, for any a_t that leave z_t >= 0 and
-z_T = 0. The latter is sum c^(T-t) a_t = eta s sum c^(T-t). By Cauchy-Schwarz, the least mu has a_t
-proportional to c^(T-t):
+shift of at most a_t plus noise; W'_t is phi'(W'_t-1) plus noise. So by post-processing, V_t against W'_t is
+no easier than V_t-1 against W'_t-1 together with a Gaussian release of parameter a_t/(eta sigma). Hence W_T
+against W'_T is mu-GDP with mu^2 = sum of a_t^2/(eta sigma)^2, for any a_t that leave z_t >= 0 and z_T = 0.
+The latter is sum c^(T-t) a_t = eta s sum c^(T-t). By Cauchy-Schwarz, the least mu has a_t proportional to
+c^(T-t):
 
     mu = s/sigma (sum c^i)/sqrt(sum c^2i) = s/sigma sqrt((1 - c^T)/(1 + c^T) (1 + c)/(1 - c)).
 
 z_t >= 0, because eta s - a_t falls from positive to negative. a_t = eta s gives composition, so this mu is
 never larger. A quadratic with equal curvatures attains it.
 
-*Cyclic batches*: l batches of size b in a fixed order, and E epochs. A record enters one step in l,
-with s = L/b. Records of the last batch are the worst, because no step follows. For their last visit,
-a_T = eta s. Their E - 1 earlier visits, at t = l, 2l, .., are paid for from t = l to T - 1, with a_t
-proportional to c^(T-1-t) as above:
+*Cyclic batches*: l batches of size b in a fixed order, and E epochs. A record enters one step in l, with s
+= L/b, where L bounds the distance of two records' gradients. Records of the last batch are the worst,
+because no step follows. For their last visit, a_T = eta s. Their E - 1 earlier visits, at t = l, 2l, ..,
+are paid for from t = l to T - 1, with a_t proportional to c^(T-1-t) as above:
 
     mu = L/(b sigma) sqrt(1 + c^(2l-2) (1-c^2)/(1-c^l)^2 (1 - c^(l(E-1)))/(1 + c^(l(E-1)))).
 
-z_t >= 0, because just before visit e+1, the amount paid is at most what the e visits need: its share of
-that is (q^e + 1)/(q^(E-1) + 1) with q = c^-l > 1.
+z_t >= 0, because just before visit e+1, the share (q^e + 1)/(q^(E-1) + 1) <= 1 of what the e visits need is
+paid, with q = c^-l > 1.
 """
 
 import math
@@ -62,7 +62,7 @@ def last_iterate_mu(steps: int, ratio: float, c: float) -> float:
     if c >= 1:
         return composition_mu(steps, ratio)
     power = c**steps
-    # 1 - c^T = -expm1(T log c) loses no digits for c near 1
+    # `expm1` loses no digits for c near 1
     lost = -math.expm1(steps * math.log(c)) if c > 0 else 1.0
     return ratio * math.sqrt(lost / (1 + power) * (1 + c) / (1 - c))
 
@@ -91,7 +91,7 @@ def constants(
     s is the largest distance between gradients, m the strong convexity, M the smoothness. Logistic: 2R,
     lam, lam + R^2/4. Softmax: 2 sqrt(2) R, lam, lam + R^2/2, since a record's gradient has norm at most
     sqrt(2) R and curvature at most R^2/2. Squared, Huber and log-cosh: M = lam + R^2, and only clipping
-    bounds gradients here (clip = tau R states the bound of the last two).
+    bounds gradients here (clip = tau R for the last two).
 
     clip: norm to which a record's gradient is clipped. If a record's loss has one argument w.x, its clipped
     derivative is that of another convex loss with no more curvature (Song, Steinke, Thakkar, Thakurta,
@@ -114,7 +114,7 @@ def dp_gd_mu(
     bound: float = 1.0,
     clip: float | None = math.inf,
 ) -> tuple[float, str]:
-    """Return (mu, reason): the smaller mu of composition and last iterate, for full batches, replace-one.
+    """(mu, reason): the smaller mu of composition and last iterate, for full batches, replace-one.
 
     sigma: of the noise on the mean gradient. The last iterate's theorem has five conditions: only w_T is
     released (no losses, no iterates, no early stopping); there is no momentum; row norms are at most R; the
@@ -137,5 +137,5 @@ def dp_gd_mu(
 
 
 def rule_steps(n: int, d: int, mu: float, largest: int = 1000) -> int:
-    """T = min(1000, n mu/sqrt(d)), at least 1, from public numbers alone."""
+    """T = min(largest, n mu/sqrt(d)), at least 1, from public numbers alone."""
     return max(1, min(largest, round(n * mu / math.sqrt(d))))

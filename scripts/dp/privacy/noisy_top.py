@@ -1,18 +1,17 @@
 """Noisy choices of the largest of many values, and the privacy of one or several such choices.
 
 Let one record change every value by at most D. A choice at the rate a takes the j with the largest a v_j +
-G_j, where the G_j are independent standard Gumbel noise. It is the exponential mechanism, with P(j)
-proportional to e^(a v_j).
+G_j, with independent standard Gumbel noise G_j: the exponential mechanism, with P(j) proportional to e^(a
+v_j).
 
 **Bounded range.** log P(j)/P'(j) = a (v_j - v'_j) - (log Z - log Z') for neighbours. The first term lies in
 [-a D, a D], and the second is the same for all j. So these log ratios lie in an interval of length r = 2 a
 D (Durfee, Rogers, NeurIPS 2019).
 
 **Concentrated.** Let K(s) = log of the mean of (P/P')^s under P'. K(0) = K(1) = 0, because both are
-distributions. K''(s) is the variance of log P/P' under a tilted law, at most r^2/4 on such an interval.
-By the remainder of linear interpolation, K(s) <= s (s - 1) r^2/8 for s > 1. So the Rényi divergence of
-order s, K(s)/(s - 1), is at most s r^2/8: the choice is r^2/8-zCDP (Cesar, Rogers, ALT 2021). Pure
-(r, 0)-DP alone would give r^2/2.
+distributions. K''(s) is the variance of log P/P' under a tilted law, at most r^2/4 on such an interval. By
+the remainder of linear interpolation, K(s) <= s (s - 1) r^2/8 for s > 1. So the Rényi divergence of order
+s, K(s)/(s - 1), is at most s r^2/8: the choice is r^2/8-zCDP (Cesar, Rogers, ALT 2021).
 
 **Several.** The k largest a v_j + G_j, in order, have the distribution of k successive choices, each among
 the remaining values with new noise. (Given the largest, the other noisy values are only truncated at it,
@@ -64,7 +63,7 @@ def rho(epsilon: float, delta: float) -> float:
     """The largest rho, up to rounding, for which rho-zCDP is shown to imply (epsilon, delta)-DP.
 
     The search starts from rho + 2 sqrt(rho log(1/delta)) = epsilon (Bun, Steinke, TCC 2016, proposition
-    1.3), which holds for any epsilon, and improves on it by `renyi_epsilon`.
+    1.3), and improves on it by `renyi_epsilon`.
     """
     level = -math.log(delta)
     simple = (epsilon / (math.sqrt(level + epsilon) + math.sqrt(level))) ** 2
@@ -90,7 +89,7 @@ def gaussian_scale(rho: float, moved: float | np.ndarray) -> float | np.ndarray:
 def noisy_top(
     values: np.ndarray, count: int, rate: float | np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Columns of the `count` largest rate * values + Gumbel noise in each row, in descending order.
+    """Columns of the `count` largest rate * values + Gumbel noise in each row, largest first.
 
     values: (draws, m) finite numbers. rate: a number or (draws,). Returns whole numbers (draws, count).
     """

@@ -1,7 +1,7 @@
 """Neighbouring data sets on which mechanisms are near their worst, with reasons.
 
-A pair is a function, registered by its name, that returns a `Pair`. Its data sets differ in one record;
-their sizes differ only in attacks on n. Its statistic is the one that best distinguishes their releases.
+A pair is a registered function that returns a `Pair`. Its data sets differ in one record; their sizes
+differ only in attacks on n.
 """
 
 import math
@@ -31,7 +31,7 @@ class Pair(NamedTuple):
     sides : tuple or LazySides
         ((X, y), (X', y')).
     arguments : dict
-        Arguments of `guarantee` and `release` that the reason assumes (lam, bound, options).
+        Arguments of `guarantee` and `release` that the reason assumes.
     reason : str
         Why a mechanism is near its worst here.
     statistic : Callable or None
@@ -60,7 +60,7 @@ class Pair(NamedTuple):
 
 
 class LazySides:
-    """Sides of known size (n, d), made at first use, so that configuration checks need little memory."""
+    """Sides of known size (n, d), made at first use to save memory."""
 
     def __init__(self, size: tuple[int, int], make: Callable) -> None:
         self.size, self.make = size, cache(make)
@@ -73,7 +73,7 @@ class LazySides:
 
 
 class Unsuited(ValueError):
-    """A pair's statistic or exact loss does not apply to a mechanism."""
+    """A statistic or exact loss does not apply to a mechanism."""
 
 
 PAIRS = {}
@@ -86,7 +86,7 @@ def pair(function: Callable) -> Callable:
 
 
 def find(pair: str | tuple | Pair) -> Pair:
-    """Return a pair by name or from two data sets, or an object unchanged.
+    """Find a pair by name, or make one from two data sets.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def find(pair: str | tuple | Pair) -> Pair:
     Raises
     ------
     ValueError
-        If there is no such name, or the data sets are not replace-one neighbours.
+        For an unknown name, or data sets that are not replace-one neighbours.
 
     Examples
     --------
@@ -126,9 +126,8 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    The scores are the projection on the difference of the medians, the projection's distance from their
-    midpoint (which shows a difference in spread), and the differences of the L1 and L2 distances to the two
-    medians.
+    The scores are the projection on the difference of the medians, its distance from their midpoint (which
+    shows a difference in spread), and the differences of the L1 and L2 distances to the medians.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -245,7 +244,7 @@ def check_tilts(mechanism: object, laws: Iterable[Callable] = (l2_laplace,)) -> 
 
 
 def for_tilts(function: Callable) -> Callable:
-    """Decorator of a statistic or loss that raises `Unsuited` for mechanisms without one of `TILTS`."""
+    """Make a statistic or loss raise `Unsuited` for mechanisms without one of `TILTS`."""
 
     @wraps(function)
     def checked(pair, mechanism, *rest, **arguments):
@@ -284,7 +283,7 @@ def tilt_log_densities(pair: Pair, mechanism: object, **arguments) -> Callable:
 
 
 def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:
-    """Log of the ratio of both sides' densities, from `tilt_log_densities`."""
+    """Log of the ratio of both sides' densities."""
     densities = tilt_log_densities(pair, mechanism, **arguments)
 
     def statistic(weights):
@@ -297,8 +296,8 @@ def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:
 def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
     """The privacy loss of objective perturbation, d = 1, on a fine grid of minimisers.
 
-    It is the largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts, it
-    is the epsilon at delta of exact minimisers, by integrals in both directions.
+    It is the largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts, it is
+    the epsilon at delta of exact minimisers.
     """
     densities = tilt_log_densities(pair, mechanism, **arguments)
     w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
@@ -319,7 +318,7 @@ def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
 
 @pair
 def linear_part() -> Pair:
-    """Two records in one dimension, under the Huber hinge."""
+    """One of two labels flips under the Huber hinge."""
     return Pair(
         sides=_replace(np.array([[1.0], [0.0]]), [1, 1], 0, label=-1),
         arguments={"lam": 1.0, "bound": 1.0, "loss": "huber"},
@@ -332,7 +331,7 @@ def linear_part() -> Pair:
 
 @pair
 def opposite_target() -> Pair:
-    """Two records: one at 0, and one whose target changes from 1 to -1."""
+    """One record at 0, and one whose target changes from 1 to -1."""
     return Pair(
         sides=_replace(np.array([[1.0], [0.0]]), [1.0, 0.3], 0, label=-1.0),
         arguments={"lam": 0.5, "bound": 1.0},
@@ -344,7 +343,7 @@ def opposite_target() -> Pair:
 
 @pair
 def opposite_residual() -> Pair:
-    """One record in one dimension, whose target changes from -1 to 1, with n lambda = 0.1."""
+    """One record, whose target changes from -1 to 1, with n lambda = 0.1."""
     return Pair(
         sides=_replace(np.array([[1.0]]), [-1.0], 0, label=1.0),
         arguments={"lam": 0.1, "bound": 1.0, "loss": "log_cosh"},
@@ -356,10 +355,7 @@ def opposite_residual() -> Pair:
 
 
 def _saturated(direction, others, sine, lam):
-    """Sides with opposite first records, except for the last coordinate.
-
-    The other records drive w far along the last axis, where both first records have slopes near -1.
-    """
+    """Sides with opposite first records, except for the last coordinate."""
     size = others + 1, len(direction) + 1
 
     def sides():
@@ -382,7 +378,7 @@ SATURATED = (
 
 @pair
 def saturated() -> Pair:
-    """4000 records in two dimensions. One record's first coordinate changes sign."""
+    """One of 4000 records changes the sign of its first coordinate."""
     sides, arguments = _saturated(np.ones(1), others=3999, sine=0.44, lam=3 / 4000)
     return Pair(sides, arguments, SATURATED, distances(2), shift_loss)
 
@@ -404,7 +400,7 @@ def saturated_diagonal_l2() -> Pair:
 
 
 def _of_weights(scores):
-    """A statistic of the weights alone, for every mechanism."""
+    """A statistic of the weights alone."""
     return lambda *_, **__: scores
 
 
@@ -420,7 +416,7 @@ def _clusters(below, above, inner=()):
 
 @pair
 def tukey_threshold() -> Pair:
-    """320 models in two clusters. One model moves from the smaller cluster to the larger one."""
+    """320 models in two clusters. One model moves to the larger cluster."""
     X, y = _clusters(161, 159)
     return Pair(
         sides=_replace(X, y, -1, label=-1.0),
@@ -433,7 +429,7 @@ def tukey_threshold() -> Pair:
 
 @pair
 def tukey_shell() -> Pair:
-    """420 models: two clusters of 207, and 6 in between, one of which moves to a cluster."""
+    """Two clusters of 207 models, and 6 in between, one of which moves to a cluster."""
     X, y = _clusters(207, 207, [-3e-3, -2e-3, -1e-3, 1e-3, 2e-3, 3e-3])
     return Pair(
         sides=_replace(X, y, 210, label=-1.0),
@@ -474,7 +470,7 @@ def repeated() -> Pair:
 
 @pair
 def own_scale() -> Pair:
-    """4,000 records in one dimension with small targets. One target is 1, or its record is at 0."""
+    """4,000 records with small targets. One target is 1, or its record is at 0."""
     X = np.where(np.arange(4000) % 2, -1.0, 1.0)[:, None]
     y = 0.01 * X[:, 0]
     y[0] = 1.0
@@ -487,7 +483,7 @@ def own_scale() -> Pair:
 
 @pair
 def least_eigenvalue() -> Pair:
-    """One record at 1, where it makes up nearly all of X'X, or at 0, and 100 records at 0.001."""
+    """One record at 1 or at 0, and 100 records at 0.001."""
     X = np.full((101, 1), 0.001)
     X[0] = 1
     return Pair(
@@ -517,7 +513,7 @@ def cancelled() -> Pair:
 
 @pair
 def only_record() -> Pair:
-    """One record in one dimension, at 1 or at 0."""
+    """One record, at 1 or at 0."""
     return Pair(
         sides=_replace(np.ones((1, 1)), [1.0], 0, row=[0.0], label=0.0),
         arguments={"lam": 0.0, "bound": 1.0},
@@ -528,7 +524,7 @@ def only_record() -> Pair:
 
 @pair
 def new_axis() -> Pair:
-    """20 records along each of 15 axes, and one record along a 16th axis or at 0."""
+    """20 records along each of 15 axes, and one along a 16th axis or at 0."""
     axes, each = 16, 20
     X = np.vstack([np.repeat(np.eye(axes)[:-1], each, axis=0), np.eye(axes)[-1:]])
     return Pair(
@@ -542,7 +538,7 @@ def new_axis() -> Pair:
 
 @pair
 def one_batch_more() -> Pair:
-    """129 tiny records in eight dimensions, or 128 of them, which make two batches of 64."""
+    """129 tiny records, or 128 of them, which make two batches of 64."""
     X, y = np.full((129, 8), 1e-6), np.ones(129, dtype=np.int8)
     return Pair(
         sides=((X, y), (X[1:], y[1:])),
@@ -555,7 +551,7 @@ def one_batch_more() -> Pair:
 
 @pair
 def large_step() -> Pair:
-    """129 records in one dimension. One record is at 1 or at 0, the others at 0."""
+    """One record at 1 or at 0, and 128 at 0."""
     X = np.zeros((129, 1))
     X[0] = 1
     return Pair(
@@ -567,7 +563,7 @@ def large_step() -> Pair:
 
 @pair
 def starting_point() -> Pair:
-    """1000 records around a circle, some on the wrong side. One label flips."""
+    """1000 records around a circle. One label flips."""
     angle = 2 * math.pi * np.arange(1000) / 1000
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     return Pair(
@@ -581,7 +577,7 @@ def starting_point() -> Pair:
 
 @pair
 def curvature() -> Pair:
-    """One record in one dimension, at 1 or at 0, with n lambda = 0.01."""
+    """One record, at 1 or at 0, with n lambda = 0.01."""
     return _curvature(0.01)
 
 
@@ -604,7 +600,7 @@ def _curvature(n_lambda):
 
 @pair
 def pulled() -> Pair:
-    """One record in one dimension, at 1 or at 0, and 60 that pull its margin far below 0."""
+    """One record, at 1 or at 0, and 60 that pull its margin far below 0."""
     X = np.full((61, 1), -0.5)
     X[0] = 1
     return Pair(
@@ -626,7 +622,7 @@ def saturated_few() -> Pair:
 
 @pair
 def lasso_jump() -> Pair:
-    """999 equal records on the diagonal, and one that turns from one axis to another."""
+    """999 equal records on the diagonal, and one that turns to another axis."""
     X = np.full((1000, 2), math.sqrt(0.5))
     X[0] = [1, 0]
     return Pair(
@@ -641,7 +637,7 @@ def lasso_jump() -> Pair:
 
 @pair
 def separable_circle() -> Pair:
-    """20 records on a circle, separable on one side only, with a tiny penalty."""
+    """20 records on a circle, separable on one side only."""
     angle = 2 * math.pi * np.arange(20) / 20 + 0.1
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     return Pair(
@@ -656,7 +652,7 @@ def separable_circle() -> Pair:
 
 @pair
 def opposite_corner() -> Pair:
-    """One record in one dimension whose label flips."""
+    """The label of the only record flips."""
     return Pair(
         sides=_replace(np.array([[1.0]]), [1], 0, label=-1),
         arguments={"lam": 1.0, "bound": 1.0},
@@ -666,7 +662,7 @@ def opposite_corner() -> Pair:
 
 
 def _lone(reach, others=99):
-    """A record at `reach` whose label flips, and others at 0, without a gradient."""
+    """A record at `reach` whose label flips, and others at 0."""
     X = np.zeros((others + 1, 1))
     X[0] = reach
     sides = _replace(X, np.ones(others + 1), 0, label=-1)
@@ -675,7 +671,7 @@ def _lone(reach, others=99):
 
 @pair
 def outlier() -> Pair:
-    """A record that outweighs 99 others, as unbounded rows may."""
+    """A record that outweighs 99 others."""
     return Pair(
         *_lone(1000),
         reason="the mean gradient is that of the one record, a hundredth of a thousand times its slope: "
@@ -685,7 +681,7 @@ def outlier() -> Pair:
 
 @pair
 def lone_record() -> Pair:
-    """One record at the bound of 1, and 99 others without a gradient."""
+    """One record at the bound of 1, and 99 others at 0."""
     return Pair(
         *_lone(1),
         reason="the mean gradient is a hundredth of the one record's and turns around with its label: "
@@ -705,7 +701,7 @@ def opposite_class() -> Pair:
 
 @pair
 def pulled_class() -> Pair:
-    """One record of the first of three classes, at 1 or at 0, and 60 that pull it to the other classes."""
+    """One record of the first of three classes, at 1 or at 0, and 60 that pull it to the others."""
     X = np.full((61, 1), -0.5)
     X[0] = 1
     return Pair(
@@ -718,7 +714,7 @@ def pulled_class() -> Pair:
 
 
 def _unpenalised():
-    """One record at 1, whose label flips, and 399 at 0 with labels of both signs."""
+    """One record at 1, whose label flips, and 399 at 0 with both labels."""
     X = np.zeros((400, 1))
     X[0] = 1
     sides = _replace(X, np.where(np.arange(400) % 2, -1, 1), 0, label=-1)
@@ -739,7 +735,7 @@ def sum_regularised() -> Pair:
 
 @pair
 def released_intercept() -> Pair:
-    """The data of `sum_regularised`, for an intercept released without noise."""
+    """`sum_regularised`, for an intercept released without noise."""
     return Pair(
         *_unpenalised(),
         reason="the intercept is a function of the data without noise: one release tells the two apart",
@@ -749,7 +745,7 @@ def released_intercept() -> Pair:
 
 @pair
 def flipped_label() -> Pair:
-    """Four records in two dimensions. The first one's label flips."""
+    """The label of one of four records flips."""
     X = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, -0.8], [-0.6, -0.8]])
     return Pair(
         sides=_replace(X, [1, -1, 1, -1], 0, label=-1),
@@ -780,7 +776,7 @@ def turned_row() -> Pair:
 
 @pair
 def reversed_row() -> Pair:
-    """One of eight records changes its sign and keeps its label."""
+    """One of eight rows changes its sign."""
     return Pair(
         *_beside([0.6, 0.0, 0.8], other=[-0.6, 0.0, -0.8]),
         reason="every sum over rows moves by twice the bound, with labels or without",
@@ -799,7 +795,7 @@ def removed_row() -> Pair:
 
 @pair
 def last_of_its_class() -> Pair:
-    """One of eight records has a label that no other has."""
+    """One of eight records has a unique label."""
     (X, y), (X_other, _) = _beside([1.0, 0, 0])[0]
     y = np.ones_like(y)
     return Pair(

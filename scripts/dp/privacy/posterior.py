@@ -14,9 +14,8 @@ def loss_range(loss: str, reach: float) -> float:
     """D = sup |l(z) - l(z')| over margins z, z' in [-reach, reach], reach = rho R.
 
     Squared loss: (1 - z)^2/2 is at most (1 + reach)^2/2, and at least 0 if reach >= 1, otherwise (1 -
-    reach)^2/2. For targets y in [-1, 1], the part y^2/2 of the loss (s - y)^2/2, s = w.x, is constant in
-    w. The rest, s^2/2 - y s, is affine in y, so differences are largest for targets -1 and 1, with the
-    same D.
+    reach)^2/2. For targets y in [-1, 1], the loss (s - y)^2/2, s = w.x, is s^2/2 - y s up to a constant in
+    w. This is affine in y, so differences are largest for targets -1 and 1, with the same D.
 
     Logistic loss: l(-reach) - l(reach) = reach.
     """
@@ -34,10 +33,10 @@ def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> f
     Logistic loss multiplies this probability by a ratio: the integral of exp(-gamma F) over the ball,
     divided by that of its envelope exp(-gamma Q). F is the summed loss, and Q its quadratic lower bound,
     which touches F at w0. The ratio is at least cosh(reach/2)^-d: let u = w - w0 and c = cosh(reach/2)^2.
-    Up to a constant, Q is g.u + u'Hu/2, and g.u >= 0 because w0 is the minimiser on the ball. F is at most
+    Up to a constant, Q is g.u + u'Hu/2 with g.u >= 0, because w0 is the minimiser on the ball. F is at most
     g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4]. At u/sqrt(c), F is at most Q(u), and the ball
     shrunk by sqrt(c) towards w0 lies in the ball. The ratio is also at least exp(-gamma n (1/4 - 1/(4c)) (2
-    reach)^2/2), from the largest F - Q. A few Newton steps find w0 approximately.
+    reach)^2/2), from the largest F - Q.
     """
     pull = epsilon / (2 * loss_range(loss, reach)) * n * reach
     logarithm = math.log(4 * math.sqrt(d + pull))
@@ -65,8 +64,8 @@ def truncated_draws(
     On the ball, exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0. So a Gaussian with precision P + kI,
     times a constant, lies above the density. Its draws are accepted with probability exp(log_excess(w) - k
     (radius^2 - ||w||^2)/2) inside the ball, and never outside. Acceptance is most frequent if the
-    proposal's mean of ||w||^2 is radius^2. Rejection then costs a factor of order sqrt(d), not exponential
-    in d. The law is the same for any k, so k may depend on the data.
+    proposal's mean of ||w||^2 is radius^2; rejection then costs a factor of order sqrt(d). The law is the
+    same for any k, so k may depend on the data.
     """
     values, vectors = np.linalg.eigh(precision)
     values = np.maximum(values, 0.0)
@@ -125,7 +124,7 @@ def squared_envelope(
 ) -> tuple:
     """Return (precision, linear, log_excess) of `truncated_draws` for squared loss.
 
-    The density is Gaussian, exp(-gamma (||y - Xw||^2/2 + ridge ||w||^2/2)), so there is no excess.
+    The density exp(-gamma (||y - Xw||^2/2 + ridge ||w||^2/2)) is Gaussian, so there is no excess.
     """
     return gamma * (X.T @ X + ridge * np.eye(X.shape[1])), gamma * (X.T @ y), None
 

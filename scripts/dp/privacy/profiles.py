@@ -29,14 +29,14 @@ __all__ = [
     "repeated",
 ]
 
-# Integrals over a Gaussian loss go this many standard deviations to either side. The probability beyond,
-# 2e-33 per side, is added.
+# Integrals over a Gaussian loss go this many standard deviations to either side. Callers add the
+# probability beyond, 2e-33 per side.
 FAR = 12.0
 PANELS = (24, 96, 384, 1536, 6144)  # numbers of panels for an integral, each with 8 nodes
 AGREE = 1e-7  # relative difference of two estimates that ends refinement
 SPACING = 1e-4  # least spacing of discretised losses
 POINTS = 4000  # maximum number of points of a distribution on each side of 0
-TAIL = 1e-15  # largest delta at a grid's end, which counts as the probability of an infinite loss
+TAIL = 1e-15  # largest delta at a grid's end, counted as the probability of an infinite loss
 
 
 def gaussian_profile(mu: float, epsilon: float | np.ndarray) -> float | np.ndarray:
@@ -95,10 +95,7 @@ class Profile:
 
     Methods
     -------
-    delta
-        delta at any real epsilon.
-    epsilon
-        The smallest epsilon at delta.
+    delta, epsilon
     """
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
@@ -107,7 +104,6 @@ class Profile:
         Parameters
         ----------
         epsilon : float or numpy.ndarray
-            Any real number.
 
         Returns
         -------
@@ -126,13 +122,12 @@ class Profile:
         Returns
         -------
         float
-            Infinite if no epsilon up to 10^6 has this delta.
+            Infinite if above 10^6.
         """
         if not 0 < delta < 1:
             raise ValueError(f"a profile's epsilon needs 0 < delta < 1, not {delta}")
         if self.delta(0.0) <= delta:
             return 0.0
-        # If losses can be infinite, there may be no epsilon with this delta.
         return roots.least(lambda e: self.delta(e) <= delta, 0.0, 1.0, relative=1e-10, most=1e6)
 
     @property
@@ -171,7 +166,7 @@ class Gaussian(Profile):
 
 @dataclass(frozen=True)
 class Curve(Profile):
-    """An explicit delta(epsilon) for all real epsilon, elementwise: exact, or an upper bound.
+    """An explicit delta(epsilon) for all real epsilon, elementwise.
 
     Attributes
     ----------
@@ -200,7 +195,6 @@ class Losses(Profile):
     Attributes
     ----------
     distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-        The distribution.
     """
 
     distribution: Any
@@ -287,8 +281,8 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
     profiles: upper bounds for both directions. epsilons: increasing numbers > 0. Between them, chords in t
     = e^epsilon replace the maximum of the profiles. Chords are the profile of finitely many losses, one at
     each end of a chord, with probability t times the change of slope there. The remaining probability is
-    that of an infinite loss. So the result is the sum over losses of the loss's probability times the
-    Gaussian profile at epsilon minus the loss.
+    that of an infinite loss. So the result is the mean over losses of the Gaussian profile at epsilon minus
+    the loss.
     """
     at = np.max([np.asarray(symmetric(each.delta)(epsilons)) for each in profiles], axis=0)
     zero = max(float(each.delta(0.0)) for each in profiles)
@@ -298,7 +292,7 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
     deltas = np.minimum.accumulate(deltas)
     t = np.exp(points)
     slopes = np.concatenate([[(deltas[0] - 1) / t[0]], np.diff(deltas) / np.diff(t), [0.0]])
-    # A profile is convex in t, so a negative change of slope is a rounding error. Replacing it by 0 only
+    # A profile is convex in t, so negative changes of slope are rounding errors. Setting them to 0 only
     # raises delta.
     mass = np.maximum(t * np.diff(slopes), 0.0)
     steps, mass = points[mass > 0], mass[mass > 0]
@@ -314,10 +308,7 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
 def integral(
     integrand: Callable, start: float, stop: float, panels: Iterable[int] = PANELS
 ) -> float:
-    """An upper estimate of an integral: refined until two estimates agree, plus their difference.
-
-    panels: numbers of panels, one per estimate.
-    """
+    """An upper estimate of an integral: refined until two estimates agree, plus their difference."""
     before = math.inf
     for count in panels:
         x, weight = nodes(start, stop, count)
@@ -351,8 +342,7 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
 def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     """An epsilon at delta for data sets that differ in several records.
 
-    It is exact for a Gaussian profile, and otherwise the least that `group_delta` shows with several values
-    of mu.
+    It is exact for a Gaussian profile, and otherwise the least that `group_delta` shows.
 
     Parameters
     ----------
@@ -361,7 +351,6 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     delta : float
         In (0, 1).
     size : int
-        Number of records.
 
     Returns
     -------
@@ -378,7 +367,7 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     one = profile.epsilon(delta)
     if not 0 < one < math.inf:
         return size * one
-    alike = gaussian_mu(one, delta)  # parameter of the Gaussian with the same epsilon at delta
+    alike = gaussian_mu(one, delta)  # mu of the Gaussian with the same epsilon at delta
 
     def holds(epsilon):
         shares = (1.0, 0.75, 0.0)
@@ -396,7 +385,7 @@ def _reach(profile):
 
 
 def losses(profile: Profile, spacing: float | None = None) -> object:
-    """A pessimistic privacy loss distribution (dp_accounting) of a profile, at this spacing.
+    """A pessimistic privacy loss distribution (dp_accounting) of a profile.
 
     Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1) gives the smallest profile on the grid
     that is nowhere below the given points.
@@ -429,7 +418,6 @@ def compose(*profiles) -> Profile:
     Parameters
     ----------
     *profiles : Profile
-        The profiles of the releases.
 
     Returns
     -------
@@ -469,14 +457,12 @@ def _compose_losses(profiles):
 
 
 def repeated(profile: Profile, times: int) -> Profile:
-    """The profile of several releases with one profile, from the same records.
+    """The profile of several releases from the same records.
 
     Parameters
     ----------
     profile : Profile
-        The profile of each release.
     times : int
-        Number of releases.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Calibrations of Gaussian objective perturbation as published: AMP, and Redberg, Koskela, Wang.
 
-They are for comparison: `dp.privacy.gaussian_tilt` proves the privacy that they really give. `slope` is
-kappa R, the bound on a record's gradient. `curvature` is sup l'' R^2.
+`dp.privacy.gaussian_tilt` proves the privacy that they really give. `slope` is kappa R, the bound on a
+record's gradient. `curvature` is sup l'' R^2.
 """
 
 import math
@@ -30,7 +30,7 @@ class Tilt(NamedTuple):
 
 
 def amp_share(epsilon: float) -> float:
-    """The tilt's share of epsilon, by the rule without tuning in the paper's appendix."""
+    """The tilt's share of epsilon, by the untuned rule in the paper's appendix."""
     return max(min(0.88671 + 0.0186607 * epsilon**-0.372906, 0.99), 1 - 1 / epsilon + 0.001)
 
 
@@ -147,7 +147,7 @@ def redberg(
     It uses the least Lambda for which sigma is at most 1.3 times that of the Gaussian mechanism, on a grid
     from 2 curvature/epsilon upwards in steps of 5 %. Rényi divergences compose tilt and output noise. The
     output noise covers a sensitivity of 2 tau/Lambda, where tau, `gradient_norm`, bounds the gradient of
-    the *summed* objective. Default constants are the paper's, for rows of norm 1 and an intercept.
+    the *summed* objective. Defaults are the paper's, for rows of norm 1 and an intercept.
     """
     gauss = gaussian_sigma(epsilon, delta, slope)
     start = n_lambda = 2 * curvature / epsilon

@@ -27,7 +27,7 @@ def coefficients(d: int) -> int:
 
 @functools.cache
 def _positions(d):
-    """Vector positions (d, d) of a symmetric matrix's entries: the upper triangle by rows, from d on."""
+    """Positions (d, d) of a symmetric matrix's entries: the upper triangle by rows, from d on."""
     rows, columns = np.triu_indices(d)
     positions = np.zeros((d, d), dtype=int)
     positions[rows, columns] = positions[columns, rows] = np.arange(d, coefficients(d))
@@ -38,8 +38,7 @@ def unpack(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of the monomials as a symmetric matrix and a vector.
 
     values: (restarts, d + d(d+1)/2), coefficients of w_1, .., w_d, then of w_j w_k, j <= k, row by row.
-    Returns Q (restarts, d, d) and c (restarts, d) with polynomial = w'Qw + c.w. Q_jk and Q_kj are each half
-    the coefficient of w_j w_k, j < k.
+    Returns Q (restarts, d, d) and c (restarts, d) with polynomial = w'Qw + c.w.
     """
     return values[:, _positions(d)] * np.where(np.eye(d) > 0, 1.0, 0.5), values[:, :d]
 
@@ -70,8 +69,8 @@ def noisy(A: np.ndarray, sigma: float, draws: int, rng: np.random.Generator) -> 
 def inverse(A: np.ndarray, ridge: float | np.ndarray, floor: float | None = None) -> np.ndarray:
     """Inverses (draws, d, d) of noisy positive semidefinite A (draws, d, d), made definite.
 
-    Negative eigenvalues become 0, and then all grow by `ridge` > 0, one number or one per draw. With
-    `floor` > 0, all grow by the ridge first, and then those below `floor` become `floor`.
+    Negative eigenvalues become 0, and then all grow by `ridge` > 0, a number or (draws,). With `floor` > 0,
+    all grow by the ridge first, and then those below `floor` become `floor`.
     """
     values, vectors = np.linalg.eigh(A)
     ridge = np.reshape(ridge, (-1, 1))
@@ -100,7 +99,7 @@ def solve(
     """
     d = A.shape[-1]
     values, vectors = np.linalg.eigh(A)
-    # An eigenvalue within rounding of zero does not count as positive.
+    # Eigenvalues within rounding of zero do not count as positive.
     least = d * np.finfo(float).eps * np.abs(values).max(axis=1, initial=0.0, keepdims=True)
     positive = values > least
     unbounded = ~positive.all(axis=1)
@@ -125,7 +124,7 @@ def adam(A: np.ndarray, b: np.ndarray, steps: int, learning_rate: float = 0.001)
 
 
 def times(A: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Products (restarts, d) of matrices (restarts, d, d) and as many vectors (restarts, d)."""
+    """Products (restarts, d) of matrices (restarts, d, d) and vectors (restarts, d)."""
     return (A @ weights[:, :, None])[:, :, 0]
 
 
@@ -140,9 +139,7 @@ def descend(
     """Adam (Kingma, Ba, ICLR 2015) from zero, with one step per gradient.
 
     gradients: functions from weights (restarts, d) to gradients of the same shape. No step changes a
-    coordinate by much more than the learning rate, however steep the objective. So if steps x
-    learning_rate is small, the first gradients' signs determine the result. Returns weights of `shape`,
-    (restarts, d).
+    coordinate by much more than the learning rate, however steep the objective.
     """
     weights, mean, square = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for step, gradient_at in enumerate(gradients, start=1):

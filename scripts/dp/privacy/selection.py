@@ -49,7 +49,7 @@ from dp.privacy.profiles import Gaussian, Profile
 EXTRA = {"logarithmic": 0, "geometric": 1}
 LAWS = (*EXTRA, "poisson")
 _STEPS = np.geomspace(1e-6, 20.0, 1500)
-EVENTS = np.concatenate([-_STEPS[::-1], [0.0], _STEPS])  # values of e1 tried in h
+EVENTS = np.concatenate([-_STEPS[::-1], [0.0], _STEPS])  # values of e1 in h
 
 
 def _check(law, mean):
@@ -79,7 +79,7 @@ def parameter(law: str, mean: float) -> float:
 
 
 def draw(law: str, mean: float, rng: np.random.Generator) -> int:
-    """Draw the number of runs K."""
+    """Draw the number of runs."""
     p = parameter(law, mean)
     if law == "poisson":
         return int(rng.poisson(p))
@@ -99,7 +99,7 @@ def event_bounds(profile: Profile) -> Callable:
 def largest_ratio(profile: Profile, g: float) -> float:
     """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z), by zooming in.
 
-    Below z = 1e-15 g, h(z) is at most its value there, and the denominator is at least g.
+    Below z = 1e-15 g, h(z) is at most h(1e-15 g), and the denominator at least g.
     """
     least = max(1e-15 * g, 1e-300)
     low, high, bound = math.log(least), 0.0, event_bounds(profile)
@@ -139,7 +139,7 @@ def profile_epsilon(profile: Profile, law: str, mean: float, delta: float) -> fl
 def renyi_bound_epsilon(profile: Profile, law: str, mean: float, delta: float) -> float:
     """epsilon at delta by the Rényi bound; infinite if the profile has no `renyi(order)`.
 
-    With eps_a for the Rényi divergence of order a, the total's divergence of order a is at most
+    With eps_a for Q's Rényi divergence of order a, the total's is at most
 
         eps_a + (1+e)(1 - 1/b) eps_b + (1+e) log(1/g)/b + log(E K)/(a-1)     for any b > 1
 
@@ -167,7 +167,7 @@ def renyi_bound_epsilon(profile: Profile, law: str, mean: float, delta: float) -
 
 
 def selection_epsilon(profile: Profile, law: str, mean: float, delta: float) -> float:
-    """Total epsilon at delta, by the better of the two bounds."""
+    """Total epsilon at delta, by the better bound."""
     return min(
         profile_epsilon(profile, law, mean, delta), renyi_bound_epsilon(profile, law, mean, delta)
     )
@@ -185,6 +185,6 @@ def base_mu(law: str, mean: float, epsilon: float, delta: float) -> float:
 def selection_total(
     base_epsilon: float, delta: float, law: str, mean: float, bound: str = "better"
 ) -> float:
-    """Total epsilon at delta if a run is a Gaussian release of `base_epsilon` at that delta."""
+    """Total epsilon at delta if a run is a Gaussian release of `base_epsilon` at this delta."""
     ways = {"better": selection_epsilon, "profile": profile_epsilon, "renyi": renyi_bound_epsilon}
     return ways[bound](Gaussian(gaussian_mu(base_epsilon, delta)), law, mean, delta)

@@ -43,13 +43,13 @@ def gram_and_moment(
 ) -> float:
     """L2 sensitivity of (X'X, X'y) together for labels in [-Y, Y].
 
-    Its square is the sum of the squares of the Frobenius and the Euclidean norm of the change. Add/remove:
-    sqrt(R^4 + Y^2 R^2). Replace-one: let (x, y) be replaced by (z, u), and a = |x|, b = |z|, c = |cos| of
-    their angle. The squared change a^4 + b^4 - 2 a^2 b^2 c^2 + |y x - u z|^2 is convex in y and in u, so it
-    is largest for |y| = |u| = Y, with signs that make it a^4 + b^4 - 2 (abc)^2 + Y^2 (a^2 + b^2 + 2 abc).
-    This is a parabola in abc with its vertex at Y^2/2. If Y^2/2 <= ab, its maximum, a^4 + b^4 + Y^2 (a^2 +
-    b^2) + Y^4/2, increases in a and b. Otherwise the maximum is at c = 1, and (a+b)^2 ((a-b)^2 + Y^2)
-    increases in a and b, since Y^2 + 2a^2 >= 2ab. So the worst case has a = b = R, and the sensitivity is
+    Add/remove: sqrt(R^4 + Y^2 R^2). Replace-one: let (x, y) be replaced by (z, u), and a = |x|, b = |z|,
+    c = |cos| of their angle. The squared change a^4 + b^4 - 2 a^2 b^2 c^2 + |y x - u z|^2 is convex in y
+    and in u, so it is largest for |y| = |u| = Y, with signs that make it a^4 + b^4 - 2 (abc)^2 + Y^2 (a^2 +
+    b^2 + 2 abc). This is a parabola in abc with its vertex at Y^2/2. If Y^2/2 <= ab, its maximum, a^4 +
+    b^4 + Y^2 (a^2 + b^2) + Y^4/2, increases in a and b. Otherwise the maximum is at c = 1, and (a+b)^2
+    ((a-b)^2 + Y^2) increases in a and b, since Y^2 + 2a^2 >= 2ab. So the worst case has a = b = R, and the
+    sensitivity is
 
         sqrt(2 R^4 + 2 Y^2 R^2 + Y^4/2) = sqrt(2) (R^2 + Y^2/2) if Y^2 <= 2 R^2, else 2 Y R.
     """
@@ -72,11 +72,10 @@ def newton_direction(
 
     H = sum w_i x_i x_i' with 0 <= w_i <= curvature. With c = curvature R^2, the sensitivity is c/(ridge
     (ridge + c)). Proof: add u u' with |u|^2 <= c to B >= ridge I. The inverse falls by B^-1 u u' B^-1/(1 +
-    u'B^-1 u). This is positive semidefinite, of norm |B^-1 u|^2/(1 + u'B^-1 u) <= t/(ridge (1 + t)) with t
-    = u'B^-1 u <= c/ridge, which increases in t. Replacing a record gives the difference of two such
-    matrices, which is no larger. A direction (H + ridge I)^-1 g for a public g changes by at most |g|
-    times the sensitivity. For the mean H/n + l I, ridge = n l and the inverse is n times larger:
-    c/(n l^2 + c l).
+    u'B^-1 u). This is positive semidefinite, of norm |B^-1 u|^2/(1 + t) <= t/(ridge (1 + t)) with t =
+    u'B^-1 u <= c/ridge, which increases in t. Replacing a record gives the difference of two such matrices,
+    which is no larger. A direction (H + ridge I)^-1 g for a public g changes by at most |g| times the
+    sensitivity. For the mean H/n + l I, ridge = n l and the inverse is n times larger: c/(n l^2 + c l).
     """
     c = curvature * bound**2
     return c / (ridge * (ridge + c))
@@ -96,8 +95,7 @@ def newton_direction_floored(
 def noise_norm(sigma: float, d: int) -> float:
     """About the largest eigenvalue of d x d isotropic symmetric noise: sigma sqrt(2 d).
 
-    The variance is sigma^2 on the diagonal and sigma^2/2 off it, so the edge of the semicircle law is at
-    2 sqrt(d sigma^2/2).
+    The edge of the semicircle law is at 2 sqrt(d sigma^2/2).
     """
     return sigma * math.sqrt(2 * d)
 
@@ -112,13 +110,13 @@ def spectral_ridge(
 ) -> float | np.ndarray:
     """max(0, sigma sqrt(2d) - l/2), elementwise: a ridge for G = X'X + E.
 
-    eigenvalue: l, a lower bound on the smallest eigenvalue of X'X. Steps with P = (G + ridge I)^-1
-    contract if the eigenvalues of P X'X are below 2, that is if X'X + 2 E + 2 ridge I > 0. A ridge
-    above ||E|| - l/2 suffices. With l in place of l/2, steps may expand.
+    eigenvalue: l, a lower bound on the smallest eigenvalue of X'X. Steps with P = (G + ridge I)^-1 contract
+    if the eigenvalues of P X'X are below 2, that is if X'X + 2 E + 2 ridge I > 0. A ridge above ||E|| - l/2
+    suffices.
     """
     return np.maximum(0.0, noise_norm(sigma, d) - eigenvalue / 2)
 
 
 def eigenvalue_floor(sigma: float, d: int, factor: float = 1.2) -> float:
-    """A public floor for a noisy Gram matrix's eigenvalues, by default a fifth above `noise_norm`."""
+    """A public floor for a noisy Gram matrix's eigenvalues, a multiple of `noise_norm`."""
     return factor * noise_norm(sigma, d)

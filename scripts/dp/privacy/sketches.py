@@ -2,15 +2,15 @@
 
 Lev, Shenfeld, Srinivasan, Ligett, Wilson (arXiv 2601.07545) release T sketches and T noisy gradients. A
 sketch is Z X + g N, where Z (k x n) and N (k x d) are standard normal, g^2 = max(0, gamma - l), and l is a
-noisy lower bound on the smallest eigenvalue of X'X. Their proof bounds the Rényi divergence of a sketch;
-this module gives a sketch's exact profile.
+noisy lower bound on the smallest eigenvalue of X'X. They bound a sketch's Rényi divergence; this module
+gives its exact profile.
 
 A sketch's rows are k independent draws of N(0, S) with S = X'X + g^2 I. Adding or removing a row x with
 ||x|| <= R changes S by x x'. In coordinates that make the smaller S the identity, only one direction
-differs. The ratio of its variances is 1 - v, with v = x'S^-1 x for the larger S. If one S has no
-eigenvalue below gamma, v <= R^2/gamma. (If that is the smaller S, v = a/(1+a) with a <= R^2/gamma.) A
-smaller v is a post-processing of a larger one by noise along that direction, so v = R^2/gamma is the
-worst. T sketches of k rows are one sketch of kT rows.
+differs. The ratio of its variances is 1 - v, with v = x'S^-1 x for the larger S. If one S has no eigenvalue
+below gamma, v <= R^2/gamma. (If that is the smaller S, v = a/(1+a) with a <= R^2/gamma.) Post-processing by
+noise along that direction turns a larger v into a smaller one, so v = R^2/gamma is the worst. T sketches of
+k rows are one sketch of kT rows.
 
 S >= gamma I holds unless l exceeds the smallest eigenvalue, which has probability Phi(-tau0). `total` adds
 this probability to delta.
@@ -69,8 +69,7 @@ def profile(rows: int, gamma: float, bound: float = 1.0, adjacency: str = ADD_RE
     diagonal, at most two directions differ. P^-1/2 Q P^-1/2 = I - p p' + q q' with |p|^2, |q|^2 <=
     R^2/gamma has its eigenvalues in [1-|p|^2, 1+|q|^2]. So along one direction P has the larger variance,
     with a ratio of 1-v, v <= R^2/gamma, and along the other the smaller variance, with a ratio of 1/(1+a),
-    a <= R^2/gamma. The directions are independent, so each is one add/remove release. Privacy loss
-    distributions compose them.
+    a <= R^2/gamma. The directions are independent, so each is one add/remove release.
     """
     if not gamma > bound**2:
         raise ValueError(f"gamma must exceed R^2 = {bound**2:g}, not {gamma}")
@@ -107,15 +106,15 @@ def _least(private, bound):
 
 
 def gamma_exact(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
-    """Least gamma for which the sketch alone is (epsilon, delta)-DP, add/remove, by bisection."""
+    """Least gamma for which the sketch alone is (epsilon, delta)-DP, add/remove."""
     return _least(lambda gamma: profile(rows, gamma, bound).delta(epsilon) <= delta, bound)
 
 
 def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
-    """As `gamma_exact`, by the authors' Rényi divergence and its conversion (`renyi_epsilon`)."""
+    """As `gamma_exact`, by the authors' Rényi divergence."""
 
     def private(gamma):
-        share = np.linspace(0, 1, 4002)[1:-1] ** 2  # positions of orders between 1 and gamma/R^2
+        share = np.linspace(0, 1, 4002)[1:-1] ** 2
         orders = 1 + share * (gamma / bound**2 - 1)
         return renyi_epsilon(lambda a: renyi(a, rows, gamma, bound), delta, orders) <= epsilon
 
@@ -125,8 +124,7 @@ def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> 
 def eigenvalue_mu(rows: int, gamma: float, bound: float = 1.0) -> float:
     """Gaussian parameter R^2 sqrt(k)/gamma of the smallest eigenvalue's release.
 
-    The noise has standard deviation gamma/sqrt(k), and the eigenvalue sensitivity R^2. rows: k of one
-    sketch.
+    The noise has standard deviation gamma/sqrt(k). rows: k of one sketch.
     """
     return bound**2 * math.sqrt(rows) / gamma
 

@@ -15,12 +15,12 @@ R_{t-1}, Z' <= e^{e/2} (Z + e^{e(t-1)/2} (V_{t-1} - V_t)). Points of R_t outside
 probability at most e^{et/2} (V_t - V_{t+1})/Z. With Z >= e^{e(t+g)/2} V_{t+g}, both additional terms are at
 most V_{t-1}/V_{t+g} e^{-eg/2}, times e^{e/2} for the first and 1 for the second.
 
-The test: k^ = 1 + the largest k with V_{t-k-1}/V_{t+k+g+1} e^{-eg/2} <= delta/(8 e^e) for some g >= 1, or
-0 if there is none. If a data set satisfies this condition at k, all neighbours do at k - 1. Hence k^
-changes by at most 1. The mechanism answers if k^ + Lap(1/e) > log(1/(2 delta))/e, which is e-DP. If k^ = 0,
-an answer has probability at most delta. If k^ >= 1, the answer is (e, (1 + e^{e/2}) delta/(8 e^e))-close to
-each neighbour's, by the bound above and the condition at k = 0; the second number is below delta. So test
-and answer together are (2e, delta)-DP.
+The test: k^ = 1 + the largest k with V_{t-k-1}/V_{t+k+g+1} e^{-eg/2} <= delta/(8 e^e) for some g >= 1, or 0
+if there is none. If a data set satisfies this condition at k, all neighbours do at k - 1, so k^ changes by
+at most 1. The mechanism answers if k^ + Lap(1/e) > log(1/(2 delta))/e, which is e-DP. If k^ = 0, an answer
+has probability at most delta. If k^ >= 1, the answer is (e, (1 + e^{e/2}) delta/(8 e^e))-close to each
+neighbour's, by the bound above and the condition at k = 0; the second number is below delta. So test and
+answer together are (2e, delta)-DP.
 """
 
 import math
@@ -44,7 +44,7 @@ def distance(
     depths = volumes.shape[-1]
     k = np.arange(max(0, min(t - 1, depths - t - 1)))  # t - k - 1 >= 1 and t + k + 2 <= depths
     rising = -volumes - epsilon / 2 * np.arange(1, depths + 1)
-    # least over this and all deeper depths
+    # the least over each depth and deeper ones
     least = np.minimum.accumulate(rising[..., ::-1], axis=-1)[..., ::-1]
     with np.errstate(invalid="ignore"):  # two volumes of 0 fail the condition
         logarithms = volumes[..., t - k - 2] + least[..., t + k + 1] + epsilon / 2 * (t + k + 1)
@@ -53,7 +53,7 @@ def distance(
 
 
 def threshold(epsilon: float, delta: float) -> float:
-    """The threshold log(1/(2 delta))/epsilon of k^ + noise."""
+    """The threshold log(1/(2 delta))/epsilon."""
     return math.log(1 / (2 * delta)) / epsilon
 
 

@@ -58,7 +58,6 @@ class Budget(NamedTuple):
     Attributes
     ----------
     epsilon, delta : fractions.Fraction
-        Limits on the sums over all releases.
 
     Methods
     -------
@@ -129,7 +128,7 @@ class Book:
     budget : Budget or None
         Set by the first use; later uses must state the same budget. With None, the book is only read.
     unit : str or None
-        The meaning of a row, in words; set and stated again like `budget`.
+        The meaning of a row, in words; stated like `budget`.
 
     Methods
     -------
@@ -265,7 +264,6 @@ class Book:
         self._events.append(event)
 
     def _open(self):
-        """Write the first line, or check its budget and unit."""
         if not self._events:
             self._append(
                 {
@@ -294,7 +292,6 @@ class Book:
         return Budget(*(Fraction(stated[-1][key]) for key in ("epsilon", "delta")))
 
     def _of(self, event, name):
-        """(line number, event) of a release, or (0, None)."""
         for k, each in enumerate(self._events):
             if each["event"] == event and each["name"] == name:
                 return k, each
@@ -396,7 +393,6 @@ class Book:
             )
 
     def _resumed(self, begun):
-        """The key of an interrupted release."""
         path = self.path / begun["name"] / KEY
         for each in (path, disk.prepared(path)):
             with contextlib.suppress(FileNotFoundError):
@@ -452,7 +448,6 @@ class Book:
         Parameters
         ----------
         name : str
-            The release's name.
         data : bytes
             The file's content.
 
@@ -487,7 +482,6 @@ class Book:
         budget : Budget
             At least what is already spent.
         reason : str
-            Why the budget changes, for the book.
 
         Raises
         ------
@@ -504,7 +498,6 @@ class Book:
 
 
 def _summary(spent):
-    """The book's sums in model.json."""
     return {
         "epsilon": float(spent.epsilon),
         "delta": float(spent.delta),

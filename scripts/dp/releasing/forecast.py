@@ -74,9 +74,7 @@ class Study:
     Parameters
     ----------
     schema : dp.releasing.rows.Schema
-        Public facts about the file.
     expected : Expected or None
-        Expectations of its rows.
     seed : int
     """
 
@@ -122,7 +120,6 @@ class Study:
         return np.array([self.expected.effects.get(name, 0.0) for name in self.schema.names]) / T
 
     def _equal(self, X):
-        """Weights (d,) with which one standard deviation of any column changes scores equally."""
         spread = X.std(axis=0)
         signs = np.where(np.arange(len(spread)) % 2, -1.0, 1.0)
         weights = np.where(spread > 0, signs / np.where(spread > 0, spread, 1.0), 0.0)
@@ -324,7 +321,6 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
     ----------
     request : dp.releasing.request.Request
     study : Study
-        The expected rows.
     draws : int or None
         Number of releases; None to choose it by the number of rows.
 
@@ -417,9 +413,8 @@ def needed(
     Parameters
     ----------
     request : dp.releasing.request.Request
-        The request; its epsilon is replaced.
+        Its epsilon is replaced.
     study : Study
-        The expected rows.
     enough : Callable
         Condition `Outlook` -> bool, for instance from `width` or `share`.
     draws : int or None

@@ -250,11 +250,11 @@ def between(
     these, this is Wilson's interval. The second term is due to the noise on both sums: (sum + count) cap/2
     - count m has the factors cap/2 and cap/4 - m/2 <= cap/4.
 
-    The mean is approximately normal. Coverage at a nominal 95 % was measured over 20,000 draws of 100
-    and of 2000 records, with and without noise. It was at least 94.6 % for normal, exponential and
-    lognormal errors (at least 99 % without noise), and with 2 % of errors at the cap. With 0.5 % of 100
-    records at the cap and no noise it was 90.6 %, and only lower ends missed. If the errors are similar,
-    intervals are wider than necessary, since the variance is not released.
+    The mean is approximately normal. Coverage at a nominal 95 % was measured over 20,000 draws of 100 and
+    of 2000 records, with and without noise. It was at least 94.6 % for normal, exponential and lognormal
+    errors, and with 2 % of errors at the cap. With 0.5 % of 100 records at the cap and no noise it was
+    90.6 %. If the errors are similar, intervals are wider than necessary, since the variance is not
+    released.
     """
     from scipy.special import ndtri
 

@@ -32,8 +32,8 @@ def proximal_descent(
     """Descend from `start` on a function whose smooth part has curvatures in [convex, smooth].
 
     gradient: of the smooth part. proximal: the proximal map of the other part over `smooth`. attempt(w)
-    tries a faster method from w, and returns whether the descent may end, because this method succeeded.
-    Attempts become ever rarer; the last one is after `limit` steps.
+    tries a faster method from w, and returns whether it succeeded, so that the descent may end. Attempts
+    become ever rarer; the last one is after `limit` steps.
     """
     root = math.sqrt(convex / smooth)
     previous, w, due = start, start, 0

@@ -30,7 +30,7 @@ def l2(
 ) -> tuple[np.ndarray, dict]:
     """argmin of mean loss + lam/2 ||w||^2.
 
-    near: the info of an earlier fit to similar rows, to save time. The solver gets half of the tolerance,
+    near: to save time, the info of an earlier fit to similar rows. The solver gets half of the tolerance,
     and rounding the other half (`dp.solvers.check_certifiable`).
     """
     return minimise(X, y, lam, loss=loss, tolerance=tolerance / 2, near=near)
@@ -50,9 +50,8 @@ def sum_intercept(
     """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, with or without b^2/2.
 
     intercept: "regularised" makes b the weight of a column of ones, as in LIBLINEAR, scikit-learn's
-    default when E18 ran it. "free" does not regularise b, as in scikit-learn's other solvers. The objective
-    divided by n C is mean loss + lam/(2n) ||w||^2. The norm of this objective's gradient is certified to be
-    at most `tolerance`.
+    default when E18 ran it. "free" does not regularise b, as in scikit-learn's other solvers. The certified
+    gradient is that of the objective divided by n C, mean loss + lam/(2n) ||w||^2.
 
     Returns weights (1, d + 1), with b last, and info as `dp.solvers.minimise`. Columns of zeros keep
     weight 0.
@@ -69,11 +68,10 @@ def sum_intercept_path(
     tolerance: float = 1e-9,
     max_iterations: int = 100,
 ) -> Iterator[tuple[np.ndarray, dict]]:
-    """`sum_intercept` for every lambda in turn, each from the previous minimiser to save time.
+    """`sum_intercept` for every lambda in turn, each from the previous minimiser.
 
     The Hessian is positive definite (with a free intercept, if both classes are present). It is computed in
-    single precision while that resolves the ridge and steps succeed. Gradients are computed in double
-    precision.
+    single precision while that resolves the ridge and steps succeed.
     """
     loss, X = losses.get(loss), np.asarray(X)
     n, d = X.shape
@@ -112,8 +110,8 @@ def sum_intercept_path(
 def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
     """Return weights, gradient norm and iterations.
 
-    rows: precision -> rows times labels; missing precisions are added when needed. For a residual loss,
-    rows are not multiplied, and shift holds the targets. ridge: one per weight.
+    rows: precision -> rows times labels. For a residual loss, rows are not multiplied, and shift holds the
+    targets. ridge: one per weight.
     """
     signed = rows[np.float64]
     n = len(signed)
@@ -149,7 +147,7 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
 
 
 def _hessian(rows, weights, precision):
-    """Sum of weights_i x_i x_i', as a symmetric product of the rows in this precision."""
+    """Sum of weights_i x_i x_i' in this precision."""
     if precision not in rows:
         rows[precision] = rows[np.float64].astype(precision)
     scaled = rows[precision] * np.sqrt(weights, dtype=precision)[:, None]
@@ -198,7 +196,7 @@ def penalties(fit: str, lam: float, lambda1: float | None = None) -> tuple[float
 
 
 def fit_options(name: str, options: dict) -> dict:
-    """The options of a method that concern its fit."""
+    """The options that concern the fit."""
     parameters = inspect.signature(FITS[name]).parameters
     return {key: value for key, value in options.items() if key in parameters}
 

@@ -1,8 +1,8 @@
 """Newton's method on many tilted objectives at once.
 
 All restarts share rows and loss, and differ in a linear term, so one pass over the rows serves them all.
-The search begins on a sample of the rows, and continues on all rows in single precision. Its result is
-certified in double precision. Wide rows try `dp.solvers.quasi_newton` first.
+The search begins on a sample of the rows, continues on all rows in single precision, and is certified in
+double precision. Wide rows try `dp.solvers.quasi_newton` first.
 
 Internal arrays hold one column per restart.
 """
@@ -33,7 +33,7 @@ SPREAD = 1e-5  # least ratio of smallest to largest eigenvalue that single preci
 class Info(dict):
     """The iterations, gradient_norm and status of each restart, as keys and attributes.
 
-    `learnt` is what a later call of `minimise` uses if it gets this `Info` as `near`.
+    `learnt` is for a later call of `minimise` that gets this `Info` as `near`.
     """
 
     def __getattr__(self, name):
@@ -61,16 +61,16 @@ def minimise(
 
     X: (n, d), real numbers of any type, or `dp.data.examples.Rows`, read in blocks. y: (n,) in {-1, 1}, or
     in [-1, 1] for a residual loss. lam: positive, one number or one per restart. linear: (restarts, d), or
-    (d,) for one restart; None is zeros. loss: a name or a loss object (`dp.losses.get`). initial: starting
-    points (d,) or (restarts, d), which affect the time but not the certificate. max_iterations: None for as
-    many as needed, if double precision can certify the result. near: the `Info` of an earlier call on
-    similar rows, with the same lam, loss and number of restarts, to save time.
+    (d,) for one restart; None is zeros. loss: as for `dp.losses.get`. initial: starting points (d,) or
+    (restarts, d), which do not affect the certificate. max_iterations: None for as many as needed, if
+    double precision can certify the result. near: to save time, the `Info` of an earlier call on similar
+    rows, with the same lam, loss and number of restarts.
 
     Returns weights (restarts, d) and `Info`:
 
-    gradient_norm  Euclidean norm of the objective's gradient at the returned weights, over all rows in
-                   double precision. Since the objective is lam-strongly convex, the minimiser lies
-                   within gradient_norm/lam of the weights, up to the rounding of the norm, about
+    gradient_norm  Euclidean norm of the objective's gradient at the weights, in double precision. Since
+                   the objective is lam-strongly convex, the minimiser lies within gradient_norm/lam of
+                   the weights, up to the rounding of the norm, about
                    1e-16 (1 + ||linear||/n + lam ||w||).
     status         "ok": gradient_norm <= tolerance. "not_converged": it is larger, after
                    max_iterations, or because double precision may do no better (`least_tolerance`); the
@@ -157,10 +157,10 @@ def least_tolerance(
     """The least tolerance that `minimise` meets on every data set of n rows; arguments as for `rounding`.
 
     It is four times `rounding`. If `minimise` gets half of the tolerance, the exact gradient's norm is
-    within the tolerance on any data. If Newton's method gives up, descent (`dp.solvers.accelerated`)
-    continues for at most 10^7 steps if c R^2 is at most 10^10 lambda. Otherwise the tolerance is infinite.
-    It is also infinite if, with many columns, rounding at the returned weights could take another quarter
-    of the tolerance, because their norm may exceed the minimiser's by tolerance/lambda.
+    within the tolerance on any data. The tolerance is infinite if c R^2 exceeds 10^10 lambda, since descent
+    (`dp.solvers.accelerated`) could then take more than 10^7 steps after Newton's method gives up. It is
+    also infinite if, with many columns, rounding at the returned weights could take another quarter of the
+    tolerance, because their norm may exceed the minimiser's by tolerance/lambda.
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
@@ -223,10 +223,7 @@ def _checked(X, y, lam, linear, loss, initial, tolerance):
 
 
 def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
-    """Return weights (d, restarts), gradient norms, passes and `learnt`.
-
-    lam: (restarts,). tilt and start: (d, restarts). learnt: as in `quasi_newton.minimise`.
-    """
+    """Return weights, gradient norms, passes and `learnt` (as in `quasi_newton.minimise`)."""
     n, d = X.shape
     # norm of a typical row
     size = np.sqrt(d * np.mean(np.square(X[:: 1 + (n * d >> 17)], dtype=float)))
@@ -272,7 +269,7 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
 
 
 def _approach(X, y, lam, tilt, loss, size, W, tolerance):
-    """Return weights, passes and Hessians near the solution, from a sample and in single precision."""
+    """Return weights, passes and Hessians near the solution, in single precision."""
     n, d = X.shape
     rows = sample = Direct(X, y, loss, size, np.float32)
     thinning = max(min(THINNING, n // (40 * d)), n // SAMPLE)
@@ -302,9 +299,9 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
 def _predict(rows, sample, lam, tilt, W):
     """Return starting points one step from a common centre, and which of them are close to a minimiser.
 
-    If many restarts begin at one point, the minimiser of the objective without tilts is their common
-    centre. One step of Halley's method, with differences of the sample's Hessians, leads each restart close
-    to its own minimiser. Restarts whose margins would change much do not take the step.
+    The centre of many restarts from one point is the minimiser of the objective without tilts. One step of
+    Halley's method, with differences of the sample's Hessians, leads each restart close to its own
+    minimiser. Restarts whose margins would change much do not take the step.
     """
     near = np.zeros(len(lam), dtype=bool)
     if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
@@ -348,7 +345,7 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
     """Descend in place where `least_tolerance` promises a smaller gradient norm.
 
     Newton's method may fail if the slope of the loss has kinks, and on wide rows if conjugate gradients do
-    not resolve lambda. Descent moves closer on any data, and then Newton's method tries again.
+    not resolve lambda. After descent, Newton's method tries again.
     """
     norms = row_norms(rows.X)
     bound = norms.max() / (1 + ROUNDING)  # at most the public bound: `check_rows` allows rounding

@@ -11,7 +11,7 @@ from dp.data.examples import slices
 
 BLOCK = 1 << 19  # bytes of a block of margins, which fits the L2 cache with its results
 COPIED = 1 << 26  # maximum bytes of wide rows copied in the precision of products: 64 MB
-PATIENCE = 20  # conjugate gradient steps before a preconditioner is computed, which takes as long
+PATIENCE = 20  # conjugate gradient steps, which take as long as computing a preconditioner
 FORMED = 1024  # maximum number of columns for exact directions, from a Hessian of 8 MB
 EPS = np.finfo(float).eps
 
@@ -30,14 +30,14 @@ class Passes:
         self.n, self.d = X.shape
 
     def blocks(self, restarts: int, dtype: type) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield (slice, rows) from the first row to the last."""
+        """Yield (slice, rows)."""
         count = BLOCK // np.dtype(dtype).itemsize // max(restarts, self.width // 2)
         count = max(64, min(count, 4096))
         for part in slices(self.n, count):
             yield part, self.convert(part, dtype)
 
     def gradient(self, W: np.ndarray, hessians: np.ndarray | None = None) -> np.ndarray:
-        """Mean gradient of the loss at W (d, restarts), in double precision. Fills `hessians`, if given."""
+        """Mean gradient at W (d, restarts), in double precision. Fills `hessians`, if given."""
         gradient = np.zeros(W.shape)
         W = W.astype(self.dtype)
         for part, rows in self.blocks(W.shape[1], self.dtype):
@@ -57,7 +57,7 @@ class Passes:
                 slope *= y
             # The product is faster if the first factor has the longer side of the result.
             gradient += (slope.T @ rows).T if W.shape[1] > self.d else rows.T @ slope
-            del z, slope  # frees cache for the next block
+            del z, slope  # frees cache
         return gradient / self.n
 
 
@@ -83,7 +83,6 @@ class Direct(Passes):
 
     @property
     def width(self) -> int:
-        """Length of an upper triangle."""
         return self.d * (self.d + 1) // 2
 
     def convert(self, part: slice, dtype: type) -> np.ndarray:
@@ -103,7 +102,6 @@ class Direct(Passes):
         return np.repeat(gradient, W.shape[1], axis=1)
 
     def hessians(self, restarts: int) -> np.ndarray:
-        """Zeros (width, restarts) for the Hessians."""
         return np.zeros((self.width, restarts))
 
     def collect(
@@ -155,7 +153,6 @@ class Implicit(Passes):
         return self.X[part].astype(dtype, order="C", copy=False)
 
     def hessians(self, restarts: int) -> np.ndarray:
-        """An empty array for curvatures (n, restarts)."""
         return np.empty((self.n, restarts), dtype=self.product_dtype)
 
     def collect(
@@ -180,7 +177,7 @@ class Implicit(Passes):
                 break
             if count == PATIENCE:
                 self.spectrum = self.eigen(hessians.mean(axis=1, dtype=float))
-                square = np.inf  # starts conjugate gradients anew with the new preconditioner
+                square = np.inf  # restarts conjugate gradients
             solved = self.precondition(residual, mean, lam)
             previous, square = square, (residual * solved).sum(axis=0)
             conjugate = solved + np.nan_to_num(square / previous, posinf=0.0) * conjugate
@@ -209,14 +206,13 @@ class Implicit(Passes):
         return total / self.n
 
     def solve(self, curvature: np.ndarray, lam: float, b: np.ndarray) -> np.ndarray:
-        """(H + lam)^-1 b for one restart, with an allowance for rounding as in `Direct`."""
+        """(H + lam)^-1 b, with an allowance for rounding as in `Direct`."""
         hessian = self.form(curvature)
         hessian[np.diag_indices(self.d)] += lam + self.d * EPS * np.trace(hessian)
         return np.linalg.solve(hessian, b)
 
     def eigen(self, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues, per unit of mean curvature, and eigenvectors of one Hessian for all restarts."""
-        # Entries that overflowed become 0.
         hessian = np.nan_to_num(self.form(curvature), posinf=0.0, neginf=0.0)
         values, vectors = np.linalg.eigh(hessian)
         return np.maximum(values, 0.0)[:, None] / curvature.mean(), vectors

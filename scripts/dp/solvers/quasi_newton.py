@@ -60,7 +60,7 @@ class InverseHessians:
         return other
 
     def learn(self, active: np.ndarray, step: np.ndarray, change: np.ndarray) -> None:
-        """Learn from the changes of gradients along steps (d, active)."""
+        """Learn from changes of gradients along steps (d, active)."""
         steps, changes = np.zeros((2, len(step), len(self.common)))
         both = np.full(len(self.common), np.inf)
         steps[:, active], changes[:, active] = step, change
@@ -99,9 +99,9 @@ def full_steps(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Take full steps from W (d, restarts) until the gradient norm is at most goal or does not fall.
 
-    inverse: learns from every step. Steps start from the best point so far, and end if more than RETRIES
-    in a row fail (SLOW). further: take one more step after the goal is met. Returns weights, their gradient
-    norms (before the extra step; not finite if none was) and passes over the rows.
+    Steps start from the best point so far, and end if more than RETRIES in a row fail (SLOW). further: take
+    one more step after the goal is met. Returns weights, their gradient norms (before the extra step; not
+    finite if none was) and passes over the rows.
     """
     trial, W, norm = W, W.copy(), np.full(W.shape[1], np.inf)
     best = np.zeros_like(W)  # gradients at W

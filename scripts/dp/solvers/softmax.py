@@ -14,7 +14,7 @@ from dp.solvers import accelerated, quasi_newton
 from dp.solvers.newton import Info
 
 LIMIT = 500  # passes
-LEAST_STEP = 1e-6  # least fraction of a step; below it, rounding dominates
+LEAST_STEP = 1e-6  # fraction of a step below which rounding dominates
 SAMPLE = 1 << 12  # maximum number of rows for main directions
 
 
@@ -37,7 +37,7 @@ class Constants:
 
 
 class _InverseHessians(quasi_newton.InverseHessians):
-    """Inverse Hessians for weights (d K, restarts), initially from the rows' main directions."""
+    """Inverse Hessians for weights (d K, restarts)."""
 
     def first(self, gradient, part):
         """Multiply all classes at once by the same inverse."""
@@ -129,7 +129,7 @@ def _quasi_newton(rows, lam, tilt, inverse, tolerance):
 
 
 def _descend(rows, lam, tilt, tolerance):
-    """Return weights, gradient norm and passes of one restart, by accelerated descent from 0."""
+    """Return one restart's weights, gradient norm and passes, by accelerated descent from 0."""
     best, passes = [None, np.inf], 0
 
     def gradient(W):

@@ -28,7 +28,6 @@ def of_entry(experiment, section, name, script):
 
 
 def _named_mechanisms(value):
-    """The names of mechanisms in the value of an option, at any depth."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):

@@ -45,8 +45,8 @@ def load(config, files=(), other="--config", only=None):
     """(config, experiments by name, data sets by name) from Snakemake's merged config.
 
     Missing keys get the shipped values, but a study that lists no experiments runs all its own. only: the
-    experiments to read, as `sources.experiments` returns them; None for all. Error messages name the one
-    of the merged `files` (`workflow.configfiles`) that has the key, or `other` if none has it.
+    experiments to read, as `sources.experiments` returns them; None for all. Error messages name the
+    merged file (`workflow.configfiles`) that has the key, or `other`.
     """
     # Read the files again, because Snakemake's merge hides duplicate keys.
     files = {file: read_yaml(file) for file in files}
@@ -124,9 +124,9 @@ def listed(config, available):
 
 
 def _last(layers):
-    """A function from a key's parts to the place of that layer which has most of them, the last if tied.
+    """Return a function from a key's parts to the place of the layer with most of these parts.
 
-    layers: pairs (where, changes). where: a function from a key's parts to their place.
+    layers: pairs (where, changes). If layers are tied, the last is taken.
     """
 
     def where(path=()):
@@ -223,7 +223,6 @@ def _datasets():
 
 
 def _in_entry(name, error):
-    """The ConfigError for an error in a data set's entry; the error's text may begin with the key."""
     file = next(f for f in reversed(paths.configuration("datasets.yaml")) if name in read_yaml(f))
     key, colon, text = str(error).partition(": ")
     if colon and " " not in key:

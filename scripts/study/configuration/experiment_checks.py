@@ -45,7 +45,6 @@ def _check_classes(experiment, fail, datasets):
 
 
 def _check_targets(experiment, fail, datasets):
-    """Refuse tuning by a classification loss for numeric targets, and any tuning or search for counts."""
     counts = [
         name for name in experiment.datasets if datasets[name].get("target", {}).get("counts")
     ]
@@ -69,7 +68,6 @@ def _check_targets(experiment, fail, datasets):
 
 
 def _check_public(experiment, fail, datasets):
-    """Refuse methods that need public rows on data sets without public rows."""
     for cell in experiment.cells():
         has = origins.has_public_rows(datasets[cell.dataset])
         search = experiment.methods[cell.method].get("search")

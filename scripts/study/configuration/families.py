@@ -92,7 +92,6 @@ def resolve(value, without, fail):
 
 
 def named(methods, families):
-    """Distinct names of methods, with families replaced by their members."""
     if not isinstance(methods, list) or not all(isinstance(each, str) for each in methods):
         return methods
     return list(dict.fromkeys(one for each in methods for one in families.get(each, [each])))

@@ -39,7 +39,6 @@ def _results(experiment, entry):
 
 
 def _analysis(experiment, entry):
-    """The file of an analysis or table; {} if this run does not make it."""
     if entry.get("analysis") in experiment.analyses:
         return {"": experiment.analysis_path(entry["analysis"])}
     if entry.get("table") in experiment.tables:
@@ -74,7 +73,7 @@ def _nothing(experiment, entry):
 
 # A data frame with one row per cell: coordinates, and means and intervals over draws.
 CELLS = Inputs("sweep", _runs, "cells_frame")
-# A data frame with one row per draw: the cell's coordinates and the columns of run files.
+# A data frame with one row per draw: the cell's coordinates, the columns of run files, and `replicate`.
 DRAWS = Inputs("sweep", _runs, "draws_frame")
 # A data frame of those rows of results.csv that belong to the sweep.
 RESULTS = Inputs("sweep", _results, "results_frame")

@@ -37,8 +37,8 @@ class Kind(NamedTuple):
     function(results, **options) for checks.
 
     suffix: the extension of an analysis's file. exclusive: whether the job measures time, so that on a
-    small machine it runs alone. describes_data: whether the function also reads the data sets' .json, for
-    names or sizes. printed: whether it reads the source's facts, whatever its options.
+    small machine it runs alone. describes_data: whether the function also reads the data sets' .json.
+    printed: whether it reads the source's facts, whatever its options.
     """
 
     inputs: Inputs = CELLS
@@ -82,12 +82,10 @@ def figure(*what, **flags):
 
 
 def table(*what, **flags):
-    """Declare a function that makes a kind of table."""
     return _Declared("tables", Kind(*what, **flags))
 
 
 def analysis(*what, **flags):
-    """Declare a function that computes a kind of analysis."""
     return _Declared("analyses", Kind(*what, **flags))
 
 

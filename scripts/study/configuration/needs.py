@@ -84,7 +84,7 @@ def of_checks(experiment, checks):
 
 
 def _of_check(experiment, check):
-    """The cells that a check's options select, by methods, sweeps, data sets, sizes and epsilons."""
+    """The cells that a check's options select."""
     given = check["options"]
     chosen = {}
     for section, what in (

@@ -71,7 +71,6 @@ def fields(options):
 
 
 def defaults(options):
-    """Name -> default of each option that has one."""
     return {k: each.default for k, each in fields(options).items() if each.default is not REQUIRED}
 
 

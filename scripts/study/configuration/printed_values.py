@@ -1,7 +1,7 @@
 """Assign the values that a source printed to the cells that regenerate them.
 
-An entry of an experiment's section `published` assigns a data set, method, training size and epsilon to
-each printed value. Tables and figures name this entry:
+An experiment's section `published` states the cell of each printed value. Tables and figures name its
+entries:
 
     published:
       table_2:

@@ -20,7 +20,7 @@ def check(experiments, sources, datasets):
     """Raise ConfigError unless every name in `published`, `claims` and `defects` exists.
 
     An overlay may add or remove a method or a sweep, so a name is valid if it is in the experiment's file
-    or in any overlay in config/. A check on a family of methods is replaced by one check per member.
+    or in any overlay in config/.
     """
     files = source_files.experiments(experiments)
     names = _names(experiments, files)
@@ -100,8 +100,8 @@ def _members(methods):
 def _of_members(check, name, members):
     """The checks on members that replace a check on families.
 
-    members: experiment -> family -> its members. If a check lists several methods, the members of a family
-    are all inserted in the list. If it names a single method, there is one check per member.
+    members: experiment -> family -> its members. If a check lists methods, all members of a family are
+    inserted in the list; otherwise there is one check per member.
     """
     fields, changed, single = options.fields(kinds.CHECKS[check["kind"]].options), {}, {}
     for option, value in check["options"].items():
@@ -123,7 +123,6 @@ def _of_members(check, name, members):
 
 
 def _below(value, *keys):
-    """The mapping below these keys in unvalidated values; {} if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}

@@ -10,7 +10,6 @@ def files():
 
 
 def read(name):
-    """A release's file, and its values with defaults. Raises ConfigError."""
     known = files()
     if name not in known:
         text = f"no release {name!r}{nearest(name, known)}"

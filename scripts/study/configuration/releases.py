@@ -108,7 +108,6 @@ def _local(file):
 
 
 def _header(path, separator):
-    """The column names in a file's first line."""
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as handle:
             line = handle.readline(1 << 20)
@@ -175,7 +174,6 @@ def _target(entry, values, missing):
 
 
 def _check_entry(entry):
-    """Refuse data sets' entries that no release can use."""
     if "target" in entry and entry["target"].get("log"):
         raise Refused(
             "target.log: a release takes no logarithms: write them into the file and leave `log` out"

@@ -100,7 +100,6 @@ def _method(scope, label, method):
     lam, lambdas = method.setdefault("lambda", value["lambda"]), value.get("lambda_published")
     if lam == "rule":  # lambda depends on epsilon, so epsilons cannot share a fit
         fit = None
-    # The non-private fit, which several methods may share.
     method["fit"] = fit and {"name": fit, "options": fit_options(fit, method["options"])}
     if "simulations" in method and ("folds" in value or fit):
         reason = "the experiment has folds" if "folds" in value else "it shares its fit"
@@ -268,7 +267,6 @@ def _entry(scope, key, entry, available, datasets):
 
 
 def _titles(scope, resolved, datasets):
-    """Fill numbers of cells into the titles of entries."""
     for section in kinds.SECTIONS:
         for label, entry in scope.value[section].items():
             try:

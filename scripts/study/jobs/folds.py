@@ -24,8 +24,8 @@ def training_folds(arguments, *, first=None, in_blocks=False):
     whole_folds, zero = (vars(arguments).get(key) for key in ("whole", "zero"))
     has_test = _has_test(arguments, data)
     official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
-    # Deferred preparation steps treat each row by itself. If the splits need more rows in total than
-    # the data set has, preparing all its rows once is faster, unless rows are read in blocks.
+    # If the splits need more rows in total than the data set has, preparing all its rows once is
+    # faster, unless rows are read in blocks.
     count = min(first or math.inf, per_data_set(arguments))
     again = size * count > len(data.y) and not (in_blocks and data.large())
 
@@ -69,7 +69,6 @@ def all_training_rows(arguments):
 
 
 def _has_test(arguments, data):
-    """Whether every split tests on the data's test part."""
     return bool(arguments.simulations) and "X_test" in data
 
 
@@ -83,7 +82,7 @@ def _splits(arguments, data):
 
 
 def _repetitions(arguments, parts):
-    """(part, number of the division) for every division. If there are several data sets, each has one."""
+    """(part, number of the division) for every division. Each of several data sets has one division."""
     divisions = vars(arguments).get("divisions") or 1
     return [(part, 0) for part in parts] if len(parts) > 1 else [*product(parts, range(divisions))]
 
@@ -110,8 +109,8 @@ def _simulations(arguments, data, *again):
 def noise_axes(fresh, train_size, epsilon):
     """What the seed of a cell's noise depends on, besides data set, method and fold.
 
-    By default there is nothing else, so all points of a curve share their unit draws: the curve is smooth,
-    but its points are not independent evidence. fresh: whether every point has new draws instead.
+    By default, all points of a curve share their unit draws, so the curve is smooth, but its points are
+    not independent evidence. fresh: whether every point has new draws instead.
     """
     return (f"n={train_size}", f"eps={canonical.epsilon(epsilon)}") if fresh else ()
 
@@ -133,7 +132,6 @@ def measure(meta, by="error"):
 
 
 def public_rows(path, parts=("public",)):
-    """(X, y) of the first of `parts` that a prepared data set has; None if it has none of them."""
     data = Prepared(path)
     there = [part for part in parts if f"X_{part}" in data]
     return data.floats(part=there[0]) if there else None

@@ -1,9 +1,8 @@
 """Run a machine's jobs as forks of servers that have already imported the modules of job scripts.
 
 A fork takes a few hundredths of a second. Starting Python with numpy takes 0.13 s of processor time, and
-with seaborn 1.2 s. `begin` starts the servers. `study/jobs/ask.py` asks one of them to run a job with the
-job's own arguments, environment, folder and standard streams. The servers end with the run, even if it is
-killed. If there is no server, each job starts an interpreter.
+with seaborn 1.2 s. `study/jobs/ask.py` asks a server to run a job with the job's own arguments,
+environment, folder and standard streams. If there is no server, each job starts an interpreter.
 """
 
 import gc

@@ -31,7 +31,6 @@ def words(files, values):
 
 
 def _called(file):
-    """A configuration file's path, relative to this folder or to $DP_HOME."""
     home = paths.HOME.resolve()
     if file.is_relative_to(Path.cwd()):
         return shlex.quote(str(file.relative_to(Path.cwd())))
@@ -53,7 +52,6 @@ def of_experiment(experiment, seed):
 
 
 def of_audit(audits, seed):
-    """File of an attack -> digest of the settings that determine its content."""
     return {
         attack.path: _digest(seed, audits.attack(attack.mechanism, attack.label))
         for attack in audits.attacks()
@@ -116,7 +114,6 @@ def page(path):
 
 
 def shows_less(new, old):
-    """Whether a page has another configuration than an older page, or fewer cells of some experiment."""
     counts = new["experiments"]
     return new["configuration"] != old["configuration"] or any(
         count > counts.get(name, 0) for name, count in old["experiments"].items()

@@ -44,7 +44,7 @@ def parser(description, seed=False):
 
 
 def add_data_arguments(parser, lam=True):
-    """Add the arguments of jobs that train to a parser. lam: whether these jobs need lambda."""
+    """Add the arguments of jobs that train. lam: whether these jobs need lambda."""
     parser.add_argument("--data", required=True, help="prepared rows, .npz")
     parser.add_argument("--meta", required=True, help="what was done to them, .json")
     parser.add_argument("--experiment", required=True)

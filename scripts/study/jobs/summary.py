@@ -10,7 +10,6 @@ from study import paths
 
 
 def read_cell(path):
-    """The draws in a run file. Raises ValueError if there are none."""
     draws = pd.read_csv(path)
     if draws.empty:
         raise ValueError(f"{path} has no draws: delete it and run again")
@@ -33,9 +32,9 @@ def summarise(draws):
     """Mean and 95 % interval of each metric of `dp.metrics.ALL` for one cell; NaN for missing metrics.
 
     The interval is Student's t over the replicates' means, limited to the metric's range. Replicates are
-    the data sets if there are several, otherwise the folds. Draws of the noise on one fold are not
-    independent, because they share its rows. Nor are the folds of a data set that was itself drawn.
-    `status` counts failed draws, which are left out of means.
+    the data sets if there are several, otherwise the folds. The draws on one fold are not independent, and
+    neither are the folds of a data set that was itself drawn. `status` counts failed draws, which are left
+    out of means.
     """
     # For tens of thousands of cells, arrays are faster than pandas.
     status = draws["status"].to_numpy(dtype=str)
@@ -102,7 +101,6 @@ def _status(status, ok):
 
 
 def cells_frame(experiment, cells):
-    """A row for each cell, with coordinates and the result of `summarise`."""
     rows = [cell._asdict() | summarise(read_cell(experiment.run_path(cell))) for cell in cells]
     return pd.DataFrame(rows)
 
@@ -118,7 +116,6 @@ def results_frame(experiment, cells):
 
 
 def draws_frame(experiment, cells):
-    """A row for each draw, with its cell's coordinates, the columns of run files, and `replicate`."""
     frames = []
     for cell in cells:
         draws = read_cell(experiment.run_path(cell))

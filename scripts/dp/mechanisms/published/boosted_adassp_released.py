@@ -72,7 +72,7 @@ class BoostedAdaSSPReleased(Mechanism):
 
 
 def smallest_positive_eigenvalue(gram: np.ndarray) -> float | None:
-    """The smallest positive eigenvalue of a symmetric matrix (d, d), by LAPACK, or None."""
+    """The smallest positive eigenvalue of a symmetric matrix (d, d), or None."""
     from scipy.linalg import eigvalsh  # only this program needs it
 
     positive = eigvalsh(gram, subset_by_value=(0.0, math.inf))

@@ -38,11 +38,10 @@ class MeanClippedDescent(Descent):
     )
 
     def moved(self, n: int, p: Parameters) -> float:
-        """The maximum change of the clipped mean gradient by a record."""
         return min(2 * p.clip, 2 * self._each(p) / n)
 
     def _each(self, p):
-        """The maximum norm of a record's gradient, infinite if there is no bound."""
+        """The maximum norm of a record's gradient."""
         return gradient_norm(p, p.loss) if p.rows == "bounded" else math.inf
 
     def sigma(self, n: int, p: Parameters) -> float:

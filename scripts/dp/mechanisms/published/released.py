@@ -1,7 +1,7 @@
 """Released programs, reimplemented from descriptions, with their claims.
 
-config/experiments/released_code.yaml names repositories and commits. `boosted_adassp_released.py`
-and `tukey_em_released.py` contain two more programs. The papers' theorems are not affected.
+config/experiments/released_code.yaml names repositories and commits. The papers' theorems are not
+affected.
 """
 
 import math
@@ -160,8 +160,7 @@ class FunctionalCentredReleased(Mechanism):
         across = means[:, :, None] * total
         gram = gram - across - across.transpose(0, 2, 1) + n * means[:, :, None] * means[:, None, :]
         moment = moment - means * y.sum() - total * mean + n * means * mean
-        # Sensitivities follow from the corners of the centred bounds, but those of squares from
-        # lower bounds alone.
+        # Corners of the centred bounds give the sensitivities, but lower bounds alone those of squares.
         of_x, of_y = np.stack([-means, R - means]), np.stack([-1 - mean, 1 - mean])
         corners = of_x[:, None] * of_y[None]
         product = np.ptp(corners.reshape(4, draws, d), axis=0)
@@ -238,11 +237,11 @@ class PoissonSGDReleased(Mechanism):
         "records": Choice("public", "private"),
     }
 
-    # `check` omits the search for the noise, which takes a second and refuses nothing else.
+    # `check` omits the search for the noise, which takes a second.
     check = Mechanism.parameters
 
     def _noise(self, n, p):
-        """Steps, sampling, divisor, standard deviation of a sum's noise divided by C, and profile."""
+        """Steps, sampling, divisor, standard deviation of a sum's noise over C, and profile."""
         batches = math.ceil(n / p.batch)
         steps, sampling, divisor = p.epochs * batches, 1 / batches, n // batches
         if batches == 1:

@@ -196,7 +196,7 @@ def _compare(results, value, stand_ins):
     if predicted is not None:
         interval, error = predicted.interval, predicted.error
     else:
-        # The source's run counts as one replicate if ours are data sets; otherwise its folds count.
+        # If our replicates are data sets, the source's run is one replicate; otherwise its folds are.
         replicates = value.protocol["folds"] or ours["replicates"]
         replicates = 1 if ours["data_sets"] > 1 else replicates
         interval, error = prediction_interval(

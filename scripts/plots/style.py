@@ -268,7 +268,7 @@ def halo():
 
 
 def save(fig, *paths):
-    """Write a figure to every path, without a date, so that equal figures are equal files."""
+    """Write a figure to every path, without a date, so that equal figures give equal files."""
     fig.set_dpi(mpl.rcParams["savefig.dpi"])
     if engine := fig.get_layout_engine():
         engine.execute(fig)

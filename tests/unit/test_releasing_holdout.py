@@ -159,7 +159,7 @@ def counted(records, answer, scale):
 
 
 def law(records, sets, epsilon, scale, order=None):
-    """The joint law of a toy release's answer, and then of its holdout's count."""
+    """The joint law of a toy release's answer and its holdout's count."""
     records = records if order is None else [records[i] for i in order]
     total = 0
     for out in sets:

@@ -280,7 +280,7 @@ def test_rows_of_floats_are_truncated_and_bounded():
     X = rng.standard_normal((500, 6))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     long = np.array([sum(Fraction(x) ** 2 for x in row) > 1 for row in X.tolist()])
-    assert 0.2 < long.mean() < 0.8  # half of normalised rows are longer than 1
+    assert 0.2 < long.mean() < 0.8  # about half of the normalised rows are longer than 1
     V, _ = from_floats(X, np.ones(500, int))
     assert max(norms(V)) <= 4**20 and np.abs(V / ONE - X).max() < 3 / ONE
     X[0, 0], X[1, 1], X[2, 2] = np.nan, np.inf, 1e300

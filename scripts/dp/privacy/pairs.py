@@ -701,7 +701,7 @@ def opposite_class() -> Pair:
 
 @pair
 def pulled_class() -> Pair:
-    """One record of the first of three classes, at 1 or at 0, and 60 that pull it to the others."""
+    """One record, at 1 or at 0, and 60 records at -1/2, all of the first of three classes."""
     X = np.full((61, 1), -0.5)
     X[0] = 1
     return Pair(

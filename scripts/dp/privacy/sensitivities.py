@@ -93,7 +93,7 @@ def newton_direction_floored(
 
 
 def noise_norm(sigma: float, d: int) -> float:
-    """About the largest eigenvalue of d x d isotropic symmetric noise: sigma sqrt(2 d).
+    """Approximate largest eigenvalue of d x d isotropic symmetric noise: sigma sqrt(2 d).
 
     The edge of the semicircle law is at 2 sqrt(d sigma^2/2).
     """

@@ -34,7 +34,7 @@ TESTED = 5_000  # number of these rows on which accuracy is measured
 SCORED = 20  # maximum number of releases whose accuracy is measured
 WORK = 8_000_000  # approximate count of simulated numbers per epsilon
 DRAWS = (9, 400)  # minimum and maximum number of releases per epsilon
-TRIES = 5  # divisor of the number of releases per epsilon in a search
+TRIES = 5  # a search makes this many times fewer releases per epsilon
 LEAST, MOST = 0.02, 20.0  # range of tried epsilons
 NEAR = 0.03  # relative precision of the search for an epsilon
 

@@ -73,7 +73,7 @@ def minimise(
     """Minimise mean_i loss_i(W) + lam/2 ||W||^2 + <linear_j, W>/n for every restart j.
 
     X: (n, d) floats. y: (n,) classes 0, .., K - 1. linear: (restarts, d, K). Returns weights (restarts,
-    d, K) and `Info` as `dp.solvers.newton.minimise`.
+    d, K) and the `Info` of `dp.solvers.newton.minimise`.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y).astype(int)
     (n, d), restarts = X.shape, len(linear)

@@ -269,8 +269,9 @@ def halo():
 
 def save(fig, *paths):
     """Write a figure to every path, without a date, so that equal figures give equal files."""
-    fig.set_dpi(mpl.rcParams["savefig.dpi"])
     if engine := fig.get_layout_engine():
+        dpi = mpl.rcParams["savefig.dpi"]
+        fig.set_dpi(fig.dpi if dpi == "figure" else dpi)
         engine.execute(fig)
         fig.set_layout_engine(None)  # with an engine, each file would be drawn twice
     for path in paths:

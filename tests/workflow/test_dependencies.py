@@ -144,8 +144,8 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 def without_repetitions():
     """Configuration changes that remove jobs with the same code as another job.
 
-    The changes remove further readings, figures of the same kind, attacks on one pair at other
-    epsilons, and most releases of an attack.
+    The changes remove further readings, sizes and epsilons, figures of the same kind, further attacks on
+    a mechanism, and most releases of an attack.
     """
     settings, drawn = {}, set()
     listed, smoke, _ = configured("smoke")
@@ -155,16 +155,28 @@ def without_repetitions():
         settings[name] |= {"together": []} if experiment.get("together") else {}
         if name not in listed["experiments"]:
             continue
+        for label, sweep in smoke[name].values["sweeps"].items():
+            one = {key: values[-1:] for key, values in sweep.items() if isinstance(values, list)}
+            one = {key: one[key] for key in ("train_sizes", "epsilons") if key in one}
+            settings[name].setdefault("sweeps", {})[label] = one
         for figure in smoke[name].figures:
             kind = smoke[name].figures[figure]["kind"]
             code = kind, of_entry(smoke[name], "figures", figure, "figure.py")
             if code in drawn:
                 settings[name].setdefault("figures", {})[figure] = None
             drawn.add(code)
-    attacks, few = {}, {"trials": 1000}
-    for each in audits.load(config.load(read_yaml("config/config.yaml"), [])[0]).attacks():
-        once = {"epsilons": [each.epsilon]} if each.epsilon < math.inf else {}
-        attacks.setdefault(each.mechanism, {})[each.label] = once | few
+    attacks, few, attacked = {}, {"trials": 1000}, set()
+    loaded = audits.load(config.load(read_yaml("config/config.yaml"), [])[0])
+    for each in loaded.attacks():
+        chosen = attacks.setdefault(each.mechanism, {})
+        code = each.mechanism, loaded.mechanisms[each.mechanism][each.label]["options"].get("of")
+        if code in attacked:
+            chosen.setdefault(each.label)  # null removes it
+        else:
+            chosen[each.label] = few | (
+                {"epsilons": [each.epsilon]} if each.epsilon < math.inf else {}
+            )
+        attacked.add(code)
     programs = smoke["released_code"].values["analyses"]["cases"]["options"]["programs"]
     fewer = {
         name: few | {"attacks": dict.fromkeys(program["attacks"], few)}

@@ -74,7 +74,7 @@ class Guarantees:
 
 
 def group(meta, stated):
-    """(record, group of records, the group's epsilon, its delta), for a unit of several records."""
+    """(record, group, the group's epsilon, the group's delta), if a unit has several records."""
     if not meta.get("unit"):
         return "row", "", "", ""
     unit = meta["unit"]

@@ -77,7 +77,7 @@ def main():
             "test_rows": len(parts["_test"][1]) if "_test" in parts else 0,
             "test_class_counts": counts.get("_test", {}),
             "bound": table.bound,
-            # None if the bound on the norm implies it
+            # None if the bound on the norm implies this bound
             "coordinate_bound": (
                 table.coordinate_bound if table.coordinate_bound < table.bound else None
             ),

@@ -86,9 +86,9 @@ def half(name: str) -> str:
 def _judged(low, high, truth, printed, plain):
     """Yield (coefficient, printed, intervals, share, coverage, its error, width, width_ratio) per group.
 
-    A group consists of one coefficient's intervals with the same value of `printed`. low, high, and
-    printed unless None: (data sets, draws, d). plain (d,): non-private widths. Draws on one data set
-    share its rows, so standard errors are over data sets.
+    A group consists of one coefficient's intervals with the same value of `printed`. low, high and
+    printed: (data sets, draws, d), but printed may be None. plain (d,): non-private widths. Draws on one
+    data set share its rows, so standard errors are over data sets.
     """
     covered = (low <= truth) & (truth <= high)
     for j in range(len(truth)):

@@ -6,8 +6,8 @@ METHODS = (options.Method, options.Procedure, options.Rows)  # types of options 
 
 
 def shares(search, source):
-    """Name of lambda or an option -> number of the source's values that the search tries, of other
-    values that it tries, and of all the source's values.
+    """Return name -> (number of the source's values that are tried, number of other values that are
+    tried, number of the source's values), for lambda or an option with published values.
     """
     counts = {}
     for name, path in search["published"].items():

@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Implied(NamedTuple):
-    """An epsilon and its interval; 0 is below all epsilons of the measured curve, and inf above all."""
+    """An epsilon and its interval; 0 means below the measured epsilons, and inf means above them."""
 
     epsilon: float
     low: float

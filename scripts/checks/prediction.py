@@ -58,14 +58,14 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     The mean of a run is resampled: from `protocol.folds` of our fold means, each with `protocol.draws`
     residuals of draws from any of our data sets. If we have several data sets, the run is assumed to
     have a new one. The mean of the new data set is normal with the variance of our data sets' means,
-    because resampling a few means would rarely give extreme values. Its folds deviate from its mean as
-    the folds of one of our data sets do.
+    because resampling a few means would rarely give extreme values. The folds of the new data set deviate
+    from its mean as the folds of one of our data sets do.
 
     There are four corrections. The noise of our draws is subtracted from the variance of our means. The
     variance of resampled means of k replicates is multiplied by k/(k - 1). The normal quantile is
     replaced by Student's. Finally, the error of our own mean is added.
 
-    If the run's folds share draws and ours do not, each draw is assumed to have the same rank on all
+    If the run's folds share draws and our folds do not, each draw is assumed to have the same rank on all
     folds, which gives the widest interval that sharing allows. Folds of a single data set are assumed
     to be independent. Because each row is tested once, the mean over another division of the data would
     vary less. If we and the source both divided the rows several times, divisions replace data sets.

@@ -49,7 +49,7 @@ def compare(results, source, comparisons, stand_ins):
 
 
 def listed(experiment, source, comparisons):
-    """Yield (descriptive columns, `Printed`, whether a standard deviation) of every printed number."""
+    """Yield (descriptive columns, `Printed`, whether it is a standard deviation) per printed number."""
     for name, spec in comparisons.items():
         items = list(expand(spec))
         printed = [look_up(source, item["path"], spec["layout"]) for item in items]
@@ -116,9 +116,9 @@ class Printed:
         self.column = item["path"].rpartition("/")[2]
 
     def round_like(self, others):
-        """Assume that a column prints the same number of decimals, because files lose trailing zeros.
+        """Assume that all numbers of a column have equally many decimals, as files lose trailing zeros.
 
-        A minimum number of decimals stated by the comparison is used instead.
+        If the comparison states a minimum number of decimals, this minimum is used instead.
         """
         column = [other.decimals for other in others if other.column == self.column]
         digits = list(map(max, zip(*column, strict=True)))
@@ -258,7 +258,7 @@ def _judgement(published, ours, interval, half, absolute, margin, errors, limits
     """Return {distance, reason, half, holds, near} of a printed number.
 
     near: whether the printed number is within `margin` of our value or of the interval of a new run. Our
-    non-private model counts as the source's if its printed number is near.
+    non-private model counts as the source's if the number printed for this model is near.
     """
     found, reason = verdicts.distance(
         *(published, ours, interval), half=half, absolute=absolute, errors=errors, limits=limits

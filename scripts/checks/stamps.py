@@ -51,7 +51,7 @@ class Stamper:
         return [each for each in self.experiments.values() if each.axis() == name]
 
     def stamps(self, row):
-        """Return {settings, code, judge, data} of a recorded row; all "" if an item in it is gone."""
+        """Return {settings, code, judge, data} of a recorded row; all "" if it names a removed item."""
         # The words after a comparison's name say which of its values it is, and do not matter here.
         key = row["section"], row["id"].partition(" ")[0], row["method"], row["dataset"]
         if key not in self._known:

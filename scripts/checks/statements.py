@@ -49,8 +49,8 @@ def run(results, check):
 def join(outcomes):
     """Return the `Outcome` of checks that must all hold.
 
-    Its number and threshold come from the first check that has a number and the same `holds` as all
-    checks together.
+    The joint number and threshold are those of the first check that has a number and the same `holds`
+    as all checks together.
     """
     if any(outcome.holds is False for outcome in outcomes):
         holds = False
@@ -103,8 +103,8 @@ def decide(results, source, section, stand_ins, readings=()):
     """Yield rows of claims.csv or defects.csv, in the configuration's order.
 
     A claim or defect that only stand-ins decide gets the verdict "not tested", and its row states the
-    outcome on the stand-ins. The same holds if a claim fails after searches of fewer values than the
-    source's.
+    outcome on the stand-ins. A claim that fails also gets this verdict if its searches tried fewer values
+    than the source's.
     stand_ins: data set -> why the data set cannot replace the source's data.
     readings: rows of readings.csv.
     """

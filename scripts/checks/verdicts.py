@@ -166,7 +166,7 @@ def matches(found):
 
 
 def margin(published, sd=None, *, share=False, spread=False):
-    """Return the difference from ours at which a number would have to count as disagreeing.
+    """Return the smallest difference from our number that must count as a disagreement.
 
     sd: the standard deviation printed with the number.
     share: whether the number is an error or an accuracy; 0.05 and 0.95 then have the same margin.

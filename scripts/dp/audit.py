@@ -339,7 +339,7 @@ def check(
     delta: float = 0.0,
     **options,
 ) -> None:
-    """Raise the errors of `guarantee`, by the mechanism's own `check` if it has one."""
+    """Raise the same errors as `guarantee`, using the mechanism's own `check` if it has one."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
     # Only `guarantee` tells whether data sets of different sizes are covered.
     private_n = pair.resized and settings.get("public_n") is None
@@ -352,7 +352,7 @@ def check(
 
 
 def _asked(mechanism, pair, epsilon, delta, options):
-    """Return (mechanism, pair, settings). Raise `Refused` if the mechanism lacks what the pair sets."""
+    """Return (mechanism, pair, settings). Raise `Refused` if the mechanism lacks an option of the pair."""
     mechanism, pair = find(mechanism), pairs.find(pair)
     for key in pair.arguments:
         if key not in ("lam", "bound", *mechanism.facts, *mechanism.options):

@@ -416,7 +416,7 @@ class PrivateRegressor(RegressorMixin, _Private):
     Parameters
     ----------
     target : tuple
-        Its public bounds (low, high). Other parameters are those of `PrivateClassifier`.
+        The target's public bounds (low, high). Other parameters are those of `PrivateClassifier`.
 
     Attributes
     ----------
@@ -481,7 +481,7 @@ def _check_caller():
 
 
 def _labelled(y, target):
-    """Return y in the target's kind (numbers, text, booleans), or refuse it because of its dtype alone."""
+    """Return y as numbers, text or booleans, like the target. Errors depend on the dtype of y alone."""
     if isinstance(target, rows.Number):
         stated = {"numbers"}
     else:
@@ -501,7 +501,7 @@ _KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USO", "text") | {"b": 
 
 
 def _labels(found):
-    """The labels if every class consists of one, otherwise the model's class names."""
+    """The labels if every class has only one label, otherwise the model's class names."""
     target = found.schema.columns[found.schema.target]
     if isinstance(target, rows.Category):
         return target.values

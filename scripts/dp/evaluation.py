@@ -9,7 +9,7 @@ from dp.data.examples import Rows, slices
 
 BLOCK_ELEMENTS = 1 << 13  # scores at a time: 64 kB, so that malloc reuses memory
 KEPT = 1 << 23  # maximum number of scores in memory: 64 MB
-CACHED = 1 << 14  # scores that fit the cache with their results
+CACHED = 1 << 14  # number of scores that fit into the cache together with their results
 SORTED = 1 << 20  # maximum number of test rows for an exact AUC; with more, scores are binned
 BINS = 1 << 15
 
@@ -159,7 +159,7 @@ def binned_auc(
     counts = np.zeros(2 * BINS * restarts, dtype=np.int64)
     for rows in slices(len(X), max(1, KEPT // 8 // restarts)):
         bins = (X[rows] @ W + b - low) * per_score
-        np.clip(bins, 0, BINS - 1, out=bins)  # the first pass rounds differently
+        np.clip(bins, 0, BINS - 1, out=bins)  # rounding may differ from the first pass
         bins = bins.astype(np.int64) + first + BINS * positive[rows, None]
         counts += np.bincount(bins.ravel(), minlength=len(counts))
     negatives, positives = counts.reshape(restarts, 2, BINS).swapaxes(0, 1).astype(float)

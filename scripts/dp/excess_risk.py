@@ -6,8 +6,8 @@ import math
 def cm08_lemma_3(n: int, d: int, *, lam: float, epsilon: float, delta: float) -> float:
     """Output perturbation: a bound on the excess risk with probability 1 - delta over the noise.
 
-    It is 2 d^2 (1 + lam) log^2(d/delta) / (lam^2 n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma
-    3), for mean logistic loss + lam/2 ||w||^2 and rows of norm at most 1.
+    The bound is 2 d^2 (1 + lam) log^2(d/delta) / (lam^2 n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008,
+    lemma 3), for mean logistic loss + lam/2 ||w||^2 and rows of norm at most 1.
     """
     _check(n, d, lam, epsilon, delta)
     return 2 * (d * math.log(d / delta)) ** 2 * (1 + lam) / (lam * n * epsilon) ** 2
@@ -16,9 +16,9 @@ def cm08_lemma_3(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
 def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) -> float:
     """Objective perturbation: a bound on the excess risk with probability 1 - delta over the noise.
 
-    It is 8 d^2 log^2(d/delta) / (lam n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 4). The tilt b
-    raises the objective by at most ||b||^2/(n^2 lam). With ||b|| ~ Gamma(d, 2/epsilon), the factor is 4;
-    the printed 8 leaves room for the output noise and its share of epsilon.
+    The bound is 8 d^2 log^2(d/delta) / (lam n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 4).
+    The tilt b raises the objective by at most ||b||^2/(n^2 lam). With ||b|| ~ Gamma(d, 2/epsilon), the
+    factor is 4; the printed 8 leaves room for the output noise and its share of epsilon.
     """
     _check(n, d, lam, epsilon, delta)
     return 8 * (d * math.log(d / delta)) ** 2 / (lam * (n * epsilon) ** 2)

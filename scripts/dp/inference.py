@@ -16,7 +16,7 @@ __all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wal
 FLOOR = 0.5  # least eigenvalue of a released Hessian, in standard deviations of its noise
 UNRESOLVED = 0.8  # largest share of a coefficient's variance that the Hessian's noise may cause
 SELECTED = 1.0  # least eigenvalue of a printed direction, in the unit of FLOOR
-CURVED = 3.0  # variances grow by this times the mean square change of log l'', at most twofold
+CURVED = 3.0  # factor of the mean square change of log l'' by which variances grow, at most twofold
 
 
 class Intervals(NamedTuple):
@@ -394,7 +394,7 @@ def logistic_rows(
     bound: float,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Normal rows (n, d), clipped to norm `bound`, with about this Hessian at the weights."""
+    """Normal rows (n, d), clipped to norm `bound`, whose Hessian at the weights is about `hessian`."""
 
     def curvature(X):
         s = 1 / (1 + np.exp(-X @ weights))
@@ -404,7 +404,7 @@ def logistic_rows(
 
 
 def normal_rows(moment: np.ndarray, n: int, bound: float, rng: np.random.Generator) -> np.ndarray:
-    """Rows (n, d) as from `logistic_rows`, with a mean of x x' of about `moment` (d, d)."""
+    """Normal rows (n, d), clipped to norm `bound`, whose mean of x x' is about `moment` (d, d)."""
     return _rows_like(moment, moment, lambda X: np.ones(len(X)), n, bound, rng)
 
 
@@ -454,7 +454,7 @@ def bootstrap(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Parametric bootstrap interval for one released estimate, at no cost of privacy [1]_.
 
-    Labels for `rows` are simulated from coefficients `centre`, first the estimate, and the private
+    Labels for `rows` are simulated from coefficients `centre`, initially the estimate, and the private
     procedure is repeated. The ends are centre + estimate - quantile of the replicates: a basic interval if
     the centre is the estimate.
 
@@ -472,8 +472,8 @@ def bootstrap(
     draw : Callable
         (scores, rng) -> labels (n,).
     rounds : int
-        Number of moves of the centre by the estimate minus the replicates' mean, which make it an indirect
-        estimate [2]_.
+        How often the centre moves by the estimate minus the replicates' mean. These moves make the centre
+        an indirect estimate [2]_.
 
     Returns
     -------

@@ -115,7 +115,7 @@ class Huber(MarginLoss):
     """Huber hinge: 0 for z > 1 + h, (1 + h - z)^2/(4h) for |1 - z| <= h, 1 - z below.
 
     |l'| <= 1 and l'' <= 1/(2h) (Chaudhuri, Monteleoni, Sarwate, JMLR 12, 2011, section 3.4). l'' jumps
-    at the ends of the quadratic piece; `curvature` there is that of the piece.
+    at the ends of the quadratic piece, where `curvature` returns l'' of this piece.
     """
 
     h: float = 0.5
@@ -200,7 +200,7 @@ class Robust(ResidualLoss):
 class HuberResidual(Robust):
     """z^2/2 for |z| <= tau, tau |z| - tau^2/2 beyond (Huber, Annals of Mathematical Statistics 35, 1964).
 
-    l'' jumps at the ends of the quadratic piece; `curvature` there is that of the piece.
+    l'' jumps at the ends of the quadratic piece, where `curvature` returns l'' of this piece.
     """
 
     name = "huber_residual"

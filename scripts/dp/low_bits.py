@@ -22,7 +22,7 @@ from dp.solvers.fits import FITS, fit_options
 
 __all__ = ["Found", "allowed", "attack"]
 
-FAR = 3.65  # normal draws beyond it have another form
+FAR = 3.65  # normal draws beyond FAR have another form
 BITS = 2.0**52
 NEAR = np.arange(-2, 3)  # offsets to try around a rounded quotient
 LOG = 4e-16  # relative accuracy of a logarithm
@@ -105,7 +105,7 @@ class Found(NamedTuple):
 def allowed(epsilon: float, delta: float = 0.0) -> float:
     """Largest share of releases that any attack can assign to the right neighbour.
 
-    For equally likely sides, it is (1 + TV)/2, and TV <= (e^eps - 1 + 2 delta)/(e^eps + 1).
+    For equally likely sides, the share is (1 + TV)/2, and TV <= (e^eps - 1 + 2 delta)/(e^eps + 1).
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 import math
 
-# ranges of the metrics
+# Metric -> range of its values.
 CLASSES = {"error": (0, 1), "log_loss": (0, math.inf), "auc": (0, 1)}
 TARGETS = {"mse": (0, math.inf), "mae": (0, math.inf), "r2": (-math.inf, 1)}
 COUNTS = {"deviance": (0, math.inf), "d2": (-math.inf, 1)}

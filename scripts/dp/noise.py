@@ -14,7 +14,7 @@ __all__ = ["gaussian", "l2_laplace", "laplace"]
 
 
 def law(function: Callable) -> Callable:
-    """Let a generator's method `law`, as of `dp.replay.Recorder`, replace a noise law."""
+    """Let a generator that has a method `law`, such as `dp.replay.Recorder`, replace the noise."""
 
     @wraps(function)
     def draw(dimension, scale, size, rng):

@@ -93,7 +93,7 @@ class Replay(NamedTuple):
 
 
 class Tape:
-    """One run's draws and uses of noise. first: in the second run, the first run's tape."""
+    """One run's draws and uses of noise. first: the first run's tape, or None in the first run."""
 
     def __init__(self, first: "Tape | None" = None) -> None:
         self.first = first
@@ -116,7 +116,7 @@ class Tape:
         return numbers
 
     def use(self, noisy: "_Noisy") -> np.ndarray:
-        """Record a use, and return the noisy value, which in the second run is the first run's."""
+        """Record a use of a noisy value. Return the value or, in the second run, the first run's value."""
         bare = noisy.value is None
         value = np.zeros(noisy.shape) if bare else noisy.value
         result = value + noisy.scale * noisy.unit

@@ -23,7 +23,7 @@ def least(
 
 
 def largest(holds: Callable, low: float, high: float, relative: float) -> float:
-    """The largest number in [low, high] at which `holds` is true, rounded down, if it is true at `low`."""
+    """The largest number in [low, high] at which `holds` is true, rounded down. `low` is not checked."""
     while high - low > relative * high:
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)

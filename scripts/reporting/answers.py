@@ -66,9 +66,9 @@ def shipped():
 
 
 def questions(rows, folder):
-    """Return the data of the page's form: all questions, with the competing methods without tuning.
+    """Return the data of the page's form: all questions, with the competing methods that need no tuning.
 
-    workflow/report/report.form.js chooses a method from these. folder: the folder of prepared data.
+    workflow/report/report.form.js chooses one of these methods. folder: the folder of prepared data.
     """
     by_question = {}
     for row in rows:

@@ -87,7 +87,7 @@ def record(measured, experiments):
 
 
 class Costs:
-    """Recorded costs, of which `of` uses the most specific."""
+    """Recorded costs. The method `of` uses the measured jobs that are most similar to a job."""
 
     def __init__(self, rows):
         self.rows = {}

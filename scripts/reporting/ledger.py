@@ -156,8 +156,8 @@ def why(attack, count):
 def _order(attack):
     """Sort key that puts the worst attack first.
 
-    Attacks with the same verdict follow the factors by which audited and proven epsilon exceed the
-    claim, and then the distance of epsilon from 1.
+    Attacks with the same verdict are sorted by the factors by which audited and proven epsilon exceed the
+    claim, and then by the distance of epsilon from 1.
     """
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]

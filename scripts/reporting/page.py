@@ -52,7 +52,7 @@ HEADINGS = {
     "cpu_seconds_max": "most CPU seconds",
     "peak_mb": "peak memory, MB",
 }
-KEY = "[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # pattern of keys of several words
+KEY = "[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # matches keys that consist of several words
 UNMISTAKABLE = ("nonprivate", "adassp")  # one-word keys that are no English words
 KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns that contain keys
 

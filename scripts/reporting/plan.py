@@ -17,9 +17,9 @@ ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending", 
 class Planned(NamedTuple):
     """A planned job.
 
-    experiment: the folder of results that contains its output: that of an experiment, data or audit; ""
-    for other folders.
-    path: of the output, below the rule's folder.
+    experiment: the folder that contains the job's output: an experiment's folder, data or audit; "" for
+    other folders.
+    path: the output's path below the rule's folder.
     file: the job's first file.
     """
 

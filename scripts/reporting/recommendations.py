@@ -250,7 +250,7 @@ def _took(file):
 
 
 def shared(answered):
-    """Return the set of questions with the largest product of its size and its number of complete methods.
+    """Return the set of questions that maximises its size times its number of complete methods.
 
     A complete method answers every question of the set. Methods are ranked on the same questions, because
     one method's share of four questions is not comparable with another's share of twenty. answered: method

@@ -168,7 +168,7 @@ def why_stale(row, stale):
 
 
 def beside(source, decided, stale):
-    """Recorded verdicts on those of a source's values and statements that this run leaves open, or None.
+    """Recorded verdicts on the values and statements of a source that this run leaves open, or None.
 
     decided: experiment -> section -> rows of this run's verdicts. stale: see `why_stale`.
     """

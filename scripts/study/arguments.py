@@ -7,7 +7,7 @@ from study.jobs import folds
 
 
 def of_mechanism(mechanism, meta, options, **cell):
-    """Keyword arguments for a mechanism's `guarantee` as well as its `release`.
+    """Return the keyword arguments that a mechanism's `guarantee` and `release` share.
 
     meta: the record of the data's preparation. cell: epsilon, delta, and lam if known.
     """
@@ -34,7 +34,7 @@ def learns_counts(mechanism):
 
 
 def _for_numbers(mechanism, options):
-    """Advice for numeric targets: other losses of this mechanism, or else other mechanisms."""
+    """Name the losses of this mechanism that learn numbers or, if there are none, other mechanisms."""
     cell = {"lam": 1.0, "epsilon": 1.0, "delta": 1e-6 if mechanism.delta == "needed" else 0.0}
 
     def takes(loss):
@@ -66,7 +66,7 @@ def of_release(mechanism, meta, options, data, **cell):
 def chosen(lam, mechanism, meta, size, options, **cell):
     """(lambda, options), including the options that were chosen together with lambda.
 
-    lam: a kind of `study.lambdas`. cell: epsilon and delta.
+    lam: a kind of lambda from `study.lambdas`. cell: epsilon and delta.
     """
 
     def rule(found):

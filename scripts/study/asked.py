@@ -19,14 +19,14 @@ def arguments():
         return None
     try:
         return get_argument_parser().parse_args(sys.argv[1:])
-    except (Exception, SystemExit):  # Snakemake accepted the arguments, so this parser is wrong
+    except (Exception, SystemExit):  # Snakemake accepted the arguments, so ignore this error
         return None
 
 
 def experiments(given, available, root):
-    """The names of the experiments that the targets need; None if further ones may be needed.
+    """The names of the experiments that the targets need; None if the targets may need others.
 
-    Without targets, the set is empty. On a computing node, the targets are a submission's jobs.
+    Without targets, the set is empty. On a computing node, the targets are the jobs of one submission.
     given: the result of `arguments`. root: the folder of all results.
     """
     # With these options, the run may need rules of other experiments.
@@ -49,7 +49,7 @@ def experiments(given, available, root):
 
 
 def no_profile(given, directory=None):
-    """An error message if there is no such workflow profile, which Snakemake would ignore; otherwise "".
+    """An error message if the workflow profile is missing, an error that Snakemake ignores; otherwise "".
 
     directory: the argument --directory. With it, the folder in which Snakemake was started is unknown, so
     any relative path is accepted.
@@ -70,7 +70,7 @@ def no_target(target, rules, files, made):
     """An error message if `target` is no target of the workflow; otherwise "".
 
     rules: names of targets. files: folder -> all its result files; the key "" lists some files of other
-    folders. made: whether a rule makes a file of this name.
+    folders. made: whether a rule makes a file with the target's name.
     """
     path = os.path.normpath(target)
     if target in rules or Path(target).exists():

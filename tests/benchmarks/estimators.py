@@ -43,7 +43,7 @@ def simulate(task, n, d, seed):
 
 
 def error(task, weights, intercept, d):
-    """The mean log loss or, for numbers, the root mean squared error on unseen rows."""
+    """The mean log loss or, for regression, the root mean squared error, on unseen rows."""
     X, y = simulate(task, TEST, d, seed=10**6)
     score = X @ np.ravel(weights) + np.ravel(intercept)
     if task == "classes":

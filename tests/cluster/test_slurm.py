@@ -94,7 +94,7 @@ def test_killed_run_is_recovered(project, cluster, local, profile):
     assert (project / RESULTS).read_bytes() == local
     if profile is ARRAY:
         again = set(submissions(cluster, project)) - set(arrays)
-        # The missing cells and the aggregate are one submission each, and so may be the guarantees.
+        # The missing cells and the aggregate are one submission each. The guarantees may be a third.
         assert len(again) in (2, 3)
     new = {job for job in jobs(cluster, project) if job not in left}
     submitted = min(

@@ -369,7 +369,8 @@ def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided):
     text = page_of(decided)
     pictures = [len(data) for data in re.findall(r'src="data:image/webp;base64,([^"]*)"', text)]
     assert len(pictures) >= 5 and max(pictures) < 100_000
-    # All but the pictures: this experiment's downloads, tables and statements, and the scripts.
+    # Without pictures, the page holds this experiment's downloads, tables and statements, and
+    # the scripts.
     of_cells = len(text) - sum(pictures)
     _, experiments, _ = load(DEFAULT)
     listed = [experiments[name] for name in DEFAULT["experiments"]]

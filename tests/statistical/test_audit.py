@@ -86,7 +86,7 @@ def test_repaired_form_never_exceeds_epsilon(calibration, loss):
 
 
 def explicit_shift(a, b, n_lambda, pull, margin):
-    """Distance between the minimisers with a and with b; `pull` is the gradient sum of other records."""
+    """Distance between the minimisers with records a and b; `pull`: the other records' gradient sum."""
 
     def minimiser(record):
         return brentq(

@@ -18,8 +18,8 @@ from reference import OF_CLASSES
 
 # Functions whose branches may depend on the data. A comment says why this is private.
 ALLOWED = {
-    # A noisy test decides whether TukeyEM answers; `differences` tests how often it does. If ties
-    # leave a region without volume, it never answers.
+    # A noisy test decides whether TukeyEM answers; `differences` tests how often it answers. If
+    # ties leave a region without volume, TukeyEM never answers.
     "tukey_em": ("_release", "_draw"),
 }
 PRIVATE = sorted(name for name in MECHANISMS if MECHANISMS[name].private)
@@ -125,7 +125,7 @@ def test_a_singular_part_moves_no_other_fit():
     points = MECHANISMS["tukey_em"]._points(X, y, *arguments, generator(5))
     other = MECHANISMS["tukey_em"]._points(X_other, y_other, *arguments, generator(5))
     for first, second in zip(points.reshape(-1, 1000, 2), other.reshape(-1, 1000, 2), strict=True):
-        for j in range(2):  # values are sorted: only one part's fit changes
+        for j in range(2):  # columns are sorted, and only one part's fit changes
             assert len(np.setdiff1d(first[:, j], second[:, j])) <= 1
     moved = [
         Together()._points(*side, *arguments, generator(5)) for side in ((X, y), (X_other, y_other))

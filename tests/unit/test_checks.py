@@ -302,14 +302,14 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
     assert cells.coincide(CURVES, method="good", other="bad").holds
     draws[0, 1, 0] = np.nan  # both methods failed on this draw
     assert cells.coincide(CURVES, method="good", other="bad").holds
-    other["good"] = np.where(np.arange(6).reshape(1, 3, 2) == 4, np.nan, 0.0)  # one failed
+    other["good"] = np.where(np.arange(6).reshape(1, 3, 2) == 4, np.nan, 0.0)  # only "good" failed
     assert not cells.coincide(CURVES, method="good", other="bad").holds
     other["good"] = 1e-3
     assert not cells.coincide(CURVES, method="good", other="bad").holds
 
 
 def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
-    """A check may compare a number of each draw that is no column of results.csv."""
+    """A check may compare a number of each draw that results.csv does not contain."""
     rng = np.random.default_rng(0)
     draws = 2 + 0.1 * rng.standard_normal((1, 48, 1))
     results = {"noise_variance": draws}
@@ -356,7 +356,8 @@ def test_published_values_beside_their_cells():
         # The printed 0.15 stands for at least 0.145, which is outside 0.10 +- 0.0176. The printed
         # standard deviation of 0.02 does not widen the interval.
         "not reproduced by any of 1 reading",
-        # The values agree, but the interval of +- 0.0176 would also hold the printed value +- 0.01.
+        # The values agree, but values 0.01 above or below the printed one would also lie inside
+        # the interval of +- 0.0176.
         "too wide to decide",
         "not tested",
         "not run",
@@ -491,8 +492,8 @@ def test_a_protocols_draws_make_the_interval_and_judge_the_spread(monkeypatch):
     assert mean["prediction_high"] - mean["prediction_low"] < 0.06
     assert spread["quantity"] == "error, standard deviation over folds"
     assert spread["published"] == 0.02 and spread["distance"] == "equal to the printed precision"
-    # The spread of five numbers is uncertain: half of it, or one and a half times it, would also be
-    # inside.
+    # The standard deviation of five numbers is so uncertain that half or 1.5 times the printed one
+    # would also lie inside the interval.
     assert spread["verdict"] == "too wide to decide"
     wide = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
     mean, spread = compare(CURVES, wide, {"t": spec}, {})

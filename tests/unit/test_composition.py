@@ -36,7 +36,7 @@ def test_poisson_sampling_amplifies_and_is_continuous():
 
 
 def test_published_descent_numbers():
-    """Steps with the classical sigma at delta = 1e-5 exceed claims of 15 and 150, but not one of 8."""
+    """Steps with the classical sigma at delta = 1e-5 exceed claims of 15 and 150, but not a claim of 8."""
     (of_15, _), (of_150, _) = reference.values("gaussian_descent", "sigma")
     for claimed, sum_sigma in ((15, of_15), (150, of_150), (8.0, None)):
         steps, n, clip = 50, 400, 1.0

@@ -84,7 +84,7 @@ def closure(names, python):
 
 
 def imported(*folders):
-    """For each distribution, a Python or Snakemake file that imports it."""
+    """Map each imported distribution to a Python or Snakemake file that imports it."""
     files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     snakefiles = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.smk"))]
     if "workflow" in folders and (ROOT / "Snakefile").exists():

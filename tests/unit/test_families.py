@@ -296,7 +296,7 @@ def test_the_projects_families_keep_their_labels(loaded):
 
 
 def test_no_option_has_the_name_of_a_column():
-    """Varied options become columns of results.csv. Only `adjacency` is a column there anyway."""
+    """Varied options become columns of results.csv, so only `adjacency` may share a column's name."""
     for name, mechanism in MECHANISMS.items():
         assert set(mechanism.options) & set(COLUMNS) <= {"adjacency"}, name
 

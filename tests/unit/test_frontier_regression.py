@@ -215,7 +215,7 @@ def test_volumes_and_weights_of_the_given_examples():
 def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
     """The distances k^ and k^' of random neighbours differ by at most 1.
 
-    If k^ >= 1, the laws of the draws differ as little as proved.
+    If k^ >= 1, the laws of the draws differ by at most the proven bound.
     """
     rng, epsilon, delta, m, t = generator(10), 1.5, 0.2, 60, 15
     seen = set()

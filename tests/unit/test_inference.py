@@ -51,7 +51,7 @@ def test_with_little_budget_most_releases_lack_an_interval_and_none_is_too_narro
 
 
 def hospital(n, rng):
-    """Rows with a strong score, a condition of one in 30 and a category; and the true coefficients."""
+    """Rows with a score, a category and a condition of one row in 30; labels; the true coefficients."""
     score = np.clip(rng.normal(-0.3, 0.35, n), -1, 1)
     condition = np.where(rng.random(n) < 1 / 30, 1.0, -1.0)
     level = rng.choice(3, n, p=[0.6, 0.3, 0.1])[:, None] == [1, 2]

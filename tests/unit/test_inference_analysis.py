@@ -19,7 +19,7 @@ SITES = ["north", "south", "west"]
 
 @pytest.fixture
 def simulated(tmp_path):
-    """A function that runs an analysis of a simulated design at delta 1e-6, with results by method."""
+    """Return a function that analyses a simulated design at delta 1e-6, and returns rows by method."""
 
     def found(analysis, design, train_sizes, epsilon, **counts):
         options = {
@@ -191,7 +191,7 @@ def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
 
 
 def test_standard_errors_are_over_data_sets():
-    """All intervals of one data set cover, none of the other."""
+    """All intervals of the first data set cover, and no interval of the second covers."""
     low, high = np.full((2, 3, 1), -1.0), np.full((2, 3, 1), 1.0)
     low[1] = 0.5
     (line,) = inference._judged(low, high, np.zeros(1), None, np.ones(1))

@@ -292,7 +292,7 @@ def test_no_neighbours_exceed_epsilon(name, calibration):
         X, y = rng.standard_normal((m, 4, 2)), rng.uniform(-1, 1, (m, 4))
         length = np.where(rng.random((m, 4, 1)) < 2 / 3, 1.0, rng.random((m, 4, 1)))
         X *= length / np.linalg.norm(X, axis=2, keepdims=True)  # mostly on the bound
-        y = np.where(rng.random((m, 4)) < 2 / 3, np.sign(y), y)  # often at an end
+        y = np.where(rng.random((m, 4)) < 2 / 3, np.sign(y), y)  # often 1 or -1
         w = rng.standard_normal((m, 2)) * 10 ** rng.uniform(-1, 2, (m, 1))
         both = [
             log_density(w, X[:, rows], y[:, rows], strength, loss, scale)

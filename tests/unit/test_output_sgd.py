@@ -13,7 +13,10 @@ DELTA = 1e-6
 
 
 def moved(X, y, X_other, y_other, **options):
-    """Return the largest distance between both sides' last weights, in one row order, and its bound."""
+    """Return the largest distance between the two sides' last weights, and the bound on it.
+
+    Both sides have the same row order.
+    """
     settings = {"epsilon": 1.0, "delta": DELTA, "restarts": 50} | options
     sides = (
         OUTPUT_SGD.release(*side, rng=generator(1), **settings)

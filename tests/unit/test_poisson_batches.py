@@ -9,7 +9,7 @@ from dp.seeds import generator
 
 
 def members(n, draws, sampling, rng):
-    """Return (draws, n): whether a row is in a draw's batch."""
+    """Return an array (draws, n) that says whether a row is in a draw's batch."""
     result = np.zeros((draws, n), dtype=bool)
     for part, rows, edges in poisson.batches(n, draws, sampling, rng):
         assert edges[0] == 0 and edges[-1] == len(rows)
@@ -47,7 +47,7 @@ def test_sizes_are_binomial_and_rows_alike(n, sampling):
         chisquare(counts[some], expected[some] * counts[some].sum() / expected[some].sum()).pvalue
         > 1e-3
     )
-    if n > 1:  # In 20 groups of adjacent rows, all groups are equally frequent.
+    if n > 1:  # All 20 groups of adjacent rows are equally frequent.
         each = actual.sum(axis=0).reshape(20, -1).sum(axis=1)
         assert chisquare(each).pvalue > 1e-3
 

@@ -178,7 +178,7 @@ def test_every_draw_is_made():
 
 
 def extreme(kind, n, d, rng):
-    """Rows of norm 1 that pull together, against each other, in one direction, or nowhere."""
+    """Rows of norm 1 that are equal, equal but for one label, or random; or rows of zeros."""
     X = rng.standard_normal((n, d))
     y = np.ones(n)
     if kind == "one direction":
@@ -195,7 +195,7 @@ def extreme(kind, n, d, rng):
 @pytest.mark.parametrize("kind", ["one direction", "one against all", "noise", "nowhere"])
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 def test_no_data_set_needs_more_proposals_than_is_said(name, kind):
-    """This number alone decides refusals, so no data set may need many more."""
+    """The stated number alone decides refusals, so no data set may need many more proposals."""
     rng, worst = generator(9, name, kind), 0.0
     for d, n in ((1, 1), (1, 400), (4, 30), (4, 1000), (20, 200)):
         for radius in (0.05, 0.5, 3.0):

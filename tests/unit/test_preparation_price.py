@@ -29,7 +29,7 @@ def draws(tmp_path, monkeypatch):
     )  # fmt: skip
 
 
-# The log loss of the best constant, at three labels 1 of four.
+# The log loss of the best constant if three of four labels are 1.
 NOTHING = math.log(4) - 0.75 * math.log(3)
 
 

@@ -99,7 +99,7 @@ def test_curve_and_gaussian_against_privacy_loss_distributions():
     laplace = pld.from_laplace_mechanism(2.0, value_discretization_interval=1e-4)
     scale, shift = 2.0, 1.0
 
-    def exact(e):  # of the Laplace mechanism, for e of either sign
+    def exact(e):  # the Laplace mechanism's delta, for e of either sign
         e = np.asarray(e, dtype=float)
         top = shift / scale
         inside = -np.expm1((np.minimum(np.abs(e), top) - top) / 2)

@@ -256,7 +256,7 @@ def test_printed_values_stand_with_their_spread(monkeypatch, draw, along):
     levels = {
         round(float(line.get_ydata()[0]), 9) for line in axes.lines if len(line.get_ydata()) == 2
     }
-    # The figure shows the ends of the source's axis, and the value itself if its epsilon is unknown.
+    # Lines mark both ends of the source's axis, and a published value whose epsilon is unknown.
     assert {0.1, 0.6} <= levels and (0.33 in levels) == (along == "epsilon")
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert {"value published, with its sd", "ends of the source's axis"} <= {*labels}

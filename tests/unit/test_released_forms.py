@@ -124,7 +124,9 @@ def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
 
 
 def test_the_length_of_newtons_step_follows_the_exact_direction():
-    """A tiny row has a long exact direction, a row of zeros has none, and noisy directions are alike."""
+    """Noisy directions of a tiny row and of a row of zeros are alike, but only the tiny row has a long
+    exact direction.
+    """
     y = np.ones(40, dtype=np.int8)
     spread = []
     for size in (0.0, 0.01):

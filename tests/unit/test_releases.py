@@ -1,4 +1,4 @@
-"""Releases in a study take columns from its data set. Refusals come before a row is read."""
+"""A study's release takes columns from the study's data set. Refusals come before a row is read."""
 
 import gzip
 import re

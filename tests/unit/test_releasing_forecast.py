@@ -69,7 +69,10 @@ def copy(rng, n):
 
 
 def realised(asked, copies, seed):
-    """Geometric means of widths, covered shares and answered shares of independent copies, each (d,)."""
+    """Return the geometric mean width, the covered share and the answered share, each (d,).
+
+    They are over independent copies of the study.
+    """
     rng, plan, units = np.random.default_rng(seed), asked.plan(), files.own_units(SCHEMA)
     widths, covered = [], []
     for _ in range(copies):
@@ -93,7 +96,7 @@ def check_copies(epsilon, copies, draws, near):
     asked = request(epsilon=epsilon)
     widths, covered, answered = realised(asked, copies, 5)
     assert (answered > 0.9).all()
-    # By chance, a share of 0.95 is three standard errors below 0.93 less than once in 700 times.
+    # A share whose true value is at least 0.93 falls below this limit less than once in 700 times.
     assert (covered >= 0.93 - 3 * math.sqrt(0.93 * 0.07 / copies)).all(), covered
     actual = forecast.outlook(asked, Study(SCHEMA, KNOWN), draws)
     ratio = np.array([actual.widths[name] for name in SCHEMA.names]) / widths
@@ -280,7 +283,7 @@ def test_a_preview_by_hand():
 
 
 def test_a_preview_counts_what_a_release_does():
-    """A line of any bytes that the preview does not count becomes a row of zeros in the release."""
+    """If the preview does not count a line, the release makes a row of zeros of it, whatever its bytes."""
     rng = np.random.default_rng(1)
     pieces = [
         b"50",

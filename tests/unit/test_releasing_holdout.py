@@ -105,7 +105,7 @@ def test_predictions_by_integers_are_those_by_fractions():
 
 
 def every_record(step):
-    """What each kind of score and label, or each pair on a grid with its ends, adds to the sums."""
+    """What a record adds to the sums, for each kind of score and label or for a grid of pairs."""
     if step is None:
         return [
             holdout.summands(np.array([s]), np.array([t]), None)[0]
@@ -152,7 +152,7 @@ def answers(records, epsilon):
 
 
 def counted(records, answer, scale):
-    """The law of a discrete Gaussian count of held-out records that differ from the answer."""
+    """The law of the number of held-out records unlike the answer, plus discrete Gaussian noise."""
     reach = np.arange(-12 * scale, 12 * scale + len(records) + 1)
     p = np.exp(-((reach - sum(r != answer for r in records)) ** 2) / (2 * scale**2))
     return p / p.sum()
@@ -179,7 +179,7 @@ def test_exact_neighbours_pay_the_maximum():
     n, held, rr, scale = 5, 2, 0.8, 2
     sets = list(itertools.combinations(range(n), held))
     reach = range(-12 * scale, 12 * scale + 2)
-    # For the count alone, neighbours are one apart, and the count's own law is exact.
+    # Neighbours' counts differ by one, so p and q are the exact laws of the count alone.
     p, q = (np.array([math.exp(-((k - c) ** 2) / (2 * scale**2)) for k in reach]) for c in (0, 1))
     p, q = p / p.sum(), q / q.sum()
     for epsilon in (0.0, 0.8, 1.2):

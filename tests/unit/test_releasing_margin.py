@@ -20,7 +20,7 @@ CURVATURES = {"logistic": lambda s: s * (1 - s), "log_cosh": lambda s: 1 - s * s
 
 
 def legendre(start, stop, order=200):
-    """Nodes (.., order) and weights between arrays."""
+    """Gauss-Legendre nodes (.., order) and weights of the intervals from `start` to `stop`."""
     x, weight = np.polynomial.legendre.leggauss(order)
     start, width = np.asarray(start)[..., None], (np.asarray(stop) - start)[..., None]
     return start + width * (x + 1) / 2, width / 2 * weight
@@ -120,7 +120,7 @@ class Reference:
         return (1 + self.two) * np.maximum(tail(e / m - m / 2, m, e), 0.0)
 
     def composed(self, epsilon, mu):
-        """Return delta composed with a Gaussian release of parameter mu, its joint part and its excess."""
+        """Return delta, its joint part and its excess, composed with a Gaussian release of parameter mu."""
         with mpmath.workdps(40):
             total = mpmath.sqrt((2 * mpmath.mpf(self.m)) ** 2 + mpmath.mpf(mu) ** 2)
             a, b = total / 2 - epsilon / total, -total / 2 - epsilon / total
@@ -184,7 +184,10 @@ def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_free(case):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", PAID, ids=str)
 def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_paid(case):
-    """Here `composed_delta` tries few e1. The result is up to 40 times the reference, but never less."""
+    """Here `composed_delta` tries only a few values of e1.
+
+    Its result is up to 40 times the reference, but never less.
+    """
     more, excess = check(*case)
     assert -1e-7 < more < 40 and (excess > 1 or more < 1e-6)
 

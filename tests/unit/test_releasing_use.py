@@ -338,7 +338,7 @@ def test_a_name_is_spent_once(tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 @pytest.mark.parametrize("n", [N, N // 2])
 def test_what_fits_again_and_again_spends_nothing(tmp_path, n):
-    """Folds are refused even with n_rows rows or names of their own, and bootstraps even of all rows."""
+    """Folds with n_rows rows or their own names are refused, and so are bootstraps of all rows."""
     X, y = frame()
     one = estimator(tmp_path, n_rows=n)
     for search in (

@@ -34,7 +34,7 @@ def generating(law, mean, z):
 
 
 def best_of(p, law, mean):
-    """Probabilities that the best of K draws is each point, in increasing order, and of no draw."""
+    """For each point in increasing order, the probability to be the best of K draws; last, that K = 0."""
     F = generating(law, mean, np.concatenate([[0.0], np.minimum(np.cumsum(p), 1.0)]))
     return np.append(np.diff(F), F[0])
 

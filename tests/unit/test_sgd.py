@@ -285,7 +285,7 @@ def test_the_density_of_noise_as_run_has_no_bounded_quotient():
     radius = stats.gamma(2, scale=scale).pdf
 
     def density(a, b):
-        # over t = log of the smaller coordinate's share of the direction
+        # Integrate over t, the log of the smaller coordinate's share of the direction.
         def at(t):
             sine = np.exp(t)
             cosine = np.sqrt(1 - sine**2)

@@ -121,7 +121,7 @@ def test_duplicate_rows_and_columns_of_zeros(rng):
 @pytest.mark.parametrize("loss", SLOPES)
 @pytest.mark.parametrize("n, d", [(14000, 10), (30000, 3), (5000, 50)])
 def test_levels_end_in_a_certificate(loss, n, d, rng):
-    """On so many rows the solver samples and uses single precision, without changing the result."""
+    """With this many rows, the solver samples and uses single precision. Results do not change."""
     X, y = problem(n, d, rng)
     linear = np.concatenate([np.zeros((1, d)), 0.1 * n * directions(6, d, rng)])
     W, info = minimise(X, y, 0.01, linear, loss=loss)
@@ -311,7 +311,7 @@ def worst_data(n, d, bound, rng):
     outlier[0] *= -1
     random, one = np.where(rng.random(n) < 0.5, 1, -1), np.ones(n, dtype=int)
     pairs = X.copy()
-    pairs[1::2] = X[::2][: n // 2] * (1 - 1e-7)  # have opposite labels
+    pairs[1::2] = X[::2][: n // 2] * (1 - 1e-7)  # get opposite labels below
     every_tenth = X.copy()
     every_tenth[::10] = X[0]
     alone = np.zeros_like(X)

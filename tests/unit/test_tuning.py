@@ -34,8 +34,8 @@ def test_a_lasso_is_tuned_at_its_own_scale(scale):
         assert errors[k, 1] == pytest.approx(error_rate(weights, X[test], y[test])[0])
     ridge, _ = tuning.cross_validate(X, y, grid, cut)
     assert (ridge[2] < 0.1).all()
-    # Added to the mean loss, lambda = 30 makes all weights zero. Added to the sum, it acts like
-    # 0.15.
+    # Added to the mean loss, a penalty with lambda = 30 makes all weights zero. Added to the sum,
+    # the penalty acts like one with lambda = 0.15.
     assert (errors[2] > 0.4).all() == (scale != "summed")
 
 

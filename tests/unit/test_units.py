@@ -86,7 +86,10 @@ def test_a_group_of_other_guarantees():
 
 
 def test_a_person_with_five_years():
-    """A record's epsilon is 1, a person's 5.93 at the same delta. At 5, delta is 86 times as large."""
+    """At the same delta, epsilon is 1 for a record and 5.93 for a person.
+
+    At epsilon 5, a person's delta is 86 times as large.
+    """
     mechanism = MECHANISMS["gaussian_objective_perturbation"]
     lam = mechanism.rule_lambda(16152, 10, 1.0, DELTA)
     stated = mechanism.guarantee(16152, 10, epsilon=1.0, delta=DELTA, lam=lam)

@@ -57,7 +57,7 @@ def test_a_method_without_privacy_is_compared_at_every_epsilon_and_failures_ente
     assert actual["mean"].to_numpy() == pytest.approx([0.3, 0.2], abs=0.05)
 
 
-LEVELS = {  # In turn, `rule` is better than both, like one, worse than one, and better than both.
+LEVELS = {  # in turn, `rule` is better than x and y, equal to x, worse than x, and again better
     **{("a", "rule", e): v for e, v in ((1.0, 0.0), (2.0, 0.0), (4.0, 0.5), (8.0, 0.0))},
     **{("a", "x", e): v for e, v in ((1.0, 1.0), (2.0, 0.0), (4.0, 0.1), (8.0, 1.0))},
     **{("a", "y", e): v for e, v in ((1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0))},
@@ -108,7 +108,7 @@ def test_the_figure_draws_the_excess_within_its_range():
     assert [axes.get_title(loc="left") for axes in fig.axes] == ["a", "b"]
     drawn = fig.axes[0].lines[0].get_xydata()
     assert drawn[:, 0] == pytest.approx([0.1, 1, 4])
-    assert drawn[[0, 2], 1] == pytest.approx([1.0, 1e-4])  # values beyond the axis, at its ends
+    assert drawn[[0, 2], 1] == pytest.approx([1.0, 1e-4])  # values beyond the axis are at its ends
     assert drawn[1, 1] == pytest.approx(0.2, abs=0.05)
     options |= {"along": "rows"}
     with pytest.raises(ValueError, match="'along' must be one of epsilon, train_size, columns"):

@@ -231,7 +231,7 @@ def test_shared_draws_spread_a_mean_more_and_the_draws_sd_is_theirs():
 
 
 def test_crossing_interpolates_in_log_epsilon():
-    # Halfway between 0.4 at 0.01 and 0.2 at 1 is the geometric mean, 0.1.
+    # 0.3 is halfway between 0.4 and 0.2, so the crossing is at 0.1, the geometric mean of 0.01 and 1.
     assert crossing([0.01, 1], [0.4, 0.2], 0.3) == pytest.approx((0.1, 0.1))
     assert crossing([0.01, 1], [0.4, 0.2], 0.5) == (0, 0)
     assert crossing([0.01, 1], [0.4, 0.2], 0.1) == (math.inf, math.inf)

@@ -89,7 +89,7 @@ def modules_by_name(job):
 
 
 def used_by(experiment):
-    """The mechanisms of an experiment's methods, and those that they run."""
+    """The mechanisms of an experiment's methods, and the mechanisms that these run."""
     methods = experiment["methods"].values()
     run = {method["options"].get("of") for method in methods} - {None}
     return {method["mechanism"] for method in methods} | run

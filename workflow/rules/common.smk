@@ -87,7 +87,7 @@ try:
     # A study audits only the mechanisms that it uses; the workflow's own checkout audits all.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
     AUDITS = audits.load(CONFIG, own if MAIN or ONLY is None else [])
-    # Without this check, prepared data would count as up to date if their file is missing.
+    # Without this check, prepared data would count as up to date if their source file is missing.
     # Computing nodes may not see the file, and reports do not need it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
     if workflow.is_main_process and not reports:
@@ -347,7 +347,7 @@ def entry_library(wildcards, section, script):
 
 # verdicts.smk
 
-# The keys that determine an experiment's cells, and how the cells differ from the source's protocol.
+# Keys of an experiment that determine its cells, or how these differ from the source's protocol.
 COMPARED_BY = (
     *("source", "datasets", "methods", "searches", "sweeps", "analyses", "tables"),
     *("tune", "folds", "subsets", "draws"),

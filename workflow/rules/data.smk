@@ -53,8 +53,8 @@ rule prepare:
         # jobs only by their parameters.
         name=lambda wildcards: wildcards.dataset,
         entry=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]),
-        # A digest replaces modification times, because new rows may be older than prepared
-        # data.
+        # A digest replaces modification times, because a file of new rows may be older than
+        # the prepared data.
         content=own_content,
         seed=CONFIG["seed"],
         library=lambda wildcards: digest("prepare.py"),

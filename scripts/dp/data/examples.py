@@ -7,7 +7,7 @@ import numpy as np
 from dp.errors import Refused
 
 BLOCK_ROWS = 65536  # rows simulated, or converted to float64 and checked, at a time
-NUMBERS = "numbers"  # stands for `classes` if targets are numbers in [-1, 1]
+NUMBERS = "numbers"  # the value of `classes` for targets in [-1, 1]
 ROUNDING = 1e-12  # relative excess of a norm over its bound that counts as rounding
 
 
@@ -20,7 +20,7 @@ def uniform_sphere(rows: int, columns: int, rng: np.random.Generator) -> np.ndar
 
 
 def slices(rows: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
-    """Consecutive slices of this many rows."""
+    """Consecutive slices of `size` rows that cover all rows; the last may be shorter."""
     return (slice(start, min(rows, start + size)) for start in range(0, rows, size))
 
 
@@ -104,9 +104,9 @@ def simulate_linear(
     """Rows in an ellipsoid within the unit ball, and targets that are linear in them plus noise.
 
     X = Z diag(s) Q' with Z uniform on the unit sphere, s geometric from 1 to 1/condition, and Q a random
-    rotation. The weights are random; all axes contribute the same expected share of the score's variance,
-    0.09. y = score + noise t, where t is standard normal or, with `degrees`, Student's t. With probability
-    `outliers`, a target is replaced by -1 or 1 at random. Returns X, y and the weights.
+    rotation. The weights are random. The score's variance is 0.09, and all axes have the same expected
+    share of it. y = score + noise t, where t is standard normal or, with `degrees`, Student's t. With
+    probability `outliers`, a target is replaced by -1 or 1 at random. Returns X, y and the weights.
     """
     if not condition >= 1 or not noise >= 0 or not 0 <= outliers < 1:
         raise ValueError(
@@ -230,13 +230,13 @@ def clip_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
     _check_bound(bound)
     scaled, norms, largest = _by_largest(X)
     with np.errstate(over="ignore"):
-        long = norms > bound / largest  # the limit may overflow; the norms do not
+        long = norms > bound / largest  # the quotient may overflow, but norms cannot
     clipped = np.where(long[:, None], scaled * (bound / norms)[:, None], X)
     return _at_most(clipped, bound)
 
 
 def _check_bound(bound):
-    if not 1e-100 <= bound <= 1e100:  # squares of norms near it must not under- or overflow
+    if not 1e-100 <= bound <= 1e100:  # squares of norms near the bound must not under- or overflow
         raise ValueError(f"a bound on row norms lies in [1e-100, 1e100], not {bound}")
 
 
@@ -263,7 +263,7 @@ def _at_most(X, bound):
 def check_rows(
     X: np.ndarray | Rows, y: np.ndarray, bound: float, classes: int | str | None = None
 ) -> None:
-    """Raise unless every row obeys the public bound and every label is of the public classes.
+    """Raise unless every row obeys the public bound and every label is one of the public classes.
 
     classes: None for labels -1 and 1; a number for labels 0 .. classes - 1; NUMBERS for targets in [-1,
     1]. Longer rows are refused because noise is calibrated to the bound.

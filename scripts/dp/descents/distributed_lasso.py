@@ -12,7 +12,7 @@ import numpy as np
 from dp.errors import Refused
 
 LOOKED_AT = 50  # maximum number of iterations whose costs are computed together
-HELD = 1 << 17  # maximum count of numbers in the iterates held for this: 1 MB
+HELD = 1 << 17  # maximum count of numbers in these iterations' weights: 1 MB
 STOPPED = ("iterations", "cost difference", "loss threshold", "diverged")
 
 

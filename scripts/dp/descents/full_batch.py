@@ -15,7 +15,7 @@ from dp.descents import poisson
 from dp.errors import Refused
 
 BLOCK_ELEMENTS = 1 << 14  # scores computed at a time: 128 kB, which fit the cache
-GATHERED = 1 << 17  # numbers of gathered rows at a time: 1 MB
+GATHERED = 1 << 17  # count of numbers in the rows gathered at a time: 1 MB
 LEAST_ROWS = 256
 
 LOSSES = ("logistic", "softmax", *(name for name, loss in losses.LOSSES.items() if loss.residual))
@@ -38,7 +38,7 @@ def _scores(X, W):
 def _residuals(scores, y, loss, valued):
     """Return each example's loss (n, restarts), or None unless `valued`, and its derivative in the scores.
 
-    scores: (n, restarts, K), the shape of the derivative too; they are overwritten. y: None if the rows are
+    scores: (n, restarts, K), overwritten; the derivative has the same shape. y: None if the rows are
     already multiplied by their labels.
     """
     if loss != "softmax":
@@ -61,10 +61,10 @@ def _residuals(scores, y, loss, valued):
 
 
 def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray | float:
-    """Maximum norms (n,) of the rows' residuals with which gradients have norm at most `clip`.
+    """Limits (n,) on the norms of the rows' residuals that keep gradients within norm `clip`.
 
     A gradient is the outer product of x and the residual, so its norm is the product of their norms. The
-    result is infinity if the loss itself bounds residuals that tightly.
+    result is infinity if the loss itself keeps all residuals within these limits.
     """
     with np.errstate(divide="ignore"):
         limits = clip / row_norms(X)
@@ -176,7 +176,7 @@ def sampled_gradient(
 
 
 def _in_blocks(edges, size):
-    """Yield lists of (draw, first row, last row + 1) with at most `size` rows. Only larger draws split."""
+    """Yield lists of (draw, first row, last row + 1) with at most `size` rows, splitting larger draws."""
     block = []
     for draw, (first, last) in enumerate(pairwise(edges.tolist())):
         if block and last - block[0][1] > size:

@@ -48,9 +48,9 @@ def learning_rate(step: int, schedule: str, rate: float, lam: np.ndarray) -> np.
 def program_gradient(w: np.ndarray, examples: np.ndarray, clip: float) -> np.ndarray:
     """Sum over examples of the logistic loss' gradient as E18's program computes it, at weights w.
 
-    w: (runs, values, d). examples: (runs, rows, d), each times its label. Coordinate j of the gradient at
-    example x is -x_j/(1 + exp(w_j x_j)), with w_j x_j instead of w.x. Each example's gradient is then
-    clipped to Euclidean norm `clip`.
+    w: (runs, values, d). examples: (runs, rows, d), each multiplied by its label. Coordinate j of the
+    gradient at example x is -x_j/(1 + exp(w_j x_j)), with w_j x_j instead of w.x. Each example's gradient
+    is then clipped to Euclidean norm `clip`.
     """
     runs, values, d = w.shape
     total = np.zeros_like(w)
@@ -92,8 +92,8 @@ def descend(
     rows: (blocks, n, d), each row multiplied by its label. For a residual loss, rows are not multiplied,
         and `targets` are (blocks, n).
     block: (runs,) the block that each run descends on. lam: (values,) regularisations.
-    passes: one (order, noise) per epoch: order (runs, n) the permutation of the rows, noise (runs, steps,
-        d) or None. plan: `batch_plan` of n.
+    passes: one (order, noise) per epoch. order (runs, n) permutes the rows; noise is (runs, steps, d)
+        or None. plan: `batch_plan` of n.
     clip: maximum Euclidean norm of an example's loss gradient.
     checkpoints: steps (counted from 1, over all epochs) after which weights are stored.
 

@@ -107,7 +107,7 @@ def repeated(release: Release, draws: int) -> Release:
 
 
 def join(releases: list[Release]) -> Release:
-    """Concatenate releases. Of info, only entries with one value per restart are kept."""
+    """Concatenate releases. Only entries of info with one value per restart are kept."""
     restarts = [len(release.weights) for release in releases]
     info = {}
     for key, value in releases[0].info.items():
@@ -170,7 +170,8 @@ class Mechanism:
     # The FACTS that the mechanism uses. `coordinate_bound` bounds every |x_j| (None: `bound` does).
     # `classes` is the number of labels 0, 1, .. (None: labels in {-1, 1}).
     facts: tuple = ()
-    # Whether the proof covers targets in [-1, 1], with losses of residuals if `loss` is an option.
+    # Whether the proof covers targets in [-1, 1]. If `loss` is an option, such targets need a loss
+    # of residuals.
     numbers = False
     # The non-private fit (`dp.solvers.fits`) that `release` may take as `fit` = (weights, info).
     fit: str | None = None
@@ -195,17 +196,17 @@ class Mechanism:
         raise NotImplementedError
 
     def _release(self, X, y, p, draws, rng):
-        """Independent draws: weights (draws, d) or (draws, d, classes), or (weights, info).
+        """Return the weights of independent draws, or (weights, info).
 
-        Returns a `Release` if a status is not "ok".
+        Weights are (draws, d) or (draws, d, classes). Returns a `Release` if a status is not "ok".
         """
         raise NotImplementedError
 
     def _release_many(self, tasks, draws):
-        """Yield `_release` of each task in turn, with candidates joined.
+        """Yield the result of `_release` for each task, with the draws of all candidates joined.
 
         Override this method instead of `_release` if it is faster to compute many releases
-        together. `tasks` iterates lazily over (X, y, one p per candidate, rng).
+        together. `tasks` iterates lazily over (X, y, list with one p per candidate, rng).
         """
         for X, y, candidates, rng in tasks:
             if len(candidates) == 1:
@@ -300,7 +301,7 @@ class Mechanism:
         Returns
         -------
         dp.accounting.Guarantee
-            Its epsilon is infinite if no finite one holds, and NaN if none is proven.
+            The epsilon is infinite if no finite epsilon holds, and NaN if no epsilon is proven.
         """
         p = self.parameters(n, d, **settings)
         with self._own_code(self._guarantee):
@@ -478,7 +479,7 @@ class Mechanism:
     # ---- how the public calls check arguments and results
 
     def _tasks(self, folds, rngs, fits, all_rows, candidates, arguments):
-        """Yield (fold, (X, y, one p per candidate, rng)), each checked when it is requested."""
+        """Yield (fold, task), checked on request. A task is (X, y, list with one p per candidate, rng)."""
         arguments, inputs = dict(arguments), {}
         if self.uses_public_rows:
             inputs = {name: arguments.pop(name, None) for name in ("public", "initial")}
@@ -515,7 +516,7 @@ class Mechanism:
         return X, y
 
     def _releases(self, tasks, draws, candidates):
-        """Yield (fold, checked `Release`) per task. Only the status shows overflow."""
+        """Yield (fold, checked `Release`) per task. Overflow shows in the status, without a warning."""
         Whole().check(f"{self.name}: restarts", draws)
         waiting = deque()  # (fold, number of columns) of each task without a release
 

@@ -16,7 +16,7 @@ from dp.noise import gaussian
 from dp.privacy import quadratics, sensitivities
 from dp.privacy.profiles import Gaussian
 
-# Shares of mu^2 of the smallest eigenvalue, the Gram matrix and the T moments of residuals.
+# Shares of mu^2 for the smallest eigenvalue, the Gram matrix and the T moments of residuals.
 SHARES = 0.1, 0.3, 0.6
 
 
@@ -35,7 +35,7 @@ def boost(
 
     A step is theta += P (X' clip(y - X theta, [-clip, clip]) - n lambda theta + N(0, sigma^2 I)).
 
-    precondition: a function that multiplies each draw's vector, of (draws, d), by its P.
+    precondition: a function that multiplies row k of a (draws, d) array by draw k's matrix P.
     clip: by default p.clip.
     steps: a list to which every step appends (theta, the vector that P multiplies).
     """
@@ -99,12 +99,12 @@ class BoostedAdaSSP(Mechanism):
             f"({gram:.6g}, isotropic) and of {p.iterations} sums of clipped residuals ({moments:.6g})"
             f"{self._beside(n, p)} compose to Gaussian DP with mu = {p.mu:.6g}"
         )
-        # Every sum contains n lambda, and the means that a subclass releases are divided by n.
+        # n is used if lambda > 0, as every sum contains n lambda, or if a subclass releases means.
         reason += public_size(p) if p.lam > 0 or self._beside(n, p) else unused_size(p)
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _beside(self, n, p):
-        """Words about a subclass' further releases."""
+        """The part of the reason that describes a subclass' further releases."""
         return ""
 
     def _release(self, X, y, p, draws, rng):

@@ -116,7 +116,7 @@ class CountsGradientDescent(Counts):
     options |= {"learning_rate": Positive(2.0)}
 
     def plan(self, n: int, p: object) -> tuple[float, float, int, float]:
-        """mu of the rate, mu of all steps, T, and the standard deviation of a step's noise over C."""
+        """mu of the rate, mu of all steps, T, and standard deviation of a step's noise divided by C."""
         share = self._rate_share(n, p)
         own, steps = p.mu * math.sqrt(share), p.mu * math.sqrt(1 - share)
         T = p.iterations or max(1, min(MOST_STEPS, round(n * steps / 12)))
@@ -197,10 +197,10 @@ class CountsObjectivePerturbation(Counts):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda for a Jacobian that costs epsilon/10, or larger if the certificate needs it."""
+        """lambda at which the Jacobian costs epsilon/10, or a larger one if the certificate needs it."""
         tolerance = (self.defaults() | options)["tolerance"]
         noise = 2 * bound / gaussian_mu(epsilon, delta) * gaussian_reach(d)
-        # Three times the noise allows for the costs of the Jacobian, the rate and the output noise.
+        # Noise is tripled because the Jacobian, the rate and the output noise also cost privacy.
         tilt = 3 * noise + n * bound
         lam = bound**2 / (n * math.expm1(min(epsilon / 10, 100.0)))
         while least_tolerance(n, d, lam, bound, CappedExponential(), tilt) > tolerance < 1:
@@ -210,8 +210,8 @@ class CountsObjectivePerturbation(Counts):
     def plan(self, n: int, d: int, p: object) -> Plan:
         """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        The sum of v x has norm at most nR. Its rounding error is at most that of the sum of the
-        other terms of the gradient.
+        The objective's linear term contains the sum of v x, whose norm is at most nR. The sum's
+        rounding error is at most that of the gradient's other terms.
         """
         for reach in (0.0, 2 * p.bound / p.mu * gaussian_reach(d)):
             self._check_certifiable(n, d, p, reach)

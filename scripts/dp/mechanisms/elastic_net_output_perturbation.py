@@ -27,8 +27,8 @@ class ElasticNetOutputPerturbation(Perturbed):
 
         `dp.mechanisms.output_perturbation.sensitivity` needs lam-strongly convex objectives that
         differ by a function with gradient at most 2R/n. The convex term lambda1 ||w||_1 changes
-        neither. A point with a subgradient of norm tau is within tau/lam of the minimiser, because
-        subgradients of a lam-strongly convex function are lam-strongly monotone.
+        neither property. A point with a subgradient of norm tau is within tau/lam of the minimiser,
+        because subgradients of a lam-strongly convex function are lam-strongly monotone.
         """
         scale = self.scale(n, d, p)
         return (

@@ -102,7 +102,7 @@ class FrankWolfe(FewColumns):
         return p.iterations or round(_choices(n, d, self._rho(p)))
 
     def _rates(self, p, steps):
-        """The rates times D by zCDP and by basic composition, either of which is private."""
+        """The rate of a choice times D, by zCDP and by basic composition. Both rates are private."""
         return noisy_top.choice_rate(self._rho(p), steps, 1.0), p.epsilon / (2 * steps)
 
     def _guarantee(self, n, d, p):

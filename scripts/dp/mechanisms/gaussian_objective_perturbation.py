@@ -38,7 +38,7 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
-MOST_NOISE = 50  # maximum ratio to the noise for a free Jacobian
+MOST_NOISE = 50  # maximum noise, as a multiple of the noise if the Jacobian cost nothing
 
 
 class Plan(NamedTuple):
@@ -233,7 +233,7 @@ class _Published(_GaussianTilt):
     fit = None  # a fit would need a lambda
 
     def _published(self, n, p):
-        """The `published_tilt.Tilt`, whose gradient norm is the mean objective's, and the adjacency."""
+        """The `published_tilt.Tilt` and the adjacency. `gradient_norm` is for the mean objective."""
         raise NotImplementedError
 
     def _plan(self, n, d, p):

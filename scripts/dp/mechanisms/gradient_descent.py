@@ -42,7 +42,7 @@ STEPS = {
 
 
 def gradient_norm(p: Parameters, loss: str = "logistic") -> float:
-    """The maximum norm of a record's gradient. Clipping to it matters only after overflow."""
+    """The maximum norm of a record's gradient. Clipping to this norm matters only after overflow."""
     return last_iterate.constants(loss, 0.0, p.bound)[0] / 2
 
 
@@ -103,7 +103,7 @@ class Descent(Classifier):
         weights, trace = self._descend(
             X, y, p, restarts=descents, rng=rng, initial=start, traced=traced, **noise
         )
-        error = np.full(descents, np.nan)  # numbers have no error rate
+        error = np.full(descents, np.nan)  # numeric targets have no error rate
         if self._classes(p) != NUMBERS or np.isin(y, (-1, 1)).all():
             error = error_rate(weights, X, y)
         info = {"train_error": error, "scale": noise.get("sigma", 0.0)}

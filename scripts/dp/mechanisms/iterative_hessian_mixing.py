@@ -119,11 +119,11 @@ class IterativeHessianMixing(Mechanism):
             f"{gamma:.6g}, a Gaussian release of the smallest eigenvalue, and {p.iterations} gradients "
             f"with noise of standard deviation {sigma:.6g}, composed exactly"
         )
-        reason += public_size(p) if p.lam > 0 else unused_size(p)  # n lambda is in gradients
+        reason += public_size(p) if p.lam > 0 else unused_size(p)  # gradients contain n lambda
         return p.proven(reason, profile=profile)
 
     def _release(self, X, y, p, draws, rng):
-        """Draws. H is sampled as A^1/2 W A^1/2 with a Wishart matrix W, all that a step needs."""
+        """Draws. A step needs only H, which is sampled as A^1/2 W A^1/2 with a Wishart matrix W."""
         n, d = p.public_n or len(X), X.shape[1]
         rows, tau0, gamma, sigma, _ = self._plan(d, p)
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])
@@ -142,7 +142,10 @@ class IterativeHessianMixing(Mechanism):
 
 
 def wishart(rows: int, d: int, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Z'Z/k for Z of k x d standard normals, k >= d: (draws, d, d), by Bartlett's decomposition."""
+    """Draws of Z'Z/k, (draws, d, d), by Bartlett's decomposition.
+
+    Z has k = `rows` rows of d standard normals, where k >= d.
+    """
     B = np.tril(rng.standard_normal((draws, d, d)), -1)
     B[:, range(d), range(d)] = np.sqrt(rng.chisquare(rows - np.arange(d), (draws, d)))
     return B @ B.transpose(0, 2, 1) / rows

@@ -62,7 +62,7 @@ class DistributedLasso(_OverCentres):
 
     def _release_many(self, tasks, draws):
         """Candidates that differ only in lam and rate iterate together. All `draws` are equal."""
-        all_rows, fitted = None, {}  # `Preparation` of all rows, by its options
+        all_rows, fitted = None, {}  # fitted: options -> `Preparation` of all rows
         for X, y, settings, _ in tasks:
             if settings[0].all_rows is not all_rows:
                 all_rows, fitted = settings[0].all_rows, {}

@@ -16,7 +16,7 @@ from dp.privacy.profiles import Gaussian
 LEVELS = 5  # levels of a column without groups
 RIDGE = 0.03  # minimum ridge, for covariances of zeros and ones
 KEPT = 1 << 20  # maximum number of table cells held at once
-# e of `PrivateMarginals`, in standard deviations above the mean under noise alone.
+# e of `PrivateMarginals` is this many standard deviations above the mean under noise alone.
 SURE = 4.0
 
 
@@ -30,7 +30,7 @@ class Sizes(Option):
 
 
 class Variables(NamedTuple):
-    """How a row is read as one level of each of k variables, which have K levels in all.
+    """How a row encodes one level of each of k variables, which have K levels in all.
 
     sizes: (k,), numbers of levels.
     part: (K, k), zeros and ones that assign levels to variables.
@@ -161,7 +161,7 @@ def discriminants(
     """Weights (draws, d) for columns of zeros and ones, and intercepts (draws,).
 
     counts: (draws, K, 2), noisy counts of each level in each class.
-    pairs: (draws, K, K), noisy counts of each two levels, 0 for levels of one variable.
+    pairs: (draws, K, K), noisy counts of each pair of levels, 0 for two levels of one variable.
     scales: standard deviations of the noise on counts and pairs.
     """
     part, sizes, columns = read.part, read.sizes, read.columns

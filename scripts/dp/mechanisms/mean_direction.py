@@ -58,7 +58,10 @@ class MeanDirection(Mechanism):
         return p.rate or (needed if needed <= 0.8 else 1.0)
 
     def _scales(self, n, p):
-        """Standard deviations of the noise on r, a/max(p, 1 - p) and V, or None if only r is released."""
+        """Standard deviations of the noise on r, a/max(p, 1 - p) and V.
+
+        Returns None if only r is released.
+        """
         rate, size = self._rate(n, p), vector_sum(p.bound, p.adjacency)
         if rate == 1:
             return None

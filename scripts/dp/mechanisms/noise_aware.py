@@ -57,7 +57,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return "the slopes' second moments" if p["robust"] else None
 
     def _second(self, p):
-        """The share of mu of everything but the tilt."""
+        """The share of mu that all releases except the tilt get."""
         return math.sqrt(p["output"] ** 2 + p["covariance"] * (2 if self._beside(p) else 1))
 
     def rule_lambda(
@@ -68,7 +68,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
 
     def _plan(self, n, d, p):
-        """A plan whose `mu_output` is for all releases but the tilt, and `output_scale` for the weights."""
+        """The `Plan`: `mu_output` is for all releases except the tilt, `output_scale` for the weights."""
         second = self._second(vars(p))
         if second >= 1:
             raise Refused(
@@ -125,7 +125,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return Release(estimate, release.status, release.info | info)
 
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
-        """The mean of l'^2 x x' (None: the Hessian), and whether draws are too vague for intervals."""
+        """The mean of l'^2 x x' (None: the Hessian), and which draws are too vague for intervals."""
         return None, np.zeros(len(weights), dtype=bool)
 
 
@@ -161,7 +161,7 @@ class NoiseAwareLogCosh(NoiseAwareLogistic):
 def assumed(
     v: np.ndarray, hessian: np.ndarray, scale: float, loss: losses.LogCosh
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of l'^2 x x' if errors are independent of rows, and whether v is too vague.
+    """The mean of l'^2 x x' if errors are independent of rows, and which v are too vague.
 
     v: (draws,), noisy mean of l'^2.
     scale: standard deviation of the noise on v.

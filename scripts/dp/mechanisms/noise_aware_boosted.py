@@ -81,7 +81,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
 
 
 def residual_means(X: np.ndarray, y: np.ndarray, weights: np.ndarray, clip: float) -> np.ndarray:
-    """Means (2, draws) over rows of min(1, |residual|/clip)^2 and of the indicator |residual| <= clip.
+    """Means (2, draws) of min(1, |residual|/clip)^2 and of the indicator |residual| <= clip over rows.
 
     weights: (draws, d). A residual that is NaN after overflow counts as clipped.
     """

@@ -57,7 +57,7 @@ class Between(Option):
 
 
 class Ordinary(Between):
-    """A number between 1e-50 and 1e50, whose fourth power and its reciprocal are ordinary floats.
+    """A number x between 1e-50 and 1e50, for which x^4 and x^-4 are ordinary floats.
 
     Squares of other numbers may underflow or overflow, which would disable clipping.
     """

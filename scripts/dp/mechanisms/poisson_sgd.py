@@ -31,7 +31,7 @@ class PoissonSGD(Classifier):
     """
 
     delta = "needed"
-    least_delta = composition.LEAST_DELTA  # also for sampling = 1, so that studies may vary it
+    least_delta = composition.LEAST_DELTA  # also at sampling = 1, so that studies can vary it
     options = LOSS | {
         "sampling": Between(0.05, low=0, high=1 + 1e-12),
         "iterations": Whole(300),
@@ -53,7 +53,7 @@ class PoissonSGD(Classifier):
             )
 
     def _noise(self, p):
-        """Standard deviation of the noise on a batch's sum, over C, and profile of all steps."""
+        """The standard deviation of a batch sum's noise divided by C, and the profile of all steps."""
         if p.sampling >= 1:
             return vector_sum(1.0, p.adjacency) * math.sqrt(p.iterations) / p.mu, Gaussian(p.mu)
         return composition.sampled_multiplier(

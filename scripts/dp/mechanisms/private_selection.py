@@ -211,8 +211,9 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The search starts from the epsilon for a Gaussian mechanism. The total epsilon is nearly
-    proportional to a run's, so steps rescale it, or bisect if they leave the known interval.
+    The search for a run's epsilon starts from the value for a Gaussian mechanism. The total epsilon
+    is nearly proportional to a run's epsilon, so each step of the search rescales the run's epsilon,
+    or bisects if the result would leave the known interval.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))

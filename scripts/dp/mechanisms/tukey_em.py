@@ -11,7 +11,7 @@ from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Optional, Whole
 from dp.privacy import tukey
 
-SINGULAR = 1e-13  # eigenvalues below this share of X'X's largest count as 0
+SINGULAR = 1e-13  # eigenvalues of X'X below this share of the largest count as 0
 CHUNK = 2**22  # maximum number of model weights held at once
 
 
@@ -45,7 +45,7 @@ class ShellModel(Mechanism):
         raise NotImplementedError
 
     def _tested(self, volumes):
-        """The depths that the test uses."""
+        """The log volumes that the test uses."""
         return volumes
 
     def _points(self, X, y, m, lam, draws, rng):
@@ -79,8 +79,8 @@ class ShellModel(Mechanism):
             volumes = tukey.log_volumes(points)
             test = tukey.distance(self._tested(volumes), t, half, p.delta, none)
             test = test + rng.laplace(scale=scale, size=len(points))
-            # An empty region cannot be drawn. If a data set is likely to pass the test, neither it
-            # nor any neighbour has one.
+            # No point can be drawn from an empty region. A data set that is likely to pass the test
+            # has no empty region, nor has any of its neighbours.
             passed = (test > tukey.threshold(half, p.delta)) & (volumes[:, t - 1] > -np.inf)
             passed = np.flatnonzero(passed)
             if len(passed):

@@ -161,7 +161,7 @@ def sampled_steps(
 def sampled_multiplier(
     epsilon: float, delta: float, steps: int, sampling: float, adjacency: str = REPLACE_ONE
 ) -> tuple[float, Losses]:
-    """About the least sigma/C for which `sampled_steps` is (epsilon, delta)-DP, and its profile.
+    """Approximate least sigma/C for which `sampled_steps` is (epsilon, delta)-DP, and the profile there.
 
     Losses are discretised as coarsely as epsilon allows.
     """

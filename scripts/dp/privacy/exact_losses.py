@@ -78,8 +78,8 @@ def rows(
 ) -> list[tuple]:
     """Tuples (mechanism, setting, claimed epsilon, exact epsilon, delta, meaning of the exact epsilon).
 
-    objective_perturbation: pairs of epsilon and n lambda. gaussian_tilt: the same, with n lambda as a
-    multiple of the least one with a free Jacobian. classical_gaussian: claimed epsilons.
+    objective_perturbation: pairs of epsilon and n lambda. gaussian_tilt: pairs of epsilon and the ratio
+    of n lambda to the least n lambda with a free Jacobian. classical_gaussian: claimed epsilons.
     laplace_coordinates: claimed epsilons of Laplace noise calibrated to an L2 bound, in `laplace_dimension`
     coordinates.
     """

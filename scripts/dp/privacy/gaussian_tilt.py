@@ -113,8 +113,8 @@ from dp.privacy.sensitivities import vector_sum
 CURVATURES = {"logistic": (0.0, 1.0, -1.0), "log_cosh": (1.0, 0.0, -1.0), "huber": (1.0, 0.0, 0.0)}
 CURVATURES["clipped_logistic"] = (0.25, 0.0, 0.0)
 NEVER_FREE = ("huber", "clipped_logistic")  # losses with curvature at their largest slope
-BLOCK = 512  # integrals at a time: arrays of a few MB
-# Number of signs of slopes.
+BLOCK = 512  # maximum number of integrals at a time, for arrays of a few MB
+# Number of signs that the slope of a record can have.
 SIGNS = {"logistic": 1, "clipped_logistic": 1, "log_cosh": 2, "huber": 2}
 # Shifts of e1, in units of e, to try if Lambda is below the threshold.
 SHIFTS = np.linspace(-0.5, 0.5, 31)
@@ -188,7 +188,7 @@ def removal(
 ) -> float | np.ndarray:
     """delta(epsilon) of removing a record, for epsilon >= 0: E (1 - e^(epsilon - f(u)))_+.
 
-    It is also at most the total variation distance addition(0). For u >= `switch`, s = 1 attains the
+    delta is also at most the total variation distance addition(0). For u >= `switch`, s = 1 attains the
     maximum f(u), and the integral has a closed form. The condition for this, g(s) r <= (1-s)(m u + (1+s)
     m^2/2), is linear in s after division by 1-s, so it needs checking only at s = 0 and s = 1. For Huber
     loss, s = 1 is always the maximum. tails: the number of tails to count, by default the smallest that is
@@ -295,7 +295,7 @@ def replacement(
 def profile(m: float, r: float, adjacency: str = REPLACE_ONE, loss: str = "logistic") -> Curve:
     """The `dp.privacy.profiles.Curve` of the exact minimiser's release.
 
-    m: k R/sigma; under replace-one, half of mu, the release's Gaussian parameter if the Jacobian is free.
+    m: k R/sigma. If the Jacobian is free, the release's Gaussian parameter under replace-one is 2m.
     r: R^2/Lambda.
     """
     _check(loss, adjacency)
@@ -320,8 +320,9 @@ def least_regularisation(
     """The least Lambda, for the *sum* of losses, with which the Jacobian is free at this epsilon.
 
     mu: k R/sigma for add/remove, 2 k R/sigma for replace-one. Logistic loss: R^2/(epsilon + mu^2/2) for
-    add/remove and R^2/(epsilon/2 + mu^2/4) for replace-one. Log-cosh: twice these values, for add/remove at
-    least R^2/epsilon; delta then counts two tails. For replace-one, log-cosh also needs epsilon >= mu^2/4.
+    add/remove and R^2/(epsilon/2 + mu^2/4) for replace-one. Log-cosh: twice these values, but at least
+    R^2/epsilon for add/remove; delta then counts two tails. For replace-one, log-cosh also needs epsilon
+    >= mu^2/4.
     """
     _check(loss, adjacency)
     if loss in NEVER_FREE:
@@ -355,7 +356,7 @@ def sigma_where_free(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """sigma of the tilt if Lambda >= `least_regularisation`: that of the Gaussian mechanism.
+    """sigma of the tilt if Lambda >= `least_regularisation`, the same as for the Gaussian mechanism.
 
     slope: k, the bound on a record's slope (t of log-cosh). Each of log-cosh's two tails gets delta/2.
     """
@@ -392,8 +393,8 @@ def calibrate(
 ) -> float:
     """Least sigma of the tilt for which the exact minimiser is proven (epsilon, delta)-DP.
 
-    It is `sigma_where_free` if the Jacobian is free. (Log-cosh under replace-one needs less, because
-    removing a record costs only one tail.) Otherwise root finding on the profile gives it.
+    If the Jacobian is free, the result is `sigma_where_free`. (Log-cosh under replace-one needs less,
+    because removing a record costs only one tail.) Otherwise root finding on the profile gives sigma.
     """
     if loss not in NEVER_FREE:
         sigma = sigma_where_free(epsilon, delta, bound, slope, adjacency, loss)
@@ -411,7 +412,7 @@ def calibrate(
 
 
 def largest_parameter(delta_at: Callable[[float], float], delta: float, start: float) -> float:
-    """The largest mu <= start with delta_at(mu) <= delta, to a relative 1e-8, checked to be private."""
+    """The largest mu <= start with delta_at(mu) <= delta, rounded down, to a relative precision of 1e-8."""
 
     def over(mu):
         return math.log(max(delta_at(mu), 1e-300) / delta)
@@ -472,11 +473,11 @@ def composed_delta(
 ) -> float:
     """delta at epsilon of the tilt's release composed with a Gaussian release of parameter mu_output.
 
-    It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Outside [-e0, e0] (`_gaussian_from`),
-    the tilt's profile is at most the Gaussian one (twice that for log-cosh), whose joint profile is known.
-    So delta exceeds this joint delta only through L in (epsilon - e0, epsilon + e0), and by at most P(L >
-    epsilon - e0). Unless `exact`, a bound below 1e-9 of the joint delta is added. Otherwise the excess is
-    integrated.
+    The composed delta is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Outside [-e0, e0]
+    (`_gaussian_from`), the tilt's profile is at most the Gaussian one (twice that for log-cosh), whose
+    joint profile is known. So delta exceeds this joint delta only through L in (epsilon - e0, epsilon +
+    e0), and by at most P(L > epsilon - e0). Unless `exact`, a bound below 1e-9 of the joint delta is
+    added. Otherwise the excess is integrated.
     """
     from scipy.special import ndtr
 

@@ -116,11 +116,11 @@ def dp_gd_mu(
 ) -> tuple[float, str]:
     """(mu, reason): the smaller mu of composition and last iterate, for full batches, replace-one.
 
-    sigma: of the noise on the mean gradient. The last iterate's theorem has five conditions: only w_T is
-    released (no losses, no iterates, no early stopping); there is no momentum; row norms are at most R; the
-    step includes lam's gradient, which is not clipped; the objective is convex and smooth. With clipping,
-    the last condition holds only if each record has a single derivative, since a clipped softmax gradient
-    is not the gradient of such an objective.
+    sigma: standard deviation of the noise on the mean gradient. The last iterate's theorem has five
+    conditions: only w_T is released (no losses, no iterates, no early stopping); there is no momentum; row
+    norms are at most R; the step includes lam's gradient, which is not clipped; the objective is convex
+    and smooth. With clipping, the last condition holds only if each record has a single derivative, since
+    a clipped softmax gradient is not the gradient of such an objective.
     """
     size, m, M = constants(loss, lam, bound, clip)
     if not math.isfinite(size):

@@ -89,9 +89,10 @@ def gaussian_scale(rho: float, moved: float | np.ndarray) -> float | np.ndarray:
 def noisy_top(
     values: np.ndarray, count: int, rate: float | np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """Columns of the `count` largest rate * values + Gumbel noise in each row, largest first.
+    """Column indices of the `count` largest entries of rate * values + Gumbel noise in each row.
 
-    values: (draws, m) finite numbers. rate: a number or (draws,). Returns whole numbers (draws, count).
+    values: (draws, m) finite numbers. rate: a number or (draws,). Returns indices (draws, count), in
+    decreasing order of the noisy values.
     """
     noisy = np.reshape(rate, (-1, 1)) * values + rng.gumbel(size=values.shape)
     if count == 1:

@@ -10,7 +10,7 @@ from dp.privacy.profiles import Gaussian, Profile, approximate
 
 
 class OneNumber(NamedTuple):
-    """Noise on a number. deviation: its standard deviation. reason: its privacy in words."""
+    """Noise on a number. deviation: the noise's standard deviation. reason: the guarantee in words."""
 
     kind: str
     deviation: float
@@ -28,7 +28,7 @@ def one_number(moved: float, epsilon: float, mu: float) -> OneNumber:
 
     mu: the Gaussian-DP parameter of (epsilon, delta). Laplace noise of scale moved/epsilon is
     (epsilon, 0)-DP (Dwork, McSherry, Nissim, Smith, TCC 2006), with the standard deviation sqrt(2)
-    moved/epsilon. That of Gaussian noise is moved/mu.
+    moved/epsilon. Gaussian noise has the standard deviation moved/mu.
     """
     deviations = {"Laplace": math.sqrt(2) * moved / epsilon, "Gaussian": moved / mu}
     kind = min(deviations, key=deviations.get)

@@ -126,8 +126,8 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    The scores are the projection on the difference of the medians, its distance from their midpoint (which
-    shows a difference in spread), and the differences of the L1 and L2 distances to the medians.
+    The scores are the projection on the difference of the medians, the size of this projection (which shows
+    a difference in spread), and the differences between the distances to the medians, in L1 and in L2.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -201,8 +201,8 @@ def order_of_law(mechanism: object) -> int:
 def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
     """Exact loss of a minimiser plus noise with density exp(-||z|| / scale).
 
-    It is the minimisers' distance over the scale, in the norm of the `law`. For Gaussian noise, it is the
-    epsilon at delta of a Gaussian release with mu = distance / scale.
+    The loss is the minimisers' distance over the scale, in the norm of the `law`. For Gaussian noise, it is
+    the epsilon at delta of a Gaussian release with mu = distance / scale.
     """
     normal = getattr(mechanism, "law", None) is gaussian and arguments.get("delta", 0.0) > 0
     order, d = 2 if normal else order_of_law(mechanism), pair.size[1]
@@ -215,7 +215,7 @@ def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
 
 
 def released_column(column: int) -> Callable:
-    """One released number, signed to be larger for the first side's fit."""
+    """One released weight, with the sign for which the first side's minimiser has the larger weight."""
 
     def factory(pair, mechanism, **arguments):
         first, second = minimisers(pair, mechanism, **arguments)
@@ -296,8 +296,8 @@ def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:
 def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
     """The privacy loss of objective perturbation, d = 1, on a fine grid of minimisers.
 
-    It is the largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts, it is
-    the epsilon at delta of exact minimisers.
+    The loss is the largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts,
+    it is the epsilon at delta of exact minimisers.
     """
     densities = tilt_log_densities(pair, mechanism, **arguments)
     w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
@@ -355,7 +355,7 @@ def opposite_residual() -> Pair:
 
 
 def _saturated(direction, others, sine, lam):
-    """Sides with opposite first records, except for the last coordinate."""
+    """Sides whose first records have opposite signs, except in the last coordinate."""
     size = others + 1, len(direction) + 1
 
     def sides():
@@ -385,7 +385,7 @@ def saturated() -> Pair:
 
 @pair
 def saturated_diagonal() -> Pair:
-    """`saturated` in 784 dimensions, with the two records along the diagonal of the other axes."""
+    """`saturated` in 784 dimensions: the record changes along the diagonal of the first 783 axes."""
     sides, arguments = _saturated(np.full(783, 783**-0.5), 3999, sine=0.44, lam=3 / 4000)
     reason = SATURATED + "; along the diagonal its L1 norm is sqrt(d) times its L2 norm"
     return Pair(sides, arguments, reason, distances(1), shift_loss)
@@ -409,7 +409,7 @@ answered = _of_weights(lambda W: {"answered": W.any(axis=1).astype(float)})
 
 
 def _clusters(below, above, inner=()):
-    """Rows x = 1, each a part of the data by itself. Its target is the model fitted to that part."""
+    """Rows x = 1. Each row is a part of the data by itself, and its target is the model of that part."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 
@@ -429,7 +429,7 @@ def tukey_threshold() -> Pair:
 
 @pair
 def tukey_shell() -> Pair:
-    """Two clusters of 207 models, and 6 in between, one of which moves to a cluster."""
+    """Two clusters of 207 models, and 6 models in between. One of these 6 moves to a cluster."""
     X, y = _clusters(207, 207, [-3e-3, -2e-3, -1e-3, 1e-3, 2e-3, 3e-3])
     return Pair(
         sides=_replace(X, y, 210, label=-1.0),
@@ -470,7 +470,7 @@ def repeated() -> Pair:
 
 @pair
 def own_scale() -> Pair:
-    """4,000 records with small targets. One target is 1, or its record is at 0."""
+    """4,000 records, all with small targets except one. In the neighbour, this record is at 0."""
     X = np.where(np.arange(4000) % 2, -1.0, 1.0)[:, None]
     y = 0.01 * X[:, 0]
     y[0] = 1.0
@@ -483,7 +483,7 @@ def own_scale() -> Pair:
 
 @pair
 def least_eigenvalue() -> Pair:
-    """One record at 1 or at 0, and 100 records at 0.001."""
+    """One record at x = 1, and 100 at 0.001. In the neighbour, the first record is at 0."""
     X = np.full((101, 1), 0.001)
     X[0] = 1
     return Pair(
@@ -502,7 +502,7 @@ def least_eigenvalue() -> Pair:
 
 @pair
 def cancelled() -> Pair:
-    """Two records at x = 1 whose targets cancel. In the neighbour, one record is 0."""
+    """Two records at x = 1 whose targets cancel. In the neighbour, one of them is at 0."""
     return Pair(
         sides=_replace(np.ones((2, 1)), [1.0, -1.0], 1, row=[0.0], label=0.0),
         arguments={"lam": 0.0, "bound": 1.0},
@@ -513,7 +513,7 @@ def cancelled() -> Pair:
 
 @pair
 def only_record() -> Pair:
-    """One record, at 1 or at 0."""
+    """One record at x = 1. In the neighbour, this record is at 0."""
     return Pair(
         sides=_replace(np.ones((1, 1)), [1.0], 0, row=[0.0], label=0.0),
         arguments={"lam": 0.0, "bound": 1.0},
@@ -524,7 +524,7 @@ def only_record() -> Pair:
 
 @pair
 def new_axis() -> Pair:
-    """20 records along each of 15 axes, and one along a 16th axis or at 0."""
+    """20 records along each of 15 axes, and one along a 16th. In the neighbour, that one is at 0."""
     axes, each = 16, 20
     X = np.vstack([np.repeat(np.eye(axes)[:-1], each, axis=0), np.eye(axes)[-1:]])
     return Pair(
@@ -538,7 +538,7 @@ def new_axis() -> Pair:
 
 @pair
 def one_batch_more() -> Pair:
-    """129 tiny records, or 128 of them, which make two batches of 64."""
+    """129 tiny records. The neighbour has 128, which make two batches of 64."""
     X, y = np.full((129, 8), 1e-6), np.ones(129, dtype=np.int8)
     return Pair(
         sides=((X, y), (X[1:], y[1:])),
@@ -551,7 +551,7 @@ def one_batch_more() -> Pair:
 
 @pair
 def large_step() -> Pair:
-    """One record at 1 or at 0, and 128 at 0."""
+    """One record at x = 1, and 128 at 0. In the neighbour, all records are at 0."""
     X = np.zeros((129, 1))
     X[0] = 1
     return Pair(
@@ -577,7 +577,7 @@ def starting_point() -> Pair:
 
 @pair
 def curvature() -> Pair:
-    """One record, at 1 or at 0, with n lambda = 0.01."""
+    """One record at x = 1, with n lambda = 0.01. In the neighbour, this record is at 0."""
     return _curvature(0.01)
 
 
@@ -600,7 +600,10 @@ def _curvature(n_lambda):
 
 @pair
 def pulled() -> Pair:
-    """One record, at 1 or at 0, and 60 that pull its margin far below 0."""
+    """One record at x = 1, and 60 that drive the margin of the first far below 0.
+
+    In the neighbour, the first record is at 0.
+    """
     X = np.full((61, 1), -0.5)
     X[0] = 1
     return Pair(
@@ -637,7 +640,7 @@ def lasso_jump() -> Pair:
 
 @pair
 def separable_circle() -> Pair:
-    """20 records on a circle, separable on one side only."""
+    """20 records on a circle, in two separable classes. One label flips, so they are inseparable."""
     angle = 2 * math.pi * np.arange(20) / 20 + 0.1
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     return Pair(
@@ -701,7 +704,7 @@ def opposite_class() -> Pair:
 
 @pair
 def pulled_class() -> Pair:
-    """One record, at 1 or at 0, and 60 records at -1/2, all of the first of three classes."""
+    """One record at x = 1, and 60 at -1/2, all of class 0 of 3. In the neighbour, the first is at 0."""
     X = np.full((61, 1), -0.5)
     X[0] = 1
     return Pair(

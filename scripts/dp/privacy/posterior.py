@@ -25,7 +25,7 @@ def loss_range(loss: str, reach: float) -> float:
 
 
 def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> float:
-    """About the largest mean number of proposals per draw on any data set; reach = rho R.
+    """Approximate maximum over data sets of the mean number of proposals per draw; reach = rho R.
 
     For a Gaussian truncated to the ball, `truncated_draws` accepts with probability of the order of
     1/sqrt(d + gamma n reach), where gamma n reach bounds rho times the gradient at 0.

@@ -33,7 +33,7 @@ __all__ = [
 # probability beyond, 2e-33 per side.
 FAR = 12.0
 PANELS = (24, 96, 384, 1536, 6144)  # numbers of panels for an integral, each with 8 nodes
-AGREE = 1e-7  # relative difference of two estimates that ends refinement
+AGREE = 1e-7  # relative difference between two estimates at which refinement ends
 SPACING = 1e-4  # least spacing of discretised losses
 POINTS = 4000  # maximum number of points of a distribution on each side of 0
 TAIL = 1e-15  # largest delta at a grid's end, counted as the probability of an infinite loss
@@ -60,7 +60,7 @@ def gaussian_profile(mu: float, epsilon: float | np.ndarray) -> float | np.ndarr
 
 
 def reflected(delta: Callable, epsilon: float | np.ndarray) -> float | np.ndarray:
-    """The divergence of (P, Q) at `epsilon`, from `delta`, that of (Q, P).
+    """The divergence of (P, Q) at `epsilon`, where the function `delta` is the divergence of (Q, P).
 
     P(E) - e^a Q(E) = 1 - e^a + e^a (Q(E^c) - e^-a P(E^c)) for any event E.
     """
@@ -255,10 +255,10 @@ def with_failure(profile: Profile, probability: float) -> Curve:
 def _with_gaussian(delta, mu):
     """The profile of a release with profile `delta` together with a mu-GDP Gaussian release.
 
-    It is epsilon -> E delta(epsilon - L), where L ~ N(mu^2/2, mu^2) is the Gaussian release's privacy loss:
-    losses add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+. This holds for adaptive releases in
-    either order. The distribution of L does not depend on the data, so the supremum over data sets may be
-    taken inside the expectation.
+    The profile is epsilon -> E delta(epsilon - L), where L ~ N(mu^2/2, mu^2) is the Gaussian release's
+    privacy loss: losses add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+. This holds for
+    adaptive releases in either order. The distribution of L does not depend on the data, so the supremum
+    over data sets may be taken inside the expectation.
     """
 
     def composed(epsilon):
@@ -342,7 +342,7 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
 def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     """An epsilon at delta for data sets that differ in several records.
 
-    It is exact for a Gaussian profile, and otherwise the least that `group_delta` shows.
+    The result is exact for a Gaussian profile, and otherwise the least that `group_delta` shows.
 
     Parameters
     ----------
@@ -377,7 +377,7 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
 
 
 def _reach(profile):
-    """A loss at which delta is at most TAIL, or one of at least 64."""
+    """A loss at which delta is at most TAIL, or a loss of at least 64."""
     reach = 1.0
     while reach < 64 and profile.delta(reach) > TAIL:
         reach *= 1.25

@@ -108,8 +108,8 @@ def redberg_renyi(
 ) -> float | np.ndarray:
     """The Rényi divergence by Redberg, Koskela and Wang's bound, add/remove.
 
-    It is j + m^2/2 + log E e^((a-1) |N(0, m^2)|)/(a-1) at order a, with j and m as in `redberg_delta`.
-    The folded normal's moment generating function at t is 2 e^(t^2 m^2/2) Phi(t m).
+    The bound is j + m^2/2 + log E e^((a-1) |N(0, m^2)|)/(a-1) at order a, with j and m as in
+    `redberg_delta`. The folded normal's moment generating function at t is 2 e^(t^2 m^2/2) Phi(t m).
     """
     from scipy.special import log_ndtr
 

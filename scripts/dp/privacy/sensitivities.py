@@ -25,7 +25,8 @@ def vector_sum(norm: float, adjacency: str = REPLACE_ONE) -> float:
 def gram(bound: float = 1.0, adjacency: str = REPLACE_ONE) -> float:
     """Frobenius sensitivity of X'X: sqrt(2) R^2 replace-one, R^2 add/remove.
 
-    ||x x' - z z'||^2 = |x|^4 + |z|^4 - 2 (x.z)^2 <= 2 R^4. Row weights in [0, a] multiply it by a.
+    ||x x' - z z'||^2 = |x|^4 + |z|^4 - 2 (x.z)^2 <= 2 R^4. Row weights in [0, a] multiply the sensitivity
+    by a.
     """
     return _choose(adjacency, math.sqrt(2), 1.0) * bound**2
 

@@ -78,7 +78,7 @@ def free_regularisation(sigma: float) -> float:
 
 
 def jacobian(m: float, r: float, classes: int) -> tuple[tuple[float, float], ...]:
-    """Pairs (J, e0) of the module's docstring for M = m: a removal costs J more from e0 on."""
+    """Pairs (J, e0) of the module's docstring for M = m: for e >= e0, a removal costs J more."""
     c, K = max(r - m * m / 4, 0.0), classes
     everywhere = min(c * (K - 1) / K, (K - 1) * math.log1p(r / K))
     return (everywhere, everywhere), (c * (K - 2) / (K - 1), c * K / (K - 1))
@@ -119,7 +119,7 @@ def composed_delta(
 def sigma_where_free(
     epsilon: float, delta: float, classes: int, bound: float = 1.0, adjacency: str = REPLACE_ONE
 ) -> float:
-    """sigma of the tilt if J is 0: that of a Gaussian release of summed gradients at delta/(K-1)."""
+    """sigma of the tilt if J is 0, as for a Gaussian release of summed gradients at delta/(K-1)."""
     mu = gaussian_mu(epsilon, delta / (classes - 1))
     return vector_sum(math.sqrt(2) * bound, adjacency) / mu
 
@@ -157,7 +157,7 @@ def rule_lambda(
 ) -> float:
     """lambda for the *mean* loss, from public numbers: max(10 R^2/epsilon, sigma R/radius)/n.
 
-    sigma is that of a free Jacobian. The first term keeps J below a tenth of epsilon. With the second term,
+    sigma is `sigma_where_free`. The first term keeps J below a tenth of epsilon. With the second term,
     the tilt moves the score of a row of norm R by a standard deviation of at most `radius`, for any d.
     """
     sigma = sigma_where_free(epsilon, delta, classes, bound, adjacency)

@@ -29,7 +29,7 @@ import numpy as np
 
 
 def log_volumes(points: np.ndarray) -> np.ndarray:
-    """log V_1, .., log V_{m // 2}, (..., m // 2), of points (..., m, d) that are sorted along m."""
+    """log V_i for i = 1, .., m // 2 on the last axis, of points (..., m, d) that are sorted along m."""
     half = points.shape[-2] // 2
     with np.errstate(divide="ignore"):
         lengths = np.log(points[..., ::-1, :][..., :half, :] - points[..., :half, :])
@@ -44,9 +44,9 @@ def distance(
     depths = volumes.shape[-1]
     k = np.arange(max(0, min(t - 1, depths - t - 1)))  # t - k - 1 >= 1 and t + k + 2 <= depths
     rising = -volumes - epsilon / 2 * np.arange(1, depths + 1)
-    # the least over each depth and deeper ones
+    # Minimum over each depth and all greater depths.
     least = np.minimum.accumulate(rising[..., ::-1], axis=-1)[..., ::-1]
-    with np.errstate(invalid="ignore"):  # two volumes of 0 fail the condition
+    with np.errstate(invalid="ignore"):  # NaN, from two volumes of 0, fails the test
         logarithms = volumes[..., t - k - 2] + least[..., t + k + 1] + epsilon / 2 * (t + k + 1)
         count = (logarithms <= math.log(delta / 8) - epsilon).sum(axis=-1)
     return np.where(count == 0, none, count)
@@ -73,7 +73,7 @@ def log_shells(volumes: np.ndarray, t: int, rate: float) -> np.ndarray:
 
 
 def choose(log_weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw indices (...) with probabilities proportional to e^log_weights (..., k)."""
+    """Draw indices along the last axis, with probabilities proportional to e^log_weights."""
     return (log_weights + rng.gumbel(size=log_weights.shape)).argmax(axis=-1)
 
 

@@ -100,7 +100,7 @@ class Budget(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A release to be made. key: for this release alone. spent: the book's sums in model.json."""
+    """A release to be made. key: its secret key. spent: the book's sums, to be written to model.json."""
 
     key: bytes
     spent: dict
@@ -227,7 +227,7 @@ class Book:
                 )
 
     def _own_key(self, size):
-        """The book's key, which is created if the book is empty. size: of its lines, in bytes."""
+        """The book's key, which is created if the book is empty. size: number of bytes of the lines."""
         with contextlib.suppress(FileNotFoundError):
             return disk.read_private(self.path / KEY)
         if size:
@@ -246,7 +246,7 @@ class Book:
         return self._keyed(b"line", before.encode(), json.dumps(event, sort_keys=True).encode())
 
     def _append(self, event):
-        """Append a line. It is on the disk once this method returns, and absent if it raises."""
+        """Append a line, which is on the disk if this method returns, and absent if this method raises."""
         event = event | {"chain": self._chained(event)}
         line = json.dumps(event, sort_keys=True).encode() + b"\n"
         if self._torn:
@@ -323,8 +323,8 @@ class Book:
     def stored(self, request: Request, made_by: dict) -> bytes | None:
         """model.json of a finished release, or None if the release may be made. Reads no row.
 
-        made_by: digests of the code and libraries that would make it. Raises `Refused` if the name
-        belongs to another request, the budget is too small, or an interrupted release cannot resume.
+        made_by: digests of the code and libraries for the release. Raises `Refused` if the name belongs to
+        another request, the budget is too small, or an interrupted release cannot resume.
         """
         name = request.name
         folder = self.path / name

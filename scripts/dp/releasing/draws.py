@@ -22,7 +22,7 @@ def new_key() -> bytes:
     Returns
     -------
     bytes
-        32 bytes. With them and all other records, a release reveals a record.
+        32 bytes. Whoever knows the key and all other records can learn the last record from the release.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Stream:
         if not isinstance(key, bytes) or len(key) != KEY_BYTES:
             raise ValueError(f"a key has {KEY_BYTES} bytes")
         name = part.encode()
-        # The length first makes messages of different parts differ.
+        # Messages start with the name's length, so messages of different parts differ.
         self._key, self._message = key, len(name).to_bytes(8, "big") + name
         self._counter, self._bytes, self._at = 0, b"", 0
 

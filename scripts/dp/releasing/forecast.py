@@ -368,7 +368,10 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
 
 
 def _typical(widths):
-    """Each column's geometric mean of finite widths, and first and last decile. widths: (draws, d)."""
+    """Each column's geometric mean and (first, last) decile of the widths (draws, d).
+
+    The mean is over finite widths, and infinite unless more than half of the widths are finite.
+    """
     finite = np.isfinite(widths)
     logs = np.where(finite, np.log(np.where(finite, widths, 1.0)), 0.0)
     mean = np.exp(logs.sum(axis=0) / np.maximum(finite.sum(axis=0), 1))
@@ -406,7 +409,7 @@ def _held(package, accuracy):
 def needed(
     request: Request, study: Study, enough: Callable[["Outlook"], bool], draws: int | None = None
 ) -> Outlook:
-    """The forecast at about the smallest sufficient epsilon.
+    """The forecast at about the smallest epsilon for which `enough` holds.
 
     All epsilons share simulated rows and keys.
 

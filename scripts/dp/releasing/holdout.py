@@ -58,7 +58,7 @@ from dp.releasing.draws import Stream
 STEP = -2 * rows.DIGITS  # the unit of the summed vectors is 2^STEP
 APART = lattice.root(Fraction(8))  # lemma 4
 BLOCK = 1 << 12  # records scored together
-LEAST = 50  # minimum number of records held out, and of those for training
+LEAST = 50  # minimum number of held-out records, and of training records
 
 
 class Package(NamedTuple):

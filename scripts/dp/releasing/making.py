@@ -115,7 +115,7 @@ def planned(request: Request) -> models.Plan | holdout.Package:
 def make(
     request: Request, book: Book, path: Path | bytes, header: bool = True, alone: bool = False
 ) -> bytes:
-    r"""model.json of a release, which is made only if the book contains no finished release of its name.
+    r"""model.json of a release, which is made only if the book contains no finished release of this name.
 
     Parameters
     ----------

@@ -183,7 +183,7 @@ def objective_perturbation(
     mu = Fraction(mu) / BESIDE
 
     def below(part):
-        """part/second as a share of mu, rounded down, because float division may round up."""
+        """The share part/second of mu, rounded down, because float division may round up."""
         return Fraction(part / second) * (1 - Fraction(1, 10**15))
 
     moved = tilt.moved(problem, tilted.noise.step, tolerance)

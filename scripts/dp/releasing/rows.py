@@ -165,7 +165,7 @@ class Schema:
         self.columns, self.radius = tuple(columns), radius
         self.separator, self.names = separator, []
         self.longest = max(LONGEST_LINE, LONGEST_CELL * len(columns))
-        self.cells: list[Callable | None] = []  # a function of cells, None if unused
+        self.cells: list[Callable | None] = []  # per column: reads a cell, None if unused
         for column in columns:
             if column.name == target:
                 self.numbers = isinstance(column, Number)

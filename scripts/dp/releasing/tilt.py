@@ -278,7 +278,7 @@ def _exact(hi, lo):
 
 
 class Tilt(NamedTuple):
-    """The numbers of theorem 1. noise: of the tilt B of the *sum* of losses. reach: T."""
+    """The numbers of theorem 1. noise: the law of the tilt B, for the *sum* of losses. reach: T."""
 
     noise: lattice.Noise
     reach: Fraction

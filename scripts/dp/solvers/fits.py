@@ -15,8 +15,8 @@ from dp.solvers.elastic_net import minimise_elastic_net
 from dp.solvers.lasso_scales import minimise_lasso
 from dp.solvers.newton import LEAST_STEP, Info, minimise
 
-# Least ratio of ridge to largest curvature for Hessians in single precision, whose rounding of about 10 eps
-# is then far below the ridge.
+# Minimum ratio of the ridge to the largest curvature for Hessians in single precision. Their rounding of
+# about 10 eps is then far below the ridge.
 SINGLE = 1e-6
 
 
@@ -110,8 +110,8 @@ def sum_intercept_path(
 def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
     """Return weights, gradient norm and iterations.
 
-    rows: precision -> rows times labels. For a residual loss, rows are not multiplied, and shift holds the
-    targets. ridge: one per weight.
+    rows: maps a precision to the rows times labels. For a residual loss, rows are not multiplied,
+    and shift holds the targets. ridge: one per weight.
     """
     signed = rows[np.float64]
     n = len(signed)

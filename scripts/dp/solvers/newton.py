@@ -25,8 +25,8 @@ NEARBY = 0.6  # largest change of a typical margin for which one step suffices
 KEPT = 1 << 23  # maximum count of numbers kept: 64 MB, unless one restart needs more
 LIMIT = 1000  # passes
 ATTEMPT = 20  # passes after which Newton's method follows a path of decreasing lambdas
-STEEPEST = 1e10  # largest curvature over lambda for which descent ends within 10^7 steps
-LEAST_STEP = 1e-20  # of a line search; a saturated loss needs lambda over its curvature
+STEEPEST = 1e10  # largest ratio of curvature to lambda for descents of at most 10^7 steps
+LEAST_STEP = 1e-20  # of a line search; on a saturated loss, steps are about lambda/curvature
 SPREAD = 1e-5  # least ratio of smallest to largest eigenvalue that single precision can resolve
 
 
@@ -87,7 +87,7 @@ def minimise(
     norm, iterations = np.full(len(W), np.nan), np.zeros(len(W), dtype=int)
     learnt = {} if near is None else dict(near.learnt[1])
     usable = np.flatnonzero(np.isfinite(linear).all(axis=1) & np.isfinite(W).all(axis=1))
-    # Wide rows keep curvatures (conjugate gradients), or steps and changes of gradients (BFGS).
+    # For wide rows, conjugate gradients store curvatures; BFGS stores steps and gradient changes.
     stored = 1 if d <= DIRECT else max(n, 2 * quasi_newton.PAIRS * d)
     together = max(1, min(TOGETHER, KEPT // stored))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -377,8 +377,8 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     """Damped Newton steps from W until every restart's gradient norm is at most goal.
 
     hessian: the data's Hessians near W, used at first instead of those at W. further: take one more Newton
-    step after the goal is met, without measuring it. Returns weights, their gradient norms (before the
-    extra step), passes over the rows and the last Hessians.
+    step after the goal is met, without computing the gradient there. Returns weights, their
+    gradient norms (before the extra step), passes over the rows and the last Hessians.
 
     A trial point is accepted if its gradient norm is at most half of the least so far (Newton's fast
     phase), or if the objective is still falling there along the step, and so, by convexity, has decreased.

@@ -11,7 +11,7 @@ from dp.data.examples import slices
 
 BLOCK = 1 << 19  # bytes of a block of margins, which fits the L2 cache with its results
 COPIED = 1 << 26  # maximum bytes of wide rows copied in the precision of products: 64 MB
-PATIENCE = 20  # conjugate gradient steps, which take as long as computing a preconditioner
+PATIENCE = 20  # number of conjugate gradient steps that take as long as a preconditioner
 FORMED = 1024  # maximum number of columns for exact directions, from a Hessian of 8 MB
 EPS = np.finfo(float).eps
 
@@ -107,7 +107,7 @@ class Direct(Passes):
     def collect(
         self, hessians: np.ndarray, part: slice, rows: np.ndarray, curvature: np.ndarray
     ) -> None:
-        """Add sum_i l''(z_i) x_i x_i', by one matrix product with the products of two columns."""
+        """Add sum_i l''(z_i) x_i x_i', by a matrix product with the products of all pairs of columns."""
         rows = rows.astype(self.product_dtype, copy=False)
         products = np.empty((self.width, len(rows)), dtype=self.product_dtype)
         start = 0

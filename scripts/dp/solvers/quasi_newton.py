@@ -21,7 +21,7 @@ NEAR = 1e-5  # ratio of gradient norm to a typical row's norm that single precis
 MAIN = 48
 PAIRS = 40  # number of latest steps and gradient changes kept
 LIMIT = 20  # passes after which another method continues
-SLOW = 0.7  # a step after which more than this share of the gradient norm is left has failed
+SLOW = 0.7  # a step fails if more than this share of the gradient norm remains
 RETRIES = 4  # maximum number of consecutive failed steps
 
 
@@ -101,7 +101,7 @@ def full_steps(
 
     Steps start from the best point so far, and end if more than RETRIES in a row fail (SLOW). further: take
     one more step after the goal is met. Returns weights, their gradient norms (before the extra step; not
-    finite if none was) and passes over the rows.
+    finite if no gradient was) and passes over the rows.
     """
     trial, W, norm = W, W.copy(), np.full(W.shape[1], np.inf)
     best = np.zeros_like(W)  # gradients at W
@@ -146,7 +146,7 @@ def minimise(
     """Return weights, gradient norms, passes over the rows, and `learnt`.
 
     size: norm of a typical row. learnt: (n, `InverseHessians`) from an earlier call on n similar rows.
-    `learnt` replaces a sample, unless X has more than twice as many rows.
+    `learnt` replaces a sample, unless X has more than 2n rows.
     """
     if learnt is None or len(X) > 2 * learnt[0] or learnt[1].common.shape != lam.shape:
         start, inverse = _sample(X, y, lam, tilt, loss, size, start)

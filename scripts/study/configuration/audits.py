@@ -48,7 +48,8 @@ class Audits:
     def attack(self, mechanism, label):
         """{pair, delta, options, trials, confidence, family} of one attack, at any of its epsilons.
 
-        family: the number of attacks on the mechanism, whose bounds hold together with the confidence.
+        family: the number of attacks on the mechanism. Their bounds hold simultaneously with probability
+        `confidence`.
         """
         attack = {
             "trials": self.values["trials"],
@@ -117,7 +118,7 @@ def load(config, experiments=None):
 
 
 def _without(change, left_out):
-    """A change, such as an overlay's, without its settings for attacks that are left out."""
+    """A change, such as an overlay, without the settings of the attacks `left_out`."""
     mechanisms = change.get("mechanisms")
     if not isinstance(mechanisms, dict):
         return change  # the schema reports this

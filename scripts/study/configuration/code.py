@@ -6,7 +6,7 @@ from study.dependencies import digest, looks_up_mechanisms
 
 
 def modules_of(method):
-    """The modules of a method's mechanism and, if this mechanism runs another one, of the other."""
+    """The modules of a method's mechanism and of the other mechanism that it may run."""
     name = method["mechanism"]
     taken = MECHANISMS[name].defaults() | method["options"]
     return [MECHANISMS.module(each) for each in (name, taken.get("of")) if each]

@@ -124,7 +124,7 @@ def listed(config, available):
 
 
 def _last(layers):
-    """Return a function from a key's parts to the place of the layer with most of these parts.
+    """Return a function from a key's parts to the place of the layer that has the most of them.
 
     layers: pairs (where, changes). If layers are tied, the last is taken.
     """

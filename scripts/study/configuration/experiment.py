@@ -226,7 +226,7 @@ class Experiment:
         return "folds" if "folds" in self.values else "simulations"
 
     def split(self, method=None):
-        """A job's arguments on the division of rows, on labels in the loss, and on whose draws it uses."""
+        """A job's arguments: how to divide rows, the labels in the loss, and whose draws to use."""
         key = self.repetitions
         words = [f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"]
         if "divisions" in self.values:

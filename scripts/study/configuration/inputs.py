@@ -10,14 +10,14 @@ from study import paths
 class Inputs(NamedTuple):
     """A kind of input.
 
-    needs: the key with which an entry names its input: sweep, analysis (for a check, alternatively
-    table), datasets (by default those of the experiment), or None.
+    needs: the key with which an entry names its input: sweep, analysis, datasets or None. A check may name
+    a table instead of an analysis. An entry without datasets has the experiment's data sets.
 
     paths(experiment, entry): name -> path of each file; a single file has the name "".
 
     frame: the name of the function in `study.jobs.summary` that reads the entry's cells. If it is None,
-    the kind's function gets the paths or, for an analysis, the only path. choice: whether the kind also
-    reads the .json files that contain the jobs' choices.
+    the kind's function gets all paths or, if `needs` is analysis, the path of that analysis. choice:
+    whether the kind also reads the .json files that contain the jobs' choices.
     """
 
     needs: str | None

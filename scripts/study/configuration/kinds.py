@@ -38,7 +38,7 @@ class Kind(NamedTuple):
 
     suffix: the extension of an analysis's file. exclusive: whether the job measures time, so that on a
     small machine it runs alone. describes_data: whether the function also reads the data sets' .json.
-    printed: whether it reads the source's facts, whatever its options.
+    printed: whether the function always reads the source's facts, whatever its options are.
     """
 
     inputs: Inputs = CELLS

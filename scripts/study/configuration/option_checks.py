@@ -10,8 +10,8 @@ from study.configuration.validation import kind_of, nearest, wrong_type
 def check(options, given, known, fail):
     """Refuse unknown options, values of a wrong type, and unknown names.
 
-    known: type of names -> (valid names, what they name). fail: a function that returns the error to
-    raise, from an option's place, such as ".panels.first", and a text.
+    known: type of names -> (valid names, what they name). fail: a function (place, text) that returns
+    the error to raise. An option's place is text such as ".panels.first".
     """
     valid = fields(options)
     for name in given:

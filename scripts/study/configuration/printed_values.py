@@ -18,7 +18,8 @@ from typing import NamedTuple
 from study import canonical
 from study import facts as source_file
 
-# quantity -> (function from printed units to ours, function from our error to the quantity)
+# quantity -> (function that converts a printed number to our units, function that computes the
+# quantity from our error)
 QUANTITIES = {
     "error": (lambda value: value, lambda error: error),
     "accuracy": (lambda value: value, lambda error: 1 - error),

@@ -62,7 +62,7 @@ def check(experiments, sources, datasets):
 
 
 def _names(experiments, files):
-    """Experiment -> section -> valid names, those in its values, in its file and in all overlays."""
+    """Experiment -> section -> names that its values, its file or any overlay contain."""
     # Files without settings are not parsed, because long files are slow to parse.
     overlays = paths.configuration("*.yaml")
     overlays = [read_yaml(path) for path in overlays if b"settings" in path.read_bytes()]

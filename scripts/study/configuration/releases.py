@@ -73,7 +73,7 @@ def check(name):
 
 
 def check_place(asked, folder):
-    """Raise `Refused` if a folder contains a model that is not in the book: two would be published."""
+    """Raise `Refused` if a folder has a model that is not in the book: two models would be published."""
     there = Path(folder) / MODEL
     own = asked.book.path / asked.request.name / MODEL
     if there.exists() and not (own.exists() and there.read_bytes() == own.read_bytes()):
@@ -224,7 +224,7 @@ def _group(entry):
 
 
 def _check_benchmarks(values, path):
-    """Refuse settings that may have been chosen by results on the same rows, which no budget pays for."""
+    """Refuse settings that may have been chosen by results on the same rows: no budget pays for that."""
     if values["premise"] != CHOSEN_WITHOUT:
         return
     known = {}

@@ -44,7 +44,7 @@ def _root(path):
 
 
 def load(experiments=None):
-    """Key -> `study.facts.Source` of each source that experiments name; None for all sources."""
+    """Key -> `study.facts.Source` of each source that `experiments` name, or of all sources if None."""
     sources, files = {}, facts.files()
     if experiments is not None:
         named = [value.get("source") for value, *_ in experiments.values()]
@@ -105,7 +105,7 @@ def experiments(names=None):
 
 
 def concerned(names):
-    """`experiments` of these names, and of the experiments on which their claims and defects depend."""
+    """`experiments` of these names and of all experiments on which their claims and defects depend."""
     read, waiting = {}, {*names}
     available = experiment_files()
     while waiting:

@@ -62,7 +62,8 @@ def checks(experiment, section):
 
 def of_checks(experiment, section, listed):
     """The files that the checks of a section read. listed: this run's experiments."""
-    decided_from = needs.of_checks(experiment, checks(experiment, section))  # read for paired draws
+    # Checks read the run files of these cells for paired draws.
+    decided_from = needs.of_checks(experiment, checks(experiment, section))
     files = {experiment.run_path(c): None for c in experiment.cells() if c in decided_from}
     if reads_compared(experiment, section):
         files[paths.COMPARED(experiment=experiment.folder)] = None

@@ -196,7 +196,7 @@ def _download(url, part, resume):
     try:
         answer = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
-        if error.code == 416 and start:  # the part is complete, or of another file
+        if error.code == 416 and start:  # the part is complete, or belongs to another file
             return
         raise _Unusable(f"the server answers {error.code} {error.reason}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:

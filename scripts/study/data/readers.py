@@ -352,7 +352,7 @@ class _Block:
         bad = np.isin(np.arange(len(texts)), list(wrong))[codes]
         if bad.any():
             row = int(bad.argmax())
-            at = codes[row] % len(texts)  # the code -1 stands for the last of the texts
+            at = codes[row] % len(texts)  # the code -1 stands for the last text
             text = f"column {name!r}, row {self.rows[row]}: {wrong[at]}"
             self.problems.append((row, text, at in unsaid))
         if unsaid and np.isin(codes % len(texts), list(unsaid)).any():

@@ -57,7 +57,7 @@ def per_data_set(arguments):
 
 
 def all_training_rows(arguments):
-    """Yield X of all training rows for every fold or simulation; `training_folds` uses the first of them.
+    """Yield, for every fold or simulation, X of all training rows; `training_folds` uses the first rows.
 
     If every split trains on all rows, each X is the same array.
     """

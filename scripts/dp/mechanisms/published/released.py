@@ -1,7 +1,7 @@
 """Released programs, reimplemented from descriptions, with their claims.
 
-config/experiments/released_code.yaml names repositories and commits. The papers' theorems are not
-affected.
+config/experiments/released_code.yaml names repositories and commits. The programs' defects do not
+affect the papers' theorems.
 """
 
 import math
@@ -18,7 +18,7 @@ from dp.privacy.profiles import Gaussian
 
 
 class _SeededByAByte:
-    """Normal draws. NumPy's legacy generator draws each row from one of 256 seeds."""
+    """Normal draws of NumPy's legacy generator, with one of 256 seeds for each row."""
 
     def __init__(self, rng: np.random.Generator, draws: int) -> None:
         seeds, self.which = np.unique(rng.integers(256, size=draws), return_inverse=True)
@@ -115,7 +115,7 @@ class FunctionalReleased(Mechanism):
         n, d = X.shape
         count = quadratics.coefficients(d)
         noise = laplace(count, (1 + count) / p.epsilon, draws, rng)
-        # Sensitivities: 2R for x y, 0 for x^2, R^2 for a product of two columns, which `unpack` halves.
+        # Sensitivities: 2R for x y, 0 for x^2, R^2 for a product of two columns, as `unpack` halves 2 R^2.
         rows, columns = np.triu_indices(d)
         noise[:, :d] *= 2 * p.bound
         noise[:, d:] *= np.where(rows == columns, 0.0, 2 * p.bound**2)
@@ -160,7 +160,7 @@ class FunctionalCentredReleased(Mechanism):
         across = means[:, :, None] * total
         gram = gram - across - across.transpose(0, 2, 1) + n * means[:, :, None] * means[:, None, :]
         moment = moment - means * y.sum() - total * mean + n * means * mean
-        # Corners of the centred bounds give the sensitivities, but lower bounds alone those of squares.
+        # Sensitivities are ranges over corners of the centred bounds; for squares, squared lower bounds.
         of_x, of_y = np.stack([-means, R - means]), np.stack([-1 - mean, 1 - mean])
         corners = of_x[:, None] * of_y[None]
         product = np.ptp(corners.reshape(4, draws, d), axis=0)
@@ -241,7 +241,7 @@ class PoissonSGDReleased(Mechanism):
     check = Mechanism.parameters
 
     def _noise(self, n, p):
-        """Steps, sampling, divisor, standard deviation of a sum's noise over C, and profile."""
+        """Steps, sampling, divisor, standard deviation of a sum's noise divided by C, and profile."""
         batches = math.ceil(n / p.batch)
         steps, sampling, divisor = p.epochs * batches, 1 / batches, n // batches
         if batches == 1:

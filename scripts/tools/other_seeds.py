@@ -84,7 +84,7 @@ def verdicts(folder):
 
 
 def word(verdict):
-    """A verdict without its number of readings, because this number changes if a reading becomes open."""
+    """A verdict without its number of readings, which may change although the verdict does not."""
     return NOT_REPRODUCED if verdict.startswith(NOT_REPRODUCED) else verdict
 
 

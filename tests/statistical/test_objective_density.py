@@ -80,6 +80,7 @@ def test_published_form_is_private_at_its_own_setting():
     assert 0.099 < max(losses) <= 0.1 + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("dimension", [1, 2, 3])
 def test_no_pair_exceeds_the_supremum(loss, dimension):

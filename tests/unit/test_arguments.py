@@ -123,6 +123,7 @@ def rows(data, meta, size):
     return X, (np.arange(size) % classes if classes else signs).astype(np.int8)
 
 
+@pytest.mark.slow
 def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(folder, monkeypatch):
     monkeypatch.chdir(folder)
     # Skip a group's price, which takes seconds.

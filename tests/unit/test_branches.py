@@ -290,7 +290,7 @@ def test_a_delta_is_served_or_refused_in_one_sentence(name):
 def test_the_multiplier_of_sampled_steps_follows_delta_or_is_refused(adjacency):
     """The multiplier grows approximately as sqrt(log(1/delta)).
 
-    At a delta of 1e-15, which is refused, it would be 20 times as large.
+    Rounding would make it 20 times too large at a delta of 1e-15, which is refused.
     """
     steps = 1.0, 300, 0.05
     results = [

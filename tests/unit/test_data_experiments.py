@@ -68,6 +68,7 @@ def downloads(*overlays):
     return needed
 
 
+@pytest.mark.slow
 def test_the_default_needs_no_download_and_the_overlays_combine():
     assert not any(downloads().values())
     images = "data/raw/train-images-idx3-ubyte.gz"

@@ -111,7 +111,7 @@ def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
 
 
 def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
-    """`dp_sgd_poisson` without `public_n` has the same premise and the same accounting."""
+    """`dp_sgd_poisson` without `public_n` has the program's premise and accounting."""
     program, ours = MECHANISMS["poisson_sgd_released"], MECHANISMS["dp_sgd_poisson"]
     guarantee = program.guarantee(129, 8, epsilon=1.0, delta=1e-6)
     same = {"adjacency": "add-remove", "sampling": 1 / 3, "iterations": 3}

@@ -189,7 +189,7 @@ def test_on_a_full_disk_nothing_is_lost(table, monkeypatch):
         assert drawn in (None, files.parse(content).document["parts"]["weights"]["integers"])
         assert counted(table, "begin") == counted(table, "done") == 1
         shutil.rmtree(table.parent / "b.book")
-    assert number == 7  # the six writes are two keys, three lines and one model
+    assert number == 7  # six writes (two keys, three lines, one model), and a run without a kill
 
 
 def test_two_processes_at_once_make_one_release(table):

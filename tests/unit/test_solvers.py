@@ -489,7 +489,7 @@ def test_a_loss_object(rng):
 
 @pytest.mark.parametrize("n", [300, 4000])
 def test_a_loss_derived_from_a_quadratic_one(n, rng):
-    """The curvature is not assumed to be constant, so the loss converges like others."""
+    """The curvature is not assumed to be constant, so the solver converges as for other losses."""
 
     class Quartic(losses.Squared):
         def slopes(self, z):

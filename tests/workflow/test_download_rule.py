@@ -67,6 +67,7 @@ def test_from_the_mirror_to_prepared_rows(project):
     assert "Nothing to be done" in again.stdout + again.stderr
 
 
+@pytest.mark.slow
 def test_a_wrong_checksum_leaves_what_was_good(project):
     raw = project / "data/raw/survey.csv"
     raw.parent.mkdir(parents=True, exist_ok=True)

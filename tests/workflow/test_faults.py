@@ -121,6 +121,7 @@ def test_a_job_that_dies_of_memory(faulty, line, message):
     assert "faulty" in (faulty / RESULTS).read_text()
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_in_a_mechanism_is_told_with_its_file_and_line(faulty):
     faulty.fault("np.zeros(2) + np.zeros(3)")
     output = faulty.snakemake(*TINY, "--", RESULTS, ok=False)

@@ -68,6 +68,7 @@ def test_a_report_and_a_job_elsewhere_do_not_miss_the_file(project):
     assert (project / CELL).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_other_rows_are_prepared_although_their_file_is_older(project):
     assert not prepares(project)
     os.utime(project / "my_survey.csv")

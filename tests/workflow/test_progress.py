@@ -1,5 +1,7 @@
 import re
 
+import pytest
+
 from project import TINY
 
 
@@ -27,6 +29,7 @@ def test_an_edit_counts_as_to_be_done(edited):
     assert actual["data"] == (1, 1)
 
 
+@pytest.mark.slow
 def test_a_run_is_watched_to_its_end(fresh):
     project = fresh("watched")
     target = (*TINY, "--", "results/cm08/results.csv")

@@ -1,9 +1,12 @@
 import os
 import signal
 
+import pytest
+
 from project import TINY
 
 
+@pytest.mark.slow
 def test_recovery_beside_a_live_run_is_refused(fresh):
     project = fresh("alive")
     run = project.start("--cores", 1, *TINY)

@@ -3,6 +3,8 @@
 import os
 import signal
 
+import pytest
+
 from project import TINY
 
 VARYING = ("/logs/", "timing.csv", "provenance.json", "report.html", "costs.csv")
@@ -19,6 +21,7 @@ def order_of_runs(project):
     return [str(p.relative_to(project.folder)) for p in sorted(paths, key=os.path.getmtime)]
 
 
+@pytest.mark.slow
 def test_one_core_and_another_order_give_the_same_bytes(finished, fresh):
     """Jobs are forks here, but each had its own interpreter in the finished run."""
     project = fresh("one_core")
@@ -30,6 +33,7 @@ def test_one_core_and_another_order_give_the_same_bytes(finished, fresh):
     assert results(project) == expected
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_bytes(finished, fresh):
     project = fresh("killed")
 

@@ -23,6 +23,7 @@ def test_one_figure_runs_only_what_it_needs(project):
     assert all("n=10000/" in job or "n=10000." in job for job in planned if "run" in job[:4])
 
 
+@pytest.mark.slow
 def test_every_experiment_is_a_target(project):
     names = list(experiment_files())
     assert {"cm08", "wdbc"} <= set(names)
@@ -51,6 +52,7 @@ def test_what_there_is_not_is_refused_with_the_nearest_name(project, words, said
     assert said in output and "Traceback" not in output and "Exception" not in output
 
 
+@pytest.mark.slow
 def test_files_that_rules_make_beside_results_remain_targets(project):
     words = ("results/data/cm08_separable.npz", "./results/cm08/figures/figure_2c.pdf", "audit")
     assert project.plan("--", words[0]) == {f"prepare: {words[0]}"}

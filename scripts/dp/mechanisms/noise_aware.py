@@ -161,7 +161,7 @@ class NoiseAwareLogCosh(NoiseAwareLogistic):
 def assumed(
     v: np.ndarray, hessian: np.ndarray, scale: float, loss: losses.LogCosh
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of l'^2 x x' if errors are independent of rows, and which v are too vague.
+    """The mean of l'^2 x x' if errors are independent of rows, and which v are too noisy.
 
     v: (draws,), noisy mean of l'^2.
     scale: standard deviation of the noise on v.

@@ -230,7 +230,7 @@ class ProjectedMinimiser(SGD):
     options = {key: OPTIONS[key] for key in ("dimensions", "bias")}
 
     def _by_rule(self, n, d, p):
-        """Values for the options of a descent, which is not run."""
+        """Values for the options of a descent, without running it."""
         return {
             "batch": n,
             "epochs": 1,

@@ -67,7 +67,7 @@ def total_variation(ratio: Fraction) -> Fraction:
 
 
 class Noise(NamedTuple):
-    """Discrete Gaussian noise with standard deviation scale 2^step on `count` coordinates of 2^step Z.
+    """Discrete Gaussian noise on `count` coordinates of 2^step Z, with standard deviation scale * 2^step.
 
     mu: the Gaussian parameter, at least sensitivity/(standard deviation).
     """

@@ -9,7 +9,7 @@ import numpy as np
 
 from dp.data.examples import slices
 
-BLOCK = 1 << 19  # bytes of a block of margins, which fits the L2 cache with its results
+BLOCK = 1 << 19  # bytes of a block of margins, which fits in the L2 cache together with its results
 COPIED = 1 << 26  # maximum bytes of wide rows copied in the precision of products: 64 MB
 PATIENCE = 20  # number of conjugate gradient steps that take as long as a preconditioner
 FORMED = 1024  # maximum number of columns for exact directions, from a Hessian of 8 MB

@@ -30,7 +30,7 @@ DROPPED = "rows dropped"
 # Premises of guarantees.
 BOTH = "that rows of both labels occur (data with one label are refused)"
 COMPLETE = "how many rows have no missing cell (a record that comes to lack one can change it)"
-EMPTY = (*MISSING, "?")  # texts of missing cells that the configuration may replace
+EMPTY = (*MISSING, "?")  # texts of a cell that count as missing
 
 
 def read(entry, dataset, counts=None):

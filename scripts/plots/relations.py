@@ -164,7 +164,7 @@ def _plot(shown, looks, x, curves, scales, panels):
         plot = plot.label(title=lambda name: panels.headings[panels.names.index(name)])
     if panels.each:
         plot = plot.add(so.Line(**OTHERS), y="others", group="curve", legend=False)
-    # Each curve has its own layers, because a layer of all would try every colour with every other marker.
+    # Each curve has its own layers, because one layer for all would try every combination of their looks.
     rows = {name: shown[shown["curve"] == name] for name in looks}
     for name in looks if band else ():
         filled = so.Band(alpha=0.15, color=looks[name]["color"])

@@ -23,16 +23,22 @@ def arguments():
         return None
 
 
-def experiments(given, available, root):
+def has_targets(given):
+    """Whether the arguments name targets or, on a computing node, the jobs of a submission."""
+    return bool(given.targets or given.target_jobs)
+
+
+def experiments(given, available, root, listed):
     """The names of the experiments that the targets need; None if the targets may need others.
 
-    Without targets, the set is empty. On a computing node, the targets are the jobs of one submission.
-    given: the result of `arguments`. root: the folder of all results.
+    given: the result of `arguments`. root: the folder of all results. listed: the result without targets.
     """
     # With these options, the run may need rules of other experiments.
     others = ("forcerun", "until", "omit_from", "prioritize", "batch", "list_rules")
     if given is None or any(getattr(given, option, None) for option in others):
         return None
+    if not has_targets(given):
+        return listed
     names = set()
     for rule, wildcards in given.target_jobs or ():
         if "experiment" in wildcards:
@@ -40,12 +46,28 @@ def experiments(given, available, root):
         elif rule not in ("download", "prepare"):
             return None
     for target in given.targets:
-        path = Path(os.path.normpath(target))
-        below = path.relative_to(root).parts if path.is_relative_to(root) else ()
-        if "data" in (*below[:1], *path.parts[:1]):
-            continue  # data sets need no experiment
-        names.add(target if target in available else "".join(below[:1]))
+        if target in available:
+            names.add(target)
+        elif not _of_data(target, root):
+            names.add("".join(_below(target, root)[:1]))
     return names if names <= {*available} else None
+
+
+def datasets(given, root):
+    """The names of the data sets among the targets."""
+    targets = () if given is None else given.targets
+    return {Path(each).stem for each in targets if _of_data(each, root)}
+
+
+def _of_data(target, root):
+    """Whether a target is a file of a data set, which needs no experiment."""
+    path = Path(os.path.normpath(target))
+    return "data" in (*_below(target, root)[:1], *path.parts[:1])
+
+
+def _below(target, root):
+    path = Path(os.path.normpath(target))
+    return path.relative_to(root).parts if path.is_relative_to(root) else ()
 
 
 def no_profile(given, directory=None):

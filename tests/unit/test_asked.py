@@ -89,7 +89,7 @@ def test_another_program_has_no_arguments_of_snakemake(monkeypatch):
         (["cm08"], {"cm08"}),
         (["results/cm08/figures/none.png", "wdbc"], {"cm08", "wdbc"}),
         (["./results/cm08/readings/rows/results.csv"], {"cm08"}),
-        ([], set()),
+        ([], {"wdbc"}),
         (["all"], None),
         (["cm8"], None),
         (["results"], None),
@@ -101,10 +101,21 @@ def test_another_program_has_no_arguments_of_snakemake(monkeypatch):
 )
 def test_targets_of_a_few_experiments_name_them(targets, found):
     given = SimpleNamespace(targets=targets, target_jobs=None, until=set())
-    assert asked.experiments(given, ("cm08", "wdbc"), "results") == found
+    assert asked.experiments(given, ("cm08", "wdbc"), "results", {"wdbc"}) == found
     given.until = {"run"}
-    assert asked.experiments(given, ("cm08", "wdbc"), "results") is None
-    assert asked.experiments(None, ("cm08", "wdbc"), "results") is None
+    assert asked.experiments(given, ("cm08", "wdbc"), "results", {"wdbc"}) is None
+    assert asked.experiments(None, ("cm08", "wdbc"), "results", {"wdbc"}) is None
+
+
+def test_data_sets_among_targets_are_named():
+    targets = [
+        "./results/data/digits.npz",
+        "data/raw/survey.csv",
+        "results/cm08/results.csv",
+        "wdbc",
+    ]
+    assert asked.datasets(SimpleNamespace(targets=targets), "results") == {"digits", "survey"}
+    assert asked.datasets(None, "results") == set()
 
 
 @pytest.mark.parametrize(
@@ -121,7 +132,7 @@ def test_targets_of_a_few_experiments_name_them(targets, found):
 )
 def test_the_jobs_of_a_submission_name_their_experiments(jobs, found):
     given = SimpleNamespace(targets=[], target_jobs=list(jobs.items()))
-    assert asked.experiments(given, ("cm08", "wdbc"), "results") == found
+    assert asked.experiments(given, ("cm08", "wdbc"), "results", {"wdbc"}) == found
 
 
 @pytest.mark.parametrize(

@@ -156,8 +156,8 @@ def without_repetitions():
         if name not in listed["experiments"]:
             continue
         for label, sweep in smoke[name].values["sweeps"].items():
-            one = {key: values[-1:] for key, values in sweep.items() if isinstance(values, list)}
-            one = {key: one[key] for key in ("train_sizes", "epsilons") if key in one}
+            listed_values = {key: sweep.get(key) for key in ("train_sizes", "epsilons")}
+            one = {key: each[-1:] for key, each in listed_values.items() if isinstance(each, list)}
             settings[name].setdefault("sweeps", {})[label] = one
         for figure in smoke[name].figures:
             kind = smoke[name].figures[figure]["kind"]

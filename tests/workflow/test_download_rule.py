@@ -70,8 +70,8 @@ def test_from_the_mirror_to_prepared_rows(project):
 @pytest.mark.slow
 def test_a_wrong_checksum_leaves_what_was_good(project):
     raw = project / "data/raw/survey.csv"
-    raw.parent.mkdir(parents=True, exist_ok=True)
-    raw.write_text(TABLE)
+    done = snakemake(project, "--", "data/raw/survey.csv", mirror=project / "served")
+    assert done.returncode == 0 and raw.read_text() == TABLE
     wrong = "0" * 64
     write_files(project, wrong)
     failed = snakemake(project, "--", "data/raw/survey.csv", mirror=project / "served")

@@ -50,7 +50,8 @@ def test_a_missing_file_is_refused_although_there_are_results(project):
         "error: config/datasets.yaml: my_survey.source.csv: no file 'my_survy.csv'; did you mean "
         "'my_survey.csv'?"
     )
-    for arguments in (["--", "my_study"], ["-n", "--", "audit"]):
+    prepared = "results/data/my_survey.npz"
+    for arguments in (["--", "my_study"], ["-n", "--", "audit"], ["--", prepared]):
         output = project.snakemake(*arguments, ok=False)
         assert output.splitlines()[-1] == expected and "Traceback" not in output
     assert project.plan("--", "wdbc")  # wdbc does not need the missing file

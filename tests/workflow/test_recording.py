@@ -38,6 +38,7 @@ def rows(project, path):
 
 
 def stale(project):
+    """Each stale line's section, method and reason."""
     program = (
         "import sys; sys.path.insert(0, 'scripts')\n"
         "from reporting import record, stale\n"

@@ -78,20 +78,21 @@ def configuration(only=None):
 try:
     # Validating all experiments takes seconds, so read only those that are requested or listed.
     available = source_files.experiment_files()
-    ONLY = asked.experiments(GIVEN, available, str(config.get("results", paths.results())))
-    MAIN = ONLY == set() and not (GIVEN.targets or GIVEN.target_jobs)
-    READ = listed(config, available) if MAIN else ONLY
-    read = None if READ is None else source_files.concerned(READ)
-    CONFIG, EXPERIMENTS, DATASETS, sources = configuration(read)
+    root = str(config.get("results", paths.results()))
+    READ = asked.experiments(GIVEN, available, root, listed(config, available))
+    FEW = READ is not None and asked.has_targets(GIVEN)
+    CONFIG, EXPERIMENTS, DATASETS, sources = configuration(
+        None if READ is None else source_files.concerned(READ)
+    )
     LISTED = [name for name in CONFIG["experiments"] if name in EXPERIMENTS]
     # A study audits only the mechanisms that it uses; the workflow's own checkout audits all.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
-    AUDITS = audits.load(CONFIG, own if MAIN or ONLY is None else [])
+    AUDITS = audits.load(CONFIG, [] if FEW else own)
     # Without this check, prepared data would count as up to date if their source file is missing.
     # Computing nodes may not see the file, and reports do not need it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
     if workflow.is_main_process and not reports:
-        check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"])
+        check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"], asked.datasets(GIVEN, root))
 except ConfigError as error:
     sys.exit(f"error: {error}")  # without a traceback
 

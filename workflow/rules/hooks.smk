@@ -257,7 +257,7 @@ def refresh_report(dag, success):
         return
     page = records.page(paths.REPORT()) or {"configuration": None, "experiments": {}}
     # The report may show other experiments.
-    if ONLY is not None and not MAIN and (page["experiments"] or not success):
+    if FEW and (page["experiments"] or not success):
         EXPERIMENTS.update(configuration()[1])
     own = page["configuration"] == CONFIGURATION
     outdated = bool({*page["experiments"], "audit"}.intersection(map(folder_of, jobs)))

@@ -223,6 +223,7 @@ def _datasets():
 
 
 def _in_entry(name, error):
+    """The ConfigError for an error in a data set's entry. The error's text may begin with the key."""
     file = next(f for f in reversed(paths.configuration("datasets.yaml")) if name in read_yaml(f))
     key, colon, text = str(error).partition(": ")
     if colon and " " not in key:
@@ -230,10 +231,10 @@ def _in_entry(name, error):
     return problem(file, name, str(error))
 
 
-def check_own_files(experiments, datasets, files):
-    """Raise ConfigError unless every data file that experiments read exists or can be downloaded."""
+def check_own_files(experiments, datasets, files, others=()):
+    """Raise ConfigError unless every file of the experiments' and `others` data sets can be had."""
     used = {name for experiment in experiments.values() for name in experiment.all_datasets()}
-    for name in sorted(used):
+    for name in sorted(used.union(others) & datasets.keys()):
         try:
             origins.check_own_files(datasets[name], files)
         except ValueError as error:

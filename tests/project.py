@@ -34,7 +34,7 @@ class Project:
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        self.environment = {}
+        self.environment = {}  # environment variables for programs in the copy
         self.processes = []
 
     def __truediv__(self, path):

@@ -68,7 +68,8 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     If the run's folds share draws and our folds do not, each draw is assumed to have the same rank on all
     folds, which gives the widest interval that sharing allows. Folds of a single data set are assumed
     to be independent. Because each row is tested once, the mean over another division of the data would
-    vary less. If we and the source both divided the rows several times, divisions replace data sets.
+    vary less. If we and the source both divided the rows several times, divisions replace data sets,
+    and the run is another division.
     """
     draws = np.asarray(draws, dtype=float)
     draws = draws[None] if draws.ndim == 2 else draws

@@ -32,6 +32,7 @@ def compare(results, source, comparisons, stand_ins):
     keys id, half (half a unit of the last printed digit), and holds: "yes", "no", or "" if not
     decidable.
 
+    comparisons: entries of an experiment's `published` section.
     stand_ins: data set -> why numbers on it are not decidable.
     """
     found = {}
@@ -69,6 +70,7 @@ def _baseline(own, number, experiment):
 
     Both values have the same data set and training size. Of several such values, this is the last one
     listed before the private value, or else the first one listed after it.
+    own: the `Printed` values of a comparison.
     """
 
     def private(value):

@@ -11,7 +11,8 @@ The public interface is `__all__` of:
     inference     confidence intervals that include the privacy noise
     audit, replay, branches, low_bits    tests of mechanisms by attacks and deterministic runs
 
-Other modules may change at any time.
+Other modules may change at any time: `solvers` (certified minima), `descents` (iterations with noise),
+`data` (rows), losses, evaluation and tuning.
 """
 
 __all__ = [

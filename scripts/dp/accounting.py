@@ -25,7 +25,7 @@ __all__ = [
     "rule_delta",
 ]
 
-# `narrow_difference` is exact to rounding below this mu.
+# `narrow_difference` is exact to rounding if mu, sensitivity / standard deviation, is below this.
 NARROW = 0.1
 
 REPLACE_ONE = "replace-one"
@@ -86,8 +86,8 @@ def unproven(guarantee: "Guarantee") -> "Guarantee":
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
     """The guarantee of a mechanism with the preparation steps before it.
 
-    looked_at_private_rows: steps whose results depend on private rows without noise. Any such step voids
-    the guarantee.
+    looked_at_private_rows: names of steps whose results depend on private rows without added noise. Any
+    such step voids the guarantee.
     """
     if not looked_at_private_rows or math.isinf(guarantee.epsilon):
         return guarantee
@@ -207,7 +207,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     delta : float
         In (0, 1).
     sensitivity : float
-        The L2 sensitivity.
+        L2 sensitivity of the value before noise.
 
     Returns
     -------
@@ -251,7 +251,8 @@ def _check(name, epsilon, delta, sensitivity):
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest epsilon for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
-    The result is rounded up as in `gaussian_sigma`.
+    `gaussian_delta` is bisected to a relative width of 1e-12. The result is the larger end, whose delta is
+    at most the requested one.
 
     Parameters
     ----------
@@ -283,6 +284,7 @@ def rule_delta(n: int) -> float:
     Parameters
     ----------
     n : int
+        The public number of records.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Tests of whether one record changes how a mechanism treats all others.
 
-Privacy proofs often overlook a status, an exception that one record raises, or a fallback that one singular
-part triggers for all parts.
+A proof of privacy covers a record's share in sums, fits and counts. It often overlooks a status, an
+exception that one record raises, or a fallback that one singular part triggers for all parts.
 """
 
 import inspect
@@ -21,9 +21,9 @@ from dp.seeds import generator
 
 __all__ = ["differences", "neighbours", "numbers"]
 
-# None of a few hundred bounds is likely to be wrong by chance.
+# At this confidence, none of a few hundred bounds is likely to be wrong by chance.
 CONFIDENCE = 1 - 1e-6
-TRACED = 20  # draws while lines are recorded
+TRACED = 20  # draws while lines are recorded, which is slow
 TINY = 1e-150  # its square is far below the rounding of ordinary squares
 
 
@@ -123,7 +123,7 @@ def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
 
 
 class _Lines:
-    """Record the executed lines of files as {(file, function, line, event)}."""
+    """Context manager that records the executed lines of files as {(file, function, line, event)}."""
 
     def __init__(self, files):
         self.files, self.found = files, set()
@@ -152,7 +152,7 @@ def _own_files(mechanism):
 
 
 def _shape(release):
-    """Names, shapes and types of all results."""
+    """Names, shapes and types of all results, without values."""
     parts = {"weights": release.weights, "status": release.status, **release.info}
     return {name: (np.shape(value), np.asarray(value).dtype.kind) for name, value in parts.items()}
 
@@ -197,14 +197,14 @@ def differences(
     mechanism : Mechanism
         Registered or not.
     settings : dict
-        Epsilon, delta, lam, bound and options, as for `release`. Few draws show little if epsilon is far
-        above 1.
+        Epsilon, delta, lam, bound and options, as for `release`. A few hundred draws show little if epsilon
+        is far above 1.
     cases : Iterator[tuple] or None
         Pairs, by default from `neighbours`. Under add-remove, only pairs with a row of zeros are tested.
     draws : int
         Releases on each side.
     allowed : Collection[str]
-        Names of functions whose branches may depend on the data.
+        Names of the mechanism's functions whose branches may depend on the data.
 
     Returns
     -------
@@ -240,7 +240,7 @@ def differences(
         if None in releases:
             continue
         if not math.isfinite(epsilon):
-            continue
+            continue  # without a guarantee, the sides may be distinguished
         shapes = [_shape(release) for release in releases]
         if shapes[0] != shapes[1]:
             say(f"results have the forms {shapes[0]} and {shapes[1]}")

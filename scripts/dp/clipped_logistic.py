@@ -1,4 +1,4 @@
-"""Logistic loss with clipped slopes."""
+"""Logistic loss with clipped slopes, which objective perturbation with a Gaussian tilt can minimise."""
 
 import math
 from dataclasses import dataclass
@@ -14,10 +14,11 @@ LOGISTIC = losses.get("logistic")
 class ClippedLogistic(losses.MarginLoss):
     """log(1 + e^-z) for z >= z0, where the slope is -cap, and linear below z0: |l'| <= cap, l'' <= 1/4.
 
-    The noise is `cap` times that for logistic loss. Losses of margins above z0 = log(1/cap - 1) are
-    unchanged. Let cap > 1/2. For log-odds t in [z0, -z0], the score t minimises the expected loss, as for
-    logistic loss. For t > -z0, the best score is log(e^t/cap - 1), which exceeds t by less than log(1/cap).
-    l'' jumps at z0, where `curvature` is that of logistic loss.
+    Badly misclassified rows have slopes of size `cap` instead of 1, so the noise is `cap` times that for
+    logistic loss. Losses of margins above z0 = log(1/cap - 1) are unchanged. Let cap > 1/2. For log-odds t
+    in [z0, -z0], the score t minimises the expected loss, as for logistic loss. For t > -z0, the best score
+    is log(e^t/cap - 1), which exceeds t by less than log(1/cap). l'' jumps at z0, where `curvature` is that
+    of logistic loss.
     """
 
     cap: float

@@ -1,4 +1,4 @@
-"""Tests of which method is best, from losses on folds."""
+"""Tests of which method is best, from losses on folds, and the loss that knows no column."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
     Returns p (methods,), the least Holm-adjusted p value of each method's one-sided tests against the
     others, and `by` (methods,), the other method in that test (-1 if there is none). The methods with p >
     alpha are a confidence set for the best method, at level 1 - alpha. Folds are treated as independent,
-    although they share training rows.
+    although the folds of a cross-validation share training rows.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)
@@ -87,6 +87,9 @@ def relative_ranks(losses: np.ndarray | Sequence[float]) -> np.ndarray:
 
 
 def constant_log_loss(counts: Iterable[int]) -> float:
-    """The log loss of the best constant prediction: the entropy of the class shares, in nats."""
+    """The log loss of the best constant prediction: the entropy of the class shares, in nats.
+
+    counts: the number of rows of each class.
+    """
     counts = np.array([*counts])
     return float(entr(counts / counts.sum()).sum())

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 
 class Refused(ValueError):
-    """The request cannot be met. The message tells why."""
+    """The request cannot be met. The message tells the user why."""
 
 
 class Failed(ValueError):

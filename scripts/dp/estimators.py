@@ -7,19 +7,21 @@
 Frames are read as in a release: numbers are clipped to public bounds, and categories looked up in public
 lists.
 
-`fit` makes a release and spends from a budget book (`dp.releasing.book`). It records the spending before it
-draws noise. After an interruption, the next call of `fit` resumes with the same draw.
+`fit` makes a release and spends from a budget book (`dp.releasing.book`). It needs a name in the book, the
+public number of rows, public bounds or categories of every column, and the `premise` of these choices. It
+records the spending before it draws noise. After an interruption, the next call of `fit` resumes with the
+same draw.
 
-`fit` spends a new name only with `spend=True`; otherwise it raises an error that states the cost. For a
-finished release, `fit` returns the stored model and spends nothing, or raises an error if it is given other
-rows. *That error is for the owner of the rows*: it reveals without noise whether two tables are equal, and
-must not influence any publication. Publish only model.json.
+`fit` spends a new name only with `spend=True`; otherwise it raises an error that states the cost. If the
+release of that name is finished, `fit` returns the stored model and spends nothing, or raises an error if
+it is given other rows. *That error is for the owner of the rows*: it reveals without noise whether two
+tables are equal, and must not influence any publication. Publish only model.json.
 
-`fit` refuses calls from parts of scikit-learn that fit repeatedly (`REPEATING`), since each fit would be a
-release of its own. To compare settings, use `release.py forecast`, or rows that are not private. The
-guarantee is for tables with one row per person. Two things break it undetected: several copies of a
-person's row (bootstrap, oversampling), and earlier steps that were fitted to the same rows (a scaler, a
-feature selection).
+`fit` refuses calls from parts of scikit-learn that fit repeatedly (`REPEATING`), such as cross-validation,
+since each fit would be a release of its own. To compare settings, use `release.py forecast`, or rows that
+are not private. The guarantee is for tables with one row per person. Two things break it undetected:
+several copies of a person's row (bootstrap, oversampling), and earlier steps that were fitted to the same
+rows (a scaler, an imputer, a feature selection).
 
 Like `release.py`, `fit` disables core dumps and keeps debuggers from attaching. A traceback that shows
 variables may show the rows.
@@ -102,6 +104,7 @@ class _Private(BaseEstimator):
         Returns
         -------
         PrivateClassifier or PrivateRegressor
+            An instance of `cls`.
 
         Raises
         ------
@@ -132,11 +135,12 @@ class _Private(BaseEstimator):
         X : pandas.DataFrame or array, (n, columns)
             The columns of an array are x0, x1, ...
         y : array, (n,)
+            The target's values.
 
         Returns
         -------
         PrivateClassifier or PrivateRegressor
-            The estimator itself.
+            The estimator itself, with a model.
 
         Raises
         ------
@@ -274,13 +278,13 @@ class _Private(BaseEstimator):
 class PrivateClassifier(ClassifierMixin, _Private):
     """A private model of two classes.
 
-    `fit` needs all parameters that are None by default, except `method`, `options` and `holdout`. See the
-    module's docstring.
+    `load` reads a published model. `fit` makes a release; the parameters that are None by default must then
+    be stated, except `method`, `options` and `holdout`. See the module's docstring.
 
     Parameters
     ----------
     release : str
-        The release's name in the book.
+        The release's name in the book. Each name is spent once.
     book : str or pathlib.Path
         The book's folder, next to the rows and as private as they are.
     budget : dict
@@ -289,11 +293,11 @@ class PrivateClassifier(ClassifierMixin, _Private):
         The public number of rows.
     columns : dict or tuple
         Column -> (low, high), a list of categories, or a `dp.releasing.rows.Number` or `Category`. A tuple
-        bounds all columns. Bounds and categories must not be derived from the rows.
+        gives the same bounds to all columns. Bounds and categories must not be derived from the rows.
     target : list
         The two public labels, the negative one first.
     unit : str
-        The meaning of a row: whom the guarantee protects.
+        The meaning of a row in words: whom the guarantee protects.
     epsilon, delta : float
         The cost of the release.
     method : str or None
@@ -314,6 +318,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     intercept_ : numpy.ndarray, (1,)
         Log odds where all columns are 0.
     classes_ : numpy.ndarray, (2,)
+        The labels.
     guarantee_ : dict
         The guarantee for the people whose rows the model was fitted on.
     table_ : list of dict or None
@@ -321,7 +326,12 @@ class PrivateClassifier(ClassifierMixin, _Private):
 
     Methods
     -------
-    load, fit, decision_function, predict_proba, predict
+    load
+        The estimator of a published model.
+    fit
+        Make the release, or load the stored one.
+    decision_function, predict_proba, predict
+        Scores or predictions of new rows, in the columns' own units.
 
     Examples
     --------
@@ -366,7 +376,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         Parameters
         ----------
         X : pandas.DataFrame or array, (n, columns)
-            Rows in the columns' own units.
+            Rows in the columns' own units. A frame's columns may have any order.
 
         Returns
         -------
@@ -429,7 +439,12 @@ class PrivateRegressor(RegressorMixin, _Private):
 
     Methods
     -------
-    load, fit, predict
+    load
+        The estimator of a published model.
+    fit
+        Make the release, or load the stored one.
+    predict
+        Predictions for new rows, in the columns' own units.
 
     Examples
     --------
@@ -555,7 +570,7 @@ def _cells(X):
 
 
 def _cell(value):
-    """The text of a value in a file, empty if it is missing (NaN, None, NA)."""
+    """The text of a value in a file's cell, empty if the value is missing (NaN, None, NA)."""
     if isinstance(value, bytes):
         return value
     text = str(_plain(value)).encode(errors="replace")

@@ -1,4 +1,4 @@
-"""Metrics of weights on test rows, and regularised risk."""
+"""Metrics of released weights on test rows, and regularised risk."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,8 @@ def _blocks(rows, restarts):
 def _scores(weights, X, intercept, look):
     """Yield (a slice of the restarts, their scores (restarts, n)).
 
-    Beforehand, look(restarts, rows, scores (rows, restarts)) is called for every block of rows.
+    A slice contains one restart or at most CACHED scores. Beforehand, look(restarts, rows, scores (rows,
+    restarts)) is called with the scores of every block of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -68,7 +69,7 @@ def classification(
     """The metrics in `metrics.CLASSES`, name -> (restarts,), from arguments as for `error_rate`.
 
     log_loss interprets scores as log-odds (for K classes, as arguments of a softmax), for any training
-    loss. auc is NaN for K classes.
+    loss. auc is NaN for K classes, and computed by `binned_auc` for more than SORTED rows.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
     if weights.ndim == 3:
@@ -112,7 +113,7 @@ def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
     scores &= -2
 
     def above(scores, label):
-        """Return (sum of the ranks of label 1, sorted keys)."""
+        """Return (sum of the ranks of label 1, sorted keys). The sort breaks ties by label."""
         keys = scores | label
         keys.view(float).sort(axis=1)
         return (keys & 1).astype(float) @ rank, keys
@@ -133,10 +134,11 @@ def binned_auc(
     intercept: float | np.ndarray = 0.0,
     look: Callable | None = None,
 ) -> np.ndarray:
-    """Approximate `auc` of weights (restarts, d) on the rows of X, in little memory.
+    """Approximate `auc` of weights (restarts, d) on the rows of X, in two passes and little memory.
 
-    Both classes are counted in BINS equal bins of each restart's range. A positive and a negative in the
-    same bin count half, so the error is at most half the share of such pairs. look: as for `_scores`.
+    The first pass finds each restart's range of scores. The second counts both classes in BINS equal bins
+    of this range. A positive and a negative in the same bin count half, so the error is at most half the
+    share of such pairs. look: as for `_scores`.
     """
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
@@ -220,7 +222,7 @@ def counts(
 def mean_squared_error(
     weights: np.ndarray, X: np.ndarray | Rows, y: np.ndarray, intercept: float | np.ndarray = 0.0
 ) -> np.ndarray:
-    """Mean squared error (restarts,), for targets in [-1, 1]."""
+    """Mean squared error (restarts,), from arguments as for `error_rate` but targets in [-1, 1]."""
     return regression(weights, X, y, intercept)["mse"]
 
 

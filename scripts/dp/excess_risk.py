@@ -7,7 +7,9 @@ def cm08_lemma_3(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
     """Output perturbation: a bound on the excess risk with probability 1 - delta over the noise.
 
     The bound is 2 d^2 (1 + lam) log^2(d/delta) / (lam^2 n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008,
-    lemma 3), for mean logistic loss + lam/2 ||w||^2 and rows of norm at most 1.
+    lemma 3), for mean logistic loss + lam/2 ||w||^2 and rows of norm at most 1. It follows from the
+    objective's smoothness (1/4 + lam, here 1 + lam), the noise's norm z ~ Gamma(d, 2/(n lam epsilon)), and
+    P(z > d log(d/delta) scale) <= delta.
     """
     _check(n, d, lam, epsilon, delta)
     return 2 * (d * math.log(d / delta)) ** 2 * (1 + lam) / (lam * n * epsilon) ** 2
@@ -16,9 +18,10 @@ def cm08_lemma_3(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
 def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) -> float:
     """Objective perturbation: a bound on the excess risk with probability 1 - delta over the noise.
 
-    The bound is 8 d^2 log^2(d/delta) / (lam n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 4).
-    The tilt b raises the objective by at most ||b||^2/(n^2 lam). With ||b|| ~ Gamma(d, 2/epsilon), the
-    factor is 4; the printed 8 leaves room for the output noise and its share of epsilon.
+    The bound is 8 d^2 log^2(d/delta) / (lam n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 4). By
+    strong convexity, the tilt b moves the minimiser by at most ||b||/(n lam), which raises the objective by
+    at most ||b||^2/(n^2 lam). With ||b|| ~ Gamma(d, 2/epsilon), the factor is 4; the printed 8 leaves room
+    for the mechanism's output noise and its share of epsilon.
     """
     _check(n, d, lam, epsilon, delta)
     return 8 * (d * math.log(d / delta)) ** 2 / (lam * (n * epsilon) ** 2)
@@ -28,8 +31,8 @@ def cm08_theorem_4(d: int, *, norm: float, loss: float, epsilon: float, delta: f
     """Objective perturbation: the number of rows for a loss close to that of a good classifier.
 
     The number is max(norm^2/loss^2, d log(d/delta) norm/(loss epsilon)) (Chaudhuri, Monteleoni, NIPS 2008,
-    theorem 4), up to a constant factor. With probability 1 - delta, the released loss then exceeds that of
-    a classifier of this norm by at most `loss`.
+    theorem 4), up to a constant factor that the source omits. With probability 1 - delta, the released loss
+    then exceeds that of a classifier of this norm by at most `loss`.
     """
     return max((norm / loss) ** 2, d * math.log(d / delta) * norm / (loss * epsilon))
 

@@ -15,7 +15,7 @@ __all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wal
 
 FLOOR = 0.5  # least eigenvalue of a released Hessian, in standard deviations of its noise
 UNRESOLVED = 0.8  # largest share of a coefficient's variance that the Hessian's noise may cause
-SELECTED = 1.0  # least eigenvalue of a printed direction, in the unit of FLOOR
+SELECTED = 1.0  # least eigenvalue of a direction whose interval is printed, in the unit of FLOOR
 CURVED = 3.0  # factor of the mean square change of log l'' by which variances grow, at most twofold
 
 
@@ -27,7 +27,7 @@ class Intervals(NamedTuple):
     estimate : numpy.ndarray
         Estimates of theta_j.
     standard_error : numpy.ndarray
-        Includes the noise of privacy.
+        Standard errors, including the noise of privacy.
     low, high : numpy.ndarray
         Ends of the interval.
     p_value : numpy.ndarray
@@ -82,7 +82,7 @@ def wald(
 
 
 def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
-    """Decide which coefficients get an interval.
+    """Decide which coefficients get an interval, by post-processing alone.
 
     A coefficient gets no interval if the Hessian's noise causes more than `UNRESOLVED` of its variance. No
     coefficient gets one if the Hessian at the true weights may differ much from the released one
@@ -95,7 +95,8 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     covariance, unresolved : numpy.ndarray, (draws, d, d)
-        As in `Linearised`. For coefficients T theta, give T covariance T' and T unresolved T'.
+        As in `Linearised`. For coefficients T theta, for example in other units, give T covariance T' and T
+        unresolved T'.
 
     Returns
     -------
@@ -147,9 +148,9 @@ class Linearised(NamedTuple):
     estimate : numpy.ndarray, (draws, d)
         The coefficients.
     covariance : numpy.ndarray, (draws, d, d)
-        Includes the noise of privacy.
+        Covariance of the coefficients, including the noise of privacy.
     unresolved : numpy.ndarray, (draws, d, d)
-        The part that the Hessian's noise causes, to first order.
+        Part of the covariance that the Hessian's noise causes, to first order.
     """
 
     estimate: np.ndarray
@@ -199,6 +200,9 @@ def linearise(
     at most by 2. This factor comes from simulation, without a derivation. If the change is 1 or more, the
     whole covariance counts as unresolved.
 
+    Small eigenvalues are not raised to the norm of the noise. This would make the intervals of rare levels
+    and dominated columns much too narrow.
+
     A large E makes printed intervals too narrow. So without `change`, the covariance uses the `unselected`
     Hessian; with `change`, `CURVED` already widens such intervals. One gap remains: if a column has a large
     effect and an eigenvalue far below the noise, a fifth of the releases print its interval, and only 80 %
@@ -207,8 +211,9 @@ def linearise(
     Parameters
     ----------
     weights : numpy.ndarray, (draws, d)
+        Released weights.
     hessian : numpy.ndarray, (draws, d, d)
-        The mean loss's Hessian at the weights plus isotropic noise E, `floored` at `FLOOR` times
+        The Hessian of the mean loss at the weights plus isotropic noise E, `floored` at `FLOOR` times
         `deviation`.
     n : int
         The public number of records.
@@ -217,7 +222,7 @@ def linearise(
     tilt, output : float
         Standard deviations: b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I).
     scores : numpy.ndarray, (draws, d, d), or None
-        The mean of psi^2 x x', where psi is a record's slope. None uses the Hessian, as in a logistic
+        The mean of psi^2 x x', where psi is a record's slope. None uses the Hessian, as holds in a logistic
         model.
     deviation : float
         Standard deviation of the noise on the Hessian's diagonal.
@@ -269,7 +274,7 @@ def logistic_change(hessian: np.ndarray, U: np.ndarray, level: np.ndarray) -> np
     hessian, U: (draws, d, d). level (draws,): from `curvature_level`. For logistic loss, (d log l''/dz)^2 =
     1 - 4 l''. Means over rows are weighted by l'', so the mean of (x.u)^2 is tr(H U) over the mean of l'',
     which is at least `level`. If the level is not positive, noise hides the curvature, and the result is
-    infinite.
+    infinite. Otherwise tables with a rare class would get wrong intervals by chance.
     """
     moved = np.einsum("rij,rji->r", hessian, U) / np.maximum(level, 1e-300)
     change = np.maximum(0.0, 1 - 4 * level) * moved
@@ -331,7 +336,7 @@ class Steps(NamedTuple):
 
 
 def last_iterate(steps: Steps) -> Linearised:
-    """Linearise the last of T steps.
+    """Linearise the last of T steps, using the covariance and bias of the recursion.
 
     theta is the zero of the expected clipped moment; if errors are symmetric, theta equals the
     coefficients. Let s = X' clip(y - X theta), with covariance J. To first order, the clipped moment at
@@ -341,8 +346,8 @@ def last_iterate(steps: Steps) -> Linearised:
     P is treated as independent of the rows' errors. An error E of D changes a step's force by E u, where u
     = theta - theta_t. For every step, uu' is replaced by its mean over the steps.
 
-    The first steps clip more residuals. Reducing D by `Steps.clipped` changes the mean; this change counts
-    as unresolved.
+    The first steps clip more residuals, so D is smaller there. Reducing D by `Steps.clipped` changes the
+    mean; this change counts as unresolved.
     """
     K, inner = steps.spread()
     A = np.linalg.inv(K @ steps.D)
@@ -366,10 +371,11 @@ def late_iterates(steps: Steps) -> Linearised:
 
         theta_t + D^-1 (m_t + ridge theta_t) = theta + D^-1 (s + xi_t)
 
-    that does not depend on earlier noise, B or the start. The mean over k steps has the covariance D^-1
-    (J + sigma^2/k I) D^-1. An error E of D adds D^-1 E u, where u is the mean theta_t minus theta. As in
-    `linearise`, the mean of uu' is about cc' plus the covariance of theta_T, where c is the correction by
-    D^-1. c times the mean of `Steps.clipped` counts as unresolved.
+    that does not depend on earlier noise, B or the start. The mean over k steps has the covariance D^-1 (J
+    + sigma^2/k I) D^-1; the covariance of `last_iterate` contains about sigma^2 in place of sigma^2/k. An
+    error E of D adds D^-1 E u, where u is the mean theta_t minus theta. As in `linearise`, the mean of uu'
+    is about cc' plus the covariance of theta_T, where c is the correction by D^-1. c times the mean of
+    `Steps.clipped` counts as unresolved.
     """
     half = len(steps.thetas) // 2
     theta, moment = steps.thetas[half:].mean(axis=0), steps.moments[half:].mean(axis=0)
@@ -394,7 +400,7 @@ def logistic_rows(
     bound: float,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Normal rows (n, d), clipped to norm `bound`, whose Hessian at the weights is about `hessian`."""
+    """Simulated normal rows (n, d), clipped to `bound`, whose Hessian at the weights is about `hessian`."""
 
     def curvature(X):
         s = 1 / (1 + np.exp(-X @ weights))
@@ -404,7 +410,7 @@ def logistic_rows(
 
 
 def normal_rows(moment: np.ndarray, n: int, bound: float, rng: np.random.Generator) -> np.ndarray:
-    """Normal rows (n, d), clipped to norm `bound`, whose mean of x x' is about `moment` (d, d)."""
+    """Simulated normal rows (n, d), clipped to `bound`, whose mean of x x' is about `moment` (d, d)."""
     return _rows_like(moment, moment, lambda X: np.ones(len(X)), n, bound, rng)
 
 
@@ -422,8 +428,8 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     """Return the standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, and E l''(e).
 
-    loss: a loss of residuals, such as log-cosh. The standard deviation is at most 100 times the loss's
-    width.
+    loss: a loss of residuals, such as log-cosh. The ratio increases with the standard deviation, so the
+    standard deviation is found by bisection, up to 100 times the loss's width.
     """
     from scipy.special import ndtri
 
@@ -455,18 +461,21 @@ def bootstrap(
     """Parametric bootstrap interval for one released estimate, at no cost of privacy [1]_.
 
     Labels for `rows` are simulated from coefficients `centre`, initially the estimate, and the private
-    procedure is repeated. The ends are centre + estimate - quantile of the replicates: a basic interval if
-    the centre is the estimate.
+    procedure is repeated `replicates` times. The ends are centre + estimate - quantile of the replicates: a
+    basic interval if the centre is the estimate.
 
     Parameters
     ----------
     estimate : numpy.ndarray, (d,)
+        The released estimate.
     rows : numpy.ndarray, (n, d)
         Simulated or public rows, with scores rows @ centre.
     fit : Callable
         The procedure, (X, y, rng) -> (d,).
     rng : numpy.random.Generator
+        Source of labels and noise.
     replicates : int
+        Number of repetitions.
     level : float
         In (0, 1).
     draw : Callable

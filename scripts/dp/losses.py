@@ -38,7 +38,7 @@ class MarginLoss:
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))
 
     def arguments(self, scores: float | np.ndarray, y: float | np.ndarray) -> float | np.ndarray:
-        """Compute z from scores w.x."""
+        """Compute z from scores w.x and labels or targets that broadcast with them."""
         return scores * y
 
     def signs(self, y: np.ndarray) -> np.ndarray:
@@ -78,11 +78,12 @@ class Logistic(MarginLoss):
     def value(self, z: float | np.ndarray) -> float | np.ndarray:
         value = np.array(z, dtype=float)
         np.negative(np.abs(value, out=value), out=value)
+        # log(1 + e^-|z|), plus -z if z < 0
         np.log1p(np.exp(value, out=value), out=value)
         return np.subtract(value, np.minimum(z, 0.0), out=value)
 
     def total(self, z: np.ndarray) -> np.ndarray:
-        """The sum of l, from one logarithm of a product."""
+        """The sum of l, from one logarithm of a product of numbers in [1, 2]."""
         value = np.exp(-np.abs(z))
         value += 1.0
         return np.log(value.prod(axis=0)) - np.minimum(z, 0.0).sum(axis=0)

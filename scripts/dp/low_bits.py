@@ -1,8 +1,8 @@
-"""An attack on the low-order bits of weights plus noise.
+"""An attack on the low-order bits of weights plus noise, at any noise scale.
 
-A program releases o = fl(w + fl(s z)), where z is a number that numpy's generator can draw. For another
-centre w', often no such z gives o (Mironov, CCS 2012). An attacker who knows both neighbours checks which
-centre can give each released coordinate.
+A program that adds floating-point noise releases o = fl(w + fl(s z)), where z is a number that its
+generator, here numpy's, can draw. For another centre w', often no such z gives o (Mironov, CCS 2012). An
+attacker who knows both neighbours checks which of the two centres can give each released coordinate.
 
 - Normal draws up to 3.65 are k W[i] with k < 2^52 and 256 constants W[i] (the ziggurat method).
 - Laplace draws are -log V or log V, where V is a multiple of 2^-52 (or rarely a float next to one).
@@ -25,9 +25,9 @@ __all__ = ["Found", "allowed", "attack"]
 FAR = 3.65  # normal draws beyond FAR have another form
 BITS = 2.0**52
 NEAR = np.arange(-2, 3)  # offsets to try around a rounded quotient
-LOG = 4e-16  # relative accuracy of a logarithm
+LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
 SAMPLES = 12_000  # draws for the constants, at least 20 for each
-ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # used by `attack`
+ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # the neighbours that `attack` uses
 BLOCK = 1 << 21
 
 
@@ -85,6 +85,7 @@ class Found(NamedTuple):
     allowed : float
         Largest share that the (epsilon, delta) proven for real numbers allows.
     trials : int
+        The number of releases.
     """
 
     right: float
@@ -172,11 +173,13 @@ def attack(
     Parameters
     ----------
     mechanism : Mechanism
-        A form of output perturbation.
+        A form of output perturbation. Other mechanisms give None.
     epsilon, delta : float
+        The requested privacy.
     trials : int
         Releases on each side.
     rng : numpy.random.Generator
+        Source of the mechanism's noise.
     sides : tuple or None
         ((X, y), (X', y')); by default, `neighbours()`.
     **options

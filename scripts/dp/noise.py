@@ -1,6 +1,7 @@
 """Noise with the densities that the mechanisms' proofs need.
 
-Every function scales *unit* draws, so curves along epsilon share their randomness.
+Every function scales *unit* draws, so the same generator state gives proportional noise at every scale, and
+curves along epsilon share their randomness.
 """
 
 from collections.abc import Callable
@@ -38,10 +39,11 @@ def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator
     dimension : int
         d, the number of released coordinates.
     scale : float
-        In units of z, at least 0.
+        In units of z, at least 0; a scale of 0 gives no noise.
     size : int
         Number of independent vectors.
     rng : numpy.random.Generator
+        Source of the unit draws.
 
     Returns
     -------
@@ -111,6 +113,7 @@ def gaussian(dimension: int, sigma: float, size: int, rng: np.random.Generator) 
     Parameters
     ----------
     dimension : int
+        d, the number of released coordinates.
     sigma : float
         Standard deviation, at least 0, as from `dp.accounting.gaussian_sigma`.
     size, rng

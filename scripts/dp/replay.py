@@ -1,16 +1,17 @@
 """Deterministic replay: how far one record moves values before noise, in units of that noise.
 
 A mechanism runs on a data set, and then on a neighbour with the same draws. In the second run, every use of
-a noisy value gets the first run's value. So the runs differ only by the record's own effect. A replay
-shows:
+a noisy value gets the first run's value. So both runs share one transcript and differ only by the record's
+own effect. A replay shows two things more sharply than many releases:
 
 - The distance between the two values before noise, divided by the noise scale. Gaussian releases with
   distances mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..). Distances of Laplace releases add up (in
   L1, or in L2 for `l2_laplace`). If the total exceeds the guarantee, a sensitivity is wrong.
 - Anything released without noise. Results that depend only on noisy values and public numbers are equal bit
-  for bit in both runs. So releases, noise scales or numbers of draws that differ depend on the rows.
+  for bit in both runs. So releases, noise scales or numbers of draws that differ depend on the rows
+  directly.
 
-The method is that of Cebere et al. (PETS 2026, arXiv 2602.17454).
+A replay takes milliseconds. The method is that of Cebere et al. (PETS 2026, arXiv 2602.17454).
 
 A replay cannot judge noise that is not added to a value (a tilted objective, a sketch) or random choices (a
 subsample, a selection, a rejection). The finding is then "not additive". Permutations of the rows are
@@ -57,8 +58,8 @@ Size = int | tuple | None
 class Step(NamedTuple):
     """A noisy value that was used.
 
-    draws: indices of the unit draws. result: the noisy value, value + scale * draw. bare: whether the noise
-    was added to no value.
+    law: the law of the noise. draws: indices of the unit draws. result: the noisy value, value + scale *
+    draw. bare: whether the noise was added to no value.
     """
 
     law: str
@@ -77,6 +78,7 @@ class Replay(NamedTuple):
     finding : str
         One of `FINDINGS`.
     why : str
+        The finding in words.
     mu : float
         The Gaussian-DP parameter of all Gaussian noise.
     pure : float
@@ -378,9 +380,9 @@ def replay(
     run : Callable
         (X, y, rng) -> the release, any nesting of arrays, numbers and texts.
     first, second : tuple
-        (X, y).
+        The data sets (X, y).
     epsilon, delta : float
-        The guarantee. If epsilon is infinite, the replay finds only values without noise.
+        The function's guarantee. If epsilon is infinite, the replay finds only values without noise.
     seed : int
 
     Returns
@@ -448,7 +450,8 @@ class Distances:
     """Distances between two runs' values before noise, in units of the noise, as in `Replay`.
 
     problem: a sentence, or "" if there is no problem. Problems are a moved value without noise, a noise
-    scale that depends on the rows, and two values that share a draw but move differently.
+    scale that depends on the rows, and two values that share a draw but move differently, so that their
+    difference has no noise.
     """
 
     def __init__(self, first: Tape, second: Tape) -> None:
@@ -525,7 +528,7 @@ def on_general_pairs(
     Parameters
     ----------
     mechanism : str or Mechanism
-        A name or object.
+        A private mechanism, by name or as an object.
     epsilon : float
     delta : float
         The delta of mechanisms that need one; others get 0.

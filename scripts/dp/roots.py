@@ -1,4 +1,4 @@
-"""Bisection that returns an end at which the condition was checked to hold."""
+"""Bisection for calibrations, which returns an end at which the condition was checked to hold."""
 
 import math
 from collections.abc import Callable
@@ -23,7 +23,10 @@ def least(
 
 
 def largest(holds: Callable, low: float, high: float, relative: float) -> float:
-    """The largest number in [low, high] at which `holds` is true, rounded down. `low` is not checked."""
+    """The largest number in [low, high] at which `holds` is true, rounded down.
+
+    `holds` must be true at `low`, which is not checked.
+    """
     while high - low > relative * high:
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)

@@ -14,8 +14,9 @@ def _words(axis):
 def generator(seed: int, *axes) -> np.random.Generator:
     """The generator for one purpose. Its draws are reproducible, not secret.
 
-    seed: a non-negative integer. axes: the draw's purpose, such as (experiment, data set, method, fold),
-    each with a stable `str`. Curves along an omitted axis, such as epsilon, share unit draws.
+    seed: the configuration's only seed, a non-negative integer. axes: the draw's purpose, such as
+    (experiment, data set, method, fold, purpose), each with a stable `str`. Curves along an omitted axis,
+    such as epsilon or the training size, share unit draws.
     """
     spawn_key = tuple(word for axis in axes for word in _words(axis))
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=spawn_key)))

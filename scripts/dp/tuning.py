@@ -1,4 +1,4 @@
-"""Choice of the regularisation, without privacy."""
+"""Choice of the regularisation by cross-validation, without privacy."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ def cross_validate(
     measure: Callable = error_rate,
     lasso: str | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Test error of the regularised minimiser for every lambda and fold.
+    """Test error of the regularised minimiser for every lambda and fold, without privacy.
 
     grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. measure: error_rate or
     mean_squared_error of `dp.evaluation`. lasso: one of `dp.solvers.lasso_scales.SCALES`, for logistic loss
@@ -43,7 +43,7 @@ def cross_validate(
 
 
 def most_frequent_best(errors: np.ndarray) -> tuple[np.ndarray, int]:
-    """Choose the candidate that wins most simulations.
+    """Choose the candidate that wins most simulations, the tuning rule of E18.
 
     errors: (simulations, candidates) validation errors, preferred candidates first. A simulation's winner
     is the first candidate with the least error; NaN never wins. Ties in the number of wins are broken by

@@ -53,6 +53,7 @@ class Gathered:
 
     @cached_property
     def gaps(self):
+        """(cell, reason) of every cell without a run file."""
         return [
             (cell, _why(self.experiment.run_log(cell)))
             for cell in self.experiment.cells()
@@ -113,6 +114,7 @@ class Gathered:
         return frame.reindex(columns=[*dict.fromkeys([*frame.columns, *SUMMARISED])])
 
     def some(self, cells):
+        """Return a row for each cell with a run file; other cells are left out."""
         from study.jobs.summary import cells_frame
 
         return cells_frame(

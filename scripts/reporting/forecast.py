@@ -113,6 +113,7 @@ class Costs:
 
 
 def forecast(jobs, costs):
+    """Return {experiment: `Forecast` of its jobs}. Jobs without a known cost count as START seconds."""
     totals = {}
     for one in jobs:
         count, seconds, peak, unknown = totals.get(one.experiment, Forecast(0, 0.0, 0.0, 0))

@@ -21,6 +21,7 @@ class Planned(NamedTuple):
     other folders.
     path: the output's path below the rule's folder.
     file: the job's first file.
+    pending: whether the job must still run.
     """
 
     rule: str

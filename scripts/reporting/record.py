@@ -245,6 +245,7 @@ def in_document(text):
 
 
 def once(rows):
+    """Return the recorded statements and printed numbers, each once: the first of its rows."""
     unique = {}
     for row in rows:
         if row["section"] in SECTIONS:

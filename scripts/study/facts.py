@@ -1,4 +1,7 @@
-"""Read the facts of published documents, and look them up by path."""
+"""Read the facts of published documents, and look them up by path.
+
+The files are config/sources/<key>/source.yaml and a study's config/published/<key>.yaml.
+"""
 
 import csv
 import math
@@ -92,6 +95,7 @@ def files():
 
 
 def with_tables(values, folder):
+    """A copy of `values` with tables read from their CSV files."""
     tables = {
         name: read_table(folder / table)
         if isinstance(table, str) and table.endswith(".csv")

@@ -1,7 +1,7 @@
 """Kinds of a method's lambda: a stated number, a job's choice, a rule, or private selection.
 
-A job gets the kind's `text` as an argument, which `parse` turns into the kind again. `file` is an input of
-the job, or None.
+`Experiment.regularisation` returns the kind for a cell. A job gets the kind's `text` as an argument, which
+`parse` turns into the kind again. `file` is an input of the job, or None.
 """
 
 from typing import NamedTuple

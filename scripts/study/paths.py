@@ -23,6 +23,7 @@ def in_study():
 
 
 def source_of(path):
+    """The source whose folder in config/sources contains a file; None for other files."""
     return path.parent.name if path.parent.parent.name == "sources" else None
 
 
@@ -55,6 +56,8 @@ def results(*parts):
 
 
 class _Wildcards(dict):
+    """Values by name; wildcards without a value stay wildcards."""
+
     def __missing__(self, name):
         return f"{{{name}}}"
 
@@ -63,7 +66,7 @@ class Place(NamedTuple):
     """The place of one kind of file. A call returns a path, in which missing values stay wildcards.
 
     folder: the folder of an experiment or reading, or a shared folder (data, audit). part: a folder below
-    `folder`.
+    `folder`. name: the file's name without the suffix.
     """
 
     folder: str

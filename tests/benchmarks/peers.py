@@ -492,7 +492,7 @@ def text(value):
 def lines(repetitions):
     rng = np.random.default_rng(2008)
     what, X, y = wide(rng)
-    projected = normalise_rows(X @ rng.standard_normal((X.shape[1], 50)))
+    projected = normalise_rows(X @ rng.standard_normal((X.shape[1], 50)))  # as in Einarsson
     problems = {"narrow": narrow(rng), "projected": (projected, y), "wide": (X, y)}
     few = min(repetitions, 3)
     with tempfile.TemporaryDirectory() as folder:

@@ -75,6 +75,7 @@ def experiment(project):
 
 @pytest.fixture
 def decided(experiment):
+    """The experiment with results.csv, published.csv, claims.csv and defects.csv."""
     source, results = facts.read(experiment.source), Results(experiment)
     frame = Gathered(experiment, {}).frame
     frame.to_csv(paths.CELLS(experiment=experiment.name), index=False)

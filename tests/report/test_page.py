@@ -167,6 +167,7 @@ def test_no_key_is_shown_where_a_name_should_be(decided):
     hidden = r"<(script|style|code|pre|head)\b.*?</\1>|<a class=.csv.*?</a>|<[^>]*>"
     seen = re.sub(hidden, " ", page, flags=re.S)
     assert "objective perturbation, as printed" in seen
+    # 38 is the number in Einarsson's source.
     assert "No experiment of this report tests its 38 claims and defects." in seen
     assert not re.findall(r"[A-Za-z0-9]+_[A-Za-z0-9_]+(?![\w.])", seen)
     titles = " ".join(re.findall(r'title="([^"]*)"', page))
@@ -530,7 +531,7 @@ def test_in_a_browser(experiment, browser, tmp_path):
         typing = "f.value = 'output_perturbation 10000 0.2'; f.dispatchEvent(new Event('input'))"
         page.evaluate(f"(f => {{ {typing} }})({field})")
         buttons = "[...document.querySelectorAll('.found button')]"
-        assert page.evaluate(f"{buttons}.length") == 2
+        assert page.evaluate(f"{buttons}.length") == 2  # one result per data set
         page.evaluate(f"{buttons}[0].click()")
         chosen = page.evaluate("document.querySelector('.chosen').textContent")
         assert "output perturbation" in chosen and "10000" in chosen

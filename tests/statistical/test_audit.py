@@ -465,6 +465,7 @@ def test_pairs_are_neighbours_within_their_bound(name):
 
 @pytest.mark.parametrize("name", ["saturated", "saturated_diagonal_l2", "linear_part"])
 def test_shift_loss_is_the_largest_log_ratio_of_densities(name):
+    """On the line through both minimisers, the log ratio is their distance divided by the scale."""
     pair, mechanism = pairs.find(name), MECHANISMS["output_perturbation"]
     arguments = {"epsilon": 1.5, **pair.arguments}
     exact = pair.exact(pair, mechanism, **arguments)
@@ -530,6 +531,8 @@ def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
 
 
 def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mechanism():
+    """The attack refutes a mechanism whose noise is scaled for a third of its sensitivity."""
+
     class Less(OwnMean):
         def release(self, X, y, **arguments):
             return super().release(X, y, **arguments | {"bound": 0.3})
@@ -542,6 +545,7 @@ def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mecha
 
 
 def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
+    """The loss is the minimisers' distance in the noise's norm over its scale, or NaN if none is known."""
     scale = 2 / (3 * 1.5)  # n lambda = 3
     pair = pairs.find("saturated")
     shift = np.subtract(*pairs.minimisers(pair, OwnNoise(), epsilon=1.5, **pair.arguments))

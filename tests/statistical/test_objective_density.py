@@ -16,6 +16,7 @@ from dp.seeds import generator
 
 
 def tilt(w, X, y, counts, n_lambda, loss):
+    """The tilt b for which w minimises the objective."""
     return -(n_lambda * w + (counts * loss.derivative(y * (X @ w)) * y) @ X)
 
 

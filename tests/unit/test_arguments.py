@@ -126,7 +126,7 @@ def rows(data, meta, size):
 @pytest.mark.slow
 def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    # Skip a group's price, which takes seconds.
+    # Skip a group's price, which takes seconds and does not depend on the noise.
     monkeypatch.setattr("guarantees.of_group", lambda one, size: (one.epsilon, one.delta))
     for case in cases():
         stated_is_drawn(folder, *case)
@@ -216,6 +216,7 @@ def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
 
 
 def test_the_breast_cancer_constants_describe_their_rows():
+    """These data sets' premises state how far the centres are from the rows' own means."""
     from sklearn.datasets import load_breast_cancer
 
     datasets, data = configuration("default")[2], load_breast_cancer()
@@ -245,7 +246,7 @@ def test_the_breast_cancer_constants_describe_their_rows():
 
 
 def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
-    """Two released cells determine the minimiser, so guarantees do not compose."""
+    """Two released cells determine the minimiser, even without the seed: guarantees do not compose."""
     X, y = Prepared(folder / data_path("wdbc_row_norm")).floats()
     mechanism = MECHANISMS["output_perturbation"]
     one, two = (
@@ -268,6 +269,7 @@ def test_the_lists_above_name_used_mechanisms_only():
 
 
 def test_facts_known_before_the_preparation_are_those_it_writes(folder):
+    """All facts agree if the configuration names the columns; otherwise bounds and classes agree."""
     datasets = configuration("default")[2]
     seen = 0
     for name, entry in datasets.items():

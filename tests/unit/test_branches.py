@@ -1,4 +1,7 @@
-"""Mechanisms behave alike on neighbours with degenerate rows."""
+"""Mechanisms behave alike on neighbours with degenerate rows.
+
+Otherwise a record could change how other records are treated, which no sensitivity covers.
+"""
 
 import math
 

@@ -11,6 +11,7 @@ from study.configuration.experiment import Experiment
 
 
 def test_the_ratio_of_the_lemmas_is_one_at_a_third():
+    """The ratio of 8/lambda to 2 (1 + lambda)/lambda^2 is 4 lambda/(1 + lambda)."""
     arguments = {"first": "cm08_lemma_4", "second": "cm08_lemma_3", "at_most": 1}
     below = checks.bound_ratio(None, lambdas=[0.01, 0.333], **arguments)
     assert below.holds and below.number == pytest.approx(4 * 0.333 / 1.333)

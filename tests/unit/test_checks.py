@@ -70,6 +70,7 @@ def test_lower_than_counts_points():
     assert "0.1 against 0.08, difference 0.02 [0.005858, 0.03414] at n" in half.decided_by
     assert cells.lower_than(CURVES, lower="good", higher="bad").holds is False
     assert cells.lower_than(CURVES, lower="good", higher="bad", epsilon="smallest").holds
+    # A method without privacy is compared at every epsilon.
     assert "2 of 2" in cells.lower_than(CURVES, lower="plain", higher="bad").decided_by
     with pytest.raises(Missing):
         cells.lower_than(CURVES, lower="good", higher="bad", train_size=7)
@@ -104,7 +105,7 @@ def test_spreads_are_compared_fold_by_fold(monkeypatch):
     arguments = {"lower": "one", "higher": "two", "column": "error_sd"}
     assert cells.lower_than(made, **arguments).holds
     draws["two"] = rng.normal(0.3, 0.0101, (1, 5, 40))
-    assert cells.lower_than(made, **arguments).holds is None
+    assert cells.lower_than(made, **arguments).holds is None  # within chance
     mean, low, high = paired.difference(made, *made.frame.to_dict("records"), "error_sd")
     sds = [draws[name][0].std(axis=1, ddof=1) for name in ("one", "two")]
     assert mean == pytest.approx((sds[0] - sds[1]).mean()) and low < mean < high
@@ -190,7 +191,7 @@ def test_a_trend_is_the_slope_and_not_single_steps(monkeypatch):
     # Against log10 epsilon, the slope is half of (last - first), with an error of 0.02 / sqrt(2).
     falls = cells.monotone(curve(0.4, 0.3, 0.2), along="epsilon")
     assert falls.holds and "(slope per factor of 10: [-0.1141, -0.08586])" in falls.decided_by
-    assert cells.monotone(curve(0.4, 0.2, 0.25), along="epsilon").holds
+    assert cells.monotone(curve(0.4, 0.2, 0.25), along="epsilon").holds  # one step rises
     assert cells.monotone(curve(0.4, 0.4, 0.4), along="epsilon").holds is None
     assert cells.monotone(curve(0.2, 0.3, 0.4), along="epsilon").holds is False
     with pytest.raises(Missing):
@@ -210,6 +211,7 @@ def test_combining_checks():
     )
     assert statements.join([yes, yes]).holds is True
     assert statements.join([yes, open_]).holds is None
+    # The joint outcome has the number of the check that decides it.
     assert statements.join([open_, yes, no])[:3] == (False, "undecided: x; x; fails: x", 1)
     assert statements.join([]).holds is None
 
@@ -261,7 +263,7 @@ def test_a_column_of_differences(monkeypatch):
 def test_jacobian_refuses_a_wrong_expectation():
     assert privacy.jacobian(CURVES, cases=[[0.1, 1, 0.2989], [1, 0.01, 4.0242]]).holds
     assert not privacy.jacobian(CURVES, cases=[[0.1, 1, 0.25]]).holds
-    assert not privacy.jacobian(CURVES, cases=[[0.1, 140, 0.1]]).holds
+    assert not privacy.jacobian(CURVES, cases=[[0.1, 140, 0.1]]).holds  # private: no excess
 
 
 def test_gaussian_excess_of_known_cases():

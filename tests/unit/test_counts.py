@@ -211,7 +211,7 @@ def test_all_releases_together_cost_what_is_stated(name, epsilon):
     stated = MECHANISMS[name].guarantee(5000, 6, **asked)
     assert stated.epsilon == epsilon and stated.adjacency == "replace-one"
     spent = stated.profile.delta(epsilon)
-    if name == "counts_rate":
+    if name == "counts_rate":  # a pure guarantee
         assert spent == 0 < 1e-6 < stated.profile.delta(epsilon * 0.99)
     else:
         assert 0.99e-6 < spent <= 1e-6 * (1 + 1e-9)
@@ -243,6 +243,7 @@ def test_there_is_no_accounting_of_the_last_iterate():
 
 @pytest.mark.parametrize("clip", [0.3, 2.0, 50.0])
 def test_a_replaced_record_moves_what_gets_noise_by_its_sensitivity_at_most(clip):
+    """A row whose count goes from 0 to the largest, with both slopes clipped, reaches mu."""
     mechanism = MECHANISMS["counts_gd"]
     asked = {"epsilon": 1.0, "delta": 1e-5, "clip": clip, "iterations": 3}
     X, k = rows(40)

@@ -109,6 +109,7 @@ def test_captions_say_over_what_an_interval_is():
 
 
 def test_figures_name_the_divisions_of_one_data_set_what_they_are():
+    """A figure's job gets part of its experiment's configuration, including `divisions`."""
     _, experiments, _ = load(
         {"seed": 1, "experiments": ["patton"]}, only=sources.concerned({"patton"})
     )

@@ -32,7 +32,7 @@ def test_steps_cost_more_than_the_noise_at_one_epsilon_and_less_at_another():
     made = Made(ERRORS, 0.005)
     actual = steps_cost_more(made, epsilons=[10], **NAMES)
     assert actual.holds and actual.number == pytest.approx(0.08, abs=0.01)
-    assert "epsilon = 1 0.1" in actual.decided_by
+    assert "epsilon = 1 0.1" in actual.decided_by  # the sentence names every epsilon
     assert steps_cost_more(made, epsilons=[1], **NAMES).holds is False
     assert steps_cost_more(Made(ERRORS, 0.3), epsilons=[10], **NAMES).holds is None
     with pytest.raises(Missing):

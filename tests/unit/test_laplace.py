@@ -29,6 +29,7 @@ def test_sum_intercept_is_scikit_learns_objective(data, lam, intercept, solver):
     np.testing.assert_allclose(weights[0, :-1], model.coef_[0], atol=2e-5)
     assert weights[0, -1] == pytest.approx(model.intercept_[0], abs=2e-5)
     assert info["status"][0] == "ok" and info["gradient_norm"][0] <= 1e-9
+    # Recompute the certificate from the objective's definition.
     X, y = data
     slope = -y / (1 + np.exp(y * (X @ weights[0, :-1] + weights[0, -1])))
     of_intercept = slope.mean() + lam / 80 * weights[0, -1] * (intercept == "regularised")

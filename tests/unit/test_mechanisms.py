@@ -112,6 +112,7 @@ def test_guarantee_states_everything(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_half_floats_are_computed_with_in_double_precision(name):
+    """An epsilon or a share given as a half float must not reduce the noise's precision."""
     mechanism = MECHANISMS[name]
     defaults = {key: option.default for key, option in mechanism.options.items()}
     values = {
@@ -366,6 +367,7 @@ NO_ROWS = [
 def test_what_is_not_rows_is_refused(name):
     for X, y in NO_ROWS:
         with pytest.raises(Refused, match=r"data must be|whole number"):
+            # so few rows suffice with this lambda
             MECHANISMS[name].release(X, y, rng=generator(1), **common(name, lam=10.0))
 
 
@@ -484,7 +486,7 @@ def test_draws_that_are_not_finite_have_diverged():
     actual = faulty(Faulty(weights, status, info))
     assert list(actual.status) == ["diverged", "diverged", "not_sampled"]
     assert not actual.weights.any() and not actual.info["intercept"].any()
-    assert (weights[1] == 1).all()
+    assert (weights[1] == 1).all()  # the mechanism's own array does not change
     classes = np.ones((3, D, 2))
     classes[1, 0, 1] = math.nan
     actual = faulty(Faulty(classes))
@@ -760,6 +762,7 @@ def test_huber_and_general_losses_scale_with_kappa_and_c():
             if share < 1:
                 assert release.info["scale"] == pytest.approx(2 * bound / (1 - share), rel=1e-3)
 
+    # a user's own loss, twice as steep as the logistic loss
     class Steep(losses.Logistic):
         @property
         def kappa(self):

@@ -73,7 +73,7 @@ def test_no_neighbours_need_more_than_is_stated(count, rho):
 
 
 def test_half_of_the_noise_would_be_seen():
-    rate = 2 * noisy_top.choice_rate(0.02, 1, 0.3)
+    rate = 2 * noisy_top.choice_rate(0.02, 1, 0.3)  # twice the rate halves the noise
     first = np.array(list(law([0.0] * 4, rate, 1).values()))
     second = np.array(list(law([0.3, 0.3, -0.3, -0.3], rate, 1).values()))
     renyi = math.log((first**2 / second).sum())

@@ -51,6 +51,7 @@ def entry(name):
     return json.loads(text)
 
 
+# Runs a job's script and prints its peak memory in MB.
 MEASURE = f"""
 import runpy, sys
 {PEAK_MB}

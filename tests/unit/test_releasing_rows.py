@@ -48,6 +48,7 @@ def parse(schema, lines, n=None):
 
 
 def norms(V):
+    """Squared norms in Python's integers, which cannot overflow."""
     return [sum(int(v) ** 2 for v in row) for row in V]
 
 

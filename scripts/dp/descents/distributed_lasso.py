@@ -35,6 +35,8 @@ SHRINKAGES = {"soft": soft_threshold, "as_printed": printed_threshold}
 class Centre:
     """A data centre, which returns only the gradient of its *summed* loss.
 
+    The gradient X'X w - X'y is computed from the rows or, if that is less work, from X'X.
+
     X: (n, d). y: (n,). count: the number of centres of equal size whose rows this object combines.
     """
 
@@ -58,7 +60,8 @@ def _mean(centres):
 
 # A step follows a weighted sum of the centres' gradients: the mean over all rows, the sum over all rows (as
 # E18 prints it), or the sum of the centres' own means (as E18's program computes it). For m centres of
-# equal size, the sum of means is m times the mean over all rows.
+# equal size, the sum of means is m times the mean over all rows, so steps are m times as long as their rate
+# says.
 GRADIENTS = {
     "mean": _mean,
     "sum": lambda centres: [1.0] * len(centres),

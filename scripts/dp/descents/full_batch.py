@@ -31,6 +31,7 @@ def classes_of(loss: str, classes: int | None) -> int | str | None:
 
 
 def _scores(X, W):
+    """Scores w.x of every row, restart and class, (n, restarts, K)."""
     restarts, d, K = W.shape
     return (X @ W.transpose(1, 0, 2).reshape(d, restarts * K)).reshape(len(X), restarts, K)
 
@@ -219,8 +220,8 @@ def descend(
     steps use Poisson batches (`sampled_gradient`), and nothing is traced. size: the divisor of sums of
     gradients, by default the number of rows.
 
-    Returns weights, and the mean loss (restarts, iterations + 1) at the start and after every step, all NaN
-    unless `traced`.
+    Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
+    at the start and after every step, all NaN unless `traced`.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     K = classes_of(loss, classes) if loss == "softmax" else 1

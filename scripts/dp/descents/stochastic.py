@@ -1,7 +1,7 @@
 """Mini-batch stochastic gradient descent on many problems at once, clipped per example.
 
 A *run* is one descent with its own rows, order of rows and noise. All values of lambda in a run share them.
-Runs of equal size advance together.
+Runs of equal size advance together, so a step takes few array operations for any number of runs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,8 +49,8 @@ def program_gradient(w: np.ndarray, examples: np.ndarray, clip: float) -> np.nda
     """Sum over examples of the logistic loss' gradient as E18's program computes it, at weights w.
 
     w: (runs, values, d). examples: (runs, rows, d), each multiplied by its label. Coordinate j of the
-    gradient at example x is -x_j/(1 + exp(w_j x_j)), with w_j x_j instead of w.x. Each example's gradient
-    is then clipped to Euclidean norm `clip`.
+    gradient at example x is -x_j/(1 + exp(w_j x_j)), with w_j x_j instead of w.x, as in d logistic
+    regressions on one feature each. Each example's gradient is then clipped to Euclidean norm `clip`.
     """
     runs, values, d = w.shape
     total = np.zeros_like(w)
@@ -89,8 +89,8 @@ def descend(
     as_run: the sum of gradients is `program_gradient`, and the number lam sum_j w_j is added to every
     coordinate instead of lam w.
 
-    rows: (blocks, n, d), each row multiplied by its label. For a residual loss, rows are not multiplied,
-        and `targets` are (blocks, n).
+    rows: (blocks, n, d), each row multiplied by its label, so that margins are rows . w. For a residual
+        loss, rows are not multiplied, and `targets` are (blocks, n).
     block: (runs,) the block that each run descends on. lam: (values,) regularisations.
     passes: one (order, noise) per epoch. order (runs, n) permutes the rows; noise is (runs, steps, d)
         or None. plan: `batch_plan` of n.

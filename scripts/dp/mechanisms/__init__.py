@@ -107,7 +107,7 @@ def repeated(release: Release, draws: int) -> Release:
 
 
 def join(releases: list[Release]) -> Release:
-    """Concatenate releases. Only entries of info with one value per restart are kept."""
+    """Concatenate releases in order. Of info, only entries with one value per restart are kept."""
     restarts = [len(release.weights) for release in releases]
     info = {}
     for key, value in releases[0].info.items():
@@ -242,7 +242,7 @@ class Mechanism:
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda from public numbers alone.
+        """lambda from public numbers alone, for callers that state no lambda.
 
         Parameters
         ----------
@@ -279,7 +279,8 @@ class Mechanism:
     def check(self, n: int, d: int, **settings) -> None:
         """Refuse settings with which the mechanism cannot run.
 
-        Mechanisms with a slow guarantee may check less than `guarantee`.
+        Every cell is checked before a run starts, so mechanisms with a slow guarantee may check less
+        than `guarantee`.
 
         Parameters
         ----------
@@ -384,7 +385,8 @@ class Mechanism:
         Yields
         ------
         tuple
-            (fold, its `Release`). A release contains the restarts of each candidate in turn.
+            (fold, its `Release`), in the order of the folds. A release contains the restarts of each
+            candidate in turn.
         """
         rngs = map(copy.deepcopy, repeat(None) if rngs is None else rngs)
         fits, all_rows = (repeat(None) if each is None else each for each in (fits, all_rows))

@@ -113,7 +113,7 @@ class BoostedAdaSSP(Mechanism):
         return weights, {"scale": sigma, "matrix_scale": scale}
 
     def _descend(self, X, y, p, draws, rng, steps=None):
-        """Weights (draws, d), noisy X'X and P (draws, d, d)."""
+        """Weights (draws, d), noisy X'X (draws, d, d) and P (draws, d, d)."""
         n, d = p.public_n or len(X), X.shape[1]
         eigenvalue, scale, sigma = self._scales(p)
         gram, _ = quadratics.moments(X, y)

@@ -5,7 +5,7 @@ to M. So u = (y + 1)/2 is the count in units of M. The model's rate is M min(e^(
 
 All private mechanisms first release the mean of u with noise. The intercept b is the logarithm of
 this noisy mean, so weights of 0 predict the constant rate. Slopes are clipped to a multiple of the
-rate, above which a larger M does not increase their noise.
+rate, above which a larger M does not increase their noise. So M may be generous.
 """
 
 import math

@@ -90,7 +90,8 @@ def gaussian_sensitivity(bound: float = 1.0, loss: str = "squared") -> float:
     + beta^2 ||L||_2^2. With k as in `l2_sensitivity` and both norms R, it is at most 4 alpha^2 (R^4
     - k^2) + 2 beta^2 (R^2 + k). Let t = beta/(2 alpha). If t <= R, the maximum is at k = t^2, and
     the sensitivity is 2 alpha (R^2 + t^2). Otherwise it is at k = R^2, and the sensitivity is 2
-    beta R.
+    beta R. Coordinates in [-B, B] have R = sqrt(d) B. For squared loss and B = 1, the sensitivity is
+    then 2 (d + 1).
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     t = beta / (2 * alpha)
@@ -191,7 +192,8 @@ class _Functional(Mechanism):
             _, unbounded = quadratics.solve(A, b, repair="none")
             weights = quadratics.adam(A, b, steps, p.learning_rate)
         else:
-            # Without noise, "trim" gives the minimiser of smallest norm.
+            # Mechanisms without noise have no option `repair`. For them, "trim" gives the minimiser
+            # of smallest norm.
             repair = p.repair if self.private else "trim"
             weights, unbounded = quadratics.solve(A, b, 2 * deviation * _times(p, n), repair)
         failed = ~np.isfinite(weights).all(axis=1)

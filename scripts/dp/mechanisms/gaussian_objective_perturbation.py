@@ -38,7 +38,8 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
-MOST_NOISE = 50  # maximum noise, as a multiple of the noise if the Jacobian cost nothing
+# Maximum noise, as a multiple of the noise if the Jacobian cost nothing. More noise is useless.
+MOST_NOISE = 50
 
 
 class Plan(NamedTuple):
@@ -114,7 +115,7 @@ class _GaussianTilt(Tilted):
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Refuse invalid settings by making the plan, without the slow profile."""
+        """Refuse invalid settings by making the plan. The slow profile, which refuses none, is omitted."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -124,7 +125,10 @@ class _GaussianTilt(Tilted):
         return self._kind(p).loss
 
     def _checked_plan(self, n, d, p, plan):
-        """The plan. Raises `Refused` unless the minimiser of every data set can be certified."""
+        """The plan. Raises `Refused` unless the minimiser of every data set can be certified.
+
+        Tilts so long that their probability is at most e^-60 are neglected.
+        """
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
             check_certifiable(n, d, lam, p.bound, self._kind(p).loss, plan.tolerance, tilt=reach)

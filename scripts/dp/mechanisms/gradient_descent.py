@@ -191,8 +191,9 @@ class DPGradientDescent(Descent):
         With lambda, curvatures are between lambda and c + lambda. A step at rate e multiplies a
         distance by at most max(|1 - e lambda|, |1 - e (c + lambda)|). The minimum, c/(c + 2
         lambda), is at e = 2/(c + 2 lambda). So the rate is at most 2/(c + 2 lambda), which is below
-        1/c if lambda > c/2. For softmax, the rate above takes the place of 1/c. Softmax curvatures
-        are at most R^2/2, and e (R^2/2 + lambda) <= 2 if lambda >= R^2/2 - c.
+        1/c if lambda > c/2. Since e lambda < 1 and gradients have norm at most G, |W| <= G/lambda
+        without noise. For softmax, the rate above takes the place of 1/c. Softmax curvatures are at
+        most R^2/2, and e (R^2/2 + lambda) <= 2 if lambda >= R^2/2 - c.
         """
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)

@@ -153,7 +153,7 @@ class DPDistributedLasso(_OverCentres):
         Replacing one record changes one centre's sum by at most 2 clip in L2, for any target.
         `rounds` adaptive Gaussian releases with that sensitivity are exactly one release of
         sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). They
-        include everything that the centres send.
+        include everything that the centres send. sigma is calibrated analytically to the one release.
         """
         return (
             f"every centre adds noise of standard deviation {self._sigma(p):.6g} to its sum of gradients "

@@ -45,7 +45,7 @@ class Variables(NamedTuple):
     grouped: int
 
     def levels(self, X: np.ndarray) -> np.ndarray:
-        """Zeros and ones (n, K) that mark the rows' levels, one per variable."""
+        """Zeros and ones (n, K) that mark the rows' levels. Any row has one level per variable."""
         X, first, found = np.asarray(X, dtype=float), 0, np.zeros((len(X), len(self.part)))
         for variable, size in enumerate(self.sizes):
             if self.grouped:

@@ -63,6 +63,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
+        """lambda by the tilt's rule, for the tilt's share of mu."""
         second = self._second(self.defaults() | options)
         options = {key: options[key] for key in options.keys() - {"covariance", "robust"}}
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
@@ -125,7 +126,10 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return Release(estimate, release.status, release.info | info)
 
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
-        """The mean of l'^2 x x' (None: the Hessian), and which draws are too vague for intervals."""
+        """The mean of l'^2 x x' without `robust`, and which draws (draws,) are too vague for intervals.
+
+        Here the mean is None, and the Hessian replaces it.
+        """
         return None, np.zeros(len(weights), dtype=bool)
 
 

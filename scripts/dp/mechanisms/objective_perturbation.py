@@ -46,7 +46,10 @@ class Plan(NamedTuple):
 
 
 class Tilted(Mechanism):
-    """Base class: w + z, where w is near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n."""
+    """Base class: w + z, where w is near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
+
+    `tilt` of a subclass determines ridge and the scale of b.
+    """
 
     numbers = True
     fit = "l2"
@@ -126,13 +129,14 @@ class Tilted(Mechanism):
         )
 
     def _loss(self, p):
-        """The loss to minimise."""
+        """The loss to minimise, which the plan must cover."""
         return getattr(p, "loss", "logistic")
 
     def _release(self, X, y, p, draws, rng):
         """Draws. A restart without a certificate has weights of 0, and its status says why.
 
-        The solver gets half of the tolerance, and rounding stays below the other half.
+        The solver starts from the given fit, if any. It gets half of the tolerance, and rounding stays
+        below the other half.
         """
         n, d = stated_size(self.name, p, len(X)), X.shape[1]
         plan = self._plan(n, d, p)

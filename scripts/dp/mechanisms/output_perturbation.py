@@ -49,7 +49,8 @@ class Perturbed(Mechanism):
     """
 
     in_blocks = True
-    # Whether settings are refused if data could prevent the fit's certificate.
+    # Whether the guarantee needs the fit's certificate. If so, settings are refused if data could
+    # prevent the certificate.
     certified = True
     law = staticmethod(l2_laplace)  # distribution of the noise
 

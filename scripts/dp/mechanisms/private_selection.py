@@ -28,6 +28,7 @@ class Plan(NamedTuple):
 
     epsilon, delta: budget of one run.
     mu: Gaussian-DP parameter of a run's score.
+    candidates: arguments of each setting.
     total: epsilon of the whole choice at the requested delta.
     adjacency, reason: those of the first setting.
     """

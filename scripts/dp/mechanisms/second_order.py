@@ -130,7 +130,7 @@ class DPNewton(Mechanism):
         return p.proven(reason + public_size(p), profile=Gaussian(p.mu))
 
     def _ridge(self, n, p, trace, deviation, mu):
-        """The ridge l from noisy traces. l, `trace` and `deviation` are proportional to R^2."""
+        """l from noisy traces, elementwise. l, `trace` and `deviation` are proportional to R^2."""
         unit = p.bound**2
         trace = np.maximum(trace, deviation)
         return unit * np.maximum(np.cbrt(trace / unit / (n * mu) ** 2), 1 / n)

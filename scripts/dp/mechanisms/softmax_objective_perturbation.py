@@ -82,6 +82,8 @@ class SoftmaxObjectivePerturbation(Mechanism):
             raise Refused(f"{error}{self._remedy(n, d, p)}") from error
 
     def _remedy(self, n, d, p):
+        """The end of the message: a lambda that works, or that none does and epsilon must be larger."""
+
         def works(lam):
             try:
                 self._planned(n, d, Parameters(**vars(p) | {"lam": lam}))
@@ -103,7 +105,10 @@ class SoftmaxObjectivePerturbation(Mechanism):
         )
 
     def _planned(self, n, d, p):
-        """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified."""
+        """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
+
+        Raises `_NoTilt` if lambda is too small for a useful tilt.
+        """
         K, n_lambda, adjacency = classes_of("softmax", p.classes), n * p.lam, p.adjacency
         constants = softmax.Constants(K)
         check_certifiable(n, d, p.lam, p.bound, constants, p.tolerance)

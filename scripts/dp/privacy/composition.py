@@ -163,7 +163,7 @@ def sampled_multiplier(
 ) -> tuple[float, Losses]:
     """Approximate least sigma/C for which `sampled_steps` is (epsilon, delta)-DP, and the profile there.
 
-    Losses are discretised as coarsely as epsilon allows.
+    sigma/C is rounded up to a relative 1e-4. Losses are discretised as coarsely as epsilon allows.
     """
     if delta < LEAST_DELTA:
         raise Refused(
@@ -198,8 +198,8 @@ def laplace_coordinates_delta(
 ) -> list[float]:
     """Upper bounds on delta(epsilon) of independent Laplace noise, on `dimension` coordinates.
 
-    Each of the d coordinates changes by ratio/sqrt(d) times the noise scale. So the loss is a sum of d
-    independent Laplace losses, at most sqrt(d) ratio.
+    The value changes by `ratio` times the noise scale in L2, and each of the d coordinates by ratio/sqrt(d)
+    times the scale. So the loss is a sum of d independent Laplace losses, at most sqrt(d) ratio.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

@@ -1,9 +1,13 @@
 """Objective perturbation of Poisson regression with Gaussian noise: the privacy of the exact minimiser.
 
-Release, notation and densities are those of `dp.privacy.gaussian_tilt`, with m = R/sigma. The loss of a
-record x with target v in [0, 1] is h(w.x) - v w.x (`dp.capped_exponential`), for any public offset. So its
-slope q = h' - v is in [-v, 1-v], its gradient is q x, and its curvature h'' is in [0, 1]. h' has a kink, so
-b(w) is not smooth, but b(w) and its inverse are Lipschitz, which suffices for the densities.
+Release, notation and densities are those of `dp.privacy.gaussian_tilt`: b ~ N(0, sigma^2 I), Lambda is the
+same on all data sets, G(m)(e) is the Gaussian profile, m = R/sigma and r = R^2/Lambda. The loss of a record
+x with target v in [0, 1] is h(w.x) - v w.x (`dp.capped_exponential`), for any public offset. So its slope q
+= h' - v is in [-v, 1-v], its gradient is q x, and its curvature h'' is in [0, 1]. h' has a kink, so b(w) is
+not smooth, but b(w) and its inverse are Lipschitz, which suffices for the densities.
+
+Slopes have both signs, but cost no more than slopes of one sign, because a record's interval of slopes has
+length 1.
 
 *Adding* (P = D, Q = D + record). With |x| = rho, m' = rho/sigma and c = b.x/(sigma rho) ~ N(0, 1) under P,
 log p/q <= -m' q c + m'^2 q^2/2. This is convex in q, so its maximum is at q = -v or at q = 1-v. With the

@@ -14,7 +14,7 @@ s(1-s), 1/4, 1-s^2 and 1 in the order above. Notation: m = k R/sigma, r = R^2/La
 Gaussian profile at any real e (`dp.privacy.profiles.gaussian_profile`).
 
 Minimisers are *exact* here; `with_output_noise` covers approximate ones. Lambda is the same on both data
-sets; under add/remove it is public, since n is secret.
+sets; under add/remove it is public, since the number of records is secret.
 
 ONE RECORD. Let D' = D + record. On D, the tilt b(w) = -(grad F(w) + Lambda w) makes w the minimiser. The
 map b is a smooth bijection, because F + Lambda/2 ||.||^2 is strongly convex and grad F has bounded
@@ -52,9 +52,10 @@ gives the loss e, so m u0 = e - m^2/2. If
 
 then f(u0) <= e. Below u0, f <= e, since f increases. Above u0, f(u) = m u + m^2/2, since other s have a
 smaller slope in u. So the integral is G(m)(e). By log(1+x) <= x, it suffices that s r <= e + s m^2/2 for
-all s, that is r <= e + m^2/2. Log-cosh: with |u| and |s| in place of u and s, it suffices that (1+s) r <=
-e + s m^2/2 at both ends of s, that is r <= e and 2 r <= e + m^2/2. (If e < m^2/2, then u0 < 0, and f(0) <=
-m^2/2 follows from r <= e.) Then delta(e) <= 2 G(m)(e).
+all s, that is r <= e + m^2/2. (The limit s -> 1 shows that this is also necessary.) Log-cosh: with |u| and
+|s| in place of u and s, it suffices that (1+s) r <= e + s m^2/2 at both ends of s, that is r <= e and 2 r
+<= e + m^2/2. (If e < m^2/2, then u0 < 0, and f(0) <= m^2/2 follows from r <= e.) Then delta(e) <= 2
+G(m)(e).
 
 *When removing costs one tail only* (log-cosh, e >= max(r, m^2/2)). The map from b' to w is monotone:
 (b1-b2).(w1-w2) <= -Lambda ||w1-w2||^2. So if the part of b' orthogonal to v is fixed, w.v does not
@@ -134,7 +135,8 @@ def _curvature(loss, s):
 def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> float | np.ndarray:
     """Maximum over s in [0, 1] of m s u + m^2 s^2/2 + log(1 + g(s) r), elementwise: f(u) above.
 
-    The maximum is at an end, or where (m^2 s + m u)(1 + g(s) r) + g'(s) r = 0, a cubic in s.
+    The derivative vanishes if (m^2 s + m u)(1 + g(s) r) + g'(s) r = 0, a cubic in s. The maximum is at the
+    real part of a root, clipped to [0, 1], or at an end.
     """
     u = np.asarray(u, dtype=float)
     c0, c1, c2 = CURVATURES[loss]
@@ -191,8 +193,8 @@ def removal(
     delta is also at most the total variation distance addition(0). For u >= `switch`, s = 1 attains the
     maximum f(u), and the integral has a closed form. The condition for this, g(s) r <= (1-s)(m u + (1+s)
     m^2/2), is linear in s after division by 1-s, so it needs checking only at s = 0 and s = 1. For Huber
-    loss, s = 1 is always the maximum. tails: the number of tails to count, by default the smallest that is
-    proven to suffice.
+    loss, s = 1 is always the maximum. tails: the number of tails to count, which is 2, or 1 where one is
+    proven to suffice; by default the smaller proven number.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -256,8 +258,8 @@ def replacement(
 ) -> float | np.ndarray:
     """delta(epsilon) of replacing a record, for epsilon >= 0: the least bound over splits of epsilon.
 
-    The split that is exact for normals comes first. If removing is not free there, the splits at `SHIFTS`
-    from it follow, and then splits near the best one.
+    Every split gives a bound. The split that is exact for normals comes first. If removing is not free
+    there, the splits at `SHIFTS` from it follow, and then splits near the best one.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -394,7 +396,8 @@ def calibrate(
     """Least sigma of the tilt for which the exact minimiser is proven (epsilon, delta)-DP.
 
     If the Jacobian is free, the result is `sigma_where_free`. (Log-cosh under replace-one needs less,
-    because removing a record costs only one tail.) Otherwise root finding on the profile gives sigma.
+    because removing a record costs only one tail.) Otherwise sigma is found from the profile by root
+    finding, and checked to be private.
     """
     if loss not in NEVER_FREE:
         sigma = sigma_where_free(epsilon, delta, bound, slope, adjacency, loss)
@@ -406,13 +409,14 @@ def calibrate(
     m = largest_parameter(
         lambda m: float(profile(m, r, adjacency, loss).delta(epsilon)),
         delta,
+        # No tilt beats the Gaussian mechanism.
         gaussian_mu(epsilon, delta) / vector_sum(1.0, adjacency),
     )
     return slope * bound / m
 
 
 def largest_parameter(delta_at: Callable[[float], float], delta: float, start: float) -> float:
-    """The largest mu <= start with delta_at(mu) <= delta, rounded down, to a relative precision of 1e-8."""
+    """The largest mu <= start with delta_at(mu) <= delta, to a relative 1e-8, checked to be private."""
 
     def over(mu):
         return math.log(max(delta_at(mu), 1e-300) / delta)
@@ -451,8 +455,8 @@ def rule_lambda(
     Lambda* is `least_regularisation`. The second term bounds the tilt's shift, about sqrt(d) sigma/(n
     lambda), by `radius`/R. output: the output noise's share of mu (`with_output_noise`). With output noise,
     Lambda* is twice the threshold for the tilt's own mu, so the tilt's excess over a Gaussian profile is
-    negligible. Clipped logistic loss uses the threshold of logistic loss; with output noise, its Jacobian
-    costs about a sixteenth of epsilon.
+    negligible. Clipped logistic loss uses the threshold of logistic loss, although its Jacobian is never
+    free; with output noise, this Jacobian costs about a sixteenth of epsilon.
     """
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
     own = mu * math.sqrt(1 - output**2)
@@ -476,8 +480,8 @@ def composed_delta(
     The composed delta is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Outside [-e0, e0]
     (`_gaussian_from`), the tilt's profile is at most the Gaussian one (twice that for log-cosh), whose
     joint profile is known. So delta exceeds this joint delta only through L in (epsilon - e0, epsilon +
-    e0), and by at most P(L > epsilon - e0). Unless `exact`, a bound below 1e-9 of the joint delta is
-    added. Otherwise the excess is integrated.
+    e0), and by at most P(L > epsilon - e0). Unless `exact`, this bound is added if it is below 1e-9 of the
+    joint delta. Otherwise the excess is integrated.
     """
     from scipy.special import ndtr
 
@@ -542,7 +546,7 @@ def with_output_noise(
     Let the gradient of the mean objective at w have norm at most tau, a public number. Then w is within
     tau/lambda of the exact minimiser. Given that minimiser, w differs by at most 2 tau/lambda between
     neighbours of one size. N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers this as a Gaussian release.
-    mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2.
+    mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2. A small n_lambda makes mu smaller.
     """
     _check(loss, adjacency)
     start, r = gaussian_mu(epsilon, delta / SIGNS[loss]), bound**2 / n_lambda

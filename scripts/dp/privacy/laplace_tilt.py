@@ -77,7 +77,7 @@ def calibrate(
                   ridge = c / (n (e^(epsilon/4) - 1)) - lam (Chaudhuri, Monteleoni, Sarwate, JMLR 12,
                   2011, algorithm 2 and theorem 9).
     "single_log"  the same with one logarithm instead of two, and with e^(epsilon/2). Neighbours'
-                  Jacobians are rank-one updates of a common matrix, and only one raises their ratio.
+                  Jacobians are two rank-one updates of a common matrix, and only one raises their ratio.
     "supremum"    the largest epsilon_b whose `exact_epsilon` is at most epsilon. If log(1 + c/(n lam))
                   alone exceeds epsilon/2, the ridge first lowers it to epsilon/2.
     """

@@ -91,7 +91,7 @@ def constants(
     s is the largest distance between gradients, m the strong convexity, M the smoothness. Logistic: 2R,
     lam, lam + R^2/4. Softmax: 2 sqrt(2) R, lam, lam + R^2/2, since a record's gradient has norm at most
     sqrt(2) R and curvature at most R^2/2. Squared, Huber and log-cosh: M = lam + R^2, and only clipping
-    bounds gradients here (clip = tau R for the last two).
+    bounds gradients here (clip = tau R states the bound of the last two).
 
     clip: norm to which a record's gradient is clipped. If a record's loss has one argument w.x, its clipped
     derivative is that of another convex loss with no more curvature (Song, Steinke, Thakkar, Thakurta,

@@ -11,7 +11,8 @@ D (Durfee, Rogers, NeurIPS 2019).
 **Concentrated.** Let K(s) = log of the mean of (P/P')^s under P'. K(0) = K(1) = 0, because both are
 distributions. K''(s) is the variance of log P/P' under a tilted law, at most r^2/4 on such an interval. By
 the remainder of linear interpolation, K(s) <= s (s - 1) r^2/8 for s > 1. So the Rényi divergence of order
-s, K(s)/(s - 1), is at most s r^2/8: the choice is r^2/8-zCDP (Cesar, Rogers, ALT 2021).
+s, K(s)/(s - 1), is at most s r^2/8: the choice is r^2/8-zCDP (Cesar, Rogers, ALT 2021). Pure (r, 0)-DP
+alone would give r^2/2.
 
 **Several.** The k largest a v_j + G_j, in order, have the distribution of k successive choices, each among
 the remaining values with new noise. (Given the largest, the other noisy values are only truncated at it,
@@ -63,7 +64,7 @@ def rho(epsilon: float, delta: float) -> float:
     """The largest rho, up to rounding, for which rho-zCDP is shown to imply (epsilon, delta)-DP.
 
     The search starts from rho + 2 sqrt(rho log(1/delta)) = epsilon (Bun, Steinke, TCC 2016, proposition
-    1.3), and improves on it by `renyi_epsilon`.
+    1.3), which holds for any epsilon, and improves on it by `renyi_epsilon`.
     """
     level = -math.log(delta)
     simple = (epsilon / (math.sqrt(level + epsilon) + math.sqrt(level))) ** 2

@@ -1,7 +1,7 @@
 """Neighbouring data sets on which mechanisms are near their worst, with reasons.
 
-A pair is a registered function that returns a `Pair`. Its data sets differ in one record; their sizes
-differ only in attacks on n.
+A pair is a function, registered by its name, that returns a `Pair`. Its data sets differ in one record;
+their sizes differ only in attacks on n. Its statistic is the one that best distinguishes their releases.
 """
 
 import math
@@ -31,7 +31,7 @@ class Pair(NamedTuple):
     sides : tuple or LazySides
         ((X, y), (X', y')).
     arguments : dict
-        Arguments of `guarantee` and `release` that the reason assumes.
+        Arguments of `guarantee` and `release` that the reason assumes (lam, bound, options).
     reason : str
         Why a mechanism is near its worst here.
     statistic : Callable or None
@@ -60,7 +60,7 @@ class Pair(NamedTuple):
 
 
 class LazySides:
-    """Sides of known size (n, d), made at first use to save memory."""
+    """Sides of known size (n, d), made at first use, so that configuration checks need little memory."""
 
     def __init__(self, size: tuple[int, int], make: Callable) -> None:
         self.size, self.make = size, cache(make)
@@ -73,7 +73,7 @@ class LazySides:
 
 
 class Unsuited(ValueError):
-    """A statistic or exact loss does not apply to a mechanism."""
+    """A pair's statistic or exact loss does not apply to a mechanism."""
 
 
 PAIRS = {}
@@ -86,7 +86,7 @@ def pair(function: Callable) -> Callable:
 
 
 def find(pair: str | tuple | Pair) -> Pair:
-    """Find a pair by name, or make one from two data sets.
+    """Find a pair by name, or make one from two data sets; a `Pair` is returned unchanged.
 
     Parameters
     ----------
@@ -126,8 +126,9 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    The scores are the projection on the difference of the medians, the size of this projection (which shows
-    a difference in spread), and the differences between the distances to the medians, in L1 and in L2.
+    The scores are the projection on the difference of the medians, the projection's distance from the
+    medians' midpoint (which shows a difference in spread), and the differences between the distances to the
+    medians, in L1 and in L2.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -297,7 +298,7 @@ def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
     """The privacy loss of objective perturbation, d = 1, on a fine grid of minimisers.
 
     The loss is the largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts,
-    it is the epsilon at delta of exact minimisers.
+    it is the epsilon at delta of exact minimisers, by integrals in both directions.
     """
     densities = tilt_log_densities(pair, mechanism, **arguments)
     w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
@@ -355,7 +356,10 @@ def opposite_residual() -> Pair:
 
 
 def _saturated(direction, others, sine, lam):
-    """Sides whose first records have opposite signs, except in the last coordinate."""
+    """Sides whose first records have opposite signs, except in the last coordinate.
+
+    The other records drive w far along the last axis, where both first records have slopes near -1.
+    """
     size = others + 1, len(direction) + 1
 
     def sides():
@@ -400,7 +404,7 @@ def saturated_diagonal_l2() -> Pair:
 
 
 def _of_weights(scores):
-    """A statistic of the weights alone."""
+    """A statistic of the weights alone, for every mechanism."""
     return lambda *_, **__: scores
 
 
@@ -563,7 +567,7 @@ def large_step() -> Pair:
 
 @pair
 def starting_point() -> Pair:
-    """1000 records around a circle. One label flips."""
+    """1000 records around a circle, some on the wrong side. One label flips."""
     angle = 2 * math.pi * np.arange(1000) / 1000
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     return Pair(
@@ -640,7 +644,10 @@ def lasso_jump() -> Pair:
 
 @pair
 def separable_circle() -> Pair:
-    """20 records on a circle, in two separable classes. One label flips, so they are inseparable."""
+    """20 records on a circle, in two separable classes, with a tiny penalty.
+
+    One label flips, so the classes of the neighbour are inseparable.
+    """
     angle = 2 * math.pi * np.arange(20) / 20 + 0.1
     X = np.column_stack([np.cos(angle), np.sin(angle)])
     return Pair(
@@ -665,7 +672,7 @@ def opposite_corner() -> Pair:
 
 
 def _lone(reach, others=99):
-    """A record at `reach` whose label flips, and others at 0."""
+    """A record at `reach` whose label flips, and others at 0, without a gradient."""
     X = np.zeros((others + 1, 1))
     X[0] = reach
     sides = _replace(X, np.ones(others + 1), 0, label=-1)
@@ -674,7 +681,7 @@ def _lone(reach, others=99):
 
 @pair
 def outlier() -> Pair:
-    """A record that outweighs 99 others."""
+    """A record that outweighs 99 others, as unbounded rows may."""
     return Pair(
         *_lone(1000),
         reason="the mean gradient is that of the one record, a hundredth of a thousand times its slope: "
@@ -684,7 +691,7 @@ def outlier() -> Pair:
 
 @pair
 def lone_record() -> Pair:
-    """One record at the bound of 1, and 99 others at 0."""
+    """One record at the bound of 1, and 99 others at 0, without a gradient."""
     return Pair(
         *_lone(1),
         reason="the mean gradient is a hundredth of the one record's and turns around with its label: "
@@ -738,7 +745,7 @@ def sum_regularised() -> Pair:
 
 @pair
 def released_intercept() -> Pair:
-    """`sum_regularised`, for an intercept released without noise."""
+    """The data of `sum_regularised`, for an intercept released without noise."""
     return Pair(
         *_unpenalised(),
         reason="the intercept is a function of the data without noise: one release tells the two apart",
@@ -779,7 +786,7 @@ def turned_row() -> Pair:
 
 @pair
 def reversed_row() -> Pair:
-    """One of eight rows changes its sign."""
+    """One of eight records changes its sign and keeps its label."""
     return Pair(
         *_beside([0.6, 0.0, 0.8], other=[-0.6, 0.0, -0.8]),
         reason="every sum over rows moves by twice the bound, with labels or without",

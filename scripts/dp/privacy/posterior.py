@@ -36,7 +36,7 @@ def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> f
     Up to a constant, Q is g.u + u'Hu/2 with g.u >= 0, because w0 is the minimiser on the ball. F is at most
     g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4]. At u/sqrt(c), F is at most Q(u), and the ball
     shrunk by sqrt(c) towards w0 lies in the ball. The ratio is also at least exp(-gamma n (1/4 - 1/(4c)) (2
-    reach)^2/2), from the largest F - Q.
+    reach)^2/2), from the largest F - Q. A few Newton steps find w0 approximately.
     """
     pull = epsilon / (2 * loss_range(loss, reach)) * n * reach
     logarithm = math.log(4 * math.sqrt(d + pull))
@@ -64,8 +64,8 @@ def truncated_draws(
     On the ball, exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0. So a Gaussian with precision P + kI,
     times a constant, lies above the density. Its draws are accepted with probability exp(log_excess(w) - k
     (radius^2 - ||w||^2)/2) inside the ball, and never outside. Acceptance is most frequent if the
-    proposal's mean of ||w||^2 is radius^2; rejection then costs a factor of order sqrt(d). The law is the
-    same for any k, so k may depend on the data.
+    proposal's mean of ||w||^2 is radius^2; rejection then costs a factor of order sqrt(d), not exponential
+    in d. The law is the same for any k, so k may depend on the data.
     """
     values, vectors = np.linalg.eigh(precision)
     values = np.maximum(values, 0.0)

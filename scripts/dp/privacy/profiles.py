@@ -95,7 +95,10 @@ class Profile:
 
     Methods
     -------
-    delta, epsilon
+    delta
+        delta at any real epsilon.
+    epsilon
+        The smallest epsilon at delta.
     """
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
@@ -104,6 +107,7 @@ class Profile:
         Parameters
         ----------
         epsilon : float or numpy.ndarray
+            Any real number.
 
         Returns
         -------
@@ -122,12 +126,13 @@ class Profile:
         Returns
         -------
         float
-            Infinite if above 10^6.
+            Infinite if no epsilon up to 10^6 has this delta.
         """
         if not 0 < delta < 1:
             raise ValueError(f"a profile's epsilon needs 0 < delta < 1, not {delta}")
         if self.delta(0.0) <= delta:
             return 0.0
+        # If losses can be infinite, there may be no epsilon with this delta.
         return roots.least(lambda e: self.delta(e) <= delta, 0.0, 1.0, relative=1e-10, most=1e6)
 
     @property
@@ -166,7 +171,7 @@ class Gaussian(Profile):
 
 @dataclass(frozen=True)
 class Curve(Profile):
-    """An explicit delta(epsilon) for all real epsilon, elementwise.
+    """An explicit delta(epsilon) for all real epsilon, elementwise: exact, or an upper bound.
 
     Attributes
     ----------
@@ -308,7 +313,10 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
 def integral(
     integrand: Callable, start: float, stop: float, panels: Iterable[int] = PANELS
 ) -> float:
-    """An upper estimate of an integral: refined until two estimates agree, plus their difference."""
+    """An upper estimate of an integral: refined until two estimates agree, plus their difference.
+
+    panels: numbers of panels, one per estimate.
+    """
     before = math.inf
     for count in panels:
         x, weight = nodes(start, stop, count)
@@ -342,7 +350,8 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
 def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     """An epsilon at delta for data sets that differ in several records.
 
-    The result is exact for a Gaussian profile, and otherwise the least that `group_delta` shows.
+    The result is exact for a Gaussian profile, and otherwise the least that `group_delta` shows with
+    several values of mu.
 
     Parameters
     ----------
@@ -351,6 +360,7 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     delta : float
         In (0, 1).
     size : int
+        Number of records.
 
     Returns
     -------
@@ -385,7 +395,7 @@ def _reach(profile):
 
 
 def losses(profile: Profile, spacing: float | None = None) -> object:
-    """A pessimistic privacy loss distribution (dp_accounting) of a profile.
+    """A pessimistic privacy loss distribution (dp_accounting) of a profile, at this spacing.
 
     Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1) gives the smallest profile on the grid
     that is nowhere below the given points.
@@ -418,6 +428,7 @@ def compose(*profiles) -> Profile:
     Parameters
     ----------
     *profiles : Profile
+        The profiles of the releases.
 
     Returns
     -------
@@ -457,12 +468,14 @@ def _compose_losses(profiles):
 
 
 def repeated(profile: Profile, times: int) -> Profile:
-    """The profile of several releases from the same records.
+    """The profile of several releases with one profile, from the same records.
 
     Parameters
     ----------
     profile : Profile
+        The profile of each release.
     times : int
+        Number of releases.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Calibrations of Gaussian objective perturbation as published: AMP, and Redberg, Koskela, Wang.
 
-`dp.privacy.gaussian_tilt` proves the privacy that they really give. `slope` is kappa R, the bound on a
-record's gradient. `curvature` is sup l'' R^2.
+They are for comparison: `dp.privacy.gaussian_tilt` proves the privacy that they really give. `slope` is
+kappa R, the bound on a record's gradient. `curvature` is sup l'' R^2.
 """
 
 import math

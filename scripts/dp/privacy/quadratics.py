@@ -38,7 +38,8 @@ def unpack(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of the monomials as a symmetric matrix and a vector.
 
     values: (restarts, d + d(d+1)/2), coefficients of w_1, .., w_d, then of w_j w_k, j <= k, row by row.
-    Returns Q (restarts, d, d) and c (restarts, d) with polynomial = w'Qw + c.w.
+    Returns Q (restarts, d, d) and c (restarts, d) with polynomial = w'Qw + c.w. Q_jk and Q_kj are each half
+    the coefficient of w_j w_k, j < k.
     """
     return values[:, _positions(d)] * np.where(np.eye(d) > 0, 1.0, 0.5), values[:, :d]
 
@@ -139,7 +140,8 @@ def descend(
     """Adam (Kingma, Ba, ICLR 2015) from zero, with one step per gradient.
 
     gradients: functions from weights (restarts, d) to gradients of the same shape. No step changes a
-    coordinate by much more than the learning rate, however steep the objective.
+    coordinate by much more than the learning rate, however steep the objective. So if steps x learning_rate
+    is small, the first gradients' signs determine the result. Returns weights of `shape`, (restarts, d).
     """
     weights, mean, square = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for step, gradient_at in enumerate(gradients, start=1):

@@ -49,7 +49,7 @@ from dp.privacy.profiles import Gaussian, Profile
 EXTRA = {"logarithmic": 0, "geometric": 1}
 LAWS = (*EXTRA, "poisson")
 _STEPS = np.geomspace(1e-6, 20.0, 1500)
-EVENTS = np.concatenate([-_STEPS[::-1], [0.0], _STEPS])  # values of e1 in h
+EVENTS = np.concatenate([-_STEPS[::-1], [0.0], _STEPS])  # values of e1 tried in h
 
 
 def _check(law, mean):

@@ -44,13 +44,13 @@ def gram_and_moment(
 ) -> float:
     """L2 sensitivity of (X'X, X'y) together for labels in [-Y, Y].
 
-    Add/remove: sqrt(R^4 + Y^2 R^2). Replace-one: let (x, y) be replaced by (z, u), and a = |x|, b = |z|,
-    c = |cos| of their angle. The squared change a^4 + b^4 - 2 a^2 b^2 c^2 + |y x - u z|^2 is convex in y
-    and in u, so it is largest for |y| = |u| = Y, with signs that make it a^4 + b^4 - 2 (abc)^2 + Y^2 (a^2 +
-    b^2 + 2 abc). This is a parabola in abc with its vertex at Y^2/2. If Y^2/2 <= ab, its maximum, a^4 +
-    b^4 + Y^2 (a^2 + b^2) + Y^4/2, increases in a and b. Otherwise the maximum is at c = 1, and (a+b)^2
-    ((a-b)^2 + Y^2) increases in a and b, since Y^2 + 2a^2 >= 2ab. So the worst case has a = b = R, and the
-    sensitivity is
+    Its square is the sum of the squares of the Frobenius and the Euclidean norm of the change. Add/remove:
+    sqrt(R^4 + Y^2 R^2). Replace-one: let (x, y) be replaced by (z, u), and a = |x|, b = |z|, c = |cos| of
+    their angle. The squared change a^4 + b^4 - 2 a^2 b^2 c^2 + |y x - u z|^2 is convex in y and in u, so it
+    is largest for |y| = |u| = Y, with signs that make it a^4 + b^4 - 2 (abc)^2 + Y^2 (a^2 + b^2 + 2 abc).
+    This is a parabola in abc with its vertex at Y^2/2. If Y^2/2 <= ab, its maximum, a^4 + b^4 + Y^2 (a^2 +
+    b^2) + Y^4/2, increases in a and b. Otherwise the maximum is at c = 1, and (a+b)^2 ((a-b)^2 + Y^2)
+    increases in a and b, since Y^2 + 2a^2 >= 2ab. So the worst case has a = b = R, and the sensitivity is
 
         sqrt(2 R^4 + 2 Y^2 R^2 + Y^4/2) = sqrt(2) (R^2 + Y^2/2) if Y^2 <= 2 R^2, else 2 Y R.
     """
@@ -96,7 +96,8 @@ def newton_direction_floored(
 def noise_norm(sigma: float, d: int) -> float:
     """Approximate largest eigenvalue of d x d isotropic symmetric noise: sigma sqrt(2 d).
 
-    The edge of the semicircle law is at 2 sqrt(d sigma^2/2).
+    The variance is sigma^2 on the diagonal and sigma^2/2 off it, so the edge of the semicircle law is at 2
+    sqrt(d sigma^2/2).
     """
     return sigma * math.sqrt(2 * d)
 
@@ -113,11 +114,11 @@ def spectral_ridge(
 
     eigenvalue: l, a lower bound on the smallest eigenvalue of X'X. Steps with P = (G + ridge I)^-1 contract
     if the eigenvalues of P X'X are below 2, that is if X'X + 2 E + 2 ridge I > 0. A ridge above ||E|| - l/2
-    suffices.
+    suffices. With l in place of l/2, steps may expand.
     """
     return np.maximum(0.0, noise_norm(sigma, d) - eigenvalue / 2)
 
 
 def eigenvalue_floor(sigma: float, d: int, factor: float = 1.2) -> float:
-    """A public floor for a noisy Gram matrix's eigenvalues, a multiple of `noise_norm`."""
+    """A public floor for a noisy Gram matrix's eigenvalues, by default a fifth above `noise_norm`."""
     return factor * noise_norm(sigma, d)

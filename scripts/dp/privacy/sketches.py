@@ -69,7 +69,8 @@ def profile(rows: int, gamma: float, bound: float = 1.0, adjacency: str = ADD_RE
     diagonal, at most two directions differ. P^-1/2 Q P^-1/2 = I - p p' + q q' with |p|^2, |q|^2 <=
     R^2/gamma has its eigenvalues in [1-|p|^2, 1+|q|^2]. So along one direction P has the larger variance,
     with a ratio of 1-v, v <= R^2/gamma, and along the other the smaller variance, with a ratio of 1/(1+a),
-    a <= R^2/gamma. The directions are independent, so each is one add/remove release.
+    a <= R^2/gamma. The directions are independent, so each is one add/remove release. Privacy loss
+    distributions compose them.
     """
     if not gamma > bound**2:
         raise ValueError(f"gamma must exceed R^2 = {bound**2:g}, not {gamma}")
@@ -106,15 +107,15 @@ def _least(private, bound):
 
 
 def gamma_exact(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
-    """Least gamma for which the sketch alone is (epsilon, delta)-DP, add/remove."""
+    """Least gamma for which the sketch alone is (epsilon, delta)-DP, add/remove, by bisection."""
     return _least(lambda gamma: profile(rows, gamma, bound).delta(epsilon) <= delta, bound)
 
 
 def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
-    """As `gamma_exact`, by the authors' Rényi divergence."""
+    """As `gamma_exact`, by the authors' Rényi divergence and its conversion (`renyi_epsilon`)."""
 
     def private(gamma):
-        share = np.linspace(0, 1, 4002)[1:-1] ** 2
+        share = np.linspace(0, 1, 4002)[1:-1] ** 2  # positions of orders between 1 and gamma/R^2
         orders = 1 + share * (gamma / bound**2 - 1)
         return renyi_epsilon(lambda a: renyi(a, rows, gamma, bound), delta, orders) <= epsilon
 
@@ -124,7 +125,8 @@ def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> 
 def eigenvalue_mu(rows: int, gamma: float, bound: float = 1.0) -> float:
     """Gaussian parameter R^2 sqrt(k)/gamma of the smallest eigenvalue's release.
 
-    The noise has standard deviation gamma/sqrt(k). rows: k of one sketch.
+    The noise has standard deviation gamma/sqrt(k), and the eigenvalue sensitivity R^2. rows: k of one
+    sketch.
     """
     return bound**2 * math.sqrt(rows) / gamma
 

@@ -2,8 +2,8 @@
 
 The release is the W (d, K) that minimises F(W) + Lambda/2 ||W||^2 + <b, W>, where F is the *sum* of the
 losses log sum_j e^(w_j.x) - w_y.x, Lambda = n lambda > 0, and the d K entries of b are independent N(0,
-sigma^2). This proof extends that of `dp.privacy.gaussian_tilt`, the case K = 2. Minimisers are exact;
-`composed_delta` adds the output noise that covers approximate ones.
+sigma^2). This proof extends that of `dp.privacy.gaussian_tilt` for one slope per record, the case K = 2.
+Minimisers are exact; `composed_delta` adds the output noise that covers approximate ones.
 
 A record (x, y) with ||x|| = rho <= R and probabilities p = softmax(W'x) has the gradient x a' with a = p
 - e_y = sum over j != y of p_j (e_j - e_y), and the Hessian S (x) x x' with S = diag(p) - p p'. Notation:
@@ -51,7 +51,7 @@ eigenvalues, of sum at most 1 - 1/K. So
         (c (K-2)/(K-1), c q),  (c (K-1)/K, J),  ((K-1) log(1 + r/K), J).
 
 With two classes, J = 0 in the first pair, so removing is free for e >= 2 c, the threshold of logistic loss.
-Records shorter than R have smaller M, r and c.
+With more classes, J remains where several p_j share s. Records shorter than R have smaller M, r and c.
 
 REPLACING v by v'. As in `gaussian_tilt`, put D0 + v + v' between D0 + v and D0 + v'. An addition at e1 =
 (e - J)/2 - M^2/2 >= 0 and a removal at e2 = e - e1 give, since the Gaussian profiles at this split are
@@ -59,8 +59,8 @@ exact,
 
     delta(e) <= (K-1) (G(M)(e1) + e^e1 G(M)(e2 - J)) = (K-1) G(2M)(e - J)  for e >= J + M^2 and e2 >= e0.
 
-The factor K-1 is needed where the tilt alone decides which class is likely (see the exact densities in
-`tests/unit/test_softmax_tilt.py`).
+The factor K-1 is needed where the tilt alone decides which class is likely (see the exact densities for
+three classes in `tests/unit/test_softmax_tilt.py`).
 """
 
 import math

@@ -53,7 +53,7 @@ def distance(
 
 
 def threshold(epsilon: float, delta: float) -> float:
-    """The threshold log(1/(2 delta))/epsilon."""
+    """The threshold log(1/(2 delta))/epsilon of k^ + noise."""
     return math.log(1 / (2 * delta)) / epsilon
 
 

@@ -58,6 +58,7 @@ class Budget(NamedTuple):
     Attributes
     ----------
     epsilon, delta : fractions.Fraction
+        Limits on the sums over all releases.
 
     Methods
     -------
@@ -100,7 +101,10 @@ class Budget(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A release to be made. key: its secret key. spent: the book's sums, to be written to model.json."""
+    """A release to be made.
+
+    key: its secret key, for this release alone. spent: the book's sums, to be written to model.json.
+    """
 
     key: bytes
     spent: dict
@@ -128,7 +132,7 @@ class Book:
     budget : Budget or None
         Set by the first use; later uses must state the same budget. With None, the book is only read.
     unit : str or None
-        The meaning of a row, in words; stated like `budget`.
+        The meaning of a row, in words; set and stated again like `budget`.
 
     Methods
     -------
@@ -264,6 +268,7 @@ class Book:
         self._events.append(event)
 
     def _open(self):
+        """Write the first line, or check its budget and unit."""
         if not self._events:
             self._append(
                 {
@@ -292,6 +297,7 @@ class Book:
         return Budget(*(Fraction(stated[-1][key]) for key in ("epsilon", "delta")))
 
     def _of(self, event, name):
+        """(line number, event) of a release, or (0, None)."""
         for k, each in enumerate(self._events):
             if each["event"] == event and each["name"] == name:
                 return k, each
@@ -393,6 +399,7 @@ class Book:
             )
 
     def _resumed(self, begun):
+        """The key of an interrupted release."""
         path = self.path / begun["name"] / KEY
         for each in (path, disk.prepared(path)):
             with contextlib.suppress(FileNotFoundError):
@@ -482,6 +489,7 @@ class Book:
         budget : Budget
             At least what is already spent.
         reason : str
+            Why the budget changes, for the book.
 
         Raises
         ------
@@ -498,6 +506,7 @@ class Book:
 
 
 def _summary(spent):
+    """The book's sums in model.json."""
     return {
         "epsilon": float(spent.epsilon),
         "delta": float(spent.delta),

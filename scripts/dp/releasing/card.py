@@ -41,7 +41,7 @@ def table_csv(document: dict) -> str:
 
     See Also
     --------
-    dp.releasing.making.make
+    dp.releasing.making.make : Its example uses this.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -74,7 +74,7 @@ def card(document: dict) -> str:
 
     See Also
     --------
-    dp.releasing.making.make
+    dp.releasing.making.make : Its example uses this.
     """
     guarantee, spent = document["guarantee"], document["spent"]
     parts = [f"# {document['title'] or document['name']}"]
@@ -185,10 +185,12 @@ def _exact(value):
 
 
 def _above(value):
+    """A number with three digits, rounded up."""
     return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(value)):g}"
 
 
 def _up(share):
+    """A share in percent, rounded up."""
     return f"{math.ceil(1000 * share) / 10:g}"
 
 

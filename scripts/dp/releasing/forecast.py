@@ -74,7 +74,9 @@ class Study:
     Parameters
     ----------
     schema : dp.releasing.rows.Schema
+        Public facts about the file.
     expected : Expected or None
+        Expectations of its rows.
     seed : int
     """
 
@@ -120,6 +122,7 @@ class Study:
         return np.array([self.expected.effects.get(name, 0.0) for name in self.schema.names]) / T
 
     def _equal(self, X):
+        """Weights (d,) with which one standard deviation of any column changes scores equally."""
         spread = X.std(axis=0)
         signs = np.where(np.arange(len(spread)) % 2, -1.0, 1.0)
         weights = np.where(spread > 0, signs / np.where(spread > 0, spread, 1.0), 0.0)

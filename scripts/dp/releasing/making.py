@@ -84,6 +84,7 @@ def _loaded():
 
 
 def _features():
+    """The processor's features that NumPy uses, from NumPy's private table."""
     with suppress(ImportError):
         from numpy._core._multiarray_umath import __cpu_features__
 

@@ -49,6 +49,7 @@ class Plan(NamedTuple):
     problem : dp.releasing.tilt.Problem
         n, d, lambda and the loss.
     epsilon, delta : float
+        The requested privacy.
     tolerance : float
         The weights' certified gradient norm.
     tilt : dp.releasing.tilt.Tilt or None
@@ -326,7 +327,7 @@ class Release(NamedTuple):
     ----------
     plan : Plan
     parts : dict
-        Part -> integers, in units of the spacing of the part's noise.
+        Part -> integers, in units of 2^step, where `step` is that of the part's noise in the plan.
 
     Methods
     -------

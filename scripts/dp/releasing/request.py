@@ -31,8 +31,8 @@ PREMISES = {
 class Method(NamedTuple):
     """A method of a release.
 
-    plan: (n, d, epsilon, delta, **options) -> `models.Plan`. numbers: whether the target is a number;
-    None if it may be a number or two classes.
+    plan: (n, d, epsilon, delta, **options) -> `models.Plan`. numbers: whether the target is a number; None
+    if it may be a number or two classes. options: names of the method's options.
     """
 
     plan: Callable
@@ -62,6 +62,7 @@ class Request(NamedTuple):
     Attributes
     ----------
     name : str
+        The release's name in its book.
     schema : dict
         `dp.releasing.rows.Schema.facts`.
     rows : int
@@ -69,6 +70,7 @@ class Request(NamedTuple):
     unit : str
         The meaning of a row, in words.
     epsilon, delta : float
+        The cost of the release.
     method : str
         One of `METHODS`.
     premise : str

@@ -66,6 +66,7 @@ class Category(NamedTuple):
     name, missing
         As in `Number`.
     values : tuple
+        The categories.
     reference : str or float or int or bool or None
         The reference level, which has no column.
     """
@@ -184,6 +185,7 @@ class Schema:
 
     @property
     def d(self) -> int:
+        """Number of columns of a row."""
         return len(self.names)
 
     @property
@@ -200,7 +202,10 @@ class Schema:
         }
 
     def record(self, line: bytes, v: np.ndarray) -> int:
-        """Write the row of a line, not yet shortened, into the zeros v (d,), and return its label."""
+        """Write the row of a line, not yet shortened, into the zeros v (d,), and return its label.
+
+        The label is -1, 1 or a target in units of 2^-20, and 0 for an invalid line.
+        """
         cells = self.split(line)
         if cells is None:
             return 0

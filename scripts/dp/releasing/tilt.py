@@ -43,9 +43,9 @@ So with t >= ||w|| the evaluated gradient is within
 
     rho(t) = 1.02 u (20 kappa + 2 c (1 + (d+2) sqrt(d) 2^-32 t) + 6 lam t + 5 T/n) + 1e-290
 
-of the true gradient. (X lo and the rests need P1, and all sums need P3. 1e-290 covers subnormal
-results.) Norms are computed by `math.hypot`. A point with the evaluated gradient g is certified if ||g||
-(1 + 1e-12) + rho(||w||) <= tau.
+of the true gradient. This bound does not grow with n. (X lo and the rests need P1, and all sums need P3.
+1e-290 covers subnormal results.) Norms are computed by `math.hypot`. A point with the evaluated gradient g
+is certified if ||g|| (1 + 1e-12) + rho(||w||) <= tau.
 
 LEMMA 3 (descent reaches a certificate). Let m = ceil(sqrt((c + lam)/lam)), L = lam m^2, theta = 1/m, and
 g(y) a gradient with an error of at most rho. From x = v = 0, repeat

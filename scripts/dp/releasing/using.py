@@ -1,6 +1,6 @@
 """Predictions of a published model for new records: post-processing, which costs no privacy.
 
-`dp.releasing.rows` reads a new record like the model's rows.
+`dp.releasing.rows` reads a new record like the model's rows. An invalid record has no prediction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -59,7 +59,7 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     ----------
     model : dp.releasing.files.Model
     data : bytes
-        Columns may have any order; the target and additional columns are ignored.
+        The file. Columns may have any order; the target and additional columns are ignored.
 
     Yields
     ------
@@ -74,7 +74,7 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
 
     See Also
     --------
-    dp.releasing.making.make
+    dp.releasing.making.make : Its example uses this.
     """
     separator = model.schema.separator
     header, lines = rows.header(data, separator), rows.split_lines(data)

@@ -8,7 +8,7 @@ from dp.descents.distributed_lasso import soft_threshold
 from dp.solvers.accelerated import proximal_descent, steps
 from dp.solvers.newton import least_tolerance
 
-NEWTON = 100  # maximum number of Newton steps in one attempt
+NEWTON = 100  # maximum number of Newton steps in one attempt; most take about a dozen
 TINY = np.finfo(float).tiny
 UNCERTAIN = 1000  # maximum number of descent steps if double precision may not certify the result
 BLOCK_ROWS = 4096  # rows of a block, as `dp.solvers.rounding` assumes
@@ -19,9 +19,9 @@ def subgradient_norm(
 ) -> float:
     """Norm of the smallest subgradient of mean logistic loss + l1 ||w||_1 + l2/2 ||w||^2 at `weights`.
 
-    With g the gradient of the smooth part, coordinate j has the subgradient g_j + l1 sgn(w_j) if w_j != 0,
-    and all of [g_j - l1, g_j + l1] if w_j = 0. If l2 > 0, the minimiser lies within subgradient_norm / l2
-    of `weights`. If l2 = 0, the norm bounds no distance.
+    The norm is 0 only at minimisers. With g the gradient of the smooth part, coordinate j has the
+    subgradient g_j + l1 sgn(w_j) if w_j != 0, and all of [g_j - l1, g_j + l1] if w_j = 0. If l2 > 0, the
+    minimiser lies within subgradient_norm / l2 of `weights`. If l2 = 0, the norm bounds no distance.
 
     weights: (d,). X: (n, d). y: (n,) in {-1, 1}.
     """
@@ -53,7 +53,8 @@ def minimise_elastic_net(
     X: (n, d). y: (n,) in {-1, 1}. l1: a number > 0, or (d,) numbers >= 0, not all zero. l2 >= 0. Returns
     weights (1, d) and info, each (1,): gradient_norm (`subgradient_norm`), iterations (passes over the
     rows), and status: "ok" if the norm is at most `tolerance`, otherwise "not_converged", which is possible
-    only with l2 = 0 or a tolerance below half of `dp.solvers.least_tolerance`.
+    only with l2 = 0 or a tolerance below half of `dp.solvers.least_tolerance`. Equal data give equal
+    weights.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     if not (np.min(l1) >= 0 < np.max(l1) and l2 >= 0 and np.isfinite(l1 + l2).all()):
@@ -73,12 +74,13 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
     """Return the subgradient norm, weights, and passes over the rows.
 
     A step u of the proximal Newton method minimises the penalty plus a quadratic model of the other terms,
-    over the weights that are nonzero or must become so. A step is shortened if the full step neither lowers
-    the objective enough nor halves the norm of the subgradient. The third derivative of logistic loss is at
-    most l''. Let margins move along u by at most r = max_i |x_i.u|, and let s = u'Hu. Then a fraction t of
-    the step changes the objective by at most -t s + s (e^(t r) - t r - 1)/r^2. This bound is least, and
-    negative, at t = log(1 + r)/r (Sun and Tran-Dinh, Generalized self-concordant functions, 2019). Between
-    attempts, accelerated descent moves closer.
+    over the weights that are nonzero or must become so. Near the minimiser, full steps square the error. A
+    step is shortened if the full step neither lowers the objective enough nor halves the norm of the
+    subgradient. The third derivative of logistic loss is at most l''. Let margins move along u by at most r
+    = max_i |x_i.u|, and let s = u'Hu. Then a fraction t of the step changes the objective by at most -t s +
+    s (e^(t r) - t r - 1)/r^2. This bound is least, and negative, at t = log(1 + r)/r (Sun and Tran-Dinh,
+    Generalized self-concordant functions, 2019). Between attempts, accelerated descent moves closer, so if
+    l2 > 0, the search succeeds on any data.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2

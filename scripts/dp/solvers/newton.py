@@ -68,9 +68,9 @@ def minimise(
 
     Returns weights (restarts, d) and `Info`:
 
-    gradient_norm  Euclidean norm of the objective's gradient at the weights, in double precision. Since
-                   the objective is lam-strongly convex, the minimiser lies within gradient_norm/lam of
-                   the weights, up to the rounding of the norm, about
+    gradient_norm  Euclidean norm of the objective's gradient at the weights, over all rows in double
+                   precision. Since the objective is lam-strongly convex, the minimiser lies within
+                   gradient_norm/lam of the weights, up to the rounding of the norm, about
                    1e-16 (1 + ||linear||/n + lam ||w||).
     status         "ok": gradient_norm <= tolerance. "not_converged": it is larger, after
                    max_iterations, or because double precision may do no better (`least_tolerance`); the
@@ -269,7 +269,7 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
 
 
 def _approach(X, y, lam, tilt, loss, size, W, tolerance):
-    """Return weights, passes and Hessians near the solution, in single precision."""
+    """Return weights, passes and Hessians near the solution, from a sample and in single precision."""
     n, d = X.shape
     rows = sample = Direct(X, y, loss, size, np.float32)
     thinning = max(min(THINNING, n // (40 * d)), n // SAMPLE)
@@ -345,7 +345,7 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
     """Descend in place where `least_tolerance` promises a smaller gradient norm.
 
     Newton's method may fail if the slope of the loss has kinks, and on wide rows if conjugate gradients do
-    not resolve lambda. After descent, Newton's method tries again.
+    not resolve lambda. Descent moves closer on any data, and then Newton's method tries again.
     """
     norms = row_norms(rows.X)
     bound = norms.max() / (1 + ROUNDING)  # at most the public bound: `check_rows` allows rounding

@@ -30,7 +30,7 @@ class Passes:
         self.n, self.d = X.shape
 
     def blocks(self, restarts: int, dtype: type) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield (slice, rows)."""
+        """Yield (slice, rows) from the first row to the last."""
         count = BLOCK // np.dtype(dtype).itemsize // max(restarts, self.width // 2)
         count = max(64, min(count, 4096))
         for part in slices(self.n, count):
@@ -153,6 +153,7 @@ class Implicit(Passes):
         return self.X[part].astype(dtype, order="C", copy=False)
 
     def hessians(self, restarts: int) -> np.ndarray:
+        """An empty array for curvatures (n, restarts), which `collect` fills."""
         return np.empty((self.n, restarts), dtype=self.product_dtype)
 
     def collect(
@@ -177,7 +178,7 @@ class Implicit(Passes):
                 break
             if count == PATIENCE:
                 self.spectrum = self.eigen(hessians.mean(axis=1, dtype=float))
-                square = np.inf  # restarts conjugate gradients
+                square = np.inf  # restarts conjugate gradients with the new preconditioner
             solved = self.precondition(residual, mean, lam)
             previous, square = square, (residual * solved).sum(axis=0)
             conjugate = solved + np.nan_to_num(square / previous, posinf=0.0) * conjugate
@@ -206,7 +207,7 @@ class Implicit(Passes):
         return total / self.n
 
     def solve(self, curvature: np.ndarray, lam: float, b: np.ndarray) -> np.ndarray:
-        """(H + lam)^-1 b, with an allowance for rounding as in `Direct`."""
+        """(H + lam)^-1 b for one restart, with an allowance for rounding as in `Direct`."""
         hessian = self.form(curvature)
         hessian[np.diag_indices(self.d)] += lam + self.d * EPS * np.trace(hessian)
         return np.linalg.solve(hessian, b)

@@ -99,9 +99,9 @@ def full_steps(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Take full steps from W (d, restarts) until the gradient norm is at most goal or does not fall.
 
-    Steps start from the best point so far, and end if more than RETRIES in a row fail (SLOW). further: take
-    one more step after the goal is met. Returns weights, their gradient norms (before the extra step; not
-    finite if no gradient was) and passes over the rows.
+    inverse: learns from every step. Steps start from the best point so far, and end if more than RETRIES in
+    a row fail (SLOW). further: take one more step after the goal is met. Returns weights, their gradient
+    norms (before the extra step; not finite if no gradient was) and passes over the rows.
     """
     trial, W, norm = W, W.copy(), np.full(W.shape[1], np.inf)
     best = np.zeros_like(W)  # gradients at W

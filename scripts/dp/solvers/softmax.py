@@ -37,7 +37,7 @@ class Constants:
 
 
 class _InverseHessians(quasi_newton.InverseHessians):
-    """Inverse Hessians for weights (d K, restarts)."""
+    """Inverse Hessians for weights (d K, restarts), initially from the rows' main directions."""
 
     def first(self, gradient, part):
         """Multiply all classes at once by the same inverse."""

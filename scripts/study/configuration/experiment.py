@@ -12,10 +12,12 @@ from study.jobs.files import read_json
 
 
 def data_path(dataset, suffix="npz"):
+    """The file of prepared rows (npz) or of their preparation's record (json)."""
     return paths.DATA(suffix, dataset=dataset)
 
 
 def data_name(dataset):
+    """A prepared data set's title; its key in words if it has none or is not prepared."""
     path = Path(data_path(dataset, "json"))
     title = read_json(path).get("title") if path.exists() else None
     return title or dataset.replace("_", " ")
@@ -59,6 +61,7 @@ class Experiment:
         return cls(values.pop("name"), values, values.pop("folder", None))
 
     def to_json(self, *keys):
+        """The values of those keys that exist, or of all keys if none are given, as JSON on one line."""
         keys = [key for key in keys if key in self.values] or self.values
         return json.dumps(self.named() | {key: self.values[key] for key in keys})
 
@@ -142,6 +145,7 @@ class Experiment:
         return list(dict.fromkeys(name for family in families for name in family["vary"]))
 
     def all_datasets(self):
+        """The names of all data sets, including those that only a figure or an analysis uses."""
         entries = [e for section in kinds.SECTIONS for e in self.values[section].values()]
         return {name for each in (self.values, *entries) for name in each.get("datasets", ())}
 
@@ -176,11 +180,13 @@ class Experiment:
         return place(experiment=self.folder, epsilon=canonical.epsilon(epsilon), **where)
 
     def tuned_path(self, dataset, suffix="csv"):
+        """The file with the errors of all lambdas (csv), or with the tuned lambda and its ties (json)."""
         own = self.values.get("reading", {}).get("changed", {}).get("tune")
         folder = self.folder if own else self._chosen_in()
         return paths.TUNED(suffix, experiment=folder, dataset=dataset)
 
     def _chosen_in(self):
+        """The folder of tuning and searches; a reading uses that of its main experiment."""
         return self.values.get("reading", {}).get("of", self.folder)
 
     def delta(self, label, size):
@@ -212,6 +218,7 @@ class Experiment:
         return self.regularisation(self.methods[method], dataset, size, epsilon)
 
     def search_path(self, name, dataset, size, epsilon=math.inf, suffix="json"):
+        """The file with a search's choice (json), or with the errors of all candidates (csv)."""
         private = self.methods[self.searches[name]["method"]]["private"]
         epsilon = canonical.epsilon(epsilon if private else math.inf)
         where = {"search": name, "dataset": dataset, "size": size, "epsilon": epsilon}

@@ -20,7 +20,8 @@ def check(experiments, sources, datasets):
     """Raise ConfigError unless every name in `published`, `claims` and `defects` exists.
 
     An overlay may add or remove a method or a sweep, so a name is valid if it is in the experiment's file
-    or in any overlay in config/.
+    or in any overlay in config/. This function also changes `experiments`: a check on a family of methods
+    is replaced by one check per member.
     """
     files = source_files.experiments(experiments)
     names = _names(experiments, files)
@@ -123,6 +124,7 @@ def _of_members(check, name, members):
 
 
 def _below(value, *keys):
+    """The mapping below these keys in values that are not yet validated; {} if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}

@@ -10,6 +10,7 @@ def files():
 
 
 def read(name):
+    """(a release's file, its values with defaults). Raises ConfigError."""
     known = files()
     if name not in known:
         text = f"no release {name!r}{nearest(name, known)}"

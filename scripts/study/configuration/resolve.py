@@ -267,6 +267,7 @@ def _entry(scope, key, entry, available, datasets):
 
 
 def _titles(scope, resolved, datasets):
+    """Fill numbers of cells into the titles of entries."""
     for section in kinds.SECTIONS:
         for label, entry in scope.value[section].items():
             try:

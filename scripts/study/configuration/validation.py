@@ -83,7 +83,7 @@ def origin(path, files, config, other="--config"):
     """The file from which a key of Snakemake's merged configuration comes; `other` if from no file.
 
     path: the key's parts, of which the last may be in no file. files: name -> content of the files in
-    `workflow.configfiles`.
+    `workflow.configfiles`. Overlays override the default, and later overlays override earlier ones.
     """
     names = list(files)
     merged = follow(config, path)[0]

@@ -86,6 +86,7 @@ def reads_compared(experiment, section):
 
 
 def modules_of_checks(experiment, section):
+    """The modules that the checks of a section load by name."""
     modules = set()
     for check in checks(experiment, section):
         kind = kinds.CHECKS[check["kind"]]

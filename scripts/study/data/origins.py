@@ -110,6 +110,7 @@ def _check_format(source, files):
 
 
 def source_files(source):
+    """Key -> path of each file from which a data set is read."""
     if "csv" in source:
         tables = readers.table_files(source)
         return {f"csv[{k}]" if len(tables) > 1 else "csv": path for k, path in enumerate(tables)}
@@ -145,6 +146,7 @@ def check_own_files(entry, files):
 
 
 def content(paths):
+    """SHA-256 of the contents of those files that exist, together."""
     digest = hashlib.sha256()
     for path in filter(Path.is_file, map(Path, paths)):
         with path.open("rb") as handle:
@@ -220,6 +222,7 @@ def _check_columns(entry):
 
 
 def _missing_problem(entry, column, value):
+    """An error message about the value that replaces a column's missing cells, or None."""
     bounds, categories = entry.get("bounds"), entry.get("categories", {})
     if column in categories:
         known = list(map(str, categories[column]))
@@ -259,6 +262,7 @@ def _check_mixture(source):
 
 
 def step_problem(name, options):
+    """An error message about a preparation step or its options, or None."""
     if name not in STEPS:
         return f"no step {name!r}{nearest(name, STEPS)}"
     parameters = inspect.signature(STEPS[name].apply).parameters
@@ -286,8 +290,8 @@ def prepared_rows(entry):
 def public_facts(entry):
     """The bounds, columns and classes that the preparation will record, as far as they are already known.
 
-    If only the file names the columns, or if a step is fitted on rows, ten columns and a bound of 1 are
-    assumed.
+    They are found by applying all steps to a row of ones. If only the file names the columns, or if a step
+    is fitted on rows, ten columns and a bound of 1 are assumed.
     """
     source = entry["source"]
     classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]
@@ -363,6 +367,7 @@ def has_public_rows(entry):
 
 
 def many_classes(entry):
+    """Whether a data set has more than two classes after its steps."""
     chosen = any("binary" in step for step in entry["steps"])
     simulated = entry["source"].get("simulate", "mixture") != "mixture"
     return not (simulated or {"positive", "target"} & entry.keys() or chosen)

@@ -79,6 +79,7 @@ def read(entry, dataset, counts=None):
 
 
 def label_column(entry):
+    """The column of the target or label; None if the entry names neither."""
     return entry["target"]["column"] if "target" in entry else entry.get("label")
 
 
@@ -106,6 +107,7 @@ def one_hot_columns(entry):
 
 
 def class_numbers(labels, classes, where):
+    """The index of each label in the list of public classes. Raises ValueError for other labels."""
     names = [str(name) for name in classes]
     labels = list(map(str, labels))
     number = {name: k for k, name in enumerate(names)}
@@ -118,6 +120,7 @@ def class_numbers(labels, classes, where):
 
 
 def label_pair(positive):
+    """The displayed names of the labels -1 and 1."""
     if isinstance(positive, dict):
         return f"at most {positive['above']}", f"above {positive['above']}"
     first = str(positive[0] if isinstance(positive, list) else positive)

@@ -60,6 +60,7 @@ def _documents(path, topic):
 
 
 def _lines(path, least=1):
+    """Yield the place of each line, for error messages, and its words."""
     with open_text(path) as text:
         for number, line in enumerate(text, 1):
             words = line.split()

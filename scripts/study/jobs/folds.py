@@ -24,8 +24,9 @@ def training_folds(arguments, *, first=None, in_blocks=False):
     whole_folds, zero = (vars(arguments).get(key) for key in ("whole", "zero"))
     has_test = _has_test(arguments, data)
     official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
-    # If the splits need more rows in total than the data set has, preparing all its rows once is
-    # faster, unless rows are read in blocks.
+    # Deferred preparation steps treat each row by itself, so rows may be prepared together. If the
+    # splits need more rows in total than the data set has, preparing all its rows once is faster,
+    # unless rows are read in blocks.
     count = min(first or math.inf, per_data_set(arguments))
     again = size * count > len(data.y) and not (in_blocks and data.large())
 
@@ -132,6 +133,7 @@ def measure(meta, by="error"):
 
 
 def public_rows(path, parts=("public",)):
+    """(X, y) of the first of `parts` that a prepared data set has; None if it has none of them."""
     data = Prepared(path)
     there = [part for part in parts if f"X_{part}" in data]
     return data.floats(part=there[0]) if there else None

@@ -10,8 +10,8 @@ AT = ["dataset", "train_size", "epsilon"]
 def fold_means(draws, metric):
     """A frame with the mean of a metric per cell and replicate, without failed draws.
 
-    Columns are AT, method, value and fold: the number of the fold or, if there are several data sets, of
-    the data set.
+    draws: the result of `summary.draws_frame`. Columns are AT, method, value and fold: the number of the
+    fold or, if there are several data sets, of the data set.
     """
     ok = draws[draws["status"] == "ok"]
     ok = ok.assign(fold=ok["replicate"]) if "replicate" in ok else ok
@@ -22,8 +22,9 @@ def fold_means(draws, metric):
 def differences(means, other):
     """Each cell's mean minus the mean of the method `other` on the same rows, with a 95 % interval.
 
-    If `other` is not private, it is compared at every epsilon. Columns are AT, method, mean, low, high and
-    folds. Intervals are Student's t over the folds that both methods have, or NaN for a single fold.
+    means: the result of `fold_means`. If `other` is not private, it is compared at every epsilon. Columns
+    are AT, method, mean, low, high and folds. Intervals are Student's t over the folds that both methods
+    have, or NaN for a single fold.
     """
     theirs = means[means["method"] == other].drop(columns="method")
     keys = [*AT, "fold"]

@@ -31,6 +31,7 @@ def words(files, values):
 
 
 def _called(file):
+    """A configuration file's path, relative to this folder or to $DP_HOME."""
     home = paths.HOME.resolve()
     if file.is_relative_to(Path.cwd()):
         return shlex.quote(str(file.relative_to(Path.cwd())))
@@ -52,6 +53,7 @@ def of_experiment(experiment, seed):
 
 
 def of_audit(audits, seed):
+    """File of an attack -> digest of the settings that determine its content."""
     return {
         attack.path: _digest(seed, audits.attack(attack.mechanism, attack.label))
         for attack in audits.attacks()

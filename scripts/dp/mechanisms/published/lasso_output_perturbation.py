@@ -16,8 +16,8 @@ def lasso_sensitivity(lam: float) -> float:
 
     The loss is positive and log 2 at w = 0, so a minimiser w has lam ||w||_1 <= F(w) <= F(0) = log
     2. Minimisers of two data sets are at most ||w||_1 + ||w'||_1 <= 2 log 2 / lam apart. No bound
-    can be much smaller, since one record of n can move the minimiser from one corner of the L1 ball
-    to another.
+    can be much smaller: the L1 penalty has no curvature, so one record of n can move the minimiser
+    from one corner of the L1 ball to another.
     """
     return 2 * math.log(2) / lam
 

@@ -38,10 +38,11 @@ class MeanClippedDescent(Descent):
     )
 
     def moved(self, n: int, p: Parameters) -> float:
+        """The maximum change of the clipped mean gradient by a record."""
         return min(2 * p.clip, 2 * self._each(p) / n)
 
     def _each(self, p):
-        """The maximum norm of a record's gradient."""
+        """The maximum norm of a record's gradient, infinite if rows have no bound."""
         return gradient_norm(p, p.loss) if p.rows == "bounded" else math.inf
 
     def sigma(self, n: int, p: Parameters) -> float:

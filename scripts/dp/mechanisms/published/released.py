@@ -1,7 +1,8 @@
 """Released programs, reimplemented from descriptions, with their claims.
 
 config/experiments/released_code.yaml names repositories and commits. The programs' defects do not
-affect the papers' theorems.
+affect the papers' theorems. `boosted_adassp_released.py` and `tukey_em_released.py` contain two more
+programs.
 """
 
 import math
@@ -237,7 +238,7 @@ class PoissonSGDReleased(Mechanism):
         "records": Choice("public", "private"),
     }
 
-    # `check` omits the search for the noise, which takes a second.
+    # `check` omits the search for the noise, which takes a second and refuses nothing else.
     check = Mechanism.parameters
 
     def _noise(self, n, p):

@@ -1,22 +1,22 @@
 #!/bin/sh
-# Makes .venv at the top of the project from envs/requirements.lock, and does nothing when it is there already.
+# Makes .venv in the project's folder from envs/requirements.lock, unless it is up to date.
 #     sh envs/setup.sh                        from any folder
 #     PYTHON=python3.12 sh envs/setup.sh      with a Python of your choice, 3.11 or newer
-# pip's own settings (PIP_INDEX_URL, PIP_CERT, pip.conf ...) hold as usual. Every package must have a hash of the lock.
+# pip's settings (PIP_INDEX_URL, PIP_CERT, pip.conf ...) apply as usual. Every package must have a hash of the lock.
 set -eu
 say() { printf 'setup: %s\n' "$*"; }
 fail() { say "$@" >&2; exit 1; }
 
 case ${PYTHON:-} in /* | '') ;; */*) PYTHON=$PWD/$PYTHON ;; esac
-root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) # the physical name: a link to it is the same place
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) # the physical path, also if called through a link
 cd "$root"
 lock=envs/requirements.lock stamp=.venv/setup.stamp log=.venv/setup.log
-unset PYTHONPATH PYTHONHOME # packages of another Python would pass for installed
+unset PYTHONPATH PYTHONHOME # or another Python's packages would count as installed
 [ -f "$lock" ] || fail "$root/$lock is missing; get a complete copy of the project."
 
 version() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
 kind() { "$1" -c 'import sys, sysconfig; print(sys.implementation.cache_tag, sysconfig.get_platform())' 2>/dev/null; }
-# What .venv was made from. The folder belongs to it: the commands in .venv/bin hold absolute paths.
+# What .venv was made from, including the folder, because the commands in .venv/bin contain absolute paths.
 identity() { printf 'lock %s\npython %s\nfolder %s\n' "$(cksum <"$lock")" "$(kind .venv/bin/python)" "$root"; }
 leave_if_up_to_date() {
     [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(identity)" ] || return 0
@@ -25,7 +25,7 @@ leave_if_up_to_date() {
     exit 0
 }
 leave_if_up_to_date
-# Two setups at once would spoil each other's work. The lock is on an open file, so it ends with its holders.
+# Two simultaneous setups would damage .venv. The lock is on an open file, so it ends with the processes that hold it.
 if command -v flock >/dev/null 2>&1; then
     exec 9<"$lock"
     flock -n 9 2>/dev/null || { say "Waiting for another setup of this folder to end ..."; flock 9 || :; }
@@ -35,7 +35,7 @@ fi
 first() { for name in python3 python3.13 python3.12 python3.11 python3.14; do
     case $(version "$name") in $1) echo "$name"; return ;; esac
 done; }
-# Up to 3.13, every package of the lock is on the index ready-made.
+# Up to 3.13, the index has a wheel of every package in the lock.
 python=${PYTHON:-$(first '3.1[1-3]')} && python=${python:-$(first '3.1[4-9]')}
 [ -n "$python" ] || fail "Python 3.11 or newer was not found. Install it (Debian, Ubuntu: apt-get install python3" \
     "python3-venv), or name it: PYTHON=/path/to/python3.12 sh envs/setup.sh"
@@ -44,16 +44,16 @@ case $(version "$python") in
     '') fail "PYTHON=$python cannot be run; set PYTHON to a Python 3.11 or newer, or unset it." ;;
     *) fail "PYTHON=$python is Python $(version "$python"), but 3.11 or newer is needed; set PYTHON to another, or unset it." ;;
 esac
-# An activated .venv answers to "python3" too; the one it was made from stays when .venv is removed.
+# In an activated .venv, "python3" is .venv's. Use the Python it was made from, which stays when .venv is removed.
 python=$("$python" -c 'import sys; print(sys._base_executable if sys.prefix != sys.base_prefix else sys.argv[1])' "$python")
 
 trap 'say "Interrupted; run it again to finish." >&2; exit 130' INT TERM HUP
-# Remade from nothing: a package that an interruption left half-written would pass for installed.
+# Start from an empty folder: a package that an interruption left incomplete would count as installed.
 [ ! -e .venv ] || say "Replacing .venv: it is unfinished, or was made for another lock, Python or folder."
 { rm -rf .venv && mkdir .venv && : >"$log"; } 2>/dev/null ||
     fail "Cannot write in $root; copy the project to a folder of your own, or have its owner run this."
 say "Making .venv with $python and the packages of $lock: a minute, or some on a slow line (details: $log) ..."
-# Debian's Python may lack ensurepip. Then a pip that is installed beside it works on .venv, too.
+# Debian's Python may lack ensurepip. Then its own pip, if installed, can install into .venv.
 pip() { .venv/bin/python -m pip "$@"; }
 "$python" -m venv .venv >>"$log" 2>&1 || {
     "$python" -m venv --without-pip .venv >>"$log" 2>&1 && "$python" -m pip --version >>"$log" 2>&1 ||
@@ -66,5 +66,5 @@ if ! pip install --no-input --no-user --require-hashes -r "$lock" >>"$log" 2>&1 
     fail "Installing the packages failed: see the lines above. If the index cannot be reached, set PIP_INDEX_URL," \
         "HTTPS_PROXY or PIP_CERT; if the disk is full, make room (700 MB); with a Python above 3.13, set PYTHON=python3.12."
 fi
-identity >"$stamp" # last of all: without its stamp, .venv never counts as done
+identity >"$stamp" # last: without this stamp, .venv does not count as complete
 say "Done: .venv is ready."

@@ -47,8 +47,8 @@ def audited(cell, attacks):
 
     An attack applies if it uses the same variant of the mechanism and the same delta, and if its claimed
     and proven epsilons are at most this cell's. Its n, d and lambda may differ, because the tested claim
-    is made for all values. All bounds on a mechanism hold simultaneously, so the largest bound has the
-    same confidence.
+    is made for all values. All bounds on a mechanism hold simultaneously, so the largest has the same
+    confidence.
     """
     stated = ("epsilon_claimed", "epsilon_proven")
     usable = [

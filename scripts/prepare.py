@@ -103,8 +103,8 @@ def main():
 def prepared(dataset, entry, seed, missing, replicate=0):
     """The data set's `dp.data.preparation.Table`, its separator or None, and the record of the steps.
 
-    missing: counts of missing cells, which this function increases. replicate: 0 for the data set itself,
-    otherwise the number of a further data set from the same distribution, without a holdout.
+    missing: a Counter, to which missing cells are added. replicate: 0 for the data set itself, otherwise
+    the number of a further data set from the same distribution, without a holdout.
     """
     source, separator = entry["source"], None
     again = (replicate,) if replicate else ()  # an axis of the seed
@@ -188,7 +188,7 @@ def class_counts(y):
 
 
 def simulate(dataset, source, seed, *again):
-    """(rows, separator or weights) of a simulation. Holdout rows, or else public rows, come first."""
+    """(`Table`; separator, weights or None). Holdout rows, or else public rows, come first."""
     rng = generator(seed, "data", dataset, "simulate", *again)
     if source["simulate"] == "mixture":
         return simulate_mixture(source, rng), None
@@ -203,7 +203,7 @@ def simulate(dataset, source, seed, *again):
 
 
 def first_shuffled(table, source, seed):
-    """The first rows of the source in random order; the same rows for all data sets from one source."""
+    """The source's first rows in random order, the same for all data sets from one source."""
     order = generator(seed, "data", source["sklearn"], "shuffle").permutation(len(table.X))
     rows = order[: source["first"]]
     return table._replace(X=table.X[rows], y=table.y[rows])

@@ -60,7 +60,7 @@ def main():
         for simulation, (train, _) in enumerate(simulations):
             shuffle = generator(arguments.seed, *axes, simulation, "search folds")
             parts = split_folds(len(train[0]), entry["folds"], shuffle)
-            # All parts get the same size, so that the folds can run together.
+            # All parts have the same size, so the folds can run together.
             size = min(len(fit) for fit, _ in parts)
             for fit, part in parts:
                 yield (train[0][fit[:size]], train[1][fit[:size]]), train, part

@@ -6,7 +6,7 @@ import pytest
 
 from project import COLLECTED, ENVIRONMENT, TINY, Project
 
-# Test processes share the cores, so each uses one thread. Set this before any import of numpy.
+# Test processes share the cores, so each uses one thread. The settings must precede any import of numpy.
 for name, value in ENVIRONMENT.items():
     os.environ.setdefault(name, value)
 
@@ -22,7 +22,7 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Run the slowest files first, so that none is left for the end."""
+    """Run the slowest files first, so none is left for the end."""
     items.sort(key=lambda item: "workflow" not in item.path.parts)
     config.stash[COLLECTED] = [item.nodeid for item in items]
 
@@ -42,7 +42,7 @@ def fresh(tmp_path_factory):
 def finished(fresh, tmp_path_factory):
     """A read-only copy in which the tiny experiment has run on two cores.
 
-    `.output`: Snakemake's output; `.captured`: the folder with the modules that its jobs imported.
+    `.output`: Snakemake's output; `.captured`: the folder with the records of its jobs' imports.
     """
     project = fresh("finished")
     project.captured = tmp_path_factory.mktemp("captured")
@@ -52,5 +52,5 @@ def finished(fresh, tmp_path_factory):
 
 @pytest.fixture
 def edited(finished, tmp_path):
-    """A copy of `finished`, with its results, that a test may edit."""
+    """An editable copy of `finished`, with its results."""
     return finished.duplicate(tmp_path / "project")

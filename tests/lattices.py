@@ -28,8 +28,8 @@ def of_release(plan: models.Plan, first: tuple, second: tuple, key: bytes = byte
     """The replay of a plan on two data sets (V, y).
 
     Both releases have the same key, so their integers differ exactly by the values before noise.
-    Statistics are compared at the first release's weights. A tilt is not additive, so its weights
-    are not compared.
+    Statistics are compared at the first release's weights. Tilted weights are not compared, because a tilt
+    is not additive.
     """
     integers = [models.release(plan, *side, key).parts["weights"] for side in (first, second)]
     weights = models.Release(plan, {"weights": integers[0]}).floats("weights")

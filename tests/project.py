@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("Snakefile", "config", "envs", "profiles", "pyproject.toml", "scripts", "workflow")
 TINY = ("--configfile", "tests/tiny.yaml")
 CAPTURE = ROOT / "tests" / "workflow" / "capture"
-COLLECTED = pytest.StashKey[list]()  # ids of all tests of this process, quick and slow
+COLLECTED = pytest.StashKey[list]()  # ids of this process's tests, quick and slow
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 # Code that defines `peak_mb()`, the peak memory of its process in MB. `ru_maxrss` would include the
 # memory of the parent process, pytest.
@@ -95,13 +95,13 @@ class Project:
         return process
 
     def end(self):
-        """Kill the processes that a failed test has left running."""
+        """Kill the processes that a failed test left running."""
         for process in self.processes:
             if process.poll() is None:
                 self.kill(process)
 
     def finish(self, process, ok=True, timeout=600):
-        """The output of a process. Unless `ok` is None, fail if the process's success is not `ok`."""
+        """Return a process's output. Fail unless its success equals `ok`; None allows either."""
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:

@@ -25,9 +25,9 @@ def zero_concentrated(epsilon, delta):
 def gaussians(sizes, epsilon, delta, exact=None):
     """Accounting method -> common standard deviation of Gaussian releases with these sensitivities.
 
-    split: every release spends an equal part of epsilon and delta, and the noise is for the largest
-    sensitivity. zcdp: the releases' values of rho add up. gdp: Gaussian DP, as if all releases could
-    reach their worst case simultaneously. exact: Gaussian DP with the joint sensitivity `exact`.
+    split: every release spends an equal part of epsilon and delta, with noise for the largest sensitivity.
+    zcdp: the releases' values of rho add up. gdp: Gaussian DP, as if all releases could reach their worst
+    cases simultaneously. exact: Gaussian DP with the joint sensitivity `exact`.
     """
     count, together = len(sizes), math.hypot(*sizes)
     return {

@@ -154,7 +154,7 @@ class Design(NamedTuple):
     """A simulated model, and the methods whose intervals are tested on it.
 
     ways: method -> options of the mechanism. loss: the loss of non-private fits. right: whether `loss` is
-    the model's negative log likelihood. truth: the true coefficients, or None if unknown.
+    the model's negative log likelihood. truth: the true coefficients, None if unknown.
     """
 
     mechanism: str
@@ -177,7 +177,7 @@ DESIGNS = {
     "logistic": Design("noise_aware_logistic", ROBUST, LOGISTIC, True, BALLS, COEFFICIENTS),
     "other": Design("noise_aware_logistic", ROBUST, LOGISTIC, False, BALLS),
     "linear": Design("noise_aware_log_cosh", WIDTHS, losses.get(LOG_COSH), False, BALLS),
-    # Clipping targets to [-1, 1] makes no error smaller than TAU, so errors clipped at TAU stay symmetric.
+    # Clipping targets to [-1, 1] shrinks no error below TAU, so errors clipped at TAU stay symmetric.
     "boosted": Design("noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4),
     "boosted_uneven": Design(
         "noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4

@@ -57,7 +57,7 @@ def _sandwich(X, y, weights, design):
 def _ways(X, y, design, settings, rng, draws):
     """Method -> (estimates, covariances, mask of printed intervals) on one data set.
 
-    The mask is None for methods without a rule that decides which intervals are printed.
+    The mask is None for methods without a rule for printing intervals.
     """
     mechanism, ways = MECHANISMS[design.mechanism], {}
     n, d = X.shape
@@ -86,9 +86,9 @@ def half(name: str) -> str:
 def _judged(low, high, truth, printed, plain):
     """Yield (coefficient, printed, intervals, share, coverage, its error, width, width_ratio) per group.
 
-    A group consists of one coefficient's intervals with the same value of `printed`. low, high and
-    printed: (data sets, draws, d), but printed may be None. plain (d,): non-private widths. Draws on one
-    data set share its rows, so standard errors are over data sets.
+    A group is one coefficient's intervals with the same value of `printed`. low, high, printed: (data sets,
+    draws, d); printed may be None. plain (d,): non-private widths. Draws on one data set share its rows, so
+    standard errors are over data sets.
     """
     covered = (low <= truth) & (truth <= high)
     for j in range(len(truth)):
@@ -128,9 +128,9 @@ def coverage(experiment, spec, inputs, seed, out):
     "noise_aware_robust": the second moments are released.
     "noise_aware_last": boosting uses its last step.
     "biased": the release of "noise_aware", without correction of the bias from the ridge or the start.
-    "naive": the release of "noise_aware", treated as if it contained no noise.
+    "naive": the release of "noise_aware", as if it contained no noise.
 
-    printed: 1 for intervals that the rule prints, 0 for others, empty for methods without the rule.
+    printed: 1 for intervals that the rule prints, 0 for others, empty for methods without it.
     coverage_error: standard error over data sets. width: the median. width_ratio: width divided by the
     mean non-private width.
     """
@@ -253,7 +253,7 @@ def regression(experiment, spec, inputs, seed, out):
     The non-private regression is statsmodels' Logit, on columns that are scaled by their bounds alone.
     The private regression is one release per epsilon, with lambda by rule. Both use all rows. A category
     has a coefficient for each level except its reference: the level in `reference`, or else the first.
-    If the rule of `dp.inference.answered` prints no interval, a sentence replaces the interval.
+    If the rule of `dp.inference.answered` prints no interval, a sentence replaces it.
     """
     import statsmodels.api as sm
 

@@ -27,9 +27,9 @@ def released_code(experiment, spec, inputs, seed, out):
 
     A program's entry states its mechanism, repository and commit, the dates of the commit and of reading
     it, delta, trials, the difference from the proof, and the repair. `repaired` names a repaired
-    mechanism. It is attacked in the same way, with `repaired_options` and those options of the attack
-    that it takes. An entry of `attacks` states options, a pair, claimed epsilons, and values that replace
-    the program's. All bounds of the table hold simultaneously with options["confidence"].
+    mechanism, which is attacked in the same way, with `repaired_options` and the attack's options that it
+    takes. An entry of `attacks` states options, a pair, claimed epsilons, and values that replace the
+    program's. All bounds of the table hold simultaneously with options["confidence"].
     """
     cases = {
         f"{name}: {label}".replace("_", " "): program | attack

@@ -10,7 +10,7 @@ COLUMNS = (*KEY, "where", "says", *NUMBERS, "because")
 
 
 def rows(source, decided):
-    """Yield dictionaries of COLUMNS: claims and defects in the order of source.yaml, then printed numbers.
+    """Yield dictionaries of COLUMNS: claims and defects in source.yaml's order, then printed numbers.
 
     decided: experiment -> section -> rows of published.csv, claims.csv and defects.csv.
     """

@@ -89,8 +89,8 @@ def lower_than(
     column: a column to compare instead of the mean error, such as error_sd_folds.
 
     A point counts for the claim if the 95 % interval of the difference, paired by fold, lies below zero,
-    and against the claim if this interval lies above zero. The claim is undecided if it depends on points
-    whose interval contains zero.
+    and against it if this interval lies above zero. The claim is undecided if it depends on points whose
+    interval contains zero.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
     pairs = _pairs(results, lower, higher, column, where)
@@ -161,7 +161,8 @@ def similar(results, *, method, other, within, relative, column, **where):
     column: a column to compare instead of the mean error.
 
     This is an equivalence test: the claim holds if the 95 % interval of every difference, paired by
-    fold, lies within these bounds. It fails if an interval lies outside, and is undecided otherwise.
+    fold, lies within these bounds. It fails if an interval lies entirely outside, and is undecided
+    otherwise.
     """
     outside, inside, gaps = [], [], []
     for first, second in _pairs(results, method, other, column, where):
@@ -214,7 +215,7 @@ def level(results, *, at_least, at_most, share, column, **where):
     limits = f"between {at_least:g} and {at_most:g}"
     what = column.removesuffix("_mean").replace("_", " ")
     number, threshold = float(inside), share
-    if share == 1:  # report the cell nearest to a limit or farthest beyond it
+    if share == 1:  # report the cell nearest to a limit, or farthest beyond it
         _, number, threshold = min(
             (sign * (value - limit), float(value), limit)
             for value in frame[column]
@@ -461,10 +462,10 @@ def width_along_size(results, *, method, widens, narrows, sweep):
     """The interval of the mean error widens with training size at the epsilons `widens`, and narrows at
     the epsilons `narrows`.
 
-    The check computes the rank correlation of width and training size on every data set and at every
-    epsilon. By the normal approximation, a correlation over k sizes is significant if its magnitude
-    exceeds 1.96/sqrt(k - 1). The claim holds if every correlation is significant in the stated direction,
-    and fails if one is significant in the other direction.
+    On every data set and at every epsilon, the rank correlation of width and training size is computed.
+    By the normal approximation, a correlation over k sizes is significant if its magnitude exceeds
+    1.96/sqrt(k - 1). The claim holds if every correlation is significant in the stated direction, and
+    fails if one is significant in the other direction.
     """
     frame = _ok(results.cells(methods=method, sweep=sweep, epsilon=[*widens, *narrows]))
     found = []

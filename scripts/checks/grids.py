@@ -6,8 +6,8 @@ METHODS = (options.Method, options.Procedure, options.Rows)  # types of options 
 
 
 def shares(search, source):
-    """Return name -> (number of the source's values that are tried, number of other values that are
-    tried, number of the source's values), for lambda or an option with published values.
+    """Return name -> (number of the source's values tried, number of other values tried, number of the
+    source's values), for lambda or an option with published values.
     """
     counts = {}
     for name, path in search["published"].items():
@@ -20,8 +20,8 @@ def shares(search, source):
 
 
 def thinned(experiment, source, methods):
-    """Describe the searches of these methods that try fewer values or simulations than the source's; ""
-    for none.
+    """Describe these methods' searches that try fewer values or simulations than the source's; "" for
+    none.
     """
     searches = {}
     for method in methods:

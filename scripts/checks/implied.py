@@ -7,7 +7,7 @@ import numpy as np
 
 
 class Implied(NamedTuple):
-    """An epsilon and its interval; 0 means below the measured epsilons, and inf means above them."""
+    """An epsilon and its interval; 0 means below all measured epsilons, and inf above all."""
 
     epsilon: float
     low: float

@@ -32,7 +32,7 @@ class Prediction(NamedTuple):
 
     mean: our mean.
     interval: (low, high), contains that run's mean with 95 % probability.
-    error: the standard error of an end of the interval, because it depends on our seeds.
+    error: the standard error of an end of the interval, which depends on our seeds.
     sd: the median of the standard deviation that such a run would print.
     sd_interval: contains that standard deviation with 95 % probability.
     sd_error: the standard error of sd, as a share of sd.
@@ -55,21 +55,21 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     left out.
     paired: whether draws with the same index are the same on all folds.
 
-    The mean of a run is resampled: from `protocol.folds` of our fold means, each with `protocol.draws`
-    residuals of draws from any of our data sets. If we have several data sets, the run is assumed to
-    have a new one. The mean of the new data set is normal with the variance of our data sets' means,
-    because resampling a few means would rarely give extreme values. The folds of the new data set deviate
-    from its mean as the folds of one of our data sets do.
+    The mean of a run is resampled from `protocol.folds` of our fold means, each with `protocol.draws`
+    residuals of draws from any of our data sets. If we have several data sets, the run is assumed to have
+    a new one. The mean of the new data set is normal with the variance of our data sets' means, because
+    resampling a few means would rarely give extreme values. The folds of the new data set deviate from
+    its mean as the folds of one of our data sets do.
 
     There are four corrections. The noise of our draws is subtracted from the variance of our means. The
-    variance of resampled means of k replicates is multiplied by k/(k - 1). The normal quantile is
-    replaced by Student's. Finally, the error of our own mean is added.
+    variance of resampled means of k replicates is multiplied by k/(k - 1). Student's quantile replaces
+    the normal one. The error of our own mean is added.
 
     If the run's folds share draws and our folds do not, each draw is assumed to have the same rank on all
     folds, which gives the widest interval that sharing allows. Folds of a single data set are assumed
     to be independent. Because each row is tested once, the mean over another division of the data would
-    vary less. If we and the source both divided the rows several times, divisions replace data sets,
-    and the run is another division.
+    vary less. If we and the source both divided the rows several times, divisions take the place of data
+    sets, and the run is another division.
     """
     draws = np.asarray(draws, dtype=float)
     draws = draws[None] if draws.ndim == 2 else draws
@@ -147,8 +147,8 @@ def _error_of_sd(shares, counts, z=None, removed=0.0):
     counts: the k of each v.
     z: the normal quantile if s stands for an empirical quantile of the draws. This quantile has the
     variance p (1 - p)/(k f^2), more than z^2/(2 k), where f is the normal density at the quantile.
-    removed: the variance of draws that was subtracted from the first v. The error of that v is still the
-    error before the subtraction.
+    removed: the variance of draws that was subtracted from the first v, whose error is still that before
+    the subtraction.
     """
     total = sum(shares)
     if not total > 0:

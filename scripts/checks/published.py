@@ -68,8 +68,8 @@ def listed(experiment, source, comparisons):
 def _baseline(own, number, experiment):
     """Return the index of the non-private printed value that belongs to a private value, or None.
 
-    Both values have the same data set and training size. Of several such values, this is the last one
-    listed before the private value, or else the first one listed after it.
+    Both values have the same data set and training size. Of several such values, the last one listed
+    before the private value is taken, or else the first one after it.
     own: the `Printed` values of a comparison.
     """
 
@@ -120,7 +120,7 @@ class Printed:
     def round_like(self, others):
         """Assume that all numbers of a column have equally many decimals, as files lose trailing zeros.
 
-        If the comparison states a minimum number of decimals, this minimum is used instead.
+        If the comparison states `decimals`, each number instead has at least that many decimals.
         """
         column = [other.decimals for other in others if other.column == self.column]
         digits = list(map(max, zip(*column, strict=True)))
@@ -198,7 +198,8 @@ def _compare(results, value, stand_ins):
     if predicted is not None:
         interval, error = predicted.interval, predicted.error
     else:
-        # If our replicates are data sets, the source's run is one replicate; otherwise its folds are.
+        # If our replicates are data sets, the source's run is one replicate; otherwise its folds are
+        # replicates.
         replicates = value.protocol["folds"] or ours["replicates"]
         replicates = 1 if ours["data_sets"] > 1 else replicates
         interval, error = prediction_interval(
@@ -260,7 +261,7 @@ def _judgement(published, ours, interval, half, absolute, margin, errors, limits
     """Return {distance, reason, half, holds, near} of a printed number.
 
     near: whether the printed number is within `margin` of our value or of the interval of a new run. Our
-    non-private model counts as the source's if the number printed for this model is near.
+    non-private model counts as the source's if its printed number is near.
     """
     found, reason = verdicts.distance(
         *(published, ours, interval), half=half, absolute=absolute, errors=errors, limits=limits
@@ -357,7 +358,7 @@ def _reach(row, half):
 
 
 def _ours(results, spec, item):
-    """{mean, low, high, sd, replicates, status, ...} from the single row of results that an item names."""
+    """{mean, low, high, sd, replicates, status, ...} from the row of results that an item names."""
     column = item["column"]
     frame = results.named(spec) if "analysis" in spec or "table" in spec else results.frame
     keys = ("dataset", "method", "train_size", *(["epsilon"] if item["by_epsilon"] else []))

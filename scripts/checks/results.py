@@ -93,7 +93,7 @@ class Results:
         return read_json(self._present(data_path(dataset, "json")))
 
     def test_rows(self, cell):
-        """The number of test rows over all folds; None without folds or if unknown."""
+        """The number of test rows over all folds; None if unknown or without folds."""
         if not self.experiment.values.get("folds"):
             return None
         if self.experiment.values.get("subsets") == "whole":
@@ -140,7 +140,7 @@ class Results:
 
 
 class Read(Results):
-    """Results of a reading: its own cells, and the main experiment's cells that it shares."""
+    """Results of a reading: its own cells, and those that it shares with the main experiment."""
 
     def __init__(self, reading, main):
         import pandas as pd  # 0.6 s to import

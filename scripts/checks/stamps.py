@@ -52,7 +52,7 @@ class Stamper:
 
     def stamps(self, row):
         """Return {settings, code, judge, data} of a recorded row; all "" if it names a removed item."""
-        # The words after a comparison's name say which of its values it is, and do not matter here.
+        # A value's id is `<comparison> <place>`. Its stamps do not depend on the place.
         key = row["section"], row["id"].partition(" ")[0], row["method"], row["dataset"]
         if key not in self._known:
             try:

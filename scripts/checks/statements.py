@@ -104,7 +104,7 @@ def decide(results, source, section, stand_ins, readings=()):
 
     A claim or defect that only stand-ins decide gets the verdict "not tested", and its row states the
     outcome on the stand-ins. A claim that fails also gets this verdict if its searches tried fewer values
-    than the source's.
+    or simulations than the source's.
     stand_ins: data set -> why the data set cannot replace the source's data.
     readings: rows of readings.csv.
     """

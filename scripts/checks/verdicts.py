@@ -8,7 +8,7 @@ from dp.intervals import student
 RELATIVE, ABSOLUTE = 0.10, 0.01
 SURE = 1.645  # number of standard errors, the normal 95 % quantile
 
-# Distances of a printed number from ours, the nearest first.
+# Distances of a printed number from ours, nearest first.
 EQUAL = "equal to the printed precision"
 INSIDE = "inside"
 EDGE = "at an end"
@@ -93,7 +93,8 @@ def sd_of(half, replicates):
 
 
 def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
-    """Return ((low, high), standard error of an end): a 95 % prediction interval of the mean of a new run.
+    """Return ((low, high), standard error of an end) of a 95 % prediction interval for the mean of a new
+    run.
 
     This interval is used if there are no single draws to resample (`checks.prediction`). The difference
     of the new mean over k' replicates and our mean over k replicates has the variance s^2/k + s^2/k', so
@@ -189,7 +190,7 @@ def with_readings(tried, still_open):
     """Return the verdict under all readings that are about the source's model.
 
     tried: pairs (reading, holds), with holds "yes", "no", or "" if open. The stated reading, "", comes
-    first if it is about that model. If the stated reading is open, the others are ignored.
+    first if it is about that model. If it is open, the others are ignored.
     still_open: the verdict if the value stays open.
 
     The verdict names the first reading that agrees.

@@ -25,7 +25,7 @@ __all__ = [
     "rule_delta",
 ]
 
-# `narrow_difference` is exact to rounding if mu, sensitivity / standard deviation, is below this.
+# `narrow_difference` is exact to rounding for mu = sensitivity / standard deviation below this.
 NARROW = 0.1
 
 REPLACE_ONE = "replace-one"
@@ -48,13 +48,13 @@ class Guarantee(NamedTuple):
     epsilon : float
         The proven epsilon: infinite without a guarantee, NaN if nothing is known.
     delta : float
-        The delta that goes with `epsilon`.
+        The delta at `epsilon`.
     adjacency : str
         `REPLACE_ONE` or `ADD_REMOVE`.
     reason : str
         Why the guarantee holds, in a sentence.
     profile : dp.privacy.profiles.Profile or None
-        The proven curve delta(epsilon) through (epsilon, delta), if known.
+        The proven curve delta(epsilon) through (epsilon, delta); None if unknown.
 
     Examples
     --------
@@ -78,16 +78,16 @@ def none(claimed_epsilon: float, reason: str, adjacency: str = REPLACE_ONE) -> "
 
 
 def unproven(guarantee: "Guarantee") -> "Guarantee":
-    """The same guarantee, marked as neither proven nor refuted."""
+    """The guarantee, marked as neither proven nor refuted."""
     reason = f"claimed by its author, not proven here: {guarantee.reason}"
     return guarantee._replace(epsilon=math.nan, delta=math.nan, profile=None, reason=reason)
 
 
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
-    """The guarantee of a mechanism with the preparation steps before it.
+    """The joint guarantee of preparation steps and a mechanism.
 
-    looked_at_private_rows: names of steps whose results depend on private rows without added noise. Any
-    such step voids the guarantee.
+    looked_at_private_rows: names of steps that depend on private rows without noise. Any of them voids the
+    guarantee.
     """
     if not looked_at_private_rows or math.isinf(guarantee.epsilon):
         return guarantee
@@ -122,7 +122,7 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     sigma : float
         Standard deviation of the noise on each coordinate.
     epsilon : float
-        At least 0; infinity gives 0.
+        At least 0; infinity gives a delta of 0.
     sensitivity : float
         D, in the units of sigma.
 
@@ -160,7 +160,7 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
     if upper == -math.inf:
         return 0.0
     lower = epsilon + log_ndtr(-ratio / 2 - epsilon / ratio)
-    # e^upper - e^lower, written with expm1 to avoid cancellation
+    # e^upper - e^lower without cancellation
     return float(math.exp(upper) * -math.expm1(min(lower - upper, 0.0)))
 
 
@@ -168,7 +168,7 @@ def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1 and real epsilon.
 
     The terms nearly cancel. So Gauss-Legendre quadrature integrates the normal density between the
-    arguments of Phi, and (e^epsilon - 1) Phi(lower argument) is subtracted.
+    arguments of Phi. Then (e^epsilon - 1) Phi(lower argument) is subtracted.
     """
     import numpy as np
     from scipy.special import log_ndtr
@@ -197,8 +197,8 @@ def legendre(order: int) -> tuple[Sequence[float], Sequence[float]]:
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest standard deviation of Gaussian noise that is (epsilon, delta)-DP: analytic calibration.
 
-    `gaussian_delta` is bisected to a relative width of 1e-12. The result is the larger end, whose delta is
-    at most the requested one [2]_.
+    Bisection of `gaussian_delta` to a relative width of 1e-12 returns the larger end, whose delta is at
+    most the requested one [2]_.
 
     Parameters
     ----------
@@ -251,8 +251,7 @@ def _check(name, epsilon, delta, sensitivity):
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest epsilon for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
-    `gaussian_delta` is bisected to a relative width of 1e-12. The result is the larger end, whose delta is
-    at most the requested one.
+    Bisection as in `gaussian_sigma` returns the larger end, whose delta is at most the requested one.
 
     Parameters
     ----------
@@ -284,7 +283,7 @@ def rule_delta(n: int) -> float:
     Parameters
     ----------
     n : int
-        The public number of records.
+        Public number of records.
 
     Returns
     -------
@@ -326,7 +325,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def renyi_epsilon(renyi: Callable, delta: float, orders: Sequence[float] | None = None) -> float:
-    """Smallest epsilon at `delta` for a mechanism with these Rényi divergences.
+    """Upper bound on a mechanism's epsilon at `delta`, from its Rényi divergences.
 
     epsilon = renyi(a) + log((a-1)/a) - (log delta + log a)/(a-1), minimised over a [4]_ [5]_. Any set of
     orders gives a valid bound.

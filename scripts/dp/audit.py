@@ -1,9 +1,9 @@
 """Audits of mechanisms: exact privacy losses in one dimension, and lower bounds by attack.
 
-A *privacy loss* is the logarithm of the ratio of a release's densities (or probabilities) on two
-neighbouring data sets. A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the
-density and shows any excess. A lower bound needs only releases, but N evaluated releases of each data set
-cannot show a loss above log(N / 3.7) or an event as rare as a delta of 1e-5.
+A *privacy loss* is the log ratio of a release's densities (or probabilities) on two neighbouring data sets.
+A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the density and shows any excess
+over epsilon. A lower bound needs only releases. But N evaluated releases of each data set cannot show a
+loss above log(N / 3.7), or an event as rare as a delta of 1e-5.
 """
 
 import itertools
@@ -38,10 +38,9 @@ def privacy_loss_1d(
 ) -> float:
     """Supremum of the privacy loss over all replace-one pairs in one dimension.
 
-    The supremum is over all public sizes n with n lambda = `n_lambda`, all records and all released values.
-    For objective perturbation, a sinh-spaced grid of 801 points per axis is refined 14 times around its
-    best point; a grid of 401 points gives the same result to 1e-6. Minimisers are assumed to be exact
-    (tolerance 0).
+    The supremum is over public sizes n with n lambda = `n_lambda`, records and released values. For
+    objective perturbation, a sinh-spaced grid of 801 points per axis is refined 14 times around its best
+    point; a grid of 401 points gives the same result to 1e-6. Minimisers are assumed exact (tolerance 0).
 
     Parameters
     ----------
@@ -105,8 +104,8 @@ def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
     The tilt is b(w) = -(n lam w + V + f(a)), and |db/dw| = n lam + C + g(a), where g(a) = a^2 l''(w a) and
     C >= 0 is the curvature of the other records. Many records with small |a| can give any V while C stays
     near 0. So the supremum at w is that of epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam + g(a)) / (n
-    lam + g(a'))), which splits into one maximum over a and one over a'. By the symmetry (w, a, a') -> (-w,
-    -a, -a'), one sign of f is enough.
+    lam + g(a'))). By the symmetry (w, a, a') -> (-w, -a, -a'), one sign of f(a) - f(a') is enough. For this
+    sign, the supremum splits into one maximum over a and one over a'.
     """
     rate = epsilon_b / (2 * margin.kappa * bound)
 
@@ -142,14 +141,14 @@ def _around(grid, value, cells=3):
 
 
 def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 1.0) -> float:
-    """Largest distance between two neighbours' L2-regularised minimisers in one dimension.
+    """Largest distance between neighbours' L2-regularised minimisers in one dimension.
 
     Let V be the sum of the other records' gradients. Then n lam w + V(w) + a l'(w a) = 0, and the same
     holds for w' = w - D and a'. Since V increases in w, n lam D <= a' l'(w' a') - a l'(w a), with equality
     if V is (nearly) constant. For convex decreasing l, the right side is at most G(w) + G(D - w), where
     G(w) is the maximum over a in [0, R] of -a l'(w a). G decreases, so this bound decreases in D. The
     largest D is the root of n lam D = max over w of G(w) + G(D - w). For logistic loss, n lam D is only
-    slightly more than half of 2 kappa R, the bound that holds in any dimension.
+    slightly above half of 2 kappa R, the bound in any dimension.
     """
     # Let u = w a. For w > 0, G(w) is the maximum of -u l'(u) over u up to w R, divided by w. For w <= 0,
     # the maximum is at a = R.
@@ -173,7 +172,7 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
 
 
 BLOCK_ELEMENTS = 1 << 21  # numbers released at a time: 16 MB
-PILOT = 2000  # releases from which a statistic is learned if the pair states none
+PILOT = 2000  # releases to learn a statistic from if the pair states none
 CANDIDATES = 400  # thresholds tried, densest in the tails
 
 
@@ -185,8 +184,8 @@ def epsilon_lower_bound(
     The first half of the releases chooses an event (a statistic, a threshold and its side) and an order of
     the data sets. The second half gives Clopper-Pearson bounds on the event's probabilities p and q, each
     at confidence 1 - (1 - confidence)/2. Since (epsilon, delta)-DP means p <= e^epsilon q + delta, the
-    result is log((p_low - delta) / q_high), at least 0. Noise of 1e-9 times the scores' range keeps the
-    last bits of floating-point sums from distinguishing any two data sets.
+    result is log((p_low - delta) / q_high), at least 0. Noise of 1e-9 times the scores' range hides the
+    last bits of floating-point sums, which distinguish any two data sets.
 
     Parameters
     ----------
@@ -209,7 +208,7 @@ def epsilon_lower_bound(
 
 
 def of_each(confidence: float, family: int) -> float:
-    """The confidence that each of `family` bounds needs for all to hold with `confidence` (Bonferroni)."""
+    """Confidence that each of `family` bounds needs for all to hold with `confidence` (Bonferroni)."""
     return 1 - (1 - confidence) / family
 
 
@@ -224,7 +223,7 @@ def attack(
     deltas: Sequence[float] = (),
     **options,
 ) -> dict:
-    """The bound of `epsilon_lower_bound`, with the event that gives it.
+    """The bound of `epsilon_lower_bound`, with its event.
 
     Parameters
     ----------
@@ -254,7 +253,7 @@ def attack(
     Raises
     ------
     ValueError
-        For an unknown name, a number out of its range, or refused settings.
+        For an unknown name, a number out of range, or refused settings.
 
     Examples
     --------
@@ -297,7 +296,7 @@ def attack(
 
 
 def _bounds(scores, half, points):
-    """A bound for each (delta, confidence). The first half of the scores chooses the events."""
+    """A bound for each (delta, confidence). The first `half` scores choose the events."""
     events = {name: list(_events(*(side[name][:half] for side in scores))) for name in scores[0]}
     levels = {confidence for _, confidence in points}
     limits = {level: list(_limits(events, half, level)) for level in levels}
@@ -344,7 +343,7 @@ def check(
     delta: float = 0.0,
     **options,
 ) -> None:
-    """Raise the same errors as `guarantee`, using the mechanism's own `check` if it has one."""
+    """Raise the errors of `guarantee`, by the mechanism's own `check` if it has one."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
     # Only `guarantee` tells whether data sets of different sizes are covered.
     private_n = pair.resized and settings.get("public_n") is None
@@ -388,9 +387,9 @@ def _check_adjacency(pair, adjacency, public_n):
 
 
 def check_removes(pair: pairs.Pair) -> None:
-    """Raise `Refused` unless one side lacks the changed record, or replaces it by a row of zeros.
+    """Raise `Refused` unless one side lacks the changed record or has a row of zeros in its place.
 
-    A row of zeros is equivalent to no record, as it has no gradient and no curvature.
+    A row of zeros has no gradient and no curvature, so it is equivalent to no record.
     """
     if pair.resized:
         return
@@ -404,7 +403,7 @@ def check_removes(pair: pairs.Pair) -> None:
 
 
 def spent(mechanism: object, epsilon: float, delta: float) -> dict:
-    """The epsilon and delta to pass to a mechanism, where delta is 0 for a pure mechanism."""
+    """Arguments epsilon and delta of a mechanism; delta is 0 if it is pure."""
     pure = getattr(mechanism, "delta", "") == "none"
     return {"epsilon": epsilon, "delta": 0.0 if pure else delta}
 
@@ -417,7 +416,7 @@ class _Side:
         self.block = max(1, BLOCK_ELEMENTS // X.shape[1])
 
     def weights(self, restarts: int, rng: np.random.Generator) -> np.ndarray:
-        """Flattened weights (restarts, p) of independent releases, with any intercept."""
+        """Flattened weights (restarts, p) of independent releases; an intercept is the last column."""
         release = self.mechanism.release(
             self.X, self.y, restarts=restarts, rng=rng, **self.arguments
         )
@@ -448,7 +447,7 @@ def _blur(scores, half, streams):
 
 
 def _events(first, second):
-    """Yield (sign, thresholds, counts on both sides) of the events {sign * score >= threshold}."""
+    """Yield (sign, thresholds, counts on both sides) of events {sign * score >= threshold}."""
     sides = np.sort(first), np.sort(second)
     # A stable sort merges two sorted runs in linear time.
     pooled = np.sort(np.concatenate(sides), kind="stable")
@@ -461,9 +460,9 @@ def _events(first, second):
 
 
 def _limits(events, half, confidence):
-    """Yield (statistic, order of the data sets, sign, thresholds, p_low, q_high) for all kinds of events.
+    """Yield (statistic, order of the data sets, sign, thresholds, p_low, q_high) of all kinds of events.
 
-    The maximum of many estimates is biased upwards. So these limits use a hundredth of the evaluation's
+    The maximum of many estimates is biased upwards. So these limits have a hundredth of the evaluation's
     error probability, and thresholds that few releases exceed never win.
     """
     level = 1 - (1 - confidence) / 200
@@ -488,7 +487,10 @@ def _choose(limits, delta):
 
 
 class IgnoresData(Mechanism):
-    """A null control that releases only noise. An audit that finds a positive epsilon here is broken."""
+    """A null control that releases only noise.
+
+    A sound audit's bound is 0 with probability at least `confidence`.
+    """
 
     name = "ignores_data"
     needs_lambda = False

@@ -123,7 +123,7 @@ def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
 
 
 class _Lines:
-    """Context manager that records the executed lines of files as {(file, function, line, event)}."""
+    """Context manager that records executed lines of files as {(file, function, line, event)}."""
 
     def __init__(self, files):
         self.files, self.found = files, set()
@@ -188,9 +188,9 @@ def differences(
 ) -> list[str]:
     """Describe where behaviour on two neighbours differs by more than the guarantee allows.
 
-    With the same random numbers, both sides must agree in exceptions and messages, in the names, shapes
-    and types of all results, and in the executed lines of the mechanism's own files. Statuses and weights
-    may differ as much as the guarantee (or the claim, if nothing is proven) allows.
+    With the same random numbers, both sides must agree in exceptions, messages, names, shapes and types
+    of all results, and executed lines of the mechanism's files. Statuses and weights may differ as much
+    as the guarantee (or the claim, if nothing is proven) allows.
 
     Parameters
     ----------

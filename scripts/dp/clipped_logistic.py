@@ -12,7 +12,7 @@ LOGISTIC = losses.get("logistic")
 
 @dataclass(frozen=True)
 class ClippedLogistic(losses.MarginLoss):
-    """log(1 + e^-z) for z >= z0, where the slope is -cap, and linear below z0: |l'| <= cap, l'' <= 1/4.
+    """log(1 + e^-z) down to z0, where the slope is -cap, and linear below: |l'| <= cap, l'' <= 1/4.
 
     Badly misclassified rows have slopes of size `cap` instead of 1, so the noise is `cap` times that for
     logistic loss. Losses of margins above z0 = log(1/cap - 1) are unchanged. Let cap > 1/2. For log-odds t

@@ -1,4 +1,4 @@
-"""Tests of which method is best, from losses on folds, and the loss that knows no column."""
+"""Tests of which method is best, learning curves, ranks, and the log loss of a constant."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from scipy.special import entr, stdtr
 
 
 def greater(differences: np.ndarray | Sequence[float]) -> float:
-    """One-sided p value of Student's paired t test, small if the differences (folds,) average above 0.
+    """One-sided p value of Student's paired t test, small if the differences (folds,) have a mean above 0.
 
     If all differences are equal, p is 0 if they are positive, otherwise 1. For one fold, p is 1.
     """
@@ -25,8 +25,8 @@ def greater(differences: np.ndarray | Sequence[float]) -> float:
 def holm(p: np.ndarray | Sequence[float]) -> np.ndarray:
     """Adjusted p values (tests,) (Holm, Scand. J. Stat. 1979).
 
-    Rejecting where the adjusted p value is at most alpha rejects any true hypothesis with probability at
-    most alpha, under any dependence.
+    Rejecting at adjusted p values of at most alpha rejects any true hypothesis with probability at most
+    alpha, under any dependence.
     """
     p = np.asarray(p, dtype=float)
     order = np.argsort(p, kind="stable")
@@ -39,10 +39,10 @@ def holm(p: np.ndarray | Sequence[float]) -> np.ndarray:
 def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Test each method against every other, from losses (methods, folds) on the same folds.
 
-    Returns p (methods,), the least Holm-adjusted p value of each method's one-sided tests against the
-    others, and `by` (methods,), the other method in that test (-1 if there is none). The methods with p >
-    alpha are a confidence set for the best method, at level 1 - alpha. Folds are treated as independent,
-    although the folds of a cross-validation share training rows.
+    Returns p (methods,), the smallest Holm-adjusted p value of each method's one-sided tests against the
+    others, and `by` (methods,), the other method in that test (-1 for none). The methods with p > alpha are
+    a confidence set for the best method, at level 1 - alpha. Folds are treated as independent, although
+    folds of a cross-validation share training rows.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)
@@ -77,7 +77,7 @@ def rows_for(
 
 
 def relative_ranks(losses: np.ndarray | Sequence[float]) -> np.ndarray:
-    """Ranks of losses (methods,), scaled: 0 for the least, 1 for the largest, the mean rank for ties."""
+    """Ranks of losses (methods,), scaled: 0 for the smallest, 1 for the largest, the mean rank for ties."""
     losses = np.asarray(losses, dtype=float)
     if len(losses) < 2:
         return np.zeros(len(losses))
@@ -89,7 +89,7 @@ def relative_ranks(losses: np.ndarray | Sequence[float]) -> np.ndarray:
 def constant_log_loss(counts: Iterable[int]) -> float:
     """The log loss of the best constant prediction: the entropy of the class shares, in nats.
 
-    counts: the number of rows of each class.
+    counts: rows of each class.
     """
     counts = np.array([*counts])
     return float(entr(counts / counts.sum()).sum())

@@ -9,19 +9,19 @@ lists.
 
 `fit` makes a release and spends from a budget book (`dp.releasing.book`). It needs a name in the book, the
 public number of rows, public bounds or categories of every column, and the `premise` of these choices. It
-records the spending before it draws noise. After an interruption, the next call of `fit` resumes with the
-same draw.
+records the spending before it draws noise. After an interruption, the next `fit` resumes with the same
+draw.
 
-`fit` spends a new name only with `spend=True`; otherwise it raises an error that states the cost. If the
-release of that name is finished, `fit` returns the stored model and spends nothing, or raises an error if
-it is given other rows. *That error is for the owner of the rows*: it reveals without noise whether two
-tables are equal, and must not influence any publication. Publish only model.json.
+`fit` makes a release under a new name only with `spend=True`; otherwise its error states the cost. If the
+release of this name is finished, `fit` loads the stored model and spends nothing. For other rows, it
+raises an error. *That error is for the owner of the rows*: it reveals without noise whether two tables
+are equal, and must not influence any publication. Publish only model.json.
 
-`fit` refuses calls from parts of scikit-learn that fit repeatedly (`REPEATING`), such as cross-validation,
-since each fit would be a release of its own. To compare settings, use `release.py forecast`, or rows that
-are not private. The guarantee is for tables with one row per person. Two things break it undetected:
-several copies of a person's row (bootstrap, oversampling), and earlier steps that were fitted to the same
-rows (a scaler, an imputer, a feature selection).
+`fit` refuses calls from scikit-learn's modules that fit repeatedly (`REPEATING`), such as
+cross-validation, since each fit would be another release. To compare settings, use `release.py forecast`,
+or rows that are not private. The guarantee is for tables with one row per person. Two things break it
+undetected: several copies of a person's row (bootstrap, oversampling), and earlier steps fitted to the
+same rows (scaler, imputer, feature selection).
 
 Like `release.py`, `fit` disables core dumps and keeps debuggers from attaching. A traceback that shows
 variables may show the rows.
@@ -140,7 +140,7 @@ class _Private(BaseEstimator):
         Returns
         -------
         PrivateClassifier or PrivateRegressor
-            The estimator itself, with a model.
+            The fitted estimator.
 
         Raises
         ------
@@ -200,7 +200,7 @@ class _Private(BaseEstimator):
         return self._with(files.parse(content))
 
     def _check_spending(self, request, book):
-        """Refuse a new name without `spend`, stating its cost, and without opening a new book."""
+        """Refuse a new name without `spend`, stating its cost. This opens no new book."""
         if self.spend is True:
             return
         cost, said = (request.epsilon, request.delta), "(epsilon {:g}, delta {:g})".format
@@ -278,38 +278,38 @@ class _Private(BaseEstimator):
 class PrivateClassifier(ClassifierMixin, _Private):
     """A private model of two classes.
 
-    `load` reads a published model. `fit` makes a release; the parameters that are None by default must then
-    be stated, except `method`, `options` and `holdout`. See the module's docstring.
+    `load` reads a published model. `fit` makes a release and needs the parameters that are None by
+    default, except `method`, `options` and `holdout`. See the module's docstring.
 
     Parameters
     ----------
     release : str
-        The release's name in the book. Each name is spent once.
+        Name in the book. Each name is spent once.
     book : str or pathlib.Path
         The book's folder, next to the rows and as private as they are.
     budget : dict
         {"epsilon": .., "delta": ..}, the total of all releases in the book.
     n_rows : int
-        The public number of rows.
+        Public number of rows.
     columns : dict or tuple
         Column -> (low, high), a list of categories, or a `dp.releasing.rows.Number` or `Category`. A tuple
         gives the same bounds to all columns. Bounds and categories must not be derived from the rows.
     target : list
-        The two public labels, the negative one first.
+        Two public labels, the negative one first.
     unit : str
-        The meaning of a row in words: whom the guarantee protects.
+        Meaning of a row in words: whom the guarantee protects.
     epsilon, delta : float
-        The cost of the release.
+        Cost of the release.
     method : str or None
         The method, by default one with intervals.
     options : dict or None
         The method's options.
     holdout : float or None
-        Share of the rows that are held out to count errors.
+        Share of the rows held out to measure errors.
     premise : str
         How these settings were chosen: one of `dp.releasing.request.PREMISES`.
     spend : bool
-        Whether `fit` may spend the cost of a new name.
+        Whether `fit` may make and pay for a new release.
 
     Attributes
     ----------
@@ -318,11 +318,11 @@ class PrivateClassifier(ClassifierMixin, _Private):
     intercept_ : numpy.ndarray, (1,)
         Log odds where all columns are 0.
     classes_ : numpy.ndarray, (2,)
-        The labels.
+        Labels.
     guarantee_ : dict
-        The guarantee for the people whose rows the model was fitted on.
+        Guarantee for the people whose rows the model was fitted on.
     table_ : list of dict or None
-        The regression table, with intervals that include the noise.
+        Regression table, with intervals that include the noise.
 
     Methods
     -------
@@ -516,7 +516,7 @@ _KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USO", "text") | {"b": 
 
 
 def _labels(found):
-    """The labels if every class has only one label, otherwise the model's class names."""
+    """The labels if every class has one, otherwise the model's class names."""
     target = found.schema.columns[found.schema.target]
     if isinstance(target, rows.Category):
         return target.values
@@ -570,7 +570,7 @@ def _cells(X):
 
 
 def _cell(value):
-    """The text of a value in a file's cell, empty if the value is missing (NaN, None, NA)."""
+    """A value as the text of a cell, empty if missing (NaN, None, NA)."""
     if isinstance(value, bytes):
         return value
     text = str(_plain(value)).encode(errors="replace")

@@ -9,7 +9,7 @@ from dp.data.examples import Rows, slices
 
 BLOCK_ELEMENTS = 1 << 13  # scores at a time: 64 kB, so that malloc reuses memory
 KEPT = 1 << 23  # maximum number of scores in memory: 64 MB
-CACHED = 1 << 14  # number of scores that fit into the cache together with their results
+CACHED = 1 << 14  # scores that fit the cache together with their results
 SORTED = 1 << 20  # maximum number of test rows for an exact AUC; with more, scores are binned
 BINS = 1 << 15
 
@@ -23,7 +23,7 @@ def _scores(weights, X, intercept, look):
     """Yield (a slice of the restarts, their scores (restarts, n)).
 
     A slice contains one restart or at most CACHED scores. Beforehand, look(restarts, rows, scores (rows,
-    restarts)) is called with the scores of every block of rows.
+    restarts)) is called for every block of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -101,8 +101,8 @@ def classification(
 def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
     """Area under the ROC curve of each row of finite scores (restarts, n); ties count half.
 
-    NaN if there is only one class. The label replaces each score's last bit, so one sort orders by score,
-    then by label. Scores that differ only in the last bit are tied.
+    NaN for a single class. The label replaces each score's last bit, so one sort orders by score, then by
+    label. Scores that differ only in the last bit are tied.
     """
     count = int(positive.sum())
     pairs = count * (len(positive) - count)
@@ -178,8 +178,8 @@ def regression(
 ) -> dict[str, np.ndarray]:
     """The metrics in `metrics.TARGETS` for weights (restarts, d), name -> (restarts,).
 
-    mse and mae are in the target's own units: a difference of 1 in y is `unit`. r2 is 1 minus mse over the
-    variance of the test targets, or NaN if that variance is 0.
+    mse and mae are in the target's own units: a difference of 1 in y is `unit`. r2 is 1 minus mse over
+    the variance of the test targets, or NaN if the variance is 0.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.TARGETS}
     y = np.asarray(y, dtype=float)
@@ -233,7 +233,7 @@ def bounded_loss(
     intercept: float | np.ndarray = 0.0,
     numbers: bool = False,
 ) -> np.ndarray:
-    """Sum (restarts,) over rows of a loss in [0, 1], so one row changes it by at most 1.
+    """Sum (restarts,) over rows of a loss in [0, 1], so one row changes the sum by at most 1.
 
     For classes, the loss is half the Brier score of the probabilities in `classification`. For `numbers`,
     it is (prediction - y)^2/4, with predictions clipped to [-1, 1]. The loss of a score that overflowed to

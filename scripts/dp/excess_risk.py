@@ -28,11 +28,11 @@ def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
 
 
 def cm08_theorem_4(d: int, *, norm: float, loss: float, epsilon: float, delta: float) -> float:
-    """Objective perturbation: the number of rows for a loss close to that of a good classifier.
+    """Objective perturbation: the number of rows for a loss close to a good classifier's.
 
     The number is max(norm^2/loss^2, d log(d/delta) norm/(loss epsilon)) (Chaudhuri, Monteleoni, NIPS 2008,
-    theorem 4), up to a constant factor that the source omits. With probability 1 - delta, the released loss
-    then exceeds that of a classifier of this norm by at most `loss`.
+    theorem 4), up to a constant factor that the source omits. Then, with probability 1 - delta, the
+    released loss is at most `loss` above that of a classifier of this norm.
     """
     return max((norm / loss) ** 2, d * math.log(d / delta) * norm / (loss * epsilon))
 

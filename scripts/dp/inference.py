@@ -13,10 +13,10 @@ from dp.losses import MarginLoss
 
 __all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wald"]
 
-FLOOR = 0.5  # least eigenvalue of a released Hessian, in standard deviations of its noise
-UNRESOLVED = 0.8  # largest share of a coefficient's variance that the Hessian's noise may cause
-SELECTED = 1.0  # least eigenvalue of a direction whose interval is printed, in the unit of FLOOR
-CURVED = 3.0  # factor of the mean square change of log l'' by which variances grow, at most twofold
+FLOOR = 0.5  # minimum eigenvalue of a released Hessian, in standard deviations of its noise
+UNRESOLVED = 0.8  # maximum share of a coefficient's variance that the Hessian's noise may cause
+SELECTED = 1.0  # minimum eigenvalue of a direction with a printed interval, in the unit of FLOOR
+CURVED = 3.0  # variances grow by CURVED times the mean square change of log l'', at most twofold
 
 
 class Intervals(NamedTuple):
@@ -27,7 +27,7 @@ class Intervals(NamedTuple):
     estimate : numpy.ndarray
         Estimates of theta_j.
     standard_error : numpy.ndarray
-        Standard errors, including the noise of privacy.
+        Standard errors, including privacy noise.
     low, high : numpy.ndarray
         Ends of the interval.
     p_value : numpy.ndarray
@@ -52,9 +52,9 @@ def wald(
     Parameters
     ----------
     estimate : numpy.ndarray, (draws, d)
-        The coefficients.
+        Coefficients.
     covariance : numpy.ndarray, (draws, d, d)
-        The estimates' covariance, including the privacy noise.
+        The estimates' covariance, including privacy noise.
     level : float
         In (0, 1).
     answered : numpy.ndarray of bool, (draws, d), or None
@@ -88,9 +88,9 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     coefficient gets one if the Hessian at the true weights may differ much from the released one
     (`linearise`).
 
-    Selection by estimates would reduce coverage, so the rule ignores the estimates. The rule prefers small
-    eigenvalues with positive noise, which `unselected` corrects. `FLOOR`, `CURVED` and `UNRESOLVED` were
-    chosen on half of the simulated designs and tested on the other half.
+    Selection by estimates would reduce coverage, so the rule ignores them. It prefers small eigenvalues
+    with positive noise, which `unselected` corrects. `FLOOR`, `CURVED` and `UNRESOLVED` were chosen on
+    half of the simulated designs and tested on the other half.
 
     Parameters
     ----------
@@ -146,9 +146,9 @@ class Linearised(NamedTuple):
     Attributes
     ----------
     estimate : numpy.ndarray, (draws, d)
-        The coefficients.
+        Coefficients.
     covariance : numpy.ndarray, (draws, d, d)
-        Covariance of the coefficients, including the noise of privacy.
+        Covariance of the coefficients, including privacy noise.
     unresolved : numpy.ndarray, (draws, d, d)
         Part of the covariance that the Hessian's noise causes, to first order.
     """
@@ -184,9 +184,9 @@ def linearise(
 ) -> Linearised:
     """Linearise minimisers of mean loss + lam/2 ||w||^2 + b.w/n, with noise z added.
 
-    At the minimiser, the mean loss's gradient is -lam w - b/n. To first order, it is also g + H (w -
-    theta), where g, the gradient at the truth theta, has covariance J/n (J is `scores`). With H = hessian
-    - E,
+    At the minimiser, the mean loss's gradient is -lam w - b/n. To first order, the gradient is also
+    g + H (w - theta), where g, the gradient at the truth theta, has covariance J/n (J is `scores`). With
+    H = hessian - E,
 
         lam w + hessian (w - theta) = E (w - theta) - g - b/n + (H + lam) z.
 
@@ -200,8 +200,8 @@ def linearise(
     at most by 2. This factor comes from simulation, without a derivation. If the change is 1 or more, the
     whole covariance counts as unresolved.
 
-    Small eigenvalues are not raised to the norm of the noise. This would make the intervals of rare levels
-    and dominated columns much too narrow.
+    Small eigenvalues are not raised to the norm of the noise: intervals of rare levels and dominated
+    columns would become much too narrow.
 
     A large E makes printed intervals too narrow. So without `change`, the covariance uses the `unselected`
     Hessian; with `change`, `CURVED` already widens such intervals. One gap remains: if a column has a large
@@ -216,14 +216,14 @@ def linearise(
         The Hessian of the mean loss at the weights plus isotropic noise E, `floored` at `FLOOR` times
         `deviation`.
     n : int
-        The public number of records.
+        Public number of records.
     lam : float
         lambda > 0.
     tilt, output : float
         Standard deviations: b ~ N(0, tilt^2 I) and z ~ N(0, output^2 I).
     scores : numpy.ndarray, (draws, d, d), or None
-        The mean of psi^2 x x', where psi is a record's slope. None uses the Hessian, as holds in a logistic
-        model.
+        The mean of psi^2 x x', where psi is a record's slope. None uses the Hessian, which has the same
+        expectation in a logistic model.
     deviation : float
         Standard deviation of the noise on the Hessian's diagonal.
     change : Callable or None
@@ -374,8 +374,8 @@ def late_iterates(steps: Steps) -> Linearised:
     that does not depend on earlier noise, B or the start. The mean over k steps has the covariance D^-1 (J
     + sigma^2/k I) D^-1; the covariance of `last_iterate` contains about sigma^2 in place of sigma^2/k. An
     error E of D adds D^-1 E u, where u is the mean theta_t minus theta. As in `linearise`, the mean of uu'
-    is about cc' plus the covariance of theta_T, where c is the correction by D^-1. c times the mean of
-    `Steps.clipped` counts as unresolved.
+    is about cc' plus the covariance of theta_T, where c is the correction by D^-1. The product of c and
+    the mean of `Steps.clipped` counts as unresolved.
     """
     half = len(steps.thetas) // 2
     theta, moment = steps.thetas[half:].mean(axis=0), steps.moments[half:].mean(axis=0)
@@ -428,8 +428,8 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     """Return the standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, and E l''(e).
 
-    loss: a loss of residuals, such as log-cosh. The ratio increases with the standard deviation, so the
-    standard deviation is found by bisection, up to 100 times the loss's width.
+    loss: a loss of residuals, such as log-cosh. The ratio increases with the standard deviation, so
+    bisection finds it, up to 100 times the loss's width.
     """
     from scipy.special import ndtri
 
@@ -458,7 +458,7 @@ def bootstrap(
     draw: Callable = logistic_labels,
     rounds: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Parametric bootstrap interval for one released estimate, at no cost of privacy [1]_.
+    """Parametric bootstrap interval for one released estimate, at no privacy cost [1]_.
 
     Labels for `rows` are simulated from coefficients `centre`, initially the estimate, and the private
     procedure is repeated `replicates` times. The ends are centre + estimate - quantile of the replicates: a
@@ -467,11 +467,11 @@ def bootstrap(
     Parameters
     ----------
     estimate : numpy.ndarray, (d,)
-        The released estimate.
+        Released estimate.
     rows : numpy.ndarray, (n, d)
         Simulated or public rows, with scores rows @ centre.
     fit : Callable
-        The procedure, (X, y, rng) -> (d,).
+        Procedure (X, y, rng) -> (d,).
     rng : numpy.random.Generator
         Source of labels and noise.
     replicates : int
@@ -481,8 +481,8 @@ def bootstrap(
     draw : Callable
         (scores, rng) -> labels (n,).
     rounds : int
-        How often the centre moves by the estimate minus the replicates' mean. These moves make the centre
-        an indirect estimate [2]_.
+        How often the centre moves by the estimate minus the replicates' mean. The last centre is an
+        indirect estimate [2]_.
 
     Returns
     -------

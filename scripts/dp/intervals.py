@@ -19,7 +19,7 @@ def student(replicates: int) -> float:
 
 
 def of_mean(values: np.ndarray) -> tuple[float, float, float, float]:
-    """Return mean, standard deviation, low and high; with one replicate, only the mean is not NaN."""
+    """Return mean, standard deviation, low and high; with one replicate, all but the mean are NaN."""
     mean = float(values.mean()) if len(values) else math.nan
     if len(values) < 2:
         return mean, math.nan, math.nan, math.nan

@@ -4,7 +4,7 @@ A margin loss is l(z) of z = y w.x for labels y in {-1, 1}. A residual loss is l
 targets y in [-1, 1], with l even and l(0) = 0. `arguments(scores, y)` computes z from scores w.x.
 
 `value(z)`, `derivative(z)` and `curvature(z)` are l, l' and l'' elementwise, also at infinite z. Two
-constants are for rows of norm at most R = 1:
+constants are for rows of norm at most 1:
 
     kappa  sup |l'|, the bound on a row's gradient; a row bound R multiplies it by R
     c      sup l'', the smoothness of a row's loss; a row bound R multiplies it by R^2
@@ -32,7 +32,7 @@ class MarginLoss:
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "slopes" in vars(cls):  # the parent's shortcuts assume the parent's slopes
+        if "slopes" in vars(cls):  # a parent's shortcuts assume its slopes
             for shortcut in ("slope", "total", "quadratic"):
                 if shortcut not in vars(cls):
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))
@@ -42,7 +42,7 @@ class MarginLoss:
         return scores * y
 
     def signs(self, y: np.ndarray) -> np.ndarray:
-        """The factor that multiplies l'(z) x in a row's gradient."""
+        """The factor of l'(z) x in a row's gradient."""
         return y
 
     def at_zero(self) -> float:
@@ -97,7 +97,7 @@ class Logistic(MarginLoss):
     def slope(self, z: np.ndarray) -> np.ndarray:
         """-1/(1 + e^z), by one exponential per element; -0 if the exponential overflows.
 
-        In single precision, (tanh(z/2) - 1)/2 is faster, and exact to 1e-7 but for the tail.
+        In single precision, (tanh(z/2) - 1)/2 is faster, and accurate to 1e-7 except in the tail.
         """
         if z.dtype == np.float32:
             z *= 0.5

@@ -1,8 +1,8 @@
 """An attack on the low-order bits of weights plus noise, at any noise scale.
 
-A program that adds floating-point noise releases o = fl(w + fl(s z)), where z is a number that its
-generator, here numpy's, can draw. For another centre w', often no such z gives o (Mironov, CCS 2012). An
-attacker who knows both neighbours checks which of the two centres can give each released coordinate.
+A program that adds floating-point noise releases o = fl(w + fl(s z)), where its generator, here numpy's,
+can draw z. For another centre w', often no such z gives o (Mironov, CCS 2012). An attacker who knows both
+neighbours checks which centres can give each released coordinate.
 
 - Normal draws up to 3.65 are k W[i] with k < 2^52 and 256 constants W[i] (the ziggurat method).
 - Laplace draws are -log V or log V, where V is a multiple of 2^-52 (or rarely a float next to one).
@@ -26,7 +26,7 @@ FAR = 3.65  # normal draws beyond FAR have another form
 BITS = 2.0**52
 NEAR = np.arange(-2, 3)  # offsets to try around a rounded quotient
 LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
-SAMPLES = 12_000  # draws for the constants, at least 20 for each
+SAMPLES = 12_000  # draws for the constants, at least 20 each
 ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # the neighbours that `attack` uses
 BLOCK = 1 << 21
 
@@ -45,7 +45,7 @@ def ziggurat() -> np.ndarray:
     for layer, draws in seen.items():
         k, z = np.array(draws).T
         middle = np.median(z / k)
-        simple = np.abs(z / k / middle - 1) < 1e-9  # the first draw was not rejected
+        simple = np.abs(z / k / middle - 1) < 1e-9  # the first draw was accepted
         near = middle + np.arange(-40, 41) * np.spacing(middle)
         right = (near[:, None] * k[simple] == z[simple]).all(axis=1)
         if len(seen) < 256 or not right.any():
@@ -85,7 +85,7 @@ class Found(NamedTuple):
     allowed : float
         Largest share that the (epsilon, delta) proven for real numbers allows.
     trials : int
-        The number of releases.
+        Number of releases.
     """
 
     right: float
@@ -146,7 +146,7 @@ def guesses(
 ) -> np.ndarray:
     """Guess which side, 0 or 1, each release (m, d) comes from.
 
-    The guess is the side with fewer impossible coordinates or, in a tie, the one with the nearer centre.
+    The guess is the side with fewer impossible coordinates or, in a tie, with the nearer centre.
     """
     size = max(1, BLOCK // (256 * len(NEAR) * released.shape[1]))
     parts = [released[start : start + size] for start in range(0, len(released), size)]
@@ -168,14 +168,14 @@ def attack(
     sides: tuple | None = None,
     **options,
 ) -> Found | None:
-    """Measure how often the low-order bits of releases distinguish two neighbours.
+    """Measure how often low-order bits of releases distinguish two neighbours.
 
     Parameters
     ----------
     mechanism : Mechanism
         A form of output perturbation. Other mechanisms give None.
     epsilon, delta : float
-        The requested privacy.
+        Requested privacy.
     trials : int
         Releases on each side.
     rng : numpy.random.Generator

@@ -1,4 +1,4 @@
-"""Names and ranges of the metrics, with few imports for readers of results."""
+"""Names and ranges of metrics, without the imports that computing them needs."""
 
 import math
 

@@ -1,6 +1,6 @@
 """Noise with the densities that the mechanisms' proofs need.
 
-Every function scales *unit* draws, so the same generator state gives proportional noise at every scale, and
+Every function scales *unit* draws. So one generator state gives proportional noise at every scale, and
 curves along epsilon share their randomness.
 """
 
@@ -15,7 +15,7 @@ __all__ = ["gaussian", "l2_laplace", "laplace"]
 
 
 def law(function: Callable) -> Callable:
-    """Let a generator that has a method `law`, such as `dp.replay.Recorder`, replace the noise."""
+    """Let a generator with a method `law`, such as `dp.replay.Recorder`, replace the noise."""
 
     @wraps(function)
     def draw(dimension, scale, size, rng):

@@ -1,21 +1,20 @@
 """Deterministic replay: how far one record moves values before noise, in units of that noise.
 
-A mechanism runs on a data set, and then on a neighbour with the same draws. In the second run, every use of
-a noisy value gets the first run's value. So both runs share one transcript and differ only by the record's
-own effect. A replay shows two things more sharply than many releases:
+A mechanism runs on a data set and, with the same draws, on a neighbour. In the second run, every use of a
+noisy value gets the first run's value. So both runs share one transcript and differ only by the record's
+effect. A replay shows two things more sharply than many releases:
 
 - The distance between the two values before noise, divided by the noise scale. Gaussian releases with
   distances mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..). Distances of Laplace releases add up (in
   L1, or in L2 for `l2_laplace`). If the total exceeds the guarantee, a sensitivity is wrong.
 - Anything released without noise. Results that depend only on noisy values and public numbers are equal bit
-  for bit in both runs. So releases, noise scales or numbers of draws that differ depend on the rows
-  directly.
+  for bit in both runs. So differing releases, noise scales or numbers of draws depend on the rows directly.
 
-A replay takes milliseconds. The method is that of Cebere et al. (PETS 2026, arXiv 2602.17454).
+A replay takes milliseconds. The method is by Cebere et al. (PETS 2026, arXiv 2602.17454).
 
 A replay cannot judge noise that is not added to a value (a tilted objective, a sketch) or random choices (a
 subsample, a selection, a rejection). The finding is then "not additive". Permutations of the rows are
-replayed, since a bound for every order also holds for a random order. A replay misses untried pairs and the
+replayed, since a bound for every order holds for a random order. A replay misses untried pairs and the
 low-order bits of floating-point sums.
 """
 
@@ -47,7 +46,7 @@ EXCEEDS, LEAKS, FLOW, CHOICE, IDLE, REFUSED, HOLDS = FINDINGS = (
 CLOSE = 1e-9  # relative tolerance for sums computed in another order
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
 ORDERS = ("permutation", "permuted", "shuffle")
-# numpy functions that do not read numbers
+# numpy functions that read no entries
 RESHAPED = {np.reshape, np.transpose, np.squeeze, np.expand_dims, np.copy}
 JOINED = {np.stack, np.concatenate, np.vstack, np.hstack, np.column_stack}
 SHAPES = {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.shape, np.ndim}
@@ -58,8 +57,8 @@ Size = int | tuple | None
 class Step(NamedTuple):
     """A noisy value that was used.
 
-    law: the law of the noise. draws: indices of the unit draws. result: the noisy value, value + scale *
-    draw. bare: whether the noise was added to no value.
+    draws: indices of the unit draws. result: value + scale * draw. bare: whether the noise was added to no
+    value.
     """
 
     law: str
@@ -84,7 +83,8 @@ class Replay(NamedTuple):
     pure : float
         The epsilon of all Laplace noise.
     epsilon : float
-        The epsilon of all noise at the stated delta; NaN unless all noise is additive.
+        The epsilon of all noise at the stated delta. Infinite if something is released without noise, NaN
+        if noise was not compared.
     """
 
     finding: str
@@ -102,12 +102,12 @@ class Tape:
         self.steps: list[Step] = []
         self.flow: list[tuple] = []
         self.choices: list[str] = []  # names of generator functions that drew no noise
-        # Index ranges [start, stop) of the draws that form one vector of `l2_laplace`.
+        # Index ranges [start, stop) of the draws of each `l2_laplace` vector.
         self.vectors: list[tuple[int, int]] = []
         self.count = 0
 
     def drew(self, law: str, shape: tuple) -> np.ndarray:
-        """Record new unit draws, and return their indices in an array of this shape."""
+        """Record new unit draws and return their indices in this shape."""
         self.flow.append((law, tuple(shape)))
         size = math.prod(shape)
         numbers = np.arange(self.count, self.count + size).reshape(shape)
@@ -132,14 +132,14 @@ class Tape:
 
 
 class _Parted(Exception):
-    """The second run uses a noisy value that the first did not use, or one of another shape."""
+    """The second run uses a noisy value that the first did not, or one of another shape."""
 
 
 class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array value + scale * draw, evaluated only when a caller needs its numbers.
+    """An array value + scale * draw, evaluated when a caller needs its numbers.
 
-    Sums and products with numbers, indexing and reshaping give another `_Noisy`. All arrays in it have
-    the same shape.
+    Sums and products with numbers, indexing and reshaping give another `_Noisy`. All its arrays have one
+    shape.
     """
 
     __array_priority__ = 1000.0
@@ -291,7 +291,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return self._spread(self.scale, value + other)
 
     def _spread(self, scale, value):
-        """The same draws with this scale and value, broadcast to one shape."""
+        """These draws with this scale and value, broadcast to one shape."""
         known = [each for each in (self.draws, self.unit, scale, value) if each is not None]
         known = np.broadcast_arrays(*known)
         return self._like(*known)
@@ -382,7 +382,8 @@ def replay(
     first, second : tuple
         The data sets (X, y).
     epsilon, delta : float
-        The function's guarantee. If epsilon is infinite, the replay finds only values without noise.
+        The function's guarantee. If epsilon is infinite, the replay finds only values released without
+        noise.
     seed : int
 
     Returns
@@ -447,11 +448,11 @@ def judge(
 
 
 class Distances:
-    """Distances between two runs' values before noise, in units of the noise, as in `Replay`.
+    """Distances between two runs' values before noise, in units of the noise: mu and pure of `Replay`.
 
-    problem: a sentence, or "" if there is no problem. Problems are a moved value without noise, a noise
-    scale that depends on the rows, and two values that share a draw but move differently, so that their
-    difference has no noise.
+    problem: a sentence, or "" for none. Examples are a moved value without noise, a noise scale that
+    depends on the rows, and two values that share a draw but move differently: their difference has no
+    noise.
     """
 
     def __init__(self, first: Tape, second: Tape) -> None:
@@ -528,7 +529,7 @@ def on_general_pairs(
     Parameters
     ----------
     mechanism : str or Mechanism
-        A private mechanism, by name or as an object.
+        A private mechanism or its name.
     epsilon : float
     delta : float
         The delta of mechanisms that need one; others get 0.

@@ -1,4 +1,4 @@
-"""Bisection for calibrations, which returns an end at which the condition was checked to hold."""
+"""Bisection for calibrations. It returns the end at which the condition holds."""
 
 import math
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from collections.abc import Callable
 def least(
     holds: Callable, low: float, high: float, relative: float, most: float = math.inf
 ) -> float:
-    """The least number at which `holds` is true, to a relative precision, rounded up.
+    """The smallest number at which `holds` is true, rounded up to a relative precision.
 
-    `holds` is false at `low`. `high` is the first tried number, doubled until `holds` is true. Above
-    `most`, the result is infinite.
+    `holds` is false at `low`. `high` is tried first, and doubled until `holds` is true. Above `most`, the
+    result is infinite.
     """
     while not holds(high):
         low, high = high, 2 * high

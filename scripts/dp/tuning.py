@@ -46,8 +46,8 @@ def most_frequent_best(errors: np.ndarray) -> tuple[np.ndarray, int]:
     """Choose the candidate that wins most simulations, the tuning rule of E18.
 
     errors: (simulations, candidates) validation errors, preferred candidates first. A simulation's winner
-    is the first candidate with the least error; NaN never wins. Ties in the number of wins are broken by
-    mean error, then by preference. Returns the wins (candidates,) and the position of the choice.
+    is the first candidate with the smallest error; NaN never wins. Mean error, then preference, breaks ties
+    in the number of wins. Returns the wins (candidates,) and the position of the choice.
     """
     errors = np.where(np.isnan(errors), np.inf, np.round(errors, 12))
     if not np.isfinite(errors).any(axis=1).all():

@@ -40,7 +40,7 @@ class LearningCurve(Curve):
 def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows.
 
-    options["beside"]: whether the legend is next to the axes instead of inside.
+    options["beside"]: whether the legend is beside the axes, not inside.
     options["metric"]: a metric of `dp.metrics` instead of the error, such as r2 for regression.
     options["published"]: printed values, drawn as crosses with their standard deviations.
     options["printed_axis"]: the path in source.yaml of the range of the source's axis.

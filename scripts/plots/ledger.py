@@ -10,9 +10,9 @@ COLOURS = {"claimed": "#000000", "proven": "#0072B2", "audited": "#D55E00", "pai
 def ledger(frame):
     """One row per attack, the worst mechanism at the top; an infinite epsilon is an arrow to the right.
 
-    Each attack is shown at one epsilon. If the attack refutes a claim, this is the epsilon that it exceeds
-    by the largest factor; else the epsilon that the proven epsilon exceeds by the largest factor; else the
-    epsilon nearest to 1.
+    Each attack is shown at one epsilon: where the audited epsilon exceeds the claimed one by the largest
+    factor; if it exceeds none, where the proven epsilon does; if that exceeds none either, at the epsilon
+    nearest to 1.
     """
     frame = frame.loc[
         [_shown(rows) for _, rows in frame.groupby(["mechanism", "attack"], sort=False)]

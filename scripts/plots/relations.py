@@ -17,7 +17,7 @@ NAMED = 5  # maximum number of names at curves' ends, or of legend entries insid
 APART = 0.058  # distance between names at right ends, as a share of the axes' height
 NARROW = 0.35  # panels that fill less than this share of a common y axis get their own y axis
 TRIED = 8  # maximum number of values shown as ticks of a logarithmic axis
-PARTS = ("color", "marker", "linestyle")  # properties of a look that are passed to seaborn
+PARTS = ("color", "marker", "linestyle")  # properties of a look that seaborn gets
 BAND = ("error_low", "error_high")
 OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
 PRINTED = {"linestyle": (0, (1, 1.5)), "linewidth": 1.2}
@@ -43,7 +43,7 @@ class Curves(NamedTuple):
     """The column that curves show, and the two columns that bound their bands (None for no bands).
 
     If there are more than `together` curves, each gets its own panel, which also shows the curves of
-    `behind` and, in grey, all other curves.
+    `behind` and, in grey, all others.
     """
 
     y: str = "error_mean"
@@ -117,7 +117,7 @@ class _Panels(NamedTuple):
 def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
     """A figure with one curve per value of frame["curve"] along the column x, in the style looks[value].
 
-    If there is a column "panel", it names the panel of each row; rows without a name are in all panels.
+    A column "panel", if present, names each row's panel; rows without a name are in all panels.
     note: the legend's title.
     """
     front = [name for name in looks if name not in curves.behind]

@@ -11,8 +11,8 @@ SHARE = 10  # coefficients are per 1/SHARE of the distance between a column's bo
 def coefficients(document):
     """One line per coefficient except the intercept: estimate and 95 % interval, or its sentence.
 
-    A numeric column's coefficient is per tenth of the distance between its public bounds, so that columns
-    are comparable. document: the content of model.json.
+    A numeric column's coefficient is per tenth of the distance between its public bounds, so columns are
+    comparable. document: the content of model.json.
     """
     steps = {
         c["name"]: (float(c["high"]) - float(c["low"])) / SHARE

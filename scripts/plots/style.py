@@ -70,14 +70,14 @@ LOOKS = {
     "private_selection": ("private selection", "#332288", "D", "-"),
     "objective_perturbation_redberg": ("Redberg et al., as published", "#56B4E9", "s", "-"),
 }
-# Fallback styles, used in turn by mechanisms and variants that have no style in LOOKS.
+# Fallback styles, used in turn by mechanisms and variants without a style in LOOKS.
 SPARE = ("#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 SPARE_MARKERS = ("D", "v", "P", "X", "*")
 # Level lines of further non-private methods.
 BASELINES = (("#777777", "-."), ("#777777", ":"))
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")  # for a family of curves
-# Colours of ten classes that colour-blind readers can distinguish (Petroff 2021).
+# Ten colours that colour-blind readers can distinguish (Petroff 2021).
 TEN = (
     *("#3F90DA", "#FFA90E", "#BD1F01", "#94A4A2", "#832DB6"),
     *("#A96B59", "#E76300", "#B9AC70", "#717581", "#92DADD"),
@@ -290,7 +290,7 @@ def small(png):
     picture = Image.open(io.BytesIO(png)).convert("RGB")
     # Dithering would add dots, which do not compress.
     few = picture.quantize(COLOURS, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    # Keep white; the octree would replace it with the mean colour of its leaf.
+    # Keep white; the octree would replace it by its leaf's mean colour.
     few.putpalette([255 if value >= 253 else value for value in few.getpalette()])
     written = io.BytesIO()
     few.save(written, "png", optimize=True)

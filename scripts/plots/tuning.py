@@ -37,7 +37,7 @@ def price_of_tuning(experiment, spec, draws):
             rows = frame[frame["method"] == method].sort_values("epsilon")
             y, low, high = (rows[name].clip(lower=LEAST) for name in ("mean", "low", "high"))
             look = style.look(options["ways"][place], *LOOKS[place])
-            # Points are shifted sideways so that bars do not overlap.
+            # Shift points sideways, so bars do not overlap.
             x = rows["epsilon"] * 1.06 ** (place - 1.5)
             axes.errorbar(x, y, yerr=(y - low, high - y), capsize=2, elinewidth=1, **look)
         axes.set_title(title, loc="left", fontsize="medium")

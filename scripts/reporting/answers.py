@@ -12,8 +12,8 @@ from study.jobs.files import read_csv, read_json
 
 NOUNS = {"classes": "To learn two classes", "numbers": "To learn a number"}
 TABLE = ("regime", "task", "adjacency", "experiment")  # columns that identify a table
-FEW = 2  # maximum number of data sets for which no interval is shown
-# The columns that the form needs for every method.
+FEW = 2  # maximum number of data sets without an interval
+# Columns that the form needs for every method.
 KNOWN = ("title", "mechanism", "standing", "kept", "kept_low", "kept_high")
 
 
@@ -57,7 +57,7 @@ def percent(text):
 
 
 def shipped():
-    """Return `questions` of the workflow's own data sets, if the workflow has run in its own folder.
+    """Return `questions` of the workflow's own data sets, if it has run in its own folder.
 
     A study's form uses these, because a choice by the study's own rows would cost privacy.
     """

@@ -39,8 +39,8 @@ LARGEST_DOWNLOAD = 2_000_000  # bytes; larger CSV files are not offered for down
 class Gathered:
     """One experiment's part of the report.
 
-    stand_ins: data set -> why numbers on it are not decidable. partial: whether files may be older than
-    their inputs.
+    stand_ins: data set -> why its numbers are not decidable. partial: whether files may be older than their
+    inputs.
     """
 
     def __init__(self, experiment, stand_ins, partial=True):
@@ -102,7 +102,7 @@ class Gathered:
 
     @cached_property
     def frame(self):
-        """The rows of results.csv or, for a partial run, rows of existing cells and of missing cells."""
+        """The rows of results.csv or, for a partial run, rows of existing and missing cells."""
         import pandas as pd
 
         if not self.gaps and self._at(paths.CELLS).exists():
@@ -114,7 +114,7 @@ class Gathered:
         return frame.reindex(columns=[*dict.fromkeys([*frame.columns, *SUMMARISED])])
 
     def some(self, cells):
-        """Return a row for each cell with a run file; other cells are left out."""
+        """Return a row for each cell with a run file."""
         from study.jobs.summary import cells_frame
 
         return cells_frame(
@@ -153,8 +153,8 @@ class Gathered:
     def verdicts(self, section):
         """Return the rows (dictionaries of text) of published.csv, claims.csv or defects.csv.
 
-        All rows are undecided if there is no file, or if the report is partial and the file is older than
-        a cell on which it depends.
+        All rows are undecided if the experiment is incomplete or the file is missing, or if the report is
+        partial and the file is older than a cell on which it depends.
         """
         if not self.experiment.values.get(section):
             return []
@@ -271,7 +271,7 @@ class Gathered:
         )
 
     def tables(self):
-        """[{name, title, columns, rows, why}] of the tables and of the analyses' CSVs."""
+        """[{name, title, columns, rows, why}] of tables and of analyses' CSVs."""
         tables = []
         sections = (
             (paths.TABLE, self.experiment.tables),

@@ -38,7 +38,7 @@ def measured():
 
 
 def per_rule(jobs):
-    """Rows of COLUMNS: jobs, seconds and peak memory per rule and experiment."""
+    """Rows of COLUMNS, one per rule and experiment."""
     groups = {}
     for job in jobs:
         groups.setdefault((job.rule, job.experiment), []).append(job)

@@ -7,7 +7,7 @@ STEPS = (0.5, 1, 2, 5, 10, 20, 25, 50)  # possible distances between ticks of a 
 
 
 def brief(text):
-    """A number with three significant digits, or as an integer from 1,000 on; "" for none."""
+    """A number with three significant digits, from 1,000 on whole; "" if absent, "none" if infinite."""
     if text in (None, ""):
         return ""
     value = float(text)

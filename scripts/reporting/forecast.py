@@ -1,7 +1,8 @@
 """Forecasts the cost of jobs from the median of recorded jobs, or from the mean for training jobs.
 
-A job is assumed to take START CPU seconds plus a time proportional to its work. The work of a training job
-is training rows x folds (or simulations) x draws. A search multiplies this by its folds and candidates.
+A job is assumed to take START CPU seconds plus a time proportional to its work. A run's work is training
+rows x folds (or simulations) x draws. In place of draws, a search has its folds x candidates. A fit has no
+draws.
 """
 
 import math
@@ -13,15 +14,14 @@ from study import paths
 
 RECORD = paths.HOME / "workflow/costs.csv"
 COLUMNS = ("rule", "experiment", "name", "jobs", "work", "cpu_seconds", "peak_mb")
-START = 0.05  # CPU seconds of a job without work: the fork, and the process that requests it
+START = 0.05  # CPU seconds of a job without work: the fork and the process that requests it
 TRAIN = ("run", "fit", "search")
 
 
 class Job(NamedTuple):
     """A job to forecast.
 
-    experiment: "" for jobs that experiments share. name: the method of a run, the name of a search, or
-    else the rule.
+    experiment: "" for shared jobs. name: the method of a run, the name of a search, or else the rule.
     """
 
     rule: str
@@ -40,8 +40,7 @@ class Forecast(NamedTuple):
 
 
 def job(rule, experiment, path, experiments):
-    """Return the `Job` of a path such as <dataset>/<method>/n=<size>/eps=<epsilon>, below its rule's
-    folder.
+    """The `Job` of a path below its rule's folder, such as <dataset>/<method>/n=<size>/eps=<epsilon>.
 
     experiments: folder of results -> resolved configuration. A reading's jobs count for its experiment.
     """
@@ -87,7 +86,7 @@ def record(measured, experiments):
 
 
 class Costs:
-    """Recorded costs. The method `of` uses the measured jobs that are most similar to a job."""
+    """Recorded costs. `of` uses the measured jobs that are most similar to a job."""
 
     def __init__(self, rows):
         self.rows = {}

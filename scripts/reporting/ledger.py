@@ -12,7 +12,7 @@ from reporting import dots, packing
 from study import paths
 from study.jobs.files import read_csv
 
-# Family -> files in dp/mechanisms. The last family but one contains all remaining mechanisms.
+# Family -> files in dp/mechanisms. The last family but one has all remaining mechanisms.
 FAMILIES = {
     "Forms as their authors printed or ran them": ("published",),
     "Noise on the solution": (
@@ -116,7 +116,7 @@ def summary(by_mechanism):
 
 
 def variant(attacks):
-    """The options that all attacks with a mechanism's worst verdict use, and that no other attack uses.
+    """The options that all attacks with a mechanism's worst verdict use, and no other attack.
 
     "" means that the verdict concerns the whole mechanism, not a variant.
     """
@@ -157,7 +157,7 @@ def _order(attack):
     """Sort key that puts the worst attack first.
 
     Attacks with the same verdict are sorted by the factors by which audited and proven epsilon exceed the
-    claim, and then by the distance of epsilon from 1.
+    claim, then by the distance of epsilon from 1.
     """
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]
@@ -169,5 +169,5 @@ def _order(attack):
 
 
 def _number(text):
-    """The number in a cell; 1e-9 for 0 or an empty cell, so that ratios and logarithms are finite."""
+    """The number in a cell; 1e-9 for 0 or an empty cell, so ratios and logarithms are finite."""
     return float(text or 0) or 1e-9

@@ -52,13 +52,13 @@ HEADINGS = {
     "cpu_seconds_max": "most CPU seconds",
     "peak_mb": "peak memory, MB",
 }
-KEY = "[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # matches keys that consist of several words
-UNMISTAKABLE = ("nonprivate", "adassp")  # one-word keys that are not English words
+KEY = "[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # matches keys of several words
+UNMISTAKABLE = ("nonprivate", "adassp")  # one-word keys that are no English words
 KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns that contain keys
 
 
 def render(gathered, seed, shows, stale=None):
-    """The page's HTML; the largest downloads are left out if it would exceed MOST bytes.
+    """The page's HTML, without the largest downloads if it would exceed MOST bytes.
 
     shows: the page's metadata, from `study.jobs.records.page`. stale: see `sources.cards`.
     """
@@ -109,7 +109,7 @@ def render(gathered, seed, shows, stale=None):
 
 
 def _leave_out(experiments, beyond):
-    """Remove the largest downloads, in total at least `beyond` bytes; return whether there were any."""
+    """Remove the largest downloads, at least `beyond` bytes in total; return whether there were any."""
     files = [(len(data), e, name) for e in experiments for name, data in e["downloads"]]
     for size, e, name in sorted(files, key=lambda file: -file[0]):
         if beyond <= 0:

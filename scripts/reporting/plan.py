@@ -17,8 +17,7 @@ ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending", 
 class Planned(NamedTuple):
     """A planned job.
 
-    experiment: the folder that contains the job's output: an experiment's folder, data or audit; "" for
-    other folders.
+    experiment: the output's folder: an experiment's, data or audit; "" for others.
     path: the output's path below the rule's folder.
     file: the job's first file.
     pending: whether the job must still run.
@@ -51,9 +50,9 @@ def merged(configfiles=()):
 
 
 def planned(configfiles=(), targets=(), start="."):
-    """Yield a `Planned` for every job that the targets need, finished or not.
+    """Yield a `Planned` for every job that the targets need, finished or not. Raises ValueError.
 
-    start: the folder where Snakemake is started. Raises ValueError.
+    start: the folder where Snakemake is started.
     """
     try:
         configuration(configfiles)
@@ -68,8 +67,8 @@ def planned(configfiles=(), targets=(), start="."):
         raise ValueError(done.stderr.strip().splitlines()[-1] if done.stderr else "no plan")
     seen = set()
     for row in csv.DictReader(io.StringIO(done.stdout), delimiter="\t"):
-        # The summary lists files without their jobs. A job's files share a name without suffix, or are
-        # all files of their rule in a folder.
+        # The summary lists files without their jobs. A job's files share a name without suffix, or are all
+        # of their rule's files in a folder.
         path = Path(row["output_file"])
         name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")
         if (row["rule"], name) not in seen:

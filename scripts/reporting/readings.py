@@ -1,4 +1,4 @@
-"""Summarises for the report how much holds under each reading of a source."""
+"""Summarises, for the report, how much holds under each reading of a source."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def again(experiment):
 def shown(experiment):
     """Return {open, kinds, joint}: open settings of the source, and how much holds under each reading.
 
-    The result is None if there is no readings.csv.
+    Without readings.csv, return None.
     """
     path = Path(paths.READINGS(experiment=experiment.folder))
     if not path.exists():

@@ -7,7 +7,7 @@ public rows, changed after results were seen, or tried as one of several.
 
 The trivial model knows no column. It predicts the best constant: the class shares, or the mean of the
 targets. A draw's score is its loss: log loss, or 1 - R^2 for regression, capped at the trivial model's
-loss, because nobody must use a worse model. The gain is the trivial model's loss minus the non-private
+loss, because nobody has to use a worse model. The gain is the trivial model's loss minus the non-private
 model's. A method's `kept` is its share of the gain. An unbeaten method has "no gain", and is not
 recommended, if its mean loss without the cap is no smaller than the trivial model's.
 """
@@ -221,8 +221,8 @@ def _with_rows_needed(rows):
 def _costs(experiment, cells):
     """Return (method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
 
-    Seconds are those of the cell's job, including its start, per draw, plus those of its non-private fit
-    per fold. Memory is the maximum over the method's jobs on the data set.
+    Seconds are those of the cell's job per draw, including its start, plus those of its non-private fit per
+    fold. Memory is the maximum over the method's jobs on the data set.
     """
     seconds, memory = {}, {}
     for cell in cells:
@@ -279,9 +279,8 @@ def across(rows):
 
     Regret is the best competitor's kept share of the gain at a question, minus the method's. The rank is
     0 for the best competitor and 1 for the last. The 95 % intervals are over data sets (Student's t over
-    their means), because questions on one data set share rows. Columns whose names begin with `shared_`
-    are for the questions on which methods are ranked (see `shared`), and empty for a method that does not
-    answer all of them.
+    their means), because questions on one data set share rows. Columns `shared_*` are for the questions on
+    which methods are ranked (see `shared`), and empty for a method that does not answer all of them.
     """
     frame = pd.DataFrame([row for row in rows if not row["why"]], columns=COLUMNS)
     if frame.empty:

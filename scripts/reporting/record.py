@@ -1,8 +1,8 @@
-"""Reads and writes the record in config/record/: verdicts of finished runs too long to repeat.
+"""Reads and writes the record in config/record/: verdicts of runs too long to repeat.
 
-Each file belongs to a source or, for recommendations, to an experiment. A file contains the lines of the
-source's table of verdicts, with date, machine and stamps (`checks.stamps`). It also contains digests of a
-sample of cells, and the total CPU seconds of each run.
+Each file belongs to a source or, for recommendations, to an experiment. It has the lines of the source's
+table of verdicts, with date, machine and stamps (`checks.stamps`), digests of a sample of cells, and the
+total CPU seconds of each run.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ WHY = {
 
 
 def files():
-    """The record's files; none in a study, because a study has other settings."""
+    """The record's files; none in a study, which has other settings."""
     return [] if paths.in_study() else sorted(FOLDER.glob("*.csv"))
 
 
@@ -44,7 +44,7 @@ def read(name=None):
 
 
 def write(name, rows):
-    """Write the lines of one file, sorted, so that an update differs only in changed results."""
+    """Write the lines of one file, sorted, so an update differs only in changed results."""
     rows = sorted(rows, key=lambda row: (row["experiment"], row["section"]))
     write_csv(FOLDER / f"{name}.csv", COLUMNS, ([row[key] for key in COLUMNS] for row in rows))
 
@@ -105,7 +105,7 @@ def _decided(experiment):
 
 
 def _sample(own):
-    """Yield one cell for each method and data set, chosen by the smallest digest of its path."""
+    """Yield one cell per method and data set: the cell whose path has the smallest digest."""
     chosen = {}
     for experiment in own:
         for cell in experiment.cells():
@@ -132,7 +132,7 @@ def run_path(row):
 
 
 def _recommended(name):
-    # Import here, because this loads pandas and the workflow starts without it.
+    # Import here, because the module loads pandas, which the workflow does not need to start.
     from reporting.recommendations import NOT_BEATEN
 
     for row in read_csv(paths.RECOMMENDATIONS()):
@@ -208,7 +208,7 @@ def sentence(rows, stale=()):
 
 
 def answers(rows, stale=()):
-    """One sentence per experiment and regime, on the method with the least regret."""
+    """One sentence per experiment and regime, on the method with the smallest regret."""
     groups = {}
     for row in rows:
         if row["section"] == "regret" and row["ours"]:
@@ -245,7 +245,7 @@ def in_document(text):
 
 
 def once(rows):
-    """Return the recorded statements and printed numbers, each once: the first of its rows."""
+    """Return the first row of each recorded statement and printed number."""
     unique = {}
     for row in rows:
         if row["section"] in SECTIONS:

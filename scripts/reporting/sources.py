@@ -32,7 +32,7 @@ STATED, READ, FAILED, OPEN, NOT_TESTED = OUTCOMES
 
 
 def cards(gathered, experiments, stale=None):
-    """Return a card for every source; the sources of these experiments come first.
+    """Return a card per source; the sources of these experiments come first.
 
     gathered: a list of `reporting.collect.Gathered`. experiments: their page content, in the same order.
     stale: recorded digests that have changed; with None, cards do not use the record.
@@ -126,9 +126,9 @@ def _bar(rows):
 def privacy(parts):
     """Return sentences on the claimed and proven epsilon of the source's private methods.
 
-    A method counts as the source's if a printed number is compared with it. Cells with another lambda
-    than the published one are left out. If rows were prepared or tuned without privacy, no epsilon is
-    stated; the sentence names the preparation instead.
+    A method counts as the source's if a printed number is compared with it. Cells with another lambda than
+    the published one are left out. If rows were prepared or tuned without privacy, the sentence names the
+    preparation in place of an epsilon.
     """
     worst, unproven, spoilt = {}, {}, {}
     for part in parts:

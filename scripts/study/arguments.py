@@ -7,7 +7,7 @@ from study.jobs import folds
 
 
 def of_mechanism(mechanism, meta, options, **cell):
-    """Return the keyword arguments that a mechanism's `guarantee` and `release` share.
+    """Return the keyword arguments that `guarantee` and `release` share.
 
     meta: the record of the data's preparation. cell: epsilon, delta, and lam if known.
     """
@@ -34,7 +34,7 @@ def learns_counts(mechanism):
 
 
 def _for_numbers(mechanism, options):
-    """Name the losses of this mechanism that learn numbers or, if there are none, other mechanisms."""
+    """Name the mechanism's losses that learn numbers or, if none does, other mechanisms."""
     cell = {"lam": 1.0, "epsilon": 1.0, "delta": 1e-6 if mechanism.delta == "needed" else 0.0}
 
     def takes(loss):
@@ -64,7 +64,7 @@ def of_release(mechanism, meta, options, data, **cell):
 
 
 def chosen(lam, mechanism, meta, size, options, **cell):
-    """(lambda, options), including the options that were chosen together with lambda.
+    """(lambda, options), including options chosen together with lambda.
 
     lam: a kind of lambda from `study.lambdas`. cell: epsilon and delta.
     """

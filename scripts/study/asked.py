@@ -12,7 +12,7 @@ PROFILES = "workflow/profiles"
 
 
 def arguments():
-    """The arguments of this process, parsed by Snakemake's own parser; None in another program."""
+    """This process's arguments, parsed by Snakemake's parser; None in another program."""
     from snakemake.cli import get_argument_parser
 
     if "snakemake" not in {part.removesuffix(".py") for part in Path(sys.argv[0]).parts[-2:]}:
@@ -71,10 +71,10 @@ def _below(target, root):
 
 
 def no_profile(given, directory=None):
-    """An error message if the workflow profile is missing, an error that Snakemake ignores; otherwise "".
+    """An error message if the workflow profile is missing, which Snakemake would ignore; otherwise "".
 
-    directory: the argument --directory. With it, the folder in which Snakemake was started is unknown, so
-    any relative path is accepted.
+    directory: the argument --directory. With it, the folder where Snakemake was started is unknown, so any
+    relative path is accepted.
     """
     if given in (None, "none") or any(Path(place, given).exists() for place in ("", "profiles")):
         return ""
@@ -103,7 +103,7 @@ def no_target(target, rules, files, made):
         return ""
     if folder:
         return f"no target {target!r}{nearest(path, files[folder])}"
-    # The target may be the name of a figure or table, without its folder.
+    # The target may be a figure's or table's name, without its folder.
     alike = [file for file in known if Path(file).stem == Path(path).stem]
     if "/" in path and not alike:
         alike = get_close_matches(path, known, n=1)

@@ -1,8 +1,8 @@
 """Find the project files that a job executes, by following imports.
 
-The digest of these files is a parameter of the job's rule, so an edit reruns exactly the jobs that execute
-the edited code. The digest is computed from syntax trees. Therefore neither a git checkout nor an edit of
-comments, layout, docstrings or functions' annotations reruns a job.
+The digest of these files is a parameter of the job's rule, so an edit reruns only the jobs that execute the
+edited code. Syntax trees are digested, so neither a git checkout nor an edit of comments, layout,
+docstrings (except first lines in `SHOWN`) or functions' annotations reruns a job.
 """
 
 import ast
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]  # scripts/, which is on the path of 
 
 
 def roots():
-    """The folders of code, including those of a study's scripts and mechanisms."""
+    """The folders of code, including a study's scripts and mechanisms."""
     added = added_folder()
     return [*kinds.roots(), *([] if added is None else [added.parent])]
 
@@ -32,7 +32,7 @@ SHOWN = ("dp/data/preparation.py", "plots/", "sources/")
 # Fields of syntax trees that do not affect what runs.
 UNUSED = ("kind", "type_comment", "returns")
 WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-# A cache of `_found`. Its keys are digests of a file's text, of this file and of Python's version.
+# A cache of `_found`. A key is a digest of a file's name and text, this module and Python's version.
 KEPT = Path(__file__).parent / "__pycache__/digests.json"
 MOST = 5000  # maximum number of cache entries
 
@@ -120,7 +120,7 @@ def module_files(name):
 
 
 def files_of_job(script, *modules):
-    """All project files that a script executes. modules: those that it loads by name."""
+    """All project files that a script executes. modules: modules that it loads by name."""
     waiting = [ROOT / script, *(file for name in modules for file in module_files(name))]
     files = set()
     while waiting:
@@ -133,7 +133,7 @@ def files_of_job(script, *modules):
 
 @cache
 def looks_up_mechanisms(script, *modules):
-    """Whether a job imports the registry, and may therefore load any mechanism."""
+    """Whether a job imports the registry, and so may load any mechanism."""
     return module_files("dp.mechanisms")[-1] in files_of_job(script, *modules)
 
 

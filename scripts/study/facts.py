@@ -14,12 +14,12 @@ EMPTY = {
     **{"settings": {}, "tables": {}, "claims": [], "defects": []},
     **{"readings": {}, "together": []},
 }
-# Keys that do not state facts of the source, but how a claim or defect is decided.
+# Keys that say how a claim or defect is decided, not what the source states.
 DECIDES = ("not_tested", "given", "checks")
 
 
 class Source(NamedTuple):
-    """A published document. values: the content of its file, including that of tables in CSV files."""
+    """A published document. values: the content of its file, including tables in CSV files."""
 
     key: str
     short: str
@@ -86,7 +86,7 @@ def read_table(path):
 def files():
     """The file of every source, by key. A study's file replaces a shipped file with the same key.
 
-    Templates, whose names begin with a dot or _, are left out.
+    Templates (names with a leading dot or _) are left out.
     """
     by_key = {}
     for path in paths.configuration("published/*.yaml", "sources/*/source.yaml"):

@@ -1,7 +1,7 @@
 """Kinds of a method's lambda: a stated number, a job's choice, a rule, or private selection.
 
-`Experiment.regularisation` returns the kind for a cell. A job gets the kind's `text` as an argument, which
-`parse` turns into the kind again. `file` is an input of the job, or None.
+`Experiment.regularisation` returns a cell's kind. A job gets the kind's `text` as an argument, which
+`parse` turns back into the kind. `file` is an input of the job, or None.
 """
 
 from typing import NamedTuple
@@ -38,7 +38,7 @@ class Stated(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """A choice by a tuning or a search, stored in a .json file."""
+    """The choice of a tuning or search, in a .json file."""
 
     file: str
 
@@ -103,8 +103,8 @@ def parse(text):
 def setting(lam):
     """How lambda was chosen, in one word.
 
-    "fixed"; "rule"; "public": chosen on public rows; "selected": chosen on private rows, at the cost of a
-    part of epsilon; "void": chosen on private rows without payment.
+    "fixed"; "rule"; "public": chosen on public rows; "selected": chosen on private rows, paid for by a part
+    of epsilon; "void": chosen on private rows, not paid for.
     """
     if isinstance(lam, Stated):
         return "fixed"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path() if Path.cwd() == _CHECKOUT else _CHECKOUT
-# Jobs read these folders from the environment, because a change of a parameter would rerun all jobs.
+# Jobs read these folders from the environment, because a changed parameter would rerun all jobs.
 HOME_VARIABLE = "DP_HOME"
 VARIABLE = "DP_RESULTS"
 RAW = "data/raw"  # downloads, shared by all folders of results
@@ -23,7 +23,7 @@ def in_study():
 
 
 def source_of(path):
-    """The source whose folder in config/sources contains a file; None for other files."""
+    """The source whose folder in config/sources contains the file; None for other files."""
     return path.parent.name if path.parent.parent.name == "sources" else None
 
 
@@ -63,7 +63,7 @@ class _Wildcards(dict):
 
 
 class Place(NamedTuple):
-    """The place of one kind of file. A call returns a path, in which missing values stay wildcards.
+    """The place of one kind of file. A call returns a path; missing values stay wildcards.
 
     folder: the folder of an experiment or reading, or a shared folder (data, audit). part: a folder below
     `folder`. name: the file's name without the suffix.

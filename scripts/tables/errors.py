@@ -14,7 +14,7 @@ SPREADS = ("error_mean", "error_sd_folds", "error_sd", "error_low", "error_high"
 def errors(experiment, spec, frame):
     """One row per cell: mean, standard deviation over folds and over all draws, and 95 % interval.
 
-    The metric is the test error; for regression, the metrics are r2, mse and mae, and for counts, d2 and
+    The metric is the test error; for regression, metrics are r2, mse and mae, and for counts, d2 and
     deviance.
     """
     frame = frame.assign(epsilon=frame["epsilon"].map(epsilon))

@@ -25,7 +25,7 @@ PRICE = (
 def tuning(experiment, spec, paths):
     """One row per data set: the best lambda (the largest of the ties), all ties, and their error.
 
-    If a published lambda is known, further columns are its error and the tie that is nearest to it.
+    If a published lambda is known, further columns are its error and the tie nearest to it.
     """
     published = experiment.values.get("lambda_published")
     rows = []

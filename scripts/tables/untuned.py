@@ -37,10 +37,9 @@ class UntunedCount(Options):
 def untuned_count(experiment, spec, draws):
     """The number of cells in which the method is not worse: one row per other method, and one for all.
 
-    In the row for all other methods, the method is "worse" in a cell if at least one of them is better,
-    and "better" if it beats them all. share_low, share_high: 95 % interval (Clopper, Pearson) of the share
-    of cells in which the method is not worse. Cells of a data set share rows, so the true interval is at
-    least as wide.
+    In the row for all other methods, the method is "worse" in a cell if another is better, and "better" if
+    it beats them all. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of cells in
+    which the method is not worse. Cells of a data set share rows, so the true interval is at least as wide.
     """
     verdicts = {}
     for *at, e, (other, *_, verdict) in _against(spec, draws):

@@ -1,7 +1,7 @@
 """Writes config/README.md, which explains every key of the configuration, to standard output.
 
-Keys, values and meanings come from the schemas. Mechanisms, steps and kinds come from the code, and are
-explained by the first paragraphs of their docstrings.
+Keys, values and meanings come from the schemas. Mechanisms, steps and kinds come from the code; their
+docstrings' first paragraphs explain them.
 """
 
 import argparse
@@ -167,7 +167,7 @@ LIMITS = {
 class Schema:
     def __init__(self, name):
         self.root = read_yaml(SCHEMAS / f"{name}.schema.yaml")
-        # definition -> the keys that refer to it, because each definition is explained once
+        # definition -> the keys that refer to it; the page explains each definition once
         self.shared = defaultdict(list)
 
     def table(self):
@@ -268,7 +268,7 @@ def _kind_options(kind):
 
 
 def _examples():
-    """An example for each (section, kind), taken from an experiment of the default run if possible."""
+    """An example for each (section, kind), from an experiment of the default run if possible."""
     files = sources.experiments()
     listed = read_yaml(paths.HOME / "config/config.yaml")["experiments"]
     examples = {}

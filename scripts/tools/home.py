@@ -1,4 +1,4 @@
-"""Changes to the folder that the argument `--directory` names, as snakemake does.
+"""Changes to the folder that `--directory` names, as snakemake does.
 
 A tool must import this module first, because other modules read the working folder when imported.
 """
@@ -19,7 +19,7 @@ ARGUMENTS.add_argument(
 
 
 def run_arguments(description):
-    """Return a parser of those arguments that describe a run to snakemake: folder, targets and overlays.
+    """Return a parser of the arguments that describe a run to snakemake: folder, targets and overlays.
 
     The parser makes paths of overlays relative to the run's folder.
     """

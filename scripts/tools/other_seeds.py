@@ -2,9 +2,9 @@
 
     python scripts/tools/other_seeds.py cm08 veldhuizen [--configfile config/real.yaml] [--seeds 1 2]
 
-The experiments run once per seed, in the folder results-seed-<seed>. Every verdict of published.csv,
-claims.csv and defects.csv that changes is printed, with the numbers of both runs. If stopped, the same
-command resumes. With --compare, nothing runs, and existing folders are compared.
+The experiments run once per seed, in the folder results-seed-<seed>. The program prints every verdict of
+published.csv, claims.csv and defects.csv that changes, with both runs' numbers. If it was stopped, the same
+command resumes it. With --compare, it runs nothing, and compares existing folders.
 
 Chance explains two kinds of changes: another reading agrees, or one of the verdicts is "too wide to
 decide", "undecided" or "not excluded", which lie between agreement and failure. After any other change, the
@@ -84,7 +84,7 @@ def verdicts(folder):
 
 
 def word(verdict):
-    """A verdict without its number of readings, which may change although the verdict does not."""
+    """A verdict without its number of readings, which may change when the verdict does not."""
     return NOT_REPRODUCED if verdict.startswith(NOT_REPRODUCED) else verdict
 
 

@@ -1,4 +1,4 @@
-"""Shows how many jobs of a run are done, while the run is active or after it has stopped.
+"""Shows how many jobs of an active or stopped run are done.
 
 python scripts/tools/progress.py                                   # once
 python scripts/tools/progress.py --watch 60                        # again after changes, every minute

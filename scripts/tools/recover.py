@@ -3,8 +3,8 @@
     python scripts/tools/recover.py --workflow-profile workflow/profiles/slurm [any Snakemake arguments]
 
 If Snakemake is killed, its cluster jobs keep running, and would write the same files as a new run. This
-program cancels the jobs of this folder; on Slurm, only those with a name that the profiles give. If a run
-of the folder is alive, on this machine or another that shares the folder, the program changes nothing.
+program cancels this folder's jobs; on Slurm, only those with a name that the profiles give. If a run of the
+folder is alive, on this machine or another that shares it, the program changes nothing.
 """
 
 import os
@@ -20,7 +20,7 @@ import home  # makes scripts/ importable
 from study import paths
 from study.jobs import alive
 
-NAMES = re.compile("dp[-_]")  # beginning of the job names that the Slurm profiles give
+NAMES = re.compile("dp[-_]")  # how job names of the Slurm profiles begin
 PATIENCE = 300  # seconds within which cancelled jobs must have ended
 
 
@@ -37,7 +37,7 @@ def output(*command):
 def slurm_jobs(folder):
     """The ids of unfinished Slurm jobs that belong to runs of a folder.
 
-    The jobs' names are checked, because the job that runs Snakemake itself may have the same folder.
+    The jobs' names are checked, because the job that runs Snakemake may have the same folder.
     """
     lines = output("squeue", "--noheader", "--me", "--format=%A|%j|%Z").splitlines()
     jobs = (line.split("|", 2) for line in lines)
@@ -53,7 +53,7 @@ def lsf_jobs(folder):
 def in_use(command, *traces):
     """Whether the scheduler is in use: its command works, or this folder has logs of its jobs.
 
-    That the command exists is not enough: a machine without a cluster may have a scheduler installed.
+    An existing command is not enough: a machine without a cluster may have a scheduler installed.
     """
     if not shutil.which(command[0]):
         return False

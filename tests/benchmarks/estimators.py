@@ -2,10 +2,10 @@
 
     python tests/benchmarks/estimators.py [fits]                2 minutes
 
-Rows are simulated, with public bounds of -1 and 1. Classification uses five columns, and is compared with
-diffprivlib's LogisticRegression at its default regularisation. Regression uses one column, the maximum for
-OpenDP's LinearRegression, with which it is compared. Each fit gets its own rows, and its error is measured
-on 50,000 others. Guarantees are for replace-one. This project's releases use lattice noise and
+Rows are simulated, with public bounds of -1 and 1. Classification has five columns; its peer is
+diffprivlib's LogisticRegression with default regularisation. Regression has one column, the maximum that
+its peer, OpenDP's LinearRegression, accepts. Each fit gets its own rows, and its error is measured on
+50,000 others. Guarantees are for replace-one. This project's releases use lattice noise and
 delta = 1e-6; the other libraries use delta = 0.
 
 The other libraries are left out unless the environment of `peers.py` exists.
@@ -43,7 +43,7 @@ def simulate(task, n, d, seed):
 
 
 def error(task, weights, intercept, d):
-    """The mean log loss or, for regression, the root mean squared error, on unseen rows."""
+    """The mean log loss or, for regression, root mean squared error on unseen rows."""
     X, y = simulate(task, TEST, d, seed=10**6)
     score = X @ np.ravel(weights) + np.ravel(intercept)
     if task == "classes":

@@ -224,7 +224,7 @@ def cases():
 
 
 def passes(info):
-    """The solver's mean number of passes over the rows per restart, or 8 if it is not reported."""
+    """The solver's mean number of passes over the rows per restart, or 8 if unreported."""
     return float(np.mean(info.get("iterations", 8)))
 
 

@@ -7,7 +7,7 @@ times as much, and 13 GB of memory to simulate.
 
 The jobs' scripts prepare simulated data, fit, and run objective perturbation (epsilon 0.1, lambda 0.01,
 50 restarts), each in its own process with one thread. The file has n training rows and n/3 test rows. Jobs
-on few rows make many simulations, so that their start is negligible. Each time is the minimum of a few
+on few rows make many simulations, so their start is negligible. Each time is the minimum of a few
 runs, minus the minimum on 100 rows, which measures the start. A table is printed and written to
 results/benchmarks/growth.csv:
 
@@ -45,7 +45,7 @@ COLUMNS += ("data_mb", "beside_data_mb", "fit_beside_data_mb")
 
 
 def job(script, *arguments):
-    """Run one job, and return its CPU seconds and its peak memory in bytes."""
+    """Run one job, and return its CPU seconds and peak memory in bytes."""
     command = [sys.executable, SCRIPTS / script, *map(str, arguments)]
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stderr=said)

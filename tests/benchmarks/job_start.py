@@ -20,7 +20,7 @@ LIMIT = 0.35
 
 
 def seconds(code, repetitions):
-    """Sorted wall-clock seconds and processor seconds of fresh interpreters that run `code`."""
+    """Sorted wall-clock and processor seconds of fresh interpreters that run `code`."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     found = []
     for _ in range(repetitions + 1):

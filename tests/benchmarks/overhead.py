@@ -2,8 +2,8 @@
 
     python tests/benchmarks/overhead.py [experiment]        # default: cm08
 
-It prints the wall-clock seconds. It divides the seconds of both cores into the jobs' work, Snakemake with
-its shells, and the rest: waiting, and the imports that forks share (`study.jobs.fork`). The wall-clock time
+It prints the wall-clock seconds, and divides both cores' seconds into the jobs' work, Snakemake with its
+shells, and the rest: waiting, and the imports that forks share (`study.jobs.fork`). The wall-clock time
 should be at most 1.8 times the jobs' work divided by the two cores.
 """
 

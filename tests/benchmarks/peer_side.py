@@ -162,7 +162,7 @@ NEEDS = {
 
 
 def about():
-    """Map each task to its libraries' versions, or to why it cannot run."""
+    """Map each task to its libraries' versions, or to the reason why it cannot run."""
     results = {}
     for task, names in NEEDS.items():
         try:

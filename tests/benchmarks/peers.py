@@ -2,12 +2,12 @@
 
     python tests/benchmarks/peers.py [repetitions]        2 minutes
 
-diffprivlib, Opacus and jax-privacy are left out unless this command has made their environment:
+diffprivlib, Opacus and jax-privacy are left out unless this command made their environment:
 
     python3.11 -m venv .venv-peers && .venv-peers/bin/pip install -r envs/peers.txt
 
-The wide problem is MNIST's digits 4 and 9 if they have been prepared by the following command, and
-otherwise simulated rows of the same shape and a similar spectrum:
+The wide problem is MNIST's digits 4 and 9 if this command prepared them, and otherwise simulated rows of
+the same shape and a similar spectrum:
 
     snakemake --cores 1 --configfile config/real.yaml -- results/data/mnist_4_9.npz
 
@@ -367,7 +367,7 @@ def descents(problems, peers, repetitions):
         poisson = gaussian | {"sampling": 0.05, "iterations": 100}
         shared = {"problem": name, "lam": LAMBDA, "clip": 1.0, "seed": 1}
         # task -> (mechanism, its options, jax-privacy's batches, rows of a batch, and the numbers of
-        # steps here, in the loop and in Opacus)
+        # steps of this project, the loop and Opacus)
         plan = {
             f"DP-SGD, batch {batch}": (
                 *("dp_sgd", fixed, "fixed", batch, steps),

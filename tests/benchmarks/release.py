@@ -1,10 +1,11 @@
-"""Times a release by rule on rows like Adult's, 36,177 x 104, as the mean of 20 joint draws.
+"""Times a release by rule on 36,177 rows of Adult or like Adult's, as the mean of 20 joint draws.
 
     python tests/benchmarks/release.py                    1 minute
 
 The mechanism is Gaussian objective perturbation with lambda and noise by rule, delta = 1e-6 and one thread,
-certified to a gradient norm of 1e-9. The time includes the initial non-private fit. The rows are Adult's if
-`data/raw` has them, and otherwise simulated. The exit status is 1 if a release takes more than 0.1 s.
+certified to a gradient norm of 1e-9. The time includes the initial non-private fit. The rows are Adult's,
+with 106 columns, if `data/raw` has them, and otherwise simulated, with 104. The exit status is 1 if a
+release takes more than 0.1 s.
 """
 
 import os
@@ -39,7 +40,7 @@ LEVELS = (
     5,
     2,
     39,
-)  # levels of the eight categories; with six numbers and a constant, this makes 104 columns
+)  # levels of the eight categories; with six numbers and a constant, 104 columns
 
 
 def adult():

@@ -62,7 +62,7 @@ def experiment(cells):
 
 
 def measured(project, *command):
-    """Wall-clock seconds, processor seconds, peak MB and standard output of a Python command."""
+    """Wall-clock and processor seconds, peak MB and standard output of a Python command."""
     code = (
         "import resource, subprocess, sys; code = subprocess.run(sys.argv[1:]).returncode;"
         "used = resource.getrusage(resource.RUSAGE_CHILDREN);"

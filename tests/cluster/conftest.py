@@ -1,4 +1,4 @@
-"""Starts a temporary Slurm for this folder's tests, or skips them and says why."""
+"""Starts a temporary Slurm for this folder's tests, or skips them with a reason."""
 
 import shutil
 
@@ -32,7 +32,7 @@ def prepared(fresh):
 
 @pytest.fixture(scope="session")
 def local(prepared, tmp_path_factory):
-    """The results of the same cells without a scheduler."""
+    """The same cells' results without a scheduler."""
     project = prepared.duplicate(tmp_path_factory.mktemp("local") / "project")
     project.snakemake(*CELLS)
     return (project / RESULTS).read_bytes()

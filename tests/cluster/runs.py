@@ -18,7 +18,7 @@ def on(cluster, project):
 
 
 def jobs(cluster, project, *states):
-    """Ids of this copy's jobs in the given states, or in any state."""
+    """Ids of this copy's jobs in the given states, or any state."""
     return [
         job
         for job, _, state, folder in cluster.queue()

@@ -69,8 +69,8 @@ class Slurm:
             folder.chmod(0o755)
         self._resolve_to_loopback()
         self.conf.write_text(self._configuration())
-        # Debian 12's slurmd initialises a cgroup plugin even if it is unused. Version 23.02 and later
-        # can disable the plugin.
+        # Debian 12's slurmd initialises even an unused cgroup plugin. Version 23.02 and later can
+        # disable it.
         version = tuple(map(int, self.run("slurmctld", "-V").split()[1].split(".")[:2]))
         plugin = "disabled" if version >= (23, 2) else "cgroup/v1"
         (self.root / "cgroup.conf").write_text(f"CgroupPlugin={plugin}\n")
@@ -162,8 +162,8 @@ class Slurm:
     def processes(self, node=None):
         """Process ids of a node's jobs, or of all jobs.
 
-        They are found by environment variables, because without cgroups a job's grandchildren can
-        outlive it.
+        Environment variables identify them, because without cgroups a job's grandchildren can outlive the
+        job.
         """
         marker = f"SLURMD_NODENAME={node}" if node else f"SLURM_CONF={self.conf}"
         numbers = []
@@ -209,7 +209,7 @@ class Slurm:
             time.sleep(0.2)
 
     def _resolve_to_loopback(self):
-        """Make the host name resolve to loopback, because Slurm's NoInAddrAny binds to its address."""
+        """Make the host name resolve to loopback: Slurm's NoInAddrAny binds to the host's address."""
         try:
             addresses = {a[4][0] for a in socket.getaddrinfo(self.host, None, socket.AF_INET)}
         except socket.gaierror:

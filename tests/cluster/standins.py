@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mock commands of LSF, Slurm and Grid Engine, which check and record their arguments, and run the job.
 
-Tests link this file under the commands' names. The environment variable STANDINS names a folder. It gets
+Tests link this file under the commands' names. The folder in the environment variable STANDINS gets
 `calls.jsonl`, one line per call, and a folder `jobs/<id>` per job, with the job's process id, name, working
 folder and exit code.
 """

@@ -1,4 +1,4 @@
-"""Fixtures of a small, hand-made run, in which one cell and one figure's data are missing."""
+"""Fixtures of a small, hand-made run without the tuning curve's file."""
 
 import os
 import shutil

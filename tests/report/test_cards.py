@@ -59,7 +59,7 @@ def test_what_holds_at_once_under_a_reading():
     rows = [
         *(row("as stated", "t/0", "yes"), row("as stated", "t/1", "no")),
         row("as stated", "c", "no", section="claims"),
-        # each number holds under some reading, but no reading makes both hold
+        # each number holds under some reading, but both hold under none
         *(row("x: y", "t/0", "no"), row("x: y", "t/1", "yes")),
         row("x: y", "c", "yes", section="claims"),
         # A number that the reading does not concern keeps its result as stated. An undecided number

@@ -125,8 +125,8 @@ def test_several_data_sets_vote(opened):
         "choose(JSON.parse(document.getElementById('questions').textContent), "
         "{task: 'classes', adjacency: 'replace-one', rows: 1000, columns: 5, epsilon: 1})"
     )
-    # The data set of 8 columns, 1.6 times 5, votes with weight 1 / 1.6. The one of 100 columns is
-    # too far away to vote.
+    # The data set of 8 columns, 1.6 times 5, votes with weight 1 / 1.6. That of 100 columns is too far
+    # away to vote.
     assert [near["data"] for near in actual["near"]] == ["Data small", "Data income"]
     names = [(m["title"], m["wins"]) for m in actual["methods"]]
     assert names == [("The b", 2), ("The a", 1), ("The c", 1)]

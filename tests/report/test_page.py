@@ -167,7 +167,7 @@ def test_no_key_is_shown_where_a_name_should_be(decided):
     hidden = r"<(script|style|code|pre|head)\b.*?</\1>|<a class=.csv.*?</a>|<[^>]*>"
     seen = re.sub(hidden, " ", page, flags=re.S)
     assert "objective perturbation, as printed" in seen
-    # 38 is the number in Einarsson's source.
+    # Einarsson's source has 38 claims and defects.
     assert "No experiment of this report tests its 38 claims and defects." in seen
     assert not re.findall(r"[A-Za-z0-9]+_[A-Za-z0-9_]+(?![\w.])", seen)
     titles = " ".join(re.findall(r'title="([^"]*)"', page))
@@ -216,7 +216,7 @@ def test_page_one_answers_which_method_to_use(experiment):
     (text,) = re.findall(r'<section id="answers">(.*?)</section>', page, re.S)
     assert page.index('id="answers"') < page.index('id="sources"') < page.index('id="ledger"')
     assert "<b>The best</b>. No other method is significantly better in 3 of 3" in text
-    # In the picture for two classes, the mark of a method that is never beaten is filled ("all").
+    # In the picture for two classes, a method that is never beaten has a filled mark ("all").
     names = re.findall(r'<span class="name">(.*?)</span>', text)
     marks = re.findall(r'class="mark (\w+)" style="left: ([\d.]+)%"', text)
     assert names == ["The best", "The other"]
@@ -365,7 +365,7 @@ DEFAULT = read_yaml(Path(__file__).parents[2] / "config/config.yaml")
 
 
 def test_the_page_of_the_default_run_fits_into_eight_megabytes(decided):
-    """Figures and cells of the default run are assumed to be as large as on this page."""
+    """The default run's figures and cells are assumed to be as large as this page's."""
     decided.values["smaller"] = []
     text = page_of(decided)
     pictures = [len(data) for data in re.findall(r'src="data:image/webp;base64,([^"]*)"', text)]
@@ -486,8 +486,7 @@ def test_in_a_browser(experiment, browser, tmp_path):
         page.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1,
                   mobile=True)  # fmt: skip
         page.open(file.as_uri())
-        # With the keyboard, the first tab stop is a link past the contents, and all scrollable
-        # parts can be reached.
+        # The first tab stop is a link past the contents, and the keyboard reaches all scrollable parts.
         page.call("Input.dispatchKeyEvent", type="keyDown", key="Tab", windowsVirtualKeyCode=9)
         assert page.evaluate("document.activeElement.className") == "skip"
         stops = "[...document.querySelectorAll('.scroll, summary, th button')].every(e => e.tabIndex >= 0)"

@@ -144,7 +144,7 @@ def test_what_has_no_density_in_one_dimension_is_refused():
 
 
 class Response(Mechanism):
-    """Randomised response on the first label, which is exactly epsilon-DP."""
+    """Randomised response on the first label: exactly epsilon-DP."""
 
     name, needs_lambda = "response", False
 
@@ -157,7 +157,7 @@ class Response(Mechanism):
 
 
 class Gauss(Response):
-    """The first label plus normal noise: flipping the label shifts it by 2 epsilon deviations."""
+    """The first label plus normal noise: a flip shifts the mean by 2 epsilon standard deviations."""
 
     def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, bound=1.0):
         noise = rng.standard_normal((restarts, 1)) / epsilon
@@ -189,9 +189,9 @@ def test_coverage_is_at_least_the_confidence():
 
 
 def test_the_largest_of_several_bounds_holds_as_surely_as_one():
-    """If `of_each` sets the confidence of each bound, one maximum in twenty exceeds epsilon at most.
+    """If `of_each` sets the confidence of each bound, at most one maximum in twenty exceeds epsilon.
 
-    If each bound only holds at 95 %, more maxima exceed it. The mechanism is randomised response,
+    If each bound holds only at 95 %, more maxima exceed epsilon. The mechanism is randomised response,
     on which bounds are tightest.
     """
     family, repeats, epsilon = 10, 200, 5.0
@@ -370,7 +370,7 @@ def test_without_output_noise_the_starting_point_is_found(monkeypatch):
         scales.append(scale)
         return draw(d, scale if len(scales) % 2 else 0.0, size, rng)
 
-    # The output noise gets 1e-9 of epsilon, and the tilt gets the rest.
+    # The output noise gets 1e-9 of epsilon, and the tilt the rest.
     monkeypatch.setattr(module.Tilted, "share", staticmethod(lambda *_: 1e-9))
     monkeypatch.setattr(module.Tilted, "law", staticmethod(tilt_alone))
     bound = audit.epsilon_lower_bound(
@@ -545,7 +545,7 @@ def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mecha
 
 
 def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
-    """The loss is the minimisers' distance in the noise's norm over its scale, or NaN if none is known."""
+    """The loss is the minimisers' distance in the noise's norm over its scale, or NaN if unknown."""
     scale = 2 / (3 * 1.5)  # n lambda = 3
     pair = pairs.find("saturated")
     shift = np.subtract(*pairs.minimisers(pair, OwnNoise(), epsilon=1.5, **pair.arguments))
@@ -585,9 +585,9 @@ def test_shipped_attacks_keep_their_exact_losses():
     tilted = set()
     for (name, _), exact in known.items():
         if exact is pairs.shift_loss:
-            law = getattr(MECHANISMS[name], "law", None)  # None: the mechanism's loss is not known
+            law = getattr(MECHANISMS[name], "law", None)  # None: the mechanism's loss is unknown
             assert law in (*pairs.ORDERS, noise.gaussian, None)
-        # Gradient descent, whose density is not known, may also be attacked on the pair of a tilt.
+        # Gradient descent, whose density is unknown, may also be attacked on the pair of a tilt.
         elif exact is not None and hasattr(MECHANISMS[name], "tilt"):
             pairs.check_tilts(MECHANISMS[name], tuple(pairs.TILTS))
             tilted.add(name)
@@ -715,8 +715,8 @@ def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
 def test_exact_curve_of_the_free_jacobian(epsilon):
     """Exact densities in one dimension give the largest delta over gradient sums of other records.
 
-    If n lambda is at the threshold, this is the claimed delta. At half the threshold, the same noise
-    gives 1.26 to 1.37 times as much.
+    With n lambda at the threshold, it is the claimed delta. At half the threshold, the same noise gives
+    1.26 to 1.37 times the claimed delta.
     """
     from dp.accounting import gaussian_sigma
     from dp.privacy import gaussian_tilt

@@ -1,4 +1,4 @@
-"""Reproduces from MNIST the weights of Einarsson's (2018) table A.1 and the lasso's 166 pixels."""
+"""Reproduces the weights of Einarsson's (2018) table A.1 and the lasso's 166 pixels from MNIST."""
 
 import csv
 import gzip

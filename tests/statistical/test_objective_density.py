@@ -1,7 +1,7 @@
 """The privacy loss of objective perturbation, by change of variables on explicit data sets.
 
-The released minimiser's density follows from the tilt's law and Jacobian, not from the derivation
-of the closed form.
+The released minimiser's density follows from the tilt's law and Jacobian, not from the closed
+form's derivation.
 """
 
 import numpy as np
@@ -44,9 +44,9 @@ def privacy_loss(w, others, counts, old, new, n_lambda, epsilon_b, bound=1.0, lo
 def worst_pair(s, n_lambda, bound=1.0):
     """Two-dimensional data that nearly reach the supremum, at a far point w = (0, t).
 
-    Many records, at angle -delta below the first axis, have slope -1 at w and no curvature. Their sum turns
-    b along the first axis. The new record is like these. The old record points the other way, with a margin
-    at which its slope is -s.
+    Many equal records, just below the first axis, have slope -1 at w and no curvature. Their sum turns b
+    along the first axis. The new record equals them. The old record points the other way, with a margin at
+    which its slope is -s.
     """
     t, depth = 4000.0, 40.0
     w = np.array([0.0, t])

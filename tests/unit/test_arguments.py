@@ -35,7 +35,7 @@ OVERLAYS = {"default": (), "real": ("real",)}
 
 @cache
 def configuration(overlay):
-    """The configuration, in which the widest simulations have 300 of their 10,000 columns."""
+    """The configuration, with 300 of the 10,000 columns of the widest simulations."""
     config, experiments, datasets = configured(*OVERLAYS[overlay])
     narrow = {
         name: entry | {"source": entry["source"] | {"columns": 300}}
@@ -54,8 +54,8 @@ def public_facts(dataset, overlay):
 def cases():
     """The overlay, experiment, data set and private method of some cells.
 
-    The cells cover every data set, and every mechanism with each of its settings, with each kind of
-    data set, and in each kind of experiment.
+    They cover every data set, and every mechanism with each of its settings, each kind of data set, and
+    each kind of experiment.
     """
     overlays, met = {}, set()
     for overlay in OVERLAYS:
@@ -216,7 +216,7 @@ def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
 
 
 def test_the_breast_cancer_constants_describe_their_rows():
-    """These data sets' premises state how far the centres are from the rows' own means."""
+    """The data sets' premises state how far the centres are from the rows' means."""
     from sklearn.datasets import load_breast_cancer
 
     datasets, data = configuration("default")[2], load_breast_cancer()

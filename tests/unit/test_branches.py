@@ -19,7 +19,7 @@ from dp.privacy import composition
 from dp.seeds import generator
 from reference import OF_CLASSES
 
-# Functions whose branches may depend on the data. A comment says why this is private.
+# Functions whose branches may depend on the data. Comments say why this is private.
 ALLOWED = {
     # A noisy test decides whether TukeyEM answers; `differences` tests how often it answers. If
     # ties leave a region without volume, TukeyEM never answers.
@@ -60,7 +60,7 @@ def test_neighbours_have_the_same_branches(name):
     mechanism = MECHANISMS[name]
     allowed = ALLOWED.get(name, ())
     cases = of_classes(neighbours(48, 2)) if name in OF_CLASSES else None
-    draws = 20 if name == "counts_objective_perturbation" else 100  # it solves draw by draw
+    draws = 20 if name == "counts_objective_perturbation" else 100  # it solves each draw alone
     faults = differences(mechanism, settings(mechanism), cases=cases, draws=draws, allowed=allowed)
     options = for_numbers(mechanism)
     if options is not None:
@@ -94,11 +94,11 @@ def test_cases_are_neighbours_within_their_bound():
         assert max(np.abs(y).max(), np.abs(y_other).max()) <= 1
 
 
-# ---- the fault that led to this module: one singular part changed all fits
+# ---- one singular part must not change the fits of the others
 
 
 class Together(tukey_em.TukeyEM):
-    """TukeyEM with a former fault: if a single matrix is singular, another algorithm fits all parts."""
+    """TukeyEM with a fault: if one matrix is singular, another algorithm fits all parts."""
 
     name = "together"
 
@@ -293,7 +293,7 @@ def test_a_delta_is_served_or_refused_in_one_sentence(name):
 def test_the_multiplier_of_sampled_steps_follows_delta_or_is_refused(adjacency):
     """The multiplier grows approximately as sqrt(log(1/delta)).
 
-    Rounding would make it 20 times too large at a delta of 1e-15, which is refused.
+    Rounding would make it 20 times too large at a delta of 1e-15, so such small deltas are refused.
     """
     steps = 1.0, 300, 0.05
     results = [

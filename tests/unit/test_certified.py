@@ -56,7 +56,7 @@ def hard(kind, bound, rng):
 
 
 def settings(loss, n, d, bound, rng):
-    """Draw a lambda and an accepted tolerance. Half of the tolerances are the least accepted one."""
+    """Draw a lambda and an accepted tolerance, which is the minimum in half of the draws."""
     lam = loss.c * bound**2 * 10.0 ** rng.uniform(-10, -1)
     least = newton.least_tolerance(n, d, lam, bound, loss)
     return lam, least * 10.0 ** (rng.choice([0, 1]) * rng.uniform(0, 4))
@@ -155,7 +155,7 @@ def test_settings_in_which_rounding_could_decide_are_refused_before_data_are_see
         with pytest.raises(ValueError, match="double precision certifies"):
             mechanism.guarantee(20, 2, **arguments)
         with pytest.raises(ValueError, match="double precision certifies"):
-            # The arguments are refused before these rows, which exceed the bound, are read.
+            # Arguments are refused before these rows, which exceed the bound, are read.
             mechanism.release(np.full((20, 2), 1e9), np.ones(20), rng=generator(1), **arguments)
     assert "a premise" in mechanism.guarantee(20, 2, epsilon=1.0, lam=0.01).reason
 

@@ -66,7 +66,7 @@ def test_lower_than_counts_points():
     half = cells.lower_than(CURVES, lower="good", higher="bad", share=0.5)
     assert half.holds and half.number == 0.5
     assert "at 1 of 2 points" in half.decided_by
-    # 0.10 +- 0.01 against 0.08 +- 0.01: the difference exceeds its interval of 0.014
+    # 0.10 +- 0.01 against 0.08 +- 0.01: the difference exceeds its interval's half-width of 0.014
     assert "0.1 against 0.08, difference 0.02 [0.005858, 0.03414] at n" in half.decided_by
     assert cells.lower_than(CURVES, lower="good", higher="bad").holds is False
     assert cells.lower_than(CURVES, lower="good", higher="bad", epsilon="smallest").holds
@@ -358,8 +358,8 @@ def test_published_values_beside_their_cells():
         # The printed 0.15 stands for at least 0.145, which is outside 0.10 +- 0.0176. The printed
         # standard deviation of 0.02 does not widen the interval.
         "not reproduced by any of 1 reading",
-        # The values agree, but values 0.01 above or below the printed one would also lie inside
-        # the interval of +- 0.0176.
+        # The values agree, but the interval of +- 0.0176 also contains values 0.01 above or below the
+        # printed one.
         "too wide to decide",
         "not tested",
         "not run",
@@ -379,8 +379,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     other = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.1], "row": {0.1: [0.3, 0.1]}}}}
     )
-    # The source prints an error of 0.2 for the noiseless model; this project's has an error of
-    # 0.05.
+    # For the noiseless model, the source prints an error of 0.2, and this project has 0.05.
     for rows, at in (([plain, private], 1), ([private, plain], 0)):
         spec = {"t": SPEC | {"rows": rows}}
         actual = [r for r in verdicts_of(CURVES, other, spec) if not r["id"].endswith("/sd")]
@@ -494,8 +493,8 @@ def test_a_protocols_draws_make_the_interval_and_judge_the_spread(monkeypatch):
     assert mean["prediction_high"] - mean["prediction_low"] < 0.06
     assert spread["quantity"] == "error, standard deviation over folds"
     assert spread["published"] == 0.02 and spread["distance"] == "equal to the printed precision"
-    # The standard deviation of five numbers is so uncertain that half or 1.5 times the printed one
-    # would also lie inside the interval.
+    # The standard deviation of five numbers is so uncertain that the interval also contains half and
+    # 1.5 times the printed one.
     assert spread["verdict"] == "too wide to decide"
     wide = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
     mean, spread = compare(CURVES, wide, {"t": spec}, {})
@@ -680,7 +679,7 @@ def test_a_lambda_that_ties_is_not_excluded():
     assert actual.decided_by.endswith("does not exclude 0.01")
     actual = cells.tuned_lambda(made, value=0.01, datasets=["a", "b"])
     assert actual.holds is False and actual.decided_by.endswith("(error 0.1, 0.1 at 0.01)")
-    # if all values tie, any lambda would be among the best
+    # if all values tie, any lambda is among the best
     tuned["a"]["ties"] = [0.001, 0.01, 0.1]
     assert cells.tuned_lambda(made, value=0.01, datasets=["a"]).holds is None
     tuned["b"]["ties"] = [0.01]

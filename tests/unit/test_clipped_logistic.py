@@ -45,7 +45,7 @@ def deltas_1d(pull, sigma, n_lambda, epsilon, cap, row=1.0, points=40_001):
 @pytest.mark.parametrize("n_lambda", [0.1, 1.0, 6.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0, 4.0])
 def test_no_density_in_one_dimension_exceeds_the_profile(cap, n_lambda, epsilon):
-    """Some of the pulls reach the bend, where the Jacobian costs most."""
+    """Some pulls reach the bend, where the Jacobian costs most."""
     for sigma in (0.7 * cap, 4.0 * cap):
         both = gaussian_tilt.profile(cap / sigma, 1 / n_lambda, ADD_REMOVE, "clipped_logistic")
         bend = n_lambda * math.log(1 / cap - 1)
@@ -57,7 +57,7 @@ def test_no_density_in_one_dimension_exceeds_the_profile(cap, n_lambda, epsilon)
 
 
 def test_the_jacobian_has_to_be_paid_for():
-    """Just above the bend, a record's slope is nearly the cap and its curvature cap (1 - cap).
+    """Just above the bend, a record's slope is nearly the cap, and its curvature nearly cap (1 - cap).
 
     The profile covers this curvature, and the Gaussian mechanism's delta does not.
     """

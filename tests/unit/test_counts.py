@@ -243,7 +243,7 @@ def test_there_is_no_accounting_of_the_last_iterate():
 
 @pytest.mark.parametrize("clip", [0.3, 2.0, 50.0])
 def test_a_replaced_record_moves_what_gets_noise_by_its_sensitivity_at_most(clip):
-    """A row whose count goes from 0 to the largest, with both slopes clipped, reaches mu."""
+    """A row whose count goes from 0 to the maximum, with both slopes clipped, reaches mu."""
     mechanism = MECHANISMS["counts_gd"]
     asked = {"epsilon": 1.0, "delta": 1e-5, "clip": clip, "iterations": 3}
     X, k = rows(40)
@@ -314,7 +314,7 @@ def test_settings_whose_minimiser_cannot_be_certified_are_refused():
         MECHANISMS["counts_objective_perturbation"].guarantee(1000, 3, lam=1e-9, **asked)
 
 
-# ---- which data they are for
+# ---- data that the mechanisms accept
 
 
 NUMBER = {"bound": 1.0, "target": {"column": "visits", "bounds": [0, 20]}}

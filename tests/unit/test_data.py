@@ -21,7 +21,7 @@ BOUNDS = st.floats(1e-50, 1e50)
 @given(ROWS, BOUNDS)
 @settings(max_examples=300, deadline=None)
 def test_normalised_rows_never_exceed_the_bound(X, bound):
-    """Rows are any finite floats, even subnormal and huge."""
+    """Rows contain any finite floats, even subnormal or huge."""
     before = X.copy()
     with np.errstate(under="ignore"):
         norms = examples.row_norms(examples.normalise_rows(X, bound))

@@ -75,5 +75,5 @@ def test_the_default_needs_no_download_and_the_overlays_combine():
     for overlays in (["real"], ["real", "full"]):
         assert images in downloads(*overlays)["einarsson_data"]
     assert not any(downloads("smoke").values())
-    # The published protocols name the data for which they are stated, even without `real`.
+    # The published protocols name their data even without `real`.
     assert images in downloads("full")["einarsson_logistic"]

@@ -81,7 +81,7 @@ def test_a_guide_reads_columns_that_are_written(guide, columns, row, tmp_path):
 
 
 def headings(path):
-    """The anchors of a document's headings, which links name."""
+    """The link anchors of a document's headings."""
     titles = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in titles}
 

@@ -1,4 +1,4 @@
-"""The lock, the rules' conda file and the setup script agree with each other and the code."""
+"""The lock, the conda file, the setup script and the code agree."""
 
 import ast
 import hashlib
@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 ENVS = ROOT / "envs"
-# conda environments are for clusters, most of which run Linux on x86-64.
+# conda environments are for clusters, which mostly run Linux on x86-64.
 LINUX = {
     "sys_platform": "linux",
     "platform_system": "Linux",
@@ -33,7 +33,7 @@ def environment(python):
 
 
 def requirements(lines):
-    """Requirements in lines, without comments and hashes."""
+    """The requirements in lines, without comments and hashes."""
     lines = (re.sub(r"(^|\s)#.*|\s*\\$|^\s*--hash.*", "", line).strip() for line in lines)
     return [Requirement(line) for line in lines if line]
 
@@ -43,7 +43,7 @@ def direct():
 
 
 def applicable(items, python):
-    """Requirements whose markers hold for the given Python, by canonical name."""
+    """Requirements whose markers hold for the Python version, by canonical name."""
     there = environment(python)
     return {
         canonicalize_name(item.name): item
@@ -159,7 +159,7 @@ def test_imports_are_direct_requirements(folders):
 
 
 def test_jobs_find_their_imports_in_the_conda_environment():
-    # Only programs that a person starts import Snakemake; jobs do not.
+    # Jobs do not import Snakemake; programs that a person starts do.
     results = {name: path for name, path in imported("scripts").items() if name != "snakemake"}
     missing = {name: path for name, path in results.items() if name not in conda()[1]}
     assert not missing, f"add to envs/environment.yaml: {missing}"

@@ -48,7 +48,7 @@ def test_many_scores_are_counted_in_bins(rng, monkeypatch):
     assert actual["log_loss"] == pytest.approx(exact["log_loss"], rel=1e-12)
     assert actual["auc"] == pytest.approx(exact["auc"], abs=1e-5)
     assert actual["auc"][-1] == 0.5
-    X = np.round(X)  # every score of these weights has its own bin
+    X = np.round(X)  # each score of these weights has its own bin
     for k, w in enumerate(np.eye(3)):
         auc = evaluation.binned_auc(np.eye(3), X, y > 0)[k]
         assert auc == pytest.approx(reference.roc_auc_score(y, X @ w), abs=1e-14)

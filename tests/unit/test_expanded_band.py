@@ -95,9 +95,9 @@ def test_the_real_rows_are_the_same_in_both_forms(tmp_path):
     for record in (meta, other):
         assert record["rows"] == 565 and record["bound"] == 1 and not record["private_rows"]
         assert record["columns"][3] == "mean area"
-    # Rows are nearly parallel, because the area is by far their largest number.
+    # Rows are nearly parallel, because the area is by far the largest number.
     assert (raw["X"][:, 3] > 0.9).mean() > 0.99
-    # scikit-learn's rows are the same, except for their norm.
+    # scikit-learn's rows differ only in their norm.
     from sklearn.datasets import load_breast_cancer
 
     bunch = load_breast_cancer()

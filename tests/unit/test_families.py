@@ -142,7 +142,7 @@ def test_a_familys_name_stands_for_its_members(study):
 
 
 def _of_cm08(loaded, checks=(), published=None):
-    """cm08 with a further family of two methods, and with these checks of one claim."""
+    """cm08 with a further family of two methods, and these checks of one claim."""
     value = read_yaml(ROOT / "config/sources/chaudhuri_monteleoni_2008/cm08.yaml")
     value["methods"]["family"] = {
         "mechanism": "dp_sgd",

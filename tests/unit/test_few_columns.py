@@ -222,7 +222,7 @@ def test_extreme_numbers_give_finite_weights(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_bound_near_a_float_s_smallest_number_is_refused(name):
-    """A sensitivity that is rounded to 0 would leave the choice without noise."""
+    """A sensitivity rounded to 0 would leave the choice without noise."""
     mechanism = MECHANISMS[name]
     X, y = np.full((100, 1), 1e-273), np.where(np.arange(100) < 38, 1, -1)
     options = {"clip": 1.1e-50, "iterations": 1, "coordinate_bound": 1e-273}

@@ -1,4 +1,4 @@
-"""A file is complete or absent, and tables write each number in one way."""
+"""A file is complete or absent, and tables write numbers in one way."""
 
 import json
 import math
@@ -98,7 +98,7 @@ def test_json_is_readable_and_ends_with_a_line_end(tmp_path):
 
 
 def test_writing_again_renews_the_time_of_a_file(tmp_path):
-    """If an output kept its old modification time, Snakemake would take it for out of date."""
+    """If an output kept its old modification time, Snakemake would consider it out of date."""
     path = tmp_path / "a.csv"
     write_csv(path, ("a",), [[1]])
     os.utime(path, (1e9, 1e9))

@@ -1,4 +1,4 @@
-"""This project tunes in four ways, which results compare: by rule, paid for, on public rows, and void.
+"""Results compare four ways of tuning: by rule, paid for, on public rows, and void.
 
 A source's own experiments may tune on private rows at no cost, as the source did; their guarantees
 are void.
@@ -62,7 +62,7 @@ def test_what_is_tuned_stands_in_four_columns(experiments):
 
 
 def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
-    """This concerns mechanisms that run with several settings or were changed after seeing results."""
+    """`frontier_tuning` tunes every mechanism with several settings or a change after seeing results."""
     tuned, mechanism = set(), MECHANISMS.__getitem__
     tuning = experiments["frontier_tuning"]
     for label, method in tuning.methods.items():

@@ -95,7 +95,7 @@ def test_one_records_share_is_bounded_where_scores_overflow():
 def test_what_the_released_boosting_gives():
     """The program releases the smallest positive eigenvalue, so no finite epsilon is proven.
 
-    If it released the smallest eigenvalue, the true epsilon of 100 steps would be 1,112 for a claim of 1.
+    With the smallest eigenvalue instead, the true epsilon of 100 steps would be 1,112 for a claim of 1.
     """
     mechanism = MECHANISMS["boosted_adassp_released"]
     guarantee = mechanism.guarantee(1000, 1, epsilon=1.0, delta=1e-6)
@@ -133,7 +133,7 @@ def test_the_released_boosting_fails_without_a_positive_eigenvalue():
 
 
 def test_the_released_boostings_noise_is_as_stated():
-    """If all targets are 0, the moment is only noise, with the multiplier as its deviation."""
+    """If all targets are 0, the moment is only noise, with the multiplier as its standard deviation."""
     mechanism, draws = MECHANISMS["boosted_adassp_released"], 20_000
     X, y = np.array([[1.0]]), np.array([0.0])
     arguments = {"epsilon": 1.0, "delta": 1e-6, "iterations": 1}

@@ -56,7 +56,7 @@ def test_the_profile_meets_delta_and_noise_is_raised_below_the_threshold(adjacen
     guarantee, plan = (f(n, 3, lam=lam, **settings) for f in (MECHANISM.guarantee, MECHANISM.plan))
     assert guarantee.profile.delta(epsilon) == pytest.approx(delta, rel=1e-4)
     assert guarantee.profile.delta(epsilon) <= delta * (1 + 1e-9)
-    # The tilt alone, without the output noise, does not spend all of delta.
+    # The tilt without the output noise does not spend all of delta.
     tilt = gaussian_tilt.tilt_delta(epsilon, plan.scale, n_lambda, adjacency=adjacency)
     assert tilt < delta
     free = gaussian_tilt.sigma_where_free(epsilon, delta, adjacency=adjacency)

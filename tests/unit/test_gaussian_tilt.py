@@ -219,7 +219,7 @@ def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=
 def test_log_cosh_adding_has_two_tails_and_removing_one():
     """If the record's slope changes its sign at w = 0, adding reaches 2 G(m).
 
-    With a small Lambda, the slope changes quickly relative to the noise. Removing has one tail even there.
+    With a small Lambda, the slope changes quickly relative to the noise. Even then, removing has one tail.
     """
     epsilon, m = 1.0, 1.0
     n_lambda = 0.02

@@ -146,7 +146,7 @@ def test_rows_that_overflow_are_clipped_to_numbers():
 
 
 def test_a_score_that_is_no_number_moves_a_clipped_mean_no_farther():
-    """A score may be inf - inf, depending on the order of summation. Even then, the shift is bounded."""
+    """The shift is bounded even if a score is inf - inf, as in some orders of summation."""
     start = np.array([0.0, *np.tile([1.7e308, -1.7e308], 32)])
     known = {"epsilon": 1.0, "delta": 1e-6, "rows": "bounded", "noise": "analytic", "bound": 16.0}
     known |= {"iterations": 1, "clip": 30.0}
@@ -350,7 +350,7 @@ def test_where_no_contraction_is_proven_it_is_composition(changes, why):
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_last_iterate_of_a_linear_objective_is_exact(adjacency):
-    """If each step is w -> c w + x + noise, and a record moves x by s, the last iterate is normal."""
+    """With steps w -> c w + x + noise, where a record moves x by s, the last iterate has the claimed mu."""
     n, T, lam, rate = 500, 30, 0.1, 2.0
     p = {"epsilon": 1.0, "delta": 1e-6, "lam": lam, "iterations": T, "learning_rate": rate}
     p |= {"accounting": "last_iterate", "adjacency": adjacency}
@@ -384,7 +384,7 @@ def test_the_rule_of_steps_needs_no_data():
 
 
 def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
-    """All steps' noise gives a score a deviation of at most 1, if gradients do not react to the noise."""
+    """If gradients do not react to the noise, all steps' noise gives a score a deviation of at most 1."""
     for n, classes, epsilon, bound in (
         (48_000, 10, 1.0, 1.0),
         (500, 4, 0.5, 2.0),

@@ -373,7 +373,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
     mu = plan.mu_output * math.sqrt(p.covariance) / NUMBERS._second(vars(p))
     limits = np.array(NUMBERS._scales(50, p, plan)) * 50 * mu
     tilt_and_output = 2 * tau / plan.scale, plan.mu_output
-    assert plan.mu_output**2 > 2 * mu**2  # mu_output covers both moments and the output noise
+    assert plan.mu_output**2 > 2 * mu**2  # mu_output composes both moments and the output noise
     assert math.hypot(*tilt_and_output) < gaussian_mu(1.0, DELTA)
     largest = np.zeros(2)
     for _ in range(2000):

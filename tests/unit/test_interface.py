@@ -50,7 +50,7 @@ def sections(thing):
 
 
 def listed(section):
-    """The names that a section describes. Several names may share a line."""
+    """The names that a section describes. Names may share a line."""
     heads = [line.partition(" : ")[0] for line in section.splitlines() if re.match(r"\S", line)]
     return [name.lstrip("*") for head in heads for name in head.split(", ")]
 

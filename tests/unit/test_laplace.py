@@ -131,9 +131,9 @@ def test_guarantees():
 
 @pytest.mark.parametrize("d", [16, 100])
 def test_the_published_scale_is_broken_and_the_repair_holds(d):
-    """For a record along (1, ..., 1), the exact loss is the minimisers' L1 distance divided by the scale.
+    """For a record along (1, ..., 1), the exact loss is the minimisers' L1 distance over the scale.
 
-    Noise with the signs of the difference reaches it.
+    Noise with the signs of the difference reaches this loss.
     """
     epsilon, lam = 0.3, 5.0
     X = np.full((1, d), 1 / math.sqrt(d)) * (1 - 1e-15)

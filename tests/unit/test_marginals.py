@@ -21,7 +21,7 @@ def one_hot(levels):
 
 
 def drawn(n, rng):
-    """Levels of three variables, two of them dependent, and labels that depend on two."""
+    """Levels of three variables, two of them dependent, and labels that depend on all three."""
     first = rng.integers(3, size=n)
     second = (first + rng.integers(2, size=n) > 1).astype(int)
     third = rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])

@@ -41,7 +41,7 @@ SEEDED = object()
 LESS_NOISE = {"mean_direction": 3.0, "guarded_objective_perturbation": 3.0}
 # A few choices among few columns often coincide, so this mechanism makes more choices.
 CHOICES = {"frank_wolfe": 20}
-# At this epsilon, mechanisms that may refuse to answer rarely do.
+# At these epsilons, mechanisms that may refuse to answer rarely do.
 ANSWERING = {
     "tukey_em": 50.0,
     "tukey_em_released": 50.0,
@@ -130,7 +130,7 @@ def test_half_floats_are_computed_with_in_double_precision(name):
     assert repr(guarantees[0]) == repr(guarantees[1])
 
 
-# Mechanisms without and with additive noise. A user's own mechanism is in neither set.
+# Mechanisms without and with additive noise. A user's mechanism is in neither set.
 OTHER = {
     *("amp", "dp_sgd_poisson", "gaussian_objective_perturbation", "iterative_hessian_mixing"),
     *("coordinate_descent", "frank_wolfe", "iterative_thresholding"),
@@ -243,7 +243,7 @@ def test_rows_beyond_the_bound_and_other_labels_are_refused(name):
 )
 @settings(max_examples=15, deadline=None)
 def test_noise_is_never_calibrated_to_a_bound_that_the_data_break(name, n, d, bound, excess, seed):
-    """All random rows but one are within a random bound."""
+    """All random rows except one are within a random bound."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     X *= bound * rng.random((n, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
@@ -300,7 +300,7 @@ def test_release_takes_every_option_that_guarantee_takes(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_public_calls_are_those_of_the_base(name):
-    """A mechanism that overrides such a call would skip its checks."""
+    """A mechanism that overrides these calls would skip their checks."""
     for call in ("guarantee", "release", "release_many", "parameters", "of_data"):
         assert getattr(type(MECHANISMS[name]), call) is getattr(Mechanism, call), call
 

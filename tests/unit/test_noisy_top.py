@@ -88,8 +88,8 @@ def test_rho_gives_the_epsilon_that_was_asked_for(epsilon, delta):
     found = min(simple, renyi_epsilon(lambda a: a * rho, delta, noisy_top.ORDERS))
     assert rho > 0 and found <= epsilon * (1 + 1e-9)
     if 1e-3 <= epsilon <= 50:
-        # A Gaussian release of that epsilon has a larger rho, because its exact curve is below any
-        # such bound.
+        # A Gaussian release of the same epsilon has a larger rho, because its exact curve is below any
+        # bound by rho.
         least = 0.7 if epsilon >= 1 else 0.0
         assert least < rho / (gaussian_mu(epsilon, delta) ** 2 / 2) <= 1
         assert noisy_top.Concentrated(rho).epsilon(delta) <= epsilon * (1 + 1e-6)

@@ -23,7 +23,7 @@ from dp.solvers.newton import minimise
 from reference import OF_CLASSES
 from study import arguments
 
-# Mechanisms that do regression, and the options that they need. All others refuse numbers.
+# Mechanisms that do regression, and the options they need. All others refuse numbers.
 TAKERS = {
     "functional_laplace": {},
     "functional_gaussian": {"delta": 1e-5},

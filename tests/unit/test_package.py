@@ -83,7 +83,7 @@ use rule * from dp as dp_*
 
 @pytest.mark.slow
 def test_a_module_by_github_is_refused_with_the_reason(tmp_path):
-    """git is told to fetch a local repository in place of the GitHub address."""
+    """git fetches a local repository in place of the GitHub address."""
     repository, use = tmp_path / "repository", tmp_path / "use"
     for name in ("Snakefile", "workflow/rules/common.smk", "scripts/run.py"):
         (repository / name).parent.mkdir(parents=True, exist_ok=True)

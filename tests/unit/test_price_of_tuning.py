@@ -32,7 +32,7 @@ def draws():
 def test_differences_are_paired_by_fold(draws):
     columns, rows = table(None, {"options": OPTIONS}, draws)
     actual = pd.DataFrame(rows, columns=columns)
-    assert set(actual["mechanism"]) == {"one"}  # panel two has a single setting, so no difference
+    assert set(actual["mechanism"]) == {"one"}  # panel two has one setting, so no difference
     assert list(actual["settings"]) == ["by rule", "selected"] * 2
     means = draws.groupby(["epsilon", "method", "fold"])["log_loss"].mean()
     by_fold = means.loc[2.0, "selected"] - means.loc[2.0, "rule"]

@@ -6,7 +6,7 @@ A person wrote the printed.yaml in the same folder from the texts, not from sour
       <place>: {at: <path in source.yaml>, values: [..]}     # or count: of a long table
     again:      # results that the text repeats elsewhere
       <place>: {<path of one number>: <the number>}
-    settings:   # what it set: source.yaml contains these among others
+    settings:   # what the source set: source.yaml contains these among others
       <place>: {at: <path>, values: [..]}
     without_ours:   # results that this project compares with no number of its own
       <why>: [<path>, ..]

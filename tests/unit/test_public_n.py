@@ -114,7 +114,7 @@ def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
     """Records have no gradient, so releases are noise divided by n/2.
 
     With 10,000 columns and 128 or 129 records, the spread of the noise alone reveals an epsilon of
-    5.6, where 1 is claimed. 16 times fewer columns and 4 times fewer records reveal nearly as much.
+    5.6, where 1 is claimed. A 16th of the columns and a quarter of the records reveal nearly as much.
     With few columns, the claim holds. With a stated n, there is no difference.
     """
     assert spread_epsilon(10_000, 129 / 128, 1e-6) == pytest.approx(5.599, abs=1e-3)

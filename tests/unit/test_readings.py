@@ -84,7 +84,7 @@ def test_a_reading_may_tune_otherwise(experiments):
     assert read.tune == base.tune | {"lasso": "mean"}
     own = read.tuned_path("v20_real", "json")
     assert own != base.tuned_path("v20_real", "json")
-    # a reading has its own table of tuning, and its own tuning
+    # a reading has its own tuning, and its own table of tuning
     made = verdict_inputs.of_readings(base, [read])
     assert {
         own,
@@ -353,7 +353,7 @@ def test_the_reading_that_explains_most_is_named():
         row | {"reading": "first", "id": "a"},
         row | {"reading": "best", "id": "a"},
         row | {"reading": "best", "id": "b"},
-        # a reading explains no result that it does not concern or that it leaves open
+        # a reading explains no result that it leaves open or does not concern
         row | {"reading": "first", "id": "b", "concerned": "no"},
         row | {"reading": "first", "id": "c", "holds": ""},
     ]

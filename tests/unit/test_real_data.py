@@ -178,7 +178,7 @@ KNOWN = {
     "mortgages": (214144, 85709, 60),
     "covertype": (581012, 283301, 55),
 }
-# Rows, columns, and the mean of the target before it is clipped to its bounds.
+# Rows, columns, and the target's mean before clipping.
 NUMBERS = {
     "randhie_visits": (20190, 10, 2.86),
     "diabetes": (442, 11, 152.1),
@@ -196,8 +196,8 @@ def test_rows_and_labels_are_the_known_ones(folder, name):
     rows, positive, columns = KNOWN[name]
     assert data.X.shape == (rows, columns) and (data.y == 1).sum() == positive
     assert meta["private_rows"] == [] and meta["bound"] == 1 and megabytes < 2000
-    # The radius follows from the columns' bounds. Bad bounds would shorten rows much, or make a
-    # column nearly constant.
+    # The radius follows from the columns' bounds. Bad bounds would make rows short, or a column nearly
+    # constant.
     assert 0.6 < meta["largest_norm"] <= 1
     assert not set(data.X.std(axis=0)[:-1]) <= {0.0}
 

@@ -73,7 +73,7 @@ def test_only_what_a_run_does_not_decide_is_shown_from_the_record(monkeypatch):
     shown = record.beside("e_2020", {"e": NOW}, ["old"])
     assert [row["id"] for row in shown["rows"]] == ["b", "t tables/t/0", "u tables/t/0"]
     assert [row["stale"] for row in shown["rows"]] == ["", record.WHY["code"], ""]
-    # A printed number of several methods counts once, for the first method.
+    # A number printed for several methods counts once, for the first.
     assert shown["sentence"] == (
         "Not decided by this run, but recorded with mnist at abc on 2026-11-23. Of 2 values, claims "
         "and defects: 1 as stated, 1 under a reading. 1 lines are stale, since the code of its cells "

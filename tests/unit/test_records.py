@@ -11,7 +11,7 @@ A, B = "--configfile a.yaml", "--configfile b.yaml"
 
 @pytest.fixture
 def cells(tmp_path, monkeypatch):
-    """Three run files of an experiment, of which the first two exist."""
+    """Three run files of an experiment; the first two exist."""
     monkeypatch.chdir(tmp_path)
     files = [paths.RUN(experiment="e", dataset="d", method="m", size=n, epsilon=1) for n in "123"]
     for path in files[:2]:

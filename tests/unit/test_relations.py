@@ -1,4 +1,4 @@
-"""Curves and bands lie where a frame's columns say, in single figures and in panels."""
+"""Curves and bands lie where a frame's columns say, in single figures and panels."""
 
 from types import SimpleNamespace
 

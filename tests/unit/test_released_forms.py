@@ -1,4 +1,4 @@
-"""The forms of released programs do exactly what their facts say."""
+"""The forms of released programs do what their facts say."""
 
 import math
 
@@ -124,8 +124,8 @@ def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
 
 
 def test_the_length_of_newtons_step_follows_the_exact_direction():
-    """Noisy directions of a tiny row and of a row of zeros are alike, but only the tiny row has a long
-    exact direction.
+    """A tiny row and a row of zeros have similar noisy directions, but only the tiny row's exact direction
+    is long.
     """
     y = np.ones(40, dtype=np.int8)
     spread = []

@@ -262,7 +262,7 @@ def test_a_model_of_another_book_is_not_replaced(asked, tmp_path):
 
 
 def test_the_job_is_in_a_process_of_its_own(tmp_path):
-    """The hooks' shell function hands all jobs but this one to a long-lived process."""
+    """The hooks' shell function hands all other jobs to a long-lived process."""
     rule = (ROOT / "workflow/rules/release.smk").read_text()
     hooks = (ROOT / "workflow/rules/hooks.smk").read_text()
     (command,) = (line.strip() for line in rule.splitlines() if "scripts/tools/release.py" in line)

@@ -398,7 +398,7 @@ def law_1d_points(plan, x, y):
 def check_given_the_minimiser(bits=3):
     """Check step (ii) of theorem 1: the noise added to w* on the lattice hides the solver's error.
 
-    The minimiser is known. tau/lam and the tilt's rounding move the two sides' points in opposite
+    The minimiser w* is known. tau/lam and the tilt's rounding move the two sides' points in opposite
     directions.
     """
     for tolerance in (1e-5, 1e-3, 1e-1):

@@ -43,7 +43,7 @@ CALLS = ("fsync", "link", "unlink", "mkdir", "write", "ftruncate", "fchmod")
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """The plan and the code's description are public, so they are made once."""
+    """Make the plan and the code's description, which are public, once."""
     monkeypatch.setattr(Request, "plan", lambda self, n=None: PLAN)
     monkeypatch.setattr(files, "PROFILE", (1.0,))
     monkeypatch.setattr(files.meaning, "meaning", lambda profile: MEANING)
@@ -122,7 +122,7 @@ def of_key(key):
 
 @pytest.mark.parametrize("half", [False, True])
 def test_killed_anywhere_it_ends_in_one_draw_and_one_entry(table, half):
-    """A process is killed before each call, or during each write. Another then completes the release."""
+    """If a process is killed before any call or during any write, another process completes the release."""
     seen = set()
     for number in range(1, 200):
         folder = table.parent / "b.book"
@@ -321,7 +321,7 @@ def test_a_key_that_was_put_there_beforehand_is_not_used(table):
 
 
 def test_lines_that_were_taken_out_at_the_end_are_noticed(table):
-    """A missing last newline changes nothing. A missing line is noticed while the release's files exist."""
+    """A missing last newline changes nothing. Missing lines are noticed while the release's files exist."""
     make(table)
     path = table.parent / "b.book/book.jsonl"
     lines = path.read_bytes().splitlines(keepends=True)

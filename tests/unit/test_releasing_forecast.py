@@ -69,10 +69,7 @@ def copy(rng, n):
 
 
 def realised(asked, copies, seed):
-    """Return the geometric mean width, the covered share and the answered share, each (d,).
-
-    They are over independent copies of the study.
-    """
+    """The geometric mean width, covered share and answered share over independent copies, each (d,)."""
     rng, plan, units = np.random.default_rng(seed), asked.plan(), files.own_units(SCHEMA)
     widths, covered = [], []
     for _ in range(copies):
@@ -218,7 +215,7 @@ def test_the_epsilon_that_a_width_needs_gives_it(study):
 
 def test_a_release_with_a_holdout(study):
     actual = forecast.outlook(request(holdout=0.2), study, 5)
-    alone = math.sqrt(0.25 * 0.75 / 600) * 1.96  # the error of sampling alone, if 1/4 are wrong
+    alone = math.sqrt(0.25 * 0.75 / 600) * 1.96  # the sampling error alone, if 1/4 are wrong
     assert alone * 0.9 < actual.held < 2 * alone
 
 

@@ -61,8 +61,8 @@ def test_both_parts_need_rows(n, share):
 def test_sums_of_classes_by_hand():
     V = np.array([[ONE // 2, 5], [-ONE // 2, 7], [0, 9], [0, 0], [3, -3]], np.int32)
     y = np.array([1, 1, -1, 1, 0], np.int32)
-    # In order: a row predicted right, one predicted wrong, one predicted right (a score of 0 means
-    # the first class), a row of zeros (no record), and a row without a label.
+    # In order: a right prediction, a wrong one, a right one (a score of 0 means the first class), a row of
+    # zeros (no record), and a row without a label.
     assert holdout.sums(V, y, [1 << 60, 0], None) == [-1 << 40, 1 << 40, 6 << 40]
 
 
@@ -198,8 +198,8 @@ def test_exact_neighbours_pay_the_maximum():
                     actual = law(other, sets[:1], rr, scale, order)
                     fixed = max(fixed, divergence(whole, actual, epsilon))
         assert worst <= most + 1e-12
-        # With fixed positions, neighbours in another order change both parts, so the maximum is not
-        # enough.
+        # With fixed positions, neighbours in another order change both parts, so a divergence
+        # can exceed the maximum.
         assert fixed > most + 0.01
 
 
@@ -378,7 +378,7 @@ def test_a_fresh_key_gives_another_partition_and_other_noise(plan):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """All releases have one key, and the meaning of an epsilon is not computed."""
+    """All releases have one key. The meaning of an epsilon is not computed."""
     meant = meaning.meaning(Gaussian(1.0))
     monkeypatch.setattr(books, "new_key", lambda: KEY)
     monkeypatch.setattr(meaning, "meaning", lambda profile: meant)

@@ -226,7 +226,7 @@ def test_schemas_that_define_no_rows_are_refused(arguments, message):
 
 
 def check_norms():
-    """Long rows are shortened to a norm of at most 2^20, exactly, but no more than needed."""
+    """In exact arithmetic, long rows are shortened to a norm of at most 2^20, but no more than needed."""
     rng = np.random.default_rng(7)
     for d in (1, 2, 7, 300):
         for size in (1, 1000, ONE, ONE + 1, 1 << 24, (1 << 31) - 1):

@@ -34,7 +34,7 @@ def generating(law, mean, z):
 
 
 def best_of(p, law, mean):
-    """For each point in increasing order, the probability to be the best of K draws; last, that K = 0."""
+    """For points in increasing order, the probability to be the best of K draws; last, that of K = 0."""
     F = generating(law, mean, np.concatenate([[0.0], np.minimum(np.cumsum(p), 1.0)]))
     return np.append(np.diff(F), F[0])
 
@@ -131,7 +131,7 @@ def test_event_bounds_agree_between_forms():
 
 
 def test_pure_bases_cost_at_most_two_or_three_times():
-    """With many runs, they approach 2 or 3 times epsilon (Papernot, Steinke, corollary 3)."""
+    """With many runs, costs approach 2 or 3 times epsilon (Papernot, Steinke, corollary 3)."""
     for law, times in (("logarithmic", 2), ("geometric", 3)):
         few, many = (
             selection.profile_epsilon(approximate(0.5), law, mean, 1e-9) for mean in (2.0, 1e4)

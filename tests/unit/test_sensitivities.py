@@ -10,7 +10,7 @@ D = 3
 
 
 def record(rng, bound, label_bound=1.0):
-    """A row of norm at most `bound`, often exactly, and a label, often at an end of its range."""
+    """A row of norm at most `bound`, often equal to it, and a label, often at an end of its range."""
     x = rng.normal(size=D)
     size = bound * (1.0 if rng.random() < 0.7 else rng.random())
     y = label_bound * (rng.choice([-1, 1]) if rng.random() < 0.7 else rng.uniform(-1, 1))

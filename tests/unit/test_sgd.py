@@ -274,9 +274,9 @@ def test_noise_as_run_has_a_radius_per_coordinate():
 
 
 def test_the_density_of_noise_as_run_has_no_bounded_quotient():
-    """If a point far out on an axis moves off it by 1, the density falls by more than any claimed epsilon.
+    """Far out on an axis, a move off it by 1 lowers the log density by more than any claimed epsilon.
 
-    Quadrature in two dimensions shows that it falls by more farther out.
+    Quadrature in two dimensions shows that the fall grows with the distance.
     """
     from scipy import integrate
 

@@ -78,7 +78,7 @@ def test_titles_take_their_numbers_from_the_cells():
     assert titled(both, sweeps=epsilon) == "4,000 rows, epsilon 0.1 and 1"
     epsilon["epsilon"]["train_sizes"] = [2000, 4000, 8000]
     assert titled(both, sweeps=epsilon) == "2,000 to 8,000 rows, epsilon 0.1 and 1"
-    # The title of a figure may show an option of its analysis.
+    # A figure's title may show an option of its analysis.
     assert titled("{train_size}", "hoseinpour", entry="loss") == "400"
     assert (
         titled(r"$R^{2}$, $\hat{train_size}$, $x_{a}$") == r"$R^{2}$, $\hat{train_size}$, $x_{a}$"

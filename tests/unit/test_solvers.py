@@ -60,7 +60,7 @@ def rng():
 @pytest.mark.parametrize("lam", [1e-4, 1e-2, 1.0])
 def test_equals_scikit_learn(n, d, lam, rng):
     X, y = problem(n, d, rng)
-    if n == 1:  # scikit-learn needs both classes, so some rows have the other sign and label
+    if n == 1:  # scikit-learn needs both classes, so the negated row and label are added
         X, y = np.vstack([X, -X]), np.append(y, -y)
     W, info = minimise(X[:n], y[:n], lam)
     other = LogisticRegression(
@@ -143,8 +143,8 @@ def test_levels_end_in_a_certificate(loss, n, d, rng):
 def test_the_certificate_is_the_gradient_at_the_weights(n, d, lam, norm, loss, seed):
     """For tiny to huge lambda and linear terms, no failure is silent.
 
-    The reported gradient norm is that of plain formulas, up to rounding. It is within the tolerance
-    unless rounding of the weights alone can exceed it.
+    The reported gradient norm is that of plain formulas, up to rounding. It is within the tolerance unless
+    rounding of the weights alone can exceed the tolerance.
     """
     rng = np.random.default_rng(seed)
     X, y = problem(n, d, rng)
@@ -197,7 +197,7 @@ def test_main_directions_are_those_of_the_singular_values(rng):
 
 @pytest.mark.parametrize("d", [20, 60])
 def test_approximate_inverses_of_a_quadratics_hessians(d, rng):
-    """With all main directions, the inverse is exact. Otherwise, it keeps BFGS's secant equation."""
+    """With all main directions, the inverse is exact. Otherwise, it satisfies BFGS's secant equation."""
     X, _ = problem(500, d, rng)
     lam = np.array([0.1, 0.3])
     hessians = [X.T @ X / len(X) + ridge * np.eye(d) for ridge in lam]
@@ -613,7 +613,7 @@ def test_memory_of_wide_problems_is_bounded(rng, monkeypatch):
 
 @pytest.mark.parametrize("lam", [1e-3, 0.05])
 def test_a_copy_in_single_precision_changes_nothing_but_time(lam, rng, monkeypatch):
-    """Products with the copy equal those with rows converted block by block."""
+    """Products with the copy equal those of rows converted block by block."""
     X, y = problem(3000, 60, rng)
     linear = 20 * directions(3, 60, rng)
     copied, info = minimise(X, y, lam, linear)

@@ -146,7 +146,7 @@ def test_the_certificate_bounds_the_distance_to_the_elastic_net_minimiser():
 @pytest.mark.parametrize("fit", ["l1", "elastic_net"])
 @pytest.mark.parametrize("label", [1, -1])
 def test_one_class_alone_is_fitted(fit, label):
-    """scikit-learn refuses a single class. Here, all weights get one sign, and the fit is certified."""
+    """scikit-learn refuses a single class. These fits give all weights one sign, and are certified."""
     X = np.abs(rows(30, 3)[0])
     weights, info = FITS[fit](X, np.full(30, label), 0.05)
     assert info["status"][0] == "ok" and (np.sign(weights[weights != 0]) == label).all()
@@ -206,7 +206,7 @@ def test_the_l1_minimiser_jumps_as_far_as_was_found():
 
     guarantee = MECHANISMS[LASSO].guarantee(1000, 2, epsilon=1.0, lam=lam)
     assert moved / claimed <= guarantee.epsilon == pytest.approx(1000 * math.log(2))
-    # On the same neighbours, the elastic net, which is the repair, moves by at most the claim.
+    # On the same neighbours, the repair, the elastic net, moves by at most the claim.
     repaired = [FITS["elastic_net"](rows, y, lam)[0] for rows in (X, other)]
     assert np.linalg.norm(repaired[0] - repaired[1]) <= claimed + 2e-9 / lam
 

@@ -47,7 +47,7 @@ def test_least_squares_and_its_r2(rows):
 
 @pytest.mark.parametrize("t", [0.5, 1.345, 4.0])
 def test_huber_by_reweighting(rows, t):
-    """At a fixed scale s, the losses of RLM are 1/s^2 times this project's with tau = t s."""
+    """At a fixed scale s, RLM's losses are 1/s^2 times this project's with tau = t s."""
     X, y = rows
     reference = sm.RLM(y, X, M=HuberT(t)).fit(update_scale=False, tol=1e-13, maxiter=1000)
     loss = {"huber_residual": {"tau": t * reference.scale}}

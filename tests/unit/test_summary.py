@@ -78,7 +78,7 @@ def test_failed_draws_are_counted_and_enter_no_mean():
     assert summary["error_mean"] == pytest.approx(0.2)
     assert summary["error_sd_folds"] == pytest.approx(0.1)
     assert summary["status"] == "1 of 6 not_converged, 1 of 6 not_finite"
-    # A failed draw counts as failed even if it has a number.
+    # A failed draw with a number still counts as failed.
     summary = summarise(draws([[0.1, 0.9], [0.2, 0.2], [0.3, 0.9]], status))
     assert summary["error_mean"] == pytest.approx(0.2)
     assert summary["error_sd"] == pytest.approx(np.std([0.1, 0.2, 0.2, 0.3], ddof=1))

@@ -1,4 +1,4 @@
-"""The repository tracks text files only, except for the files named here."""
+"""The repository tracks only text files, except the files named here."""
 
 import subprocess
 from pathlib import Path

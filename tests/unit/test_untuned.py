@@ -57,7 +57,7 @@ def test_a_method_without_privacy_is_compared_at_every_epsilon_and_failures_ente
     assert actual["mean"].to_numpy() == pytest.approx([0.3, 0.2], abs=0.05)
 
 
-LEVELS = {  # in turn, `rule` is better than x and y, equal to x, worse than x, and again better
+LEVELS = {  # as epsilon grows, `rule` is better than x and y, equal to x, worse than x, and again better
     **{("a", "rule", e): v for e, v in ((1.0, 0.0), (2.0, 0.0), (4.0, 0.5), (8.0, 0.0))},
     **{("a", "x", e): v for e, v in ((1.0, 1.0), (2.0, 0.0), (4.0, 0.1), (8.0, 1.0))},
     **{("a", "y", e): v for e, v in ((1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0))},

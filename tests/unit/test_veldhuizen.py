@@ -163,5 +163,5 @@ def test_printed_errors_are_crosses_beside_the_curve_of_a_method_without_privacy
     )  # fmt: skip
     (axes,) = printed_curve(experiment, spec, frame).axes
     crosses = [line for line in axes.lines if line.get_marker() == "x"]
-    # Only one of the sizes has a printed error.
+    # Only one size has a printed error.
     assert [(*line.get_xdata(), *line.get_ydata()) for line in crosses] == [(50, 0.86)]

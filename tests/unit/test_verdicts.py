@@ -150,12 +150,11 @@ def test_distances_by_hand(published, ours, interval, options, expected):
         ([("", "no"), ("a", "no"), ("b", "yes"), ("c", "yes")], "reproduced if b"),
         ([("", "no"), ("a", "no")], "not reproduced by any of 2 readings"),
         ([("", "no")], "not reproduced by any of 1 reading"),
-        # As stated, the claim is about another model, so only readings can decide it.
+        # As stated, the claim is about another model, so only readings decide it.
         ([("a", "yes")], "reproduced if a"),
         ([("a", "no")], "not reproduced by any of 1 reading"),
         ([], "undecided"),
-        # A claim that is open as stated stays open. A claim that a reading leaves open does not
-        # fail.
+        # A claim open as stated stays open. A claim that a reading leaves open does not fail.
         ([("", ""), ("a", "yes")], "open"),
         ([("", "no"), ("a", "")], "open"),
         ([("", "no"), ("a", ""), ("b", "yes")], "reproduced if b"),
@@ -219,7 +218,7 @@ def test_shared_draws_spread_a_mean_more_and_the_draws_sd_is_theirs():
     draws = normal(rng, 5, 400, 0.0, 0.1)
     alone = predict(draws, Protocol(5, 1), rng)
     shared = predict(draws, Protocol(5, 1, shared=True), rng)
-    # Five folds share one draw, so the spread is sqrt(5) times as large.
+    # Five folds share a draw, so the spread is sqrt(5) times as large.
     widths = [end[1] - end[0] for end in (alone.interval, shared.interval)]
     assert widths[1] / widths[0] == pytest.approx(math.sqrt(5), rel=0.1)
     assert predict(draws, Protocol(5, 200, sd="draws"), rng).sd == pytest.approx(0.1, rel=0.05)

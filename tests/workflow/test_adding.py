@@ -31,7 +31,7 @@ def entry(start):
 
 @pytest.fixture(scope="module")
 def project(fresh):
-    """A copy with everything that the recipes add. `.output`: the output of its run."""
+    """A copy with everything that the recipes add. `.output`: its run's output."""
     project = fresh("adding")
     project.write("scripts/dp/mechanisms/noisy_mean.py", block("python", '@register("noisy_mean")'))
     project.append("config/datasets.yaml", "\n" + block("yaml", "my_survey:\n"))
@@ -141,7 +141,7 @@ LIST_NONE += [
     "test_an_extreme",
     "real_rows",
 ]
-# Tests of a single other mechanism do not depend on the new one.
+# Tests of one other mechanism do not depend on the new one.
 OF_ANOTHER = [part for name in MECHANISMS for part in (f"{name}]", f"[{name}")]
 
 

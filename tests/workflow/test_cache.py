@@ -1,4 +1,4 @@
-"""With `--cache`, a checkout copies data that another has downloaded and prepared."""
+"""With `--cache`, a checkout copies data that another checkout has downloaded and prepared."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_a_second_checkout_copies_what_the_first_has_made(checkout):
 def test_what_would_differ_is_not_copied(checkout):
     first, other = checkout(), checkout(name="another")
     first.snakemake("--cache", "--", *MADE)
-    # Draws depend on the seed and the data set's name, which both differ here.
+    # Draws depend on the seed and the data set's name, which differ.
     output = other.snakemake(
         *("--cache", "--config", "seed=5", "--"),
         *("results/data/another.npz", "results/data/cm08_separable.npz"),

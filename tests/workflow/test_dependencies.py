@@ -89,7 +89,7 @@ def modules_by_name(job):
 
 
 def used_by(experiment):
-    """The mechanisms of an experiment's methods, and the mechanisms that these run."""
+    """The mechanisms of an experiment's methods, and those that these run."""
     methods = experiment["methods"].values()
     run = {method["options"].get("of") for method in methods} - {None}
     return {method["mechanism"] for method in methods} | run
@@ -144,8 +144,8 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 def without_repetitions():
     """Configuration changes that remove jobs with the same code as another job.
 
-    The changes remove further readings, sizes and epsilons, figures of the same kind, further attacks on
-    a mechanism, and most releases of an attack.
+    They remove further readings, sizes and epsilons, figures of the same kind, further attacks on a
+    mechanism, and most releases of an attack.
     """
     settings, drawn = {}, set()
     listed, smoke, _ = configured("smoke")

@@ -54,7 +54,7 @@ def test_killed_at_random_moments(finished, fresh):
     whole = results(finished)
     rng = random.Random(9)
     resume = ("--cores", 2, *TINY)
-    project, kills, met = fresh("killed"), 0, [0]  # finished files at each kill
+    project, kills, met = fresh("killed"), 0, [0]  # met: finished files at each kill
     while kills < int(os.environ.get("DP_KILLS", "3")):
         process = project.start(*resume, program=["scripts/tools/recover.py"])
         # A moment is a number of files and a delay, because a run's duration depends on the machine.
@@ -135,7 +135,7 @@ def test_what_goes_wrong_in_a_mechanism_is_told_with_its_file_and_line(faulty):
 
 @pytest.fixture
 def disk(edited):
-    """The finished experiment with its results on a small file system of their own."""
+    """The finished experiment, with its results on a separate file system of 8 MB."""
     folder = edited / "results"
     kept = edited / "kept"
     folder.rename(kept)

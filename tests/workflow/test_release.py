@@ -1,4 +1,4 @@
-"""Tests a release in a study: the printed example, a single draw, and no unpaid private number."""
+"""Tests a study's release: the printed example, one draw, and that no unpaid private number is left."""
 
 import hashlib
 import json
@@ -70,7 +70,7 @@ def content(folder):
 
 
 def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
-    """Run the documents' four lines, then force reruns, touch a file and delete results."""
+    """Forced reruns, touched files and deleted releases do not change what the guide's four lines made."""
     text = (ROOT / "workflow/guides/release_a_model.md").read_text(encoding="utf-8")
     blocks = re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
     (lines,) = (block for block in blocks if "export DP_HOME" in block)
@@ -104,7 +104,7 @@ def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
 
 
 def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tmp_path):
-    """Use the guides' data set, request and commands, with the rows in another folder."""
+    """The guides' data set, request and commands work with the rows in another folder."""
     guides = ROOT / "workflow/guides"
     text = (guides / "release_a_model.md").read_text(encoding="utf-8")
     data, request = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
@@ -142,7 +142,7 @@ def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tm
 
 
 def table(seed):
-    """The lines of a table with cells that must not appear anywhere."""
+    """Lines of a table with cells that must appear nowhere."""
     rng, lines = np.random.default_rng(seed), []
     for k in range(ROWS):
         ward = ("general", "surgery")[rng.integers(2)]
@@ -153,7 +153,7 @@ def table(seed):
 
 
 def forbidden(lines, data, seed):
-    """Texts and numbers, as texts, that were not paid for."""
+    """Private texts, and private numbers as texts, that were not paid for."""
     schema = rows.Schema(
         [
             *(rows.Unused("id"), rows.Number("age", 18, 98)),
@@ -214,7 +214,7 @@ def recorded(folder):
 
 
 def test_nothing_that_was_not_paid_for_is_left(tmp_path):
-    """Two studies with different rows publish and record nothing about them that was not paid for."""
+    """Two studies with different rows publish and record nothing about the rows that was not paid for."""
     records = []
     for seed in (1, 2):
         folder = study(tmp_path / f"{seed}/my_study")

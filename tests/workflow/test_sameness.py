@@ -49,7 +49,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(finished, fresh):
     process.communicate()
     assert not (project / "results/cm08/results.csv").exists()
 
-    # An interrupted writer leaves a file that exists but is incomplete.
+    # An interrupted writer leaves an incomplete file.
     cut_off = project.incomplete()
     assert cut_off
     for path in cut_off:

@@ -315,7 +315,7 @@ def printed_commands():
     """workflow/README.md's commands for a study from the template."""
     text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^    export DP_HOME=.*\n(?:    .*\n)+", text, flags=re.MULTILINE)
-    (block,) = (each for each in blocks if "pytest" in each)  # not the block of a release
+    (block,) = (each for each in blocks if "pytest" in each)  # not that of a release
     return textwrap.dedent(block)
 
 

@@ -1,10 +1,10 @@
 "use strict";
 
-// The form. Comparisons near the one asked for vote for the methods that are not beaten there. The weight of a vote
-// is 1 / (the factors between their rows, their columns and their epsilons, multiplied).
-const FAR = 4; // times as many rows, columns or epsilon, or as few: beyond this nothing was recorded
+// The form. Comparisons near the requested one vote for the methods that are not beaten there. The weight of a vote
+// is 1 / (product of the factors between their rows, columns and epsilons).
+const FAR = 4; // maximum factor of rows, columns or epsilon, up or down: beyond it, nothing counts as recorded
 const NEIGHBOURS = 3; // data sets that vote, each by its nearest question
-const MOST = 3; // methods that are named
+const MOST = 3; // maximum number of methods named
 
 function factor(a, b) {
   return Math.max(a / b, b / a);
@@ -50,7 +50,7 @@ function choose(questions, asked) {
   return { near, methods: found.slice(0, MOST) };
 }
 
-// What `release.py` makes; a method that it does not make is replaced by the one with intervals.
+// Methods of which `release.py` makes releases. The method with intervals replaces any other.
 const RELEASED = { gaussian_objective_perturbation: "gaussian_objective_perturbation" };
 const WITH_INTERVALS = { classes: "noise_aware_logistic", numbers: "noise_aware_log_cosh" };
 

@@ -1,4 +1,4 @@
-// Tables: a click on a heading sorts, text in the field above keeps the rows that contain all its words.
+// Tables: a click on a heading sorts; the field above keeps the rows that contain all its words.
 function value(cell) {
   const text = cell.textContent.trim();
   if (text === "inf") return Infinity;
@@ -8,7 +8,7 @@ function value(cell) {
 }
 
 function compare(a, b) {
-  // numbers before words, and nothing last
+  // numbers before words; `sort` puts empty cells last
   if (typeof a === typeof b) return a < b ? -1 : a > b ? 1 : 0;
   return typeof a === "number" ? -1 : 1;
 }
@@ -61,7 +61,7 @@ for (const table of document.querySelectorAll("table.data")) {
   table.parentElement.before(line);
 }
 
-// What is known of a printed number: pointing at it, or a tap, shows it below its table.
+// Pointing at a printed number, or a tap on it, shows its details below the table.
 for (const cell of document.querySelectorAll("button.cell")) {
   const says = cell.closest(".printed").querySelector(".says");
   const text = cell.title;
@@ -70,7 +70,7 @@ for (const cell of document.querySelectorAll("button.cell")) {
 }
 
 // Any cell in two clicks: the field above finds rows of the tables of cells, by words of data sets, methods
-// and numbers; a choice opens what it is folded in.
+// and numbers; a choice opens the parts that contain it.
 function search(field, list) {
   const rows = [];
   for (const part of document.querySelectorAll("details.cells")) {
@@ -117,12 +117,12 @@ box.innerHTML = '<label>Find a cell <input type="search" placeholder="method, da
 document.querySelector("header").insertBefore(box, document.getElementById("theme"));
 search(box.querySelector("input"), box.querySelector("ul"));
 
-// Downloads of figures: the picture that is shown, not a second copy of it.
+// A figure's download is the shown picture, so the page needs no second copy.
 for (const link of document.querySelectorAll("a.save")) {
   link.href = link.closest("figure").querySelector("img").src;
 }
 
-// Downloads of tables are packed: what is saved is the table itself, where the browser can unpack it.
+// Downloads of tables are compressed. Browsers that can decompress them save the plain table.
 async function unpack(link) {
   const packed = Uint8Array.from(atob(link.href.split(",")[1]), (letter) => letter.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -140,10 +140,10 @@ for (const link of "DecompressionStream" in window ? document.querySelectorAll("
   });
 }
 
-// A row that a link names may stand in a closed part of the page.
+// The target of a link may be in a closed part of the page.
 function show(target) {
   for (let part = target; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true;
-  // a link to an experiment is to what is folded in it
+  // a link to an experiment also opens the experiment's own part
   const folded = target.querySelector(":scope > details");
   if (folded && target.classList.contains("experiment")) folded.open = true;
   target.scrollIntoView({ block: target.tagName === "TR" ? "center" : "start" });

@@ -80,7 +80,7 @@ try:
     available = source_files.experiment_files()
     root = str(config.get("results", paths.results()))
     READ = asked.experiments(GIVEN, available, root, listed(config, available))
-    FEW = READ is not None and asked.has_targets(GIVEN)  # targets chose what is read
+    FEW = READ is not None and asked.has_targets(GIVEN)  # targets limit which experiments are read
     CONFIG, EXPERIMENTS, DATASETS, sources = configuration(
         None if READ is None else source_files.concerned(READ)
     )

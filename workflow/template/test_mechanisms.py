@@ -27,7 +27,7 @@ def test_mechanisms(capsys):
     names = [name for f in files for name in re.findall(r'@register\("(\w+)"\)', f.read_text())]
     contract = HOME / "tests/unit/test_mechanisms.py"
     run("pytest", "-q", "-p", "no:cacheprovider", contract, "-k", " or ".join(names))
-    # The contract replays mechanisms, which finds most faults within seconds. The audit attacks them.
+    # The contract's replays find most faults within seconds. The audit attacks the mechanisms.
     output = run("snakemake", "--snakefile", HOME / "Snakefile", "--cores", 2, "--", "audit")
     with capsys.disabled():
         for name in names:

@@ -1,6 +1,6 @@
 """Means, deviations, principal components and distances of rows that may be integers.
 
-These functions look at every row without privacy, block by block.
+These functions read every row without privacy, in blocks.
 """
 
 from collections.abc import Iterator

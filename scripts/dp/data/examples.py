@@ -33,9 +33,9 @@ def simulate_separable(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Uniform points on the unit sphere, separable through the origin with a margin.
 
-    Points x with |u.x| < margin are rejected and drawn again, where u is the separator; y = sgn(u.x)
-    (Chaudhuri, Monteleoni, NIPS 2008, section 6). Returns X (rows, columns), y (rows,) in {-1, 1} and the
-    unit separator u (columns,), by default drawn uniformly.
+    Points x with |u.x| < margin are redrawn, where u is the unit separator; y = sgn(u.x) (Chaudhuri,
+    Monteleoni, NIPS 2008, section 6). Returns X (rows, columns), y (rows,) in {-1, 1} and u (columns,),
+    by default uniform.
     """
     if not 0 <= margin < 1:
         raise ValueError(f"a margin on the unit sphere lies in [0, 1), not {margin}")
@@ -104,9 +104,9 @@ def simulate_linear(
     """Rows in an ellipsoid within the unit ball, and targets that are linear in them plus noise.
 
     X = Z diag(s) Q' with Z uniform on the unit sphere, s geometric from 1 to 1/condition, and Q a random
-    rotation. The weights are random. The score's variance is 0.09, and all axes have the same expected
-    share of it. y = score + noise t, where t is standard normal or, with `degrees`, Student's t. With
-    probability `outliers`, a target is replaced by -1 or 1 at random. Returns X, y and the weights.
+    rotation. The weights are random. The score's variance is 0.09, with equal expected shares of all
+    axes. y = score + noise t, where t is standard normal or, with `degrees`, Student's t. With
+    probability `outliers`, a target becomes -1 or 1 at random. Returns X, y and the weights.
     """
     if not condition >= 1 or not noise >= 0 or not 0 <= outliers < 1:
         raise ValueError(
@@ -141,8 +141,8 @@ def simulate_expanded_band(
     (Veldhuizen 2020). No point lies within the margin of the true separator, so fewer labels are flipped
     than by `simulate_unseparable` with the same band.
 
-    estimate: a function (X, y) -> unit separator, by default `maximum_margin_separator`. Returns X, y and
-    the estimated separator.
+    estimate: (X, y) -> unit separator, by default `maximum_margin_separator`. Returns X, y and the
+    estimated separator.
     """
     _check_probability(flip_probability)
     X, y, _ = simulate_separable(rows, columns, margin, rng)
@@ -154,10 +154,10 @@ def simulate_expanded_band(
 def maximum_margin_separator(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Unit vector u that maximises min_i y_i u.x_i on separable data, by scikit-learn's linear SVM.
 
-    At cost 1e8, the squared hinge loss reaches the hard margin to about seven digits. Raises ValueError if
-    the data are not separable.
+    At cost 1e8, the squared hinge loss reaches the hard margin to about seven digits. Raises ValueError
+    for data that are not separable.
     """
-    from sklearn.svm import LinearSVC  # imported here because it takes 1 s
+    from sklearn.svm import LinearSVC  # this import takes 1 s
 
     machine = LinearSVC(C=1e8, loss="squared_hinge", dual=False, fit_intercept=False, tol=1e-10)
     weights = machine.fit(X, y).coef_[0]
@@ -178,8 +178,7 @@ def _labels(score):
 class Rows:
     """Selected rows of an array, without a copy.
 
-    order: row numbers. apply: a function that converts rows to floats when they are read. The array may be
-    memory-mapped.
+    order: row numbers. apply: converts rows to floats when they are read. The array may be memory-mapped.
     """
 
     ndim, dtype = 2, np.dtype(float)

@@ -35,7 +35,7 @@ SHRINKAGES = {"soft": soft_threshold, "as_printed": printed_threshold}
 class Centre:
     """A data centre, which returns only the gradient of its *summed* loss.
 
-    The gradient X'X w - X'y is computed from the rows or, if that is less work, from X'X.
+    The gradient X'X w - X'y comes from the rows or, if this is less work, from X'X.
 
     X: (n, d). y: (n,). count: the number of centres of equal size whose rows this object combines.
     """
@@ -59,9 +59,8 @@ def _mean(centres):
 
 
 # A step follows a weighted sum of the centres' gradients: the mean over all rows, the sum over all rows (as
-# E18 prints it), or the sum of the centres' own means (as E18's program computes it). For m centres of
-# equal size, the sum of means is m times the mean over all rows, so steps are m times as long as their rate
-# says.
+# E18 prints it), or the sum of the centres' means (as E18's program computes it). For m centres of equal
+# size, the sum of means makes steps m times as long as their rate says.
 GRADIENTS = {
     "mean": _mean,
     "sum": lambda centres: [1.0] * len(centres),
@@ -95,7 +94,7 @@ def proximal_gradient(
     centres: objects with `rows`, `count` and `gradient(w)`. gradients: a rule of `GRADIENTS`. lam, rate:
     (values,). Iteration from zero ends after `max_iterations`, or when the cost changes by at most
     `cost_difference`, falls below `loss_threshold`, exceeds 1.5e12 or is not finite. With a small step,
-    iteration ends far from the minimiser, so the step size regularises. Therefore no lambda starts from the
+    iteration ends far from the minimiser, so the step size regularises. So no lambda starts from the
     result of another.
 
     Since the loss is quadratic and y_i^2 is 1 for every label, the coordinator needs only gradients:
@@ -149,7 +148,7 @@ def proximal_gradient(
             where = ends.argmax(axis=0)[ended], np.flatnonzero(ended)
             iterations[active[ended]] = done + where[0] + 1
             weights[active[ended]] = points[where]
-            for reason, found in reasons.items():  # if several reasons apply, the last one is kept
+            for reason, found in reasons.items():  # if several reasons apply, the last one counts
                 stopped[active[ended][found[where]]] = reason
             active, w, along, cost = (a[~ended] for a in (active, w, along, costs[-1]))
             done += size

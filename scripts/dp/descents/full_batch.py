@@ -1,7 +1,7 @@
 """Full-batch gradient descent of linear models, with optional clipping and noise.
 
 All restarts descend at once. Logistic loss takes labels in {-1, 1}, softmax loss labels 0, .., K - 1, and
-losses of residuals targets in [-1, 1]. Weights are (restarts, d), for softmax loss (restarts, d, K).
+residual losses targets in [-1, 1]. Weights are (restarts, d), for softmax loss (restarts, d, K).
 """
 
 import math
@@ -15,7 +15,7 @@ from dp.descents import poisson
 from dp.errors import Refused
 
 BLOCK_ELEMENTS = 1 << 14  # scores computed at a time: 128 kB, which fit the cache
-GATHERED = 1 << 17  # count of numbers in the rows gathered at a time: 1 MB
+GATHERED = 1 << 17  # numbers in the rows gathered at a time: 1 MB
 LEAST_ROWS = 256
 
 LOSSES = ("logistic", "softmax", *(name for name, loss in losses.LOSSES.items() if loss.residual))
@@ -65,7 +65,7 @@ def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray
     """Limits (n,) on the norms of the rows' residuals that keep gradients within norm `clip`.
 
     A gradient is the outer product of x and the residual, so its norm is the product of their norms. The
-    result is infinity if the loss itself keeps all residuals within these limits.
+    result is infinity if the loss keeps all residuals within these limits.
     """
     with np.errstate(divide="ignore"):
         limits = clip / row_norms(X)
@@ -94,9 +94,8 @@ def mean_gradient(
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K).
 
-    y: None if the loss is of margins and the rows are already multiplied by their labels -1 and 1. clip:
-    maximum norm of each example's gradient. limits: `residual_limits`, if known. Unless `valued`, the loss
-    is NaN.
+    y: None for a margin loss whose rows are already multiplied by their labels. clip: maximum norm of
+    each example's gradient. limits: `residual_limits`, if known. Unless `valued`, the loss is NaN.
     """
     restarts, d, K = W.shape
     value, total = 0.0 if valued else np.nan, 0.0
@@ -122,7 +121,7 @@ def mean_gradient(
 def clipped_mean(gradient: np.ndarray, clip: float) -> np.ndarray:
     """Mean gradients (restarts, d, K), each clipped as a whole to norm `clip`.
 
-    After overflow, NaN entries become 0, and gradients of infinite norm become 0.
+    After overflow, NaN entries and gradients of infinite norm become 0.
     """
     gradient = np.nan_to_num(gradient)
     with np.errstate(over="ignore"):
@@ -215,10 +214,10 @@ def descend(
     """w <- w - learning_rate (clipped mean gradient + noise + lam w), `iterations` times.
 
     sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient.
-    mean_clip: maximum norm of the whole mean gradient. initial: (d,) or (d, K), for all restarts; by
-    default zeros. precondition: (restarts, d, d) matrices that multiply the steps. sampling: if given,
-    steps use Poisson batches (`sampled_gradient`), and nothing is traced. size: the divisor of sums of
-    gradients, by default the number of rows.
+    mean_clip: maximum norm of the mean gradient. initial: (d,) or (d, K), for all restarts; by default
+    zeros. precondition: (restarts, d, d) matrices that multiply the steps. sampling: if given, steps use
+    Poisson batches (`sampled_gradient`), and nothing is traced. size: the divisor of sums of gradients,
+    by default the number of rows.
 
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
     at the start and after every step, all NaN unless `traced`.

@@ -11,7 +11,7 @@ INDICES = 1 << 15  # row numbers drawn at a time: 256 kB
 def batches(
     n: int, draws: int, sampling: float, rng: np.random.Generator
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Yield Poisson batches of n rows, which contain each row independently with probability `sampling`.
+    """Yield `draws` batches of n rows, which contain each row independently with probability `sampling`.
 
     Each item is (part, rows, edges), where `part` is a slice of the draws. The batch of the k-th draw in
     `part` is rows[edges[k] : edges[k + 1]], in ascending order.
@@ -35,7 +35,7 @@ def successes(trials: int, probability: float, rng: np.random.Generator) -> np.n
     - The gap G is geometric, P(G > k) = (1 - p)^k, and gaps are independent, because trials are.
     - An exponential number E has P(floor(E / r) >= k) = exp(-r k). With r = -log(1 - p), this is (1 - p)^k,
       so 1 + floor(E / r) is distributed as a gap.
-    - A gap that leads beyond the last trial means that all remaining trials fail.
+    - A gap beyond the last trial means that all remaining trials fail.
 
     """
     if probability >= 1:
@@ -48,7 +48,7 @@ def successes(trials: int, probability: float, rng: np.random.Generator) -> np.n
         gaps = rng.standard_exponential(int(expected + 5 * math.sqrt(expected)) + 8)
         with np.errstate(over="ignore"):
             gaps /= rate
-        np.minimum(gaps, trials, out=gaps)  # so that sums do not overflow 64 bits
+        np.minimum(gaps, trials, out=gaps)  # sums then fit 64 bits
         gaps = gaps.astype(np.int64)
         gaps += 1
         gaps[0] += last

@@ -22,8 +22,8 @@ def batch_plan(
     """Return (starts, stops, divisors) of one pass over n rows in disjoint batches.
 
     Batches have `batch` rows, at most n. With `final`, their size changes geometrically from `batch` at
-    the first row to `final` at the last. A short last batch is divided by its nominal size. The plan
-    depends only on public numbers.
+    the first row to `final` at the last. A short last batch's sum is divided by its nominal size. The
+    plan depends only on public numbers.
     """
     batch = min(batch, n)
     ratio = 1.0 if final is None else min(final, n) / batch
@@ -91,7 +91,7 @@ def descend(
 
     rows: (blocks, n, d), each row multiplied by its label, so that margins are rows . w. For a residual
         loss, rows are not multiplied, and `targets` are (blocks, n).
-    block: (runs,) the block that each run descends on. lam: (values,) regularisations.
+    block: (runs,), each run's block. lam: (values,) regularisations.
     passes: one (order, noise) per epoch. order (runs, n) permutes the rows; noise is (runs, steps, d)
         or None. plan: `batch_plan` of n.
     clip: maximum Euclidean norm of an example's loss gradient.

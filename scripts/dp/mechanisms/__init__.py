@@ -14,11 +14,11 @@ A mechanism is a class in a file of this folder, with options and two methods:
 
 The public methods `guarantee`, `release` and `release_many` check arguments and results.
 
-`MECHANISMS["my_mechanism"]` imports that file alone, so a job depends on no other mechanism's
+`MECHANISMS["my_mechanism"]` imports only this file, so a job depends on no other mechanism's
 source.
 
-The environment variable DP_MECHANISMS names a folder of additional mechanisms, whose claims are not
-proven here.
+The environment variable DP_MECHANISMS names a folder of additional mechanisms, whose claims are
+unproven.
 """
 
 import copy
@@ -63,8 +63,8 @@ class Release(NamedTuple):
     status : numpy.ndarray of str, (restarts,)
         "ok" or the kind of failure. A failed draw has weights of 0.
     info : dict
-        Diagnostics that epsilon does not cover, such as the certified gradient norm.
-        info["intercept"] (restarts,) is a free intercept.
+        Further results. Epsilon does not cover diagnostics, such as the certified gradient norm.
+        info["intercept"], (restarts,), is the model's intercept.
     """
 
     weights: np.ndarray
@@ -90,7 +90,7 @@ class Parameters(SimpleNamespace):
     def proven(
         self, reason: str, epsilon: float | None = None, profile: object | None = None
     ) -> Guarantee:
-        """The `Guarantee` for the proven `epsilon`, by default the requested one."""
+        """The `Guarantee` for a proven `epsilon`, by default the requested one."""
         epsilon = self.epsilon if epsilon is None else epsilon
         return Guarantee(self.epsilon, epsilon, self.delta, self.adjacency, reason, profile)
 
@@ -107,7 +107,7 @@ def repeated(release: Release, draws: int) -> Release:
 
 
 def join(releases: list[Release]) -> Release:
-    """Concatenate releases in order. Of info, only entries with one value per restart are kept."""
+    """Concatenate releases. Keeps only entries of info with one value per restart."""
     restarts = [len(release.weights) for release in releases]
     info = {}
     for key, value in releases[0].info.items():
@@ -153,14 +153,14 @@ class Mechanism:
     """
 
     name: str
-    # Maps each option's name to its kind (`dp.mechanisms.options`), which contains the default.
+    # Option's name -> its kind (`dp.mechanisms.options`), which has the default.
     options: dict = {}
     # "none": the mechanism is pure and refuses a delta. "needed": it needs a delta > 0. "optional":
     # it is pure at delta = 0, and its noise is Gaussian otherwise.
     delta = "none"
-    # The smallest delta > 0 for which the noise can be computed reliably.
+    # The smallest positive delta for which the noise can be computed reliably.
     least_delta = 1e-100
-    # Whether lambda must be positive. If not, it may also be 0, or None, which means 0.
+    # Whether lambda must be positive. If not, it may also be 0 or None, which means 0.
     needs_lambda = True
     private = True
     # Whether `_guarantee` is proven. Additional mechanisms only claim their guarantees.
@@ -190,8 +190,8 @@ class Mechanism:
     def _guarantee(self, n, d, p):
         """The guarantee for a public size n and d released coordinates.
 
-        Returns the reason why the requested (epsilon, delta) holds or, without privacy, why none
-        does. Returns a `dp.accounting.Guarantee` if another guarantee holds.
+        Returns the reason why the requested (epsilon, delta) holds or, without privacy, why no
+        guarantee does. Returns a `dp.accounting.Guarantee` if another one holds.
         """
         raise NotImplementedError
 
@@ -205,8 +205,8 @@ class Mechanism:
     def _release_many(self, tasks, draws):
         """Yield the result of `_release` for each task, with the draws of all candidates joined.
 
-        Override this method instead of `_release` if it is faster to compute many releases
-        together. `tasks` iterates lazily over (X, y, list with one p per candidate, rng).
+        Override this method instead of `_release` if many releases are faster together. `tasks`
+        iterates lazily over (X, y, list with one p per candidate, rng).
         """
         for X, y, candidates, rng in tasks:
             if len(candidates) == 1:
@@ -232,7 +232,7 @@ class Mechanism:
         return self.numbers and (loss is None or losses.get(loss).residual)
 
     def shared_fit(self, options: dict) -> str | None:
-        """The name of the non-private fit that these options use, if any."""
+        """The name of the non-private fit that these options use, or None."""
         return self.fit
 
     def hides(self, options: dict) -> bool:
@@ -242,7 +242,7 @@ class Mechanism:
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda from public numbers alone, for callers that state no lambda.
+        """lambda from public numbers alone, for callers that state none.
 
         Parameters
         ----------
@@ -264,7 +264,7 @@ class Mechanism:
         return 0.0
 
     def _alike(self, candidates, *but):
-        """Group candidates that differ only in lambda and in the options `but`.
+        """Group candidates that differ only in lambda and the options `but`.
 
         Returns (first candidate, positions of all candidates) for each group.
         """
@@ -302,7 +302,7 @@ class Mechanism:
         Returns
         -------
         dp.accounting.Guarantee
-            The epsilon is infinite if no finite epsilon holds, and NaN if no epsilon is proven.
+            Its epsilon is infinite if no finite one holds, and NaN if none is proven.
         """
         p = self.parameters(n, d, **settings)
         with self._own_code(self._guarantee):
@@ -385,8 +385,8 @@ class Mechanism:
         Yields
         ------
         tuple
-            (fold, its `Release`), in the order of the folds. A release contains the restarts of each
-            candidate in turn.
+            (fold, its `Release`), in the order of the folds. A release has all restarts of the
+            first candidate, then those of the next.
         """
         rngs = map(copy.deepcopy, repeat(None) if rngs is None else rngs)
         fits, all_rows = (repeat(None) if each is None else each for each in (fits, all_rows))

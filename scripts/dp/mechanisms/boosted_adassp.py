@@ -35,7 +35,7 @@ def boost(
 
     A step is theta += P (X' clip(y - X theta, [-clip, clip]) - n lambda theta + N(0, sigma^2 I)).
 
-    precondition: a function that multiplies row k of a (draws, d) array by draw k's matrix P.
+    precondition: multiplies row k of a (draws, d) array by draw k's matrix P.
     clip: by default p.clip.
     steps: a list to which every step appends (theta, the vector that P multiplies).
     """
@@ -66,9 +66,9 @@ class BoostedAdaSSP(Mechanism):
         X'X, isotropic noise of standard deviation s      sqrt(2) R^2 (add-remove: R^2)   30 %
         T sums of x times a residual in [-clip, clip]     2 clip R (clip R)               60 % together
 
-    Let l be the noisy eigenvalue minus 1.96 standard deviations, or 0 if that is negative. The
-    ridge is max(0, s sqrt(2d) - l/2). Eigenvalues of X'X plus noise and ridge are raised to at
-    least 1.2 s sqrt(2d) (`sensitivities.spectral_ridge`).
+    Let l be the noisy eigenvalue minus 1.96 standard deviations, but at least 0. The ridge is
+    max(0, s sqrt(2d) - l/2). Eigenvalues of X'X plus noise and ridge are raised to at least 1.2 s
+    sqrt(2d) (`sensitivities.spectral_ridge`).
 
     clip: maximum absolute residual. 3 to 10 steps with a clip of 0.25 work well without tuning. One
     step with a small clip hardly learns, and 30 steps with a clip of 1 diverge at a small epsilon.
@@ -99,12 +99,12 @@ class BoostedAdaSSP(Mechanism):
             f"({gram:.6g}, isotropic) and of {p.iterations} sums of clipped residuals ({moments:.6g})"
             f"{self._beside(n, p)} compose to Gaussian DP with mu = {p.mu:.6g}"
         )
-        # n is used if lambda > 0, as every sum contains n lambda, or if a subclass releases means.
+        # n is used if lambda > 0, because sums contain n lambda, or if a subclass releases means.
         reason += public_size(p) if p.lam > 0 or self._beside(n, p) else unused_size(p)
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _beside(self, n, p):
-        """The part of the reason that describes a subclass' further releases."""
+        """The part of the reason about a subclass' further releases."""
         return ""
 
     def _release(self, X, y, p, draws, rng):

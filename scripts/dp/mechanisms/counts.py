@@ -1,11 +1,11 @@
 """Poisson regression of counts with a logarithmic link, private under replace-one, and baselines.
 
 A target y in [-1, 1] stands for the count M (y + 1)/2. M is public, and larger counts were clipped
-to M. So u = (y + 1)/2 is the count in units of M. The model's rate is M min(e^(w.x + b), 1).
+to M. u = (y + 1)/2 is the count in units of M. The model's rate is M min(e^(w.x + b), 1).
 
-All private mechanisms first release the mean of u with noise. The intercept b is the logarithm of
-this noisy mean, so weights of 0 predict the constant rate. Slopes are clipped to a multiple of the
-rate, above which a larger M does not increase their noise. So M may be generous.
+All private mechanisms first release the mean of u with noise. Its logarithm is the intercept b, so
+weights of 0 predict the constant rate. Slopes are clipped to a multiple of the rate. Once M exceeds
+this multiple, a larger M does not increase the slopes' noise, so M may be generous.
 """
 
 import math
@@ -97,18 +97,18 @@ class CountsGradientDescent(Counts):
 
     At s = w.x + b, a record has the slope min(e^s, 1) - u. Its gradient is clipped to norm C R with
     C = min(1, clip * rate), where `rate` is the noisy mean of u. C may depend on `rate`, which is
-    public once released. One replaced record changes the mean of u by at most 1/n, and the mean
+    public once released. Replacing a record changes the mean of u by at most 1/n, and the mean
     gradient by at most 2CR/n. The Gaussian releases of T gradients and of the rate compose to
     mu-Gaussian DP, where mu^2 is the sum of their mu^2 (Dong, Roth, Su, JRSS B 84, 2022, corollary
-    3.3). The accounting covers all iterates.
+    3.3). This covers all iterates.
 
-    rate: the rate's share of mu^2. By default, the share gives the rate's noise a standard
-    deviation of 0.0025, but it is at least 1 % and at most 15 %.
+    rate: the rate's share of mu^2. By default, it gives the rate's noise a standard deviation of
+    0.0025, but is clipped to [1 %, 15 %].
     learning_rate: a step is the gradient times learning_rate/(rate R^2). rate R^2 is about the
     maximum curvature, so a learning_rate of 2 gives the longest stable step.
-    iterations: by default n mu/12, at least 1 and at most 200, where mu is that of all steps
-    together. Without contraction, the noise of all steps then gives a score a standard deviation of
-    at most 2 clip learning_rate T/(n mu) = 1/2.
+    iterations: by default n mu/12, from 1 to 200, with the mu of all steps together. Without
+    contraction, the noise of all steps then gives a score a standard deviation of at most 2 clip
+    learning_rate T/(n mu) = 1/2.
     """
 
     delta = "needed"
@@ -173,11 +173,11 @@ class CountsObjectivePerturbation(Counts):
     """A noisy mean count, then w + z: w nearly minimises a tilted objective, and z is Gaussian.
 
     The objective is the mean of h(w.x) - v w.x, plus lam/2 ||w||^2 + b.w/n with a Gaussian tilt b.
-    The counts are clipped again: v is min(u, C)/C with C = min(1, clip * rate), where `rate` is the
-    noisy mean of u. h is `CappedExponential`, whose offset is log(rate/C). So lam is for counts in
-    units of C M. `dp.privacy.counts_tilt` proves the exact minimiser's cost: that of Gaussian noise
-    with mu = 2R/scale, and log(1 + R^2/(n lam)) of epsilon for the Jacobian. z covers the solver's
-    error (`gaussian_tilt.with_output_noise`). The rate is another Gaussian release.
+    Counts are clipped again: v is min(u, C)/C with C = min(1, clip * rate), where `rate` is the
+    noisy mean of u. h is `CappedExponential` with offset log(rate/C). So lam is for counts in units
+    of C M. `dp.privacy.counts_tilt` proves the exact minimiser's cost: that of Gaussian noise with
+    mu = 2R/scale, and log(1 + R^2/(n lam)) of epsilon for the Jacobian. z covers the solver's error
+    (`gaussian_tilt.with_output_noise`). The rate is another Gaussian release.
 
     output: the output noise's share of mu.
     rate: as for `counts_gd`.
@@ -210,8 +210,8 @@ class CountsObjectivePerturbation(Counts):
     def plan(self, n: int, d: int, p: object) -> Plan:
         """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        The objective's linear term contains the sum of v x, whose norm is at most nR. The sum's
-        rounding error is at most that of the gradient's other terms.
+        The linear term contains the sum of v x, whose norm is at most nR and whose rounding error
+        is at most that of the gradient's other terms.
         """
         for reach in (0.0, 2 * p.bound / p.mu * gaussian_reach(d)):
             self._check_certifiable(n, d, p, reach)
@@ -286,9 +286,9 @@ def _minimiser(X, v, lam, loss, tolerance, tilt=0.0):
 class CountsRegression(Counts):
     """Without privacy: Poisson regression, argmin of mean h(w.x) - u w.x + lam/2 ||w||^2.
 
-    h is `CappedExponential`, whose offset is the logarithm of the mean of u. So lam penalises the
-    distance from the constant rate. With lam near 0, the result is the maximum-likelihood estimate
-    for the clipped counts, if no estimated rate exceeds M.
+    h is `CappedExponential` with offset log(mean of u), so lam penalises the distance from the
+    constant rate. With lam near 0, the result is the maximum-likelihood estimate for the clipped
+    counts, if no estimated rate exceeds M.
     """
 
     private = False

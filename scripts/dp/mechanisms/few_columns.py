@@ -1,8 +1,8 @@
 """Sparse logistic regression: descents that choose few of many columns privately.
 
-Noise on all d coordinates of a gradient has a norm of order sqrt(d). Choosing the largest
-coordinate with noise costs only a factor of log(d), and the noise is proportional to the public
-bound on single coordinates.
+Noise on all d coordinates of a gradient has norm of order sqrt(d). Noisily choosing the largest
+coordinate costs only a factor of log(d), with noise proportional to the public bound on single
+coordinates.
 """
 
 import math
@@ -22,18 +22,18 @@ LOGISTIC = losses.get("logistic")
 
 
 class FewColumns(Mechanism):
-    """Base class of these descents, which bounds the sensitivity of their gradients.
+    """Base class of these descents. It bounds the sensitivity of their gradients.
 
-    The gradient of the mean loss has coordinates g_j = mean of l'(y w.x) y x_j. Let B be the bound
-    on every |x_j| (`coordinate_bound` of the data, or R if that is less), and let slopes be clipped
-    so that |l'| <= k. Replacing a record moves every g_j by at most D = 2 k B/n, and any m of them
-    together by at most 2 k min(sqrt(m) B, R)/n in L2.
+    The gradient of the mean loss has coordinates g_j = mean of l'(y w.x) y x_j. Let B bound every
+    |x_j| (the data's `coordinate_bound`, or R if smaller), and let slopes be clipped to |l'| <= k.
+    Replacing a record moves every g_j by at most D = 2 k B/n, and any m of the g_j together by at
+    most 2 k min(sqrt(m) B, R)/n in L2.
 
     k is the smaller of `clip` and 1/(1 + e^-z), which no slope exceeds, because |w.x| <= z = min(B
     |w|_1, R |w|_2). Earlier releases determine w, so k may depend on w. At w = 0, k is at most 1/2.
 
-    A weight that becomes infinite or NaN stays so. Noisy values and public numbers alone decide
-    whether this happens, so it reveals nothing else.
+    A weight that becomes infinite or NaN stays so. Only noisy values and public numbers decide
+    whether this happens, so it reveals nothing more.
 
     info["scale"]: the noise's scale divided by the sensitivity.
     """
@@ -69,9 +69,9 @@ def _choices(n, d, rho):
     """The number of choices, from 1 to 30, that are together rho-zCDP and detect a correlation of 1/8.
 
     At w = 0, a column of values -B and B whose correlation with the labels is c has |g_j| = c B/2 =
-    D n c/2. A choice at the rate a/D adds Gumbel noise to |g_j| a/D = a n c/2. The largest noise of
-    2 d values is about log(2 d). T choices have a = sqrt(2 rho/T), so a n c/2 = log(2 d) at T = rho
-    (n c/log(2 d))^2/2.
+    D n c/2. A choice at the rate a/D adds Gumbel noise to |g_j| a/D = a n c/2. The largest of 2 d
+    noises is about log(2 d). T choices have a = sqrt(2 rho/T), so a n c/2 = log(2 d) at T = rho (n
+    c/log(2 d))^2/2.
     """
     return min(30.0, max(1.0, rho * (n / (8 * math.log(2 * d))) ** 2 / 2))
 
@@ -82,10 +82,9 @@ class FrankWolfe(FewColumns):
 
     The vertices are L e_j and -L e_j. Each step chooses the largest of the 2 d values -g_j and g_j
     with Gumbel noise at the rate a = sqrt(2 rho/T)/D. A record moves each value by at most D, so T
-    choices are rho-zCDP (`dp.privacy.noisy_top`), with the largest rho that gives (epsilon,
-    delta)-DP. If epsilon/(2 T D) exceeds a, it is used as the rate instead, and each choice is
-    (epsilon/T, 0)-DP. Everything else is post-processing. Talwar et al. add Laplace noise instead
-    of Gumbel noise.
+    choices are rho-zCDP (`dp.privacy.noisy_top`), with the largest rho for (epsilon, delta)-DP. If
+    epsilon/(2 T D) exceeds a, it is the rate instead, and each choice is (epsilon/T, 0)-DP. The
+    rest is post-processing. Talwar et al. add Laplace instead of Gumbel noise.
 
     step: "constant" goes 1/T of the way to the vertex. "published" goes 2/(t + 2) of the way in
     step t = 0, 1, .., so the first step ends at a vertex.
@@ -138,7 +137,7 @@ class FrankWolfe(FewColumns):
 
 
 class NoisyValues(FewColumns):
-    """Base class of descents that also release noisy values for the columns that they choose.
+    """Base class of descents that also release noisy values for the chosen columns.
 
     share: the values' share of rho. The choices get the rest.
     learning_rate: in units of 1/B^2. The mean loss has a curvature of at most B^2/4 along a column,
@@ -177,8 +176,8 @@ class CoordinateDescent(NoisyValues):
 
     This is greedy coordinate descent (Mangold, Bellet, Salmon, Tommasi, AISTATS 2023, with Laplace
     noise). Gumbel noise on all |g_j| chooses j. The step subtracts the learning rate times g_j,
-    which gets Gaussian noise, from w_j. A record moves every |g_j|, and the chosen g_j, by at most
-    D. The T choices cost rho (1 - share), and the T values cost rho share (`dp.privacy.noisy_top`).
+    with Gaussian noise, from w_j. A record moves every |g_j|, and the chosen g_j, by at most D. The
+    T choices cost rho (1 - share), and the T values rho share (`dp.privacy.noisy_top`).
 
     iterations: by default the rule of `frank_wolfe` with the choices' rho.
     """
@@ -215,7 +214,7 @@ class IterativeThresholding(NoisyValues):
     Before noise, a step from released weights w leads to v = w - e g, with learning rate e. A
     record moves every |v_j| by at most e D, and any k of the v_j together by at most 2 e k'
     min(sqrt(k) B, R)/n in L2, where k' is the maximum slope. The k T choices cost rho (1 - share),
-    and the T noisy vectors cost rho share (`dp.privacy.noisy_top`).
+    and the T noisy vectors rho share (`dp.privacy.noisy_top`).
 
     columns: k, the maximum number of nonzero weights.
     iterations: by default, k T follows the rule of `frank_wolfe` with the choices' rho, and T is at

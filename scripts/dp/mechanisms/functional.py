@@ -9,11 +9,11 @@ Zhang, Zhang, Xiao, Yang, Winslett, PVLDB 5 (2012). A record's objective is a po
 without its constant, which does not affect the minimiser. Each coefficient of the sum over records
 gets one noise draw.
 
-Let (x, y) be replaced by (x', y'). Let M be the difference of the outer products of x and of x'
-with themselves, and L = yx - y'x'. In L1, the coefficients change by alpha sum_jk |M_jk| + beta
-||L||_1: for j < k, the coefficient of w_j w_k is 2 alpha x_j x_k, and M has two such entries. M and
-L are affine in y and in y', so any norm of the change is convex in y and in y', and largest where
-they are -1 or 1. So for squared loss, the sensitivities also hold for targets in [-1, 1].
+Let (x, y) be replaced by (x', y'), M = x x^T - x' x'^T, and L = yx - y'x'. In L1, the coefficients
+change by alpha sum_jk |M_jk| + beta ||L||_1: for j < k, the coefficient of w_j w_k is 2 alpha x_j
+x_k, and M has two such entries. M and L are affine in y and in y'. So any norm of the change is
+convex in each, and largest where both are -1 or 1. Hence for squared loss, the sensitivities also
+hold for targets in [-1, 1].
 """
 
 import math
@@ -53,13 +53,13 @@ def published_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "sq
 def coordinate_sensitivity(d: int, coordinate_bound: float = 1.0, loss: str = "squared") -> float:
     """The exact L1 sensitivity under replace-one for |x_j| <= B and labels in {-1, 1}.
 
-    With p = x + x' and q = x - x', M = (pq' + qp')/2, where q' and p' are transposes. So sum |M_jk|
-    <= PQ with P = ||p||_1 and Q = ||q||_1. L is +-q for equal labels and +-p for different ones.
-    Since |p_j| + |q_j| <= 2B, P + Q <= 2S with S = dB. Let t = beta/(2 alpha). If t <= S, the
-    supremum of alpha PQ + beta max(P, Q) is alpha (S + t)^2, at max(P, Q) = S + t. Otherwise it is
-    2 beta S, at max(P, Q) = 2S. The supremum is attained at x' = (B, .., B), y' = 1, y = -1 and x =
-    (tB/S, .., tB/S), with S in place of t if t > S. For squared loss, the supremum is (1 + dB)^2,
-    half of the published sensitivity.
+    With p = x + x' and q = x - x', M = (p q^T + q p^T)/2. So sum |M_jk| <= PQ with P = ||p||_1 and
+    Q = ||q||_1. L is +-q for equal labels and +-p for different ones. Since |p_j| + |q_j| <= 2B, P
+    + Q <= 2S with S = dB. Let t = beta/(2 alpha). If t <= S, the supremum of alpha PQ + beta max(P,
+    Q) is alpha (S + t)^2, at max(P, Q) = S + t. Otherwise it is 2 beta S, at max(P, Q) = 2S. The
+    supremum is attained at x' = (B, .., B), y' = 1, y = -1 and x = (tB/S, .., tB/S), with S in
+    place of t if t > S. For squared loss, the supremum is (1 + dB)^2, half of the published
+    sensitivity.
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     s, t = d * coordinate_bound, beta / (2 * alpha)
@@ -71,11 +71,11 @@ def l2_sensitivity(d: int, bound: float = 1.0, loss: str = "squared") -> float:
 
     By Cauchy-Schwarz, sum |M_jk| <= d ||M||_F and ||L||_1 <= sqrt(d) ||L||_2. Let r and r' be the
     norms of x and x', and k = -y y' x.x'. Then ||M||_F^2 = r^4 + r'^4 - 2 k^2 and ||L||_2^2 = r^2 +
-    r'^2 + 2 k. For fixed k, both norms grow with r and r', so the worst case has r = r' = R. There
-    k is >= 0, since ||M||_F depends on k^2 and ||L||_2 increases in k. With k = R^2 cos 2u, 0 <= u
-    <= pi/4, the change is at most cos u (a sin u + b), where a = 2 sqrt(2) alpha d R^2 and b = 2
-    beta sqrt(d) R. The maximum is at the s = sin u that solves 2 a s^2 + b s - a = 0. For squared
-    loss, it is at most 2 (1 + sqrt(d) R)^2.
+    r'^2 + 2 k. For fixed k, both norms grow with r and r', so the worst case has r = r' = R. There,
+    k >= 0, since ||M||_F depends on k^2 and ||L||_2 increases in k. With k = R^2 cos 2u, 0 <= u <=
+    pi/4, the change is at most cos u (a sin u + b), where a = 2 sqrt(2) alpha d R^2 and b = 2 beta
+    sqrt(d) R. The maximum is at the s = sin u that solves 2 a s^2 + b s - a = 0. For squared loss,
+    it is at most 2 (1 + sqrt(d) R)^2.
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     a, b = 2 * math.sqrt(2) * alpha * d * bound**2, 2 * beta * math.sqrt(d) * bound
@@ -138,8 +138,8 @@ class _Functional(Mechanism):
         if not p.delta:
             known = self._l1_sensitivities(d, p)
             least = min(known["coordinate"], known["l2"])
-            # The guarantee states the requested epsilon, although noise for a loose sensitivity
-            # gives a smaller one.
+            # The guarantee states the requested epsilon, although a loose sensitivity's noise gives
+            # a smaller one.
             reason = (
                 f"Laplace noise of scale {scale:.6g} on every coefficient ({p.sensitivity} sensitivity: "
                 f"{size:.6g}); the tight sensitivity is at most {least:.6g}, which makes it "
@@ -192,8 +192,8 @@ class _Functional(Mechanism):
             _, unbounded = quadratics.solve(A, b, repair="none")
             weights = quadratics.adam(A, b, steps, p.learning_rate)
         else:
-            # Mechanisms without noise have no option `repair`. For them, "trim" gives the minimiser
-            # of smallest norm.
+            # Mechanisms without noise have no option `repair`. For them, "trim" gives the
+            # minimum-norm minimiser.
             repair = p.repair if self.private else "trim"
             weights, unbounded = quadratics.solve(A, b, 2 * deviation * _times(p, n), repair)
         failed = ~np.isfinite(weights).all(axis=1)
@@ -204,7 +204,7 @@ class _Functional(Mechanism):
         """Weights (draws, d) after a step of Adam on the noisy polynomial of every batch.
 
         All draws share an epoch's order of rows. `noise` (draws, coefficients) is for all batches,
-        or only for the first if each batch gets new noise.
+        or only for the first if each gets new noise.
         """
         n, d = X.shape
         alpha, beta, times = POLYNOMIALS[self.loss]
@@ -231,7 +231,7 @@ class _Functional(Mechanism):
         """The number of releases that a record affects (None: no finite epsilon holds), and why.
 
         With new noise for each of an epoch's disjoint batches, an epoch is one release (parallel
-        composition), and epochs compose. Noise that batches share cancels in their differences.
+        composition), and epochs compose. Noise shared by batches cancels in their differences.
         """
         if getattr(p, "batches", "all") == "all":
             return 1, ""
@@ -251,12 +251,12 @@ class FunctionalLaplace(_Functional):
 
     sensitivity: "published" 2 (d+1)^2, "coordinate" (exact for |x_j| <= B), or "l2" (for ||x||_2 <=
     R).
-    solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`, or "adam", which takes
-    `epochs` x ceil(n/batch_size) steps from zero, and may end far from the minimum.
+    solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`, or "adam" with `epochs` x
+    ceil(n/batch_size) steps from zero, which may end far from the minimum.
     batches: "all" uses all rows in each step, and "shuffled" uses one batch.
     noise: for shuffled batches, drawn "once" for all batches (nothing is proven) or "per_batch".
-    objective: whether noise calibrated to the sum over records is added to the coefficients of the
-    "sum", or of the "mean", where 1/n of this noise would suffice.
+    objective: whether noise calibrated to the sum over records is added to the "sum" or to the
+    "mean", for which 1/n of this noise would suffice.
     """
 
     numbers = True
@@ -285,8 +285,8 @@ class FunctionalLogistic(_Functional):
     """Logistic regression by the functional mechanism with the loss' Taylor series of degree 2.
 
     The noise is Laplace at delta = 0 (`sensitivity` as for `functional_laplace`), and Gaussian
-    (analytic calibration) at delta > 0. The truncated loss is z^2/8 - z/2. However large n is, its
-    minimiser (`truncated_logistic`) differs from that of logistic regression.
+    (analytic calibration) at delta > 0. The truncated loss is z^2/8 - z/2. For any n, its minimiser
+    (`truncated_logistic`) differs from that of logistic regression.
     """
 
     delta = "optional"

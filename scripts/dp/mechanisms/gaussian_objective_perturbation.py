@@ -38,7 +38,7 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
-# Maximum noise, as a multiple of the noise if the Jacobian cost nothing. More noise is useless.
+# Maximum noise, as a multiple of the noise if the Jacobian were free. More noise is useless.
 MOST_NOISE = 50
 
 
@@ -115,7 +115,7 @@ class _GaussianTilt(Tilted):
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Refuse invalid settings by making the plan. The slow profile, which refuses none, is omitted."""
+        """Refuse invalid settings by making the plan, without the slow profile, which refuses none."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -127,7 +127,7 @@ class _GaussianTilt(Tilted):
     def _checked_plan(self, n, d, p, plan):
         """The plan. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        Tilts so long that their probability is at most e^-60 are neglected.
+        Neglects the longest tilts, whose probability is at most e^-60.
         """
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
@@ -161,14 +161,13 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
     If n lambda is at least R^2/(epsilon/2 + mu^2/4) (add-remove: R^2/(epsilon + mu^2/2)), the
     Jacobian is free, and the tilt has the Gaussian mechanism's standard deviation, 2R/mu (R/mu).
-    Otherwise, the profile determines a larger standard deviation. `dp.privacy.gaussian_tilt` has
-    the proofs.
+    Otherwise, the profile determines a larger one.
 
     loss: "logistic", or for numbers "log_cosh": t^2 log cosh(residual/t), with t its option `tau`
-    and slopes in [-t, t]. The standard deviation of its tilt is t times that of the Gaussian
-    mechanism at delta/2, and the threshold for n lambda is about twice as large.
-    clip: the maximum slope of a record under logistic loss, below 1 (`ClippedLogistic`). The tilt
-    is proportional to it. The Jacobian then costs log(1 + R^2/(4 n lambda)) of epsilon.
+    and slopes in [-t, t]. Its tilt has t times the Gaussian mechanism's standard deviation at
+    delta/2, and the threshold for n lambda is about twice as large.
+    clip: a record's maximum slope under logistic loss, below 1 (`ClippedLogistic`). The tilt is
+    proportional to this slope. The Jacobian then costs log(1 + R^2/(4 n lambda)) of epsilon.
     output: the output noise's share s of mu, which multiplies the tilt's standard deviation by
     about 1 + s^2/2.
     radius: with the rule's lambda, the tilt moves the minimiser by at most about radius/R.
@@ -231,7 +230,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
 
 
 class _Published(_GaussianTilt):
-    """Base class for published calibrations. Lambda is the source's, or n lam if that is larger."""
+    """Base class for published calibrations. Lambda is the larger of the source's and n lam."""
 
     needs_lambda = False
     fit = None  # a fit would need a lambda

@@ -42,7 +42,7 @@ STEPS = {
 
 
 def gradient_norm(p: Parameters, loss: str = "logistic") -> float:
-    """The maximum norm of a record's gradient. Clipping to this norm matters only after overflow."""
+    """The maximum norm of a record's gradient. Clipping to it matters only after overflow."""
     return last_iterate.constants(loss, 0.0, p.bound)[0] / 2
 
 
@@ -73,8 +73,8 @@ class Classifier(Mechanism):
 class Descent(Classifier):
     """Base class of full-batch gradient descent. `initial` weights replace pre-training.
 
-    info["train_error"] and, with `traced`, info["loss"], the mean training loss of every iterate,
-    have no guarantee.
+    info["train_error"] and, with `traced`, info["loss"], every iterate's mean training loss, have
+    no guarantee.
     """
 
     uses_public_rows = True
@@ -115,9 +115,9 @@ class Descent(Classifier):
 class DPGradientDescent(Descent):
     """T gradient steps, each on the mean of per-example gradients clipped to norm C, with Gaussian noise.
 
-    Replacing one record changes the mean by at most 2C/n. T such Gaussian releases compose exactly
-    to mu = sqrt(T) 2C/(n sigma) (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3), which is tight if
-    all iterates are seen. Under add-remove, n is public, and a record changes sums by at most C.
+    Replacing one record changes the mean by at most 2C/n. T such Gaussian releases compose to mu =
+    sqrt(T) 2C/(n sigma) (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3), which is tight if all
+    iterates are seen. Under add-remove, n is public, and a record changes sums by at most C.
 
     accounting:
       "composition"   as if all iterates were released
@@ -136,7 +136,7 @@ class DPGradientDescent(Descent):
     public_n: under add-remove, replaces n as the divisor of sums and in the rule.
     steps: with "rule", `rule_steps` sets iterations, learning rate and clipping norm.
     pretrain: whether to start from the result of `public_iterations` steps on public rows, without
-    noise or clipping and at no privacy cost.
+    noise, clipping or privacy cost.
     """
 
     delta = "needed"
@@ -183,17 +183,17 @@ class DPGradientDescent(Descent):
 
         For softmax, gradients are clipped to C = R/2, about a third of their bound. Steps end when
         the noise on the score of a row of norm R has a standard deviation of 1. T steps at rate e
-        put the noise e T 2C/(n mu) on every weight, so e T = n mu/R^2. That takes n mu/K steps at
-        the rate 1/c, where c = R^2/K is the maximum curvature at W = 0. Above 300 steps, first the
-        rate rises, up to 1.5/c, and then the number of steps, up to 1000. Below one step, the rate
-        falls.
+        put noise of standard deviation e T 2C/(n mu) on every weight, so e T = n mu/R^2. This takes
+        n mu/K steps at the rate 1/c, where c = R^2/K is the maximum curvature at W = 0. Above 300
+        steps, the rate rises first, up to 1.5/c, then the number of steps, up to 1000. Below one
+        step, the rate falls.
 
-        With lambda, curvatures are between lambda and c + lambda. A step at rate e multiplies a
-        distance by at most max(|1 - e lambda|, |1 - e (c + lambda)|). The minimum, c/(c + 2
-        lambda), is at e = 2/(c + 2 lambda). So the rate is at most 2/(c + 2 lambda), which is below
-        1/c if lambda > c/2. Since e lambda < 1 and gradients have norm at most G, |W| <= G/lambda
-        without noise. For softmax, the rate above takes the place of 1/c. Softmax curvatures are at
-        most R^2/2, and e (R^2/2 + lambda) <= 2 if lambda >= R^2/2 - c.
+        With lambda, curvatures are in [lambda, c + lambda]. A step at rate e multiplies a distance
+        by at most max(|1 - e lambda|, |1 - e (c + lambda)|). The minimum, c/(c + 2 lambda), is at e
+        = 2/(c + 2 lambda). So the rate is at most 2/(c + 2 lambda), which is below 1/c if lambda >
+        c/2. Since e lambda < 1 and gradients have norm at most G, |W| <= G/lambda without noise.
+        For softmax, the rate above replaces 1/c. Softmax curvatures are at most R^2/2, and e (R^2/2
+        + lambda) <= 2 if lambda >= R^2/2 - c.
         """
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)

@@ -32,12 +32,12 @@ PRIVATE_SIDE = 1e-3  # relative width at which the search of `calibrate` ends
 def calibrate(
     rows: int, steps: int, epsilon: float, delta: float, tau0: float, share: float, adjacency: str
 ) -> tuple:
-    """gamma, each gradient's mu, and the profile at R = 1, for nearly the least noise.
+    """gamma, each gradient's mu, and the profile at R = 1, for nearly the minimum noise.
 
     m is the approximate Gaussian-DP parameter of all releases. Gradients get `share` of m^2, and
     sketches get the rest, approximated as Gaussian with parameter sqrt(k T/2)/gamma (times sqrt(2)
-    under replace-one). The search finds the largest m with which the exact profile of all releases
-    is (epsilon, delta)-DP.
+    under replace-one). The search finds the largest m whose exact profile of all releases is
+    (epsilon, delta)-DP.
     """
     both = vector_sum(1.0, adjacency)
 

@@ -23,11 +23,11 @@ class DistributedLasso(_OverCentres):
 
     The objective is the squared loss with an L1 penalty.
 
-    centres: the number of data centres. With 1, all data are in one place.
+    centres: the number of data centres.
     part: the rows used: "all", or those of "one" centre.
-    preparation, components: see `dp.descents.distributed_lasso.Preparation`. The preparation is
-    fitted on `all_rows`, if given, so subsets of any size have the same columns and components, as
-    in the source.
+    preparation, components: as for `dp.descents.distributed_lasso.Preparation`, fitted on
+    `all_rows` if given. So subsets of any size have the same columns and components, as in the
+    source.
     rate: the step size, by default the reciprocal of the gradient's Lipschitz constant.
     shrinkage: "soft", or "as_printed" in the source.
     gradients: how to combine the centres' gradients (`dp.descents.distributed_lasso.GRADIENTS`).
@@ -92,7 +92,7 @@ class DistributedLasso(_OverCentres):
             Z = prepared.apply(X[rows])
             if p.bias:
                 Z = np.column_stack([Z, np.ones(len(Z))])
-            used = np.any(Z, axis=0)  # a column of zeros keeps weight 0 under either shrinkage
+            used = np.any(Z, axis=0)  # columns of zeros keep weight 0 under either shrinkage
             Z = Z[:, used]
             rates = [settings[k].rate for k in chosen]
             if None in rates:
@@ -130,9 +130,9 @@ class DistributedLasso(_OverCentres):
 class DPDistributedLasso(_OverCentres):
     """The lasso over data centres that clip and sum their gradients, and add Gaussian noise.
 
-    In each of the `rounds` rounds, every centre sends sum_i clip((w.x_i - y_i) x_i) + N(0, sigma^2
-    I) over its rows. The coordinator takes a soft-thresholded step along the total divided by n.
-    Rows are not standardised, because standardisation would use private rows without noise.
+    In each of `rounds` rounds, every centre sends sum_i clip((w.x_i - y_i) x_i) + N(0, sigma^2 I)
+    over its rows. The coordinator takes a soft-thresholded step along the total divided by n. Rows
+    are not standardised, because that would use private rows without noise.
 
     rate: the step size, by default 1/bound^2, the reciprocal of the public bound on the mean loss'
     curvature.
@@ -151,9 +151,9 @@ class DPDistributedLasso(_OverCentres):
         """(epsilon, delta)-DP by exact composition.
 
         Replacing one record changes one centre's sum by at most 2 clip in L2, for any target.
-        `rounds` adaptive Gaussian releases with that sensitivity are exactly one release of
-        sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). They
-        include everything that the centres send. sigma is calibrated analytically to the one release.
+        `rounds` adaptive Gaussian releases, which are all that the centres send, are equivalent to
+        one release of sensitivity sqrt(rounds) 2 clip (Dong, Roth, Su, JRSS B 84, 2022, corollary
+        3.3). sigma is calibrated analytically to this one release.
         """
         return (
             f"every centre adds noise of standard deviation {self._sigma(p):.6g} to its sum of gradients "

@@ -30,7 +30,7 @@ class Sizes(Option):
 
 
 class Variables(NamedTuple):
-    """How a row encodes one level of each of k variables, which have K levels in all.
+    """How a row encodes one level of each of k variables, with K levels in all.
 
     sizes: (k,), numbers of levels.
     part: (K, k), zeros and ones that assign levels to variables.
@@ -45,7 +45,7 @@ class Variables(NamedTuple):
     grouped: int
 
     def levels(self, X: np.ndarray) -> np.ndarray:
-        """Zeros and ones (n, K) that mark the rows' levels. Any row has one level per variable."""
+        """Zeros and ones (n, K) that mark the rows' levels, one per variable in any row."""
         X, first, found = np.asarray(X, dtype=float), 0, np.zeros((len(X), len(self.part)))
         for variable, size in enumerate(self.sizes):
             if self.grouped:
@@ -75,15 +75,14 @@ class PrivateMarginals(Mechanism):
     """Linear discriminants from noisy tables of each variable with the class and each pair of variables.
 
     Any row has one level of each of k variables (`Variables.levels`), so a record is in one cell of
-    every table. Replacing the record changes each table by at most sqrt(2), and changes all tables
-    if every level and the class change. The k tables with the class have noise of standard
-    deviation s, and the m = k (k - 1)/2 others t. The squared distance of neighbours in units of
-    the noise is at most 2 k/s^2 + 2 m/t^2. The first term is `share` times mu^2, and the second is
-    the rest of mu^2. So with a public n, the release is exactly mu-Gaussian DP (Dong, Roth, Su,
-    JRSS B 84, 2022, theorem 2.7).
+    every table. Replacing it changes each table by at most sqrt(2), and may change all tables. The
+    k tables with the class have noise of standard deviation s, and the m = k (k - 1)/2 others t. In
+    units of the noise, the squared distance of neighbours is at most 2 k/s^2 + 2 m/t^2. The first
+    term is `share` times mu^2, and the second the rest of mu^2. So with a public n, the release is
+    exactly mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7).
 
     Ferrando and Sheldon (TMLR 2025) form sufficient statistics from such tables. Their AIM chooses
-    tables and fits a graphical model. Here, all tables are measured.
+    tables and fits a graphical model. Here, all tables are released.
 
     The rest is post-processing, in closed form. Class sizes are the minimum-variance mean of the
     class tables' sums. A variable's counts are the nearest possible ones. A class table is its
@@ -91,14 +90,14 @@ class PrivateMarginals(Mechanism):
     independence is within classes. f = max(0, 1 - e/|remainder|^2) is James and Stein's factor,
     where e is four standard deviations above the mean of |remainder|^2 under noise alone. So where
     noise hides the tables of two variables, the model is naive Bayes. Where noise hides all tables,
-    it predicts the class rate. The weights are the difference of the class means times the inverse
-    of the covariance within classes, to which a ridge of max(0.03, 2 k/(n mu)) is added. The
-    intercept is that of normal rows with this covariance.
+    the model predicts the class rate. A ridge of max(0.03, 2 k/(n mu)) is added to the covariance
+    within classes. The weights are the inverse of this sum times the difference of the class means.
+    The intercept is that of normal rows with this covariance.
 
     groups: sizes of one-hot variables, in the order of their columns, which come first. Other
     columns, such as a constant, get weights of 0. A row has bound/sqrt(k + number of other columns)
-    in place of a one, as if rows had been divided by the maximum norm. Without groups, every column
-    is a variable, rounded to one of five values between -bound/sqrt(d) and bound/sqrt(d).
+    in place of a one, as if divided by the maximum norm. Without groups, every column is a
+    variable, rounded to one of five values between -bound/sqrt(d) and bound/sqrt(d).
     """
 
     delta = "needed"

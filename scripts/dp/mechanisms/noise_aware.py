@@ -23,12 +23,12 @@ LOGISTIC = losses.get("logistic")
 class NoiseAwareLogistic(GaussianObjectivePerturbation):
     """Gaussian objective perturbation, and a noisy Hessian at the released weights, for intervals.
 
-    The Hessian of the mean loss at the released weights is the sum of l'' x x'/n with l'' in [0,
-    c], c = 1/4 for logistic loss. One record changes it by at most sqrt(2) c R^2/n in the Frobenius
-    norm (add-remove: c R^2/n), as `sensitivities.gram` shows. The noise is isotropic and Gaussian.
-    `robust` also releases the mean of l'^2 x x', l'^2 in [0, kappa^2], which differs from the
-    Hessian if the model is wrong. The matrices and the weights' output noise (but not the tilt)
-    count as one Gaussian release, whose mu^2 is the sum of theirs.
+    The Hessian of the mean loss is the mean of l'' x x' with l'' in [0, c], c = 1/4 for logistic
+    loss. One record changes it by at most sqrt(2) c R^2/n in the Frobenius norm (add-remove: c
+    R^2/n), as `sensitivities.gram` shows. The noise is isotropic and Gaussian. `robust` also
+    releases the mean of l'^2 x x', with l'^2 in [0, kappa^2], which differs from the Hessian if the
+    model is wrong. The matrices and the weights' output noise (but not the tilt) count as one
+    Gaussian release, whose mu^2 is the sum of theirs.
 
     weights: corrected for the ridge's bias (`dp.inference.linearise`).
     info["covariance"]: (draws, d, d), due to sampling and all noise.
@@ -39,7 +39,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     the releases themselves.
     info["level"]: (draws,), `dp.inference.curvature_level`.
 
-    covariance: the share of mu^2 for the Hessian, and again for the further release.
+    covariance: the share of mu^2 for the Hessian, and again for a second release if there is one.
     """
 
     numbers = False
@@ -128,7 +128,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
         """The mean of l'^2 x x' without `robust`, and which draws (draws,) are too vague for intervals.
 
-        Here the mean is None, and the Hessian replaces it.
+        Here, the mean is None: the Hessian replaces it.
         """
         return None, np.zeros(len(weights), dtype=bool)
 

@@ -17,24 +17,23 @@ class NoiseAwareBoosted(BoostedAdaSSP):
     """Boosted AdaSSP, then two noisy means of its residuals, for intervals.
 
     At the mean weights of the second half of the steps, u is the mean over rows of
-    (clip(residual)/clip)^2, and q the share of residuals that are not clipped. One record's (u, q)
-    is (1, 0), or (u, 1) with u in [0, 1]. The norm of (u, q), and its distance from another
-    record's (u, q), are at most sqrt(2). So the means change by at most sqrt(2)/n under either
-    adjacency.
+    (clip(residual)/clip)^2, and q the share of unclipped residuals. One record's (u, q) is (1, 0),
+    or (u, 1) with u in [0, 1]. Its norm, and its distance from another record's (u, q), are at most
+    sqrt(2). So the means change by at most sqrt(2)/n under either adjacency.
 
     If errors are independent of x, the sum of clip(residual)^2 x x' is about u clip^2 X'X, and the
     sum of x x' over unclipped residuals is about q X'X, with the descent's noisy X'X.
-    `dp.inference` turns these sums into estimates and covariances. The covariances are wrong for
+    `dp.inference` turns these sums into estimates and covariances. Covariances are wrong for
     heteroscedastic errors, for which `noise_aware_log_cosh` with `robust` is right.
 
-    covariance: the share of mu^2 of u and q.
+    covariance: the share of mu^2 for u and q.
     iterates: "late" uses the second half of the steps, "last" the last weights.
 
     weights: corrected for the bias towards the starting point.
     info["covariance"]: (draws, d, d), due to sampling and noise.
-    info["unresolved"], info["answered"], info["coarse"]: as for `noise_aware_logistic`. There are
-    no intervals if the noise on u and q has a standard deviation above a quarter of u, of q or of
-    1.
+    info["unresolved"], info["answered"], info["coarse"]: as for `noise_aware_logistic`. No
+    coefficient gets an interval if the noise on u and q has a standard deviation above a quarter of
+    u, of q or of 1.
     info["minimiser"]: (draws, d), the last weights.
     info["hessian"], info["scores"]: (draws, d, d), the sum of x x' over unclipped residuals and the
     sum of clip(residual)^2 x x', each divided by n.

@@ -1,11 +1,11 @@
 """Objective perturbation: the minimiser of a randomly tilted objective (CM08 algorithm 2).
 
-A solver returns a point w near the minimiser w*, and its error depends on the data. So the release
-is w + z. Given the data, the tilt b and w* determine each other. Hence the error e = w - w* is a
-function of w*, the data, and other restarts' independent tilts. If the gradient norm at w is at
-most tau, strong convexity gives ||e|| <= tau/(lam + ridge). So neighbours' errors differ by at most
-2 tau/(lam + ridge). Given w*, noise z of norm ~ Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w*
-+ e + z an (s epsilon)-DP release. b is calibrated so that w* costs (1 - s) epsilon. By adaptive
+The solver's point w is near the minimiser w*, and the error e = w - w* depends on the data. So the
+release is w + z. Given the data, the tilt b and w* determine each other. Hence e is a function of
+w*, the data, and other restarts' independent tilts. If the gradient norm at w is at most tau,
+strong convexity gives ||e|| <= tau/(lam + ridge). So neighbours' errors differ by at most 2
+tau/(lam + ridge). Given w*, noise z of norm ~ Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w* +
+e + z an (s epsilon)-DP release. b is calibrated so that w* costs (1 - s) epsilon. By adaptive
 composition, w* and w + z together cost epsilon. The share s is public (`Tilted.share`).
 """
 
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
 class Tilted(Mechanism):
     """Base class: w + z, where w is near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
 
-    `tilt` of a subclass determines ridge and the scale of b.
+    A subclass' `tilt` determines ridge and the scale of b.
     """
 
     numbers = True
@@ -74,12 +74,12 @@ class Tilted(Mechanism):
     ) -> float:
         """s, the output noise's share of epsilon.
 
-        To second order, tilt and output noise raise the objective by a multiple of tr(H^-1)
-        (scale/n)^2 + tr(H) output_scale^2, where H is the Hessian at the minimiser without tilt. An
-        exact minimiser that spends all of epsilon on the tilt has only the first term. Since
-        tr(H^-1) >= d^2 / tr(H) and tr(H) <= d lam + c R^2, the ratio of the two increases is at
-        most (1 - s)^-2 + (q/s)^2 with q = n tau (1 + c R^2/(d lam)) / (kappa R). The minimum, (1 +
-        q^(2/3))^3, is at s/(1 - s) = q^(2/3).
+        Let H be the Hessian at the minimiser without tilt. To second order, tilt and output noise
+        raise the objective by a multiple of tr(H^-1) (scale/n)^2 + tr(H) output_scale^2. An exact
+        minimiser with all of epsilon for the tilt has only the first term. Since tr(H^-1) >= d^2 /
+        tr(H) and tr(H) <= d lam + c R^2, the ratio of the two increases is at most (1 - s)^-2 +
+        (q/s)^2 with q = n tau (1 + c R^2/(d lam)) / (kappa R). The minimum, (1 + q^(2/3))^3, is at
+        s/(1 - s) = q^(2/3).
         """
         q = n * tolerance * (1 + loss.c * bound * bound / (d * lam)) / (loss.kappa * bound)
         return q ** (2 / 3) / (1 + q ** (2 / 3))
@@ -135,8 +135,8 @@ class Tilted(Mechanism):
     def _release(self, X, y, p, draws, rng):
         """Draws. A restart without a certificate has weights of 0, and its status says why.
 
-        The solver starts from the given fit, if any. It gets half of the tolerance, and rounding stays
-        below the other half.
+        The solver starts from `fit` if it is given. It gets half of the tolerance, and rounding
+        stays below the other half.
         """
         n, d = stated_size(self.name, p, len(X)), X.shape[1]
         plan = self._plan(n, d, p)

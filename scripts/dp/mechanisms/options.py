@@ -39,7 +39,7 @@ class Option:
         raise NotImplementedError
 
     def check(self, name: str, value: object) -> None:
-        """Raise `Refused` for a value that is not allowed."""
+        """Raise `Refused` for a forbidden value."""
         if not self.takes(value):
             raise Refused(f"{name} must be {self.what}, not {value!r}")
 

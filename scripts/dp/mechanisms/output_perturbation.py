@@ -29,10 +29,10 @@ def sensitivity(
 
     The objective is lam-strongly convex, and replacing one record changes its gradient by at most
     2 kappa R / n. So exact minimisers differ by at most 2 kappa R / (n lam) (Chaudhuri, Monteleoni,
-    Sarwate, JMLR 12, 2011, corollary 8), for margins and for residuals. A point of gradient norm at
-    most tau is within tau/lam of the minimiser, which adds 2 tau/lam.
+    Sarwate, JMLR 12, 2011, corollary 8), for margins and residuals. Points of gradient norm at most
+    tau are within tau/lam of the minimisers, which adds 2 tau/lam.
 
-    tolerance: tau, the gradient norm that is certified on every data set.
+    tolerance: tau, the gradient norm certified on every data set.
     """
     kappa = losses.get(loss).kappa
     if not np.isfinite(kappa):
@@ -43,9 +43,8 @@ def sensitivity(
 class Perturbed(Mechanism):
     """w + z, where w is the minimiser that `fit` names in `dp.solvers.fits`, and z is noise.
 
-    A minimiser that is not certified to `tolerance` gives weights of 0 and the status
-    "not_converged". Under a finite guarantee, no data can cause that. A free intercept is released
-    without noise.
+    A minimiser not certified to `tolerance` gives weights of 0 and the status "not_converged".
+    Under a finite guarantee, no data can cause this. A free intercept is released without noise.
     """
 
     in_blocks = True
@@ -99,7 +98,7 @@ class Perturbed(Mechanism):
 class OutputPerturbation(Perturbed):
     """w + z, where w minimises mean loss + lam/2 ||w||^2, and ||z|| ~ Gamma(d, sensitivity / epsilon).
 
-    There is no free intercept, since the sensitivity bound needs the ridge.
+    There is no free intercept, because the sensitivity bound needs the ridge.
     """
 
     numbers = True

@@ -25,9 +25,9 @@ class PoissonSGD(Classifier):
 
     Each record is in a step's batch independently with probability q = `sampling`. Sums are divided
     by q n, never by a batch's secret size. Under add-remove, n is `public_n` or the number of
-    records, taken as public. One step is the Poisson-subsampled Gaussian mechanism. Privacy loss
-    distributions compose the steps (`dp.privacy.composition.sampled_multiplier`). If q = 1,
-    composition is exact. For shuffled batches, no such amplification by sampling is proven.
+    records, taken as public. A step is the Poisson-subsampled Gaussian mechanism. Privacy loss
+    distributions compose steps (`dp.privacy.composition.sampled_multiplier`). If q = 1, composition
+    is exact. For shuffled batches, no amplification by sampling is proven.
     """
 
     delta = "needed"

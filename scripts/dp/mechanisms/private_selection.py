@@ -46,16 +46,16 @@ class Plan(NamedTuple):
 class PrivateSelection(Mechanism):
     """The best of K runs of the mechanism `of`, each with settings drawn at random from `grid`.
 
-    K follows a public `law` with mean `runs`. K and running times stay secret. A run's score is its
+    K follows a public `law` with mean `runs`. K and running times are secret. A run's score is its
     `dp.evaluation.bounded_loss` on the same rows plus Gaussian noise of standard deviation 1/mu.
     One record changes that loss by at most 1 (either adjacency), so the score has Gaussian-DP
     parameter mu.
 
-    In the theorems of `dp.privacy.selection`, the mechanism Q is one run: it releases a setting,
-    weights and a noisy score, and its profile is the largest of the settings' profiles. So the run
-    with the lowest score may be released. Each run gets the largest epsilon for which the better of
-    the bounds there is at most the requested epsilon. Under the Poisson law, K may be 0, and
-    weights are then 0.
+    In the theorems of `dp.privacy.selection`, the mechanism Q is one run. It releases a setting,
+    weights and a noisy score, and its profile is the maximum of the settings' profiles. So the run
+    with the lowest score may be released. Each run gets the largest epsilon for which the smaller
+    of the theorems' bounds is at most the requested epsilon. Under the Poisson law, K may be 0;
+    then weights are 0.
 
     score: "noisy", or "exact" without noise, which costs more (`selection.cost_of_exact_score`).
     settings: fixed options of `of`.
@@ -154,7 +154,7 @@ class PrivateSelection(Mechanism):
         public = {"public": p.public, "initial": p.initial} if of.uses_public_rows else {}
         law, noise, *rngs = rng.spawn(2 + len(plan.candidates))
         counts = [selection.draw(p.law, p.runs, law) for _ in range(draws)]
-        draw = np.repeat(np.arange(draws), counts)  # the draw that each run belongs to
+        draw = np.repeat(np.arange(draws), counts)  # the draw of each run
         setting = law.integers(len(plan.candidates), size=len(draw))
         runs = Release(
             np.zeros((len(draw), X.shape[1], *([p.classes] if p.classes else []))),
@@ -212,9 +212,9 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The search for a run's epsilon starts from the value for a Gaussian mechanism. The total epsilon
-    is nearly proportional to a run's epsilon, so each step of the search rescales the run's epsilon,
-    or bisects if the result would leave the known interval.
+    The search for a run's epsilon starts from a Gaussian mechanism's value. The total epsilon is
+    nearly proportional to a run's, so each step rescales the run's epsilon, or bisects if the
+    result would leave the known interval.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))

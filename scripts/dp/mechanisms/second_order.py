@@ -34,9 +34,9 @@ class PreconditionedGradientDescent(Classifier):
     The majorant c X'X/n with c = 1/4 (softmax: 1/2) bounds all Hessians (Boehning, Lindsay, 1988;
     Boehning, 1992), so noiseless steps with its inverse decrease the objective. The majorant is
     released once, with isotropic noise of standard deviation s for a Frobenius sensitivity of
-    sqrt(2) c R^2/n (add-remove: c R^2/n). Negative eigenvalues become 0. Then all eigenvalues are
-    raised by lambda + s sqrt(2d), where s sqrt(2d) is about the noise's largest eigenvalue. Let P
-    be the inverse. T steps follow: w <- w - P (gradient + lambda w + noise).
+    sqrt(2) c R^2/n (add-remove: c R^2/n). Negative eigenvalues become 0. Then all are raised by
+    lambda + s sqrt(2d), where s sqrt(2d) is about the noise's largest eigenvalue. With the inverse
+    P, T steps follow: w <- w - P (gradient + lambda w + noise).
 
     share: the matrix' share of mu^2.
     iterations: T, by default 5 if n mu/sqrt(d) < 150, else 10.
@@ -89,16 +89,15 @@ class PreconditionedGradientDescent(Classifier):
 class DPNewton(Mechanism):
     """Newton's method for logistic loss with noisy gradients and directions (Ganesh et al., NeurIPS 2023).
 
-    Each step releases the mean gradient g and the trace of the Hessian H with noise. The ridge
-    l = max((c tr/(n^2 rho))^(1/3), 1/n) follows from the noisy trace tr, with c = 1/2, and rho half
-    of the direction's mu^2. One record changes the direction (H + (l + lambda) I)^-1 g, for the
-    noisy g, by at most |g| D, with D from `dp.privacy.sensitivities.newton_direction`. The
-    direction's noise has standard deviation |g| D/mu. The source has R = 1. Here, weights are in
-    units of 1/R.
+    Each step releases the mean gradient g and the trace of the Hessian H with noise. The ridge l =
+    max((c tr/(n^2 rho))^(1/3), 1/n) follows from the noisy trace tr, with c = 1/2 and rho half of
+    the direction's mu^2. One record changes the direction (H + (l + lambda) I)^-1 g, for the noisy
+    g, by at most |g| D, with D from `dp.privacy.sensitivities.newton_direction`. The direction's
+    noise has standard deviation |g| D/mu. The source has R = 1. Here, weights are in units of 1/R.
 
     H has the weights tanh(z/2)/(2z) <= 1/4 of the tightest quadratic bound on the loss at margin z,
-    so steps do not diverge. Gradients get 70 % of mu^2, traces 3 %, and directions 27 %, each over
-    T = `iterations`.
+    so steps do not diverge. Gradients get 70 % of mu^2, traces 3 % and directions 27 %, each over T
+    = `iterations`.
 
     The noisy trace is floored at the standard deviation of its noise. The source floors the trace
     at 0, so a negative trace makes the ridge 1/n. D grows as 1/l^2, so with this ridge one step can

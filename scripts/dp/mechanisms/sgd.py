@@ -41,7 +41,7 @@ class _SGD(Mechanism):
 
     `release_many` runs the descents of all data sets, restarts and candidates together. With
     `dimensions` = k, rows are multiplied by a Gaussian matrix (d, k) of variance 1/k, drawn
-    independently of the data. The released weights are that matrix times the k weights.
+    independently of the data. The released weights are this matrix times the k weights.
 
     info["intercept"]: the weight of the column of ones (`bias`).
     info["scale"]: (restarts,), the noise scale of each batch's sum of gradients, or 0.
@@ -84,8 +84,8 @@ class _SGD(Mechanism):
             intercepts = np.zeros((len(candidates), len(runs)))
             *others, last = self._alike(candidates)
             for p, chosen in (*others, last):
-                # Candidates share their draws, so every group but the last copies the generators. A
-                # copy takes longer than a short descent, and the last group needs none.
+                # Candidates share draws, so every group but the last copies the generators. A copy
+                # takes longer than a short descent, and the last group needs none.
                 again = runs if chosen is last[1] else copy.deepcopy(runs)
                 lams = [candidates[k].lam for k in chosen]
                 weights[chosen], intercepts[chosen] = self._descend(trains, again, lams, cache, p)
@@ -99,7 +99,7 @@ class _SGD(Mechanism):
     def _descend(self, trains, runs, lams, cache, p):
         """Weights (lambdas, runs, d) and intercepts (lambdas, runs).
 
-        `cache` keeps the latest rows for the runs' other settings.
+        `cache` keeps the latest rows for other settings of the runs.
         """
         n, d = trains[0][0].shape
         scale = self._scale(p)
@@ -184,11 +184,11 @@ def _rows(trains, runs, dimensions, bias, residual):
 class DPSGD(_SGD):
     """SGD with norm-Laplace noise of scale 2 clip/epsilon' on each batch's sum of clipped gradients.
 
-    Replacing one record changes one batch of each pass, and its sum by at most 2 clip in L2.
-    Batches are disjoint and independent of the data. So noise of norm ~ Gamma(D, 2 clip/epsilon'),
-    where D is the number of weights including the bias, makes the pass epsilon'-DP (Song,
-    Chaudhuri, Sarwate, GlobalSIP 2013; McSherry, SIGMOD 2009). k passes cost k epsilon'. Clipping
-    bounds gradients for any rows, targets and loss, after projection and with the bias column.
+    Replacing a record changes one batch per pass, and its sum by at most 2 clip in L2. Batches are
+    disjoint and independent of the data. So noise of norm ~ Gamma(D, 2 clip/epsilon'), for D
+    weights including the bias, makes the pass epsilon'-DP (Song, Chaudhuri, Sarwate, GlobalSIP
+    2013; McSherry, SIGMOD 2009). k passes cost k epsilon'. Clipping bounds gradients for any rows,
+    targets and loss, after projection and with the bias column.
     """
 
     options = OPTIONS | {"accounting": Choice("composed", "as_published")}
@@ -196,7 +196,7 @@ class DPSGD(_SGD):
     def _guarantee(self, n, d, p):
         """epsilon-DP with `accounting` "composed", where each of k passes gets epsilon/k.
 
-        With "as_published", each pass gets epsilon, and all passes cost k epsilon.
+        With "as_published", each pass gets epsilon, and all cost k epsilon.
         """
         proven = p.epsilon if p.accounting == "composed" else p.epochs * p.epsilon
         width = (p.dimensions or d) + p.bias

@@ -35,9 +35,9 @@ class _NoTilt(Refused):
 class SoftmaxObjectivePerturbation(Mechanism):
     """W + Z, where W is near argmin of mean softmax loss + lam/2 ||W||^2 + <b, W>/n; b, Z are Gaussian.
 
-    Labels are 0, .., K - 1. The standard deviation of the tilt b is about that of a Gaussian
-    release of the sum of gradients at delta/(K-1). The Jacobian is free if n lambda is at least
-    twice the tilt's variance. Otherwise it costs about R^2/(n lambda) of epsilon.
+    Labels are 0, .., K - 1. The tilt b has about the standard deviation of a Gaussian release of
+    the sum of gradients at delta/(K-1). The Jacobian is free if n lambda is at least twice the
+    tilt's variance. Otherwise it costs about R^2/(n lambda) of epsilon.
 
     output: the output noise's share of mu.
     radius: with the rule's lambda, the tilt moves the score of a row of norm R by a standard

@@ -17,9 +17,9 @@ from dp.solvers.newton import minimise
 class SubsampleAggregate(Mechanism):
     """Mean of k regularised fits on disjoint parts, each clipped to a ball, plus noise.
 
-    A record is in one part, whose fit is clipped to the ball of radius B around 0. So replacing it
-    changes the mean by at most 2B/k for any fit and targets (Nissim, Raskhodnikova, Smith, STOC
-    2007; Smith, STOC 2011, with clipping). Parts are blocks of consecutive rows. The noise has
+    A record is in one part, whose fit is clipped to the ball of radius B around 0. So replacing a
+    record changes the mean by at most 2B/k, for any fit and targets (Nissim, Raskhodnikova, Smith,
+    STOC 2007; Smith, STOC 2011, with clipping). Parts are blocks of consecutive rows. The noise has
     density exp(-||z|| epsilon k/(2B)) at delta = 0, and is Gaussian (analytic calibration) at
     delta > 0.
 

@@ -62,13 +62,13 @@ class SufficientStatistics(Mechanism):
 class AdaSSP(Mechanism):
     """SSP with a ridge chosen from a noisy smallest eigenvalue (Wang, UAI 2018, algorithm 2).
 
-    X'X, its smallest eigenvalue and X'y are Gaussian releases.
+    X'X, its smallest eigenvalue and X'y get Gaussian noise.
 
     calibration:
       "published"  standard deviations sqrt(log(6/delta)) 3/epsilon times the add/remove sensitivities
                    R^2, R^2, R, with independent noise in the upper triangle. The guarantee states the
-                   epsilon of the composition under replace-one. At delta = 1e-5, this is 4.743
-                   where 5 is claimed, and 7.053 where 7 is claimed
+                   epsilon of the composition under replace-one: at delta = 1e-5, 4.743 where 5 is
+                   claimed, and 7.053 where 7 is claimed
       "analytic"   (epsilon, delta) exactly: a third of the squared Gaussian-DP parameter for the
                    eigenvalue, two thirds for the joint release of X'X and X'y (isotropic)
     ridge:
@@ -117,10 +117,10 @@ class AdaSSP(Mechanism):
     def _mus(self, p):
         """Gaussian-DP parameters of the eigenvalue's release and of the joint release under replace-one.
 
-        As published, the standard deviations of X'X and X'y have the ratio R^2 to R, so R cancels.
-        With x/R for x, the pair changes by at most sqrt(2 - 2 k^2 + 2 + 2 k) for some k in [-1, 1].
-        The maximum, sqrt(9/2), is at k = 1/2. In the Frobenius norm, the upper triangle changes by
-        no more than the whole matrix.
+        The published standard deviations of X'X and X'y have the ratio R^2 to R, so R cancels. With
+        x/R for x, the pair changes by at most sqrt(2 - 2 k^2 + 2 + 2 k) for some k in [-1, 1]. The
+        maximum, sqrt(9/2), is at k = 1/2. In the Frobenius norm, the upper triangle changes by no
+        more than the whole matrix.
         """
         eigenvalue, matrix, _ = self._deviations(p)
         published = p.calibration == "published"
@@ -145,6 +145,6 @@ class AdaSSP(Mechanism):
         wanted = matrix * math.sqrt(d * factor)
         ridge = np.maximum(0.0, wanted - least) + n * p.lam
         A = gram + matrix * E + ridge[:, None, None] * np.eye(d)
-        # With probability rho, an eigenvalue may still be about zero or below.
+        # With probability rho, an eigenvalue may still be about zero or negative.
         weights, unbounded = quadratics.solve(A, moment + vector * e, repair="trim")
         return weights, {"scale": matrix, "unbounded": unbounded}

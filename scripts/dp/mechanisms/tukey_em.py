@@ -18,12 +18,12 @@ CHUNK = 2**22  # maximum number of model weights held at once
 class ShellModel(Mechanism):
     """A point drawn by depth among m least-squares fits on disjoint random parts, if a test passes.
 
-    If the test fails, the release has the status "refused" and weights of 0. For a singular part,
-    the fit is the one of minimum norm. Rows beyond a multiple of m are not used. As the proof
-    needs, a part's fit depends on its rows alone, down to the last bit (`_shortest_fits`).
+    If the test fails, the release has the status "refused" and weights of 0. A singular part gets
+    the minimum-norm fit. Rows beyond a multiple of m are unused. As the proof needs, a part's fit
+    depends on its rows alone, to the last bit (`_shortest_fits`).
 
     models: m, by default min(1000, n // d). With a smaller m, the test rarely passes; with a larger
-    m, fits have fewer rows.
+    one, fits have fewer rows.
     """
 
     delta = "needed"
@@ -79,8 +79,8 @@ class ShellModel(Mechanism):
             volumes = tukey.log_volumes(points)
             test = tukey.distance(self._tested(volumes), t, half, p.delta, none)
             test = test + rng.laplace(scale=scale, size=len(points))
-            # No point can be drawn from an empty region. A data set that is likely to pass the test
-            # has no empty region, nor has any of its neighbours.
+            # No point can be drawn from an empty region. Data sets that are likely to pass the
+            # test, and their neighbours, have no empty region.
             passed = (test > tukey.threshold(half, p.delta)) & (volumes[:, t - 1] > -np.inf)
             passed = np.flatnonzero(passed)
             if len(passed):

@@ -1,7 +1,7 @@
 """Composition and sampling by privacy loss distributions (Google's dp_accounting).
 
 Every epsilon and delta is an upper bound, because dp_accounting discretises losses pessimistically.
-Functions import the library only when needed, since that takes 1 s.
+Functions import the library only when needed, since the import takes 1 s.
 """
 
 import math
@@ -23,14 +23,14 @@ from dp.privacy.sensitivities import vector_sum
 __all__ = ["gaussian_steps", "of_group", "sampled_steps"]
 
 GRID = 1e-4  # spacing of discretised privacy losses
-LEAST_MULTIPLIER = 0.3  # least sigma/C: with less noise, distributions are too long to compose
+LEAST_MULTIPLIER = 0.3  # smallest sigma/C: with less noise, distributions are too long to compose
 # Compositions lose probabilities of about 1e-15 to rounding and truncation.
 LEAST_DELTA = 1e-13
 GRIDS = 20_000  # maximum number of points of a distribution; large losses get a wider spacing
 
 
 def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
-    """Group privacy: the guarantee for up to `size` records at once.
+    """Group privacy: the guarantee for up to `size` records.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def sampled_steps(
     adjacency: str = REPLACE_ONE,
     spacing: float = GRID,
 ) -> Losses:
-    """The whole profile of `gaussian_steps` with Poisson sampling.
+    """The profile of `gaussian_steps` with Poisson sampling.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def sampled_steps(
 def sampled_multiplier(
     epsilon: float, delta: float, steps: int, sampling: float, adjacency: str = REPLACE_ONE
 ) -> tuple[float, Losses]:
-    """Approximate least sigma/C for which `sampled_steps` is (epsilon, delta)-DP, and the profile there.
+    """Approximate smallest sigma/C for which `sampled_steps` is (epsilon, delta)-DP, and its profile.
 
     sigma/C is rounded up to a relative 1e-4. Losses are discretised as coarsely as epsilon allows.
     """
@@ -171,7 +171,7 @@ def sampled_multiplier(
             f"{LEAST_DELTA:g}, not {delta:g}: give a larger delta"
         )
     spacing = max(GRID, min(1e-2, epsilon / 1000))
-    # The noise that suffices without sampling also suffices here, apart from the discretisation.
+    # Noise that suffices without sampling suffices with it, apart from the discretisation.
     high = math.sqrt(steps) * vector_sum(1.0, adjacency) / gaussian_mu(epsilon, delta)
     high = max(high, LEAST_MULTIPLIER)
     profile = sampled_steps(high, steps, sampling, adjacency, spacing)
@@ -198,8 +198,8 @@ def laplace_coordinates_delta(
 ) -> list[float]:
     """Upper bounds on delta(epsilon) of independent Laplace noise, on `dimension` coordinates.
 
-    The value changes by `ratio` times the noise scale in L2, and each of the d coordinates by ratio/sqrt(d)
-    times the scale. So the loss is a sum of d independent Laplace losses, at most sqrt(d) ratio.
+    The value changes by `ratio` noise scales in L2, and each of the d coordinates by ratio/sqrt(d) scales.
+    So the loss is a sum of d independent Laplace losses, at most sqrt(d) ratio.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

@@ -6,11 +6,11 @@ x with target v in [0, 1] is h(w.x) - v w.x (`dp.capped_exponential`), for any p
 = h' - v is in [-v, 1-v], its gradient is q x, and its curvature h'' is in [0, 1]. h' has a kink, so b(w) is
 not smooth, but b(w) and its inverse are Lipschitz, which suffices for the densities.
 
-Slopes have both signs, but cost no more than slopes of one sign, because a record's interval of slopes has
+Slopes of both signs cost no more than slopes of one sign, because a record's slopes lie in an interval of
 length 1.
 
 *Adding* (P = D, Q = D + record). With |x| = rho, m' = rho/sigma and c = b.x/(sigma rho) ~ N(0, 1) under P,
-log p/q <= -m' q c + m'^2 q^2/2. This is convex in q, so its maximum is at q = -v or at q = 1-v. With the
+log p/q <= -m' q c + m'^2 q^2/2. This is convex in q, so it is maximal at q = -v or q = 1-v. With the
 standard normal density phi and distribution function Phi, delta(e) <= D(v) with
 
     D(v) = integral of max(0, phi(c) - e^e min(phi(c + m' v), phi(c - m' (1-v)))) dc.
@@ -20,8 +20,8 @@ The two normal densities in the minimum are equal at c* = m' (1-2v)/2. Let e >= 
 If e >= v (1-v) m'^2/2, the integrand is 0 at c* and has two tails: D(v) = G(m' v)(e) + G(m' (1-v))(e). As
 dG(m)/dm = phi(e/m - m/2), D'(v) = m' (phi(c1) - phi(c2)) with c1 = e/(m' v) - m' v/2 and c2 the same with
 1-v in place of v. Let v >= 1/2. Then c1 <= c2 and c1 + c2 = e/(m' v (1-v)) - m'/2 >= 0, so |c1| <= c2 and
-D' >= 0. The condition also holds for every larger v, so D(v) <= D(1) = G(m')(e). By symmetry, this holds
-for v < 1/2 too.
+D' >= 0. The condition holds for every larger v too, so D(v) <= D(1) = G(m')(e). By symmetry, this holds for
+v < 1/2.
 
 Otherwise the integrand is positive at c*, and so everywhere, since phi(c)/phi(c + m' v) rises with c
 and phi(c)/phi(c - m' (1-v)) falls. So D(v) = 1 - 2 e^e Phi(-m'/2) <= Phi(m'/2) - e^e Phi(-m'/2). The
@@ -30,16 +30,16 @@ event c > -m'/2 shows that this is at most G(m')(e).
 So adding costs at most G(m')(e) <= G(m)(e) for every Lambda.
 
 *Removing* (P = D + record, Q = D). The record's Jacobian adds at most J = log(1 + r) to the same loss. So
-for e >= J, removing costs at most G(m)(e - J). For smaller e, removing costs at most the total variation
-distance, which equals the delta of adding at e = 0, and so is at most G(m)(0).
+for e >= J, removing costs at most G(m)(e - J). For smaller e, it costs at most the total variation
+distance. This is the delta of adding at e = 0, so at most G(m)(0).
 
 These are the bounds of clipped logistic loss in `gaussian_tilt`, with log(1 + r) in place of log(1 + r/4).
-The bound for replacing a record follows as there:
+So the bound for replacing a record is the same as there:
 
     delta(e) <= G(2m)(min(e, max(m^2, e - J))) for every Lambda.
 
 This bound is constant on [m^2, m^2 + J], so it is not convex in e^e. Composition may still use it: a true
-profile below the bound is also below its greatest convex minorant, the profile of a pair.
+profile below the bound is below the bound's greatest convex minorant, the profile of a pair.
 
 A record can attain its largest slope and its largest curvature at the same w, so no Lambda makes the
 Jacobian free.

@@ -8,25 +8,25 @@ linear predictions, Lambda = n lambda > 0 and b ~ N(0, sigma^2 I). The losses ar
     log_cosh  t^2 log cosh((y-w.x)/t); gradient -s t x, Hessian (1-s^2) x x',  s in (-1, 1), any y
     huber     t^2 huber((y-w.x)/t);    gradient -s t x, Hessian at most x x', s in [-1, 1], any y
 
-A record's gradient is -s k v, where v is a vector of norm rho <= R, the slope s depends on w, and k is t (1
-for logistic loss, the cap for clipped logistic loss). g(s) rho^2 bounds the record's curvature, with g =
+A record's gradient is -s k v, where v has norm rho <= R, the slope s depends on w, and k is the cap for
+clipped logistic loss, 1 for logistic loss, otherwise t. g(s) rho^2 bounds the record's curvature, with g =
 s(1-s), 1/4, 1-s^2 and 1 in the order above. Notation: m = k R/sigma, r = R^2/Lambda, and G(m)(e) is the
 Gaussian profile at any real e (`dp.privacy.profiles.gaussian_profile`).
 
-Minimisers are *exact* here; `with_output_noise` covers approximate ones. Lambda is the same on both data
-sets; under add/remove it is public, since the number of records is secret.
+Minimisers are *exact*; `with_output_noise` covers approximate ones. Lambda is the same on both data sets;
+under add/remove it is a public number, since the number of records is secret.
 
 ONE RECORD. Let D' = D + record. On D, the tilt b(w) = -(grad F(w) + Lambda w) makes w the minimiser. The
 map b is a smooth bijection, because F + Lambda/2 ||.||^2 is strongly convex and grad F has bounded
-derivatives. If slopes have kinks, b and its inverse are Lipschitz, which suffices. So w has the density
-phi_sigma(b(w)) det H(w) with H = F'' + Lambda I >= Lambda I. On D', the tilt is b' = b + s k v, and H' = H
-+ g(s) v v' with det H' = det H (1 + g(s) v'H^-1 v), where g(s) is the exact second derivative.
+derivatives. If slopes have kinks, b and its inverse are Lipschitz; this suffices. So w has the density
+phi_sigma(b(w)) det H(w) with H = F'' + Lambda I >= Lambda I. On D', the tilt is b' = b + s k v. With the
+exact second derivative g(s), H' = H + g(s) v v' and det H' = det H (1 + g(s) v'H^-1 v).
 
 *Adding* (P = D, Q = D'). With u = b.v/(sigma rho) ~ N(0, 1) under P and m' = k rho/sigma,
 
     log p/q = (||b'||^2 - ||b||^2)/(2 sigma^2) - log(1 + g v'H^-1 v) <= m' s u + m'^2 s^2/2.
 
-The right side is convex in s, so its maximum is at an end of the interval of s. For logistic loss, clipped
+The right side is convex in s, so it is maximal at an end of the interval of s. For logistic loss, clipped
 or not, this maximum is the positive part of the Gaussian loss m' u + m'^2/2. Hence delta(e) = E_P (1 - e^(e
 - loss))_+ <= G(m')(e) <= G(m)(e) for every e >= 0, *whatever Lambda is*. For the other losses, the maximum
 is m'^2/2 + m' |u|. Hence delta(e) <= E (1 - e^(e - m^2/2 - m |u|))_+, which is 2 G(m)(e) for e >= m^2/2 and
@@ -42,27 +42,26 @@ Here H >= Lambda I is the Hessian without the record, so v'H^-1 v <= rho^2/Lambd
 So delta(e) <= E (1 - e^(e - f(u)))_+ for every Lambda.
 
 *Clipped logistic.* f(u) <= max(m u + m^2/2, 0) + J with J = log(1 + r/4), since m s u + m^2 s^2/2 is convex
-in s. So for e >= J, removing costs G(m)(e - J). For smaller e, removing costs at most the total variation
-distance, which equals the delta of adding at e = 0, and so is at most G(m)(0).
+in s. So for e >= J, removing costs at most G(m)(e - J). For smaller e, it costs at most the total variation
+distance. This is the delta of adding at e = 0, so at most G(m)(0).
 
-*When removing is free*: the Jacobian adds nothing to the cost. Logistic: let u0 be the u at which s = 1
-gives the loss e, so m u0 = e - m^2/2. If
+*Removing is free* if the Jacobian adds nothing to the cost. Logistic: let s = 1 give the loss e at u0, so m
+u0 = e - m^2/2. If
 
     log(1 + s(1-s) r) <= (1-s)(e + s m^2/2) for all s in [0, 1],
 
 then f(u0) <= e. Below u0, f <= e, since f increases. Above u0, f(u) = m u + m^2/2, since other s have a
 smaller slope in u. So the integral is G(m)(e). By log(1+x) <= x, it suffices that s r <= e + s m^2/2 for
-all s, that is r <= e + m^2/2. (The limit s -> 1 shows that this is also necessary.) Log-cosh: with |u| and
-|s| in place of u and s, it suffices that (1+s) r <= e + s m^2/2 at both ends of s, that is r <= e and 2 r
-<= e + m^2/2. (If e < m^2/2, then u0 < 0, and f(0) <= m^2/2 follows from r <= e.) Then delta(e) <= 2
-G(m)(e).
+all s, that is r <= e + m^2/2. (The limit s -> 1 shows necessity.) Log-cosh: with |u| and |s| in place of u
+and s, it suffices that (1+s) r <= e + s m^2/2 at both ends of s, that is r <= e and 2 r <= e + m^2/2. (If e
+< m^2/2, then u0 < 0, and f(0) <= m^2/2 follows from r <= e.) Then delta(e) <= 2 G(m)(e).
 
-*When removing costs one tail only* (log-cosh, e >= max(r, m^2/2)). The map from b' to w is monotone:
-(b1-b2).(w1-w2) <= -Lambda ||w1-w2||^2. So if the part of b' orthogonal to v is fixed, w.v does not
-increase with b'.v. Since s increases with y - w.v, s does not increase with u = -b'.v/(sigma rho): s >= 0
-up to some u_c, and s <= 0 beyond. If s u <= 0, the loss is at most m^2 s^2/2 + (1-s^2) r <= max(m^2/2, r)
-<= e. So the loss exceeds e only for 0 < u <= u_c or u_c <= u < 0, one of which is empty. Hence delta(e) <=
-E (1 - e^(e - f(u)))_+ 1(u > 0), half of the integral, which is G(m)(e) if removing is free.
+*Removing costs one tail only* for log-cosh and e >= max(r, m^2/2). The map from b' to w is monotone:
+(b1-b2).(w1-w2) <= -Lambda ||w1-w2||^2. So for a fixed part of b' orthogonal to v, w.v does not increase
+with b'.v. Since s increases with y - w.v, s does not increase with u = -b'.v/(sigma rho): s >= 0 up to some
+u_c, and s <= 0 beyond. If s u <= 0, the loss is at most m^2 s^2/2 + (1-s^2) r <= max(m^2/2, r) <= e. So the
+loss exceeds e only for 0 < u <= u_c or u_c <= u < 0; one of the intervals is empty. Hence delta(e) <= E (1
+- e^(e - f(u)))_+ 1(u > 0), half of the integral, which is G(m)(e) if removing is free.
 
 REPLACING v by v'. Put M = D0+v+v' or M = D0, with the same Lambda and sigma, between P = D0+v and
 S = D0+v'. For every event E and e1 + e2 = e, P(E) <= e^e1 M(E) + delta_PM(e1) and M(E) <= e^e2 S(E) +
@@ -76,17 +75,17 @@ D0+v+v'. The addition at e1 >= 0 is free for every Lambda. The removal at e2 is 
 e/2 + m^2. Logistic, e < m^2: take M = D0. The removal at e1 < 0 is by reflection an addition at -e1.
 Both additions are free for every Lambda. With mu = 2m:
 
-    Lambda >= R^2/(e/2 + mu^2/4) gives exactly G(mu)(e); if e < mu^2/4 every Lambda does.
+    Lambda >= R^2/(e/2 + mu^2/4) gives G(mu)(e); if e < mu^2/4, every Lambda does.
 
 Clipped logistic, e < m^2: M = D0 is free as above. Since delta falls, delta(e) <= G(mu)(mu^2/4) for every
 e >= m^2. If e >= m^2 + J, take M = D0+v+v' and the split of e - J with J added to e2. Hence delta(e) <=
 G(mu)(min(e, max(m^2, e - J))) for every Lambda.
 
 Log-cosh: delta(e) <= 2 G(m)(e1) + e^e1 G(m)(e2) (two tails for the addition, one for the removal) for any
-e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above, this is at most 2 G(2m)(e). It
-covers all records; y needs no bound, because t bounds the slope.
+e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above, this is at most 2 G(2m)(e). This
+bound covers all records, for any y, because t bounds the slope.
 
-An intercept must be a regularised constant feature within R: a free intercept has Lambda = 0.
+An intercept must be a regularised constant feature within R; a free one has Lambda = 0.
 """
 
 import math
@@ -115,9 +114,9 @@ CURVATURES = {"logistic": (0.0, 1.0, -1.0), "log_cosh": (1.0, 0.0, -1.0), "huber
 CURVATURES["clipped_logistic"] = (0.25, 0.0, 0.0)
 NEVER_FREE = ("huber", "clipped_logistic")  # losses with curvature at their largest slope
 BLOCK = 512  # maximum number of integrals at a time, for arrays of a few MB
-# Number of signs that the slope of a record can have.
+# Number of signs of a record's slope.
 SIGNS = {"logistic": 1, "clipped_logistic": 1, "log_cosh": 2, "huber": 2}
-# Shifts of e1, in units of e, to try if Lambda is below the threshold.
+# Shifts of e1, in units of e, tried if Lambda is below the threshold.
 SHIFTS = np.linspace(-0.5, 0.5, 31)
 
 
@@ -160,7 +159,7 @@ def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> f
 
 @lru_cache(maxsize=32)
 def _loss_table(m, r, loss, start, stop):
-    """A grid of u and f(u) on it. f is convex, so interpolation bounds it from above."""
+    """A grid of u, and f(u) on the grid. f is convex, so interpolation bounds f from above."""
     u = np.linspace(start, max(stop, start), 6001)
     return u, largest_loss(u, m, r, loss)
 
@@ -192,9 +191,9 @@ def removal(
 
     delta is also at most the total variation distance addition(0). For u >= `switch`, s = 1 attains the
     maximum f(u), and the integral has a closed form. The condition for this, g(s) r <= (1-s)(m u + (1+s)
-    m^2/2), is linear in s after division by 1-s, so it needs checking only at s = 0 and s = 1. For Huber
-    loss, s = 1 is always the maximum. tails: the number of tails to count, which is 2, or 1 where one is
-    proven to suffice; by default the smaller proven number.
+    m^2/2), is linear in s after division by 1-s, so checks at s = 0 and s = 1 suffice. For Huber loss, s =
+    1 always attains the maximum. tails: the number of tails to count; by default 1 where one is proven to
+    suffice, otherwise 2.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -256,10 +255,10 @@ def _both(m, r, loss):
 def replacement(
     epsilon: float | np.ndarray, m: float, r: float, loss: str = "logistic"
 ) -> float | np.ndarray:
-    """delta(epsilon) of replacing a record, for epsilon >= 0: the least bound over splits of epsilon.
+    """delta(epsilon) of replacing a record, for epsilon >= 0: the smallest bound over splits of epsilon.
 
     Every split gives a bound. The split that is exact for normals comes first. If removing is not free
-    there, the splits at `SHIFTS` from it follow, and then splits near the best one.
+    there, splits shifted by `SHIFTS` follow, then splits near the best.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -319,12 +318,11 @@ def least_regularisation(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """The least Lambda, for the *sum* of losses, with which the Jacobian is free at this epsilon.
+    """The smallest Lambda, for the *sum* of losses, with which the Jacobian is free at this epsilon.
 
     mu: k R/sigma for add/remove, 2 k R/sigma for replace-one. Logistic loss: R^2/(epsilon + mu^2/2) for
     add/remove and R^2/(epsilon/2 + mu^2/4) for replace-one. Log-cosh: twice these values, but at least
-    R^2/epsilon for add/remove; delta then counts two tails. For replace-one, log-cosh also needs epsilon
-    >= mu^2/4.
+    R^2/epsilon for add/remove; delta counts two tails, and replace-one needs epsilon >= mu^2/4.
     """
     _check(loss, adjacency)
     if loss in NEVER_FREE:
@@ -340,7 +338,7 @@ def least_regularisation(
 def gaussian_dp_regularisation(
     mu: float, bound: float = 1.0, adjacency: str = REPLACE_ONE
 ) -> float:
-    """The least Lambda for which the release (logistic loss) is mu-GDP, for all epsilon >= 0.
+    """The smallest Lambda for which the release (logistic loss) is mu-GDP.
 
     Add/remove: R^2/(epsilon + mu^2/2) is largest at epsilon = 0. Replace-one: for epsilon < mu^2/4, the
     Jacobian is free for every Lambda. For larger epsilon, R^2/(epsilon/2 + mu^2/4) is largest at
@@ -358,7 +356,7 @@ def sigma_where_free(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """sigma of the tilt if Lambda >= `least_regularisation`, the same as for the Gaussian mechanism.
+    """sigma of the tilt if Lambda >= `least_regularisation`: that of the Gaussian mechanism.
 
     slope: k, the bound on a record's slope (t of log-cosh). Each of log-cosh's two tails gets delta/2.
     """
@@ -393,11 +391,11 @@ def calibrate(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """Least sigma of the tilt for which the exact minimiser is proven (epsilon, delta)-DP.
+    """Smallest sigma of the tilt for which the exact minimiser is proven (epsilon, delta)-DP.
 
     If the Jacobian is free, the result is `sigma_where_free`. (Log-cosh under replace-one needs less,
-    because removing a record costs only one tail.) Otherwise sigma is found from the profile by root
-    finding, and checked to be private.
+    because removing a record costs only one tail.) Otherwise root finding on the profile gives sigma, which
+    is checked to be private.
     """
     if loss not in NEVER_FREE:
         sigma = sigma_where_free(epsilon, delta, bound, slope, adjacency, loss)
@@ -450,13 +448,13 @@ def rule_lambda(
     radius: float = 20.0,
     output: float = 0.0,
 ) -> float:
-    """lambda for the *mean* loss, from public numbers: max(Lambda*/n, sqrt(d) sigma R/(n radius)).
+    """lambda for the *mean* loss, from public numbers: max(Lambda*, sqrt(d) sigma R/radius)/n.
 
     Lambda* is `least_regularisation`. The second term bounds the tilt's shift, about sqrt(d) sigma/(n
     lambda), by `radius`/R. output: the output noise's share of mu (`with_output_noise`). With output noise,
     Lambda* is twice the threshold for the tilt's own mu, so the tilt's excess over a Gaussian profile is
-    negligible. Clipped logistic loss uses the threshold of logistic loss, although its Jacobian is never
-    free; with output noise, this Jacobian costs about a sixteenth of epsilon.
+    negligible. Clipped logistic loss uses the threshold of logistic loss. The clipped loss's Jacobian is
+    never free; with output noise, it costs about a sixteenth of epsilon.
     """
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
     own = mu * math.sqrt(1 - output**2)
@@ -477,11 +475,11 @@ def composed_delta(
 ) -> float:
     """delta at epsilon of the tilt's release composed with a Gaussian release of parameter mu_output.
 
-    The composed delta is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Outside [-e0, e0]
-    (`_gaussian_from`), the tilt's profile is at most the Gaussian one (twice that for log-cosh), whose
-    joint profile is known. So delta exceeds this joint delta only through L in (epsilon - e0, epsilon +
-    e0), and by at most P(L > epsilon - e0). Unless `exact`, this bound is added if it is below 1e-9 of the
-    joint delta. Otherwise the excess is integrated.
+    It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Outside [-e0, e0] (`_gaussian_from`),
+    the tilt's profile is at most the Gaussian one (twice that for log-cosh), whose joint profile is known.
+    So delta exceeds this joint delta only through L in (epsilon - e0, epsilon + e0), and by at most P(L >
+    epsilon - e0). Unless `exact`, this bound is added if it is below 1e-9 of the joint delta. Otherwise the
+    excess is integrated.
     """
     from scipy.special import ndtr
 
@@ -543,10 +541,10 @@ def with_output_noise(
 ) -> tuple[float, float]:
     """sigma and mu_output for which tilt and output noise together are (epsilon, delta)-DP.
 
-    Let the gradient of the mean objective at w have norm at most tau, a public number. Then w is within
-    tau/lambda of the exact minimiser. Given that minimiser, w differs by at most 2 tau/lambda between
-    neighbours of one size. N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers this as a Gaussian release.
-    mu_output = output mu and mu^2 = mu_tilt^2 + mu_output^2. A small n_lambda makes mu smaller.
+    If the mean objective's gradient at w has norm at most tau, a public number, w is within tau/lambda of
+    the exact minimiser. Given this minimiser, w of neighbours of one size differ by at most 2 tau/lambda.
+    N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers this difference as a Gaussian release. mu_output =
+    output mu and mu^2 = mu_tilt^2 + mu_output^2. A small n_lambda lowers mu.
     """
     _check(loss, adjacency)
     start, r = gaussian_mu(epsilon, delta / SIGNS[loss]), bound**2 / n_lambda

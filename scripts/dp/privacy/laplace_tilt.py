@@ -19,7 +19,7 @@ def margin_loss(loss: losses.Loss) -> losses.MarginLoss:
 def exact_epsilon(
     epsilon_b: float, n_lambda: float, bound: float = 1.0, loss: losses.Loss = "logistic"
 ) -> float:
-    """Supremum of the privacy loss when b ~ Gamma(d, 2 kappa R / epsilon_b) tilts the objective.
+    """Supremum of the privacy loss for a tilt b with ||b|| ~ Gamma(d, 2 kappa R / epsilon_b).
 
     The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), z_i = y_i w.x_i. So w
     has a density proportional to exp(-epsilon_b ||b(w)|| / (2 kappa R)) |det db/dw|. Replacing a record
@@ -31,9 +31,9 @@ def exact_epsilon(
 
     For d >= 2 this bound is reached in the limit; for d = 1 it is an upper bound.
 
-    Logistic loss: |l'| = s and l'' = s (1 - s) with s in [0, 1]. Huber hinge: l'' = c if 0 < |l'| < 1, so
-    the supremum is at |l'| = 1. For other losses, and subclasses of these, the same expression with
-    sup l'' is an upper bound.
+    Logistic loss: |l'| = s and l'' = s (1 - s) with s in [0, 1]. Huber hinge: l'' = c for 0 < |l'| < 1, so
+    the supremum is at |l'| = 1. For other losses, and subclasses of these, the same expression with sup l''
+    is an upper bound.
 
     For losses of residuals, only the sizes of slopes matter, so the expression is reached in the same limit
     (x' near -x, with w.x' far beyond the target). Log-cosh: |l'| = kappa t and l'' = 1 - t^2 with t in
@@ -44,7 +44,7 @@ def exact_epsilon(
     ratio = bound * bound / n_lambda
     if type(margin) is losses.LogCosh:
         # The result is concave in t. Its stationary point has epsilon_b/2 (1 + r (1 - t^2)) = 2 r t, a
-        # quadratic that is solved without cancellation.
+        # quadratic solved without cancellation.
         root = math.sqrt(4 * ratio * ratio + epsilon_b**2 * ratio * (1 + ratio))
         t = min(1.0, epsilon_b * (1 + ratio) / (2 * ratio + root))
         return epsilon_b / 2 * (1 + t) + math.log1p((1 - t * t) * ratio)
@@ -54,8 +54,8 @@ def exact_epsilon(
     def at(s):
         return epsilon_b / 2 * (1 + s) + math.log1p(s * (1 - s) * ratio)
 
-    # The stationary points of `at` have epsilon_b/2 (1 + r s (1-s)) + r (1 - 2s) = 0, a quadratic that is
-    # solved without cancellation.
+    # The stationary points of `at` have epsilon_b/2 (1 + r s (1-s)) + r (1 - 2s) = 0, a quadratic solved
+    # without cancellation.
     a, b, c = -epsilon_b / 2 * ratio, (epsilon_b / 2 - 2) * ratio, epsilon_b / 2 + ratio
     q = -(b + math.copysign(math.sqrt(b * b - 4 * a * c), b)) / 2
     return max(at(s) for s in (0.0, 1.0, q / a, c / q) if 0 <= s <= 1)
@@ -69,7 +69,7 @@ def calibrate(
     loss: losses.Loss = "logistic",
     calibration: str = "cms11",
 ) -> tuple[float, float]:
-    """Return (epsilon_b, ridge), where b ~ Gamma(d, 2 kappa R / epsilon_b) and ridge/2 ||w||^2 is added.
+    """Return (epsilon_b, ridge): ||b|| ~ Gamma(d, 2 kappa R / epsilon_b), and ridge/2 ||w||^2 is added.
 
     With c = R^2 sup l'':
 

@@ -1,24 +1,23 @@
 """Noisy gradient descent that releases only its last iterate.
 
-The descent is w <- w - eta (grad F(w) + N(0, sigma^2 I)) from a public start, where F is the mean
-objective. Composition counts every iterate: mu = sqrt(T) s/sigma, where s is the largest distance between
-neighbours' gradients. If steps contract, early iterates count less (Bok, Su, Altschuler, ICML 2024, arXiv
-2403.00278).
+The descent is w <- w - eta (grad F(w) + N(0, sigma^2 I)) from a public start, with mean objective F.
+Composition counts every iterate: mu = sqrt(T) s/sigma, where s is the largest distance between neighbours'
+gradients. If steps contract, early iterates count less (Bok, Su, Altschuler, ICML 2024, arXiv 2403.00278).
 
 Proof. Let phi(w) = w - eta grad F(w) be a noiseless step on one data set, and phi' on the other, so |phi -
 phi'| <= eta s. If F is m-strongly convex and M-smooth on at least one of the two data sets, the step there
-is c-Lipschitz with c = max(|1 - eta m|, |1 - eta M|). Let W and W' be the two processes with the same noise
-Z, and V a process between them: V_0 = W'_0 = W_0 and
+is c-Lipschitz with c = max(|1 - eta m|, |1 - eta M|). Let W and W' be the processes with the same noise Z,
+and V a process between them: V_0 = W'_0 = W_0 and
 
     V_t = phi'(V_t-1) + l_t (phi(W_t-1) - phi'(V_t-1)) + Z_t,   0 <= l_t <= 1, l_T = 1, so V_T = W_T.
 
 Then |W_t - V_t| <= (1 - l_t)(c |W_t-1 - V_t-1| + eta s). Let z_t be the resulting bounds on |W_t - V_t|,
 and a_t = l_t (c z_t-1 + eta s). So z_t = c z_t-1 + eta s - a_t. Given V_t-1, V_t is phi'(V_t-1) plus a
-shift of at most a_t plus noise; W'_t is phi'(W'_t-1) plus noise. So by post-processing, V_t against W'_t is
-no easier than V_t-1 against W'_t-1 together with a Gaussian release of parameter a_t/(eta sigma). Hence W_T
-against W'_T is mu-GDP with mu^2 = sum of a_t^2/(eta sigma)^2, for any a_t that leave z_t >= 0 and z_T = 0.
-The latter is sum c^(T-t) a_t = eta s sum c^(T-t). By Cauchy-Schwarz, the least mu has a_t proportional to
-c^(T-t):
+shift of at most a_t plus noise; W'_t is phi'(W'_t-1) plus noise. So by post-processing, distinguishing V_t
+from W'_t is no easier than V_t-1 from W'_t-1 together with a Gaussian release of parameter a_t/(eta sigma).
+Hence W_T against W'_T is mu-GDP with mu^2 = sum of a_t^2/(eta sigma)^2, for any a_t that leave z_t >= 0 and
+z_T = 0. The last condition is sum c^(T-t) a_t = eta s sum c^(T-t). By Cauchy-Schwarz, the smallest mu has
+a_t proportional to c^(T-t):
 
     mu = s/sigma (sum c^i)/sqrt(sum c^2i) = s/sigma sqrt((1 - c^T)/(1 + c^T) (1 + c)/(1 - c)).
 
@@ -32,8 +31,8 @@ are paid for from t = l to T - 1, with a_t proportional to c^(T-1-t) as above:
 
     mu = L/(b sigma) sqrt(1 + c^(2l-2) (1-c^2)/(1-c^l)^2 (1 - c^(l(E-1)))/(1 + c^(l(E-1)))).
 
-z_t >= 0, because just before visit e+1, the share (q^e + 1)/(q^(E-1) + 1) <= 1 of what the e visits need is
-paid, with q = c^-l > 1.
+z_t >= 0: with q = c^-l > 1, only the share (q^e + 1)/(q^(E-1) + 1) <= 1 of what the first e visits need is
+paid just before visit e+1.
 """
 
 import math
@@ -117,10 +116,10 @@ def dp_gd_mu(
     """(mu, reason): the smaller mu of composition and last iterate, for full batches, replace-one.
 
     sigma: standard deviation of the noise on the mean gradient. The last iterate's theorem has five
-    conditions: only w_T is released (no losses, no iterates, no early stopping); there is no momentum; row
-    norms are at most R; the step includes lam's gradient, which is not clipped; the objective is convex
-    and smooth. With clipping, the last condition holds only if each record has a single derivative, since
-    a clipped softmax gradient is not the gradient of such an objective.
+    conditions: only w_T is released (no losses, iterates or early stopping); there is no momentum; row
+    norms are at most R; the step includes lam's gradient, which is not clipped; the objective is convex and
+    smooth. With clipping, the last condition holds only if each record has a single derivative, since a
+    clipped softmax gradient is not the gradient of such an objective.
     """
     size, m, M = constants(loss, lam, bound, clip)
     if not math.isfinite(size):

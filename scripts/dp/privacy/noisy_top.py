@@ -1,4 +1,4 @@
-"""Noisy choices of the largest of many values, and the privacy of one or several such choices.
+"""Noisy choices of the largest of many values, and the privacy of one or several choices.
 
 Let one record change every value by at most D. A choice at the rate a takes the j with the largest a v_j +
 G_j, with independent standard Gumbel noise G_j: the exponential mechanism, with P(j) proportional to e^(a
@@ -8,18 +8,17 @@ v_j).
 [-a D, a D], and the second is the same for all j. So these log ratios lie in an interval of length r = 2 a
 D (Durfee, Rogers, NeurIPS 2019).
 
-**Concentrated.** Let K(s) = log of the mean of (P/P')^s under P'. K(0) = K(1) = 0, because both are
+**Concentrated.** Let K(s) = log of the mean of (P/P')^s under P'. K(0) = K(1) = 0, because P and P' are
 distributions. K''(s) is the variance of log P/P' under a tilted law, at most r^2/4 on such an interval. By
 the remainder of linear interpolation, K(s) <= s (s - 1) r^2/8 for s > 1. So the Rényi divergence of order
 s, K(s)/(s - 1), is at most s r^2/8: the choice is r^2/8-zCDP (Cesar, Rogers, ALT 2021). Pure (r, 0)-DP
 alone would give r^2/2.
 
 **Several.** The k largest a v_j + G_j, in order, have the distribution of k successive choices, each among
-the remaining values with new noise. (Given the largest, the other noisy values are only truncated at it,
-which leaves the distribution of their order unchanged.) So they are k r^2/8-zCDP. zCDP of adaptive releases
-adds up, and Gaussian noise of standard deviation s on a vector that moves by at most m in L2 is m^2/(2
-s^2)-zCDP (Bun, Steinke, TCC 2016). Everything may depend on earlier releases, including D and a of each
-choice.
+the remaining values with new noise. (Given the largest, the other noisy values are truncated at it, which
+leaves the distribution of their order unchanged.) So they are k r^2/8-zCDP. zCDP of adaptive releases adds
+up, and Gaussian noise of standard deviation s on a vector that moves by at most m in L2 is m^2/(2 s^2)-zCDP
+(Bun, Steinke, TCC 2016). Everything, including D and a, may depend on earlier releases.
 """
 
 import math
@@ -37,10 +36,10 @@ ORDERS = 1 + np.geomspace(1e-3, 1e6, 2000)  # any orders give a valid bound
 class Concentrated(Profile):
     """The profile of rho-zCDP releases: Rényi divergences are at most rho times the order.
 
-    delta(epsilon) is the least e^((a-1)(rho a - epsilon)) (1 - 1/a)^a/(a - 1) over orders a (Canonne,
+    delta(epsilon) is the minimum of e^((a-1)(rho a - epsilon)) (1 - 1/a)^a/(a - 1) over orders a (Canonne,
     Kamath, Steinke, NeurIPS 2020, proposition 12), which `dp.accounting.renyi_epsilon` inverts. For epsilon
-    above rho it is at most e^(-(epsilon - rho)^2/(4 rho)) (Bun, Steinke, TCC 2016), which is less where the
-    best order is beyond `ORDERS`.
+    above rho it is at most e^(-(epsilon - rho)^2/(4 rho)) (Bun, Steinke, TCC 2016), which is smaller where
+    the best order is beyond `ORDERS`.
     """
 
     def __init__(self, rho: float) -> None:
@@ -61,10 +60,10 @@ class Concentrated(Profile):
 
 @lru_cache(maxsize=1024)
 def rho(epsilon: float, delta: float) -> float:
-    """The largest rho, up to rounding, for which rho-zCDP is shown to imply (epsilon, delta)-DP.
+    """The largest rho, up to rounding, for which rho-zCDP is shown to give (epsilon, delta)-DP.
 
     The search starts from rho + 2 sqrt(rho log(1/delta)) = epsilon (Bun, Steinke, TCC 2016, proposition
-    1.3), which holds for any epsilon, and improves on it by `renyi_epsilon`.
+    1.3), which suffices for any epsilon, and is refined by `renyi_epsilon`.
     """
     level = -math.log(delta)
     simple = (epsilon / (math.sqrt(level + epsilon) + math.sqrt(level))) ** 2

@@ -1,7 +1,7 @@
 """Neighbouring data sets on which mechanisms are near their worst, with reasons.
 
-A pair is a function, registered by its name, that returns a `Pair`. Its data sets differ in one record;
-their sizes differ only in attacks on n. Its statistic is the one that best distinguishes their releases.
+A pair is a function, registered by name, that returns a `Pair`. The data sets differ in one record, and in
+size only in attacks on n. The statistic is the one that best distinguishes their releases.
 """
 
 import math
@@ -33,7 +33,7 @@ class Pair(NamedTuple):
     arguments : dict
         Arguments of `guarantee` and `release` that the reason assumes (lam, bound, options).
     reason : str
-        Why a mechanism is near its worst here.
+        Why mechanisms are near their worst on this pair.
     statistic : Callable or None
         (pair, mechanism, **arguments) -> a function from weights (m, p) to {name: scores (m,)}, larger
         where the first side is likelier. If None, scores are learned from pilot releases.
@@ -60,7 +60,7 @@ class Pair(NamedTuple):
 
 
 class LazySides:
-    """Sides of known size (n, d), made at first use, so that configuration checks need little memory."""
+    """Sides of known size (n, d), made at first use, so configuration checks need little memory."""
 
     def __init__(self, size: tuple[int, int], make: Callable) -> None:
         self.size, self.make = size, cache(make)
@@ -86,12 +86,12 @@ def pair(function: Callable) -> Callable:
 
 
 def find(pair: str | tuple | Pair) -> Pair:
-    """Find a pair by name, or make one from two data sets; a `Pair` is returned unchanged.
+    """Return a pair by its name, a pair of two data sets, or a `Pair` unchanged.
 
     Parameters
     ----------
     pair : str or tuple or Pair
-        A name in `PAIRS`, ((X, y), (X', y')), or a pair.
+        A name in `PAIRS`, ((X, y), (X', y')), or a `Pair`.
 
     Returns
     -------
@@ -126,9 +126,9 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    The scores are the projection on the difference of the medians, the projection's distance from the
-    medians' midpoint (which shows a difference in spread), and the differences between the distances to the
-    medians, in L1 and in L2.
+    The scores are the projection on the difference of the medians, and the projection's distance from the
+    medians' midpoint, which shows a difference in spread. Two more are differences between the distances to
+    the medians, in L1 and L2.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -174,7 +174,7 @@ def minimisers(pair: Pair, mechanism: object, **arguments) -> list[np.ndarray]:
 
 
 def distances(order: int) -> Callable:
-    """Log density ratio, up to a factor, of noise with density exp(-||z||_order / scale), no intercept."""
+    """Log density ratio without intercept, up to a factor, of noise ~ exp(-||z||_order / scale)."""
 
     def factory(pair, mechanism, **arguments):
         d = pair.size[1]
@@ -185,7 +185,7 @@ def distances(order: int) -> Callable:
     return factory
 
 
-# Law of the noise -> order of the norm in its density exp(-||z||_order / scale).
+# Law of noise -> order of the norm in its density exp(-||z||_order / scale).
 ORDERS = {l2_laplace: 2, laplace: 1}
 
 
@@ -216,7 +216,7 @@ def shift_loss(pair: Pair, mechanism: object, **arguments) -> float:
 
 
 def released_column(column: int) -> Callable:
-    """One released weight, with the sign for which the first side's minimiser has the larger weight."""
+    """One released weight, with the sign that makes it larger for the first side's minimiser."""
 
     def factory(pair, mechanism, **arguments):
         first, second = minimisers(pair, mechanism, **arguments)
@@ -234,7 +234,7 @@ TILTS = {
 
 
 def check_tilts(mechanism: object, laws: Iterable[Callable] = (l2_laplace,)) -> None:
-    """Raise `Unsuited` unless a mechanism tilts its objective by one of these laws."""
+    """Raise `Unsuited` unless a mechanism tilts by one of these laws."""
     if not hasattr(mechanism, "tilt"):
         raise Unsuited(f"{mechanism.name} has no `tilt`, a random linear term in its objective")
     if getattr(mechanism, "law", l2_laplace) not in laws:
@@ -266,7 +266,7 @@ def tilt_log_densities(pair: Pair, mechanism: object, **arguments) -> Callable:
     """Log densities at w (m, d) of both sides' exact tilted minimisers, up to a constant.
 
     The tilt that makes w the minimiser is b(w) = -(n lam w + sum_i l'(z_i) y_i x_i), with z as in
-    `dp.losses` (without y_i for a residual loss), and |det db/dw| = det(n lam I + sum_i l'' x_i x_i').
+    `dp.losses` (without y_i for residual losses), and |det db/dw| = det(n lam I + sum_i l'' x_i x_i').
     """
     n, d = pair.size
     plan = tilt_plan(pair, mechanism, **arguments)
@@ -284,7 +284,7 @@ def tilt_log_densities(pair: Pair, mechanism: object, **arguments) -> Callable:
 
 
 def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:
-    """Log of the ratio of both sides' densities."""
+    """Log ratio of both sides' densities."""
     densities = tilt_log_densities(pair, mechanism, **arguments)
 
     def statistic(weights):
@@ -298,7 +298,7 @@ def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
     """The privacy loss of objective perturbation, d = 1, on a fine grid of minimisers.
 
     The loss is the largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts,
-    it is the epsilon at delta of exact minimisers, by integrals in both directions.
+    it is exact minimisers' epsilon at delta, by integrals in both directions.
     """
     densities = tilt_log_densities(pair, mechanism, **arguments)
     w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
@@ -344,7 +344,7 @@ def opposite_target() -> Pair:
 
 @pair
 def opposite_residual() -> Pair:
-    """One record, whose target changes from -1 to 1, with n lambda = 0.1."""
+    """The only record's target changes from -1 to 1; n lambda = 0.1."""
     return Pair(
         sides=_replace(np.array([[1.0]]), [-1.0], 0, label=1.0),
         arguments={"lam": 0.1, "bound": 1.0, "loss": "log_cosh"},
@@ -404,7 +404,7 @@ def saturated_diagonal_l2() -> Pair:
 
 
 def _of_weights(scores):
-    """A statistic of the weights alone, for every mechanism."""
+    """A statistic of the weights, for every mechanism."""
     return lambda *_, **__: scores
 
 
@@ -413,7 +413,7 @@ answered = _of_weights(lambda W: {"answered": W.any(axis=1).astype(float)})
 
 
 def _clusters(below, above, inner=()):
-    """Rows x = 1. Each row is a part of the data by itself, and its target is the model of that part."""
+    """Rows x = 1. Each row is one part of the data, and its target is that part's model."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 
@@ -433,7 +433,7 @@ def tukey_threshold() -> Pair:
 
 @pair
 def tukey_shell() -> Pair:
-    """Two clusters of 207 models, and 6 models in between. One of these 6 moves to a cluster."""
+    """Two clusters of 207 models, and 6 models in between, one of which moves to a cluster."""
     X, y = _clusters(207, 207, [-3e-3, -2e-3, -1e-3, 1e-3, 2e-3, 3e-3])
     return Pair(
         sides=_replace(X, y, 210, label=-1.0),
@@ -474,7 +474,7 @@ def repeated() -> Pair:
 
 @pair
 def own_scale() -> Pair:
-    """4,000 records, all with small targets except one. In the neighbour, this record is at 0."""
+    """4,000 records, one with a large target. In the neighbour, this record is at 0."""
     X = np.where(np.arange(4000) % 2, -1.0, 1.0)[:, None]
     y = 0.01 * X[:, 0]
     y[0] = 1.0
@@ -487,7 +487,7 @@ def own_scale() -> Pair:
 
 @pair
 def least_eigenvalue() -> Pair:
-    """One record at x = 1, and 100 at 0.001. In the neighbour, the first record is at 0."""
+    """One record at x = 1, and 100 at 0.001. In the neighbour, the first is at 0."""
     X = np.full((101, 1), 0.001)
     X[0] = 1
     return Pair(
@@ -506,7 +506,7 @@ def least_eigenvalue() -> Pair:
 
 @pair
 def cancelled() -> Pair:
-    """Two records at x = 1 whose targets cancel. In the neighbour, one of them is at 0."""
+    """Two records at x = 1 whose targets cancel. In the neighbour, one is at 0."""
     return Pair(
         sides=_replace(np.ones((2, 1)), [1.0, -1.0], 1, row=[0.0], label=0.0),
         arguments={"lam": 0.0, "bound": 1.0},
@@ -528,7 +528,7 @@ def only_record() -> Pair:
 
 @pair
 def new_axis() -> Pair:
-    """20 records along each of 15 axes, and one along a 16th. In the neighbour, that one is at 0."""
+    """20 records along each of 15 axes, and one along a 16th. In the neighbour, this one is at 0."""
     axes, each = 16, 20
     X = np.vstack([np.repeat(np.eye(axes)[:-1], each, axis=0), np.eye(axes)[-1:]])
     return Pair(
@@ -555,7 +555,7 @@ def one_batch_more() -> Pair:
 
 @pair
 def large_step() -> Pair:
-    """One record at x = 1, and 128 at 0. In the neighbour, all records are at 0."""
+    """One record at x = 1, and 128 at 0. In the neighbour, all are at 0."""
     X = np.zeros((129, 1))
     X[0] = 1
     return Pair(
@@ -604,7 +604,7 @@ def _curvature(n_lambda):
 
 @pair
 def pulled() -> Pair:
-    """One record at x = 1, and 60 that drive the margin of the first far below 0.
+    """One record at x = 1, and 60 that drive its margin far below 0.
 
     In the neighbour, the first record is at 0.
     """
@@ -672,7 +672,7 @@ def opposite_corner() -> Pair:
 
 
 def _lone(reach, others=99):
-    """A record at `reach` whose label flips, and others at 0, without a gradient."""
+    """A record at `reach` whose label flips, and others at 0, which have no gradient."""
     X = np.zeros((others + 1, 1))
     X[0] = reach
     sides = _replace(X, np.ones(others + 1), 0, label=-1)
@@ -691,7 +691,7 @@ def outlier() -> Pair:
 
 @pair
 def lone_record() -> Pair:
-    """One record at the bound of 1, and 99 others at 0, without a gradient."""
+    """One record at the bound of 1, and 99 at 0."""
     return Pair(
         *_lone(1),
         reason="the mean gradient is a hundredth of the one record's and turns around with its label: "
@@ -805,7 +805,7 @@ def removed_row() -> Pair:
 
 @pair
 def last_of_its_class() -> Pair:
-    """One of eight records has a unique label."""
+    """One of eight records has a unique label, and loses it."""
     (X, y), (X_other, _) = _beside([1.0, 0, 0])[0]
     y = np.ones_like(y)
     return Pair(

@@ -27,8 +27,8 @@ def loss_range(loss: str, reach: float) -> float:
 def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> float:
     """Approximate maximum over data sets of the mean number of proposals per draw; reach = rho R.
 
-    For a Gaussian truncated to the ball, `truncated_draws` accepts with probability of the order of
-    1/sqrt(d + gamma n reach), where gamma n reach bounds rho times the gradient at 0.
+    For a Gaussian truncated to the ball, `truncated_draws` accepts with probability of order 1/sqrt(d +
+    gamma n reach), where gamma n reach bounds rho times the gradient at 0.
 
     Logistic loss multiplies this probability by a ratio: the integral of exp(-gamma F) over the ball,
     divided by that of its envelope exp(-gamma Q). F is the summed loss, and Q its quadratic lower bound,
@@ -57,15 +57,15 @@ def truncated_draws(
 ) -> tuple[np.ndarray, int]:
     """Exact draws from exp(-w'Pw/2 + b.w + log_excess(w)) on the ball ||w|| <= radius, by rejection.
 
-    precision: P (d, d) symmetric, positive semidefinite. linear: b (d,). log_excess: a function of (m, d)
-    points that is at most 0 (None: 0, a truncated Gaussian). Returns draws (size, d) and the number of
+    precision: P (d, d) symmetric, positive semidefinite. linear: b (d,). log_excess: a function of points
+    (m, d) that is at most 0; None is 0, a truncated Gaussian. Returns draws (size, d) and the number of
     proposals.
 
     On the ball, exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0. So a Gaussian with precision P + kI,
     times a constant, lies above the density. Its draws are accepted with probability exp(log_excess(w) - k
     (radius^2 - ||w||^2)/2) inside the ball, and never outside. Acceptance is most frequent if the
-    proposal's mean of ||w||^2 is radius^2; rejection then costs a factor of order sqrt(d), not exponential
-    in d. The law is the same for any k, so k may depend on the data.
+    proposal's mean ||w||^2 is radius^2. Rejection then costs a factor of order sqrt(d), not exponential in
+    d. The law is the same for any k, so k may depend on the data.
     """
     values, vectors = np.linalg.eigh(precision)
     values = np.maximum(values, 0.0)
@@ -137,7 +137,7 @@ def logistic_envelope(
     The Gaussian's quadratic lies below F, the summed loss, and touches it at w0. On the ball, |w.x_i| <=
     m_i = radius ||x_i||, and the logistic curvature is at least s_i (1 - s_i), s_i = 1/(1 + e^m_i). So F(w)
     >= F(w0) + F'(w0)(w - w0) + (w - w0)'H(w - w0)/2, where H = sum_i s_i (1 - s_i) x_i x_i'. A few Newton
-    steps find w0 near the minimiser on the ball; the distribution of the draws does not depend on w0. The
+    steps find w0 near the minimiser on the ball; the draws' distribution does not depend on w0. The
     accepted share falls exponentially with d.
     """
     d = X.shape[1]

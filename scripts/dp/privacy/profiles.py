@@ -1,4 +1,4 @@
-"""Privacy profiles: the whole curve delta(epsilon) of a mechanism, or of several together.
+"""Privacy profiles: the curve delta(epsilon) of a mechanism, or of several together.
 
 delta(epsilon) is the supremum over neighbours and events of P(E) - e^epsilon Q(E), a hockey-stick
 divergence. It is convex and decreasing in e^epsilon. Exchanging P and Q reflects the curve: delta(-epsilon)
@@ -32,18 +32,18 @@ __all__ = [
 # Integrals over a Gaussian loss go this many standard deviations to either side. Callers add the
 # probability beyond, 2e-33 per side.
 FAR = 12.0
-PANELS = (24, 96, 384, 1536, 6144)  # numbers of panels for an integral, each with 8 nodes
-AGREE = 1e-7  # relative difference between two estimates at which refinement ends
-SPACING = 1e-4  # least spacing of discretised losses
+PANELS = (24, 96, 384, 1536, 6144)  # numbers of panels of 8 nodes for an integral
+AGREE = 1e-7  # relative difference of estimates at which refinement ends
+SPACING = 1e-4  # smallest spacing of discretised losses
 POINTS = 4000  # maximum number of points of a distribution on each side of 0
 TAIL = 1e-15  # largest delta at a grid's end, counted as the probability of an infinite loss
 
 
 def gaussian_profile(mu: float, epsilon: float | np.ndarray) -> float | np.ndarray:
-    """delta of a Gaussian release with sensitivity/standard deviation mu, at any real epsilon.
+    """delta of a Gaussian release with mu = sensitivity/standard deviation, for real epsilon, elementwise.
 
-    It is Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) (Balle, Wang, ICML 2018, theorem 8,
-    whose proof does not need epsilon >= 0), elementwise.
+    delta = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) (Balle, Wang, ICML 2018, theorem 8,
+    whose proof does not need epsilon >= 0).
     """
     from scipy.special import log_ndtr
 
@@ -60,7 +60,7 @@ def gaussian_profile(mu: float, epsilon: float | np.ndarray) -> float | np.ndarr
 
 
 def reflected(delta: Callable, epsilon: float | np.ndarray) -> float | np.ndarray:
-    """The divergence of (P, Q) at `epsilon`, where the function `delta` is the divergence of (Q, P).
+    """The divergence of (P, Q) at `epsilon`, where `delta` is the divergence of (Q, P).
 
     P(E) - e^a Q(E) = 1 - e^a + e^a (Q(E^c) - e^-a P(E^c)) for any event E.
     """
@@ -206,7 +206,7 @@ class Losses(Profile):
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
         epsilon = np.asarray(epsilon, dtype=float)
-        # Pass each epsilon separately, since the library sums several in Python.
+        # One epsilon at a time, since the library sums several in Python.
         deltas = [
             self.distribution.get_delta_for_epsilon(each) for each in epsilon.ravel().tolist()
         ]
@@ -252,7 +252,7 @@ def approximate(epsilon: float, delta: float = 0.0) -> Curve:
 def with_failure(profile: Profile, probability: float) -> Curve:
     """The `Curve` of a mechanism that satisfies `profile` outside a failure event.
 
-    probability: the maximum probability of that event on any data set.
+    probability: the event's maximum probability on any data set.
     """
     return Curve(*((lambda x, f=f: np.asarray(f(x)) + probability) for f in profile.directions))
 
@@ -313,7 +313,7 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
 def integral(
     integrand: Callable, start: float, stop: float, panels: Iterable[int] = PANELS
 ) -> float:
-    """An upper estimate of an integral: refined until two estimates agree, plus their difference.
+    """An upper estimate of an integral: refined until two values agree, plus their difference.
 
     panels: numbers of panels, one per estimate.
     """
@@ -336,8 +336,9 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
 
         delta_size(epsilon) <= sum over j of e^(e_1 + .. + e_(j-1)) delta(e_j).
 
-    The least of these bounds is the group privacy of f-DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.14).
-    Here e_j = epsilon/size + (j - (size + 1)/2) mu^2, optimal for a Gaussian profile of parameter mu.
+    The smallest of these bounds is the group privacy of f-DP (Dong, Roth, Su, JRSS B 84, 2022, theorem
+    2.14). Here e_j = epsilon/size + (j - (size + 1)/2) mu^2, optimal for a Gaussian profile of parameter
+    mu.
     """
     total, before = 0.0, 0.0
     for j in range(1, size + 1):
@@ -350,7 +351,7 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
 def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     """An epsilon at delta for data sets that differ in several records.
 
-    The result is exact for a Gaussian profile, and otherwise the least that `group_delta` shows with
+    The result is exact for a Gaussian profile, and otherwise the smallest that `group_delta` shows with
     several values of mu.
 
     Parameters
@@ -387,7 +388,7 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
 
 
 def _reach(profile):
-    """A loss at which delta is at most TAIL, or a loss of at least 64."""
+    """A loss at which delta is at most TAIL, or else one of at least 64."""
     reach = 1.0
     while reach < 64 and profile.delta(reach) > TAIL:
         reach *= 1.25
@@ -468,7 +469,7 @@ def _compose_losses(profiles):
 
 
 def repeated(profile: Profile, times: int) -> Profile:
-    """The profile of several releases with one profile, from the same records.
+    """The profile of several releases from the same records, each with this profile.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Calibrations of Gaussian objective perturbation as published: AMP, and Redberg, Koskela, Wang.
 
-They are for comparison: `dp.privacy.gaussian_tilt` proves the privacy that they really give. `slope` is
+They are for comparison; `dp.privacy.gaussian_tilt` proves the privacy that they really give. `slope` is
 kappa R, the bound on a record's gradient. `curvature` is sup l'' R^2.
 """
 
@@ -30,7 +30,7 @@ class Tilt(NamedTuple):
 
 
 def amp_share(epsilon: float) -> float:
-    """The tilt's share of epsilon, by the untuned rule in the paper's appendix."""
+    """The tilt's share of epsilon, by the untuned rule of the paper's appendix."""
     return max(min(0.88671 + 0.0186607 * epsilon**-0.372906, 0.99), 1 - 1 / epsilon + 0.001)
 
 
@@ -109,7 +109,7 @@ def redberg_renyi(
     """The Rényi divergence by Redberg, Koskela and Wang's bound, add/remove.
 
     The bound is j + m^2/2 + log E e^((a-1) |N(0, m^2)|)/(a-1) at order a, with j and m as in
-    `redberg_delta`. The folded normal's moment generating function at t is 2 e^(t^2 m^2/2) Phi(t m).
+    `redberg_delta`. The folded normal's moment generating function is 2 e^(t^2 m^2/2) Phi(t m) at t.
     """
     from scipy.special import log_ndtr
 
@@ -125,7 +125,7 @@ def _sigma(private, start):
 def redberg_sigma(
     epsilon: float, delta: float, n_lambda: float, slope: float = 1.0, curvature: float = 0.25
 ) -> float:
-    """The least sigma for which `redberg_delta` is at most delta, infinite if there is none."""
+    """The smallest sigma for which `redberg_delta` is at most delta; infinite if none is."""
     return _sigma(
         lambda sigma: redberg_delta(epsilon, sigma, n_lambda, slope, curvature) <= delta,
         gaussian_sigma(epsilon, delta, slope),
@@ -144,10 +144,10 @@ def redberg(
 ) -> Tilt:
     """Redberg, Koskela and Wang's calibration, add/remove.
 
-    It uses the least Lambda for which sigma is at most 1.3 times that of the Gaussian mechanism, on a grid
-    from 2 curvature/epsilon upwards in steps of 5 %. Rényi divergences compose tilt and output noise. The
-    output noise covers a sensitivity of 2 tau/Lambda, where tau, `gradient_norm`, bounds the gradient of
-    the *summed* objective. Defaults are the paper's, for rows of norm 1 and an intercept.
+    Lambda is the smallest for which sigma is at most `largest` times that of the Gaussian mechanism, on a
+    grid from 2 curvature/epsilon upwards in steps of 5 %. Rényi divergences compose tilt and output noise.
+    Output noise covers a sensitivity of 2 tau/Lambda, where tau, `gradient_norm`, bounds the *summed*
+    objective's gradient. Defaults are the paper's, for rows of norm 1 and an intercept.
     """
     gauss = gaussian_sigma(epsilon, delta, slope)
     start = n_lambda = 2 * curvature / epsilon

@@ -56,7 +56,7 @@ def isotropic(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def upper_triangle(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """As `isotropic`, but all entries of the upper triangle have variance 1."""
+    """As `isotropic`, but all entries have variance 1."""
     E, e = isotropic(values, d)
     return E * np.where(np.eye(d) > 0, 1.0, np.sqrt(2)), e
 
@@ -70,8 +70,8 @@ def noisy(A: np.ndarray, sigma: float, draws: int, rng: np.random.Generator) -> 
 def inverse(A: np.ndarray, ridge: float | np.ndarray, floor: float | None = None) -> np.ndarray:
     """Inverses (draws, d, d) of noisy positive semidefinite A (draws, d, d), made definite.
 
-    Negative eigenvalues become 0, and then all grow by `ridge` > 0, a number or (draws,). With `floor` > 0,
-    all grow by the ridge first, and then those below `floor` become `floor`.
+    Negative eigenvalues become 0, then all grow by `ridge` > 0, a number or (draws,). With `floor` > 0, all
+    grow by the ridge first, then those below `floor` become `floor`.
     """
     values, vectors = np.linalg.eigh(A)
     ridge = np.reshape(ridge, (-1, 1))
@@ -93,7 +93,7 @@ def solve(
 
     repair:
       "ridge"  every eigenvalue grows by sqrt(d) deviation, the order of the noise's spectral norm, and
-               then becomes at least deviation, so that all quadratics are bounded
+               then becomes at least deviation, so all quadratics are bounded
       "trim"   w is orthogonal to directions with eigenvalues that are not positive (Zhang et al.,
                PVLDB 5, 2012, section 6.2)
       "none"   the weights are NaN if the quadratic has no minimum

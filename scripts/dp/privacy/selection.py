@@ -1,4 +1,4 @@
-"""Private selection: run one mechanism a random number of times, and release the best run.
+"""Private selection: run a mechanism a random number of times, and release the best run.
 
 The base mechanism Q runs K times independently. K follows a public distribution and is not released.
 Settings drawn from a grid are part of Q. See Liu, Talwar (STOC 2019); Papernot, Steinke (ICLR 2022);
@@ -9,7 +9,7 @@ cover it. A noisy score on private rows is one more release of Q. A score on pub
 alone, is free. An *exact* score on private rows is not covered: if Q is uniform on N points, which is 0-DP,
 the score 1(point = p(data)) would release p(data) with probability close to 1. For exact scores a weaker
 bound holds, because "worse than y" is a different event on each data set. With u = Q(worse than y) and u' =
-Q'(worse than y), F'(u)/F'(u') is at most F'(1)/F'(0). So below, log C becomes log(1/g), and m TV becomes m.
+Q'(worse than y), F'(u)/F'(u') is at most F'(1)/F'(0). So log C below becomes log(1/g), and m TV becomes m.
 This `cost_of_exact_score` does not fall with epsilon.
 
 **Profile bound**, derived here. Runs are ranked by a fixed total order of Q's releases (an independent
@@ -33,7 +33,7 @@ Then the best run has the density a(y) = q(y) F'(Q(<y)).
 
 **Rényi bound** (Papernot, Steinke, theorems 2 and 6), if Q's Rényi divergences are known.
 
-delta_Q is that of the given adjacency, the larger of both directions.
+delta_Q is for the given adjacency: the larger of both directions.
 """
 
 import math
@@ -99,7 +99,7 @@ def event_bounds(profile: Profile) -> Callable:
 def largest_ratio(profile: Profile, g: float) -> float:
     """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z), by zooming in.
 
-    Below z = 1e-15 g, h(z) is at most h(1e-15 g), and the denominator at least g.
+    Below z = 1e-15 g, h(z) is at most h(1e-15 g), and the denominator is at least g.
     """
     least = max(1e-15 * g, 1e-300)
     low, high, bound = math.log(least), 0.0, event_bounds(profile)

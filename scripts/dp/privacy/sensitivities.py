@@ -1,8 +1,8 @@
-"""Sensitivities of Gram matrices, Hessians and Newton steps, and ridges that cover their noise.
+"""Sensitivities of Gram matrices, Hessians and Newton steps, and ridges that cover noise.
 
 Rows have ||x||_2 <= R. Sensitivities are of sums; for means under replace-one, divide by the public n.
-Unless stated otherwise, those of matrices are in the Frobenius norm, for `dp.privacy.quadratics.isotropic`
-noise.
+Matrix sensitivities are in the Frobenius norm unless stated otherwise, for
+`dp.privacy.quadratics.isotropic` noise.
 """
 
 import math
@@ -34,7 +34,7 @@ def gram(bound: float = 1.0, adjacency: str = REPLACE_ONE) -> float:
 def smallest_eigenvalue(bound: float = 1.0) -> float:
     """Sensitivity of the smallest eigenvalue of X'X under either adjacency: R^2.
 
-    x x' - z z' has at most one eigenvalue of either sign, both at most R^2 in size.
+    x x' - z z' has at most one eigenvalue of either sign, of size at most R^2.
     """
     return bound**2
 
@@ -44,13 +44,14 @@ def gram_and_moment(
 ) -> float:
     """L2 sensitivity of (X'X, X'y) together for labels in [-Y, Y].
 
-    Its square is the sum of the squares of the Frobenius and the Euclidean norm of the change. Add/remove:
-    sqrt(R^4 + Y^2 R^2). Replace-one: let (x, y) be replaced by (z, u), and a = |x|, b = |z|, c = |cos| of
-    their angle. The squared change a^4 + b^4 - 2 a^2 b^2 c^2 + |y x - u z|^2 is convex in y and in u, so it
-    is largest for |y| = |u| = Y, with signs that make it a^4 + b^4 - 2 (abc)^2 + Y^2 (a^2 + b^2 + 2 abc).
-    This is a parabola in abc with its vertex at Y^2/2. If Y^2/2 <= ab, its maximum, a^4 + b^4 + Y^2 (a^2 +
-    b^2) + Y^4/2, increases in a and b. Otherwise the maximum is at c = 1, and (a+b)^2 ((a-b)^2 + Y^2)
-    increases in a and b, since Y^2 + 2a^2 >= 2ab. So the worst case has a = b = R, and the sensitivity is
+    Its square is the maximum, over neighbours, of the change of X'X in squared Frobenius norm plus that of
+    X'y in squared Euclidean norm. Add/remove: sqrt(R^4 + Y^2 R^2). Replace-one: let (x, y) be replaced by
+    (z, u), and a = |x|, b = |z|, c = |cos| of their angle. The squared change a^4 + b^4 - 2 a^2 b^2 c^2 +
+    |y x - u z|^2 is convex in y and in u, so it is largest for |y| = |u| = Y, with signs that make it a^4
+    + b^4 - 2 (abc)^2 + Y^2 (a^2 + b^2 + 2 abc). This is a parabola in abc with its vertex at Y^2/2. If
+    Y^2/2 <= ab, its maximum, a^4 + b^4 + Y^2 (a^2 + b^2) + Y^4/2, increases in a and b. Otherwise the
+    maximum is at c = 1, and (a+b)^2 ((a-b)^2 + Y^2) increases in a and b, since Y^2 + 2a^2 >= 2ab. So the
+    worst case has a = b = R, and the sensitivity is
 
         sqrt(2 R^4 + 2 Y^2 R^2 + Y^4/2) = sqrt(2) (R^2 + Y^2/2) if Y^2 <= 2 R^2, else 2 Y R.
     """
@@ -73,9 +74,9 @@ def newton_direction(
 
     H = sum w_i x_i x_i' with 0 <= w_i <= curvature. With c = curvature R^2, the sensitivity is c/(ridge
     (ridge + c)). Proof: add u u' with |u|^2 <= c to B >= ridge I. The inverse falls by B^-1 u u' B^-1/(1 +
-    u'B^-1 u). This is positive semidefinite, of norm |B^-1 u|^2/(1 + t) <= t/(ridge (1 + t)) with t =
-    u'B^-1 u <= c/ridge, which increases in t. Replacing a record gives the difference of two such matrices,
-    which is no larger. A direction (H + ridge I)^-1 g for a public g changes by at most |g| times the
+    u'B^-1 u). This is positive semidefinite, of norm |B^-1 u|^2/(1 + t) <= t/(ridge (1 + t)), which
+    increases in t = u'B^-1 u <= c/ridge. Replacing a record gives the difference of two such matrices,
+    whose norm is no larger. A direction (H + ridge I)^-1 g for a public g changes by at most |g| times the
     sensitivity. For the mean H/n + l I, ridge = n l and the inverse is n times larger: c/(n l^2 + c l).
     """
     c = curvature * bound**2
@@ -87,8 +88,8 @@ def newton_direction_floored(
 ) -> float:
     """Frobenius sensitivity of f(H), f = 1/max(eigenvalue, floor): curvature times `gram` over floor^2.
 
-    f is 1/floor^2-Lipschitz. On symmetric matrices, it has the same Lipschitz constant in the Frobenius
-    norm: ||f(A) - f(B)||^2 = sum over eigenpairs of (f(a_i) - f(b_j))^2 (u_i.v_j)^2.
+    f is 1/floor^2-Lipschitz on numbers and, in the Frobenius norm, on symmetric matrices: ||f(A) - f(B)||^2
+    = sum over eigenpairs of (f(a_i) - f(b_j))^2 (u_i.v_j)^2.
     """
     return curvature * gram(bound, adjacency) / floor**2
 

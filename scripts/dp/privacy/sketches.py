@@ -12,8 +12,8 @@ below gamma, v <= R^2/gamma. (If that is the smaller S, v = a/(1+a) with a <= R^
 noise along that direction turns a larger v into a smaller one, so v = R^2/gamma is the worst. T sketches of
 k rows are one sketch of kT rows.
 
-S >= gamma I holds unless l exceeds the smallest eigenvalue, which has probability Phi(-tau0). `total` adds
-this probability to delta.
+S >= gamma I unless l exceeds the smallest eigenvalue. `total` adds this event's probability, Phi(-tau0), to
+delta.
 """
 
 import math
@@ -68,8 +68,8 @@ def profile(rows: int, gamma: float, bound: float = 1.0, adjacency: str = ADD_RE
     Replace-one: compare P = S0 + x x' >= gamma I with Q = S0 + z z'. In coordinates that make both
     diagonal, at most two directions differ. P^-1/2 Q P^-1/2 = I - p p' + q q' with |p|^2, |q|^2 <=
     R^2/gamma has its eigenvalues in [1-|p|^2, 1+|q|^2]. So along one direction P has the larger variance,
-    with a ratio of 1-v, v <= R^2/gamma, and along the other the smaller variance, with a ratio of 1/(1+a),
-    a <= R^2/gamma. The directions are independent, so each is one add/remove release. Privacy loss
+    with a ratio of 1-v, v <= R^2/gamma. Along the other, P has the smaller variance, with a ratio of
+    1/(1+a), a <= R^2/gamma. The directions are independent, so each is one add/remove release. Privacy loss
     distributions compose them.
     """
     if not gamma > bound**2:
@@ -90,10 +90,10 @@ def profile(rows: int, gamma: float, bound: float = 1.0, adjacency: str = ADD_RE
 def renyi(
     order: float | np.ndarray, rows: int, gamma: float, bound: float = 1.0
 ) -> float | np.ndarray:
-    """The authors' bound on a sketch's Rényi divergence, add/remove, for 1 < order < gamma/R^2.
+    """The authors' bound on a sketch's Rényi divergence, add/remove, for orders above 1.
 
-    At order a, it is k a/(2(a-1)) log(1 - v) - k/(2(a-1)) log(1 - a v) with v = R^2/gamma, which is exactly
-    the divergence of k draws of N(0, 1) from k draws of N(0, 1-v). It is infinite for larger orders.
+    At order a, it is k a/(2(a-1)) log(1 - v) - k/(2(a-1)) log(1 - a v) with v = R^2/gamma: the divergence
+    of k draws of N(0, 1) from k draws of N(0, 1-v). It is infinite for orders of gamma/R^2 or more.
     """
     v, a = bound**2 / gamma, np.asarray(order, dtype=float)
     with np.errstate(all="ignore"):
@@ -107,12 +107,12 @@ def _least(private, bound):
 
 
 def gamma_exact(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
-    """Least gamma for which the sketch alone is (epsilon, delta)-DP, add/remove, by bisection."""
+    """Smallest gamma for which the sketch alone is (epsilon, delta)-DP, add/remove."""
     return _least(lambda gamma: profile(rows, gamma, bound).delta(epsilon) <= delta, bound)
 
 
 def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
-    """As `gamma_exact`, by the authors' Rényi divergence and its conversion (`renyi_epsilon`)."""
+    """As `gamma_exact`, by the authors' bound `renyi`, converted by `renyi_epsilon`."""
 
     def private(gamma):
         share = np.linspace(0, 1, 4002)[1:-1] ** 2  # positions of orders between 1 and gamma/R^2

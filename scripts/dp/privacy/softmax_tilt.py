@@ -2,8 +2,8 @@
 
 The release is the W (d, K) that minimises F(W) + Lambda/2 ||W||^2 + <b, W>, where F is the *sum* of the
 losses log sum_j e^(w_j.x) - w_y.x, Lambda = n lambda > 0, and the d K entries of b are independent N(0,
-sigma^2). This proof extends that of `dp.privacy.gaussian_tilt` for one slope per record, the case K = 2.
-Minimisers are exact; `composed_delta` adds the output noise that covers approximate ones.
+sigma^2). This proof extends that of `dp.privacy.gaussian_tilt`, where a record has one slope, the case K =
+2. Minimisers are exact; `composed_delta` adds the output noise that covers approximate ones.
 
 A record (x, y) with ||x|| = rho <= R and probabilities p = softmax(W'x) has the gradient x a' with a = p
 - e_y = sum over j != y of p_j (e_j - e_y), and the Hessian S (x) x x' with S = diag(p) - p p'. Notation:
@@ -20,19 +20,19 @@ and on D' it has phi_sigma(b') det H' with
 
 because H' = H + S (x) x x' and (I (x) x') H^-1 (I (x) x) <= (rho^2/Lambda) I. For a row x, let B =
 +-b'x/(sigma rho), K independent standard normals under the data set that the tilt is drawn on, and U_j =
-(B_j - B_y)/sqrt(2). Each U_j is N(0, 1), and U is the largest of the K-1 of them. For either sign of B,
-<B, a> = sqrt(2) sum p_j U_j <= sqrt(2) s U.
+(B_j - B_y)/sqrt(2). Each U_j is N(0, 1), and U is the largest of these K-1. For either sign of B, <B, a> =
+sqrt(2) sum p_j U_j <= sqrt(2) s U.
 
 *Adding* (P = D, Q = D'). With the suitable sign of B, and a record of norm R,
 
     log p/q <= (||b'||^2 - ||b||^2)/(2 sigma^2) = M^2 v^2/4 + (M/sqrt(2)) <B, a>.
 
-The right side is convex in a, so its maximum over p is at a corner of the simplex: 0, or t_j = M U_j +
-M^2/2, the Gaussian mechanism's loss. With P(max > .) <= the sum, for every e >= 0 and *every* Lambda,
+The right side is convex in a, so it is maximal over p at a corner of the simplex: 0, or t_j = M U_j +
+M^2/2, the Gaussian mechanism's loss. A maximum is at most the sum, so for every e >= 0 and *every* Lambda,
 
     delta(e) <= E max_j (1 - e^(e - t_j))_+ <= (K-1) G(M)(e).
 
-*Removing* (P = D', Q = D). The same first part, plus log det H'/det H <= r (2 s - v^2). So
+*Removing* (P = D', Q = D). The loss has the same first part, plus log det H'/det H <= r (2 s - v^2). So
 
     loss <= M s U + (M^2/4 - r) v^2 + 2 r s.
 
@@ -42,10 +42,10 @@ s^2. With t = M U + M^2/2 (the largest t_j) the loss is at most
 
     h(t) = max over s in [0, 1] of s t + 2 c s - c q s^2.
 
-h increases, and h(t) - max(t, 0) falls from h(0) = c/q to c (2 - q) = c (K-2)/(K-1), which it reaches at t
-= 2 c/(K-1), where h = c q, and keeps. As above, M s U + M^2 v^2/4 is at most max(0, t), so the loss is at
-most max(0, t) + log det(I + r S). The second part is at most (K-1) log(1 + r/K), since S has K-1
-eigenvalues, of sum at most 1 - 1/K. So
+h increases. h(t) - max(t, 0) falls from h(0) = c/q to c (2 - q) = c (K-2)/(K-1) at t = 2 c/(K-1), where h =
+c q, and stays there. As above, M s U + M^2 v^2/4 is at most max(0, t), so the loss is at most max(0, t) +
+log det(I + r S). The second part is at most (K-1) log(1 + r/K), since S has at most K-1 nonzero
+eigenvalues, with a sum of at most 1 - 1/K. So
 
     delta(e) <= (K-1) G(M)(e - J)  for e >= e0, where (J, e0) may be any of
         (c (K-2)/(K-1), c q),  (c (K-1)/K, J),  ((K-1) log(1 + r/K), J).
@@ -59,8 +59,8 @@ exact,
 
     delta(e) <= (K-1) (G(M)(e1) + e^e1 G(M)(e2 - J)) = (K-1) G(2M)(e - J)  for e >= J + M^2 and e2 >= e0.
 
-The factor K-1 is needed where the tilt alone decides which class is likely (see the exact densities for
-three classes in `tests/unit/test_softmax_tilt.py`).
+The factor K-1 is needed where the tilt alone decides which class is likely (exact densities for three
+classes: `tests/unit/test_softmax_tilt.py`).
 """
 
 import math
@@ -73,7 +73,7 @@ from dp.privacy.sensitivities import vector_sum
 
 
 def free_regularisation(sigma: float) -> float:
-    """The least Lambda for which the Jacobian is free at every epsilon, for any R: 2 sigma^2."""
+    """The smallest Lambda with a free Jacobian at every epsilon, for any R: 2 sigma^2."""
     return 2 * sigma**2
 
 

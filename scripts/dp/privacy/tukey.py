@@ -39,7 +39,7 @@ def log_volumes(points: np.ndarray) -> np.ndarray:
 def distance(
     volumes: np.ndarray, t: int, epsilon: float, delta: float, none: int = 0
 ) -> np.ndarray:
-    """The test's k^ for log volumes of shape (..., depths), or `none` where no k passes the test."""
+    """The test's k^ for log volumes (..., depths), or `none` where no k passes."""
     volumes = np.asarray(volumes)
     depths = volumes.shape[-1]
     k = np.arange(max(0, min(t - 1, depths - t - 1)))  # t - k - 1 >= 1 and t + k + 2 <= depths

@@ -1,4 +1,4 @@
-"""Releases whose guarantee holds for the program itself, not only for real numbers.
+"""Releases whose guarantee holds for the program, not only for real numbers.
 
     draws       discrete Gaussian noise in integers, from a key
     lattice     the cost of a Gaussian release on a lattice (lemmas 1 and 2)

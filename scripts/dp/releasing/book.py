@@ -2,19 +2,19 @@
 
 A book is a private folder (0700) next to the rows, for all studies of the same people:
 
-    book.jsonl            a line per event, which is on the disk before anything depends on the event
-    key                   the book's own key, never deleted, for the digests of rows and the chain
+    book.jsonl            a line per event, on the disk before anything depends on the event
+    key                   the book's key, never deleted, for digests of rows and the chain
     <name>/key            the key of one release, while it is being made
     <name>/model.json     the model of a finished release
 
-Every line contains the key `chain`, a keyed digest of the previous line and of the line itself. So the book
+Every line has a field `chain`, a keyed digest of the line and of the previous `chain`. So the book
 detects edited lines, lines removed from the middle, and a release's lines removed from the end while its
 folder exists. It does not detect an older copy of the whole book, or previews and raises removed from the
 end. Events:
 
     open      budget (epsilon, delta), adjacency and unit
-    begin     a release: name, cost, digests of the request, of the rows and of code, libraries and their
-              arithmetic, and a commitment to its key. This spends the cost
+    begin     a release: name, cost, digests of request, rows, code and arithmetic, versions of libraries,
+              and a commitment to its key. This spends the cost
     done      name and SHA-256 of model.json
     preview   the owner looked at the rows, under this name
     raise     another budget, with the reason
@@ -48,12 +48,12 @@ from dp.releasing.request import Request
 __all__ = ["Book", "Budget"]
 
 LINES, KEY, MODEL = "book.jsonl", "key", "model.json"
-# Keys of model.json that come from the request.
+# Keys of model.json from the request.
 STATED = ("name", "title", "schema", "rows", "unit", "method", "premise")
 
 
 class Budget(NamedTuple):
-    """The budget of all releases of a book together, as exact decimals.
+    """The total budget of a book's releases, as exact decimals.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Budget(NamedTuple):
 class Begun(NamedTuple):
     """A release to be made.
 
-    key: its secret key, for this release alone. spent: the book's sums, to be written to model.json.
+    key: its secret key, for this release alone. spent: the book's sums, for model.json.
     """
 
     key: bytes
@@ -132,12 +132,12 @@ class Book:
     budget : Budget or None
         Set by the first use; later uses must state the same budget. With None, the book is only read.
     unit : str or None
-        The meaning of a row, in words; set and stated again like `budget`.
+        Meaning of a row, in words. Later uses must restate it, like `budget`.
 
     Methods
     -------
     spent
-        The spent epsilon and delta, and the releases.
+        Spent epsilon and delta, and the releases.
     same_rows
         Whether a release was made from these rows.
     raise_to
@@ -231,7 +231,7 @@ class Book:
                 )
 
     def _own_key(self, size):
-        """The book's key, which is created if the book is empty. size: number of bytes of the lines."""
+        """The book's key, created if the book is empty. size: number of bytes of the lines."""
         with contextlib.suppress(FileNotFoundError):
             return disk.read_private(self.path / KEY)
         if size:
@@ -250,7 +250,7 @@ class Book:
         return self._keyed(b"line", before.encode(), json.dumps(event, sort_keys=True).encode())
 
     def _append(self, event):
-        """Append a line, which is on the disk if this method returns, and absent if this method raises."""
+        """Append a line: on the disk if this method returns, absent if it raises."""
         event = event | {"chain": self._chained(event)}
         line = json.dumps(event, sort_keys=True).encode() + b"\n"
         if self._torn:
@@ -329,8 +329,8 @@ class Book:
     def stored(self, request: Request, made_by: dict) -> bytes | None:
         """model.json of a finished release, or None if the release may be made. Reads no row.
 
-        made_by: digests of the code and libraries for the release. Raises `Refused` if the name belongs to
-        another request, the budget is too small, or an interrupted release cannot resume.
+        made_by: from `dp.releasing.making.made_by`. Raises `Refused` if the name belongs to another
+        request, the budget is too small, model.json was changed, or an interrupted release cannot resume.
         """
         name = request.name
         folder = self.path / name
@@ -365,7 +365,7 @@ class Book:
         return None
 
     def _adopted(self, request):
-        """Add the missing "done" line of a release that was killed after it wrote model.json."""
+        """Add the missing "done" line of a release killed after it wrote model.json."""
         k, begun = self._of("begin", request.name)
         self._resumed(begun)  # before its "done" line, a release still has its key
         path = self.path / request.name / MODEL
@@ -430,7 +430,7 @@ class Book:
         self._admit(request)
         key, folder = new_key(), self.path / name
         disk.private_folder(folder)
-        disk.destroy(folder / KEY)  # left by a run that was killed before it wrote a line
+        disk.destroy(folder / KEY)  # left by a run killed before it wrote a line
         disk.prepare(folder / KEY, key, 0o600)  # renamed once a line commits to the key
         epsilon, delta = request.cost
         self._append(
@@ -450,7 +450,7 @@ class Book:
         return Begun(key, _summary(self.spent()))
 
     def same_rows(self, name: str, data: bytes) -> bool:
-        """Whether a release was begun with these rows, which only their owner may know.
+        """Whether a release was begun with these rows: an answer for their owner alone.
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ __all__ = ["card", "table_csv"]
 
 COLUMNS = ("column", "estimate", "standard_error", "low", "high", "p_value", "says")
 GROUPS = (2, 3, 4, 5, 10)  # numbers of rows of one person
-# Upper ends of ranges of the gain of the best attack over a guess, and words for each.
+# Upper limits of the best attack's gain over a guess, and words for each range.
 LEARNT = (
     (0.1, ("nearly the same", "learns little")),
     (0.25, ("other, but similar,", "may learn something")),
@@ -28,7 +28,7 @@ KINDS = {"logistic": "logistic regression", "log_cosh": "robust linear regressio
 
 
 def table_csv(document: dict) -> str:
-    """The regression table as CSV. Without intervals, it contains only coefficients and a sentence.
+    """The regression table as CSV. Without intervals, the table has only coefficients and a sentence.
 
     Parameters
     ----------

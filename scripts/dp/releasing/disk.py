@@ -20,7 +20,7 @@ def sync(folder: Path) -> None:
 
 
 def private_folder(path: Path) -> None:
-    """Make a private folder. Raises `Refused` if it exists and is not private."""
+    """Make or check a private folder. Raises `Refused` if it is not private, or its parent is missing."""
     try:
         path.mkdir(mode=0o700)
         sync(path.parent)
@@ -48,7 +48,7 @@ def read_private(path: Path) -> bytes:
 
 
 def place(path: Path, content: bytes, mode: int) -> None:
-    """Write a new file, which is on the disk when this returns."""
+    """Write a new file and flush it to the disk."""
     prepare(path, content, mode)
     settle(path)
 
@@ -83,7 +83,7 @@ def prepared(path: Path) -> Path:
 
 
 def destroy(path: Path) -> None:
-    """Overwrite and remove a key, finished or not. Disks and backups may still hold it."""
+    """Overwrite and remove a key, also under its temporary name. Disks and backups may still hold it."""
     for each in (path, prepared(path)):
         try:
             size = each.lstat().st_size

@@ -3,7 +3,7 @@
 The rejection sampler of Canonne, Kamath, Steinke (NeurIPS 2020, algorithms 1 to 3) is exact if its bits
 are uniform. The bits are HMAC-SHA512(key, part, counter) for counter = 0, 1, .. A key of 256 bits from
 the operating system serves one release, with a stream for each part (tilt, output noise, ..). A key and
-a part determine the draws. So an interrupted release can be repeated, but nobody can choose its draw.
+a part determine the draws. So an interrupted release can be rerun, but nobody can choose its draw.
 """
 
 import hmac
@@ -33,7 +33,7 @@ def new_key() -> bytes:
 
 
 class Stream:
-    """A stream of uniform bits, determined by a key and the name of a part."""
+    """Uniform bits, determined by a key and a part's name."""
 
     def __init__(self, key: bytes, part: str) -> None:
         if not isinstance(key, bytes) or len(key) != KEY_BYTES:

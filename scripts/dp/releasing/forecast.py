@@ -3,11 +3,11 @@
 Rows are simulated from public or guessed facts about a schema's columns. A forecast reads no real row, so
 it costs no privacy. It takes seconds, or many minutes for a million rows.
 
-A column of numbers has a beta distribution on its bounds with the expected mean and standard deviation, and
-each level of a category has its expected share. Columns are independent, except for expected correlations
-of numbers (a Gaussian copula), which widen intervals several times. Without expected effects, one standard
-deviation of any column changes the score by the same amount, with alternating signs. Effects also change
-widths, through the ridge and the Hessian's noise.
+A column of numbers has a beta distribution on its bounds with the expected mean and standard deviation.
+Levels of a category have their expected shares. Columns are independent, except for expected correlations
+of numbers (a Gaussian copula), which widen intervals several times. Without expected effects, one
+standard deviation of any column changes the score by the same amount, with alternating signs. Effects
+also change widths, through the ridge and the Hessian's noise.
 """
 
 import math
@@ -29,7 +29,7 @@ __all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "share", "width"
 
 SPREAD = 6  # default distance between the bounds, in standard deviations
 GRID = (np.arange(4096) + 0.5) / 4096  # probabilities at which quantiles are tabulated
-REFERENCE = 20_000  # number of simulated rows that determine the moments of a study
+REFERENCE = 20_000  # number of simulated rows that determine a study's moments
 TESTED = 5_000  # number of these rows on which accuracy is measured
 SCORED = 20  # maximum number of releases whose accuracy is measured
 WORK = 8_000_000  # approximate count of simulated numbers per epsilon
@@ -122,7 +122,7 @@ class Study:
         return np.array([self.expected.effects.get(name, 0.0) for name in self.schema.names]) / T
 
     def _equal(self, X):
-        """Weights (d,) with which one standard deviation of any column changes scores equally."""
+        """Weights (d,) with equal effects of one standard deviation of any column."""
         spread = X.std(axis=0)
         signs = np.where(np.arange(len(spread)) % 2, -1.0, 1.0)
         weights = np.where(spread > 0, signs / np.where(spread > 0, spread, 1.0), 0.0)
@@ -325,7 +325,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
     request : dp.releasing.request.Request
     study : Study
     draws : int or None
-        Number of releases; None to choose it by the number of rows.
+        Number of releases; None chooses it by the numbers of rows and columns.
 
     Returns
     -------
@@ -424,7 +424,8 @@ def needed(
     enough : Callable
         Condition `Outlook` -> bool, for instance from `width` or `share`.
     draws : int or None
-        Number of releases at the resulting epsilon; the search makes a fifth as many per epsilon.
+        Number of releases at the resulting epsilon; the search makes a fifth as many per epsilon, at
+        least 9.
 
     Returns
     -------

@@ -12,19 +12,19 @@ exp(-2 pi^2 r^2 j^2), between 1 and 1 + 2.01 exp(-2 pi^2 r^2). Dividing phi by S
 The bound is half the sum of both changes.
 
 LEMMA 2 (perturbed evaluation). Let f have L2 sensitivity D, given earlier releases. Let every execution
-return a value within rho of f, in R^m. Then in TV, rnd_g(value) + N_g(s^2)^m is within m gamma(s/g) of a
-post-processing of a mu-GDP release, where gamma is lemma 1's bound and
+return a value within rho of f, in R^m. Up to a TV distance of m gamma(s/g), rnd_g(value) + N_g(s^2)^m is
+then a post-processing of a mu-GDP release, where gamma is lemma 1's bound and
 
     mu = (D + 2 rho + g sqrt(m))/s.
 
 Proof. C = rnd_g(value) is within rho + g sqrt(m)/2 of f, so C of neighbours differ by at most D + 2 rho +
 g sqrt(m). C is on the lattice, so rnd_g(C + N) = C + rnd_g(N), N ~ N(0, s^2 I), and lemma 1 replaces
-rnd_g(N), one coordinate after the other. If the error is random (threads), this holds for every pair of
+rnd_g(N), coordinate by coordinate. If the error is random (threads), the bound holds for every pair of
 executions, and a hockey-stick divergence is jointly convex. The error may depend on anything except this
 release's own noise, which is therefore drawn after C.
 
 Even releases of counts use a fine lattice: on the integers with s near 6, lemma 1 would add 0.0605/36 to
-delta. Here s/g is always at least 2^BITS.
+delta. So s/g is always at least 2^BITS.
 
 Numbers are fractions, rounded towards more noise.
 """
@@ -87,7 +87,7 @@ class Noise(NamedTuple):
 
     @property
     def variation(self) -> Fraction:
-        """The total variation distance by lemma 1, for all coordinates."""
+        """Lemma 1's total variation distance for all coordinates."""
         return self.count * total_variation(Fraction(self.scale))
 
     def draw(self, stream: Stream) -> list[int]:
@@ -137,7 +137,7 @@ def together(noises: Sequence[Noise]) -> Fraction:
 
 
 def failure(epsilon: float, variation: Fraction) -> Fraction:
-    """The increase of delta by a total variation distance eta from a private release, (1 + e^epsilon) eta.
+    """The increase (1 + e^epsilon) eta of delta by a total variation distance eta from a private release.
 
     M(E) <= M~(E) + eta <= e^eps M~'(E) + delta + eta <= e^eps (M'(E) + eta) + delta + eta.
     """

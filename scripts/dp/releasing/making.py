@@ -71,7 +71,7 @@ def _built(library):
 
 
 def _loaded():
-    """Each loaded BLAS with its kernels and threads or, without threadpoolctl, the number of cores."""
+    """Each loaded BLAS with kernels and threads or, without threadpoolctl, the number of cores."""
     try:
         from threadpoolctl import threadpool_info
     except ImportError:
@@ -116,7 +116,7 @@ def planned(request: Request) -> models.Plan | holdout.Package:
 def make(
     request: Request, book: Book, path: Path | bytes, header: bool = True, alone: bool = False
 ) -> bytes:
-    r"""model.json of a release, which is made only if the book contains no finished release of this name.
+    r"""model.json of a release, which is made only if the book has no finished release of this name.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def make(
     book : dp.releasing.book.Book
         Charged before anything is drawn.
     path : pathlib.Path or bytes
-        The file of rows, or its content.
+        File of rows, or its content.
     header : bool
         Whether the first line names the columns.
     alone : bool
@@ -138,8 +138,8 @@ def make(
     Raises
     ------
     dp.errors.Refused
-        Before a row is read, the message depends on public numbers only; afterwards, it is one of two
-        constants.
+        Before rows are read, no message depends on them. Afterwards, the message is one of two constants,
+        or says that an interrupted release was begun with other rows or that the book cannot be used.
 
     Examples
     --------

@@ -49,7 +49,7 @@ class Plan(NamedTuple):
     problem : dp.releasing.tilt.Problem
         n, d, lambda and the loss.
     epsilon, delta : float
-        The requested privacy.
+        Requested privacy.
     tolerance : float
         The weights' certified gradient norm.
     tilt : dp.releasing.tilt.Tilt or None
@@ -62,7 +62,7 @@ class Plan(NamedTuple):
     Methods
     -------
     guarantee
-        The replace-one guarantee.
+        Replace-one guarantee.
     """
 
     problem: tilt.Problem
@@ -208,7 +208,7 @@ def noise_aware_logistic(
     n, d : int
         Public numbers of rows and columns.
     epsilon, delta : float
-        The cost of the release: epsilon at most 50, delta in (0, 1).
+        Cost of the release: epsilon at most 50, delta in (0, 1).
     robust : bool
         Whether to release second moments of the scores, for intervals that hold under a wrong model.
     **options
@@ -242,7 +242,7 @@ def noise_aware_log_cosh(
     robust : bool
         Whether to release second moments of the slopes, not only their mean square.
     tau : float
-        The width of the loss, for targets in [-1, 1].
+        Width of the loss, for targets in [-1, 1].
     **options
         As for `noise_aware_logistic`.
 
@@ -327,7 +327,7 @@ class Release(NamedTuple):
     ----------
     plan : Plan
     parts : dict
-        Part -> integers, in units of 2^step, where `step` is that of the part's noise in the plan.
+        Part -> integers in units of 2^step, with the step in `plan.noises`.
 
     Methods
     -------
@@ -344,7 +344,7 @@ class Release(NamedTuple):
         Parameters
         ----------
         part : str
-            A key of `parts`.
+            Key of `parts`.
 
         Returns
         -------
@@ -358,7 +358,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     """Release a plan from rows of integers, with all randomness from a key.
 
     Long rows are shortened, and labels clipped (`dp.releasing.rows.bounded`), so the guarantee holds for
-    any input. No budget book is charged; `dp.releasing.making.make` charges one.
+    any input. Only `dp.releasing.making.make` charges a budget book.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""A preview of how a release reads a file, for the owner of the rows alone.
+"""A preview of how a release reads a file, for the rows' owner alone.
 
-All of a preview, even its number of sentences, is private and without noise. Bounds or categories that are
-changed after a preview depend on the private rows.
+A preview, even its number of sentences, is private and without noise. Bounds or categories changed after
+a preview depend on private rows.
 """
 
 from collections import Counter
@@ -46,9 +46,9 @@ class Looked:
 class Preview(NamedTuple):
     """Counts of a file.
 
-    stated: the public number of lines. uneven: lines with a wrong number of cells. nothing: lines that
-    count nothing, because they are invalid. shortened: rows beyond the public radius. labels: label ->
-    number of valid lines; empty for numbers.
+    stated: the public number of lines. uneven: lines with a wrong number of cells. nothing: invalid
+    lines, which count nothing. shortened: rows beyond the public radius. labels: label -> number of valid
+    lines; empty for numbers.
     """
 
     lines: int

@@ -31,8 +31,8 @@ PREMISES = {
 class Method(NamedTuple):
     """A method of a release.
 
-    plan: (n, d, epsilon, delta, **options) -> `models.Plan`. numbers: whether the target is a number; None
-    if it may be a number or two classes. options: names of the method's options.
+    plan: (n, d, epsilon, delta, **options) -> `models.Plan`. numbers: whether the target is a number;
+    None allows numbers and two classes. options: the names of the options.
     """
 
     plan: Callable
@@ -46,7 +46,7 @@ def _weights_alone(n, d, epsilon, delta, loss, tau=0.25, **options):
     return models.objective_perturbation(n, d, epsilon, delta, loss, **options)
 
 
-# Ranges of numeric options. Beyond them, models are useless, or floats overflow.
+# Ranges of numeric options, beyond which models are useless or floats overflow.
 RANGES = {"output": (1e-6, 1), "covariance": (1e-6, 1), "radius": (1e-3, 1e6), "tau": (1e-3, 1e3)}
 SHARES = ("output", "covariance", "radius")
 METHODS = {
@@ -57,20 +57,20 @@ METHODS = {
 
 
 class Request(NamedTuple):
-    """A request for a release, with public facts alone.
+    """The public facts of a release.
 
     Attributes
     ----------
     name : str
-        The release's name in its book.
+        Name in the book.
     schema : dict
         `dp.releasing.rows.Schema.facts`.
     rows : int
-        The public number of lines.
+        Public number of lines.
     unit : str
-        The meaning of a row, in words.
+        Meaning of a row, in words.
     epsilon, delta : float
-        The cost of the release.
+        Cost of the release.
     method : str
         One of `METHODS`.
     premise : str
@@ -78,10 +78,10 @@ class Request(NamedTuple):
     options : dict
         The method's options, all public.
     holdout : float or None
-        The share of rows that are held out to measure errors.
+        Share of rows held out to measure errors.
     title : str
     taken_as_public : str
-        Doubtful facts that are taken as public.
+        Doubtful facts taken as public.
 
     Methods
     -------

@@ -3,15 +3,16 @@
 Line feeds separate records. `Schema.rows` computes a row v of integers from each line and public
 numbers alone, with ||v|| <= 2^20 exactly; v stands for v 2^-20. An invalid line becomes the row of
 zeros with the label 0, which adds nothing to a gradient. A line is invalid if it has a wrong number of
-cells, a cell that is no number or in no category, or, to bound memory, more than 64 KiB (or 200 bytes
-per column, if more). So a changed line changes only its row, and no message reveals its content.
+cells, a cell that is no number or in no category, or, to bound memory, more than 64 KiB (or 200 bytes per
+column, if that is more). So a changed line changes only its row, and no message reveals its content.
 
-A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs. Its exact value x is
-clipped to public bounds [low, high] and mapped to trunc(K (2 x - low - high)/(high - low)), where K =
-floor(2^20/sqrt(c)) and c counts the numbers, the categorical columns and the constant. A category is K in
-its own column; a reference level has no column. So the squared norm is at most c K^2 <= 4^20. A public
-`radius` < 1 divides the rows, and rows that become too long are shortened. A cell in `EMPTY` that is no
-listed category is missing, and the column's `missing` replaces it.
+A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs. Digits may be missing
+on one side of the point. Its exact value x is clipped to public bounds [low, high] and mapped to trunc(K
+(2 x - low - high)/(high - low)), where K = floor(2^20/sqrt(c)) and c counts the numbers, the categorical
+columns and the constant. A category is K in its own column; a reference level has no column. So the
+squared norm is at most c K^2 <= 4^20. A public `radius` < 1 divides the rows, and rows that become too
+long are shortened. A cell in `EMPTY` that is no listed category is missing, and the column's `missing`
+replaces it.
 """
 
 import math
@@ -49,7 +50,7 @@ class Number(NamedTuple):
     low, high : float or int or str
         Public bounds, exactly as written. Cells are clipped to them.
     missing : float or int or str or None
-        The value that replaces missing cells; if None, rows with missing cells become zeros.
+        Value that replaces missing cells; if None, rows with missing cells become zeros.
     """
 
     name: str
@@ -66,9 +67,9 @@ class Category(NamedTuple):
     name, missing
         As in `Number`.
     values : tuple
-        The categories.
+        Categories.
     reference : str or float or int or bool or None
-        The reference level, which has no column.
+        Reference level, which has no column.
     """
 
     name: str
@@ -89,7 +90,7 @@ class Label(NamedTuple):
     negative : tuple
         Values of the class -1; by default all others that are not missing.
     above : float or int or str or None
-        Larger numbers have the class 1, and other numbers the class -1.
+        Larger numbers have the class 1, all others -1.
     """
 
     name: str
@@ -117,12 +118,12 @@ class Schema:
     columns : Sequence
         `Number`, `Category`, `Label` or `Unused`, in the file's order.
     target : str
-        The predicted column. A `Label` or a `Category` of two values becomes -1 and 1. A `Number` is
+        Predicted column. A `Label` or a `Category` of two values becomes -1 and 1. A `Number` is
         mapped to [-1, 1].
     separator : bytes
         One byte between cells.
     radius : float or str
-        Maximum norm, as a share of the longest possible row's norm: 0.001 to 1.
+        Maximum norm, as a share of the largest possible norm: 0.001 to 1.
     constant : bool
         Whether to add a constant column, for an intercept.
 
@@ -166,7 +167,7 @@ class Schema:
         self.columns, self.radius = tuple(columns), radius
         self.separator, self.names = separator, []
         self.longest = max(LONGEST_LINE, LONGEST_CELL * len(columns))
-        self.cells: list[Callable | None] = []  # per column: reads a cell, None if unused
+        self.cells: list[Callable | None] = []  # per column: cell reader, None if unused
         for column in columns:
             if column.name == target:
                 self.numbers = isinstance(column, Number)
@@ -215,7 +216,7 @@ class Schema:
         return label
 
     def split(self, line: bytes) -> list[bytes] | None:
-        """The cells of a line, one per column, or None if the line is invalid."""
+        """A line's cells, one per column, or None if the line is invalid."""
         cells = cells_of(line, self.separator) if len(line) <= self.longest else None
         return None if cells is None or len(cells) != len(self.cells) else cells
 
@@ -242,7 +243,7 @@ class Schema:
         lines : Iterable[bytes]
             Lines after the header. If there are fewer than n, zeros fill the remaining rows.
         n : int
-            The public number of lines.
+            Public number of lines.
 
         Returns
         -------
@@ -291,7 +292,7 @@ def split_lines(data: bytes, header: bool = True) -> list[bytes]:
 
 
 def cells_of(line: bytes, separator: bytes) -> list[bytes] | None:
-    """The cells of a line, perhaps quoted; None if the quotes are invalid."""
+    """A line's cells, perhaps quoted; None if the quotes are invalid."""
     line = line.removesuffix(b"\r")
     if b'"' not in line:
         return [cell.strip(b" \t") for cell in line.split(separator)]
@@ -320,7 +321,7 @@ def cells_of(line: bytes, separator: bytes) -> list[bytes] | None:
 def decimal(cell: bytes) -> tuple[int, int] | None:
     """(m, e) for the number m 10^e in a cell, or None if the cell is no number.
 
-    A larger e becomes FAR, and a number with e below -FAR becomes 0.
+    An e above FAR becomes FAR, and a number with e below -FAR becomes 0.
     """
     match = NUMBER.fullmatch(cell) if len(cell) <= LONGEST_CELL else None
     if match is None:
@@ -367,7 +368,7 @@ def _bound(column, value):
 
 
 def fraction(value: float | str) -> Fraction | None:
-    """The exact value of a number as written, or None if it is no number."""
+    """The exact value of a number as written, or None if `value` is no number."""
     try:
         return Fraction(str(value))
     except (ValueError, ZeroDivisionError):
@@ -506,7 +507,7 @@ def shortened(V: np.ndarray) -> np.ndarray:
         long = np.flatnonzero(squares > ONE * ONE)
         if len(long):
             length = np.sqrt(squares[long].astype(float)).astype(np.int64)
-            for _ in range(2):  # the rounded root may be too small, by at most two
+            for _ in range(2):  # the rounded root may be too small by 1 or 2
                 length += length * length < squares[long]
             sizes = (np.abs(block[long]) << DIGITS) // length[:, None]
             block[long] = np.where(block[long] < 0, -sizes, sizes)
@@ -518,7 +519,7 @@ def bounded(V: np.ndarray, y: np.ndarray, numbers: bool) -> tuple[np.ndarray, np
     """Bounded rows X (n, d) of float32, exactly v 2^-20, and labels y of float64, from any integers.
 
     Labels become their signs, and rows with the label 0 become zeros. With `numbers`, y has targets in
-    units of 2^-20, which are clipped to [-1, 1].
+    units of 2^-20, clipped to [-1, 1].
     """
     V, y = np.asarray(V), np.asarray(y)
     if V.dtype.kind not in "iu" or y.dtype.kind not in "iu":

@@ -44,8 +44,8 @@ So with t >= ||w|| the evaluated gradient is within
     rho(t) = 1.02 u (20 kappa + 2 c (1 + (d+2) sqrt(d) 2^-32 t) + 6 lam t + 5 T/n) + 1e-290
 
 of the true gradient. This bound does not grow with n. (X lo and the rests need P1, and all sums need P3.
-1e-290 covers subnormal results.) Norms are computed by `math.hypot`. A point with the evaluated gradient g
-is certified if ||g|| (1 + 1e-12) + rho(||w||) <= tau.
+1e-290 covers subnormal results.) `math.hypot` computes norms. A point with the evaluated gradient g is
+certified if ||g|| (1 + 1e-12) + rho(||w||) <= tau.
 
 LEMMA 3 (descent reaches a certificate). Let m = ceil(sqrt((c + lam)/lam)), L = lam m^2, theta = 1/m, and
 g(y) a gradient with an error of at most rho. From x = v = 0, repeat
@@ -124,7 +124,7 @@ class Problem(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """The numbers m and K (`steps`) of lemma 3. least: the smallest tolerance that it guarantees."""
+    """The numbers m and K (`steps`) of lemma 3. least: the smallest tolerance that descent guarantees."""
 
     m: int
     steps: int
@@ -242,7 +242,7 @@ def _floats(x):
 def minimiser(
     problem: Problem, X: np.ndarray, y: np.ndarray, tilt: np.ndarray, tolerance: float
 ) -> list[Fraction]:
-    """A point with a gradient norm of at most `tolerance` on any rows, by Newton's method or else descent.
+    """A point with a gradient norm of at most `tolerance` on any rows, by Newton's method or descent.
 
     tilt: B. If ||B|| exceeds n `problem.pull`, which has probability at most beta, this function may fail.
     """

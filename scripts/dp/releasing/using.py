@@ -48,7 +48,7 @@ def probabilities(found: np.ndarray) -> np.ndarray:
 
 
 def classes(found: np.ndarray) -> np.ndarray:
-    """Classes 0 and 1 from log odds, none of them NaN. Log odds of 0 give class 0, as in `holdout`."""
+    """Classes 0 and 1 from log odds without NaN. Log odds of 0 give class 0, as in `holdout`."""
     return (found > 0).astype(int)
 
 
@@ -64,7 +64,7 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     Yields
     ------
     tuple of str
-        The header first: "prediction" and, for classes, "probability", which is that of the second class.
+        The header first: "prediction" and, for classes, "probability" (of the second class).
         For invalid records, cells are empty.
 
     Raises

@@ -9,12 +9,11 @@ import numpy as np
 def steps(smooth: float, convex: float, norm: float, tolerance: float) -> int:
     """Number of steps of `proximal_descent` after which the next step ends at a certified point.
 
-    norm: the norm of a subgradient s at the start. There, F - F* and convex/2 ||w - w*||^2 are at most
+    norm: the norm of a subgradient s at the start, where F - F* and convex/2 ||w - w*||^2 are at most
     ||s||^2/(2 convex). So after k steps F - F* <= (1 - r)^k ||s||^2/convex, where r is
     sqrt(convex/smooth) (Beck, First-Order Methods in Optimization, 2017, theorem 10.42). A proximal
     gradient step moves w by at most sqrt(2 (F - F*)/smooth), to a point with a subgradient of norm at
-    most 2 smooth times that length. This norm is at most `tolerance` if F - F* <= tolerance^2/(8
-    smooth).
+    most 2 smooth times this length. That norm is at most `tolerance` if F - F* <= tolerance^2/(8 smooth).
     """
     excess = 8 * smooth / convex * (norm / tolerance) ** 2
     return math.ceil(math.sqrt(smooth / convex) * math.log(max(excess, 1.0)))
@@ -31,9 +30,9 @@ def proximal_descent(
 ) -> np.ndarray:
     """Descend from `start` on a function whose smooth part has curvatures in [convex, smooth].
 
-    gradient: of the smooth part. proximal: the proximal map of the other part over `smooth`. attempt(w)
-    tries a faster method from w, and returns whether it succeeded, so that the descent may end. Attempts
-    become ever rarer; the last one is after `limit` steps.
+    gradient: that of the smooth part. proximal: the proximal map of the other part over `smooth`.
+    attempt(w) tries a faster method from w. If it returns True, the descent ends. Attempts become ever
+    rarer; the last is after `limit` steps.
     """
     root = math.sqrt(convex / smooth)
     previous, w, due = start, start, 0

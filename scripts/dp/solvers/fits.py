@@ -15,8 +15,8 @@ from dp.solvers.elastic_net import minimise_elastic_net
 from dp.solvers.lasso_scales import minimise_lasso
 from dp.solvers.newton import LEAST_STEP, Info, minimise
 
-# Minimum ratio of the ridge to the largest curvature for Hessians in single precision. Their rounding of
-# about 10 eps is then far below the ridge.
+# Minimum ratio of ridge to largest curvature for Hessians in single precision. Their rounding of about 10
+# eps is then far below the ridge.
 SINGLE = 1e-6
 
 
@@ -30,8 +30,9 @@ def l2(
 ) -> tuple[np.ndarray, dict]:
     """argmin of mean loss + lam/2 ||w||^2.
 
-    near: to save time, the info of an earlier fit to similar rows. The solver gets half of the tolerance,
-    and rounding the other half (`dp.solvers.check_certifiable`).
+    The solver gets half of the tolerance, and rounding the other half (`dp.solvers.check_certifiable`).
+
+    near: to save time, the info of an earlier fit to similar rows.
     """
     return minimise(X, y, lam, loss=loss, tolerance=tolerance / 2, near=near)
 
@@ -53,8 +54,7 @@ def sum_intercept(
     default when E18 ran it. "free" does not regularise b, as in scikit-learn's other solvers. The certified
     gradient is that of the objective divided by n C, mean loss + lam/(2n) ||w||^2.
 
-    Returns weights (1, d + 1), with b last, and info as `dp.solvers.minimise`. Columns of zeros keep
-    weight 0.
+    Returns weights (1, d + 1), b last, and info as `dp.solvers.minimise`. Columns of zeros keep weight 0.
     """
     return next(sum_intercept_path(X, y, [lam], loss, intercept, tolerance))
 
@@ -70,9 +70,8 @@ def sum_intercept_path(
 ) -> Iterator[tuple[np.ndarray, dict]]:
     """`sum_intercept` for every lambda in turn, each from the previous minimiser.
 
-    The Hessian is positive definite (with a free intercept, if both classes are present). It is computed in
-    single precision while that resolves the ridge and steps succeed. Gradients are computed in double
-    precision.
+    The Hessian is positive definite (with a free intercept, if both classes are present). It is in single
+    precision while this resolves the ridge and steps succeed. Gradients are in double precision.
     """
     loss, X = losses.get(loss), np.asarray(X)
     n, d = X.shape
@@ -111,8 +110,8 @@ def sum_intercept_path(
 def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
     """Return weights, gradient norm and iterations.
 
-    rows: maps a precision to the rows times labels; missing precisions are added when needed. For a
-    residual loss, rows are not multiplied, and shift holds the targets. ridge: one per weight.
+    rows: precision -> the rows times labels; missing precisions are added when needed. For a residual loss,
+    rows are not multiplied, and shift holds the targets. ridge: one per weight.
     """
     signed = rows[np.float64]
     n = len(signed)
@@ -148,7 +147,7 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
 
 
 def _hessian(rows, weights, precision):
-    """Sum of weights_i x_i x_i' in this precision, which is added to `rows` if it is missing."""
+    """Sum of weights_i x_i x_i' in this precision, which is added to `rows` if missing."""
     if precision not in rows:
         rows[precision] = rows[np.float64].astype(precision)
     scaled = rows[precision] * np.sqrt(weights, dtype=precision)[:, None]
@@ -197,7 +196,7 @@ def penalties(fit: str, lam: float, lambda1: float | None = None) -> tuple[float
 
 
 def fit_options(name: str, options: dict) -> dict:
-    """The options that concern the fit."""
+    """The options that the fit takes."""
     parameters = inspect.signature(FITS[name]).parameters
     return {key: value for key, value in options.items() if key in parameters}
 

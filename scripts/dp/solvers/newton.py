@@ -1,8 +1,8 @@
 """Newton's method on many tilted objectives at once.
 
-All restarts share rows and loss, and differ in a linear term, so one pass over the rows serves them all.
-The search begins on a sample of the rows, continues on all rows in single precision, and is certified in
-double precision. Wide rows try `dp.solvers.quasi_newton` first.
+Restarts share rows and loss, and differ in a linear term, so one pass over the rows serves all. The search
+begins on a sample of the rows, continues on all rows in single precision, and is certified in double
+precision. Wide rows try `dp.solvers.quasi_newton` first.
 
 Internal arrays hold one column per restart.
 """
@@ -22,12 +22,12 @@ THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most 1310
 DIRECT = 40  # maximum number of columns to form Hessians; with more, conjugate gradients
 CENTRED = 8  # minimum number of restarts for a common centre
 NEARBY = 0.6  # largest change of a typical margin for which one step suffices
-KEPT = 1 << 23  # maximum count of numbers kept: 64 MB, unless one restart needs more
+KEPT = 1 << 23  # maximum count of stored numbers: 64 MB, unless one restart needs more
 LIMIT = 1000  # passes
 ATTEMPT = 20  # passes after which Newton's method follows a path of decreasing lambdas
 STEEPEST = 1e10  # largest ratio of curvature to lambda for descents of at most 10^7 steps
 LEAST_STEP = 1e-20  # of a line search; on a saturated loss, steps are about lambda/curvature
-SPREAD = 1e-5  # least ratio of smallest to largest eigenvalue that single precision can resolve
+SPREAD = 1e-5  # minimum ratio of smallest to largest eigenvalue that single precision resolves
 
 
 class Info(dict):
@@ -78,8 +78,8 @@ def minimise(
                    is not finite, or too large for double precision; the weights are NaN.
     iterations     passes over all rows that the restart took part in.
 
-    Restarts influence each other only by rounding. The same arguments give the same bits on the same
-    processor with the same number of BLAS threads.
+    Restarts influence each other only by rounding. Equal arguments give equal bits on the same processor
+    with the same number of BLAS threads.
     """
     initial = near.learnt[0] if near is not None and initial is None else initial
     X, y, lam, linear, W, loss = _checked(X, y, lam, linear, loss, initial, tolerance)
@@ -154,13 +154,13 @@ def least_tolerance(
     loss: losses.Loss = "logistic",
     tilt: float = 0.0,
 ) -> float:
-    """The least tolerance that `minimise` meets on every data set of n rows; arguments as for `rounding`.
+    """Smallest tolerance that `minimise` meets on every data set of n rows; arguments as for `rounding`.
 
     It is four times `rounding`. If `minimise` gets half of the tolerance, the exact gradient's norm is
     within the tolerance on any data. The tolerance is infinite if c R^2 exceeds 10^10 lambda, since descent
-    (`dp.solvers.accelerated`) could then take more than 10^7 steps after Newton's method gives up. It is
-    also infinite if, with many columns, rounding at the returned weights could take another quarter of the
-    tolerance, because their norm may exceed the minimiser's by tolerance/lambda.
+    (`dp.solvers.accelerated`) could then take more than 10^7 steps after Newton's method gives up. With
+    many columns, rounding at the returned weights could take another quarter of the tolerance, because
+    their norm may exceed the minimiser's by tolerance/lambda. Then the tolerance is also infinite.
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
@@ -280,13 +280,13 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
     passes = np.zeros(len(lam), dtype=int)
     if sample is not rows and not near.all():
         far = ~near
-        # The shift makes the sample's gradient at the starting point equal to that of all rows.
+        # The shift makes the sample's gradient at the starting point that of all rows.
         shift = rows.gradient(W[:, far]) - sample.gradient(W[:, far])
         goal = 0.5 * size / np.sqrt(sample.n)
         W[:, far], _, _, hessian = _newton(
             sample, lam[far], tilt[:, far] + shift, W[:, far], goal, ATTEMPT, further=True
         )
-        # One step can use the sample's Hessians, which takes a third of the time.
+        # One step can use the sample's Hessians, in a third of the time.
         hessian *= n / sample.n
         W[:, far], _, passes[far], _ = _newton(
             rows, lam[far], tilt[:, far], W[:, far], 0.1 * size, 1, hessian, further=True
@@ -299,9 +299,9 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
 def _predict(rows, sample, lam, tilt, W):
     """Return starting points one step from a common centre, and which of them are close to a minimiser.
 
-    The centre of many restarts from one point is the minimiser of the objective without tilts. One step of
-    Halley's method, with differences of the sample's Hessians, leads each restart close to its own
-    minimiser. Restarts whose margins would change much do not take the step.
+    The centre of many restarts from one point is the minimiser of the objective without tilts. One step
+    of Halley's method, with differences of the sample's Hessians, leads each restart close to its
+    minimiser. Restarts whose margins would change much take no step.
     """
     near = np.zeros(len(lam), dtype=bool)
     if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
@@ -327,7 +327,7 @@ def _predict(rows, sample, lam, tilt, W):
 def _follow_path(rows, lam, tilt, W, tolerance, limit):
     """Minimise for decreasing lambdas, each from the previous minimiser.
 
-    Returns the first three results of `_newton`. A small lambda may need such a path, if most margins are
+    Returns the first three results of `_newton`. A small lambda may need such a path if most margins are
     far from where the loss is curved.
     """
     passes, ridge, last = 0, rows.loss.c * rows.size**2 / 100, False
@@ -376,14 +376,15 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
 def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     """Damped Newton steps from W until every restart's gradient norm is at most goal.
 
-    hessian: the data's Hessians near W, used at first instead of those at W. further: take one more Newton
-    step after the goal is met, without computing the gradient there. Returns weights, their
-    gradient norms (before the extra step), passes over the rows and the last Hessians.
+    hessian: the data's Hessians near W, used at first in place of those at W. further: take one more Newton
+    step after the goal is met, without computing the gradient there. Returns weights, their gradient norms
+    (before the extra step), passes over the rows and the last Hessians.
 
-    A trial point is accepted if its gradient norm is at most half of the least so far (Newton's fast
-    phase), or if the objective is still falling there along the step, and so, by convexity, has decreased.
-    Otherwise the step is shortened. The objective's value is not used, because its rounding would hide half
-    of the weights' digits. The old Hessian serves while the gradient norm is small and falls fast.
+    A trial point is accepted if its gradient norm is at most half of the smallest so far (Newton's fast
+    phase). It is also accepted if the objective still falls there along the step, and so, by convexity,
+    has decreased. Otherwise the step is shortened. The objective's value is not used, because its
+    rounding would hide half of the weights' digits. The old Hessian is kept while the gradient norm is
+    small and falls fast.
     """
     restarts = W.shape[1]
     W = W.copy()

@@ -92,7 +92,7 @@ class Direct(Passes):
         return np.multiply(self.X[part], self.y[part, None], dtype=dtype, order="F")
 
     def gradient(self, W: np.ndarray, hessians: np.ndarray | None = None) -> np.ndarray:
-        """As `Passes.gradient`, but restarts at one point share a pass."""
+        """As `Passes.gradient`, but if all restarts are at one point, they share a pass."""
         if not (W[:, :1] == W).all():
             return super().gradient(W, hessians)
         one = None if hessians is None else self.hessians(1)
@@ -147,7 +147,7 @@ class Implicit(Passes):
             self.copies[product_dtype] = np.asarray(X[:]).astype(product_dtype, "C", copy=False)
 
     def convert(self, part: slice, dtype: type) -> np.ndarray:
-        """Rows x_i, without a copy if possible. Labels multiply the margins instead, at less cost."""
+        """Rows x_i, uncopied if possible. Labels multiply the margins instead, at less cost."""
         if dtype in self.copies:
             return self.copies[dtype][part]
         return self.X[part].astype(dtype, order="C", copy=False)

@@ -1,8 +1,8 @@
 """Limited-memory BFGS on many tilted objectives with wide rows, for `dp.solvers.newton`.
 
-Few eigenvalues of wide rows' Hessians are far above lambda. They belong to the rows' main directions, which
-a sample shows (Halko, Martinsson, Tropp, SIAM Review 53, 2011). Starting from these directions, every step
-reduces the gradient norm to about a tenth (Nocedal, Mathematics of Computation 35, 1980).
+Few eigenvalues of wide rows' Hessians are far above lambda. They belong to the rows' main directions,
+which a sample shows (Halko, Martinsson, Tropp, SIAM Review 53, 2011). Starting from these directions,
+every step reduces the gradient norm to about a tenth (Nocedal, Mathematics of Computation 35, 1980).
 
 Arrays hold one column per restart.
 """
@@ -99,9 +99,9 @@ def full_steps(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Take full steps from W (d, restarts) until the gradient norm is at most goal or does not fall.
 
-    inverse: learns from every step. Steps start from the best point so far, and end if more than RETRIES in
-    a row fail (SLOW). further: take one more step after the goal is met. Returns weights, their gradient
-    norms (before the extra step; not finite if no gradient was) and passes over the rows.
+    inverse: learns from every step. Steps start from the best point so far, and end if more than RETRIES
+    in a row fail (SLOW). further: take one more step after the goal is met. Returns weights, their
+    gradient norms (before the extra step; not finite if no gradient was) and passes over the rows.
     """
     trial, W, norm = W, W.copy(), np.full(W.shape[1], np.inf)
     best = np.zeros_like(W)  # gradients at W

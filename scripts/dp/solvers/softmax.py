@@ -22,9 +22,10 @@ SAMPLE = 1 << 12  # maximum number of rows for main directions
 class Constants:
     """Constants of softmax loss with this many classes, for `dp.solvers.newton.check_certifiable`.
 
-    kappa: a gradient's norm is at most sqrt(2) R. kappa is twice that, since `mean_gradient` uses blocks of
-    up to 8192 rows, where `rounding` assumes 4096. c: curvature is at most R^2/2. An error in the scores
-    moves the probabilities p by at most half of the error's norm, apart from the few roundings of each p_j.
+    kappa: a gradient's norm is at most sqrt(2) R. kappa is twice sqrt(2), since `mean_gradient` uses
+    blocks of up to 8192 rows, where `rounding` assumes 4096. c: curvature is at most R^2/2. An error in
+    the scores moves the probabilities p by at most half of the error's norm, apart from the few roundings
+    of each p_j.
     """
 
     classes: int
@@ -94,9 +95,9 @@ def minimise(
 def _quasi_newton(rows, lam, tilt, inverse, tolerance):
     """Return weights, gradient norms and passes.
 
-    A step is accepted if, at its end, the objective rises at most half as fast as it fell at the start. The
-    slope of a convex function shows where its minimum along a direction is. So the objective's values,
-    whose rounding would hide half of the digits, are not needed. By convexity, every pair of a step and a
+    A step is accepted if, at its end, the objective rises at most half as fast as it fell at the start. A
+    convex function's slope shows where its minimum along a direction is. So the objective's values, whose
+    rounding would hide half of the digits, are not needed. By convexity, every pair of a step and a
     gradient change is valid for BFGS.
     """
     W, direction, gradient = np.zeros((3, *tilt.shape))

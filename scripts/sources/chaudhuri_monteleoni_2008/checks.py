@@ -24,8 +24,8 @@ class BoundRatio(Options):
 def bound_ratio(results, *, first, second, lambdas, at_least, at_most):
     """The ratio of two bounds of `dp.excess_risk` lies in [at_least, at_most] at each of the `lambdas`.
 
-    The bounds are computed at the source's numbers of rows and columns, epsilon and delta, which cancel in
-    the ratio.
+    Both bounds are at the source's numbers of rows and columns, epsilon and delta, which cancel in the
+    ratio.
     """
     at = {"n": 14000, "d": 10, "epsilon": 0.1, "delta": 0.1}
     bounds = [excess_risk.BOUNDS[name] for name in (first, second)]
@@ -77,8 +77,8 @@ def degrades_less(results, *, first, second, without, **where):
     """As lambda falls, the cost of privacy rises less for the methods `first` than for `second`.
 
     Each list names one method per lambda, the largest lambda first. The cost is the error minus that of
-    the method of `without`, which is not private, at the same lambda. The rise is the cost minus the cost
-    at the first lambda, and the difference of the two rises is paired by fold. The claim holds if the 95 %
+    the non-private method in `without` at the same lambda. The rise is the cost minus the cost at the
+    first lambda, and the difference of the two rises is paired by fold. The claim holds if the 95 %
     interval of this difference is below zero at every later lambda on every data set. It fails if one
     interval is above zero.
     """

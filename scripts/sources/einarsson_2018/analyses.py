@@ -22,7 +22,7 @@ from study.jobs import folds
 from study.jobs.files import atomic, read_json, write_csv
 from study.jobs.folds import noise_axes
 
-# The progress of stochastic gradient descent, measured at checkpoints.
+# Progress of stochastic gradient descent at checkpoints.
 
 
 TRACE = ("dataset", "epsilon", "epoch", "step", "objective", "gradient_norm", "error")
@@ -45,8 +45,8 @@ class SgdTrace(Options):
 def sgd_trace(experiment, spec, paths, seed, out):
     """Objective, gradient norm and training error along the iterations: medians over simulations.
 
-    All training rows are used, but every simulation has its own order of rows, projection and noise. The
-    options are those of `dp_sgd`, epsilons (each pass spends epsilon/epochs; inf means no noise),
+    All training rows are used, but every simulation has its own order of rows, projection and noise.
+    Options are those of `dp_sgd`, epsilons (each pass spends epsilon/epochs; inf means no noise),
     simulations, and points (the number of checkpoints).
     """
     options = spec["options"]
@@ -235,7 +235,7 @@ def standardised(options):
     return options.get("preparation", "standardise") == "standardise"
 
 
-# The weights before the noise, and the noise, at a few training sizes.
+# Weights before the noise, and the noise, at a few training sizes.
 
 
 class WeightsAndNoise(Options):
@@ -246,8 +246,7 @@ class WeightsAndNoise(Options):
 def weights_and_noise(experiment, spec, fits, seed, out):
     """The first simulation's weights (sizes, d) and noise (sizes, epsilons, d) of one method.
 
-    Sizes are the smallest, middle and largest of the sweep. The noise is the same as in the experiment's
-    runs.
+    Sizes are the smallest, middle and largest of the sweep. The noise is that of the experiment's runs.
     """
     name = spec["options"]["mechanism"]
     cells = [c for c in fits if experiment.methods[c.method]["mechanism"] == name]

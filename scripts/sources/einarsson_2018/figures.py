@@ -311,8 +311,8 @@ class EpsilonFamily(Options):
 def epsilon_family(experiment, spec, frame):
     """Test error, or the width of its 95 % interval, against training rows: one curve per epsilon.
 
-    If there are several private methods, each epsilon has its own panel, and curves are methods. Those of
-    non-private methods are black. Options: log (both axes logarithmic), show ("error" or "width").
+    With several private methods, each epsilon has its own panel, and curves are methods. Non-private
+    methods are black. Options: log (both axes logarithmic), show ("error" or "width").
     """
     options = spec["options"]
     frame = frame.assign(curve=frame["method"], width=frame["error_high"] - frame["error_low"])
@@ -347,8 +347,8 @@ def epsilon_family(experiment, spec, frame):
 def proven_curve(experiment, spec, frame):
     """Test error against each method's proven epsilon.
 
-    If the proven epsilon is larger than the source's, the method's curve moves to the right. Methods
-    without a finite proven epsilon are only named in the legend's title.
+    If the proven epsilon exceeds the source's, the method's curve moves to the right. Methods without a
+    finite proven epsilon are only named in the legend's title.
     """
     methods = {m: v for m, v in experiment.methods.items() if m in set(frame["method"])}
     looks, private = style.looks(methods), frame["method"].map(lambda m: methods[m]["private"])
@@ -594,7 +594,7 @@ def _curve(value):
     return rf"$\varepsilon$ = {canonical(value)}" if np.isfinite(value) else "without noise"
 
 
-# The weights before the noise, and the noise added to them (E18 figure 4.17, table A.1).
+# Weights before the noise, and the noise added to them (E18 figure 4.17, table A.1).
 
 
 @figure(ANALYSIS)
@@ -638,7 +638,7 @@ def weights_and_noise(experiment, spec, path):
 def table_a_1(experiment, spec, draws):
     """Table A.1 as curves against training rows: mean and variance of weights, variance of the noise.
 
-    The noise has one curve per epsilon. Crosses are printed values at the sizes of this run.
+    The noise has one curve per epsilon. Crosses are printed values at this run's sizes.
     """
     printed = facts.read(experiment.source).values["tables"]["table_a_1"]
     draws = draws[draws["noise_variance"].notna()]

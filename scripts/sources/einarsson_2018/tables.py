@@ -17,7 +17,7 @@ from study.configuration.options import Options
 def table_a_1(experiment, spec, draws):
     """Table A.1: variance of the noise per epsilon, mean and variance of the weights, per size.
 
-    Our values are means over simulations, next to the published values at published sizes. The variance of
+    Our values are means over simulations, next to published values at published sizes. The variance of
     the noise in one simulation, over d weights, has a relative standard error of about sqrt(5/d).
     """
     published = facts.read(experiment.source).values["tables"]["table_a_1"]

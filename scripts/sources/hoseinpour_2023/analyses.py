@@ -132,7 +132,7 @@ def _release(experiment, label, dataset, meta, data, seed, epsilon, options, res
     mechanism = MECHANISMS[method["mechanism"]]
     cell = {"epsilon": epsilon, "delta": experiment.delta(label, options["train_size"])}
     taken = method["options"] | ({"traced": True} if "traced" in mechanism.options else {})
-    # The method is not an axis of the seed, so the noise is the same with and without pre-training.
+    # The seed does not depend on the method, so the noise is the same with and without pre-training.
     rng = generator(seed, experiment.name, dataset, "descent")
     return mechanism.release(
         *_rows(data, options),

@@ -41,10 +41,10 @@ class Columns(Options):
 def pretraining(experiment, spec, frame):
     """One row per epsilon (infinite: without privacy), in percent of the training rows.
 
-    options["plain"], options["pretrained"]: the methods of the two columns. options["public_only"],
-    options["converged"]: non-private methods, which have the same value in all rows. The column
-    `comparison` says "calibrated" if there are published values: data and steps were fitted to these,
-    including the private accuracies, so no row counts as a reproduction.
+    options["plain"], options["pretrained"]: methods of the two columns. options["public_only"],
+    options["converged"]: non-private methods, with the same value in all rows. The column `comparison`
+    says "calibrated" if there are published values: data and steps were fitted to these, including the
+    private accuracies, so no row counts as a reproduction.
     """
     options = spec["options"]
     printed = by_column(experiment, options["published"], frame)

@@ -122,7 +122,7 @@ def _panel(axes, experiment, frame, methods, baseline, majority):
 
 
 def _printed(axes, experiment, method, values):
-    # A method's colour may differ from panel to panel, so it is read from this panel.
+    # A method's colour may differ between panels, so it is read from this panel.
     look = style.looks({method: experiment.methods[method]})[method]
     drawn = {container.get_label(): container for container in axes.containers}
     colour = drawn[look["label"]].lines[0].get_color() if look["label"] in drawn else look["color"]

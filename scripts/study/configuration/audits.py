@@ -64,8 +64,8 @@ class Audits:
 def load(config, experiments=None):
     """`Audits` of config/audit.yaml, changed by the `audit` section of `config`.
 
-    experiments: if not None, only the mechanisms of these experiments are attacked, and those that a
-    study has added or names in its config/audit.yaml.
+    experiments: if not None, only these experiments' mechanisms are attacked, and those that a study adds
+    or names in its config/audit.yaml.
     """
     changes, files = config.get("audit") or {}, paths.configuration("audit.yaml")
     where = " and ".join(map(str, files))
@@ -135,7 +135,7 @@ def _without(change, left_out):
 
 
 def _default(name, values):
-    """{name: attacks} of a mechanism on those default pairs that it accepts; {} if there are none."""
+    """{name: attacks} of a mechanism on the default pairs that it accepts; {} if it accepts none."""
     delta = values["exact"]["delta"] if find(name).delta == "needed" else 0.0
     attacks = {}
     for pair, epsilons in values["default"].items():

@@ -1,4 +1,4 @@
-"""Find modules that a job loads by name, and compute digests of code of tables, figures and analyses."""
+"""Find modules that a job loads by name, and digest the code of tables, figures and analyses."""
 
 from dp.mechanisms import MECHANISMS
 from study.configuration import kinds

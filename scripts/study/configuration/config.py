@@ -124,9 +124,9 @@ def listed(config, available):
 
 
 def _last(layers):
-    """Return a function from a key's parts to the place of the layer that has the most of them.
+    """Return a function from a key's parts to the place of the layer with the longest beginning of the key.
 
-    layers: pairs (where, changes). If layers are tied, the last is taken.
+    layers: pairs (where, changes). The last of tied layers is taken.
     """
 
     def where(path=()):
@@ -137,7 +137,7 @@ def _last(layers):
 
 
 def _check_together(files, where):
-    """Refuse overlays that cannot be combined, because a later error would not name the overlays."""
+    """Refuse overlays that cannot be combined, because a later error would not name them."""
     for values in files.values():
         excluded = values.get("not_with")
         for other in files:
@@ -232,7 +232,7 @@ def _in_entry(name, error):
 
 
 def check_own_files(experiments, datasets, files, others=()):
-    """Raise ConfigError unless every file of the experiments' and `others` data sets can be had."""
+    """Raise ConfigError if a file or column of the experiments' or `others` data sets is missing."""
     used = {name for experiment in experiments.values() for name in experiment.all_datasets()}
     for name in sorted(used.union(others) & datasets.keys()):
         try:

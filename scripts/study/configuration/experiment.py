@@ -1,4 +1,4 @@
-"""Find an experiment's cells, and the paths of the files that are computed for them."""
+"""Find an experiment's cells, and the paths of files that are computed for them."""
 
 import json
 import math
@@ -61,7 +61,7 @@ class Experiment:
         return cls(values.pop("name"), values, values.pop("folder", None))
 
     def to_json(self, *keys):
-        """The values of those keys that exist, or of all keys if none are given, as JSON on one line."""
+        """The values of those keys that exist, or of all keys if none does, as JSON on one line."""
         keys = [key for key in keys if key in self.values] or self.values
         return json.dumps(self.named() | {key: self.values[key] for key in keys})
 
@@ -107,7 +107,7 @@ class Experiment:
         return sorted(cells, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
 
     def _own(self, cells):
-        """Those of `cells` that a reading needs and that its main experiment does not run."""
+        """The `cells` that a reading needs, and that its main experiment does not run."""
         changed, needed = self.reading["changed"], needs.cells(self.plain())
         single = {Cell(*cell) for cell in changed["cells"]}
         return [
@@ -154,7 +154,7 @@ class Experiment:
         return self.cells(sweeps if isinstance(sweeps, list) else None) if sweeps else []
 
     def entry_cells(self, spec):
-        """The cells that a table or figure shows. Those of a reading include the main experiment's."""
+        """The cells that a table or figure shows. A reading's cells include the main experiment's."""
         return self.plain().cells(spec["sweep"], spec.get("datasets"), spec.get("methods"))
 
     def trained_paths(self, cells):
@@ -186,7 +186,7 @@ class Experiment:
         return paths.TUNED(suffix, experiment=folder, dataset=dataset)
 
     def _chosen_in(self):
-        """The folder of tuning and searches; a reading uses that of its main experiment."""
+        """The folder of tuning and searches; a reading uses its main experiment's."""
         return self.values.get("reading", {}).get("of", self.folder)
 
     def delta(self, label, size):

@@ -11,7 +11,7 @@ from study import canonical
 
 
 def expand(grid):
-    """(lambda, options) of every combination of values; combinations of preferred values come first."""
+    """(lambda, options) of every combination of values, in the order in which the values are listed."""
     names = list(grid)
     combinations = (
         dict(zip(names, values, strict=True)) for values in itertools.product(*grid.values())
@@ -125,7 +125,7 @@ def _member(method, name, given):
 
 
 def _searches(value, families):
-    """Replace a search of a family by one search for each member."""
+    """Replace a search of a family by one search per member."""
     searches = {}
     for name, search in value["searches"].items():
         for label in families.get(search["method"], [None]):

@@ -10,14 +10,14 @@ from study import paths
 class Inputs(NamedTuple):
     """A kind of input.
 
-    needs: the key with which an entry names its input: sweep, analysis, datasets or None. A check may name
-    a table instead of an analysis. An entry without datasets has the experiment's data sets.
+    needs: the key by which an entry names its input: sweep, analysis, datasets or None. A check may name a
+    table instead of an analysis. An entry without datasets has the experiment's data sets.
 
     paths(experiment, entry): name -> path of each file; a single file has the name "".
 
-    frame: the name of the function in `study.jobs.summary` that reads the entry's cells. If it is None,
-    the kind's function gets all paths or, if `needs` is analysis, the path of that analysis. choice:
-    whether the kind also reads the .json files that contain the jobs' choices.
+    frame: the name of the function in `study.jobs.summary` that reads the entry's cells. If None, the
+    kind's function gets all paths or, if `needs` is analysis, the analysis's path. choice: whether the kind
+    also reads the .json files of the jobs' choices.
     """
 
     needs: str | None
@@ -72,11 +72,11 @@ def _nothing(experiment, entry):
     return {}
 
 
-# A data frame with one row per cell: coordinates, and means and intervals over draws.
+# A data frame with one row per cell: coordinates, means and intervals over draws.
 CELLS = Inputs("sweep", _runs, "cells_frame")
 # A data frame with one row per draw: the cell's coordinates, the columns of run files, and `replicate`.
 DRAWS = Inputs("sweep", _runs, "draws_frame")
-# A data frame of those rows of results.csv that belong to the sweep.
+# A data frame of the sweep's rows in results.csv.
 RESULTS = Inputs("sweep", _results, "results_frame")
 DATA = Inputs("datasets", _data)
 # Data set -> the .csv file of its tuning.

@@ -6,7 +6,7 @@ A decorated function declares the kind that has the function's name:
     def epsilon_curve(experiment, spec, frame): ...
 
 Declarations are read from syntax trees, because importing their modules would import matplotlib. So a job
-imports only the module of its own kind, and depends on no other kind's code.
+imports only its own kind's module, and depends on no other kind's code.
 """
 
 import ast
@@ -32,13 +32,12 @@ FOLDERS = ("plots", "tables", "analyses", "checks", "sources/*")
 class Kind(NamedTuple):
     """A kind that a function declares.
 
-    The function is called as function(experiment, spec, inputs) for tables and figures, as
-    function(experiment, spec, inputs, seed, out) for analyses, which write the file `out`, and as
-    function(results, **options) for checks.
+    The function's arguments are (experiment, spec, inputs) for tables and figures, (experiment, spec,
+    inputs, seed, out) for analyses, which write the file `out`, and (results, **options) for checks.
 
-    suffix: the extension of an analysis's file. exclusive: whether the job measures time, so that on a
-    small machine it runs alone. describes_data: whether the function also reads the data sets' .json.
-    printed: whether the function always reads the source's facts, whatever its options are.
+    suffix: the extension of an analysis's file. exclusive: whether the job measures time, so on a small
+    machine it runs alone. describes_data: whether the function also reads the data sets' .json. printed:
+    whether the function reads the source's facts whatever its options are.
     """
 
     inputs: Inputs = CELLS
@@ -145,7 +144,7 @@ def _declared(file):
 
 @cache
 def _words(file):
-    """WORDS, and the classes of options that a file defines or imports from another file of kinds."""
+    """WORDS, and the option classes that a file defines or imports from another file of kinds."""
     words = dict(WORDS)
     for node in _tree(file).body:
         if isinstance(node, ast.ImportFrom) and node.module:

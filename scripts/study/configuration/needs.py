@@ -7,7 +7,7 @@ from study.configuration.printed_values import expand
 
 
 def comparisons(experiment):
-    """The names of comparisons of printed values with cells, not with analyses or tables."""
+    """The names of comparisons with cells, not with analyses or tables."""
     return [
         name
         for name, spec in experiment.published.items()
@@ -30,7 +30,7 @@ def claims(experiment):
 
 
 def decided(experiment, readings):
-    """The names of comparisons and of claims that readings also decide, by cells, tables or analyses."""
+    """The names of comparisons and claims that readings also decide, by cells, tables or analyses."""
     names = []
     for section, by_cells in (("published", comparisons), ("claims", claims)):
         known = {*by_cells(experiment), *(name for r in readings for name in r.values[section])}
@@ -108,7 +108,7 @@ def _listed(value):
 
 
 def _at(field, wanted, cells):
-    """Return the cells whose `field` is a wanted number, or is the smallest or largest on their data set.
+    """Return the cells whose `field` is a wanted number, or the smallest or largest on their data set.
 
     Cells without privacy match every epsilon.
     """

@@ -25,7 +25,7 @@ def check(options, given, known, fail):
 
 
 def _fits(value, kind, known, fail, place):
-    """Raise unless a value has the type `kind` and, if this is a type of names, is a valid name."""
+    """Raise unless a value has the type `kind` and, if `kind` is a type of names, is a valid name."""
     expected = []
     for part in get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,):
         example = {Rows: {}}.get(part, "") if isinstance(part, NewType) else _origin(part)()

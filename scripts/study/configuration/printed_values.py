@@ -18,8 +18,7 @@ from typing import NamedTuple
 from study import canonical
 from study import facts as source_file
 
-# quantity -> (function that converts a printed number to our units, function that computes the
-# quantity from our error)
+# quantity -> (function from a printed number to our units, function from our error to the quantity)
 QUANTITIES = {
     "error": (lambda value: value, lambda error: error),
     "accuracy": (lambda value: value, lambda error: 1 - error),
@@ -49,7 +48,7 @@ class Printed(NamedTuple):
 def expand(spec):
     """The values of one comparison, as dictionaries.
 
-    If a row lists sizes or epsilons, it stands for one value per number, whose path contains the number.
+    A row that lists sizes or epsilons stands for one value per number, whose path contains the number.
     """
     for row in spec["rows"]:
         at = {key: row.get(key, spec.get(key)) for key in ("train_size", "epsilon")}
@@ -89,7 +88,7 @@ def look_up(source, path, layout):
 def values(experiment, name, ran=None):
     """The `Printed` values of an entry of the section `published`.
 
-    ran: a frame of cells that ran; values whose method and training size are not among them are left out.
+    ran: a frame of cells that ran; values whose method and training size it lacks are left out.
     """
     if name is None:
         return []

@@ -20,8 +20,8 @@ def check(experiments, sources, datasets):
     """Raise ConfigError unless every name in `published`, `claims` and `defects` exists.
 
     An overlay may add or remove a method or a sweep, so a name is valid if it is in the experiment's file
-    or in any overlay in config/. This function also changes `experiments`: a check on a family of methods
-    is replaced by one check per member.
+    or in any overlay in config/. In `experiments`, the function also replaces a check on a family of
+    methods by one check per member.
     """
     files = source_files.experiments(experiments)
     names = _names(experiments, files)
@@ -64,7 +64,7 @@ def check(experiments, sources, datasets):
 
 def _names(experiments, files):
     """Experiment -> section -> names that its values, its file or any overlay contain."""
-    # Files without settings are not parsed, because long files are slow to parse.
+    # Parse only files with settings, because long files are slow to parse.
     overlays = paths.configuration("*.yaml")
     overlays = [read_yaml(path) for path in overlays if b"settings" in path.read_bytes()]
     names = {}
@@ -88,7 +88,7 @@ def _names(experiments, files):
 
 
 def _members(methods):
-    """Labels of the members of all families, from values that are not yet validated."""
+    """Labels of the members of all families, from values not yet validated."""
     labels = []
     for name, method in methods.items():
         vary = _below(method, "vary")
@@ -101,8 +101,8 @@ def _members(methods):
 def _of_members(check, name, members):
     """The checks on members that replace a check on families.
 
-    members: experiment -> family -> its members. If a check lists methods, all members of a family are
-    inserted in the list; otherwise there is one check per member.
+    members: experiment -> family -> its members. If a check lists methods, the list gets all members of a
+    family; otherwise there is one check per member.
     """
     fields, changed, single = options.fields(kinds.CHECKS[check["kind"]].options), {}, {}
     for option, value in check["options"].items():
@@ -124,7 +124,7 @@ def _of_members(check, name, members):
 
 
 def _below(value, *keys):
-    """The mapping below these keys in values that are not yet validated; {} if there is none."""
+    """The mapping below these keys in values not yet validated; {} if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}

@@ -1,9 +1,9 @@
 """Derive readings: further experiments, one for every way to understand what a source leaves open.
 
 An experiment's section `readings` names choices that its source does not state. Every value of a choice,
-except the main one, is an overlay, merged like `settings`. A reading runs only those cells that differ from
-the main experiment's and decide printed values or claims. The reading and the main experiment use the same
-draws, so their differences are paired.
+except the main one, is an overlay, merged like `settings`. A reading runs only cells that differ from the
+main experiment's and decide printed values or claims. The reading and the main experiment share draws, so
+their differences are paired.
 """
 
 import re
@@ -13,7 +13,7 @@ from study.configuration import needs
 from study.configuration.resolve import experiment as resolve
 from study.configuration.validation import merge, nearest, problem
 
-# Sections that a reading does not inherit, apart from tables and analyses that decide its entries.
+# Sections that a reading does not inherit, except tables and analyses that decide its entries.
 WITHOUT = ("figures", "tables", "analyses", "defects", "readings", "together", "title")
 INSTEAD = ("datasets", "sweeps", "published", "claims")
 
@@ -21,7 +21,7 @@ INSTEAD = ("datasets", "sweeps", "published", "claims")
 def derived(base, value, where, datasets):
     """Name -> `Experiment` of every reading of an experiment, in configured order. Raises ConfigError.
 
-    base: the resolved experiment. value: its configuration with all overlays, but not yet resolved.
+    base: the resolved experiment. value: its configuration with all overlays, not yet resolved.
     """
 
     def fail(key, text):
@@ -107,7 +107,7 @@ def _reading(name, base, value, labels, overlays, where, datasets):
 
 
 def _spelled(label):
-    """A reading's label as readers see it, with 0.05 instead of 0p05."""
+    """A reading's label for readers, with 0.05 instead of 0p05."""
     words = label.replace("_", " ").replace(".", ": ")
     return re.sub(r"(\d)p(\d)", r"\1.\2", words)
 

@@ -37,7 +37,7 @@ def downloads():
 
 
 def download(name):
-    """[path of a release's rows] if the rows are downloaded by a job; otherwise []."""
+    """[path of a release's rows] if a job downloads them; otherwise []."""
     try:
         file, values = read(name)
         rows = entry(values["data"], file)[1]["source"].get("csv")

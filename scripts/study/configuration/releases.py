@@ -60,7 +60,7 @@ def load(name):
 def check(name):
     """Raise `Refused` if the release cannot be made, or an error of `load`. A missing download is no error.
 
-    The arithmetic is checked in the job, because only the job knows its number of threads.
+    The job checks the arithmetic, because only the job knows its number of threads.
     """
     if any(not Path(path).exists() for path in download(name)):
         return
@@ -117,10 +117,7 @@ def _header(path, separator):
 
 
 def _schema(entry, names, separator, values):
-    """The `rows.Schema` of an entry.
-
-    names: the names of the file's columns, in order; None for unused columns.
-    """
+    """The `rows.Schema` of an entry. names: the file's columns, in order; None for unused columns."""
     _check_entry(entry)
     if entry["source"].get("rows", values["rows"]) != values["rows"]:
         raise Refused(f"source.rows: is not the {values['rows']} of the release")
@@ -224,7 +221,7 @@ def _group(entry):
 
 
 def _check_benchmarks(values, path):
-    """Refuse settings that may have been chosen by results on the same rows: no budget pays for that."""
+    """Refuse settings that may have been chosen by results on the same rows; no budget pays for this."""
     if values["premise"] != CHOSEN_WITHOUT:
         return
     known = {}

@@ -11,7 +11,7 @@ REPEATED = ("folds", "simulations")
 
 
 def toy(experiments):
-    """Whether there is at least one experiment, and all run at smaller sizes than their files state."""
+    """Whether there are experiments, and all run at smaller sizes than their files state."""
     reduced = [bool(experiment.values.get("smaller")) for experiment in experiments]
     return bool(reduced) and all(reduced)
 
@@ -19,8 +19,8 @@ def toy(experiments):
 def smaller(ours, file):
     """Return texts about the sizes that are smaller in an experiment than in its file.
 
-    ours, file: the resolved `Experiment` with and without overlays. Other data sets or methods do not count
-    as smaller. Neither do more simulations with fewer draws each, because intervals are over simulations.
+    ours, file: the resolved `Experiment` with and without overlays. Other data sets or methods are not
+    smaller. Neither are more simulations with fewer draws each, because intervals are over simulations.
     """
     (count, what), (of, _) = map(_repeated, (ours, file))
     reductions = _less(what, count, of)

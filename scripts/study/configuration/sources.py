@@ -20,7 +20,7 @@ OTHERS = ("source", "printed")  # files in a source's folder that are no experim
 
 
 def experiment_files():
-    """Name -> file of every experiment, except templates, whose names begin with a dot or _.
+    """Name -> file of every experiment, except templates (names with a leading dot or _).
 
     A study's file replaces a shipped file of the same name. Any other two files with the same name raise
     ConfigError.

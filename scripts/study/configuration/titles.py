@@ -1,6 +1,6 @@
-"""Fill numbers into the titles of tables, figures and analyses, so that titles follow overlays.
+"""Fill numbers into titles of tables, figures and analyses, so titles follow overlays.
 
-`{train_size}` and `{epsilon}` stand for the training sizes and the finite epsilons of the entry's cells.
+`{train_size}` and `{epsilon}` stand for the training sizes and finite epsilons of the entry's cells.
 `{data}` stands for the names of its data sets, each up to the first comma. Any other field is an option of
 the entry, or of the analysis that it shows.
 """
@@ -53,7 +53,7 @@ def _data(experiment, entry, datasets):
 
 
 def _spelled(numbers):
-    """Spell out numbers, or their range if there are over two: "14,000", "0.1 and 1", "100 to 4,000"."""
+    """Spell out numbers, or the range of more than two: "14,000", "0.1 and 1", "100 to 4,000"."""
     distinct = sorted(set(numbers))
     texts = [f"{n:,}" if isinstance(n, int) else canonical.epsilon(n) for n in distinct]
     if len(texts) < 3:

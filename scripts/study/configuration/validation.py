@@ -140,14 +140,14 @@ def merge(base, changes):
 def validate(value, schema_name, where):
     """Return `value` with defaults. Raises ConfigError for the first problem.
 
-    where: the file's name, or a function from a key's parts to it.
+    where: the file's name, or a function from a key's parts to the file's name.
     """
     where = where if callable(where) else in_file(where)
     if schema_name != "source":  # a source's tables may have numeric keys
         _check_plain(value, (), where)
     validator = _validator(schema_name)
     errors = validator.iter_errors(value)
-    # Sort errors so that a misspelt key is reported before the required key that it replaces.
+    # Report a misspelt key before the required key that it replaces.
     order = [
         ([str(part) for part in e.absolute_path], e.validator != "additionalProperties", k, e)
         for k, e in enumerate(errors)
@@ -172,9 +172,9 @@ def problem(source, key, text):
 
 
 def _check_plain(value, path, where):
-    """Refuse infinite numbers, and values that YAML makes of unquoted text, such as true of yes.
+    """Refuse infinite numbers, and values into which YAML turns unquoted text, such as yes into true.
 
-    Only options may be infinite, for instance an epsilon without privacy.
+    Only options may be infinite, such as an epsilon without privacy.
     """
 
     def refuse(text):

@@ -23,7 +23,7 @@ def of_comparisons(experiment):
 
 
 def prepared(experiments):
-    """The records of the data sets in comparisons, which state numbers of rows."""
+    """The preparation records of data sets in comparisons, which state numbers of rows."""
     return sorted(
         {
             data_path(cell.dataset, "json")
@@ -50,7 +50,7 @@ def of_readings(experiment, readings):
 
 
 def checks(experiment, section):
-    """The checks of claims or of defects, except those on an analysis or table that this run lacks."""
+    """The checks of claims or defects, except those on an analysis or table that this run lacks."""
     return [
         check
         for entry in experiment.values[section].values()

@@ -30,7 +30,7 @@ _NO_INDEX = re.compile(
 
 
 class Wanted(NamedTuple):
-    """A file to download. page: a web page from which people can fetch the file themselves."""
+    """A file to download. page: a web page from which people can fetch it."""
 
     name: str
     urls: tuple
@@ -63,8 +63,8 @@ def fetch(wanted, out, mirrors=()):
 
     `out` changes only when the file is complete and its checksum is correct. An interrupted download
     leaves `.<name>.part` beside `out`, which the next attempt continues if there is a checksum. If every
-    place fails, the error names every place and its problem: ValueError if a place has other content,
-    otherwise OSError.
+    place fails, the error names each place's problem: ValueError if a place has other content, otherwise
+    OSError.
     """
     out = Path(out)
     if wanted.sha256 and out.is_file() and _sha256(out) == wanted.sha256:

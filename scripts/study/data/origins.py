@@ -28,8 +28,7 @@ NAMED_FILES = {
 def resolve(name, entry, files):
     """Replace names and addresses of files in a source by paths, and add the addresses to `files`.
 
-    files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError with a text that begins with
-    the key.
+    files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError whose text begins with the key.
     """
     source = entry["source"]
     _check_kind(source)
@@ -87,8 +86,7 @@ def _places(name, file, source, files):
         if "sha256" in source:
             files[own]["sha256"] = source["sha256"]
         return [f"{paths.RAW}/{own}"]
-    # pathlib takes no absolute pattern. A pattern without matches is returned, so that messages name
-    # it.
+    # pathlib takes no absolute pattern. A pattern without matches is returned, so messages name it.
     return [file] if Path(file).exists() else sorted(glob.glob(file)) or [file]  # noqa: PTH207
 
 
@@ -118,7 +116,7 @@ def source_files(source):
 
 
 def own_files(source, files):
-    """Key -> path of each file that is not downloaded, so it must exist."""
+    """Key -> path of each file that must exist, because it is not downloaded."""
     downloads = {f"{paths.RAW}/{name}" for name in files}
     return {key: path for key, path in source_files(source).items() if path not in downloads}
 
@@ -146,7 +144,7 @@ def check_own_files(entry, files):
 
 
 def content(paths):
-    """SHA-256 of the contents of those files that exist, together."""
+    """One SHA-256 for the contents of all files that exist."""
     digest = hashlib.sha256()
     for path in filter(Path.is_file, map(Path, paths)):
         with path.open("rb") as handle:
@@ -163,7 +161,7 @@ def _check_kind(source):
 
 
 def _check_labels(entry):
-    """Check that an entry has two classes (`positive`), several named classes, or a numeric target."""
+    """Check that an entry has two classes (`positive`), named classes, or a numeric target."""
     if "target" in entry:
         for key in ("label", "positive", "classes"):
             if key in entry:
@@ -279,7 +277,7 @@ def step_problem(name, options):
 
 
 def prepared_rows(entry):
-    """The number of private training rows after preparation; None if it is not configured."""
+    """The number of private training rows after preparation; None if not configured."""
     selects = any(STEPS[name].selects for step in entry["steps"] for name in step)
     selects = selects or "drop" in entry.get("missing", {}).values()
     source = entry["source"]
@@ -290,8 +288,8 @@ def prepared_rows(entry):
 def public_facts(entry):
     """The bounds, columns and classes that the preparation will record, as far as they are already known.
 
-    They are found by applying all steps to a row of ones. If only the file names the columns, or if a step
-    is fitted on rows, ten columns and a bound of 1 are assumed.
+    The function applies the steps to a row of ones. If only the file names the columns, or if a step is
+    fitted on rows, it assumes ten columns and a bound of 1.
     """
     source = entry["source"]
     classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]
@@ -340,10 +338,10 @@ def _stand_in(entry):
 
 
 def data_bytes(entry):
-    """The size of all rows as floats, in bytes; 0 if it does not follow from the configuration.
+    """The number of bytes of all rows as floats; 0 if the configuration does not determine it.
 
-    The columns of a table are the listed numbers and categories. If no numbers are listed, the result is
-    the file's size, because a number and its delimiter mostly take about eight characters.
+    A table's columns are the listed numbers and categories. If no numbers are listed, the result is the
+    files' size, because a number and its delimiter take about eight characters.
     """
     source = entry["source"]
     rows = source.get("rows", 0) + source.get("holdout", 0) + source.get("public_rows", 0)

@@ -27,7 +27,7 @@ def read_arrays(path):
 
 
 def _map(path, file, offset):
-    """Memory-map an uncompressed .npy file in a zip file. offset: that of the member's zip header."""
+    """Memory-map an uncompressed .npy file in a zip file. offset: where the member's zip header begins."""
     file.seek(offset + 26)  # the lengths of the name and of the extra field are here
     file.seek(sum(np.frombuffer(file.read(4), "<u2").tolist()), 1)
     version = np.lib.format.read_magic(file)
@@ -40,8 +40,8 @@ def _map(path, file, offset):
 class Prepared:
     """The content of a prepared data set's .npz file.
 
-    X, y: training rows as stored; labels are -1 and 1, or class numbers. `floats` applies the steps that
-    were deferred. Further data sets from the same distribution are the parts "replicate1" and so on.
+    X, y: training rows as stored; y has labels -1 and 1, class numbers, or targets in [-1, 1]. `floats`
+    applies deferred steps. Further data sets from the same distribution are the parts "replicate1", ...
     """
 
     def __init__(self, path):
@@ -64,7 +64,7 @@ class Prepared:
 
     @property
     def replicates(self):
-        """The names of the parts that are data sets from one distribution; [""] for a single data set."""
+        """Names of the parts that are data sets from one distribution; [""] for a single data set."""
         count = sum(name.startswith("X_replicate") for name in self.arrays)
         return ["", *(f"replicate{k + 1}" for k in range(count))]
 
@@ -74,10 +74,11 @@ class Prepared:
         return 8 * X.shape[1] * len(X if rows is None else rows) > LARGE
 
     def floats(self, rows=None, part="", in_blocks=False):
-        """X (n, d) and y (n,) as floats, for some rows of a part. part: "", "test" or "holdout".
+        """X (n, d) and y (n,) as floats, for some rows of a part.
 
-        rows: row numbers; None for all. in_blocks: whether the caller only slices X. If so, a large X is
-        returned as `dp.data.examples.Rows`, and `rows` is sorted in place.
+        rows: row numbers; None for all. part: "", "test", "holdout", "public", "replicate1", ... in_blocks:
+        whether the caller only slices X. If so, a large X is returned as `dp.data.examples.Rows`, and
+        `rows` is sorted in place.
         """
         suffix = f"_{part}" if part else ""
         X, y = self.arrays[f"X{suffix}"], self.arrays[f"y{suffix}"]

@@ -131,7 +131,7 @@ def two_classes(labels, positive, where):
     """+1 for labels that are `positive`, -1 for others. Both must occur, so `BOTH` is a premise.
 
     positive: a label, a list of labels, or {"above": number}, which means all larger numbers. Texts are
-    compared exactly, true and false in upper or lower case, and numbers by value.
+    compared exactly, true and false without regard to case, and numbers by value.
     """
     labels = list(map(str, labels))
     try:
@@ -213,11 +213,11 @@ def read_csv(
 ):
     """X, labels and feature names of a table, or of several tables (a sequence of paths).
 
-    label: the label's column. numbers: whether labels are numbers. columns: the numeric features; by
-    default all remaining columns. categories: column -> public list of categories; each category becomes
-    a feature "column=category" of zeros and ones. missing: column, or "*" for all others -> the
-    replacement of missing cells, or "drop" to leave out the row. counts: a Counter, to which missing
-    cells by column and dropped rows are added. format: see `study.data.readers_table`.
+    label: the label's column. numbers: whether labels are numbers. columns: the numeric features, by
+    default all other columns. categories: column -> public list of categories, each of which becomes a
+    feature "column=category" of zeros and ones. missing: column, or "*" for all others -> the replacement
+    of missing cells, or "drop" to leave out the row. counts: a Counter, to which missing cells by column
+    and dropped rows are added. format: see `study.data.readers_table`.
 
     Raises ValueError, with file, column and row (the first line is row 1), for a missing column, a
     repeated name, a row of another length, an empty cell, an unknown category, or a cell that is no
@@ -265,7 +265,7 @@ def read_csv(
             labels.extend(block_labels[block.kept].tolist())
         _check_rows(path, read, format.get("names"))
     if problem:
-        # Name all columns with empty cells at once, so that the user edits the entry only once.
+        # Name all columns with empty cells at once, so the user edits the entry only once.
         rules = ", ".join(f"{name}: drop" for name in empty)
         raise ValueError(
             f"{problem}; `missing: {{{rules}}}` leaves out the rows without a value, and another value "
@@ -332,7 +332,7 @@ class _Block:
         self.empty = {}  # columns whose empty cells have no rule, in order
 
     def take(self, name, convert, dtype=float):
-        """Convert the cells of a column, with one call of `convert` for each distinct text."""
+        """Convert the cells of a column, with one call of `convert` per distinct text."""
         cells, rule = self.columns[name], self.missing.get(name, self.missing.get("*"))
         if not isinstance(cells, tuple):
             if np.isfinite(cells).all():

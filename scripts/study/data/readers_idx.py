@@ -15,8 +15,8 @@ UNSIGNED_BYTE = 0x08  # the only type in MNIST's files
 def read_idx(path, dimensions):
     """Read an array of unsigned bytes with `dimensions` axes. Raises ValueError for other files.
 
-    The format consists of two zero bytes, the type, the number of axes, the length of each axis in four
-    bytes (big-endian), and the values.
+    The format is two zero bytes, the type, the number of axes, each axis's length in four bytes
+    (big-endian), and the values.
     """
     path = Path(path)
     try:
@@ -57,8 +57,8 @@ def read_idx(path, dimensions):
 def read_images(paths):
     """Read the files {images, labels} and, if given, {test_images, test_labels}.
 
-    Returns X (n, rows * columns) and y (n,) as unsigned bytes, the names of the pixels, and the number of
-    training rows (None without a test part). The rows of the test part come last.
+    Returns X (n, rows * columns) and y (n,) as unsigned bytes, the pixels' names, and the number of
+    training rows (None without a test part). Test rows come last.
     """
     images, labels = [], []
     for prefix in ("", "test_") if "test_images" in paths else ("",):

@@ -11,7 +11,7 @@ SPLITMIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def read_documents(source):
-    """X (n, columns), labels (n,) and names of the columns. The rows are the lines of `vectors`, in order.
+    """X (n, columns), labels (n,) and column names. The rows are the lines of `vectors`, in order.
 
     A line of `vectors` is "<document> <term>:<weight> ..", and a line of `topics` "<topic> <document> 1".
     The label of a document is the chosen topic, or "not <topic>". For any other line, raises ValueError

@@ -1,8 +1,7 @@
 """Read tables in blocks of rows: CSV text, Parquet, and pandas' pickles with a known checksum.
 
-A block consists of its row numbers (a file's first line is row 1) and its columns by name. A numeric
-column is an array of floats, in which NaN stands for a missing cell. Any other column is a pair (codes,
-texts), and its cells are texts[codes].
+A block has row numbers (a file's first line is row 1) and columns by name. A numeric column is an array of
+floats, with NaN for missing cells. Any other column is a pair (codes, texts), with the cells texts[codes].
 """
 
 import csv
@@ -36,8 +35,8 @@ def read_blocks(path, choose, *, sha256=None, **csv_options):
     """Read a file in blocks (row numbers, columns).
 
     choose: a function from all column names to (names of numeric columns, names of text columns). If it
-    chooses no column, rows are only counted. sha256: the checksum of a pickle. csv_options: member,
-    delimiter, names and comment.
+    chooses none, rows are only counted. sha256: a pickle's checksum. csv_options: member, delimiter, names
+    and comment.
     """
     if is_pickle(path):
         return _pickle_blocks(path, choose, sha256)
@@ -86,7 +85,7 @@ def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment
 
 
 def _whole_lines(handle):
-    """Yield a file's text in parts that consist of whole lines."""
+    """Yield a file's text in parts of whole lines."""
     rest = []
     while part := handle.read(BLOCK):
         cut = part.rfind("\n") + 1
@@ -102,9 +101,9 @@ def _whole_lines(handle):
 def _parts(lines, delimiter):
     """(bytes, ends of rows, ends of other cells, mask of rows that are not empty) of whole lines.
 
-    Empty rows are removed here, because pandas would also skip lines of blanks. The result is None if
-    pandas and the csv module might disagree: if quotes do not enclose whole cells, or if a cell continues
-    in the next block.
+    Empty rows are removed, because pandas would also skip lines of blanks. The result is None if pandas and
+    the csv module might disagree: if quotes do not enclose whole cells, or if a cell continues in the next
+    block.
     """
     if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
         return None
@@ -238,7 +237,7 @@ def _parquet_blocks(path, choose):
 
 
 def _pickle_blocks(path, choose, sha256):
-    """Yield blocks of a pickle. Loading it runs a program, so the checksum must be the known one."""
+    """Yield blocks of a pickle. Loading it runs a program, so its checksum must be the configured one."""
     import pandas as pd
 
     try:

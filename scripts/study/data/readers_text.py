@@ -16,7 +16,7 @@ AGAIN = "delete it and download it again"
 
 @contextmanager
 def open_text(path, member=None):
-    """Open a file as UTF-8 text. member: the name of the file to read in an archive.
+    """Open a file as UTF-8 text. member: the file to read in an archive.
 
     Raises ValueError for a web page, a damaged or truncated file, or an archive without the member.
     """

@@ -12,8 +12,8 @@ class Units(NamedTuple):
     """The map from coefficients of prepared columns to those of the table's columns.
 
     names: the names of the table's coefficients. matrix: T (k, k); the table's coefficients are T times the
-    coefficients of the prepared columns `kept`. kept: indices of the prepared columns that are not
-    reference levels.
+    coefficients of the prepared columns `kept`. kept: indices of prepared columns that are no reference
+    levels.
     """
 
     names: list

@@ -1,4 +1,4 @@
-"""Find runs that are active in this folder, on any machine that shares it, by their heartbeat files."""
+"""Find active runs in this folder, on any machine that shares it, by their heartbeat files."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ def _renew():
             SIGNS.mkdir(parents=True, exist_ok=True)
             _sign().write_text(str(time.time_ns()))
         except OSError:
-            pass  # the disk is full, which the run itself reports
+            pass  # the disk is full, which the run reports
         _ended.wait(BEAT)
 
 
@@ -54,7 +54,7 @@ def here(folder):
 def elsewhere(say=lambda text: None):
     """Names of other machines' heartbeat files that change while this function waits.
 
-    The function compares contents, not times, because clocks differ and file systems report times late.
+    It compares contents, not times, because clocks differ and file systems report times late.
     """
     own = f"{socket.gethostname()}-" if Path("/proc/self").exists() else "\0"
     signs = [sign for sign in SIGNS.glob("*") if not sign.name.startswith(own)]

@@ -10,8 +10,8 @@ import _socket
 import os
 import sys
 
-# Scripts that import pandas or matplotlib have their own server, because forks are slower the more
-# memory a server has.
+# Scripts that import pandas or matplotlib have their own server, because the more memory a server has, the
+# slower it forks.
 TABLES_AND_FIGURES = (
     *("aggregate", "check", "figure", "ledger_figure", "readings", "recommend", "report"),
     "table",

@@ -1,6 +1,6 @@
-"""Write and read a job's time and memory, which are in the last line of its log.
+"""Write and read a job's time and memory, the last line of its log.
 
-Snakemake's `benchmark:` needs a thread and a file per job, which takes a quarter of the time of short jobs
+Snakemake's `benchmark:` needs a thread and a file per job, which take a quarter of the time of short jobs
 on many cores. It also misses jobs that end before its first sample.
 """
 
@@ -49,7 +49,7 @@ def read(log):
 
 
 def _age():
-    """Seconds since this process was started or forked; if there is no /proc, its processor seconds."""
+    """Seconds since this process was started or forked; without /proc, its processor seconds."""
     try:
         ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
         now = time.clock_gettime(time.CLOCK_BOOTTIME)

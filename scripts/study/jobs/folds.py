@@ -58,7 +58,7 @@ def per_data_set(arguments):
 
 
 def all_training_rows(arguments):
-    """Yield, for every fold or simulation, X of all training rows; `training_folds` uses the first rows.
+    """Yield X of all training rows for every fold or simulation; `training_folds` uses its first rows.
 
     If every split trains on all rows, each X is the same array.
     """
@@ -111,7 +111,7 @@ def noise_axes(fresh, train_size, epsilon):
     """What the seed of a cell's noise depends on, besides data set, method and fold.
 
     By default, all points of a curve share their unit draws, so the curve is smooth, but its points are
-    not independent evidence. fresh: whether every point has new draws instead.
+    not independent evidence. fresh: whether every point has new draws.
     """
     return (f"n={train_size}", f"eps={canonical.epsilon(epsilon)}") if fresh else ()
 
@@ -133,7 +133,7 @@ def measure(meta, by="error"):
 
 
 def public_rows(path, parts=("public",)):
-    """(X, y) of the first of `parts` that a prepared data set has; None if it has none of them."""
+    """(X, y) of the first of `parts` that a prepared data set has; None if it has none."""
     data = Prepared(path)
     there = [part for part in parts if f"X_{part}" in data]
     return data.floats(part=there[0]) if there else None

@@ -2,7 +2,7 @@
 
 A fork takes a few hundredths of a second. Starting Python with numpy takes 0.13 s of processor time, and
 with seaborn 1.2 s. `study/jobs/ask.py` asks a server to run a job with the job's own arguments,
-environment, folder and standard streams. If there is no server, each job starts an interpreter.
+environment, folder and standard streams. Without a server, each job starts an interpreter.
 """
 
 import gc
@@ -87,7 +87,7 @@ def _ended():
 
 
 def load(name):
-    """Import a script, so that jobs share its imports. Errors are ignored, since jobs report them."""
+    """Import a script, so jobs share its imports. Errors are ignored, because jobs report them."""
     if name in sys.modules:
         return
     for module in (name, "numpy.random", "scipy.optimize", *LATER.get(name, ())):
@@ -96,7 +96,7 @@ def load(name):
     for mechanism in MECHANISMS:
         with suppress(BaseException):
             MECHANISMS[mechanism]
-    gc.freeze()  # so that the garbage collector leaves these pages shared
+    gc.freeze()  # so the garbage collector leaves these pages shared
 
 
 def become(connection, streams, folder, environment, script, words):

@@ -1,7 +1,7 @@
 """Record which configurations made the results in a folder, and what its report shows.
 
-The name of a configuration consists of Snakemake's arguments, such as "--configfile config/real.yaml". The
-name "" means config/config.yaml alone.
+A configuration's name is its Snakemake arguments, such as "--configfile config/real.yaml", or "" for
+config/config.yaml alone.
 """
 
 import hashlib
@@ -15,13 +15,13 @@ from pathlib import Path
 from study import lambdas, paths
 from study.jobs.files import read_json, write_json
 
-# Only the beginning of a report is read, because reports may have many megabytes.
+# Only the beginning of a report is read, because reports may be many megabytes long.
 HEAD = re.compile(r'<meta name="shows" content="([^"]*)">')
 HIDDEN = b'<p class="notice" id="stale" role="status" hidden>'
 
 
 def words(files, values):
-    """The arguments that name a configuration. files: its overlays. values: those of --config."""
+    """The arguments that name a configuration. files: its overlays. values: the values of --config."""
     files = [_called(Path(file)) for file in files]
     given = [f"{key}={v if isinstance(v, str) else json.dumps(v)}" for key, v in values.items()]
     given = [shlex.quote(word) for word in given]
@@ -136,7 +136,7 @@ def refused_page(path, configuration, names):
 
 
 def mark_stale(path):
-    """Make an existing report show that results have changed after it was made."""
+    """Make an existing report show that results have changed since."""
     path = Path(path)
     times, text = path.stat(), path.read_bytes()
     temporary = path.with_name(f".{path.name}.stale")

@@ -33,9 +33,9 @@ def summarise(draws):
     """Mean and 95 % interval of each metric of `dp.metrics.ALL` for one cell; NaN for missing metrics.
 
     The interval is Student's t over the replicates' means, limited to the metric's range. Replicates are
-    the data sets if there are several, otherwise the folds. The draws on one fold are not independent,
-    because they share its rows, and neither are the folds of a data set that was itself drawn. `status`
-    counts failed draws, which are left out of means.
+    the data sets if there are several, otherwise the folds. Draws on one fold are not independent, because
+    they share its rows. Neither are folds of a data set that was itself drawn. Means leave out failed
+    draws, which `status` counts.
     """
     # For tens of thousands of cells, arrays are faster than pandas.
     status = draws["status"].to_numpy(dtype=str)

@@ -15,9 +15,9 @@ def lasso_sensitivity(lam: float) -> float:
     """An upper bound on the L2 sensitivity of the L1-regularised logistic minimiser, for any n.
 
     The loss is positive and log 2 at w = 0, so a minimiser w has lam ||w||_1 <= F(w) <= F(0) = log
-    2. Minimisers of two data sets are at most ||w||_1 + ||w'||_1 <= 2 log 2 / lam apart. No bound
-    can be much smaller: the L1 penalty has no curvature, so one record of n can move the minimiser
-    from one corner of the L1 ball to another.
+    2. Two data sets' minimisers are at most ||w||_1 + ||w'||_1 <= 2 log 2 / lam apart. No bound can
+    be much smaller: the L1 penalty has no curvature, so one record can move the minimiser to
+    another corner of the L1 ball.
     """
     return 2 * math.log(2) / lam
 
@@ -31,9 +31,8 @@ class LassoOutputPerturbation(Perturbed):
 
     The noise is that of output perturbation, whose sensitivity bound needs the curvature of an L2
     penalty. `elastic_net_output_perturbation` is the repaired mechanism. The solver's point is
-    scaled to ||w||_1 <= log 2 / lam, where all minimisers are. So the guarantee holds on every data
-    set, certified or not. No guarantee holds if `penalty_scale` uses the columns' standard
-    deviations.
+    scaled to ||w||_1 <= log 2 / lam, where all minimisers are, so the guarantee needs no
+    certificate. No guarantee holds if `penalty_scale` uses the columns' standard deviations.
 
     penalty_scale: what lam means in the fit (`dp.solvers.lasso_scales`), which the source does not
     say. Noise is calibrated as if lam multiplied the penalty beside the mean loss.

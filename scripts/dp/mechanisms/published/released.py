@@ -1,8 +1,7 @@
 """Released programs, reimplemented from descriptions, with their claims.
 
-config/experiments/released_code.yaml names repositories and commits. The programs' defects do not
-affect the papers' theorems. `boosted_adassp_released.py` and `tukey_em_released.py` contain two more
-programs.
+config/experiments/released_code.yaml names repositories and commits. The defects do not affect the
+papers' theorems. `boosted_adassp_released.py` and `tukey_em_released.py` have two more programs.
 """
 
 import math
@@ -34,10 +33,10 @@ class AMPReleased(AMP):
     """AMP as a program that seeds its generator with one random byte before drawing the noise.
 
     So a data set has 256 possible releases. Whoever knows all other records can compute them for
-    every candidate record.
+    each candidate record.
 
     If the solver stops early, the program doubles its bound on the gradient. This also depends on
-    the data, and is not included here.
+    the data, and is omitted.
     """
 
     def _guarantee(self, n, d, p):
@@ -97,9 +96,8 @@ class FunctionalReleased(Mechanism):
     """diffprivlib's LinearRegression without an intercept, for columns in [0, R] and targets in [-1, 1].
 
     Every coefficient of the squared loss, including the constant, gets Laplace noise for an equal
-    part of epsilon. The sensitivity of a column's squares follows from the lower bound alone, here
-    0, so the diagonal of X'X has no noise. A quadratic without a minimum has the status
-    "unbounded".
+    part of epsilon. The sensitivity of a column's squares follows from the lower bound alone, 0, so
+    the diagonal of X'X has no noise. A quadratic without a minimum has the status "unbounded".
     """
 
     needs_lambda = False
@@ -132,10 +130,10 @@ class FunctionalReleased(Mechanism):
 class FunctionalCentredReleased(Mechanism):
     """diffprivlib's LinearRegression with an intercept, its default.
 
-    Columns are in [0, R] and targets in [-1, 1]. The noisy means, clipped to the bounds, cost
-    epsilon/(d + 1) for all columns together and as much again for the targets, although only one
-    such share is set aside. The coefficients of the centred rows' squared loss share d/(d + 1) of
-    epsilon, so all parts have (d + 2)/(d + 1) epsilon. The noise on a column's squares is for its
+    Columns are in [0, R] and targets in [-1, 1]. The columns' noisy means, clipped to the bounds,
+    cost epsilon/(d + 1) together. The targets' mean costs as much again, although only one such
+    share is set aside. The coefficients of the centred rows' squared loss share d/(d + 1) of
+    epsilon. So all parts cost (d + 2)/(d + 1) epsilon. The noise on a column's squares is for its
     lower bound minus the noisy mean, and their noisy sum is reflected at 0.
 
     info["intercept"]: (restarts,).
@@ -218,8 +216,8 @@ class PoissonSGDReleased(Mechanism):
 
     The number of batches is n/batch, rounded up. A record is in each batch with probability 1 over
     that number. A noisy sum of clipped gradients is divided by n times that probability, rounded
-    down. Here, dp_accounting determines the noise instead of the program's accountant. The program
-    accounts for add-remove, under which n is private.
+    down. Here, dp_accounting replaces the program's accountant. The program accounts for
+    add-remove, under which n is private.
 
     records:
       "public"   n is the number of rows, taken as public: the same with or without a record. Under
@@ -238,7 +236,7 @@ class PoissonSGDReleased(Mechanism):
         "records": Choice("public", "private"),
     }
 
-    # `check` omits the search for the noise, which takes a second and refuses nothing else.
+    # `check` omits the search for the noise, which takes a second and refuses nothing more.
     check = Mechanism.parameters
 
     def _noise(self, n, p):
@@ -302,7 +300,7 @@ class NewtonReleased(Mechanism):
     It takes T steps from a random unit vector. The gradient gets Gaussian noise for `share` of
     rho/T, and the Hessian for the rest. Eigenvalues are floored at 1e-5. The step is the noisy
     direction times min(log(1 + s)/s, 1), where s is the norm of the direction *without noise*. The
-    program also resets long weights, which is not included.
+    program also resets long weights, which is omitted.
     """
 
     delta = "needed"

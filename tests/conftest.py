@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_make_parametrize_id(val, argname):
-    """Name bytes in a test's id by their argument, because compressed bytes contain the time."""
+    """Name bytes in test ids by their argument: compressed bytes contain a time, which changes ids."""
     return argname if isinstance(val, bytes) else None
 
 

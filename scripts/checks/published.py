@@ -28,8 +28,8 @@ COLUMNS = (
 def compare(results, source, comparisons, stand_ins):
     """Compare printed numbers with ours and return rows for `judged`, which adds verdicts.
 
-    If a number is not decidable, its row already contains a verdict. Besides columns, a row has the
-    keys id, half (half a unit of the last printed digit), and holds: "yes", "no", or "" if not
+    If a number is not decidable, its row already contains a verdict. Besides the table's columns, a row has
+    the keys id, half (half a unit of the last printed digit), and holds: "yes", "no", or "" if not
     decidable.
 
     comparisons: entries of an experiment's `published` section.
@@ -118,7 +118,7 @@ class Printed:
         self.column = item["path"].rpartition("/")[2]
 
     def round_like(self, others):
-        """Assume that all numbers of a column have equally many decimals, as files lose trailing zeros.
+        """Assume that all numbers of a column have equally many decimals: files drop trailing zeros.
 
         If the comparison states `decimals`, each number instead has at least that many decimals.
         """

@@ -278,8 +278,8 @@ class _Private(BaseEstimator):
 class PrivateClassifier(ClassifierMixin, _Private):
     """A private model of two classes.
 
-    `load` reads a published model. `fit` makes a release and needs the parameters that are None by
-    default, except `method`, `options` and `holdout`. See the module's docstring.
+    `load` reads a published model. `fit` makes a release, and needs every parameter whose default is None
+    except `method`, `options` and `holdout`. See the module's docstring.
 
     Parameters
     ----------

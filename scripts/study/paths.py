@@ -126,7 +126,7 @@ REPORT = Place("", "", "report", "html")
 PARTIAL_REPORT = Place("", "", "report-partial", "html")  # made if REPORT shows more
 COSTS = Place("", "", "costs")
 RECOMMENDATIONS = Place("", "", "recommendations")
-ACROSS = Place("", "", "regret")  # regret of recommended methods across data sets; also png
+ACROSS = Place("", "", "regret")  # regret of recommended methods across data sets, as csv and png
 SNAPSHOT = Place("", "", "frontier", "json")
 
 

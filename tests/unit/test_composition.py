@@ -75,7 +75,7 @@ def test_laplace_profile():
 
 
 def test_redrawing_until_bounded_costs_more_than_epsilon():
-    """The reference uses densities of the accepted coefficients on a two-dimensional grid."""
+    """The reference uses a two-dimensional grid of the accepted coefficients' densities."""
     for epsilon in (0.1, 1.0, 3.0):
         s = 4 / epsilon
         actual = exact_losses.redrawn_functional_loss(epsilon)

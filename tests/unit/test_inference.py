@@ -365,7 +365,10 @@ def test_intervals_of_numbers_are_not_of_logistic_loss():
 
 @pytest.mark.parametrize("robust", [False, True])
 def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
-    """Sensitivities are sqrt(2) c R^2 and, if robust, sqrt(2) tau^2 R^2 (orthogonal rows), else tau^2."""
+    """The sensitivity of the curvature is sqrt(2) c R^2, attained by orthogonal rows.
+
+    That of the scores is sqrt(2) tau^2 R^2 if robust (also by orthogonal rows), and tau^2 otherwise.
+    """
     tau, rng = 0.5, generator(23)
     loss = get("log_cosh", tau=tau)
     p = NUMBERS.parameters(50, 2, epsilon=1.0, delta=DELTA, lam=1.0, robust=robust, **WIDTH)

@@ -32,7 +32,7 @@ def zipped(text, method):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in (("in/rows.csv", text), ("in/notes.txt", "none")):
-            # The member has no time, so the same faults damage the same bytes every day.
+            # The member has a fixed time, so faults damage the same bytes in every run.
             archive.writestr(zipfile.ZipInfo(name), content, method)
     return buffer.getvalue()
 

@@ -1,4 +1,4 @@
-"""Each line becomes a row of integers on its own, with an exact bound on its norm."""
+"""Each line becomes a row of integers, independently of others, with an exact bound on its norm."""
 
 import math
 import subprocess

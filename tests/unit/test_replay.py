@@ -221,7 +221,7 @@ def test_planted_faults(fault, expected):
 
 
 def test_the_last_bits_of_a_sum_are_not_seen():
-    """Rounding of sums depends on the rows, but the replay measures only the distance."""
+    """The rounding error of a sum depends on its rows, but the replay compares only the two sums."""
     finding = findings(right)
     assert finding.finding == replay.HOLDS and finding.epsilon <= EPSILON
 

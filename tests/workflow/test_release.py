@@ -74,7 +74,7 @@ def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
     text = (ROOT / "workflow/guides/release_a_model.md").read_text(encoding="utf-8")
     blocks = re.findall(r"((?:^    .*\n)+)", text, re.MULTILINE)
     (lines,) = (block for block in blocks if "export DP_HOME" in block)
-    checkout = tmp_path / "checkout"  # the lines run here, and make the study beside this folder
+    checkout = tmp_path / "checkout"  # the guide's commands run here; `../my_study` is beside it
     checkout.symlink_to(ROOT)
     printed = run(
         tmp_path,

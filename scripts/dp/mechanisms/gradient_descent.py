@@ -73,8 +73,8 @@ class Classifier(Mechanism):
 class Descent(Classifier):
     """Base class of full-batch gradient descent. `initial` weights replace pre-training.
 
-    info["train_error"] and, with `traced`, info["loss"], every iterate's mean training loss, have
-    no guarantee.
+    The guarantee does not cover info["train_error"] or info["loss"] (with `traced`: the mean training
+    loss of every iterate).
     """
 
     uses_public_rows = True

@@ -1,4 +1,4 @@
-"""Composition and sampling by privacy loss distributions (Google's dp_accounting).
+"""Composition and subsampling with privacy loss distributions (Google's dp_accounting).
 
 Every epsilon and delta is an upper bound, because dp_accounting discretises losses pessimistically.
 Functions import the library only when needed, since the import takes 1 s.

@@ -67,9 +67,9 @@ def total_variation(ratio: Fraction) -> Fraction:
 
 
 class Noise(NamedTuple):
-    """Discrete Gaussian noise on `count` coordinates of 2^step Z, with standard deviation scale * 2^step.
+    """Discrete Gaussian noise on `count` coordinates in 2^step Z, with standard deviation scale * 2^step.
 
-    mu: the Gaussian parameter, at least sensitivity/(standard deviation).
+    mu: the parameter of Gaussian DP, at least sensitivity/(standard deviation).
     """
 
     step: int
@@ -110,7 +110,7 @@ def step_below(deviation: Fraction, bits: int = BITS) -> int:
 
 
 def covering(moved: Fraction, mu: Fraction, count: int, bits: int = BITS) -> Noise:
-    """The `Noise` of lemma 2 for mu-GDP, if neighbours' values are at most `moved` = D + 2 rho apart."""
+    """The `Noise` that keeps mu-GDP by this module's lemma 2. Its D + 2 rho is `moved`."""
     moved, mu = Fraction(moved), Fraction(mu)
     step = step_below(moved / mu, bits)
     apart = moved + spacing(step) * root(Fraction(count))

@@ -30,9 +30,10 @@ def proximal_descent(
 ) -> np.ndarray:
     """Descend from `start` on a function whose smooth part has curvatures in [convex, smooth].
 
-    gradient: that of the smooth part. proximal: the proximal map of the other part over `smooth`.
-    attempt(w) tries a faster method from w. If it returns True, the descent ends. Attempts become ever
-    rarer; the last is after `limit` steps.
+    gradient: that of the smooth part. proximal: the proximal map of the other part divided by
+    `smooth`.
+    attempt(w) tries a faster method from w. If it returns True, the descent ends. Attempts
+    become less frequent; the last is after `limit` steps.
     """
     root = math.sqrt(convex / smooth)
     previous, w, due = start, start, 0

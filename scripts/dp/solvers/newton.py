@@ -348,7 +348,7 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
     not resolve lambda. Descent moves closer on any data, and then Newton's method tries again.
     """
     norms = row_norms(rows.X)
-    bound = norms.max() / (1 + ROUNDING)  # at most the public bound: `check_rows` allows rounding
+    bound = norms.max() / (1 + ROUNDING)  # norms may exceed the public bound by rounding
     rows.exact = True
     for j in np.flatnonzero(norm > tolerance):
         one = slice(j, j + 1)

@@ -141,7 +141,7 @@ def _selected(scope, key, method):
 
 
 def _family(scope, label, method):
-    """Refuse a family if its options do not take the values in `vary`, or if options are given twice."""
+    """Refuse a family if its options do not accept the values in `vary`, or if an option is given twice."""
     key, mechanism = f"methods.{label}", method.get("mechanism", label)
     scope.known(key, [mechanism], MECHANISMS, "mechanism")
     _values(scope, f"{key}.vary", method["vary"], MECHANISMS[mechanism])
@@ -267,7 +267,7 @@ def _entry(scope, key, entry, available, datasets):
 
 
 def _titles(scope, resolved, datasets):
-    """Fill numbers of cells into the titles of entries."""
+    """Replace placeholders in the titles of entries, such as {epsilon}, by their cells' values."""
     for section in kinds.SECTIONS:
         for label, entry in scope.value[section].items():
             try:

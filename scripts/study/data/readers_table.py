@@ -101,9 +101,9 @@ def _whole_lines(handle):
 def _parts(lines, delimiter):
     """(bytes, ends of rows, ends of other cells, mask of rows that are not empty) of whole lines.
 
-    Empty rows are removed, because pandas would also skip lines of blanks. The result is None if pandas and
-    the csv module might disagree: if quotes do not enclose whole cells, or if a cell continues in the next
-    block.
+    Empty rows are removed here, because pandas would remove lines of blanks, too. The result is None if
+    pandas and the csv module might disagree: if quotes do not enclose whole cells, or if a cell continues
+    in the next block.
     """
     if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
         return None

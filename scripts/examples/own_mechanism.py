@@ -60,9 +60,9 @@ print(f"epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}: {guarantee.rea
 # %% Replay: the exact change of the noised quantity when one record changes, in milliseconds
 def replayed(mechanism):
     """The worst finding of all replays, and the largest epsilon that the noise gives in them."""
-    found = [run for _, _, run, _ in replay.on_general_pairs(mechanism, 1.0, DELTA)]
-    worst = min(found, key=lambda run: replay.FINDINGS.index(run.finding))
-    return worst.finding, max(run.epsilon for run in found)
+    replays = [run for _, _, run, _ in replay.on_general_pairs(mechanism, 1.0, DELTA)]
+    worst = min(replays, key=lambda run: replay.FINDINGS.index(run.finding))
+    return worst.finding, max(run.epsilon for run in replays)
 
 
 # %% Audit: a lower bound on epsilon, from releases alone
@@ -107,11 +107,11 @@ def errors(name, epsilon, fold):
     rng = np.random.default_rng([2026, fold])
     X, y, _ = simulate_separable(2 * ROWS, COLUMNS, 0.05, rng)
     mechanism, settings = METHODS[name]
-    asked = {"epsilon": epsilon, "delta": DELTA}
+    privacy = {"epsilon": epsilon, "delta": DELTA}
     if settings is None:
-        settings = {"lam": mechanism.rule_lambda(ROWS, COLUMNS, **asked)}
-    found = mechanism.release(X[:ROWS], y[:ROWS], rng=rng, restarts=20, **asked, **settings)
-    return error_rate(found.weights, X[ROWS:], y[ROWS:]).mean()
+        settings = {"lam": mechanism.rule_lambda(ROWS, COLUMNS, **privacy)}
+    release = mechanism.release(X[:ROWS], y[:ROWS], rng=rng, restarts=20, **privacy, **settings)
+    return error_rate(release.weights, X[ROWS:], y[ROWS:]).mean()
 
 
 table = []

@@ -212,12 +212,12 @@ class Schema:
     def value(self, schema):
         if "enum" in schema:
             return " or ".join(f"`{value}`" for value in schema["enum"])
-        given = schema.get("type", [])
-        given = [given] if isinstance(given, str) else given
+        kinds = schema.get("type", [])
+        kinds = [kinds] if isinstance(kinds, str) else kinds
         words = schema.get("pattern", "").strip("^()$").split("|")
         words = [f"`{word}`" for word in words if word.isalpha()]
-        names = [TYPES[kind] for kind in given if not (kind == "string" and words)]
-        if "object" in given and "array" in given:
+        names = [TYPES[kind] for kind in kinds if not (kind == "string" and words)]
+        if "object" in kinds and "array" in kinds:
             return "anything"
         text = " or ".join([*words, *names])
         if "items" in schema and self.resolve(schema["items"]).get("items") != schema["items"]:

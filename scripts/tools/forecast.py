@@ -69,11 +69,11 @@ def line(name, total):
 
 def record():
     results = Path(paths.results())
-    found = [
+    files = [
         *results.glob("*/configuration.json"),
         *results.glob("*/readings/*/configuration.json"),
     ]
-    experiments = {path.parent.relative_to(results).as_posix(): read_json(path) for path in found}
+    experiments = {path.parent.relative_to(results).as_posix(): read_json(path) for path in files}
     rows = {}
     if forecast.RECORD.exists():
         lines = (tuple(row.values()) for row in read_csv(forecast.RECORD))

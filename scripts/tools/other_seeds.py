@@ -55,10 +55,10 @@ def main():
             run(seed, folder, files, arguments)
         for name in arguments.experiments:
             first, second = (verdicts(Path(root, name)) for root in (arguments.results, folder))
-            found = list(changes(first, second))
-            unexplained += sum(not explained for *_, explained in found)
-            print(f"seed {seed}: {name}: {len(found)} of {len(first)} verdicts differ")
-            for where, before, after, explained in found:
+            differences = list(changes(first, second))
+            unexplained += sum(not explained for *_, explained in differences)
+            print(f"seed {seed}: {name}: {len(differences)} of {len(first)} verdicts differ")
+            for where, before, after, explained in differences:
                 mark = "  " if explained else "! "
                 print(f"{mark}{where}: {said(before)} -> {said(after)}", flush=True)
     print(f"{unexplained} changes are not explained by chance near a threshold")
@@ -75,12 +75,12 @@ def run(seed, folder, files, arguments):
 
 
 def verdicts(folder):
-    found = {}
+    rows = {}
     for file in FILES:
         path = folder / f"{file}.csv"
         for row in read_csv(path) if path.exists() else ():
-            found[key_of(row, file, folder.name)] = row
-    return found
+            rows[key_of(row, file, folder.name)] = row
+    return rows
 
 
 def word(verdict):

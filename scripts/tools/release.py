@@ -151,8 +151,10 @@ def forecast(arguments):
             enough = outlooks.share(arguments.share)
         results = [outlooks.needed(request, study, enough, arguments.draws)]
     else:
-        asked = [request._replace(epsilon=each) for each in arguments.epsilon or [request.epsilon]]
-        results = [outlooks.outlook(each, study, arguments.draws) for each in asked]
+        requests = [
+            request._replace(epsilon=each) for each in arguments.epsilon or [request.epsilon]
+        ]
+        results = [outlooks.outlook(each, study, arguments.draws) for each in requests]
     print(study.said())
     for each in results:
         print(*each.sentences(arguments.prior), sep="\n")

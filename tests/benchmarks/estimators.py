@@ -131,12 +131,12 @@ def main():
     else:
         print(f"no {PEERS.relative_to(ROOT)}: diffprivlib and OpenDP are left out")
     print("task      rows   columns  epsilon  error: ours  theirs   seconds per fit: ours  theirs")
-    for task, n, d, epsilon, found, seconds in measured(ours, fits):
+    for task, n, d, epsilon, mean, seconds in measured(ours, fits):
         other = peers.get((task, n, d, epsilon), ("", ""))
         shown = [f"{value:.4f}" if value != "" else "" for value in other]
         name = "none" if epsilon is None else f"{epsilon:g}"
         print(
-            f"{task:8} {n:6} {d:8} {name:>8} {found:12.4f}  {shown[0]:>7} {seconds:22.3f}  {shown[1]:>7}"
+            f"{task:8} {n:6} {d:8} {name:>8} {mean:12.4f}  {shown[0]:>7} {seconds:22.3f}  {shown[1]:>7}"
         )
 
 

@@ -22,7 +22,7 @@ LIMIT = 0.35
 def seconds(code, repetitions):
     """Sorted wall-clock and processor seconds of fresh interpreters that run `code`."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    found = []
+    times = []
     for _ in range(repetitions + 1):
         start, before = time.perf_counter(), processor()
         subprocess.run(
@@ -32,9 +32,9 @@ def seconds(code, repetitions):
             stdout=subprocess.DEVNULL,
             check=True,
         )
-        found.append((time.perf_counter() - start, processor() - before))
+        times.append((time.perf_counter() - start, processor() - before))
     # The first run only fills the caches.
-    return [sorted(column) for column in zip(*found[1:], strict=True)]
+    return [sorted(column) for column in zip(*times[1:], strict=True)]
 
 
 def processor():

@@ -119,9 +119,9 @@ class PeerProcess:
             text=True,
         )
         self.about = json.loads(self.process.stdout.readline())
-        for task, found in self.about.items():
-            if "missing" in found:
-                print(f"{task} is left out: {found['missing']}")
+        for task, details in self.about.items():
+            if "missing" in details:
+                print(f"{task} is left out: {details['missing']}")
 
     def calls(self, name, task, **arguments):
         """Return {name: function that runs the task}, or {} if the environment lacks the task's library."""
@@ -467,21 +467,21 @@ def audits(trials=500_000):
 # ---- the table
 
 
-def ours(found):
+def ours(result):
     return {
-        "seconds": found["seconds"],
-        "gradient_norm": found.get("gradient_norm", ""),
+        "seconds": result["seconds"],
+        "gradient_norm": result.get("gradient_norm", ""),
         "versions": OURS,
     }
 
 
-def versus(name, found):
+def versus(name, result):
     return {
         "peer": name,
-        "peer_seconds": found["seconds"],
-        "peer_gradient_norm": found.get("gradient_norm", ""),
-        "peer_error": found.get("error", ""),
-        "peer_versions": found["versions"],
+        "peer_seconds": result["seconds"],
+        "peer_gradient_norm": result.get("gradient_norm", ""),
+        "peer_error": result.get("error", ""),
+        "peer_versions": result["versions"],
     }
 
 

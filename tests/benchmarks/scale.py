@@ -128,8 +128,8 @@ def main():
         Path(data_path("cm08_separable", "json")).parent.mkdir(parents=True, exist_ok=True)
         Path(data_path("cm08_separable", "json")).write_text(json.dumps(meta))
         words, stated = ("--experiment", study.to_json()), "results/cm08/guarantees.csv"
-        *found, _ = measured(project, "scripts/guarantees.py", *words, "--out", stated)
-        report(f"guarantees, {len(paths)} cells", found, LIMITS["aggregate"], over)
+        *guarantees, _ = measured(project, "scripts/guarantees.py", *words, "--out", stated)
+        report(f"guarantees, {len(paths)} cells", guarantees, LIMITS["aggregate"], over)
         words += ("--guarantees", stated, "--seed", "1", "--out", "results/cm08/results.csv")
         *aggregation, _ = measured(project, "scripts/aggregate.py", *words)
         report(f"aggregate, {len(paths)} run files", aggregation, LIMITS["aggregate"], over)
@@ -137,8 +137,8 @@ def main():
         sys.exit(f"over the limit: {', '.join(over)}")
 
 
-def report(what, found, limits, over):
-    wall, cpu, peak = found
+def report(what, usage, limits, over):
+    wall, cpu, peak = usage
     print(f"{what}: {wall:.1f} s, processor {cpu:.1f} s, {peak:.0f} MB (limits: {limits})")
     if min(wall, cpu) > limits[0] or peak > limits[1]:
         over.append(what)

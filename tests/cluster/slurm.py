@@ -218,8 +218,8 @@ class Slurm:
             return
         hosts = Path("/etc/hosts")
         self.hosts = hosts.read_text()
-        kept = [line for line in self.hosts.splitlines() if self.host not in line.split()[1:]]
-        hosts.write_text("\n".join([f"127.0.0.1 {self.host}", *kept]) + "\n")
+        lines = [line for line in self.hosts.splitlines() if self.host not in line.split()[1:]]
+        hosts.write_text("\n".join([f"127.0.0.1 {self.host}", *lines]) + "\n")
 
     def _configuration(self):
         root, port = self.root, self.port

@@ -118,8 +118,8 @@ def test_what_a_killed_run_finished_is_kept(project, cluster, local):
     done = {path: path.stat().st_mtime_ns for path in run_files(project)}
     project.python("scripts/tools/recover.py", *SBATCH, *CELLS, timeout=300)
     assert (project / RESULTS).read_bytes() == local
-    kept = [path for path, when in done.items() if path.stat().st_mtime_ns == when]
-    assert len(kept) >= len(done) - 1  # one job may have ended before Snakemake noticed
+    unchanged = [path for path, when in done.items() if path.stat().st_mtime_ns == when]
+    assert len(unchanged) >= len(done) - 1  # one job may have ended before Snakemake noticed
     assert len(run_files(project)) > len(done)
 
 

@@ -102,11 +102,11 @@ def test_killed_between_a_submission_and_its_record(project, cluster, local, tmp
     real = subprocess.run(["which", "sbatch"], capture_output=True, text=True, check=True)
     sbatch.write_text(SUBMITS_AND_KILLS.format(python=sys.executable, sbatch=real.stdout.strip()))
     sbatch.chmod(0o755)
-    kept = dict(project.environment)
+    environment = dict(project.environment)
     project.environment["PATH"] = f"{sbatch.parent}:{os.environ['PATH']}"
     project.finish(project.start(*SBATCH, *CELLS), ok=False)
     left = jobs(cluster, project, "RUNNING", "PENDING")
     assert len(left) == 1
-    project.environment = kept
+    project.environment = environment
     assert "cancelling 1 jobs that were left behind" in recovered(project)
     assert (project / RESULTS).read_bytes() == local

@@ -100,12 +100,12 @@ def browser():
     return path
 
 
-def answer(method, kept, **further):
+def answer(method, share, **further):
     row = dict.fromkeys(recommendations.COLUMNS, "") | {
         **{"regime": "nothing tuned", "task": "classes", "experiment": "e", "train_size": 1000},
         **{"epsilon": "1", "adjacency": "replace-one", "standing": "not beaten"},
         **{"method": method, "title": f"The {method}", "mechanism": method, "setting": "rule"},
-        **{"kept": kept, "kept_low": kept - 0.02, "kept_high": kept + 0.02},
-        **{"behind": 0.9 - kept, "behind_high": 0.91 - kept, "metric": "log_loss"},
+        **{"kept": share, "kept_low": share - 0.02, "kept_high": share + 0.02},
+        **{"behind": 0.9 - share, "behind_high": 0.91 - share, "metric": "log_loss"},
     }
     return row | further

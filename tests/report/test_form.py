@@ -42,7 +42,7 @@ def write_recommendations(recorded):
     for (task, dataset, size, epsilon, adjacency), best in recorded.items():
         at = {"task": task, "dataset": dataset, "train_size": size, "epsilon": epsilon}
         at |= {"adjacency": adjacency}
-        rows += [answer(method, kept, **at) for method, kept in best.items()]
+        rows += [answer(method, share, **at) for method, share in best.items()]
         # beaten, void and selected methods are never an answer
         rows.append(answer("behind", 0.1, **at, standing="beaten"))
         rows.append(answer("unpaid", 0.99, **at, standing="void", why="it was not paid for"))
@@ -68,7 +68,7 @@ def opened(project, browser, tmp_path):
         yield page
 
 
-def ask(page, **asked):
+def ask(page, **fields):
     """Fill in the form, and return its methods, its rows of recorded questions, and its text."""
     return page.evaluate(f"""(asked => {{
         const form = document.getElementById("choose");
@@ -78,7 +78,7 @@ def ask(page, **asked):
         const texts = (selector) => [...output.querySelectorAll(selector)].map(e => e.textContent);
         return {{methods: texts("ol li"), rows: texts("tbody tr"), lines: texts("pre").join(""),
                  text: output.textContent}};
-    }})({json.dumps(asked)})""")
+    }})({json.dumps(fields)})""")
 
 
 def test_the_form_knows_what_was_recorded(opened):
@@ -88,9 +88,9 @@ def test_the_form_knows_what_was_recorded(opened):
         assert [line.partition(" keeps")[0] for line in answer["methods"]] == [
             f"The {method}" for method in best
         ]
-        for line, kept in zip(answer["methods"], best.values(), strict=True):
-            ends = [f"{100 * (kept + by):.0f}" for by in (-0.02, 0.02)]
-            assert f"about {100 * kept:.0f}\u00a0% of" in line
+        for line, share in zip(answer["methods"], best.values(), strict=True):
+            ends = [f"{100 * (share + by):.0f}" for by in (-0.02, 0.02)]
+            assert f"about {100 * share:.0f}\u00a0% of" in line
             assert f"({ends[0]}\u00a0% to {ends[1]}\u00a0%)" in line
         assert answer["rows"][0].startswith(f"Data {dataset}{size:,}{COLUMNS[dataset]}{epsilon}")
         assert "Far from" not in answer["text"] and "unpaid" not in answer["text"]

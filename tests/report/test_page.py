@@ -249,9 +249,9 @@ def test_a_ranking_compares_only_questions_of_several_data_sets_that_methods_sha
     ]
     (group,) = answers._groups(rows)
     assert [row["title"] for row in group] == ["Everywhere", "Often"]
-    found = answers.sentence(group)
-    assert found["method"] == "Everywhere"
-    assert found["text"].startswith(
+    sentence = answers.sentence(group)
+    assert sentence["method"] == "Everywhere"
+    assert sentence["text"].startswith(
         "No other method is significantly better in 13 of 14 comparisons on 5 data sets. It loses "
         "0.5\u00a0% of what can be learnt"
     )
@@ -284,8 +284,8 @@ def test_toy_sizes_have_a_banner_and_no_verdict(decided):
         assert {row["verdict"] for row in of_sizes} <= {"not judged", "not run", "not tested"}
         assert {row.get("distance", "") for row in of_sizes} == {""}
     # defects of formulas or printed numbers do not depend on sizes
-    kept = {row["verdict"] for row in gathered.shown("defects")}
-    assert "shown" in kept
+    verdicts = {row["verdict"] for row in gathered.shown("defects")}
+    assert "shown" in verdicts
     assert re.findall(r'<span class="badge good">reproduced</span> <a href="#([\w-]+)"', page) == [
         "cm08-13"
     ]
@@ -314,18 +314,18 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
         "  bounds: {age: [18, 98], visits: [0, 20]}\n"
     )
     Path("clinic.csv").write_text("age,visits,back\n")
-    asked = (
+    release = (
         "title: Who comes back\ndata: clinic\nrows: 3000\nunit: one row is one patient\n"
         "book: clinic.book\nbudget: {epsilon: 2, delta: 2.0e-6}\nepsilon: 1\ndelta: 1.0e-6\n"
         "method: noise_aware_logistic\nnegative: 'no'\npremise: chosen without these rows\n"
     )
-    Path("config/releases/back.yaml").write_text(asked)
-    Path("config/releases/lost.yaml").write_text(asked.replace("clinic\n", "nowhere\n", 1))
+    Path("config/releases/back.yaml").write_text(release)
+    Path("config/releases/lost.yaml").write_text(release.replace("clinic\n", "nowhere\n", 1))
     actual, lost = road.road()
     assert actual["title"] == "Who comes back", actual["says"]
     assert "3,000 rows, epsilon 1" in actual["cost"]
-    (kept,) = re.findall(r"that is left: (\d+)%", " ".join(actual["says"]))
-    assert 50 < int(kept) < 101
+    (percent,) = re.findall(r"that is left: (\d+)%", " ".join(actual["says"]))
+    assert 50 < int(percent) < 101
     assert lost["says"][0].startswith("No forecast: ") and not Path("clinic.book").exists()
     page = whole([])
     assert page.index('id="road"') < page.index('id="answers"')

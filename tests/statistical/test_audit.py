@@ -198,15 +198,15 @@ def test_the_largest_of_several_bounds_holds_as_surely_as_one():
     sides = pairs.find("flipped_label").sides
     pair = pairs.Pair(sides, {}, "", lambda *_, **__: lambda weights: {"first": weights[:, 0]})
 
-    def bound(found, confidence):
-        level, trials = 1 - (1 - confidence) / 2, found["trials_evaluated"]
+    def bound(result, confidence):
+        level, trials = 1 - (1 - confidence) / 2, result["trials_evaluated"]
         low, high = (intervals.least_share, intervals.largest_share)
-        return math.log(low(found["counts"][0], trials, level)) - math.log(
-            high(found["counts"][1], trials, level)
+        return math.log(low(result["counts"][0], trials, level)) - math.log(
+            high(result["counts"][1], trials, level)
         )
 
     each = audit.of_each(0.95, family)
-    found = [
+    results = [
         [
             audit.attack(
                 *(Response(), pair, epsilon),
@@ -216,12 +216,12 @@ def test_the_largest_of_several_bounds_holds_as_surely_as_one():
         ]
         for k in range(repeats)
     ]
-    assert found[0][0]["epsilon"] == pytest.approx(bound(found[0][0], each))
-    alone = sum(max(bound(f, 0.95) for f in row) > epsilon for row in found)
-    together = sum(max(f["epsilon"] for f in row) > epsilon for row in found)
+    assert results[0][0]["epsilon"] == pytest.approx(bound(results[0][0], each))
+    alone = sum(max(bound(f, 0.95) for f in row) > epsilon for row in results)
+    together = sum(max(f["epsilon"] for f in row) > epsilon for row in results)
     assert binomtest(alone, repeats, 0.05, alternative="greater").pvalue < 0.01
     assert binomtest(together, repeats, 0.05, alternative="greater").pvalue > 0.5
-    assert np.median([max(f["epsilon"] for f in row) for row in found]) > 0.85 * epsilon
+    assert np.median([max(f["epsilon"] for f in row) for row in results]) > 0.85 * epsilon
 
 
 def test_null_control_reports_nothing():
@@ -519,8 +519,8 @@ def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
     """Pilot releases choose the attack's statistic, and a sentence says why there is no exact loss."""
     if pairs.find(name).size[1] > 100:
         pytest.skip("784 dimensions show nothing more")
-    given = {key: pairs.find(name).arguments.get(key) for key in ("lam", "bound")}
-    sides = pairs.find(name)._replace(arguments=given)  # drop the options of other mechanisms
+    arguments = {key: pairs.find(name).arguments.get(key) for key in ("lam", "bound")}
+    sides = pairs.find(name)._replace(arguments=arguments)  # drop the options of other mechanisms
     bound = audit.epsilon_lower_bound(
         OwnMean(), sides, epsilon=1.5, delta=1e-5, trials=4000, rng=generator(62)
     )

@@ -20,8 +20,8 @@ def public(body, prefix=""):
 
 
 def untyped(function):
-    given = function.args
-    for each in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+    arguments = function.args
+    for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         if each.annotation is None and each.arg not in ("self", "cls"):
             yield each.arg
     if function.returns is None:
@@ -31,7 +31,7 @@ def untyped(function):
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(FOLDER)))
 def test_public_functions_are_annotated(path):
     missing = {name: list(untyped(node)) for name, node in public(ast.parse(path.read_text()).body)}
-    assert not {name: found for name, found in missing.items() if found}
+    assert not {name: unannotated for name, unannotated in missing.items() if unannotated}
     name = ".".join(path.relative_to(FOLDER).with_suffix("").parts).removesuffix(".__init__")
     module = importlib.import_module(name)
     for function in vars(module).values():

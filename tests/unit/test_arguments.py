@@ -23,10 +23,10 @@ from study.jobs.files import read_json, write_json
 
 # The number that `reason` states about the noise, unless it is info["scale"].
 STATES = {
-    "laplace_l1": lambda info, given: info["scale"] * given["epsilon"],
-    "lasso_output_perturbation": lambda info, given: info["scale"] * given["epsilon"],
-    "posterior_sampling": lambda info, given: info["gamma"],
-    "dp_distributed_lasso": lambda info, given: info["sigma"],
+    "laplace_l1": lambda info, keywords: info["scale"] * keywords["epsilon"],
+    "lasso_output_perturbation": lambda info, keywords: info["scale"] * keywords["epsilon"],
+    "posterior_sampling": lambda info, keywords: info["gamma"],
+    "dp_distributed_lasso": lambda info, keywords: info["sigma"],
 }
 STATES_NONE = {"laplace_coordinates_sum"}  # nothing is proven about its noise
 
@@ -151,17 +151,17 @@ def stated_is_drawn(folder, overlay, name, dataset, label):
         guarantees = Guarantees(experiment)
         _, _, stated = guarantees.of(cell)
         options, settings = arguments.of_cell(experiment, cell, guarantees.meta[dataset])
-        given = arguments.of_release(
+        keywords = arguments.of_release(
             mechanism, guarantees.meta[dataset], options, data_path(dataset), **settings
         )
-        release = mechanism.release(X, y, rng=generator(2, "noise"), **given)
+        release = mechanism.release(X, y, rng=generator(2, "noise"), **keywords)
         numbers = [float(text) for text in re.findall(r"\d+\.?\d*(?:e[+-]?\d+)?", stated.reason)]
-        expected = STATES.get(mechanism.name, lambda info, given: np.max(info["scale"]))
-        drawn = float(expected(release.info, given))
+        expected = STATES.get(mechanism.name, lambda info, keywords: np.max(info["scale"]))
+        drawn = float(expected(release.info, keywords))
         met = any(math.isclose(number, drawn, rel_tol=1e-5) for number in numbers)
         none = mechanism.name in STATES_NONE or (
-            given.get("batches"),
-            given.get("noise", "once"),
+            keywords.get("batches"),
+            keywords.get("noise", "once"),
         ) == (
             "shuffled",
             "once",
@@ -197,12 +197,12 @@ def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
 
     monkeypatch.chdir(folder)
     experiment = configuration("default")[1]["patton"].to_json()
-    given, out = str(tmp_path / "guarantees.csv"), str(tmp_path / "spending.csv")
+    guarantees_path, out = str(tmp_path / "guarantees.csv"), str(tmp_path / "spending.csv")
     for job, words in (
-        (guarantees, ["--experiment", experiment, "--out", given]),
+        (guarantees, ["--experiment", experiment, "--out", guarantees_path]),
         (
             spending,
-            [given, "--out", out],
+            [guarantees_path, "--out", out],
         ),
     ):
         monkeypatch.setattr(sys, "argv", [job.__name__, *words])
@@ -291,13 +291,13 @@ def test_settings_are_checked_with_the_bounds_of_their_own_data(monkeypatch):
     from study.configuration import experiment_checks
 
     _, experiments, datasets = configuration("default")
-    asked, guarantee = set(), arguments.guarantee
+    bounds, guarantee = set(), arguments.guarantee
 
     def ask(mechanism, meta, *rest, **cell):
-        asked.add((len(meta["columns"]), meta["bound"], meta["coordinate_bound"]))
+        bounds.add((len(meta["columns"]), meta["bound"], meta["coordinate_bound"]))
         return guarantee(mechanism, meta, *rest, **cell)
 
     monkeypatch.setattr(arguments, "check", ask)
     monkeypatch.setattr(experiment_checks, "_ACCEPTED", set())
     experiment_checks.check(experiments["patton"], ValueError, datasets)
-    assert asked == {(31, float(np.hypot(np.sqrt(30), 1)), 1.0), (31, 1.0, None)}
+    assert bounds == {(31, float(np.hypot(np.sqrt(30), 1)), 1.0), (31, 1.0, None)}

@@ -100,10 +100,10 @@ def test_another_program_has_no_arguments_of_snakemake(monkeypatch):
     ],
 )
 def test_targets_of_a_few_experiments_name_them(targets, found):
-    given = SimpleNamespace(targets=targets, target_jobs=None, until=set())
-    assert asked.experiments(given, ("cm08", "wdbc"), "results", {"wdbc"}) == found
-    given.until = {"run"}
-    assert asked.experiments(given, ("cm08", "wdbc"), "results", {"wdbc"}) is None
+    arguments = SimpleNamespace(targets=targets, target_jobs=None, until=set())
+    assert asked.experiments(arguments, ("cm08", "wdbc"), "results", {"wdbc"}) == found
+    arguments.until = {"run"}
+    assert asked.experiments(arguments, ("cm08", "wdbc"), "results", {"wdbc"}) is None
     assert asked.experiments(None, ("cm08", "wdbc"), "results", {"wdbc"}) is None
 
 
@@ -131,8 +131,8 @@ def test_data_sets_among_targets_are_named():
     ],
 )
 def test_the_jobs_of_a_submission_name_their_experiments(jobs, found):
-    given = SimpleNamespace(targets=[], target_jobs=list(jobs.items()))
-    assert asked.experiments(given, ("cm08", "wdbc"), "results", {"wdbc"}) == found
+    arguments = SimpleNamespace(targets=[], target_jobs=list(jobs.items()))
+    assert asked.experiments(arguments, ("cm08", "wdbc"), "results", {"wdbc"}) == found
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,10 @@ def test_theorems_against_numbers_written_out():
 
 
 def test_a_lower_bound_is_found(monkeypatch):
-    given = {"norms": [1], "losses": [0.1], "epsilons": [1], "dimensions": [5], "delta": 0.1}
-    assert checks.never_lower(None, **given).holds
-    monkeypatch.setattr(excess_risk, "cm08_theorem_5", lambda **given: 0.0)
-    assert not checks.never_lower(None, **given).holds
+    arguments = {"norms": [1], "losses": [0.1], "epsilons": [1], "dimensions": [5], "delta": 0.1}
+    assert checks.never_lower(None, **arguments).holds
+    monkeypatch.setattr(excess_risk, "cm08_theorem_5", lambda **values: 0.0)
+    assert not checks.never_lower(None, **arguments).holds
 
 
 LAMBDAS = (1.0, 0.1, 0.01)

@@ -167,9 +167,9 @@ def two_tails(v, m, epsilon):
 @pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.3, 1.0, 5.0])
 def test_slopes_of_two_signs_cost_no_more_than_those_of_one(m, epsilon):
     most = float(gaussian_profile(m, epsilon))
-    found = [two_tails(v, m, epsilon) for v in (0.0, 0.03, 0.2, 0.4, 0.5, 0.7, 0.95, 1.0)]
-    assert max(found) <= most * (1 + 1e-6) + 1e-9
-    assert found[0] == pytest.approx(most, rel=1e-6, abs=1e-9) == found[-1]
+    deltas = [two_tails(v, m, epsilon) for v in (0.0, 0.03, 0.2, 0.4, 0.5, 0.7, 0.95, 1.0)]
+    assert max(deltas) <= most * (1 + 1e-6) + 1e-9
+    assert deltas[0] == pytest.approx(most, rel=1e-6, abs=1e-9) == deltas[-1]
 
 
 def delta_2d(angle, shares, pull, sigma, n_lambda, epsilon, points=(601, 201)):
@@ -206,9 +206,9 @@ def test_no_density_in_two_dimensions_exceeds_the_replace_one_profile(angle, sha
 @pytest.mark.parametrize("name", PRIVATE)
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 6.0])
 def test_all_releases_together_cost_what_is_stated(name, epsilon):
-    asked = {"epsilon": epsilon, "delta": 1e-6, "bound": 2.0}
-    asked["lam"] = MECHANISMS[name].rule_lambda(5000, 6, **asked)
-    stated = MECHANISMS[name].guarantee(5000, 6, **asked)
+    settings = {"epsilon": epsilon, "delta": 1e-6, "bound": 2.0}
+    settings["lam"] = MECHANISMS[name].rule_lambda(5000, 6, **settings)
+    stated = MECHANISMS[name].guarantee(5000, 6, **settings)
     assert stated.epsilon == epsilon and stated.adjacency == "replace-one"
     spent = stated.profile.delta(epsilon)
     if name == "counts_rate":  # a pure guarantee
@@ -221,8 +221,8 @@ def test_all_releases_together_cost_what_is_stated(name, epsilon):
 
 
 def test_steps_and_rate_compose_to_mu():
-    mechanism, asked = MECHANISMS["counts_gd"], {"epsilon": 1.0, "delta": 1e-6, "bound": 2.0}
-    p = mechanism.parameters(5000, 6, **asked)
+    mechanism, settings = MECHANISMS["counts_gd"], {"epsilon": 1.0, "delta": 1e-6, "bound": 2.0}
+    p = mechanism.parameters(5000, 6, **settings)
     own, steps, T, sigma = mechanism.plan(5000, p)
     assert math.hypot(own, steps) == pytest.approx(gaussian_mu(1.0, 1e-6))
     assert math.sqrt(T) * 2 * 2.0 / (5000 * sigma) == pytest.approx(steps)  # 2CR/n / (sigma C)
@@ -245,12 +245,12 @@ def test_there_is_no_accounting_of_the_last_iterate():
 def test_a_replaced_record_moves_what_gets_noise_by_its_sensitivity_at_most(clip):
     """A row whose count goes from 0 to the maximum, with both slopes clipped, reaches mu."""
     mechanism = MECHANISMS["counts_gd"]
-    asked = {"epsilon": 1.0, "delta": 1e-5, "clip": clip, "iterations": 3}
+    settings = {"epsilon": 1.0, "delta": 1e-5, "clip": clip, "iterations": 3}
     X, k = rows(40)
     y, mu, largest = targets(k), gaussian_mu(1.0, 1e-5), 0.0
 
     def released(X, y, rng):
-        return mechanism.release(X, y, rng=rng, **asked).weights
+        return mechanism.release(X, y, rng=rng, **settings).weights
 
     for row in (np.array([0.0, 0, 0, 1]), np.array([0.6, -0.8, 0, 0]), np.zeros(4)):
         for first, second in (
@@ -263,9 +263,9 @@ def test_a_replaced_record_moves_what_gets_noise_by_its_sensitivity_at_most(clip
                 own, other = X.copy(), y.copy()
                 own[0], other[0] = own_row, target
                 neighbours.append((own, other))
-            found = replay(released, *neighbours, epsilon=1.0, delta=1e-5)
-            assert found.finding == "holds" and found.mu <= mu * (1 + 1e-9), found.why
-            largest = max(largest, found.mu)
+            replayed = replay(released, *neighbours, epsilon=1.0, delta=1e-5)
+            assert replayed.finding == "holds" and replayed.mu <= mu * (1 + 1e-9), replayed.why
+            largest = max(largest, replayed.mu)
     assert largest > 0.5 * mu
     assert clip > 1 or largest == pytest.approx(mu)
 
@@ -273,9 +273,9 @@ def test_a_replaced_record_moves_what_gets_noise_by_its_sensitivity_at_most(clip
 def test_the_tilt_that_is_paid_for_is_released():
     X, k = rows(200)
     mechanism = MECHANISMS["counts_objective_perturbation"]
-    asked = {"epsilon": 1.0, "delta": 1e-5, "lam": 0.05, "clip": 3.0}
-    release = mechanism.release(X, targets(k), restarts=1500, rng=generator(7), **asked)
-    plan = mechanism.plan(200, 4, mechanism.parameters(200, 4, **asked))
+    settings = {"epsilon": 1.0, "delta": 1e-5, "lam": 0.05, "clip": 3.0}
+    release = mechanism.release(X, targets(k), restarts=1500, rng=generator(7), **settings)
+    plan = mechanism.plan(200, 4, mechanism.parameters(200, 4, **settings))
     assert (release.status == "ok").all()
     rate = np.exp(release.info["intercept"])
     C = np.minimum(1.0, 3 * rate)[:, None]
@@ -297,9 +297,9 @@ def test_it_learns_the_counts(name):
     y = targets(k)
     plain = MECHANISMS["counts_regression"].release(X, y, lam=1e-9)
     best = counts(plain.weights, X, y, plain.info["intercept"], LARGEST)["d2"][0]
-    asked = {"epsilon": 4.0, "delta": 1e-6}
-    asked["lam"] = MECHANISMS[name].rule_lambda(20_000, 4, **asked)
-    release = MECHANISMS[name].release(X, y, rng=generator(3), restarts=5, **asked)
+    settings = {"epsilon": 4.0, "delta": 1e-6}
+    settings["lam"] = MECHANISMS[name].rule_lambda(20_000, 4, **settings)
+    release = MECHANISMS[name].release(X, y, rng=generator(3), restarts=5, **settings)
     d2 = counts(release.weights, X, y, release.info["intercept"], LARGEST)["d2"]
     if name == "counts_rate":
         np.testing.assert_allclose(d2, 0, atol=1e-3)
@@ -309,9 +309,9 @@ def test_it_learns_the_counts(name):
 
 
 def test_settings_whose_minimiser_cannot_be_certified_are_refused():
-    asked = {"epsilon": 1.0, "delta": 1e-5}
+    settings = {"epsilon": 1.0, "delta": 1e-5}
     with pytest.raises(Refused, match="double precision"):
-        MECHANISMS["counts_objective_perturbation"].guarantee(1000, 3, lam=1e-9, **asked)
+        MECHANISMS["counts_objective_perturbation"].guarantee(1000, 3, lam=1e-9, **settings)
 
 
 # ---- data that the mechanisms accept

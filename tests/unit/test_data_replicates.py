@@ -127,9 +127,9 @@ def test_figures_name_the_divisions_of_one_data_set_what_they_are():
 
 def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisions(data):
     *_, folder = data
-    given = {"experiment": "e", "dataset": "d", "seed": 3, "folds": 4, "simulations": None}
-    given |= {"train_size": 30, "restarts": 20}
-    one = Namespace(data=folder / "one.npz", **given)
+    arguments = {"experiment": "e", "dataset": "d", "seed": 3, "folds": 4, "simulations": None}
+    arguments |= {"train_size": 30, "restarts": 20}
+    one = Namespace(data=folder / "one.npz", **arguments)
     divided = Namespace(**vars(one), divisions=3)
     rows = np.sort(Prepared(one.data).X[:, 0])
     results = [test[0][:, 0] for _, test in folds.training_folds(divided)]

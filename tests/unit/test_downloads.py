@@ -28,8 +28,10 @@ class Handler(BaseHTTPRequestHandler):
         if folder == "gone":
             self.send_error(404)
             return
-        asked = self.headers.get("Range")
-        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked and folder == "ranges" else 0
+        header = self.headers.get("Range")
+        start = (
+            int(header.removeprefix("bytes=").rstrip("-")) if header and folder == "ranges" else 0
+        )
         self.send_response(206 if start else 200)
         self.send_header("Content-Length", str(len(body) - start))
         self.end_headers()
@@ -124,7 +126,7 @@ def test_what_remains_of_another_file_is_not_built_upon(server, out):
     part = out.with_name(".file.bin.part")
     part.write_bytes(b"x" * 1000)
     fetch(wanted(f"{server.url}/ranges/file.bin"), out)
-    assert [asked for _, asked in server.requests] == ["bytes=1000-", None]
+    assert [header for _, header in server.requests] == ["bytes=1000-", None]
     assert out.read_bytes() == CONTENT
 
 

@@ -57,11 +57,11 @@ def test_labels_are_flipped_in_the_band_of_the_estimated_separator_only():
 
 
 def test_the_estimate_may_be_given():
-    given = np.eye(3)[0]
+    estimate = np.eye(3)[0]
     X, y, separator = examples.simulate_expanded_band(
-        300, 3, 0.03, 0.2, 1.0, generator(83), estimate=lambda X, y: given
+        300, 3, 0.03, 0.2, 1.0, generator(83), estimate=lambda X, y: estimate
     )
-    np.testing.assert_array_equal(separator, given)
+    np.testing.assert_array_equal(separator, estimate)
     clean = examples.simulate_separable(300, 3, 0.03, generator(83))[1]
     np.testing.assert_array_equal(y != clean, np.abs(X[:, 0]) < 0.2)
 

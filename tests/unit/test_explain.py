@@ -38,8 +38,8 @@ def test_every_key_mechanism_and_kind_is_explained():
             continue  # a result, not a setting
         for key in keys(read_yaml(path)):
             assert f"`{key}`" in text or f".{key}`" in text, f"{path.name}: {key}"
-    for found in (*kinds.SECTIONS.values(), kinds.CHECKS):
-        for name in found:
+    for section in (*kinds.SECTIONS.values(), kinds.CHECKS):
+        for name in section:
             row = rf"^\| `{name}` \|.*\| `\w+`: `[\w-]+` \|$"  # the last column is an example
             assert re.search(row, text, re.MULTILINE), name
 

@@ -70,8 +70,8 @@ def test_members_are_the_product_in_order():
     ],
 )
 def test_spelling(value, label, cell):
-    ((found, _),) = families.labels("f", {"vary": {"x": [value]}})
-    assert (found, families.shown(value)) == (f"f_x{label}", cell)
+    ((actual, _),) = families.labels("f", {"vary": {"x": [value]}})
+    assert (actual, families.shown(value)) == (f"f_x{label}", cell)
 
 
 def test_members_are_what_one_writes_by_hand(study):

@@ -70,10 +70,10 @@ def test_the_noise_is_that_of_the_proof(name, monkeypatch):
     original = type(mechanism)._gradient
 
     def gradient(self, *arguments):
-        found = original(self, *arguments)
+        result = original(self, *arguments)
         factor = self._rate(arguments[-1]) if name == "iterative_thresholding" else 1.0
-        moved.append(found[1] * factor)
-        return found
+        moved.append(result[1] * factor)
+        return result
 
     def scale(rho, sensitivity):
         spent.append(rho)
@@ -139,19 +139,19 @@ def test_without_noise_frank_wolfe_finds_the_minimiser_in_the_ball():
     )
     settings = {"radius": 1.0, "clip": 1 - 1e-9, "iterations": 3000, "bound": math.sqrt(6)}
     settings |= {"coordinate_bound": 1.0, "step": "published"}
-    found = MECHANISMS["frank_wolfe"].release(X, y, rng=generator(4), **NO_NOISE, **settings)
-    assert np.abs(found.weights).sum() <= 1 + 1e-12
-    assert logistic(found.weights[0], X, y) == pytest.approx(parts.fun, abs=1e-4)
+    release = MECHANISMS["frank_wolfe"].release(X, y, rng=generator(4), **NO_NOISE, **settings)
+    assert np.abs(release.weights).sum() <= 1 + 1e-12
+    assert logistic(release.weights[0], X, y) == pytest.approx(parts.fun, abs=1e-4)
 
 
 @pytest.mark.parametrize("step", ["constant", "published"])
 def test_frank_wolfe_never_leaves_the_ball(step):
     X, y, _ = small()
     settings = ASKED | {"bound": math.sqrt(6), "coordinate_bound": 1.0, "radius": 2.0, "step": step}
-    found = MECHANISMS["frank_wolfe"].release(
+    release = MECHANISMS["frank_wolfe"].release(
         X, y, rng=generator(5), restarts=50, iterations=7, **settings
     )
-    norms = np.abs(found.weights).sum(axis=1)
+    norms = np.abs(release.weights).sum(axis=1)
     assert (norms <= 2 + 1e-12).all() and (norms > 0).all()
 
 
@@ -161,21 +161,21 @@ def test_without_noise_all_columns_give_the_minimiser(name):
     minimum = minimize(logistic, np.zeros(6), args=(X, y)).fun
     settings = {"clip": 1 - 1e-9, "iterations": 400, "bound": math.sqrt(6), "coordinate_bound": 1.0}
     settings |= {"columns": 6} if name == "iterative_thresholding" else {}
-    found = MECHANISMS[name].release(X, y, rng=generator(6), **NO_NOISE, **settings)
-    assert logistic(found.weights[0], X, y) == pytest.approx(minimum, abs=1e-4)
+    release = MECHANISMS[name].release(X, y, rng=generator(6), **NO_NOISE, **settings)
+    assert logistic(release.weights[0], X, y) == pytest.approx(minimum, abs=1e-4)
 
 
 def test_thresholding_keeps_so_many_weights():
     X, y, w = small()
     settings = ASKED | {"bound": math.sqrt(6), "coordinate_bound": 1.0, "iterations": 2}
     for columns in (1, 2, 5, 60):
-        found = MECHANISMS["iterative_thresholding"].release(
+        release = MECHANISMS["iterative_thresholding"].release(
             X, y, rng=generator(7), restarts=20, columns=columns, **settings
         )
-        assert ((found.weights != 0).sum(axis=1) == min(columns, 6)).all()
+        assert ((release.weights != 0).sum(axis=1) == min(columns, 6)).all()
     strong = settings | {"epsilon": 50.0, "columns": 2}
-    found = MECHANISMS["iterative_thresholding"].release(X, y, rng=generator(8), **strong)
-    np.testing.assert_array_equal(found.weights[0] != 0, w != 0)
+    release = MECHANISMS["iterative_thresholding"].release(X, y, rng=generator(8), **strong)
+    np.testing.assert_array_equal(release.weights[0] != 0, w != 0)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -216,8 +216,8 @@ def test_extreme_numbers_give_finite_weights(name):
         X *= bound / math.sqrt(6) * (1 - 1e-9)
         for epsilon in (1e-49, 1e49):
             settings = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "iterations": 3}
-            found = MECHANISMS[name].release(X, y, rng=generator(1), restarts=3, **settings)
-            assert (found.status == "ok").all() and np.isfinite(found.weights).all()
+            release = MECHANISMS[name].release(X, y, rng=generator(1), restarts=3, **settings)
+            assert (release.status == "ok").all() and np.isfinite(release.weights).all()
 
 
 @pytest.mark.parametrize("name", NAMES)

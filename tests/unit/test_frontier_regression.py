@@ -115,12 +115,12 @@ def test_the_released_boosting_takes_the_smallest_positive_eigenvalue():
     changed = (X_other != X).any(axis=1) | (y != y_other)
     assert changed.sum() == 1 and not X_other[changed].any()
     for rows, expected in ((X, 1.0), (X_other, 20.0), (np.zeros((3, 2)), None)):
-        found = smallest_positive_eigenvalue(rows.T @ rows)
-        assert found == expected or found == pytest.approx(expected)
+        eigenvalue = smallest_positive_eigenvalue(rows.T @ rows)
+        assert eigenvalue == expected or eigenvalue == pytest.approx(expected)
     settings = {"delta": 1e-6, "rng": generator(9), "iterations": 1, "trials": 20_000}
-    found = audit.attack("boosted_adassp_released", "new_axis", 8.0, **settings)
+    audited = audit.attack("boosted_adassp_released", "new_axis", 8.0, **settings)
     mu = math.sqrt(3) / gaussian_mu(8.0, 1e-6)
-    assert found["epsilon"] > 6.5 > gaussian_epsilon(1 / mu, 1e-6) + 0.5
+    assert audited["epsilon"] > 6.5 > gaussian_epsilon(1 / mu, 1e-6) + 0.5
     repaired = {"adjacency": "add-remove", "clip": 1.0, "trials": 2000}
     assert audit.attack("boosted_adassp", "new_axis", 8.0, **settings | repaired)["epsilon"] <= 8
 

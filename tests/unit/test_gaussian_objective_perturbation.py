@@ -79,9 +79,9 @@ def test_where_no_noise_helps_it_is_refused():
 @pytest.mark.parametrize("epsilon", [1e-20, 1e-13, 1e-9, 1e-5])
 @pytest.mark.parametrize("loss", ["logistic", {"log_cosh": {"tau": 0.25}}])
 def test_the_rules_lambda_that_a_refusal_names_is_never_refused(adjacency, epsilon, loss):
-    given = {"epsilon": epsilon, "delta": 1e-5, "adjacency": adjacency, "loss": loss}
-    lam = MECHANISM.rule_lambda(300, 5, **given)
-    MECHANISM.check(300, 5, lam=lam, **given)
+    arguments = {"epsilon": epsilon, "delta": 1e-5, "adjacency": adjacency, "loss": loss}
+    lam = MECHANISM.rule_lambda(300, 5, **arguments)
+    MECHANISM.check(300, 5, lam=lam, **arguments)
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
@@ -105,11 +105,11 @@ def test_tilts_and_output_noise_have_the_laws_that_are_paid_for(name):
     """The release determines b = -n (gradient at w), up to an error from the output noise."""
     (X, y), n, d = rows(), 200, 4
     mechanism, lam = MECHANISMS[name], 0.3
-    given = {"epsilon": 1.0, "delta": 1e-5, "lam": lam}
+    arguments = {"epsilon": 1.0, "delta": 1e-5, "lam": lam}
     if name == "objective_perturbation_redberg":
-        given |= {"sigma_output": 1e-6, "gradient_norm": 1e-9 * n}
-    release = mechanism.release(X, y, restarts=3000, rng=generator(4), **given)
-    plan = mechanism.plan(n, d, **given)
+        arguments |= {"sigma_output": 1e-6, "gradient_norm": 1e-9 * n}
+    release = mechanism.release(X, y, restarts=3000, rng=generator(4), **arguments)
+    plan = mechanism.plan(n, d, **arguments)
     assert (release.status == "ok").all() and release.info["scale"] == plan.scale
     s = 1 / (1 + np.exp((release.weights @ X.T) * y))
     b = (s * y) @ X - n * (lam + plan.ridge) * release.weights
@@ -158,16 +158,16 @@ def test_published_calibrations_cost_less_than_they_claim(name, epsilon):
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_gaussian_output_perturbation(adjacency, loss):
     mechanism, (X, y) = MECHANISMS["output_perturbation_gaussian"], rows()
-    given = {"epsilon": 0.7, "delta": 1e-6, "lam": 0.05, "adjacency": adjacency, "loss": loss}
-    given |= {"tolerance": 1e-6}
-    release = mechanism.release(X, y, restarts=4000, rng=generator(5), **given)
+    arguments = {"epsilon": 0.7, "delta": 1e-6, "lam": 0.05, "adjacency": adjacency, "loss": loss}
+    arguments |= {"tolerance": 1e-6}
+    release = mechanism.release(X, y, restarts=4000, rng=generator(5), **arguments)
     moved = (2 if adjacency == "replace-one" else 1) / (200 * 0.05)
     moved += (2 + (adjacency == "add-remove") / 200) * 1e-6 / 0.05
     assert release.info["scale"] == pytest.approx(moved * gaussian_sigma(0.7, 1e-6))
     centre = minimise(X, y, 0.05, loss=loss)[0]
     noise = (release.weights - centre) / release.info["scale"]
     assert kstest(noise.ravel(), norm.cdf).pvalue > 1e-4
-    guarantee = mechanism.guarantee(200, 4, **given)
+    guarantee = mechanism.guarantee(200, 4, **arguments)
     assert guarantee.profile.epsilon(1e-6) == pytest.approx(0.7)
     assert guarantee.adjacency == adjacency
 
@@ -194,10 +194,10 @@ LOG_COSH = {"log_cosh": {"tau": 0.25}}
 def test_log_cosh_costs_the_gaussian_noise_of_half_of_delta(adjacency, epsilon):
     """Under replace-one, one of the two records has only one tail, and costs less."""
     n, d, bound = 20_000, 10, 2.0
-    given = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "adjacency": adjacency}
-    lam = MECHANISM.rule_lambda(n, d, loss=LOG_COSH, **given)
-    given |= {"lam": lam, "loss": LOG_COSH, "tolerance": 1e-8}
-    plan, actual = MECHANISM.plan(n, d, **given), MECHANISM.guarantee(n, d, **given)
+    arguments = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "adjacency": adjacency}
+    lam = MECHANISM.rule_lambda(n, d, loss=LOG_COSH, **arguments)
+    arguments |= {"lam": lam, "loss": LOG_COSH, "tolerance": 1e-8}
+    plan, actual = MECHANISM.plan(n, d, **arguments), MECHANISM.guarantee(n, d, **arguments)
     parts = 2 if adjacency == "replace-one" else 1
     scale = [parts * 0.25 * bound * gaussian_sigma(epsilon, 1e-6 / k) for k in (1, 2)]
     rise = 1 / math.sqrt(1 - 0.03**2)
@@ -227,9 +227,9 @@ def test_log_cosh_releases_the_tilt_that_is_paid_for():
 def test_exact_densities_in_one_dimension_of_log_cosh_stay_below_the_profile(adjacency):
     """A record with a near or far target is removed or replaced; other records add any gradient sum."""
     n_lambda, epsilon, tau, w = 3.0, 1.0, 0.25, np.linspace(-40, 40, 40_001)
-    given = {"epsilon": epsilon, "delta": 1e-3, "lam": n_lambda / 100, "adjacency": adjacency}
-    given |= {"loss": LOG_COSH, "tolerance": 1e-8}
-    guarantee, plan = MECHANISM.guarantee(100, 1, **given), MECHANISM.plan(100, 1, **given)
+    arguments = {"epsilon": epsilon, "delta": 1e-3, "lam": n_lambda / 100, "adjacency": adjacency}
+    arguments |= {"loss": LOG_COSH, "tolerance": 1e-8}
+    guarantee, plan = MECHANISM.guarantee(100, 1, **arguments), MECHANISM.plan(100, 1, **arguments)
 
     def density(pull, target):
         s = 0.0 if target is None else np.tanh((w - target) / tau)

@@ -108,10 +108,10 @@ def test_a_clipped_mean_moves_as_far_as_rows_let_it(loss, classes):
                 ends.append(full_batch.clipped_mean(mean, 0.3))
             assert max(np.linalg.norm(end) for end in ends) <= 0.3 * (1 + 1e-12)
             moved[kind] = max(moved[kind], np.linalg.norm(ends[0] - ends[1]))
-    for kind, found in moved.items():
+    for kind, distance in moved.items():
         p = MEAN_CLIP.parameters(n, 2, rows=kind, **known)
         most = MEAN_CLIP.moved(n, p)
-        assert 0.5 * most < found <= most * (1 + 1e-12), kind
+        assert 0.5 * most < distance <= most * (1 + 1e-12), kind
     assert most == 0.6 > 2 * 0.3 / n  # the source assumes a sensitivity of 2 clip/n
 
 
@@ -252,8 +252,8 @@ def test_a_warm_start_is_where_descent_begins():
     trained = MECHANISM.release(
         X, y, rng=generator(1), public=public, pretrain=True, iterations=3, traced=True, **options
     )
-    given = MECHANISM.release(X, y, rng=generator(1), initial=expected[0], iterations=3, **options)
-    np.testing.assert_array_equal(trained.weights, given.weights)
+    warm = MECHANISM.release(X, y, rng=generator(1), initial=expected[0], iterations=3, **options)
+    np.testing.assert_array_equal(trained.weights, warm.weights)
     start = mean_loss(X, y, expected[0][:, None], "logistic")
     assert trained.info["loss"][0, 0] == pytest.approx(start)
     kinds = [
@@ -412,27 +412,27 @@ def test_the_rule_of_steps_does_not_diverge_at_any_lambda(loss, classes, bound):
     """
     X, y = rows(200, classes=classes)
     X, curvature = bound * X, bound**2 / 4
-    given = {"epsilon": 1e8, "delta": 1e-6, "bound": bound, "loss": loss, "classes": classes}
+    options = {"epsilon": 1e8, "delta": 1e-6, "bound": bound, "loss": loss, "classes": classes}
     for lam in (curvature / 2, curvature, 2.5 * curvature, 30.0, 1e4):
-        found = MECHANISM.release(
-            X, y, rng=generator(1), restarts=2, lam=lam, steps="rule", **given
+        release = MECHANISM.release(
+            X, y, rng=generator(1), restarts=2, lam=lam, steps="rule", **options
         )
-        assert (found.status == "ok").all()
-        p = MECHANISM.parameters(200, 3, lam=lam, steps="rule", **given)
+        assert (release.status == "ok").all()
+        p = MECHANISM.parameters(200, 3, lam=lam, steps="rule", **options)
         if loss == "logistic":
             least, _ = minimise(X, y, lam)
             expected = np.repeat(least, 2, axis=0)
-            np.testing.assert_allclose(found.weights, expected, atol=0.01 * np.abs(least).max())
+            np.testing.assert_allclose(release.weights, expected, atol=0.01 * np.abs(least).max())
         else:
-            for W in found.weights:
+            for W in release.weights:
                 residual = softmax(X @ W, axis=1) - np.eye(4)[y]
                 size = np.linalg.norm(X, axis=1) * np.linalg.norm(residual, axis=1)
                 residual *= np.minimum(1, p.clip / size)[:, None]
                 np.testing.assert_allclose(X.T @ residual / 200, -lam * W, atol=1e-3 * bound)
         largest = curvature if loss == "logistic" else curvature / 1.5
         assert p.learning_rate == pytest.approx(2 / (largest + 2 * lam))
-    plain = MECHANISM.rule_steps(200, 3, **given)
-    assert plain == MECHANISM.rule_steps(200, 3, lam=1e-3, **given)
+    plain = MECHANISM.rule_steps(200, 3, **options)
+    assert plain == MECHANISM.rule_steps(200, 3, lam=1e-3, **options)
 
 
 def test_adding_a_record_needs_half_of_the_noise():

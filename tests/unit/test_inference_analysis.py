@@ -68,11 +68,11 @@ def regression(tmp_path, **options):
 def test_coefficients_are_those_of_the_columns_as_they_came(tmp_path, reference):
     raw, levels, y, _ = survey(tmp_path, 20_000)
     actual = regression(tmp_path, reference={"site": reference})
-    kept = [k for k, level in enumerate(SITES) if level != reference]
-    expected = sm.Logit((y + 1) / 2, sm.add_constant(np.column_stack([raw, levels[:, kept]])))
+    columns = [k for k, level in enumerate(SITES) if level != reference]
+    expected = sm.Logit((y + 1) / 2, sm.add_constant(np.column_stack([raw, levels[:, columns]])))
     expected = expected.fit(disp=False)
     plain = actual.loc["without_privacy"]
-    assert list(plain.index) == [*BOUNDS, *(f"site={SITES[k]}" for k in kept), "constant"]
+    assert list(plain.index) == [*BOUNDS, *(f"site={SITES[k]}" for k in columns), "constant"]
     np.testing.assert_allclose(plain["estimate"], np.roll(expected.params, -1), rtol=1e-4)
     np.testing.assert_allclose(plain["standard_error"], np.roll(expected.bse, -1), rtol=1e-4)
     private = actual.loc["noise_aware"].query("epsilon == 8")
@@ -209,9 +209,9 @@ def test_the_table_of_the_rule_keeps_flags_apart(simulated, tmp_path):
     columns, rows = tables.coverage_rule(None, None, tmp_path / "out.csv")
     actual = pd.DataFrame(rows, columns=columns).set_index("method").loc["noise_aware"]
     each = pd.read_csv(tmp_path / "out.csv").query("method == 'noise_aware'")
-    kept = each[each["printed"] == 1]
-    assert actual["answered"] == pytest.approx(kept["intervals"].sum() / (6 * 16))
-    expected = np.average(kept["coverage"], weights=kept["intervals"])
+    printed = each[each["printed"] == 1]
+    assert actual["answered"] == pytest.approx(printed["intervals"].sum() / (6 * 16))
+    expected = np.average(printed["coverage"], weights=printed["intervals"])
     assert actual["coverage"] == pytest.approx(expected)
     columns, rows = tables.coverage(None, None, tmp_path / "out.csv")
     assert "covers" in columns and len(rows) == len(pd.read_csv(tmp_path / "out.csv"))

@@ -12,7 +12,7 @@ from project import ROOT
 from study.configuration import kinds, option_checks, options
 from study.configuration.options import Method, Options, Printed, Rows
 
-ALL = [(found, name) for found in (*kinds.SECTIONS.values(), kinds.CHECKS) for name in found]
+ALL = [(section, name) for section in (*kinds.SECTIONS.values(), kinds.CHECKS) for name in section]
 
 
 @pytest.mark.parametrize(("section", "name"), ALL, ids=lambda each: getattr(each, "section", each))
@@ -88,8 +88,8 @@ def test_options_that_do_not_fit_are_refused(given, message):
 
 
 def test_a_check_takes_the_defaults_of_its_class():
-    found = options.fields(kinds.CHECKS["level"].options)
-    assert found["at_most"].default == float("inf") and "methods" in found
+    fields = options.fields(kinds.CHECKS["level"].options)
+    assert fields["at_most"].default == float("inf") and "methods" in fields
     with pytest.raises(TypeError):
         cells.tuned_lambda(None, value=1, no_such_option=1)
 

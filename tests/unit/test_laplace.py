@@ -57,12 +57,12 @@ def test_a_path_of_lambdas_ends_at_the_minimisers_of_each_alone(data, loss, inte
 def test_a_search_tries_the_same_fits_as_single_releases(data):
     mechanism, lams = MECHANISMS["nonprivate_sum"], (0.5, 0.01)
     candidates = [{"lam": lam} for lam in lams]
-    ((_, found),) = mechanism.release_many([(data,)], rngs=[None], candidates=candidates)
+    ((_, release),) = mechanism.release_many([(data,)], rngs=[None], candidates=candidates)
     for k, lam in enumerate(lams):
         alone = mechanism.release(*data, lam=lam)
-        np.testing.assert_allclose(found.weights[k], alone.weights[0], atol=2e-9 * 80 / lam)
+        np.testing.assert_allclose(release.weights[k], alone.weights[0], atol=2e-9 * 80 / lam)
         for name in ("intercept", "weights_mean", "weights_variance"):
-            assert found.info[name][k] == pytest.approx(alone.info[name][0], rel=1e-5)
+            assert release.info[name][k] == pytest.approx(alone.info[name][0], rel=1e-5)
 
 
 def test_sum_intercept_says_where_it_cannot_converge(data):
@@ -110,9 +110,9 @@ def test_a_given_fit_is_used_and_an_uncertified_one_releases_nothing(data):
         mechanism = MECHANISMS[name]
         fit = (sum_intercept if mechanism.fit == "sum_intercept" else l2)(*data, 0.1)
         arguments = {"epsilon": 1.0, "lam": 0.1, "restarts": 2}
-        given = mechanism.release(*data, rng=np.random.default_rng(2), fit=fit, **arguments)
+        with_fit = mechanism.release(*data, rng=np.random.default_rng(2), fit=fit, **arguments)
         own = mechanism.release(*data, rng=np.random.default_rng(2), **arguments)
-        np.testing.assert_array_equal(given.weights, own.weights)
+        np.testing.assert_array_equal(with_fit.weights, own.weights)
         bad = (fit[0], {**fit[1], "gradient_norm": np.array([1e-3])})
         refused = mechanism.release(*data, rng=np.random.default_rng(2), fit=bad, **arguments)
         assert (refused.weights == 0).all() and (refused.status == "not_converged").all()

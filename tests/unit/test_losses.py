@@ -165,8 +165,8 @@ def test_slopes_are_one_pass_in_place(loss, precision):
     assert slope is z
     assert slope.dtype == curvature.dtype == precision
     error = 4 * float(np.finfo(precision).eps) * max(1, 0.25 / getattr(loss, "tau", 1))
-    for found, exact in zip((slope, curvature), expected, strict=True):
-        assert found == pytest.approx(exact, rel=error, abs=error)
+    for actual, exact in zip((slope, curvature), expected, strict=True):
+        assert actual == pytest.approx(exact, rel=error, abs=error)
 
 
 @each_loss

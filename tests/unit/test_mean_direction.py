@@ -137,19 +137,19 @@ def test_the_guard_takes_one_or_the_other_by_public_numbers_alone():
     X, y = rows(500, generator(6), 2.0)
     clipped = {"clip": 0.75}
     for epsilon, chosen, options in ((0.2, SIMPLE, {}), (4.0, USUAL, clipped)):
-        asked = {"epsilon": epsilon, "delta": DELTA}
-        asked["lam"] = GUARDED.rule_lambda(500, 10, epsilon, DELTA)
-        assert asked["lam"] == USUAL.rule_lambda(500, 10, epsilon, DELTA, **clipped)
+        settings = {"epsilon": epsilon, "delta": DELTA}
+        settings["lam"] = GUARDED.rule_lambda(500, 10, epsilon, DELTA)
+        assert settings["lam"] == USUAL.rule_lambda(500, 10, epsilon, DELTA, **clipped)
         actual, expected = (
-            mechanism.release(X, y, rng=generator(7), restarts=3, **asked, **own)
+            mechanism.release(X, y, rng=generator(7), restarts=3, **settings, **own)
             for mechanism, own in ((GUARDED, {}), (chosen, options))
         )
         np.testing.assert_array_equal(actual.weights, expected.weights)
-        given, own = (
-            GUARDED.guarantee(500, 10, **asked),
-            chosen.guarantee(500, 10, **asked, **options),
+        guarded, own = (
+            GUARDED.guarantee(500, 10, **settings),
+            chosen.guarantee(500, 10, **settings, **options),
         )
-        assert own.reason in given.reason and given.delta == own.delta
+        assert own.reason in guarded.reason and guarded.delta == own.delta
     twice = {"epsilon": 0.5, "delta": DELTA, "lam": 0.1}  # n mu = 62
     assert "tilt" in GUARDED.guarantee(500, 10, **twice).reason
     assert "class rate" in GUARDED.guarantee(500, 10, **twice, guard=70).reason

@@ -943,14 +943,14 @@ def test_objective_perturbation_refuses_what_it_cannot_prove(name, change, match
 def test_the_advice_for_too_much_output_noise_is_what_helps(tolerance, lam, advice, better):
     """If the tolerance alone is too large, no lambda helps."""
     mechanism = MECHANISMS["objective_perturbation_cm08"]
-    given = {"epsilon": 1.0, "tolerance": tolerance, "lam": lam}
+    arguments = {"epsilon": 1.0, "tolerance": tolerance, "lam": lam}
     with pytest.raises(ValueError) as caught:
-        mechanism.guarantee(1000, 1, **given)
+        mechanism.guarantee(1000, 1, **arguments)
     assert str(caught.value).endswith(advice)
     if "smaller" in advice:
         with pytest.raises(ValueError, match=advice):
-            mechanism.guarantee(1000, 1, **given | {"lam": 1e9})
-    assert mechanism.guarantee(1000, 1, **given | better)
+            mechanism.guarantee(1000, 1, **arguments | {"lam": 1e9})
+    assert mechanism.guarantee(1000, 1, **arguments | better)
 
 
 def test_a_lambda_that_is_not_certified_on_every_data_set_is_refused_or_raised():

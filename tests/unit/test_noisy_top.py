@@ -13,14 +13,14 @@ from dp.seeds import generator
 def law(values, rate, count):
     """Probability of every ordered choice of `count` values, drawn one by one without replacement."""
     weights = np.exp(rate * np.asarray(values))
-    found = {}
+    probabilities = {}
     for chosen in itertools.permutations(range(len(values)), count):
         left, probability = weights.sum(), 1.0
         for k in chosen:
             probability *= weights[k] / left
             left -= weights[k]
-        found[chosen] = probability
-    return found
+        probabilities[chosen] = probability
+    return probabilities
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -85,8 +85,8 @@ def test_half_of_the_noise_would_be_seen():
 def test_rho_gives_the_epsilon_that_was_asked_for(epsilon, delta):
     rho = noisy_top.rho(epsilon, delta)
     simple = rho + 2 * math.sqrt(-rho * math.log(delta))  # Bun, Steinke
-    found = min(simple, renyi_epsilon(lambda a: a * rho, delta, noisy_top.ORDERS))
-    assert rho > 0 and found <= epsilon * (1 + 1e-9)
+    proven_epsilon = min(simple, renyi_epsilon(lambda a: a * rho, delta, noisy_top.ORDERS))
+    assert rho > 0 and proven_epsilon <= epsilon * (1 + 1e-9)
     if 1e-3 <= epsilon <= 50:
         # A Gaussian release of the same epsilon has a larger rho, because its exact curve is below any
         # bound by rho.

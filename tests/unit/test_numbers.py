@@ -340,5 +340,5 @@ def test_a_target_that_is_a_number_names_the_loss_that_learns_it(name):
     assert named or "these mechanisms do: adassp, " in str(caught.value)
     cell = {"epsilon": 1.0, "delta": 1e-5 if mechanism.delta == "needed" else 0.0}
     for loss in named:
-        given = arguments.of_mechanism(mechanism, meta, {"loss": loss}, lam=0.1, **cell)
-        mechanism.check(1000, 2, **given)
+        keyword_arguments = arguments.of_mechanism(mechanism, meta, {"loss": loss}, lam=0.1, **cell)
+        mechanism.check(1000, 2, **keyword_arguments)

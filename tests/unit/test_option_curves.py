@@ -42,9 +42,9 @@ def drawn(datasets, tmp_path, monkeypatch):
         rng, rows = np.random.default_rng(3), []
         for cell in experiment.cells():
             mean = rng.uniform(0.2, 0.4)
-            given = experiment.methods[cell.method]["options"]
+            settings = experiment.methods[cell.method]["options"]
             own = {None: "null"}
-            values = [own.get(given.get(name, ""), given.get(name, "")) for name in varied]
+            values = [own.get(settings.get(name, ""), settings.get(name, "")) for name in varied]
             lam = experiment.methods[cell.method]["lambda"]
             rows.append(
                 [*cell, lam, 5, 2, mean, mean - 0.1, mean + 0.1, rng.uniform(1, 2), *values]

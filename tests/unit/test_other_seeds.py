@@ -32,8 +32,8 @@ KEY = ("made", "claims", "c")
 def test_a_verdict_may_become_open_but_not_its_opposite(before, after, explained):
     for pair in ((before, after), (after, before)):
         first, second = ({KEY: {"verdict": verdict}} for verdict in pair)
-        ((where, _, _, found),) = changes(first, second)
-        assert (where, found) == ("claims, c", explained)
+        ((where, _, _, by_chance),) = changes(first, second)
+        assert (where, by_chance) == ("claims, c", explained)
 
 
 def test_the_number_of_readings_is_no_other_word():

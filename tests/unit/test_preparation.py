@@ -49,9 +49,9 @@ def test_the_stated_bound_holds_for_all_rows(steps, X):
 @pytest.mark.parametrize("steps", CHAINS.values(), ids=CHAINS)
 def test_rows_are_written_over_where_that_is_allowed(steps):
     X = np.random.default_rng(7).standard_normal((20_000, 2))  # more than one block
-    given, mine = table(X.copy()), table(X.copy())
-    expected, _ = prepare(given, steps)
-    np.testing.assert_array_equal(given.X, X)
+    original, mine = table(X.copy()), table(X.copy())
+    expected, _ = prepare(original, steps)
+    np.testing.assert_array_equal(original.X, X)
     actual, _ = prepare(mine, steps, overwrite=True)
     np.testing.assert_array_equal(actual.X, expected.X)
     assert np.shares_memory(actual.X, mine.X) == (len(actual.columns) == 2)
@@ -67,10 +67,10 @@ PUBLIC = {
 }
 
 
-def apply(name, given, **options):
+def apply(name, data, **options):
     if STEPS[name].random:
         options["rng"] = np.random.default_rng(5)
-    return STEPS[name].apply(given, **options)
+    return STEPS[name].apply(data, **options)
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -163,13 +163,13 @@ def test_pca_agrees_with_scikit_learn(standardised):
 
     rng = np.random.default_rng(3)
     X = rng.normal(size=(50, 6)) @ rng.normal(size=(6, 6))
-    given = table(X)._replace(train_rows=40, bound=7.0)
+    data = table(X)._replace(train_rows=40, bound=7.0)
     if standardised:
-        given = STEPS["standardise"].apply(given)
-    actual = STEPS["pca"].apply(given, components=3)
-    reference = PCA(3).fit(given.X[:40])
+        data = STEPS["standardise"].apply(data)
+    actual = STEPS["pca"].apply(data, components=3)
+    reference = PCA(3).fit(data.X[:40])
     np.testing.assert_allclose(
-        np.abs(actual.X), np.abs(reference.transform(given.X)), rtol=1e-7, atol=1e-10
+        np.abs(actual.X), np.abs(reference.transform(data.X)), rtol=1e-7, atol=1e-10
     )
     assert actual.columns == ("component1", "component2", "component3")
     assert actual.bound == (np.inf if standardised else 14)
@@ -275,15 +275,15 @@ def test_bytes_stay_bytes_until_floats_are_asked_for():
     rng = np.random.default_rng(4)
     X = rng.integers(0, 256, (9000, 5)).astype(np.uint8)  # more than one block
     y = rng.integers(0, 3, len(X)).astype(np.int8)
-    given = Table(X, y, tuple("abcde"), train_rows=8000, classes=("u", "v", "w"))
+    data = Table(X, y, tuple("abcde"), train_rows=8000, classes=("u", "v", "w"))
     steps = [
         ("binary", {"negative": "u", "positive": "w"}),
         ("scale_by_constants", {"*": [0, 255], "b": [10, 300]}),
         ("clip", {"radius": 2}),
         ("constant_feature", {}),
     ]
-    now, record = prepare(given, steps)
-    later, same_record = prepare(given, steps, put_off=True)
+    now, record = prepare(data, steps)
+    later, same_record = prepare(data, steps, put_off=True)
     assert later.X.dtype == np.uint8 and now.X.dtype == float and record == same_record
     assert (later.columns, later.bound, later.train_rows) == (
         now.columns,
@@ -293,7 +293,7 @@ def test_bytes_stay_bytes_until_floats_are_asked_for():
     rows = rng.permutation(len(now.y))[:50]
     np.testing.assert_array_equal(later.later.apply(later.X[rows]), now.X[rows])
     np.testing.assert_array_equal(later.y, now.y)
-    fitted, _ = prepare(given, [*steps, ("max_norm", {})], put_off=True)
+    fitted, _ = prepare(data, [*steps, ("max_norm", {})], put_off=True)
     assert fitted.X.dtype == float and not fitted.later.steps
 
 
@@ -302,13 +302,13 @@ def test_a_one_hot_group_counts_once_in_the_bound():
     group = np.eye(3)[rng.integers(0, 3, 20)]
     X = np.column_stack([rng.uniform(-50, 150, 20), group])
     columns = ("age", "job=a", "job=b", "job=c")
-    given = Table(X, np.resize([-1, 1], 20), columns, groups=(columns[1:],))
-    actual = STEPS["scale_to_bounds"].apply(given, age=[0, 100])
+    data = Table(X, np.resize([-1, 1], 20), columns, groups=(columns[1:],))
+    actual = STEPS["scale_to_bounds"].apply(data, age=[0, 100])
     assert actual.bound == pytest.approx(np.sqrt(2))
     np.testing.assert_array_equal(actual.X[:, 1:], group)
     examples.check_rows(actual.X, actual.y, actual.bound)
     with pytest.raises(ValueError, match="no such column: 'job=a'"):
-        STEPS["scale_to_bounds"].apply(given, **{"age": [0, 100], "job=a": [0, 1]})
+        STEPS["scale_to_bounds"].apply(data, **{"age": [0, 100], "job=a": [0, 1]})
     # Columns that are no longer zeros and ones form no group.
     moved = STEPS["clip"].apply(actual, radius=1)
     assert moved.groups == ()

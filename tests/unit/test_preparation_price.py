@@ -60,8 +60,8 @@ def test_the_figure_draws_the_numbers_of_the_table(draws):
     _, rows = preparation_price(None, {"options": options}, draws)
     drawn = [line.get_xydata() for line in axes.lines if line.get_marker() in ("o", "s")]
     points = [xy[0] for xy in drawn if len(xy)]
-    found = sorted((x, round(y)) for x, y in points)
-    assert found == [
+    marks = sorted((x, round(y)) for x, y in points)
+    assert marks == [
         (pytest.approx(100 * row[6]), options["groups"]["The title"].index(row[1]))
         for row in sorted(rows, key=lambda row: row[6])
     ]

@@ -93,10 +93,10 @@ def test_jobs_split_large_data_alike(split, tmp_path, monkeypatch):
     large = list(folds.training_folds(arguments, in_blocks=True))
     assert len(plain) == len(large)
     for parts, others in zip(plain, large, strict=True):
-        for (rows, labels), (found, found_labels) in zip(parts, others, strict=True):
-            assert isinstance(found, Rows)
+        for (rows, labels), (large_rows, large_labels) in zip(parts, others, strict=True):
+            assert isinstance(large_rows, Rows)
             mine = np.column_stack([rows, labels])
-            theirs = np.column_stack([np.asarray(found), found_labels])
+            theirs = np.column_stack([np.asarray(large_rows), large_labels])
             assert sorted(map(tuple, mine)) == sorted(map(tuple, theirs))
 
 

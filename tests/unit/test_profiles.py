@@ -70,8 +70,10 @@ def test_gaussians_compose_exactly_in_every_form():
     total = compose(Gaussian(0.3), Gaussian(0.4))
     assert total.mu == pytest.approx(0.5)
     for other in (as_curve(0.3), Curve(as_curve(0.3).remove, as_curve(0.3).remove)):
-        for found in (compose(other, Gaussian(0.4)), compose(Gaussian(0.4), other)):
-            assert found.delta(EPSILONS) == pytest.approx(Gaussian(0.5).delta(EPSILONS), rel=1e-9)
+        for composed in (compose(other, Gaussian(0.4)), compose(Gaussian(0.4), other)):
+            assert composed.delta(EPSILONS) == pytest.approx(
+                Gaussian(0.5).delta(EPSILONS), rel=1e-9
+            )
     both = compose(as_curve(0.3), as_curve(0.4))
     assert isinstance(both, Losses)
     exact = Gaussian(0.5).delta(EPSILONS)

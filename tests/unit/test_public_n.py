@@ -129,12 +129,12 @@ def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
     settings = {"delta": 1e-6, "trials": 800, "sampling": 0.5, "iterations": 2}
     settings |= {"adjacency": ADD_REMOVE}
 
-    def found(**options):
+    def revealed(**options):
         arguments = settings | options
         return audit.attack("dp_sgd_poisson", pair, 1.0, rng=generator(3), **arguments)["epsilon"]
 
-    assert found() > 1.0
-    assert found(public_n=33) < 0.6
+    assert revealed() > 1.0
+    assert revealed(public_n=33) < 0.6
 
 
 def test_a_guarantee_that_takes_n_as_public_is_not_for_pairs_of_two_sizes():

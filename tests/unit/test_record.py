@@ -15,9 +15,9 @@ from study.configuration.experiment import Experiment
 from study.jobs.files import write_csv
 
 
-def line(**given):
+def line(**values):
     made = {"commit": "abc", "date": "2026-11-23"} | dict.fromkeys(STAMPS, "same")
-    return dict.fromkeys(record.COLUMNS, "") | made | given
+    return dict.fromkeys(record.COLUMNS, "") | made | values
 
 
 CLAIM = {"experiment": "e", "section": "claims"}
@@ -113,11 +113,11 @@ def test_recommendations_are_those_of_the_results(monkeypatch, tmp_path):
     ]
     across = at | {"method": "m", "shared_data_sets": 11, "shared_questions": 4}
     across |= {"shared_not_beaten": 3, "shared_regret": 0.01, "shared_regret_low": 0}
-    for place, columns, found in (
+    for place, columns, table in (
         (paths.RECOMMENDATIONS(), COLUMNS, rows),
         (paths.ACROSS(), ACROSS, [across, across | {"experiment": "f"}]),
     ):
-        write_csv(place, columns, ([row.get(column) for column in columns] for row in found))
+        write_csv(place, columns, ([row.get(column) for column in columns] for row in table))
     best, regret = record._recommended("e")
     assert [best[key] for key in ("method", "ours", "low", "high", "verdict")] == [
         *("m", "0.9", "0.8", "1", "not beaten")
@@ -168,7 +168,7 @@ def differs(before, after):
 
 def test_stamps_tell_settings_from_data(loaded):
     before = stamps(loaded)
-    assert all(all(found.values()) for found in before)
+    assert all(all(digests.values()) for digests in before)
     assert stamps(loaded) == before
     _, experiments, datasets = loaded
     values = copy.deepcopy(experiments["patton"].values)

@@ -241,7 +241,7 @@ def test_panels_share_an_axis_only_where_they_share_its_range():
 def test_printed_values_stand_with_their_spread(monkeypatch, draw, along):
     method = "output_perturbation"
     value = printed_values.Printed(0.33, 0.05, "p", "data", method, 200, 0.5, "error_mean")
-    monkeypatch.setattr("study.configuration.printed_values.values", lambda *given: [value])
+    monkeypatch.setattr("study.configuration.printed_values.values", lambda *_: [value])
     source = facts.Source("s", "S", {"settings": {"axis": [0.1, 0.6]}})
     monkeypatch.setattr("study.facts.read", lambda key: source)
     frame = cells([method], along, [100, 200] if along == "train_size" else [0.1, 1.0])

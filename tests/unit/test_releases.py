@@ -38,7 +38,7 @@ STEPS = [{"constant_feature": {}}, {"clip": {"radius": 2.0}}]
 
 
 @pytest.fixture
-def asked(tmp_path, monkeypatch):
+def loaded(tmp_path, monkeypatch):
     """Return a function that loads a study's release, with changes of data set and release."""
 
     def load(entry=None, release=None, header="id,age,ward,visits,readmitted", more=None):
@@ -68,8 +68,8 @@ def asked(tmp_path, monkeypatch):
     return load
 
 
-def test_columns_follow_the_header(asked):
-    actual = asked()
+def test_columns_follow_the_header(loaded):
+    actual = loaded()
     assert isinstance(actual.request, Request) and actual.header
     schema = rows.from_facts(actual.request.schema)
     assert schema.columns == (
@@ -84,8 +84,8 @@ def test_columns_follow_the_header(asked):
     assert str(actual.book.path) == "clinic.book"
 
 
-def test_what_an_entry_may_say(asked):
-    actual = asked(
+def test_what_an_entry_may_say(loaded):
+    actual = loaded(
         {
             "missing": {"visits": 0, "ward": "general"},
             "steps": STEPS,
@@ -104,7 +104,7 @@ def test_what_an_entry_may_say(asked):
     assert actual.unit == "one row is one person (a stay; a person has at most 4 rows)"
     assert actual.taken_as_public == "the ends of ages" and actual.options == {"robust": True}
     assert (
-        asked({"steps": [{"constant_feature": {}}, {"clip": {"radius": 1}}]}).request.schema[
+        loaded({"steps": [{"constant_feature": {}}, {"clip": {"radius": 1}}]}).request.schema[
             "radius"
         ]
         == 0.5
@@ -120,20 +120,20 @@ def test_what_an_entry_may_say(asked):
         (["a", "b"], b"%s", {b"a": 1, b"b": 1, b"A": -1, b"null": 0}),
     ],
 )
-def test_labels(asked, positive, cell, labels):
-    schema = rows.from_facts(asked({"positive": positive}).request.schema)
+def test_labels(loaded, positive, cell, labels):
+    schema = rows.from_facts(loaded({"positive": positive}).request.schema)
     lines = [b"1,20,surgery,3," + cell % text for text in labels]
     assert schema.rows(lines, len(lines))[1].tolist() == list(labels.values())
 
 
 @pytest.mark.parametrize("positive", [True, ["maybe", False]])
-def test_labels_without_quotes_are_refused(asked, positive):
+def test_labels_without_quotes_are_refused(loaded, positive):
     """YAML reads `positive: yes` as true, which no cell `yes` equals, so all rows would have one class."""
     with pytest.raises(ConfigError, match=r"YAML also makes of yes, .* quote it"):
-        asked({"positive": positive})
+        loaded({"positive": positive})
 
 
-def test_numbers_other_separators_and_packed_files(asked):
+def test_numbers_other_separators_and_packed_files(loaded):
     entry = {
         "source": {"csv": "clinic.csv.gz", "delimiter": ";"},
         "label": None,
@@ -142,12 +142,12 @@ def test_numbers_other_separators_and_packed_files(asked):
         "bounds": {"age": [18, 98]},
     }
     method = {"method": "noise_aware_log_cosh"}
-    actual = asked(entry, method, header='"id";"age";ward;visits;readmitted')
+    actual = loaded(entry, method, header='"id";"age";ward;visits;readmitted')
     schema = rows.from_facts(actual.request.schema)
     assert schema.numbers and schema.separator == b";" and actual.request.classes is None
     assert schema.names == ["age", "ward=surgery", "ward=intensive", "constant"]
     entry["source"] = {"csv": "clinic.csv", "names": ["id", "age", "ward", "visits", None]}
-    actual = asked(entry, method)
+    actual = loaded(entry, method)
     assert not actual.header
     assert rows.from_facts(actual.request.schema).columns[4] == rows.Unused("column 5")
 
@@ -183,32 +183,32 @@ def test_numbers_other_separators_and_packed_files(asked):
         ({}, {"epsilon": "1"}, "epsilon"),
     ],
 )
-def test_refusals_before_a_row_is_read(asked, entry, release, message):
+def test_refusals_before_a_row_is_read(loaded, entry, release, message):
     with pytest.raises(ConfigError, match=message) as error:
-        asked(entry, release)
+        loaded(entry, release)
     assert "never read" not in str(error.value) and "\n" not in str(error.value)
 
 
-def test_another_separator_is_recognised(asked):
+def test_another_separator_is_recognised(loaded):
     with pytest.raises(
         ConfigError, match=r"no column .* separated by \";\": set `delimiter: \";\"`"
     ):
-        asked(header="id;age;ward;visits;readmitted")
+        loaded(header="id;age;ward;visits;readmitted")
 
 
-def test_a_method_of_ones_own_is_refused_by_its_name(asked, tmp_path, monkeypatch):
+def test_a_method_of_ones_own_is_refused_by_its_name(loaded, tmp_path, monkeypatch):
     (tmp_path / "own").mkdir()
     (tmp_path / "own/mine.py").write_text(
         "from dp.mechanisms import Mechanism, register\n\n"
         '@register("mine")\nclass Mine(Mechanism):\n    pass\n'
     )
     monkeypatch.setenv("DP_MECHANISMS", str(tmp_path / "own"))
-    assert asked().request.method == "noise_aware_logistic"  # a study may have its own mechanisms
+    assert loaded().request.method == "noise_aware_logistic"  # a study may have its own mechanisms
     with pytest.raises(ConfigError, match="mechanism of your own"):
-        asked({}, {"method": "mine"})
+        loaded({}, {"method": "mine"})
 
 
-def test_a_benchmark_of_the_same_rows_must_be_told(asked, tmp_path, monkeypatch):
+def test_a_benchmark_of_the_same_rows_must_be_told(loaded, tmp_path, monkeypatch):
     """The premise must mention a benchmark of the same rows, in any folder and under any name.
 
     Data sets with similar names do not count.
@@ -217,12 +217,12 @@ def test_a_benchmark_of_the_same_rows_must_be_told(asked, tmp_path, monkeypatch)
     path = tmp_path / "out/results/data/clinic.json"
     path.parent.mkdir(parents=True)
     (tmp_path / "out/back").symlink_to(tmp_path)
-    asked()
+    loaded()
     path.write_text("{}")
     with pytest.raises(ConfigError, match=r"out/results/ has results .* \(clinic\)"):
-        asked()
+        loaded()
     for premise in ("public example", f"{RELEASE['premise']}, although a benchmark of them exists"):
-        assert asked({}, {"premise": premise}).request.premise == premise
+        assert loaded({}, {"premise": premise}).request.premise == premise
     other = path.with_name("other.json")
     path.rename(other)
     (tmp_path / "data.csv").touch()
@@ -232,21 +232,21 @@ def test_a_benchmark_of_the_same_rows_must_be_told(asked, tmp_path, monkeypatch)
         entries = {"other": {"source": {"csv": file}}}
         if same:
             with pytest.raises(ConfigError, match=r"\(other\)"):
-                asked({"source": {"csv": "a.csv"}}, release, more=entries)
+                loaded({"source": {"csv": "a.csv"}}, release, more=entries)
         else:
-            asked({"source": {"csv": "a.csv"}}, release, more=entries)
+            loaded({"source": {"csv": "a.csv"}}, release, more=entries)
     away = tmp_path.parent / f"{tmp_path.name}_results"
     other.parent.parent.rename(away)
-    asked({"source": {"csv": "a.csv"}}, release, more=entries)
+    loaded({"source": {"csv": "a.csv"}}, release, more=entries)
     monkeypatch.setenv(paths.VARIABLE, str(away))
     with pytest.raises(ConfigError, match=r"\(other\)"):
-        asked({"source": {"csv": "a.csv"}}, release, more=entries)
+        loaded({"source": {"csv": "a.csv"}}, release, more=entries)
 
 
-def test_a_model_of_another_book_is_not_replaced(asked, tmp_path):
+def test_a_model_of_another_book_is_not_replaced(loaded, tmp_path):
     """Replacing the model would publish a second draw of the same name, whose cost no sum includes."""
     own = tmp_path / "clinic.book/visits/model.json"
-    release = asked({}, {"book": str(tmp_path / "clinic.book")})
+    release = loaded({}, {"book": str(tmp_path / "clinic.book")})
     releases.check_place(release, tmp_path / "out")
     there = tmp_path / "out/model.json"
     there.parent.mkdir()

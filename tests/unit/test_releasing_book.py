@@ -255,13 +255,13 @@ def test_a_release_that_was_begun_goes_on_with_the_same_only(table, monkeypatch)
         with pytest.raises(Refused, match="another processor, BLAS, number of threads"):
             make(table)
     key = table.parent / "b.book/first/key"
-    kept = key.read_bytes()
+    key_bytes = key.read_bytes()
     key.write_bytes(bytes(32))
     with pytest.raises(Refused, match="key of 'first' is lost"):
         make(table)
-    key.write_bytes(kept)
+    key.write_bytes(key_bytes)
     actual = files.parse(make(table)).document["parts"]["weights"]["integers"]
-    assert actual == of_key(kept) and not key.exists()
+    assert actual == of_key(key_bytes) and not key.exists()
     assert counted(table, "begin") == counted(table, "done") == 1
 
 
@@ -329,15 +329,15 @@ def test_lines_that_were_taken_out_at_the_end_are_noticed(table):
     make(table)
     assert path.read_bytes() == b"".join(lines)
     second = REQUEST._replace(name="second", epsilon=1.5)
-    for kept, message in (
+    for count, message in (
         (2, "key of 'first' is lost"),
         (1, "model.json is"),
         (0, "model.json is"),
     ):
-        for torn in (b"", lines[kept][:-2]):
-            path.write_bytes(b"".join(lines[:kept]) + torn)
+        for torn in (b"", lines[count][:-2]):
+            path.write_bytes(b"".join(lines[:count]) + torn)
             before = path.read_bytes()
-            for request in (REQUEST, second)[: 1 if kept == 2 else 2]:
+            for request in (REQUEST, second)[: 1 if count == 2 else 2]:
                 with pytest.raises(Refused, match=message):
                     make(table, request)
             assert path.read_bytes() == before
@@ -362,14 +362,14 @@ def test_the_model_of_another_release_is_not_taken(table, monkeypatch, change):
         patch.setattr(Book, "_done", lambda *_: os._exit(0))
         assert not killed(lambda: make(table))
     model = table.parent / "b.book/first/model.json"
-    kept = model.read_bytes()
+    original = model.read_bytes()
     model.chmod(0o600)
-    model.write_bytes(json.dumps(change(json.loads(kept))).encode())
+    model.write_bytes(json.dumps(change(json.loads(original))).encode())
     with pytest.raises(Refused, match="is not what was begun as 'first'"):
         make(table)
     assert counted(table, "done") == 0
-    model.write_bytes(kept)
-    assert make(table) == kept and counted(table, "done") == 1
+    model.write_bytes(original)
+    assert make(table) == original and counted(table, "done") == 1
 
 
 def test_the_sum_never_exceeds_the_budget(table):
@@ -427,11 +427,11 @@ def test_only_the_owner_reads_it(table):
         **{"first": 0o700, "model.json": 0o444},
     }
     for path, mode in ((folder, 0o750), (folder / "book.jsonl", 0o604), (folder / "key", 0o640)):
-        kept = path.stat().st_mode
+        original = path.stat().st_mode
         path.chmod(mode)
         with pytest.raises(Refused, match="chmod"):
             make(table)
-        path.chmod(kept)
+        path.chmod(original)
     make(table)
 
 

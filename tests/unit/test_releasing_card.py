@@ -43,11 +43,11 @@ def lines(numbers):
 
 @pytest.fixture(scope="module")
 def made():
-    kept = {}
+    cache = {}
 
     def make(kind, method, previews=0, epsilon=1.0, **options):
         key = kind, method, previews, epsilon, *options
-        if key not in kept:
+        if key not in cache:
             schema = rows.Schema((*COLUMNS, TARGETS[kind]), TARGETS[kind].name)
             values = {
                 "name": "r",
@@ -69,8 +69,8 @@ def made():
                 if not previews:  # the best attack takes seconds to compute
                     patch.setattr(files.meaning, "meaning", lambda profile: MEANING)
                 content = files.content(request, release, SPENT | {"previews": previews}, MADE_BY)
-            kept[key] = json.loads(content), files.parse(content)
-        return kept[key]
+            cache[key] = json.loads(content), files.parse(content)
+        return cache[key]
 
     return make
 

@@ -68,12 +68,12 @@ def copy(rng, n):
 # ---- the whole path on copies
 
 
-def realised(asked, copies, seed):
+def realised(study_request, copies, seed):
     """The geometric mean width, covered share and answered share over independent copies, each (d,)."""
-    rng, plan, units = np.random.default_rng(seed), asked.plan(), files.own_units(SCHEMA)
+    rng, plan, units = np.random.default_rng(seed), study_request.plan(), files.own_units(SCHEMA)
     widths, covered = [], []
     for _ in range(copies):
-        V, y = SCHEMA.rows(copy(rng, asked.rows), asked.rows)
+        V, y = SCHEMA.rows(copy(rng, study_request.rows), study_request.rows)
         release = models.release(plan, V, y, rng.bytes(32))
         table = files.table_of(release, SCHEMA.names, *units)[0]
         widths.append([math.inf if r["low"] is None else r["high"] - r["low"] for r in table])
@@ -84,18 +84,18 @@ def realised(asked, copies, seed):
             ]
         )
     covered = np.array(covered, dtype=float)
-    given = np.where(np.isfinite(widths), widths, np.nan)
-    typical = np.exp(np.nanmean(np.log(given), axis=0))
+    finite = np.where(np.isfinite(widths), widths, np.nan)
+    typical = np.exp(np.nanmean(np.log(finite), axis=0))
     return typical, np.nanmean(covered, axis=0), np.isfinite(covered).mean(axis=0)
 
 
 def check_copies(epsilon, copies, draws, near):
-    asked = request(epsilon=epsilon)
-    widths, covered, answered = realised(asked, copies, 5)
+    study_request = request(epsilon=epsilon)
+    widths, covered, answered = realised(study_request, copies, 5)
     assert (answered > 0.9).all()
     # A share whose true value is at least 0.93 falls below this limit less than once in 700 times.
     assert (covered >= 0.93 - 3 * math.sqrt(0.93 * 0.07 / copies)).all(), covered
-    actual = forecast.outlook(asked, Study(SCHEMA, KNOWN), draws)
+    actual = forecast.outlook(study_request, Study(SCHEMA, KNOWN), draws)
     ratio = np.array([actual.widths[name] for name in SCHEMA.names]) / widths
     assert (abs(np.log(ratio)) <= math.log(1 + near)).all(), ratio
 
@@ -201,16 +201,16 @@ def test_more_epsilon_tells_more(study):
 
 
 def test_the_epsilon_that_a_width_needs_gives_it(study):
-    asked, wanted = request(2000), 0.05
-    actual = forecast.needed(asked, study, forecast.width("age", wanted), 20)
+    study_request, wanted = request(2000), 0.05
+    actual = forecast.needed(study_request, study, forecast.width("age", wanted), 20)
     assert 0.1 < actual.epsilon < 20
-    back = forecast.outlook(asked._replace(epsilon=actual.epsilon), study, 20).widths["age"]
+    back = forecast.outlook(study_request._replace(epsilon=actual.epsilon), study, 20).widths["age"]
     assert back == pytest.approx(actual.widths["age"])
     assert 0.5 * wanted < back <= wanted
     with pytest.raises(Refused, match="more rows"):
-        forecast.needed(asked, study, forecast.width("age", 1e-4), 5)
+        forecast.needed(study_request, study, forecast.width("age", 1e-4), 5)
     with pytest.raises(Refused, match="no interval"):
-        forecast.needed(asked, study, forecast.width("weight", 1), 5)
+        forecast.needed(study_request, study, forecast.width("weight", 1), 5)
 
 
 def test_a_release_with_a_holdout(study):
@@ -220,8 +220,8 @@ def test_a_release_with_a_holdout(study):
 
 
 def test_numbers():
-    asked = request(2000, 2.0, NUMBERS, "noise_aware_log_cosh")
-    actual = forecast.outlook(asked, Study(NUMBERS), 5)
+    study_request = request(2000, 2.0, NUMBERS, "noise_aware_log_cosh")
+    actual = forecast.outlook(study_request, Study(NUMBERS), 5)
     assert set(actual.accuracy) == {"mse", "mae", "r2"} and 0 < actual.kept < 1.1
     assert actual.held is None and set(actual.widths) == {"x", "constant"}
     plain = request(2000, 2.0, NUMBERS, "gaussian_objective_perturbation")

@@ -22,6 +22,6 @@ def test_memory_grows_with_the_rows(source, megabytes):
     exec((ROOT / "workflow/rules/resources.smk").read_text(), rules)
     wildcards = SimpleNamespace(dataset="mine")
     for attempt, factor in ((1, 1), (3, 4)):
-        asked = rules["memory"](100, copies=2)(wildcards, attempt)
-        assert asked == factor * (300 + 1.5 * max(100, 2 * megabytes))
+        memory = rules["memory"](100, copies=2)(wildcards, attempt)
+        assert memory == factor * (300 + 1.5 * max(100, 2 * megabytes))
         assert rules["memory"](100)(wildcards, attempt) == factor * 450

@@ -86,8 +86,8 @@ def test_rules_look_at_no_row():
             return {}
 
         @staticmethod
-        def rule_lambda(n, d, **given):
-            seen.update(given, n=n, d=d)
+        def rule_lambda(n, d, **options):
+            seen.update(options, n=n, d=d)
             return 0.5
 
     cell = {"epsilon": EPSILON, "delta": 1e-6}

@@ -52,10 +52,10 @@ def test_errors_are_those_of_single_releases(mechanism, tmp_path, monkeypatch):
             noise = generator(SEED, "e", "d", "s", k, "search noise").spawn(FOLDS)
             size = min(len(fit) for fit, _ in folds)
             for (fit, part), of_part in zip(folds, noise, strict=True):
-                given = {"all_rows": X_} if lasso else {}
+                all_rows = {"all_rows": X_} if lasso else {}
                 release = MECHANISMS[mechanism].release(
                     X[rows][fit[:size]], y[rows][fit[:size]], lam=float(row["lambda"]),
-                    rng=of_part, **options, **private, **given,
+                    rng=of_part, **options, **private, **all_rows,
                 )  # fmt: skip
                 intercept = release.info.get("intercept", 0.0)
                 errors.append(error_rate(release.weights, X[rows][part], y[rows][part], intercept))

@@ -26,16 +26,16 @@ def rows(n=400, d=3, classes=None):
 def test_preconditioned_parts_compose_to_mu(adjacency, loss, classes):
     """mu composes, over all parts, a record's largest change divided by the noise scale."""
     n, bound, mechanism = 50, 2.0, MECHANISMS["preconditioned_gd"]
-    given = {"epsilon": 1.0, "delta": 1e-6, "bound": bound, "adjacency": adjacency, "loss": loss}
-    given |= {"classes": classes, "share": 0.4, "iterations": 7}
-    steps, matrix, gradient = mechanism._scales(n, 3, mechanism.parameters(n, 3, **given))
+    settings = {"epsilon": 1.0, "delta": 1e-6, "bound": bound, "adjacency": adjacency, "loss": loss}
+    settings |= {"classes": classes, "share": 0.4, "iterations": 7}
+    steps, matrix, gradient = mechanism._scales(n, 3, mechanism.parameters(n, 3, **settings))
     parts = 2 if adjacency == "replace-one" else 1
     frobenius = (0.25 if loss == "logistic" else 0.5) * math.sqrt(parts) * bound**2 / n
     moved = parts * bound * (1 if loss == "logistic" else math.sqrt(2)) / n
     total = (frobenius / matrix) ** 2 + steps * (moved / gradient) ** 2
     assert math.sqrt(total) == pytest.approx(gaussian_mu(1.0, 1e-6))
     assert (frobenius / matrix) ** 2 / total == pytest.approx(0.4)
-    guarantee = mechanism.guarantee(n, 3, **given)
+    guarantee = mechanism.guarantee(n, 3, **settings)
     assert guarantee.profile.epsilon(1e-6) == pytest.approx(1.0)
     assert guarantee.adjacency == adjacency
 

@@ -50,7 +50,7 @@ def test_descend_is_the_loop_of_the_definition(loss, schedule):
             w = w - eta * (lam * w + total / 5)
     passes = [(o[None], z[None]) for o, z in zip(orders, noises, strict=True)]
     residual = loss == "squared"
-    actual, kept = stochastic.descend(
+    actual, stored = stochastic.descend(
         (X if residual else X * y[:, None])[None],
         [0],
         [lam, 0.1],
@@ -64,7 +64,7 @@ def test_descend_is_the_loop_of_the_definition(loss, schedule):
         checkpoints=[step],
     )
     np.testing.assert_allclose(actual[0, 0], w, rtol=1e-12)
-    np.testing.assert_array_equal(kept[-1], actual)
+    np.testing.assert_array_equal(stored[-1], actual)
 
 
 def test_batches_are_disjoint_and_cover_the_rows_once():
@@ -120,11 +120,11 @@ def test_neighbours_move_the_noiseless_sums_by_at_most_twice_the_clip():
         for data in (rows, other):
             # At the first step that sees the record, both runs are still at the same point.
             k = int(np.flatnonzero(order[0] == i)[0]) // 4
-            _, kept = stochastic.descend(
+            _, stored = stochastic.descend(
                 data, [0], [1.0], [(order, None)], plan, clip=clip, schedule="constant",
                 checkpoints=[k + 1],
             )  # fmt: skip
-            ends.append(kept[0, 0, 0])
+            ends.append(stored[0, 0, 0])
         worst = max(worst, 4 * np.linalg.norm(ends[0] - ends[1]))
     assert clip < worst <= 2 * clip * (1 + 1e-12)
 
@@ -150,12 +150,12 @@ def test_together_is_the_same_as_one_by_one(dimensions, monkeypatch):
     folds = [(train,) for train in trains]
     together = list(DP_SGD.release_many(folds, rngs=rngs(), candidates=candidates, **common))
     assert [fold for fold, _ in together] == folds
-    for j, ((train,), found) in enumerate(together):
+    for j, ((train,), release) in enumerate(together):
         for k, candidate in enumerate(candidates):
             alone = DP_SGD.release(*train, rng=rngs()[j], **common | candidate)
             part = slice(2 * k, 2 * k + 2)
-            np.testing.assert_allclose(found.weights[part], alone.weights, rtol=1e-10, atol=1e-12)
-            np.testing.assert_allclose(found.info["intercept"][part], alone.info["intercept"])
+            np.testing.assert_allclose(release.weights[part], alone.weights, rtol=1e-10, atol=1e-12)
+            np.testing.assert_allclose(release.info["intercept"][part], alone.info["intercept"])
     monkeypatch.setattr("dp.mechanisms.sgd.CHUNK_BYTES", 1)
     chunked = list(DP_SGD.release_many(folds, rngs=rngs(), candidates=candidates, **common))
     for (_, a), (_, b) in zip(together, chunked, strict=True):

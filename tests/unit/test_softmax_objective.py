@@ -129,9 +129,9 @@ def test_what_is_refused():
 def test_a_refusal_names_a_lambda_that_works():
     """The refusal names no lambda if epsilon is so far below delta that no tilt is proven."""
 
-    def refusal(**given):
+    def refusal(**changes):
         with pytest.raises(Refused) as caught:
-            MECHANISM.guarantee(300, 5, **ASKED | given)
+            MECHANISM.guarantee(300, 5, **ASKED | changes)
         return str(caught.value)
 
     said = refusal(lam=1e-5)

@@ -632,7 +632,7 @@ def test_the_way_of_double_precision_alone_ends_at_the_same_point(n, d, restarts
     linear = n * np.geomspace(1e-4, 1, restarts)[:, None] * directions(restarts, d, rng)
     predicted, predict = [], newton._predict
     monkeypatch.setattr(
-        newton, "_predict", lambda *given: predicted.append(predict(*given)) or predicted[-1]
+        newton, "_predict", lambda *inputs: predicted.append(predict(*inputs)) or predicted[-1]
     )
     quick, info = minimise(X, y, lam, linear)
     if d < newton.DIRECT:  # many restarts begin from a common centre
@@ -642,12 +642,12 @@ def test_the_way_of_double_precision_alone_ends_at_the_same_point(n, d, restarts
     warm, started = minimise(X, y, lam, linear, initial=start)
     monkeypatch.setattr(newton, "SPREAD", np.inf)  # single precision is never trusted
     plain, same = minimise(X, y, lam, linear)
-    for found in (info, started, same):
-        assert (found.status == "ok").all()
+    for fit_info in (info, started, same):
+        assert (fit_info.status == "ok").all()
     assert not np.array_equal(quick, plain)
-    for W, found in ((quick, info), (warm, started)):
+    for W, fit_info in ((quick, info), (warm, started)):
         apart = np.linalg.norm(W - plain, axis=1)
-        assert (apart <= (found.gradient_norm + same.gradient_norm) / lam + 1e-13).all()
+        assert (apart <= (fit_info.gradient_norm + same.gradient_norm) / lam + 1e-13).all()
 
 
 def test_info_is_a_dictionary_with_attributes():

@@ -262,13 +262,13 @@ def test_outside_its_two_folders_a_source_stands_in_few_lists():
         }
         own = [name for name in of_source.get(key, ()) if name not in MECHANISMS]
         names = re.compile(rf"\b({'|'.join([key, *own])})\b")
-        found = {
+        files = {
             path
             for path, text in texts.items()
             if names.search(text)
             and not path.startswith((f"config/sources/{key}/", f"scripts/sources/{key}/"))
         }
-        assert found <= lists | ours, key
+        assert files <= lists | ours, key
 
 
 def test_every_source_says_in_ten_lines_where_one_starts():

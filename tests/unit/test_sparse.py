@@ -91,9 +91,9 @@ def test_quadratics_with_kinks_against_all_signs():
             shifted = linear[on] + l1[on] * np.array(signs)[on]
             v[on] = -np.linalg.solve(hessian[np.ix_(on, on)], shifted)
             candidates.append(value(v))
-        found = _minimise_quadratic(hessian, linear, l1, start)
-        assert value(found) <= min(candidates) + 1e-12 * (1 + abs(min(candidates)))
-        zeros += (found == 0).sum()
+        minimiser = _minimise_quadratic(hessian, linear, l1, start)
+        assert value(minimiser) <= min(candidates) + 1e-12 * (1 + abs(min(candidates)))
+        zeros += (minimiser == 0).sum()
     assert zeros > 50
 
 
@@ -259,17 +259,17 @@ def test_elastic_net_guarantee_is_epsilon_and_pays_for_its_tolerance():
 def test_noise_has_the_stated_law_around_the_fit(name, fit):
     X, y = rows()
     epsilon, lam, draws = 0.7, 0.05, 20_000
-    given = FITS[fit](X, y, lam)
+    fitted = FITS[fit](X, y, lam)
     release, same = (
         MECHANISMS[name].release(
-            X, y, epsilon=epsilon, lam=lam, restarts=draws, rng=generator(75), fit=found
+            X, y, epsilon=epsilon, lam=lam, restarts=draws, rng=generator(75), fit=shared
         )
-        for found in (given, None)
+        for shared in (fitted, None)
     )
     np.testing.assert_array_equal(release.weights, same.weights)
     tau = 1e-9 if name == REPAIR else 0.0
     scale = (2 / (80 * lam) + 2 * tau / lam) / epsilon
-    norms = np.linalg.norm(release.weights - given[0], axis=1)
+    norms = np.linalg.norm(release.weights - fitted[0], axis=1)
     assert kstest(norms, gamma(4, scale=scale).cdf).pvalue > 1e-3
     assert (release.status == "ok").all()
 

@@ -126,10 +126,10 @@ def test_entries_with_the_same_bounds_or_constants_have_the_same_premise():
             premises.setdefault(key, {})[name] = entry.get("premise")
     # Only law_school_grades has the target of its premise, the standardised first-year average.
     others = [
-        {name: premise for name, premise in found.items() if name != "law_school_grades"}
-        for found in premises.values()
+        {name: premise for name, premise in by_name.items() if name != "law_school_grades"}
+        for by_name in premises.values()
     ]
-    assert all(len(set(found.values())) <= 1 for found in others), others
+    assert all(len(set(by_name.values())) <= 1 for by_name in others), others
     assert DATASETS["fair_public"]["premise"] == DATASETS["fair"]["premise"]
 
 

@@ -31,10 +31,10 @@ def value(module: str, case: dict) -> float:
     return float(getattr(importlib.import_module(module), case["function"])(**case["inputs"]))
 
 
-def agrees(found: float, case: dict) -> bool:
+def agrees(actual: float, case: dict) -> bool:
     """Whether the value is within the case's relative tolerance of the expected one."""
     expected = case["expected"]  # may be infinite
-    return found == expected or abs(found - expected) <= case["tolerance"] * abs(expected)
+    return actual == expected or abs(actual - expected) <= case["tolerance"] * abs(expected)
 
 
 def missing(error: BaseException) -> str | None:

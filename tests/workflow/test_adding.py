@@ -20,13 +20,13 @@ TEXT = "".join((ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS)
 
 def block(language, word):
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
-    (found,) = (each for each in blocks if word in each)
-    return found
+    (code,) = (each for each in blocks if word in each)
+    return code
 
 
 def entry(start):
-    (found,) = re.findall(rf"`({re.escape(start)}[^`]*)`", TEXT)
-    return found
+    (code,) = re.findall(rf"`({re.escape(start)}[^`]*)`", TEXT)
+    return code
 
 
 @pytest.fixture(scope="module")

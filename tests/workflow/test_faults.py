@@ -137,14 +137,14 @@ def test_what_goes_wrong_in_a_mechanism_is_told_with_its_file_and_line(faulty):
 def disk(edited):
     """The finished experiment, with its results on a separate file system of 8 MB."""
     folder = edited / "results"
-    kept = edited / "kept"
-    folder.rename(kept)
+    original = edited / "kept"
+    folder.rename(original)
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("mounting a small file system needs root")
     try:
-        subprocess.run(["cp", "-a", f"{kept}/.", str(folder)], check=True)
+        subprocess.run(["cp", "-a", f"{original}/.", str(folder)], check=True)
         yield edited
     finally:
         subprocess.run(["umount", str(folder)], check=True)

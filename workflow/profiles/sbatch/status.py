@@ -21,9 +21,9 @@ def state(job):
             check=False,
         )
         if queue.returncode == 0 and queue.stdout.strip():
-            found = queue.stdout.split()[0]
+            state = queue.stdout.split()[0]
             return (
-                "success" if found == "COMPLETED" else "running" if found in GOING_ON else "failed"
+                "success" if state == "COMPLETED" else "running" if state in GOING_ON else "failed"
             )
         if "Invalid job id" in queue.stderr:
             return "failed"  # Slurm has forgotten the job, so Snakemake reruns it

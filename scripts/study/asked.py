@@ -9,6 +9,7 @@ from study import paths
 from study.configuration.validation import nearest
 
 PROFILES = "workflow/profiles"
+DATA = "data"  # the folder of data sets, whose files need no experiment
 
 
 def arguments():
@@ -48,26 +49,22 @@ def experiments(given, available, root, listed):
     for target in given.targets:
         if target in available:
             names.add(target)
-        elif not _of_data(target, root):
-            names.add("".join(_below(target, root)[:1]))
+        elif (folder := _folder(target, root)) != DATA:
+            names.add(folder)
     return names if names <= {*available} else None
 
 
 def datasets(given, root):
     """The names of the data sets among the targets."""
     targets = () if given is None else given.targets
-    return {Path(each).stem for each in targets if _of_data(each, root)}
+    return {Path(each).stem for each in targets if _folder(each, root) == DATA}
 
 
-def _of_data(target, root):
-    """Whether a target is a file of a data set, which needs no experiment."""
+def _folder(target, root):
+    """A target's folder below `root`, or "". For files of data sets it is DATA, also outside `root`."""
     path = Path(os.path.normpath(target))
-    return "data" in (*_below(target, root)[:1], *path.parts[:1])
-
-
-def _below(target, root):
-    path = Path(os.path.normpath(target))
-    return path.relative_to(root).parts if path.is_relative_to(root) else ()
+    below = path.relative_to(root).parts if path.is_relative_to(root) else ()
+    return DATA if path.parts[:1] == (DATA,) else "".join(below[:1])
 
 
 def no_profile(given, directory=None):

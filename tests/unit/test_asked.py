@@ -84,7 +84,7 @@ def test_another_program_has_no_arguments_of_snakemake(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("targets", "found"),
+    ("targets", "expected"),
     [
         (["cm08"], {"cm08"}),
         (["results/cm08/figures/none.png", "wdbc"], {"cm08", "wdbc"}),
@@ -99,9 +99,9 @@ def test_another_program_has_no_arguments_of_snakemake(monkeypatch):
         (["results/data/none.npz", "wdbc"], {"wdbc"}),
     ],
 )
-def test_targets_of_a_few_experiments_name_them(targets, found):
+def test_targets_of_a_few_experiments_name_them(targets, expected):
     arguments = SimpleNamespace(targets=targets, target_jobs=None, until=set())
-    assert asked.experiments(arguments, ("cm08", "wdbc"), "results", {"wdbc"}) == found
+    assert asked.experiments(arguments, ("cm08", "wdbc"), "results", {"wdbc"}) == expected
     arguments.until = {"run"}
     assert asked.experiments(arguments, ("cm08", "wdbc"), "results", {"wdbc"}) is None
     assert asked.experiments(None, ("cm08", "wdbc"), "results", {"wdbc"}) is None
@@ -119,7 +119,7 @@ def test_data_sets_among_targets_are_named():
 
 
 @pytest.mark.parametrize(
-    ("jobs", "found"),
+    ("jobs", "expected"),
     [
         (
             {"run": {"experiment": "cm08/readings/rows"}, "table": {"experiment": "wdbc"}},
@@ -130,13 +130,13 @@ def test_data_sets_among_targets_are_named():
         ({"run": {"experiment": "none"}}, None),
     ],
 )
-def test_the_jobs_of_a_submission_name_their_experiments(jobs, found):
+def test_the_jobs_of_a_submission_name_their_experiments(jobs, expected):
     arguments = SimpleNamespace(targets=[], target_jobs=list(jobs.items()))
-    assert asked.experiments(arguments, ("cm08", "wdbc"), "results", {"wdbc"}) == found
+    assert asked.experiments(arguments, ("cm08", "wdbc"), "results", {"wdbc"}) == expected
 
 
 @pytest.mark.parametrize(
-    ("listing", "found"),
+    ("listing", "expected"),
     [
         ({"experiments": ["cm08"]}, {"cm08"}),
         ({"experiments": ["cm08"], "settings": {"mine": {}}}, {"cm08", "mine"}),
@@ -148,6 +148,6 @@ def test_the_jobs_of_a_submission_name_their_experiments(jobs, found):
         ({}, {"mine"}),
     ],
 )
-def test_without_targets_the_listed_experiments_are_read(listing, found):
+def test_without_targets_the_listed_experiments_are_read(listing, expected):
     available = {"cm08": config.SHIPPED / "experiments/cm08.yaml", "mine": Path("mine.yaml")}
-    assert config.listed(listing, available) == found
+    assert config.listed(listing, available) == expected

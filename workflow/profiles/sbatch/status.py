@@ -21,10 +21,8 @@ def state(job):
             check=False,
         )
         if queue.returncode == 0 and queue.stdout.strip():
-            state = queue.stdout.split()[0]
-            return (
-                "success" if state == "COMPLETED" else "running" if state in GOING_ON else "failed"
-            )
+            code = queue.stdout.split()[0]
+            return "success" if code == "COMPLETED" else "running" if code in GOING_ON else "failed"
         if "Invalid job id" in queue.stderr:
             return "failed"  # Slurm has forgotten the job, so Snakemake reruns it
         time.sleep(1)

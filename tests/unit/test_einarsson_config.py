@@ -80,6 +80,8 @@ def test_real_configuration_has_many_sizes_and_the_source_s_simulations():
         for search in experiment.searches.values():
             if search.get("published") and ("as_run" in search["method"] or name == "lasso"):
                 assert search["simulations"] in (24, 48), (name, search["method"])
+                split = experiment.split(search["method"], search["simulations"])
+                assert f"--simulations {search['simulations']}" in split
         for sweep, entry in experiment.sweeps.items():
             # these sweeps do not vary the size, or are parts of other sweeps
             parts = ("first_sizes", "pca_first_sizes", "two_rates", "as_run_dimensions")

@@ -1,4 +1,4 @@
-"""A search gets the same results from simulations together or one by one."""
+"""A search gets the same results from simulations together, one by one, or without those it ignores."""
 
 import csv
 import json
@@ -62,3 +62,7 @@ def test_errors_are_those_of_single_releases(mechanism, tmp_path, monkeypatch):
         assert float(row["error_mean"]) == pytest.approx(
             np.mean(errors), abs=1e-8
         )  # nine digits are written
+    made = [(tmp_path / f"out.{suffix}").read_bytes() for suffix in ("csv", "json")]
+    argv[argv.index("--simulations") + 1] = "2"
+    search.main()
+    assert made == [(tmp_path / f"out.{suffix}").read_bytes() for suffix in ("csv", "json")]

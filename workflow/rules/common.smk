@@ -281,6 +281,12 @@ def searched_method(wildcards):
     return experiment_of(wildcards).methods[search_of(wildcards)["method"]]
 
 
+def search_split(wildcards):
+    """A search's split; a search of fewer simulations than its method has ignores those that follow."""
+    search = search_of(wildcards)
+    return experiment_of(wildcards).split(search["method"], search.get("simulations"))
+
+
 def lasso_argument(wildcards):
     tune = experiment_of(wildcards).tune
     return f"--lasso {tune['lasso']}" if "lasso" in tune else ""

@@ -48,7 +48,7 @@ rule search:
         runtime=minutes(170),
     params:
         search=lambda wildcards: json.dumps(search_of(wildcards)),
-        split=lambda wildcards: experiment_of(wildcards).split(search_of(wildcards)["method"]),
+        split=search_split,
         mechanism=lambda wildcards: searched_method(wildcards)["mechanism"],
         options=lambda wildcards: json.dumps(searched_method(wildcards)["options"]),
         delta=lambda wildcards: experiment_of(wildcards).delta(

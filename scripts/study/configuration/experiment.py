@@ -232,10 +232,14 @@ class Experiment:
     def repetitions(self):
         return "folds" if "folds" in self.values else "simulations"
 
-    def split(self, method=None):
-        """A job's arguments: how to divide rows, the labels in the loss, and whose draws to use."""
+    def split(self, method=None, first=None):
+        """A job's arguments: how to divide rows, the labels in the loss, and whose draws to use.
+
+        first: the maximum number of simulations.
+        """
         key = self.repetitions
-        words = [f"--{key} {self.methods.get(method, {}).get(key, self.values[key])}"]
+        count = self.methods.get(method, {}).get(key, self.values[key])
+        words = [f"--{key} {min(count, first or count) if key == 'simulations' else count}"]
         if "divisions" in self.values:
             words.append(f"--divisions {self.values['divisions']}")
         words += ["--whole"] * (self.values.get("subsets") == "whole")

@@ -25,10 +25,10 @@ def main():
     texts = (Path(path).read_text(encoding="utf-8") for path in arguments.readings)
     every = [main, *(Read(Experiment.from_json(text), main) for text in texts)]
     compared = {
-        each.experiment.name: list(
-            compare(each, source, each.experiment.published, arguments.stand_ins)
+        results.experiment.name: list(
+            compare(results, source, results.experiment.published, arguments.stand_ins)
         )
-        for each in every
+        for results in every
     }
     write_json(arguments.out, compared)
 

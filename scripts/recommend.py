@@ -26,11 +26,11 @@ def main():
     experiments = [Experiment.from_json(text) for text in texts]
     rows = recommendations.recommend(experiments)
     across = recommendations.across(rows)
-    for path, columns, found in (
+    for path, columns, records in (
         (arguments.out, recommendations.COLUMNS, rows),
         (arguments.out_across, recommendations.ACROSS, across),
     ):
-        write_csv(path, columns, ([row[column] for column in columns] for row in found))
+        write_csv(path, columns, ([row[column] for column in columns] for row in records))
     untuned = [r for r in across if (r["regime"], r["adjacency"]) == MAIN]
     style.save(regret(untuned), arguments.out_figure)
     write_json(arguments.out_snapshot, snapshot.of(experiments, rows, across, seed=arguments.seed))

@@ -30,8 +30,8 @@ def main():
     ]
     for name in arguments.mechanisms:
         if audit.find(name).private:
-            for pair, delta, *found in replay.on_general_pairs(name):
-                rows.append(row(name, pair, 1.0, delta, *found))
+            for pair, delta, *result in replay.on_general_pairs(name):
+                rows.append(row(name, pair, 1.0, delta, *result))
     write_csv(arguments.out, COLUMNS, rows)
 
 
@@ -39,9 +39,9 @@ def replayed(name, epsilon, attack):
     return replay.of_mechanism(name, attack["pair"], epsilon, attack["delta"], **attack["options"])
 
 
-def row(name, pair, epsilon, delta, found, stated):
-    said = stated.claimed_epsilon, stated.epsilon, replay.verdict(found, stated)
-    of_noise = found.epsilon, found.mu, found.pure, found.why
+def row(name, pair, epsilon, delta, result, stated):
+    said = stated.claimed_epsilon, stated.epsilon, replay.verdict(result, stated)
+    of_noise = result.epsilon, result.mu, result.pure, result.why
     return name, pair, canonical.epsilon(epsilon), delta, *said, *of_noise
 
 

@@ -36,24 +36,24 @@ def main():
     cell = {"epsilon": arguments.epsilon, "delta": arguments.delta}
     size, lam, options = arguments.train_size, arguments.lam, arguments.options
     lam, options = chosen(lam, mechanism, meta, size, options, **cell)
-    given = of_release(mechanism, meta, options, arguments.data, **cell, lam=lam)
+    keywords = of_release(mechanism, meta, options, arguments.data, **cell, lam=lam)
     if mechanism.uses_all_rows:
-        given["all_rows"] = folds.all_training_rows(arguments)
+        keywords["all_rows"] = folds.all_training_rows(arguments)
     restarts = folds.draws_on_each(arguments, meta) if mechanism.private else 1
     fits = read_fits(arguments.fit) if arguments.fit else None
     fit_name = mechanism.shared_fit(options)
     l1, l2 = penalties(fit_name, lam, options.get("lambda1"))
     axes = (arguments.experiment, arguments.dataset, arguments.method)
     axes += folds.noise_axes(arguments.fresh, size, arguments.epsilon)
-    each = folds.per_data_set(arguments)
-    alike = (number // each for number in count()) if arguments.shared else count()
+    fold_count = folds.per_data_set(arguments)
+    alike = (number // fold_count for number in count()) if arguments.shared else count()
     rngs = (generator(arguments.seed, *axes, fold, "noise") for fold in alike)
     releases = mechanism.release_many(
         folds.training_folds(arguments, in_blocks=mechanism.in_blocks),
         rngs=rngs,
         **({} if fits is None else {"fits": fits}),
         restarts=restarts,
-        **given,
+        **keywords,
     )
     evaluate, names = classification, metrics.CLASSES
     if "target" in meta:
@@ -77,7 +77,7 @@ def main():
         gradient = release.info.get("gradient_norm", np.full(restarts, math.nan))
         reports = (release.info[name] for name in mechanism.reports)
         rows += zip(
-            *([fold // each] * restarts, [fold % each] * restarts, range(restarts)),
+            *([fold // fold_count] * restarts, [fold % fold_count] * restarts, range(restarts)),
             *(*values, excess, gradient, release.status),
             *reports,
             strict=True,

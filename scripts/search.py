@@ -50,8 +50,8 @@ def main():
     measure, errors = folds.measure(meta, entry["by"]), []
 
     def by_rule(chosen, size, d):
-        given = of_mechanism(mechanism, meta, options | chosen, **cell)
-        return mechanism.rule_lambda(size, d, **given)
+        keywords = of_mechanism(mechanism, meta, options | chosen, **cell)
+        return mechanism.rule_lambda(size, d, **keywords)
 
     axes = (arguments.experiment, arguments.dataset, arguments.search)
 

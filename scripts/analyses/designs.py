@@ -183,8 +183,8 @@ DESIGNS = {
         "noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4
     ),
 } | {
-    name: Design("noise_aware_logistic", AWARE, LOGISTIC, True, found, found.theta)
-    for name, found in (CHOSEN | HELD_OUT).items()
+    name: Design("noise_aware_logistic", AWARE, LOGISTIC, True, simulated, simulated.theta)
+    for name, simulated in (CHOSEN | HELD_OUT).items()
 }
 
 

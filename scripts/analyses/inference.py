@@ -50,8 +50,8 @@ def _sandwich(X, y, weights, design):
     n = len(y)
     matrices = second_moments(X, y, weights, not design.right, design.loss)
     hessian, *scores = (matrix / n for matrix in matrices)
-    found = inference.linearise(weights, hessian, n, RIDGE, 0.0, 0.0, *scores)
-    return found.estimate, found.covariance
+    linearised = inference.linearise(weights, hessian, n, RIDGE, 0.0, 0.0, *scores)
+    return linearised.estimate, linearised.covariance
 
 
 def _ways(X, y, design, settings, rng, draws):
@@ -93,15 +93,15 @@ def _judged(low, high, truth, printed, plain):
     covered = (low <= truth) & (truth <= high)
     for j in range(len(truth)):
         for flag in ("",) if printed is None else (1, 0):
-            kept = np.ones(covered.shape[:2], bool) if flag == "" else printed[..., j] == flag
-            count = kept.sum()
+            group = np.ones(covered.shape[:2], bool) if flag == "" else printed[..., j] == flag
+            count = group.sum()
             if not count:
                 continue
-            hits = (covered[..., j] & kept).sum(axis=1)
+            hits = (covered[..., j] & group).sum(axis=1)
             coverage = hits.sum() / count
-            error = np.linalg.norm(hits - coverage * kept.sum(axis=1)) / count
-            width = np.median((high - low)[..., j][kept])
-            yield j, flag, count, count / kept.size, coverage, error, width, width / plain[j]
+            error = np.linalg.norm(hits - coverage * group.sum(axis=1)) / count
+            width = np.median((high - low)[..., j][group])
+            yield j, flag, count, count / group.size, coverage, error, width, width / plain[j]
 
 
 class Coverage(Options):
@@ -157,8 +157,8 @@ def coverage(experiment, spec, inputs, seed, out):
                     intervals.setdefault(key, []).append((ends.low, ends.high, printed))
             low, high, _ = np.moveaxis(np.array(intervals["without_privacy", math.inf]), 1, 0)
             plain = (high - low).mean(axis=(0, 1))
-            for (method, epsilon), each in intervals.items():
-                low, high, printed = np.moveaxis(np.array(each), 1, 0)
+            for (method, epsilon), triples in intervals.items():
+                low, high, printed = np.moveaxis(np.array(triples), 1, 0)
                 flags = printed if "aware" in method else None
                 where = name, half(name), n, canonical(epsilon), method
                 rows.extend((*where, *line) for line in _judged(low, high, truth, flags, plain))

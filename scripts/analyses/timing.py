@@ -95,10 +95,10 @@ def _procedures(experiment, spec, dataset, X, y, meta, seed):
 def _release(method, X, y, epsilon, meta, draws, rng):
     mechanism = MECHANISMS[method["mechanism"]]
     cell = {"epsilon": epsilon, "delta": method["delta"], "lam": method["lambda"]}
-    given = arguments.of_mechanism(mechanism, meta, method["options"], **cell)
+    keywords = arguments.of_mechanism(mechanism, meta, method["options"], **cell)
 
     def run():
-        mechanism.release(X, y, restarts=draws, rng=rng, **given)
+        mechanism.release(X, y, restarts=draws, rng=rng, **keywords)
 
     return run
 

@@ -94,22 +94,22 @@ def lower_than(
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
     pairs = _pairs(results, lower, higher, column, where)
-    found = []
+    points = []
     for first, second in pairs:
         gap, low, high = difference(results, first, second, column, factor)
         certain = not math.isnan(high)
         below, above = (high < 0, low > 0) if certain else (gap < 0, gap >= 0)
-        found.append((second["dataset"], bool(below), bool(above), gap, low, high, first, second))
+        points.append((second["dataset"], bool(below), bool(above), gap, low, high, first, second))
     what = "" if column == "error_mean" else f", {column.replace('_', ' ')}"
-    names = list(dict.fromkeys(each[0] for each in found)) if per_dataset else ["all data"]
+    names = list(dict.fromkeys(point[0] for point in points)) if per_dataset else ["all data"]
     texts, verdicts, shares = [], [], []
     for dataset in names:
-        group = [each for each in found if dataset in (each[0], "all data")]
-        below, above = (sum(each[k] for each in group) for k in (1, 2))
+        group = [point for point in points if dataset in (point[0], "all data")]
+        below, above = (sum(point[k] for point in group) for k in (1, 2))
         shares.append(below / len(group))
         possible = (len(group) - above) / len(group)
         verdicts.append(True if shares[-1] >= share else (None if possible >= share else False))
-        worst = max(group, key=lambda each: each[3])
+        worst = max(group, key=lambda point: point[3])
         end = f", difference {_spell(worst[3])} [{_spell(worst[4])}, {_spell(worst[5])}]"
         open_points = len(group) - below - above
         texts.append(
@@ -131,15 +131,15 @@ def _pairs(results, first, second, column, where):
     private = [not frame["epsilon"].map(math.isinf).any() for frame in frames]
     keys = ["dataset", "train_size", *(["epsilon"] if all(private) else [])]
     rows = [frame.to_dict("records") for frame in frames]
-    found = [
+    pairs = [
         (one, other)
         for one in rows[0]
         for other in rows[1]
         if all(one[key] == other[key] for key in keys)
     ]
-    if not found:
+    if not pairs:
         raise Missing(f"{first} and {second} have no point in common")
-    return found
+    return pairs
 
 
 def _times(factor):
@@ -173,11 +173,11 @@ def similar(results, *, method, other, within, relative, column, **where):
         inside.append(-limit <= low and high <= limit)
         place = first if math.isfinite(first["epsilon"]) else second
         gaps.append((abs(gap) - limit + within, gap, low, high, first, second, place))
-    if all(each[1] == each[2] == each[3] == 0 < abs(each[4][column]) for each in gaps):
+    if all(point[1] == point[2] == point[3] == 0 < abs(point[4][column]) for point in gaps):
         return Outcome(
             None, f"{method} and {other} are the same in every fold, which tests nothing"
         )
-    excess, gap, low, high, first, second, place = max(gaps, key=lambda each: each[0])
+    excess, gap, low, high, first, second, place = max(gaps, key=lambda point: point[0])
     text = (
         f"{method} and {other} differ by at most {_spell(abs(gap))} [{_spell(low)}, {_spell(high)}] over "
         f"{len(gaps)} points ({_spell(first[column])} and {_spell(second[column])} at {_place(place)})"
@@ -201,7 +201,7 @@ def level(results, *, at_least, at_most, share, column, **where):
     outside. The claim is undecided if it depends on the remaining cells.
     """
     frame = _ok(results.cells(**where), column)
-    inside, possible = (each.mean() for each in _in_range(frame, column, at_least, at_most))
+    inside, possible = (mask.mean() for mask in _in_range(frame, column, at_least, at_most))
     ends = [frame.loc[frame[column].idxmin()], frame.loc[frame[column].idxmax()]]
     text = " to ".join(f"{_spell(end[column])} ({_place(end)})" for end in ends)
     if len(frame) == 1:
@@ -267,18 +267,18 @@ def lower_across(results, *, method, epsilon, experiment, other_method, other_ep
     pairs = own.merge(other, on="dataset", suffixes=("", "_other"))
     if pairs.empty:
         raise Missing(f"{experiment} ran on other data")
-    texts, found = [], []
+    texts, verdicts = [], []
     for row in pairs.to_dict("records"):
         gap = row["error_mean_other"] - row["error_mean"]
         widths = (row[f"error_high{end}"] - row[f"error_low{end}"] for end in ("", "_other"))
         half = np.nan_to_num(math.hypot(*widths) / 2)
-        found.append(True if gap > half else None if gap > -half else False)
+        verdicts.append(True if gap > half else None if gap > -half else False)
         texts.append(
             f"{row['dataset']}: {method} at epsilon = {epsilon:g} {_spell(row['error_mean'])}, "
             f"{other_method} at epsilon = {other_epsilon:g} {_spell(row['error_mean_other'])}, "
             f"difference {_spell(-gap)} +- {_spell(half)}"
         )
-    return Outcome(_all(found), "; ".join(texts))
+    return Outcome(_all(verdicts), "; ".join(texts))
 
 
 class OptionFalls(Options):
@@ -328,24 +328,24 @@ def similar_epsilons(results, *, method, first, second, within, **where):
         for e in (first, second)
     ]
     keys = ("dataset", "train_size")
-    found = []
+    gaps = []
     for one, other in itertools.product(*pair):
         if all(one[key] == other[key] for key in keys):
             gap, low, high = difference(results, one, other, "error_mean")
             low, high = (gap if math.isnan(end) else end for end in (low, high))
-            found.append((abs(gap), low, high, one, other))
-    if not found:
+            gaps.append((abs(gap), low, high, one, other))
+    if not gaps:
         raise Missing(f"{method} has no point at both epsilons")
-    gap, low, high, one, other = max(found, key=lambda each: each[0])
+    gap, low, high, one, other = max(gaps, key=lambda point: point[0])
     text = (
         f"{method} at epsilon = {first:g} and {second:g}: {_spell(one['error_mean'])} and "
         f"{_spell(other['error_mean'])} ({one['dataset']}, n = {one['train_size']:.0f}), difference "
         f"[{_spell(low)}, {_spell(high)}]"
     )
-    if any(each[1] > within or each[2] < -within for each in found):
+    if any(point[1] > within or point[2] < -within for point in gaps):
         holds = False
     else:
-        holds = True if all(max(-each[1], each[2]) <= within for each in found) else None
+        holds = True if all(max(-point[1], point[2]) <= within for point in gaps) else None
     return Outcome(holds, text, float(gap), within)
 
 
@@ -426,26 +426,26 @@ def monotone(results, *, along, sweep, datasets, methods, epsilon, train_size, s
     sign = -1 if metric in metrics.RISING else 1
     if along == "epsilon":
         frame = frame[~frame["epsilon"].map(math.isinf)]
-    found = []
+    curves = []
     for (dataset, method, at), curve in frame.groupby(["dataset", "method", other], sort=False):
         if len(curve) < 2:
             continue
         rows = curve.sort_values(along).to_dict("records")
         ends = sorted(sign * value for value in slope(results, rows, along, column)[1:])
-        given = "" if math.isinf(at) else f", {other.replace('_', ' ')} {at:g}"
-        found.append((*ends, rows, f"{dataset}, {method}{given}"))
-    if not found:
+        coordinate = "" if math.isinf(at) else f", {other.replace('_', ' ')} {at:g}"
+        curves.append((*ends, rows, f"{dataset}, {method}{coordinate}"))
+    if not curves:
         raise Missing(f"this run has no curve along {along} with two points")
-    falls, rises = sum(each[1] < 0 for each in found), sum(each[0] >= 0 for each in found)
-    low, high, rows, place = max(found, key=lambda each: each[1])
+    falls, rises = sum(curve[1] < 0 for curve in curves), sum(curve[0] >= 0 for curve in curves)
+    low, high, rows, place = max(curves, key=lambda curve: curve[1])
     low, high = sorted((sign * low, sign * high))
     word = "rise" if sign < 0 else "fall"
     text = (
-        f"{falls} of {len(found)} curves {word} beyond chance along {along.replace('_', ' ')}; the least, "
+        f"{falls} of {len(curves)} curves {word} beyond chance along {along.replace('_', ' ')}; the least, "
         f"{place}, goes from {_spell(rows[0][column])} to {_spell(rows[-1][column])} "
         f"(slope per factor of 10: [{_spell(low)}, {_spell(high)}])"
     )
-    reached, possible = falls / len(found), 1 - rises / len(found)
+    reached, possible = falls / len(curves), 1 - rises / len(curves)
     holds = True if reached >= share else None if possible >= share else False
     return Outcome(holds, text, reached, share)
 
@@ -468,24 +468,26 @@ def width_along_size(results, *, method, widens, narrows, sweep):
     fails if one is significant in the other direction.
     """
     frame = _ok(results.cells(methods=method, sweep=sweep, epsilon=[*widens, *narrows]))
-    found = []
+    correlations = []
     for (dataset, epsilon), curve in frame.groupby(["dataset", "epsilon"]):
         widths = (curve["error_high"] - curve["error_low"]).rank()
         if len(curve) < 4 or widths.isna().any():
             raise Missing("this run has too few sizes, or no intervals, for a trend of widths")
         correlation = widths.corr(curve["train_size"].rank())
         wanted = 1 if any(math.isclose(epsilon, e) for e in widens) else -1
-        found.append((wanted * correlation, 1.96 / math.sqrt(len(curve) - 1), dataset, epsilon))
+        correlations.append(
+            (wanted * correlation, 1.96 / math.sqrt(len(curve) - 1), dataset, epsilon)
+        )
     texts = [
         f"{dataset}, epsilon = {canonical.epsilon(epsilon)}: rank correlation "
         f"{(1 if epsilon in widens else -1) * value:.2f}"
-        for value, _, dataset, epsilon in found
+        for value, _, dataset, epsilon in correlations
     ]
-    if any(value < -limit for value, limit, *_ in found):
+    if any(value < -limit for value, limit, *_ in correlations):
         holds = False
     else:
-        holds = True if all(value > limit for value, limit, *_ in found) else None
-    value, limit, *_ = min(found)
+        holds = True if all(value > limit for value, limit, *_ in correlations) else None
+    value, limit, *_ = min(correlations)
     return Outcome(holds, "; ".join(texts), float(value), limit)
 
 
@@ -505,9 +507,9 @@ def coincide(results, *, method, other, share, **where):
     for pair in pairs:
         cells = [Cell(*(row[key] for key in Cell._fields)) for row in pair]
         draws = [results.draws(cell, "error") for cell in cells]
-        if any(each is None for each in draws):
+        if any(errors is None for errors in draws):
             raise Missing("there are no single draws to compare")
-        first, second = (np.asarray(each, dtype=float) for each in draws)
+        first, second = (np.asarray(errors, dtype=float) for errors in draws)
         alike = (np.isnan(first) == np.isnan(second)).all()
         gap = float(np.nanmax(abs(first - second), initial=0.0)) if alike else math.inf
         worst = max(worst, gap)
@@ -530,12 +532,12 @@ def tuned_lambda(results, *, value, datasets):
     """On each data set, `value` is the best lambda of the grid or ties with the best. A data set on which
     all lambdas tie decides nothing.
     """
-    texts, found = [], []
+    texts, verdicts = [], []
     for dataset in datasets or results.experiment.datasets:
         tuned, grid = results.tuned(dataset)
         ties = tuned["ties"]
         tied = any(math.isclose(value, tie, rel_tol=1e-6) for tie in ties)
-        found.append(None if tied and len(ties) == len(grid) > 1 else tied)
+        verdicts.append(None if tied and len(ties) == len(grid) > 1 else tied)
         there = grid[(grid["lambda"] / value - 1).abs() < 1e-6]["error_mean"]
         error = f", {_spell(there.iloc[0])} at {value:g}" if len(there) else ""
         best = f"{min(ties):.3g}" + (f" to {max(ties):.3g} tied" if len(ties) > 1 else "")
@@ -543,7 +545,7 @@ def tuned_lambda(results, *, value, datasets):
         texts.append(
             f"{dataset}: best lambda {best} (error {_spell(tuned['error'])}{error}){open_}"
         )
-    holds = False if False in found else (True if True in found else None)
+    holds = False if False in verdicts else (True if True in verdicts else None)
     return Outcome(holds, "; ".join(texts))
 
 

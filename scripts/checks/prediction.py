@@ -120,9 +120,9 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     values = (parts[0] + parts[1]).reshape(SIZE, -1)
     sd = sd_interval = sd_error = None
     if values.shape[1] > 1:
-        found = values.std(axis=1, ddof=1)
-        sd = float(np.median(found))
-        sd_interval = tuple(map(float, np.quantile(found, [1 - UPPER, UPPER])))
+        sds = values.std(axis=1, ddof=1)
+        sd = float(np.median(sds))
+        sd_interval = tuple(map(float, np.quantile(sds, [1 - UPPER, UPPER])))
         shares = [part.reshape(SIZE, -1).var(axis=1, ddof=1).mean() for part in parts]
         # A median over data sets has pi/2 times the variance of a mean.
         counts = data_sets * (folds - 1) / (math.pi / 2 if data_sets > 1 else 1), rest.size

@@ -131,9 +131,9 @@ def guarantee_ratio(results, *, mechanism, n, d, epsilon, lam, delta, at_least, 
         n, d, epsilon=epsilon, delta=delta, lam=lam, bound=bound, **(options or {})
     )
     ratio = guarantee.epsilon / guarantee.claimed_epsilon
-    given = "".join(f", {key} = {value}" for key, value in (options or {}).items())
+    options_text = "".join(f", {key} = {value}" for key, value in (options or {}).items())
     text = (
-        f"{mechanism} at n = {n}, d = {d}{given}: claimed {guarantee.claimed_epsilon:g}, proven "
+        f"{mechanism} at n = {n}, d = {d}{options_text}: claimed {guarantee.claimed_epsilon:g}, proven "
         f"{guarantee.epsilon:.6g} ({guarantee.reason})"
     )
     return Outcome(bool(ratio >= at_least), text, float(ratio), float(at_least))

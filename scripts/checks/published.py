@@ -35,18 +35,18 @@ def compare(results, source, comparisons, stand_ins):
     comparisons: entries of an experiment's `published` section.
     stand_ins: data set -> why numbers on it are not decidable.
     """
-    found = {}
+    by_id = {}
     for row, value, spread in listed(results.experiment, source, comparisons):
         row |= (_compare_spread if spread else _compare)(results, value, stand_ins)
-        found[row["id"]] = {"distance": "", "holds": "", "near": False} | row
-    for row in found.values():
-        baseline = found.get(row["given"])
+        by_id[row["id"]] = {"distance": "", "holds": "", "near": False} | row
+    for row in by_id.values():
+        baseline = by_id.get(row["given"])
         if baseline and "verdict" not in row and not baseline["near"]:
             row |= {"distance": "", "holds": ""}
             known = "is not the source's" if baseline["distance"] else "has no result"
             why = f"without noise this model {known} ({baseline['reason']})"
             row["reason"] = f"not decidable: {why}; here: {row['reason']}"
-    return list(found.values())
+    return list(by_id.values())
 
 
 def listed(experiment, source, comparisons):
@@ -58,10 +58,10 @@ def listed(experiment, source, comparisons):
         for number, value in enumerate(own):
             value.round_like(own)
             baseline = _baseline(own, number, experiment)
-            given = None if baseline is None else f"{name}/{baseline}"
+            baseline_id = None if baseline is None else f"{name}/{baseline}"
             for spread in (False, True)[: 1 + (value.sd is not None)]:
                 identity = {"id": f"{name}/{number}" + "/sd" * spread, "comparison": name}
-                identity |= {"source": source.short, "given": given}
+                identity |= {"source": source.short, "given": baseline_id}
                 yield identity | value.describe(experiment, spread), value, spread
 
 
@@ -263,15 +263,15 @@ def _judgement(published, ours, interval, half, absolute, margin, errors, limits
     near: whether the printed number is within `margin` of our value or of the interval of a new run. Our
     non-private model counts as the source's if its printed number is near.
     """
-    found, reason = verdicts.distance(
+    distance, reason = verdicts.distance(
         *(published, ours, interval), half=half, absolute=absolute, errors=errors, limits=limits
     )
-    holds = "yes" if verdicts.matches(found) else "" if found == verdicts.EDGE else "no"
+    holds = "yes" if verdicts.matches(distance) else "" if distance == verdicts.EDGE else "no"
     if holds == "yes" and verdicts.too_wide(interval, margin):
         holds, reason = "", f"{reason}, as a value {margin:.3g} from its middle would be"
     low, high = interval or (ours, ours)
     near = low - margin <= published <= high + margin
-    return {"distance": found, "reason": reason, "half": half, "holds": holds, "near": near}
+    return {"distance": distance, "reason": reason, "half": half, "holds": holds, "near": near}
 
 
 def _not_judged(row, value, stand_ins):
@@ -380,38 +380,38 @@ def _ours(results, spec, item):
             raise Missing(f"this run has no {key.replace('_', ' ')} {value} here")
     if len(frame) > 1:
         raise ValueError(f"{spec['values']}: {len(frame)} rows of results fit {item['path']}")
-    found = frame.iloc[0]
-    if failed := lost(found.get("status", "ok")):
+    row = frame.iloc[0]
+    if failed := lost(row.get("status", "ok")):
         raise Lost(f"{failed}: the mean over the other draws is not comparable")
     if column not in frame:
-        return _own_report(results, found, column)
-    if math.isnan(found[column]):
-        raise Missing(str(found.get("status", "no value")))
+        return _own_report(results, row, column)
+    if math.isnan(row[column]):
+        raise Missing(str(row.get("status", "no value")))
     beside = {
-        end: float(found.get(column.removesuffix("_mean") + end, math.nan))
+        end: float(row.get(column.removesuffix("_mean") + end, math.nan))
         for end in ("_low", "_high", "_sd_folds")
     }
-    data_sets = int(found.get("data_sets", 1))
-    replicates = data_sets if data_sets > 1 else int(found.get("folds", 0))
-    if data_sets > 1 or column.removesuffix("_mean") + "_sd_folds" not in found:
-        half = max(beside["_high"] - found[column], found[column] - beside["_low"])
+    data_sets = int(row.get("data_sets", 1))
+    replicates = data_sets if data_sets > 1 else int(row.get("folds", 0))
+    if data_sets > 1 or column.removesuffix("_mean") + "_sd_folds" not in row:
+        half = max(beside["_high"] - row[column], row[column] - beside["_low"])
         beside["_sd_folds"] = sd_of(half, replicates)
     return {
-        "mean": float(found[column]),
+        "mean": float(row[column]),
         "low": beside["_low"],
         "high": beside["_high"],
         "sd": beside["_sd_folds"],
         "replicates": replicates,
         "data_sets": data_sets,
-        "ties": found.get("ties"),
-        "status": found.get("status", "ok"),
+        "ties": row.get("ties"),
+        "status": row.get("status", "ok"),
     }
 
 
 def _draws(results, cell, column):
     """Return a cell's draws of a reported column or, without such a column, of the metric."""
-    found = results.draws(cell, column)
-    return results.draws(cell, column.removesuffix("_mean")) if found is None else found
+    draws = results.draws(cell, column)
+    return results.draws(cell, column.removesuffix("_mean")) if draws is None else draws
 
 
 def _own_report(results, row, column):
@@ -443,10 +443,10 @@ def _implied(results, item, value):
     metric = item["column"].removesuffix("_mean")
     sign = -1 if metric in metrics.RISING else 1  # so that the curve falls
     ends = ("_mean", "_low", "_high") if sign == 1 else ("_mean", "_high", "_low")
-    found = implied_epsilon(
+    implied = implied_epsilon(
         curve["epsilon"], *(sign * curve[metric + end] for end in ends), sign * value
     )
-    if found is None:
+    if implied is None:
         return {"implied": "no curve: fewer than two epsilons were run"}
     smallest, largest = (canonical.epsilon(end(curve["epsilon"])) for end in (min, max))
 
@@ -455,13 +455,13 @@ def _implied(results, item, value):
             return f"below {smallest}"
         return f"above {largest}" if math.isinf(value) else f"{value:.3g}"
 
-    inside = 0 < found.epsilon < math.inf
-    text = ("about " if inside else "") + spell(found.epsilon)
+    inside = 0 < implied.epsilon < math.inf
+    text = ("about " if inside else "") + spell(implied.epsilon)
     if inside:
-        text += f" ({spell(found.low)} to {spell(found.high)})"
+        text += f" ({spell(implied.low)} to {spell(implied.high)})"
     return {
-        "implied_epsilon": found.epsilon if inside else None,
-        "implied_low": found.low if 0 < found.low < math.inf else None,
-        "implied_high": found.high if 0 < found.high < math.inf else None,
+        "implied_epsilon": implied.epsilon if inside else None,
+        "implied_low": implied.low if 0 < implied.low < math.inf else None,
+        "implied_high": implied.high if 0 < implied.high < math.inf else None,
         "implied": text,
     }

@@ -75,7 +75,7 @@ def _rows(results, decided, source, label, left_open, main):
 
 def _data_sets(checks):
     named = [check["options"].get("datasets") or [] for check in checks]
-    return {name for each in named for name in ([each] if isinstance(each, str) else each)}
+    return {name for option in named for name in ([option] if isinstance(option, str) else option)}
 
 
 def _yes(truth):
@@ -103,6 +103,7 @@ def _concerns_claim(results, main, name):
     if name not in needs.claims(main):
         return True
     ours, theirs = (
-        needs.of_checks(each, each.claims[name]["checks"]) for each in (results.experiment, main)
+        needs.of_checks(experiment, experiment.claims[name]["checks"])
+        for experiment in (results.experiment, main)
     )
     return bool(ours & results.own) or not ours <= theirs

@@ -42,8 +42,8 @@ class Results:
     def printed(self):
         """The rows that `checks.published.compare` returned in a previous job."""
         main = self.experiment.folder.partition("/")[0]
-        found = read_json(self._present(paths.COMPARED(experiment=main)))
-        return found[self.experiment.name]
+        by_experiment = read_json(self._present(paths.COMPARED(experiment=main)))
+        return by_experiment[self.experiment.name]
 
     def analysis(self, name):
         """The table of an analysis or, for an .npz file, its arrays."""

@@ -48,7 +48,7 @@ class Stamper:
     @cached_property
     def all(self):
         name = self.experiment.name
-        return [each for each in self.experiments.values() if each.axis() == name]
+        return [experiment for experiment in self.experiments.values() if experiment.axis() == name]
 
     def stamps(self, row):
         """Return {settings, code, judge, data} of a recorded row; all "" if it names a removed item."""
@@ -64,17 +64,20 @@ class Stamper:
     def _stamps(self, section, entry, method, dataset):
         about = self._about(section, entry, method, dataset)
         parts = self.all if section in ("published", "claims", "cells") else self.all[:1]
-        chosen = [(each, [m for m in about.methods if m in each.methods]) for each in parts]
-        chosen += [(each, each.methods) for each in self._others(about.entries)]
+        chosen = [
+            (experiment, [m for m in about.methods if m in experiment.methods])
+            for experiment in parts
+        ]
+        chosen += [(experiment, experiment.methods) for experiment in self._others(about.entries)]
         return {
             "settings": _digest(
                 [
                     *(self.seed, about.entries),
-                    *(_settings(each, own) for each, own in chosen),
-                    *(_cells(each, about.entries) for each in parts),
+                    *(_settings(experiment, own) for experiment, own in chosen),
+                    *(_cells(experiment, about.entries) for experiment in parts),
                 ]
             ),
-            "code": _digest([_code(each, own, about.entries) for each, own in chosen]),
+            "code": _digest([_code(experiment, own, about.entries) for experiment, own in chosen]),
             "judge": _digest(
                 [
                     *(digest(script, *about.modules) for script in about.judges),

@@ -79,11 +79,11 @@ def _given(results, entry):
 
 def outcome(results, entry):
     """The `Outcome` of a statement's checks; not decidable if the printed model is not ours."""
-    found = join([run(results, check) for check in entry["checks"]])
+    joint_outcome = join([run(results, check) for check in entry["checks"]])
     if another_model(results, entry):
         known = all(row["distance"] for row in _given(results, entry))
-        return Outcome(None, f"{ANOTHER_MODEL}: {found.decided_by}", tested=known)
-    return found
+        return Outcome(None, f"{ANOTHER_MODEL}: {joint_outcome.decided_by}", tested=known)
+    return joint_outcome
 
 
 def listed(experiment, source, section):
@@ -114,13 +114,13 @@ def decide(results, source, section, stand_ins, readings=()):
         if "not_tested" in entry:
             yield row | {"verdict": NOT_TESTED, "decided_by": entry["not_tested"]}
             continue
-        found = outcome(results, entry)
+        result = outcome(results, entry)
         row |= {
-            "decided_by": found.decided_by,
-            "number": found.number,
-            "threshold": found.threshold,
+            "decided_by": result.decided_by,
+            "number": result.number,
+            "threshold": result.threshold,
             **_judged(
-                found,
+                result,
                 section,
                 [
                     o
@@ -142,7 +142,7 @@ def decide(results, source, section, stand_ins, readings=()):
         yield row
 
 
-def _judged(found, section, readings, another):
+def _judged(result, section, readings, another):
     """Return the verdict, its reason and, for a claim, the number of deciding readings, including the
     stated one.
 
@@ -150,21 +150,21 @@ def _judged(found, section, readings, another):
     open, the claim does not fail.
     another: whether the claim as stated is about another model.
     """
-    if not found.tested and found.holds is None:
+    if not result.tested and result.holds is None:
         return {"verdict": NOT_TESTED}
     if section == "defects":
-        return {"verdict": {True: "shown", False: "not shown", None: UNDECIDED}[found.holds]}
-    stated = {"reading": "", "holds": {True: "yes", False: "no", None: ""}[found.holds]}
+        return {"verdict": {True: "shown", False: "not shown", None: UNDECIDED}[result.holds]}
+    stated = {"reading": "", "holds": {True: "yes", False: "no", None: ""}[result.holds]}
     tried = [*([] if another else [stated]), *readings]
     verdict = verdicts.with_readings([(r["reading"], r["holds"]) for r in tried], UNDECIDED)
     if verdict == UNDECIDED:
         still = [
             f"{r['reading']}: {r['reason']}" for r in tried if r["holds"] == "" and r["reading"]
         ]
-        said = f"{found.decided_by}; as read, {still[0]}" if still else found.decided_by
+        said = f"{result.decided_by}; as read, {still[0]}" if still else result.decided_by
         return {"verdict": verdict, "decided_by": said}
-    said = found.decided_by
-    if not found.holds and readings:
+    said = result.decided_by
+    if not result.holds and readings:
         named = [r for r in readings if verdict.endswith(f" if {r['reading']}")] or readings
         if another or verdict.startswith(verdicts.REPRODUCED):
             said = f"as stated it {said}; as read, {named[0]['reading']}: {named[0]['reason']}"

@@ -162,8 +162,8 @@ def counted(interval, rows, limits=(-math.inf, math.inf)):
     return max(limits[0], interval[0] - 0.5 / rows), min(limits[1], interval[1] + 0.5 / rows)
 
 
-def matches(found):
-    return found in (EQUAL, INSIDE)
+def matches(distance):
+    return distance in (EQUAL, INSIDE)
 
 
 def margin(published, sd=None, *, share=False, spread=False):

@@ -290,8 +290,8 @@ def attack(
     ]
     half = int(trials) // 2
     _blur(scores, half, streams)
-    each = of_each(confidence, max(len(deltas), 1))
-    bound, *others = _bounds(scores, half, [(delta, confidence), *((at, each) for at in deltas)])
+    level = of_each(confidence, max(len(deltas), 1))
+    bound, *others = _bounds(scores, half, [(delta, confidence), *((at, level) for at in deltas)])
     return bound | {"at_deltas": [other["epsilon"] for other in others]}
 
 

@@ -117,14 +117,14 @@ class _Private(BaseEstimator):
             raise Refused(f"{path}: is a model of {what}, which {cls.__name__} is not for")
         return cls(release=model.document["name"])._with(model)
 
-    def _with(self, found):
-        self.model_ = found
-        self.feature_names_in_ = np.array(using.names(found), dtype=object)
+    def _with(self, model):
+        self.model_ = model
+        self.feature_names_in_ = np.array(using.names(model), dtype=object)
         self.n_features_in_ = len(self.feature_names_in_)
-        self.coefficient_names_ = np.array(found.schema.names[:-1], dtype=object)
-        self.coef_, self.intercept_ = found.coefficients[:-1], found.coefficients[-1]
-        self.guarantee_ = found.document["guarantee"]
-        self.table_ = found.document["table"]
+        self.coefficient_names_ = np.array(model.schema.names[:-1], dtype=object)
+        self.coef_, self.intercept_ = model.coefficients[:-1], model.coefficients[-1]
+        self.guarantee_ = model.document["guarantee"]
+        self.table_ = model.document["table"]
         return self
 
     def fit(self, X: object, y: object) -> Self:
@@ -350,9 +350,9 @@ class PrivateClassifier(ClassifierMixin, _Private):
 
     _METHOD = "noise_aware_logistic"
 
-    def _with(self, found):
-        super()._with(found)
-        self.classes_ = np.array(_labels(found))
+    def _with(self, model):
+        super()._with(model)
+        self.classes_ = np.array(_labels(model))
         self.coef_, self.intercept_ = self.coef_[None], np.array([self.intercept_])
         return self
 
@@ -515,21 +515,21 @@ def _labelled(y, target):
 _KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USO", "text") | {"b": "booleans"}
 
 
-def _labels(found):
+def _labels(model):
     """The labels if every class has one, otherwise the model's class names."""
-    target = found.schema.columns[found.schema.target]
+    target = model.schema.columns[model.schema.target]
     if isinstance(target, rows.Category):
         return target.values
     if len(target.negative) == len(target.positive) == 1:
         return (*target.negative, *target.positive)
-    return found.classes
+    return model.classes
 
 
-def _column(name, given):
-    if isinstance(given, rows.Number | rows.Category):
-        return given._replace(name=name)
-    if isinstance(given, Iterable) and not isinstance(given, str):
-        values = tuple(map(_plain, given))
+def _column(name, domain):
+    if isinstance(domain, rows.Number | rows.Category):
+        return domain._replace(name=name)
+    if isinstance(domain, Iterable) and not isinstance(domain, str):
+        values = tuple(map(_plain, domain))
         numbers = [isinstance(v, int | float) and not isinstance(v, bool) for v in values]
         if len(values) == 2 and all(numbers):
             return rows.Number(name, *values)

@@ -184,7 +184,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
     def __getitem__(self, key):
         if isinstance(key, tuple):
             key = tuple(np.asarray(k) if isinstance(k, _Noisy) else k for k in key)
-        return self._each(lambda each: np.asarray(each[key]))
+        return self._each(lambda part: np.asarray(part[key]))
 
     def __setitem__(self, key, other):
         if self.used is None and isinstance(other, _Noisy) and other.used is None:
@@ -202,10 +202,10 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return (self[k] for k in range(len(self)))
 
     def reshape(self, *shape):
-        return self._each(lambda each: each.reshape(*shape))
+        return self._each(lambda part: part.reshape(*shape))
 
     def transpose(self, *axes):
-        return self._each(lambda each: each.transpose(*axes))
+        return self._each(lambda part: part.transpose(*axes))
 
     def copy(self):
         return self._each(np.copy)
@@ -231,7 +231,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_function__(self, function, types, arguments, settings):
         if self.used is None and function in RESHAPED and arguments and arguments[0] is self:
-            return self._each(lambda each: function(each, *arguments[1:], **settings))
+            return self._each(lambda part: function(part, *arguments[1:], **settings))
         if function in JOINED:
             joined = self._joined(function, *arguments, **settings)
             if joined is not None:
@@ -601,12 +601,12 @@ def of_mechanism(
     return result, stated
 
 
-def verdict(found: Replay, guarantee: Guarantee) -> str:
+def verdict(replayed: Replay, guarantee: Guarantee) -> str:
     """The verdict of a replay on a guarantee, in words.
 
     Parameters
     ----------
-    found : Replay
+    replayed : Replay
     guarantee : dp.accounting.Guarantee
 
     Returns
@@ -618,10 +618,10 @@ def verdict(found: Replay, guarantee: Guarantee) -> str:
     >>> verdict(*of_mechanism("output_perturbation", "turned_row", 1.0))
     'holds'
     """
-    if found.finding == EXCEEDS and not math.isnan(guarantee.epsilon):
+    if replayed.finding == EXCEEDS and not math.isnan(guarantee.epsilon):
         return "exceeds what is proven: a fault of the proof, the code or the replay"
     claimed = guarantee.claimed_epsilon
-    beyond = found.finding == HOLDS and found.epsilon > claimed * (1 + CLOSE)
-    if (beyond or found.finding in (EXCEEDS, LEAKS, FLOW)) and not math.isinf(claimed):
-        return f"refutes the claim: {found.why}"
-    return found.finding
+    beyond = replayed.finding == HOLDS and replayed.epsilon > claimed * (1 + CLOSE)
+    if (beyond or replayed.finding in (EXCEEDS, LEAKS, FLOW)) and not math.isinf(claimed):
+        return f"refutes the claim: {replayed.why}"
+    return replayed.finding

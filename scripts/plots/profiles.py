@@ -49,7 +49,8 @@ def profiles(frame):
     fig.suptitle(title if shown else "No mechanism here has a proven profile", x=0.01, ha="left")
     if shown:
         handles, labels = max(
-            (axes.get_legend_handles_labels() for axes in grid.flat), key=lambda each: len(each[0])
+            (axes.get_legend_handles_labels() for axes in grid.flat),
+            key=lambda legend: len(legend[0]),
         )
         fig.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
     return fig

@@ -121,13 +121,13 @@ def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
     note: the legend's title.
     """
     front = [name for name in looks if name not in curves.behind]
-    each = "panel" not in frame and len(front) > curves.together
-    if each:
+    separate = "panel" not in frame and len(front) > curves.together
+    if separate:
         frame = frame.assign(panel=frame["curve"].where(frame["curve"].isin(front)))
-    names = front if each else [*frame["panel"].dropna().unique()] if "panel" in frame else [""]
-    headings = [looks[name]["label"] if each else name for name in names]
-    parted = scales.parted(frame, x, curves.y) if len(names) > 1 and not each else set()
-    panels = _Panels(names, [textwrap.fill(head, WIDTH) for head in headings], each, parted)
+    names = front if separate else [*frame["panel"].dropna().unique()] if "panel" in frame else [""]
+    headings = [looks[name]["label"] if separate else name for name in names]
+    parted = scales.parted(frame, x, curves.y) if len(names) > 1 and not separate else set()
+    panels = _Panels(names, [textwrap.fill(head, WIDTH) for head in headings], separate, parted)
     shown = frame.merge(pd.DataFrame({"place": names}), how="cross")
     if panels.many:
         own = shown["panel"].isna() | (shown["panel"] == shown["place"])

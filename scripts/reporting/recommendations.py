@@ -65,7 +65,7 @@ def _of_experiment(experiment):
     draws = draws_frame(experiment, cells)
     names = {label: look["label"] for label, look in style.looks(experiment.methods).items()}
     costs = _costs(experiment, cells)
-    found = []
+    answers = []
     for (dataset, size), there in frame.groupby(["dataset", "train_size"], sort=False):
         plain = [m for m in there["method"] if not experiment.methods[m]["private"]]
         if not plain:
@@ -84,8 +84,8 @@ def _of_experiment(experiment):
             for entry in entries:
                 entry |= costs[entry["method"], dataset, int(size), e]
                 entry["title"] = names[entry["method"]]
-            found += _answers(entries, scores)
-    return _with_rows_needed(found)
+            answers += _answers(entries, scores)
+    return _with_rows_needed(answers)
 
 
 class _Scores:
@@ -174,7 +174,7 @@ def _standing(experiment, row):
 
 def _answers(entries, scores):
     """The entries of one question with their standings, per regime."""
-    found = []
+    answers = []
     selected = any(e["setting"] == "selected" and not e["why"] for e in entries)
     for regime in (UNTUNED, SELECTED) if selected else (UNTUNED,):
         rows = [e | {"regime": regime} for e in entries]
@@ -194,8 +194,8 @@ def _answers(entries, scores):
                 if len(row["losses"]) == len(best["losses"]):
                     row |= scores.behind(row["losses"], best["losses"])
         order = {NOT_BEATEN: 0, NO_GAIN: 1, BEATEN: 2, FAILED: 3, VOID: 4}
-        found += sorted(rows, key=lambda row: (order[row["standing"]], -_or(row["kept"], -1)))
-    return found
+        answers += sorted(rows, key=lambda row: (order[row["standing"]], -_or(row["kept"], -1)))
+    return answers
 
 
 def _or(value, otherwise):
@@ -259,19 +259,22 @@ def shared(answered):
     sets = [frozenset(questions) for questions in answered.values()]
     pairs = (one & other for one, other in itertools.combinations(sets, 2))
     candidates = dict.fromkeys([*sets, *pairs])
-    return max(candidates, key=lambda own: (len(own) * sum(own <= each for each in sets), len(own)))
+    return max(
+        candidates,
+        key=lambda own: (len(own) * sum(own <= questions for questions in sets), len(own)),
+    )
 
 
 def _over_data(rows):
     per_data = rows.groupby("dataset", sort=False)[["regret", "rank"]].mean()
-    found = {"data_sets": len(per_data), "questions": len(rows)}
-    found["not_beaten"] = int((rows["standing"] == NOT_BEATEN).sum())
+    summary = {"data_sets": len(per_data), "questions": len(rows)}
+    summary["not_beaten"] = int((rows["standing"] == NOT_BEATEN).sum())
     for name in ("regret", "rank"):
         mean, _, low, high = over_folds(
             per_data[name].to_numpy(), np.arange(len(per_data)), 0.0, 1.0
         )
-        found |= {name: mean, f"{name}_low": low, f"{name}_high": high}
-    return found
+        summary |= {name: mean, f"{name}_low": low, f"{name}_high": high}
+    return summary
 
 
 def across(rows):
@@ -288,7 +291,7 @@ def across(rows):
     questions = frame.groupby(list(QUESTION), sort=False)["behind"]
     frame["rank"] = questions.transform(comparison.relative_ranks)
     frame["regret"] = frame["behind"]
-    found = []
+    summaries = []
     groups = ["regime", "task", "experiment", "adjacency", "method"]
     frame["question"] = list(frame[list(QUESTION)].itertuples(index=False, name=None))
     rankings = {
@@ -304,9 +307,9 @@ def across(rows):
             row |= {f"shared_{name}": value for name, value in _over_data(common).items()}
         row["cpu_seconds_per_release"] = own["cpu_seconds_per_release"].median()
         row["peak_mb"] = own["peak_mb"].max()
-        found.append(dict.fromkeys(ACROSS, math.nan) | {k: row[k] for k in ACROSS if k in row})
+        summaries.append(dict.fromkeys(ACROSS, math.nan) | {k: row[k] for k in ACROSS if k in row})
     order = {name: k for k, name in enumerate(dict.fromkeys(row["experiment"] for row in rows))}
     return sorted(
-        found,
+        summaries,
         key=lambda r: (r["regime"], r["task"], order[r["experiment"]], r["adjacency"], r["regret"]),
     )

@@ -23,7 +23,7 @@ def _release(name):
     try:
         request = releases.load(name).request
         study = forecast.Study(rows.from_facts(request.schema))
-        accuracy, kept, *_ = forecast.outlook(request, study, DRAWS).sentences()
+        accuracy, gain, *_ = forecast.outlook(request, study, DRAWS).sentences()
     except (Refused, ConfigError) as error:
         return card | {"says": [f"No forecast: {error}."]}
     return {
@@ -31,5 +31,5 @@ def _release(name):
         "title": request.title or card["title"],
         "method": request.method.replace("_", " "),
         "cost": f"{request.rows:,} rows, epsilon {request.epsilon:g}, delta {request.delta:g}",
-        "says": [accuracy.replace("_", " "), kept, study.said()],
+        "says": [accuracy.replace("_", " "), gain, study.said()],
     }

@@ -22,11 +22,13 @@ def of(experiments, rows, across, seed):
             "format": "frontier of differentially private linear models",
             "version": VERSION,
             "seed": seed,
-            "experiments": [_experiment(each) for each in experiments],
+            "experiments": [_experiment(experiment) for experiment in experiments],
             "data_sets": {
-                name: _data(name) for each in experiments for name in sorted(each.datasets)
+                name: _data(name)
+                for experiment in experiments
+                for name in sorted(experiment.datasets)
             },
-            "cells": [cell for each in experiments for cell in _cells(each, rows)],
+            "cells": [cell for experiment in experiments for cell in _cells(experiment, rows)],
             "recommendations": _questions(rows),
             "across_data_sets": across,
         }
@@ -36,9 +38,9 @@ def of(experiments, rows, across, seed):
 def plain(value):
     """A value for JSON, with "inf" for infinity and null for NaN."""
     if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -79,7 +81,7 @@ def _cells(experiment, rows):
     }
     frame = pd.read_csv(paths.CELLS(experiment=experiment.folder))
     for row in frame.to_dict("records"):
-        found = costs.get(
+        cost = costs.get(
             tuple(row[key] for key in ("dataset", "method", "train_size", "epsilon")), {}
         )
         yield {
@@ -99,19 +101,19 @@ def _cells(experiment, rows):
                 "reason": row["reason"],
             },
             "cost": {
-                key: found.get(key, math.nan) for key in ("cpu_seconds_per_release", "peak_mb")
+                key: cost.get(key, math.nan) for key in ("cpu_seconds_per_release", "peak_mb")
             },
         }
 
 
 def _questions(rows):
-    found = {}
+    questions = {}
     for row in rows:
         at = tuple(row[key] for key in recommendations.QUESTION)
-        found.setdefault(at, []).append(
+        questions.setdefault(at, []).append(
             {k: v for k, v in row.items() if k not in recommendations.QUESTION}
         )
     return [
         dict(zip(recommendations.QUESTION, at, strict=True)) | {"methods": methods}
-        for at, methods in found.items()
+        for at, methods in questions.items()
     ]

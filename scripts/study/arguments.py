@@ -38,13 +38,15 @@ def _for_numbers(mechanism, options):
     cell = {"lam": 1.0, "epsilon": 1.0, "delta": 1e-6 if mechanism.delta == "needed" else 0.0}
 
     def takes(loss):
-        given = options | {"loss": loss}
+        changed = options | {"loss": loss}
         try:
-            mechanism.check_options(given)
-            mechanism.check(1000, 2, **cell, **given)  # raises if the loss has unbounded gradients
+            mechanism.check_options(changed)
+            mechanism.check(
+                1000, 2, **cell, **changed
+            )  # raises if the loss has unbounded gradients
         except ValueError:
             return False
-        return mechanism.takes_numbers(given)
+        return mechanism.takes_numbers(changed)
 
     suitable = [f"`loss: {loss}`" for loss in losses.LOSSES if takes(loss)]
     if suitable:
@@ -57,10 +59,10 @@ def _for_numbers(mechanism, options):
 
 def of_release(mechanism, meta, options, data, **cell):
     """The arguments of `release`, including public rows if the mechanism uses them. data: the .npz file."""
-    given = of_mechanism(mechanism, meta, options, **cell)
+    keywords = of_mechanism(mechanism, meta, options, **cell)
     if mechanism.uses_public_rows and meta.get("public_rows"):
-        given["public"] = folds.public_rows(data)
-    return given
+        keywords["public"] = folds.public_rows(data)
+    return keywords
 
 
 def chosen(lam, mechanism, meta, size, options, **cell):
@@ -69,12 +71,12 @@ def chosen(lam, mechanism, meta, size, options, **cell):
     lam: a kind of lambda from `study.lambdas`. cell: epsilon and delta.
     """
 
-    def rule(found):
-        given = of_mechanism(mechanism, meta, options | found, **cell)
-        return mechanism.rule_lambda(size, len(meta["columns"]), **given)
+    def rule(choice):
+        keywords = of_mechanism(mechanism, meta, options | choice, **cell)
+        return mechanism.rule_lambda(size, len(meta["columns"]), **keywords)
 
-    value, found = lam.settings(rule)
-    return value, options | found
+    value, choice = lam.settings(rule)
+    return value, options | choice
 
 
 def of_cell(experiment, cell, meta):
@@ -88,10 +90,10 @@ def of_cell(experiment, cell, meta):
 
 def check(mechanism, meta, size, options, **cell):
     """Raise `Refused` if the mechanism cannot run on `size` rows of the data set."""
-    given = of_mechanism(mechanism, meta, options, **cell)
-    mechanism.check(size, len(meta["columns"]), **given)
+    keywords = of_mechanism(mechanism, meta, options, **cell)
+    mechanism.check(size, len(meta["columns"]), **keywords)
 
 
 def guarantee(mechanism, meta, size, options, **cell):
-    given = of_mechanism(mechanism, meta, options, **cell)
-    return mechanism.guarantee(size, len(meta["columns"]), **given)
+    keywords = of_mechanism(mechanism, meta, options, **cell)
+    return mechanism.guarantee(size, len(meta["columns"]), **keywords)

@@ -24,29 +24,29 @@ def arguments():
         return None
 
 
-def has_targets(given):
+def has_targets(parsed):
     """Whether the arguments name targets or, on a computing node, the jobs of a submission."""
-    return bool(given.targets or given.target_jobs)
+    return bool(parsed.targets or parsed.target_jobs)
 
 
-def experiments(given, available, root, listed):
+def experiments(parsed, available, root, listed):
     """The names of the experiments that the targets need; None if the targets may need others.
 
-    given: the result of `arguments`. root: the folder of all results. listed: the result without targets.
+    parsed: the result of `arguments`. root: the folder of all results. listed: the result without targets.
     """
     # With these options, the run may need rules of other experiments.
     others = ("forcerun", "until", "omit_from", "prioritize", "batch", "list_rules")
-    if given is None or any(getattr(given, option, None) for option in others):
+    if parsed is None or any(getattr(parsed, option, None) for option in others):
         return None
-    if not has_targets(given):
+    if not has_targets(parsed):
         return listed
     names = set()
-    for rule, wildcards in given.target_jobs or ():
+    for rule, wildcards in parsed.target_jobs or ():
         if "experiment" in wildcards:
             names.add(wildcards["experiment"].partition("/")[0])
         elif rule not in ("download", "prepare"):
             return None
-    for target in given.targets:
+    for target in parsed.targets:
         if target in available:
             names.add(target)
         elif (folder := _folder(target, root)) != DATA:
@@ -54,9 +54,9 @@ def experiments(given, available, root, listed):
     return names if names <= {*available} else None
 
 
-def datasets(given, root):
+def datasets(parsed, root):
     """The names of the data sets among the targets."""
-    targets = () if given is None else given.targets
+    targets = () if parsed is None else parsed.targets
     return {Path(each).stem for each in targets if _folder(each, root) == DATA}
 
 
@@ -67,22 +67,24 @@ def _folder(target, root):
     return DATA if path.parts[:1] == (DATA,) else "".join(below[:1])
 
 
-def no_profile(given, directory=None):
+def no_profile(profile, directory=None):
     """An error message if the workflow profile is missing, which Snakemake would ignore; otherwise "".
 
     directory: the argument --directory. With it, the folder where Snakemake was started is unknown, so any
     relative path is accepted.
     """
-    if given in (None, "none") or any(Path(place, given).exists() for place in ("", "profiles")):
+    if profile in (None, "none") or any(
+        Path(place, profile).exists() for place in ("", "profiles")
+    ):
         return ""
-    if directory and not Path(given).is_absolute():
+    if directory and not Path(profile).is_absolute():
         return ""
     shipped = sorted(path.name for path in (paths.HOME / PROFILES).glob("*"))
-    near = get_close_matches(Path(given).name, shipped, n=1)
+    near = get_close_matches(Path(profile).name, shipped, n=1)
     folder = str(paths.HOME / PROFILES) if paths.in_study() else PROFILES
     if near:
-        return f"no profile {given!r}; did you mean {f'{folder}/{near[0]}'!r}?"
-    return f"no profile {given!r} ({folder} has {', '.join(shipped)})"
+        return f"no profile {profile!r}; did you mean {f'{folder}/{near[0]}'!r}?"
+    return f"no profile {profile!r} ({folder} has {', '.join(shipped)})"
 
 
 def no_target(target, rules, files, made):

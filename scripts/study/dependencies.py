@@ -99,9 +99,9 @@ def _statements(node):
     """All statements below a node. Expressions are skipped, because they import nothing."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
         below = getattr(node, field, ())
-        for each in below if isinstance(below, list) else ():  # a lambda's body is no list
-            yield each
-            yield from _statements(each)
+        for child in below if isinstance(below, list) else ():  # a lambda's body is no list
+            yield child
+            yield from _statements(child)
 
 
 def module_files(name):
@@ -149,8 +149,8 @@ def canonical_code(tree, summaries=False):
     def visit(node):
         if isinstance(node, list):
             words.append("[")
-            for each in node:
-                visit(each)
+            for child in node:
+                visit(child)
             words.append("]")
         elif not isinstance(node, ast.AST):
             words.append(repr(node))
@@ -165,7 +165,7 @@ def canonical_code(tree, summaries=False):
                 if field == "body" and isinstance(node, WITH_DOCSTRING):
                     value = value[_has_docstring(node) :]
                 if isinstance(node, ast.Module):  # no file uses `import *`
-                    value = [each for each in value if not _sets_all(each)]
+                    value = [statement for statement in value if not _sets_all(statement)]
                 words.append(f"{field}=")
                 visit(value)
             if summaries and isinstance(node, ast.FunctionDef) and _has_docstring(node):

@@ -42,9 +42,9 @@ def preparation_price(experiment, spec, draws):
             plain = own[own["method"] == spec["options"]["without"]]
             plain = plain.groupby("train_size")["gain"].mean()
             private = own[own["method"] != spec["options"]["without"]]
-            for at, found in private.groupby(["method", "train_size", "epsilon"], sort=False):
+            for at, cell in private.groupby(["method", "train_size", "epsilon"], sort=False):
                 total = whole.setdefault(at[1], plain[at[1]])
-                shares = found["gain"].to_numpy() / total
+                shares = cell["gain"].to_numpy() / total
                 keeps, _, low, high = over_folds(shares, np.arange(len(shares)))
                 price = first.setdefault(at, keeps) - keeps
                 rows.append(

@@ -44,16 +44,16 @@ def untuned_count(experiment, spec, draws):
     verdicts = {}
     for *at, e, (other, *_, verdict) in _against(spec, draws):
         verdicts.setdefault(other, {})[(*at, e)] = verdict
-    cells = {at for each in verdicts.values() for at in each}
+    cells = {at for by_cell in verdicts.values() for at in by_cell}
     together = {}
     for at in cells:
-        there = {each[at] for each in verdicts.values() if at in each}
+        there = {by_cell[at] for by_cell in verdicts.values() if at in by_cell}
         all_better = there == {"better"}
         together[at] = "worse" if "worse" in there else "better" if all_better else "within noise"
     rows = []
-    for other, each in (verdicts | {EVERY: together}).items():
-        counts = [sum(v == name for v in each.values()) for name in _VERDICTS]
-        held, total = counts[0] + counts[1], len(each)
+    for other, by_cell in (verdicts | {EVERY: together}).items():
+        counts = [sum(v == name for v in by_cell.values()) for name in _VERDICTS]
+        held, total = counts[0] + counts[1], len(by_cell)
         rows.append((other, total, *counts, held / total, *_interval(held, total)))
     columns = ("other", "cells", "better", "within_noise", "worse", "share_not_worse")
     return (*columns, "share_low", "share_high"), rows

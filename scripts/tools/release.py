@@ -152,12 +152,12 @@ def forecast(arguments):
         results = [outlooks.needed(request, study, enough, arguments.draws)]
     else:
         requests = [
-            request._replace(epsilon=each) for each in arguments.epsilon or [request.epsilon]
+            request._replace(epsilon=epsilon) for epsilon in arguments.epsilon or [request.epsilon]
         ]
         results = [outlooks.outlook(each, study, arguments.draws) for each in requests]
     print(study.said())
-    for each in results:
-        print(*each.sentences(arguments.prior), sep="\n")
+    for result in results:
+        print(*result.sentences(arguments.prior), sep="\n")
 
 
 def _pair(text):
@@ -177,7 +177,7 @@ def _expected(pair):
     if ":" not in value:
         mean, _, deviation = value.partition(",")
         return name, {"mean": _number(mean), "deviation": _number(deviation)}
-    shares = (each.rpartition(":") for each in value.split(","))
+    shares = (part.rpartition(":") for part in value.split(","))
     return name, {level: _number(share) for level, _, share in shares}
 
 

@@ -115,7 +115,9 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
     # Small steps are faster for all descents together, large steps for one descent at a time.
     if batches == "fixed":
         return jax.jit(jax.vmap(descent, (None, None, 0, 0)))
-    return jax.jit(lambda X, y, *each: jax.lax.map(lambda one: descent(X, y, *one), each))
+    return jax.jit(
+        lambda X, y, *per_descent: jax.lax.map(lambda one: descent(X, y, *one), per_descent)
+    )
 
 
 def jax_privacy_steps(X, y, *, batches, steps, size, simulations, lam, rate, clip, noise, seed):

@@ -15,7 +15,9 @@ from study.configuration.options import Method, Options, Printed, Rows
 ALL = [(section, name) for section in (*kinds.SECTIONS.values(), kinds.CHECKS) for name in section]
 
 
-@pytest.mark.parametrize(("section", "name"), ALL, ids=lambda each: getattr(each, "section", each))
+@pytest.mark.parametrize(
+    ("section", "name"), ALL, ids=lambda value: getattr(value, "section", value)
+)
 def test_what_is_read_is_what_the_module_defines(section, name):
     kind = section[name]
     function = kind.load()

@@ -27,7 +27,7 @@ def findings(run, delta=DELTA, names=replay.GENERAL):
     outcomes = [
         replay.replay(run, *pairs.find(name).sides, epsilon=EPSILON, delta=delta) for name in names
     ]
-    return min(outcomes, key=lambda each: replay.FINDINGS.index(each.finding))
+    return min(outcomes, key=lambda outcome: replay.FINDINGS.index(outcome.finding))
 
 
 # ---- what it measures

@@ -115,7 +115,7 @@ os.environ[downloads.MIRRORS] = ",".join(
 
 # In paths, the wildcard `experiment` is a folder of results. The folder of a reading is below
 # that of its experiment.
-FOLDERS = {each.folder: each for each in EXPERIMENTS.values()}
+FOLDERS = {experiment.folder: experiment for experiment in EXPERIMENTS.values()}
 
 
 def names(values):
@@ -173,10 +173,10 @@ def stand_ins(experiment):
 
 def all_stand_ins():
     """`stand_ins` of all experiments, because a report may show experiments that are not listed."""
-    found = {}
+    differences = {}
     for experiment in EXPERIMENTS.values():
-        found |= stand_ins(experiment)
-    return json.dumps(found, sort_keys=True)
+        differences |= stand_ins(experiment)
+    return json.dumps(differences, sort_keys=True)
 
 
 def stale_words(names):
@@ -252,8 +252,10 @@ def cell_settings(wildcards):
         "restarts": experiment.restarts,
         "seed": CONFIG["seed"],
     }
-    given = shlex.join(text for key, value in words.items() for text in (f"--{key}", str(value)))
-    return sys.intern(f"{given} {experiment.split(wildcards.method)}")
+    arguments = shlex.join(
+        text for key, value in words.items() for text in (f"--{key}", str(value))
+    )
+    return sys.intern(f"{arguments} {experiment.split(wildcards.method)}")
 
 
 def cell_fit(wildcards):
@@ -306,8 +308,8 @@ def cells_configuration(wildcards):
 
 def lambda_files(experiment):
     """The tuning and search files of an experiment's cells."""
-    found = map(experiment.lambda_of, cells_of(experiment))
-    return sorted({lam.file for lam in found if lam.file})
+    lambdas = map(experiment.lambda_of, cells_of(experiment))
+    return sorted({lam.file for lam in lambdas if lam.file})
 
 
 def what_was_computed(experiment):
@@ -332,13 +334,13 @@ def entry_of(wildcards, section):
 def entry_inputs(wildcards, section):
     entry, kind = entry_of(wildcards, section)
     experiment = experiment_of(wildcards)
-    found = kind.inputs.files(experiment, entry)
+    inputs = kind.inputs.files(experiment, entry)
     if kind.describes_data:
         named = entry.get("datasets", experiment.datasets)
         if "sweep" in entry:
             named = dict.fromkeys(cell.dataset for cell in experiment.entry_cells(entry))
-        found += [data_path(name, "json") for name in named]
-    return found
+        inputs += [data_path(name, "json") for name in named]
+    return inputs
 
 
 def entry_facts(wildcards, section):
@@ -370,18 +372,18 @@ def check_inputs(wildcards):
 def of_source(source):
     """A source's listed experiments or, if none is listed, all of them."""
     own = [
-        each
-        for each in EXPERIMENTS.values()
-        if each.values.get("source") == source and "reading" not in each.values
+        experiment
+        for experiment in EXPERIMENTS.values()
+        if experiment.values.get("source") == source and "reading" not in experiment.values
     ]
-    return [each for each in own if each.name in LISTED] or own
+    return [experiment for experiment in own if experiment.name in LISTED] or own
 
 
 def by_source():
     """The tables of sources that have a listed experiment with verdicts."""
     listed = [EXPERIMENTS[name] for name in LISTED]
-    found = {e.values["source"] for e in listed if "source" in e.values and verdict_paths(e)}
-    return [paths.BY_SOURCE(source=key) for key in sorted(found)]
+    keys = {e.values["source"] for e in listed if "source" in e.values and verdict_paths(e)}
+    return [paths.BY_SOURCE(source=key) for key in sorted(keys)]
 
 
 # audit.smk
@@ -415,7 +417,7 @@ def replayed():
 
 
 def replayed_modules():
-    return sorted({m for each in AUDITS.first_attacks() for m in attack_modules(*each[:2])})
+    return sorted({m for attack in AUDITS.first_attacks() for m in attack_modules(*attack[:2])})
 
 
 def attack_modules(mechanism, label):
@@ -498,15 +500,15 @@ def inputs_of_readings(experiment):
     readings = readings_of(experiment)
     return {
         "results": [
-            paths.CELLS(experiment=each.folder)
-            for each in (experiment, *readings)
-            if cells_of(each)
+            paths.CELLS(experiment=reading.folder)
+            for reading in (experiment, *readings)
+            if cells_of(reading)
         ],
         "runs": [
-            each.run_path(cell)
-            for each in (experiment, *readings)
-            for cell in sorted(needs.cells(each.plain()).intersection(cells_of(each)))
+            reading.run_path(cell)
+            for reading in (experiment, *readings)
+            for cell in sorted(needs.cells(reading.plain()).intersection(cells_of(reading)))
         ],
         "made": verdict_inputs.of_readings(experiment, readings),
-        "configurations": [paths.CONFIGURATION(experiment=each.folder) for each in readings],
+        "configurations": [paths.CONFIGURATION(experiment=reading.folder) for reading in readings],
     }

@@ -20,20 +20,20 @@ ARRIVED, SIGNALS = socket.socketpair()
 
 def check_asked():
     """Refuse unknown targets, and profiles that Snakemake would ignore; suggest the nearest name."""
-    given = GIVEN
-    if given is None or not workflow.is_main_process:
+    arguments = GIVEN
+    if arguments is None or not workflow.is_main_process:
         return
     runs = live_runs()
-    if given.unlock and runs:
+    if arguments.unlock and runs:
         sys.exit(f"error: {locked_by(runs)}")
-    said = [asked.no_profile(given.workflow_profile, given.directory)]
+    said = [asked.no_profile(arguments.workflow_profile, arguments.directory)]
     said += [
         f"{name!r} after --cache is a target: put -- before it"
-        for name in given.cache or ()
+        for name in arguments.cache or ()
         if name in EXPERIMENTS
     ]
     rules = {rule.name: rule for rule in workflow.rules}
-    unknown = [target for target in given.targets if target not in rules]
+    unknown = [target for target in arguments.targets if target not in rules]
     files = final_files() if unknown else {}
     for target in unknown:
         made = any(rule.is_producer(target) for rule in workflow.rules)
@@ -59,15 +59,15 @@ def final_files():
         files[paths.results(folder, "runs")] = [experiment.run_path(c) for c in experiment.cells()]
     everywhere = [path for name in LISTED for path in results_of(name)]
     own = [paths.REPORT(), *recommendation_files(), *ledger_files(), *everywhere]
-    known = {path for found in files.values() for path in found}
+    known = {path for folder_files in files.values() for path in folder_files}
     files[""] = [path for path in own if path not in known]
     return files
 
 
 def live_runs():
     """Other Snakemake processes in this folder on this machine, in words."""
-    found = (number for number in alive.here(Path.cwd()) if number != os.getpid())
-    return [f"process {number} of this machine" for number in found]
+    numbers = (number for number in alive.here(Path.cwd()) if number != os.getpid())
+    return [f"process {number} of this machine" for number in numbers]
 
 
 def locked_by(runs):

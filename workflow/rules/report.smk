@@ -21,12 +21,22 @@ rule configuration:
 
 rule recommendations:
     input:
-        results=[paths.CELLS(experiment=each.name) for each in recommending()],
-        runs=[each.run_path(cell) for each in recommending() for cell in each.cells()],
-        made=[paths.PROVENANCE(experiment=each.name) for each in recommending()],
-        meta=[data_path(name, "json") for each in recommending() for name in each.datasets],
-        chosen=[path for each in recommending() for path in lambda_files(each)],
-        configuration=[paths.CONFIGURATION(experiment=each.name) for each in recommending()],
+        results=[paths.CELLS(experiment=experiment.name) for experiment in recommending()],
+        runs=[
+            experiment.run_path(cell)
+            for experiment in recommending()
+            for cell in experiment.cells()
+        ],
+        made=[paths.PROVENANCE(experiment=experiment.name) for experiment in recommending()],
+        meta=[
+            data_path(name, "json")
+            for experiment in recommending()
+            for name in experiment.datasets
+        ],
+        chosen=[path for experiment in recommending() for path in lambda_files(experiment)],
+        configuration=[
+            paths.CONFIGURATION(experiment=experiment.name) for experiment in recommending()
+        ],
     output:
         questions=report(
             paths.RECOMMENDATIONS(),

@@ -17,11 +17,11 @@ def memory(peak_mb, copies=0):
     file counts as one copy.
     """
 
-    def asked(wildcards, attempt):
+    def mem_mb(wildcards, attempt):
         data_mb = data_bytes(DATASETS[wildcards.dataset]) / 1e6 if copies else 0
         return math.ceil(SNAKEMAKE_MB + 1.5 * max(peak_mb, copies * data_mb)) * 2 ** (attempt - 1)
 
-    return asked
+    return mem_mb
 
 
 def minutes(longest=1):

@@ -70,7 +70,9 @@ rule check:
 rule by_source:
     input:
         lambda wildcards: [
-            path for each in of_source(wildcards.source) for path in verdict_paths(each)
+            path
+            for experiment in of_source(wildcards.source)
+            for path in verdict_paths(experiment)
         ],
     output:
         report(

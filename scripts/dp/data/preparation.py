@@ -320,14 +320,14 @@ def _parts(table):
     return everything[:cut], everything[cut:]
 
 
-def _per_column(name, given, columns):
+def _per_column(name, values, columns):
     """Column name -> values. "*" stands for all columns without values."""
-    missing = [column for column in columns if column not in given and "*" not in given]
-    unknown = [column for column in given if column not in columns and column != "*"]
+    missing = [column for column in columns if column not in values and "*" not in values]
+    unknown = [column for column in values if column not in columns and column != "*"]
     if missing or unknown:
         problem = f"no values for {missing[0]!r}" if missing else f"no such column: {unknown[0]!r}"
         raise ValueError(f"{name}: {problem}")
-    return {column: given[column] if column in given else given["*"] for column in columns}
+    return {column: values[column] if column in values else values["*"] for column in columns}
 
 
 def apply_row_wise(table: Table, steps: list[tuple[str, dict]], overwrite: bool = False) -> Table:

@@ -49,9 +49,9 @@ class Centre:
 
     def gradient(self, w: np.ndarray) -> np.ndarray:
         """sum_i (w.x_i - y_i) x_i at each of the points w (values, d)."""
-        found = w @ self._gram if self._X is None else (w @ self._X.T) @ self._X
-        found -= self._moment
-        return found
+        gradient = w @ self._gram if self._X is None else (w @ self._X.T) @ self._X
+        gradient -= self._moment
+        return gradient
 
 
 def _mean(centres):
@@ -116,11 +116,13 @@ def proximal_gradient(
 
     def at(w):
         """Return the sum of all rows' gradients at w, and the gradient that a step follows."""
-        found = [centre.gradient(w) for centre in centres]
-        total = sum(found)
+        centre_gradients = [centre.gradient(w) for centre in centres]
+        total = sum(centre_gradients)
         if alike:
             return total, total
-        return total, sum(share * each for share, each in zip(shares, found, strict=True))
+        return total, sum(
+            share * gradient for share, gradient in zip(shares, centre_gradients, strict=True)
+        )
 
     active, w, done = np.arange(len(lam)), weights, 0
     cost = np.full(len(lam), 0.5)  # at zero weights
@@ -148,8 +150,8 @@ def proximal_gradient(
             where = ends.argmax(axis=0)[ended], np.flatnonzero(ended)
             iterations[active[ended]] = done + where[0] + 1
             weights[active[ended]] = points[where]
-            for reason, found in reasons.items():  # if several reasons apply, the last one counts
-                stopped[active[ended][found[where]]] = reason
+            for reason, applies in reasons.items():  # if several reasons apply, the last one counts
+                stopped[active[ended][applies[where]]] = reason
             active, w, along, cost = (a[~ended] for a in (active, w, along, costs[-1]))
             done += size
     weights[active] = w

@@ -112,7 +112,7 @@ def descend(
     targets = None if targets is None else np.ravel(targets)
     gathered = np.empty((runs * int((stops - starts).max()), d))
     w = np.zeros((runs, len(lam), d))
-    kept, wanted, step = [], set(checkpoints), 0
+    stored, wanted, step = [], set(checkpoints), 0
     with np.errstate(over="ignore", invalid="ignore"):
         for order, noise in passes:
             for k, (start, stop, divisor) in enumerate(zip(*plan, strict=True)):
@@ -139,5 +139,5 @@ def descend(
                 decay = w.sum(axis=2, keepdims=True) if as_run else w
                 w -= eta * (lam[:, None] * decay + total / divisor)
                 if step in wanted:
-                    kept.append(w.copy())
-    return w, np.array(kept).reshape(len(kept), *w.shape)
+                    stored.append(w.copy())
+    return w, np.array(stored).reshape(len(stored), *w.shape)

@@ -551,8 +551,8 @@ class Mechanism:
             expected[f"info[{name!r}]"] = (info.get(name), (draws,), "bfiuUO")
         for name, (value, shape, kinds) in expected.items():
             value = np.asarray(value)
-            found = value.shape if name != "weights" or value.ndim > 3 else value.shape[:2]
-            if found != shape or value.dtype.kind not in kinds:
+            actual = value.shape if name != "weights" or value.ndim > 3 else value.shape[:2]
+            if actual != shape or value.dtype.kind not in kinds:
                 raise ValueError(
                     f"it returns {name} of shape {value.shape} and type {value.dtype}, not "
                     f"{' x '.join(map(str, shape))}"

@@ -270,8 +270,8 @@ class CountsObjectivePerturbation(Counts):
             )
             norm[k], status[k] = info["gradient_norm"][0], info["status"][0]
         weights = weights + gaussian(d, plan.output_scale, draws, rng)
-        found = {"intercept": np.log(rate), "gradient_norm": norm, "scale": plan.scale}
-        return Release(np.where((status == "ok")[:, None], weights, 0.0), status, found)
+        release_info = {"intercept": np.log(rate), "gradient_norm": norm, "scale": plan.scale}
+        return Release(np.where((status == "ok")[:, None], weights, 0.0), status, release_info)
 
 
 def _minimiser(X, v, lam, loss, tolerance, tilt=0.0):
@@ -302,5 +302,5 @@ class CountsRegression(Counts):
         u = _shares(y)
         offset = math.log(max(u.mean(), _least_rate(len(u))))
         weights, info = _minimiser(X, u, p.lam, CappedExponential(offset), p.tolerance)
-        found = {"gradient_norm": info["gradient_norm"], "intercept": np.full(1, offset)}
-        return repeated(Release(weights, info["status"], found), draws)
+        release_info = {"gradient_norm": info["gradient_norm"], "intercept": np.full(1, offset)}
+        return repeated(Release(weights, info["status"], release_info), draws)

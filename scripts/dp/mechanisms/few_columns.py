@@ -117,7 +117,7 @@ class FrankWolfe(FewColumns):
 
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
-        W, scores, each = np.zeros((draws, d)), np.zeros((n, draws)), np.arange(draws)
+        W, scores, draw = np.zeros((draws, d)), np.zeros((n, draws)), np.arange(draws)
         length, y, steps = (
             p.radius / self._bound(p),
             np.asarray(y, dtype=float),
@@ -131,7 +131,7 @@ class FrankWolfe(FewColumns):
             column, end = chosen % d, length * np.where(chosen < d, 1.0, -1.0)
             share = 1 / steps if p.step == "constant" else 2 / (t + 2)
             W *= 1 - share
-            W[each, column] += share * end
+            W[draw, column] += share * end
             scores = (1 - share) * scores + share * end * X[:, column]
         return W, {"scale": float(np.max(1 / (rate * moved)))}
 
@@ -157,13 +157,13 @@ class NoisyValues(FewColumns):
     def _rate(self, p):
         return p.learning_rate / self._bound(p) ** 2
 
-    def _stated(self, p, steps, kept):
+    def _stated(self, p, steps, count):
         choosing, values = self._costs(p)
-        reach = 2 * noisy_top.choice_rate(choosing, kept * steps, 1.0)
+        reach = 2 * noisy_top.choice_rate(choosing, count * steps, 1.0)
         scale = noisy_top.gaussian_scale(values / steps, 1.0)
-        columns = "one coordinate" if kept == 1 else f"{kept} weights"
+        columns = "one coordinate" if count == 1 else f"{count} weights"
         return p.proven(
-            f"{kept * steps} choices of a column, each of bounded range {reach:.6g}, are together "
+            f"{count * steps} choices of a column, each of bounded range {reach:.6g}, are together "
             f"{choosing:.6g}-zCDP, and {steps} times Gaussian noise of {scale:.6g} times the "
             f"sensitivity on {columns} are {values:.6g}-zCDP",
             profile=noisy_top.Concentrated(self._rho(p)),
@@ -190,7 +190,7 @@ class CoordinateDescent(NoisyValues):
 
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
-        W, scores, each = np.zeros((draws, d)), np.zeros((n, draws)), np.arange(draws)
+        W, scores, draw = np.zeros((draws, d)), np.zeros((n, draws)), np.arange(draws)
         choosing, values = self._costs(p)
         y, steps = np.asarray(y, dtype=float), self._steps(n, d, p)
         for _ in range(steps):
@@ -198,9 +198,9 @@ class CoordinateDescent(NoisyValues):
             rate = noisy_top.choice_rate(choosing, steps, moved)
             column = noisy_top.noisy_top(np.abs(gradient), 1, rate, rng)[:, 0]
             scale = noisy_top.gaussian_scale(values / steps, moved)
-            noisy = gradient[each, column] + scale * gaussian(1, 1.0, draws, rng)[:, 0]
+            noisy = gradient[draw, column] + scale * gaussian(1, 1.0, draws, rng)[:, 0]
             change = -self._rate(p) * np.asarray(noisy)
-            W[each, column] += change
+            W[draw, column] += change
             scores = scores + change * X[:, column]
         return W, {"scale": float(np.max(scale / moved))}
 
@@ -232,20 +232,20 @@ class IterativeThresholding(NoisyValues):
 
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
-        kept, bound = min(p.columns, d), self._bound(p)
+        count, bound = min(p.columns, d), self._bound(p)
         # The maximum L2 change, divided by the maximum change of one weight.
-        together = min(math.sqrt(kept), p.bound / bound)
-        W, scores, each = np.zeros((draws, d)), np.zeros((n, draws)), np.arange(draws)[:, None]
+        together = min(math.sqrt(count), p.bound / bound)
+        W, scores, draw = np.zeros((draws, d)), np.zeros((n, draws)), np.arange(draws)[:, None]
         choosing, values = self._costs(p)
         y, steps = np.asarray(y, dtype=float), self._steps(n, d, p)
         for _ in range(steps):
             gradient, moved = self._gradient(X, y, W, scores, p)
             V, moved = W - self._rate(p) * gradient, self._rate(p) * moved
-            rate = noisy_top.choice_rate(choosing, kept * steps, moved)
-            columns = noisy_top.noisy_top(np.abs(V), kept, rate, rng)
+            rate = noisy_top.choice_rate(choosing, count * steps, moved)
+            columns = noisy_top.noisy_top(np.abs(V), count, rate, rng)
             scale = noisy_top.gaussian_scale(values / steps, together * moved)
-            noisy = np.asarray(V[each, columns] + scale[:, None] * gaussian(kept, 1.0, draws, rng))
+            noisy = np.asarray(V[draw, columns] + scale[:, None] * gaussian(count, 1.0, draws, rng))
             W = np.zeros((draws, d))
-            W[each, columns] = noisy
+            W[draw, columns] = noisy
             scores = np.einsum("nrk,rk->nr", X[:, columns], noisy)
         return W, {"scale": float(np.max(scale / (together * moved)))}

@@ -49,9 +49,9 @@ def calibrate(
     low, high = 0.0, gaussian_mu(epsilon, delta)  # at `high` there is too little noise
     m, best = 0.9 * high, None
     while high - low > PRIVATE_SIDE * high:
-        found = at(m)
-        over = math.log(max(float(found[2].delta(epsilon)), 1e-300) / delta)
-        low, high, best = (m, high, found) if over <= 0 else (low, m, best)
+        trial = at(m)
+        over = math.log(max(float(trial[2].delta(epsilon)), 1e-300) / delta)
+        low, high, best = (m, high, trial) if over <= 0 else (low, m, best)
         if -0.01 < over <= 0:
             break
         # Slightly more than Newton's step, as log delta is about -(epsilon/m)^2/2 + constant.

@@ -66,8 +66,8 @@ class DistributedLasso(_OverCentres):
         for X, y, settings, _ in tasks:
             if settings[0].all_rows is not all_rows:
                 all_rows, fitted = settings[0].all_rows, {}
-            found = self._minimisers(X, np.asarray(y, dtype=float), settings, fitted)
-            yield repeated(found, draws)
+            release = self._minimisers(X, np.asarray(y, dtype=float), settings, fitted)
+            yield repeated(release, draws)
 
     def _preparation(self, rows, p, fitted):
         options = p.preparation, p.components
@@ -79,7 +79,7 @@ class DistributedLasso(_OverCentres):
 
     def _minimisers(self, X, y, settings, fitted):
         weights = np.empty((len(settings), X.shape[1]))
-        found = {
+        info = {
             "intercept": np.empty(len(settings)),
             **{key: np.empty(len(settings), dtype=object) for key in self.reports},
         }
@@ -117,13 +117,13 @@ class DistributedLasso(_OverCentres):
             full[:, used] = w
             full, of_ones = (full[:, :-1], full[:, -1]) if p.bias else (full, 0.0)
             weights[chosen], intercept = prepared.unapply(full)
-            found["intercept"][chosen] = intercept + of_ones
-            found["smallest_weight"][chosen] = np.abs(full).min(axis=1)
-            found["discarded"][chosen] = (np.abs(full) < 1e-100).sum(axis=1)
-            found["iterations"][chosen], found["stopped"][chosen] = iterations, stopped
-        bad = found["stopped"] == "diverged"
-        weights[bad], found["intercept"][bad] = 0.0, 0.0
-        return Release(weights, np.where(bad, "diverged", "ok"), found)
+            info["intercept"][chosen] = intercept + of_ones
+            info["smallest_weight"][chosen] = np.abs(full).min(axis=1)
+            info["discarded"][chosen] = (np.abs(full) < 1e-100).sum(axis=1)
+            info["iterations"][chosen], info["stopped"][chosen] = iterations, stopped
+        bad = info["stopped"] == "diverged"
+        weights[bad], info["intercept"][bad] = 0.0, 0.0
+        return Release(weights, np.where(bad, "diverged", "ok"), info)
 
 
 @register("dp_distributed_lasso")

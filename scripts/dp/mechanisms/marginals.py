@@ -46,16 +46,16 @@ class Variables(NamedTuple):
 
     def levels(self, X: np.ndarray) -> np.ndarray:
         """Zeros and ones (n, K) that mark the rows' levels, one per variable in any row."""
-        X, first, found = np.asarray(X, dtype=float), 0, np.zeros((len(X), len(self.part)))
+        X, first, marks = np.asarray(X, dtype=float), 0, np.zeros((len(X), len(self.part)))
         for variable, size in enumerate(self.sizes):
             if self.grouped:
                 chosen = X[:, first : first + size].argmax(axis=1)
             else:
                 place = (X[:, variable] / self.unit + 1) / 2 * (size - 1)
                 chosen = np.clip(np.rint(place), 0, size - 1).astype(int)
-            found[np.arange(len(X)), first + chosen] = 1.0
+            marks[np.arange(len(X)), first + chosen] = 1.0
             first += size
-        return found
+        return marks
 
 
 def variables(d: int, bound: float, groups: tuple | None = None) -> Variables:
@@ -130,9 +130,9 @@ class PrivateMarginals(Mechanism):
         K, t = len(read.part), np.asarray(y) > 0
         counts, pairs = np.zeros((K, 2)), np.zeros((K, K))
         for rows in slices(n, max(1, KEPT // K)):
-            found = read.levels(X[rows])
-            counts += found.T @ np.stack([~t[rows], t[rows]], axis=1)
-            pairs += found.T @ found
+            marks = read.levels(X[rows])
+            counts += marks.T @ np.stack([~t[rows], t[rows]], axis=1)
+            pairs += marks.T @ marks
         at = np.nonzero(np.triu(read.part @ read.part.T == 0))
         # No table of a variable with itself is released.
         tables = np.concatenate([counts.ravel() / own, pairs[at] / (other or 1.0)])
@@ -144,8 +144,10 @@ class PrivateMarginals(Mechanism):
             own_part = own * released[:, : 2 * K].reshape(-1, K, 2)
             noisy = np.zeros((len(own_part), K, K))
             noisy[:, *at] = other * released[:, 2 * K :]
-            given = own_part, noisy + noisy.transpose(0, 2, 1)
-            weights[some], intercept[some] = discriminants(*given, n, (own, other), read, ridge)
+            noisy_tables = own_part, noisy + noisy.transpose(0, 2, 1)
+            weights[some], intercept[some] = discriminants(
+                *noisy_tables, n, (own, other), read, ridge
+            )
         return weights / read.unit, {"intercept": intercept, "scale": own}
 
 
@@ -171,20 +173,22 @@ def discriminants(
     classes = (sums / sizes[:, None]).sum(axis=1) / total
     second = np.clip((n + classes[:, 1] - classes[:, 0]) / 2, least, n - least)
     classes = np.stack([n - second, second], axis=1)[:, None]
-    found = (counts - (part / sizes) @ (sums - classes)).sum(axis=2)
-    levels = np.concatenate([_possible(found[:, own > 0], n) for own in part.T], axis=1)[:, :, None]
+    noisy = (counts - (part / sizes) @ (sums - classes)).sum(axis=2)
+    levels = np.concatenate([_possible(noisy[:, own > 0], n) for own in part.T], axis=1)[:, :, None]
 
     known = levels * classes / n
     rest = centre @ (counts - known) @ (np.eye(2) - 0.5)
-    kept = _kept((part.T @ rest**2).sum(axis=2), sizes - 1.0, scales[0])
-    table = known + rest * (part @ kept[:, :, None])
+    factors = _kept((part.T @ rest**2).sum(axis=2), sizes - 1.0, scales[0])
+    table = known + rest * (part @ factors[:, :, None])
     means = columns.T @ (table / classes)
 
     known = (table / classes) @ table.transpose(0, 2, 1)
     rest = centre @ (pairs - known) @ centre
-    kept = _kept(part.T @ rest**2 @ part, np.outer(sizes - 1.0, sizes - 1.0), scales[1])
+    factors = _kept(part.T @ rest**2 @ part, np.outer(sizes - 1.0, sizes - 1.0), scales[1])
     same = part @ part.T > 0
-    within = np.where(same, levels * np.eye(len(part)) - known, rest * (part @ kept @ part.T)) / n
+    within = (
+        np.where(same, levels * np.eye(len(part)) - known, rest * (part @ factors @ part.T)) / n
+    )
     inverse = quadratics.inverse(columns.T @ within @ columns, ridge)
     weights = (inverse @ (means[:, :, 1] - means[:, :, 0])[:, :, None])[:, :, 0]
     middle = (weights * means.mean(axis=2)).sum(axis=1)

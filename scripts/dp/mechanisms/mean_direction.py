@@ -117,9 +117,9 @@ def _floats(rows):
     return np.asarray(rows, dtype=float)
 
 
-def _centre(found, deviation, n):
+def _centre(rates, deviation, n):
     """Released rates (draws,), shrunk towards 1/2 and away from 0 and 1."""
-    away = found - 0.5
+    away = rates - 0.5
     away = away * np.maximum(0.0, 1 - deviation**2 / np.maximum(away**2, 1e-300))
     most = 0.5 - min(max(deviation, 0.5 / n), 0.5)
     return 0.5 + np.clip(away, -most, most)

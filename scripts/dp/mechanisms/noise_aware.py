@@ -177,11 +177,11 @@ def assumed(
     return (v / (1 - v / loss.tau**2))[:, None, None] * hessian, 4 * scale > least
 
 
-def said(found: Linearised, unknown: np.ndarray) -> dict:
+def said(linear: Linearised, unknown: np.ndarray) -> dict:
     """Entries of info about intervals. Draws that are `unknown` (draws,) get no interval."""
-    unresolved = np.where(unknown[:, None, None], found.covariance, found.unresolved)
-    printed = found._replace(unresolved=unresolved).answered()
-    info = {"covariance": found.covariance, "unresolved": unresolved}
+    unresolved = np.where(unknown[:, None, None], linear.covariance, linear.unresolved)
+    printed = linear._replace(unresolved=unresolved).answered()
+    info = {"covariance": linear.covariance, "unresolved": unresolved}
     return info | {"answered": printed, "coarse": ~printed.all(axis=1)}
 
 

@@ -148,8 +148,8 @@ class Settings(Option):
 
     def takes(self, value: object) -> bool:
         return isinstance(value, dict) and all(
-            isinstance(name, str) and (not self.lists or (isinstance(each, list) and each))
-            for name, each in value.items()
+            isinstance(name, str) and (not self.lists or (isinstance(entry, list) and entry))
+            for name, entry in value.items()
         )
 
 

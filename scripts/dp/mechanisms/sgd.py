@@ -69,7 +69,7 @@ class _SGD(Mechanism):
 
     def _chunk(self, waiting, draws):
         """Releases of the waiting tasks. Descents on data sets of equal size advance together."""
-        found = [None] * len(waiting)
+        releases = [None] * len(waiting)
         candidates = waiting[0][2]
         scales = np.repeat([self._scale(p) for p in candidates], draws)
         for n in sorted({len(y) for _, y, _, _ in waiting}):
@@ -93,8 +93,8 @@ class _SGD(Mechanism):
                 part = slice(j * draws, (j + 1) * draws)
                 w = weights[:, part].reshape(-1, weights.shape[2])
                 info = {"intercept": intercepts[:, part].ravel(), "scale": scales}
-                found[k] = Release(w, np.full(len(w), "ok"), info)
-        return found
+                releases[k] = Release(w, np.full(len(w), "ok"), info)
+        return releases
 
     def _descend(self, trains, runs, lams, cache, p):
         """Weights (lambdas, runs, d) and intercepts (lambdas, runs).
@@ -169,11 +169,11 @@ def _rows(trains, runs, dimensions, bias, residual):
         block = np.arange(len(runs))
     width = dimensions or d
     rows = np.empty((len(sources), n, width + bool(bias)))
-    for found, (train, matrix) in zip(rows, sources, strict=True):
+    for block_rows, (train, matrix) in zip(rows, sources, strict=True):
         X, y = trains[train]
         sign = np.ones((n, 1)) if residual else np.asarray(y, dtype=float)[:, None]
-        np.multiply(X if matrix is None else X @ matrix, sign, out=found[:, :width])
-        found[:, width:] = sign
+        np.multiply(X if matrix is None else X @ matrix, sign, out=block_rows[:, :width])
+        block_rows[:, width:] = sign
     targets = (
         np.array([trains[train][1] for train, _ in sources], dtype=float) if residual else None
     )

@@ -62,10 +62,10 @@ class SoftmaxObjectivePerturbation(Mechanism):
         **options,
     ) -> float:
         p = self.defaults() | options
-        kept = {name: p[name] for name in ("adjacency", "radius")}
+        settings = {name: p[name] for name in ("adjacency", "radius")}
         n = p.get("public_n") or n
         return softmax_tilt.rule_lambda(
-            n, classes_of("softmax", classes), epsilon, delta, bound, **kept
+            n, classes_of("softmax", classes), epsilon, delta, bound, **settings
         )
 
     def _classes(self, p):
@@ -91,8 +91,8 @@ class SoftmaxObjectivePerturbation(Mechanism):
                 return False
             return True
 
-        given = {name: getattr(p, name) for name in (*self.options, *self.facts)}
-        rule = self.rule_lambda(n, d, p.epsilon, p.delta, p.bound, **given)
+        arguments = {name: getattr(p, name) for name in (*self.options, *self.facts)}
+        rule = self.rule_lambda(n, d, p.epsilon, p.delta, p.bound, **arguments)
         if rule > p.lam and works(rule):
             return f": give a larger lambda, such as that of the rule, {rule:.4g}"
         for power in (1, 2, 3, 6):

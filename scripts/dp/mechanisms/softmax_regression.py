@@ -36,9 +36,9 @@ class SoftmaxRegression(Mechanism):
             return value[0] + p.lam / 2 * (flat @ flat), gradient.ravel() + p.lam * flat
 
         ends = {"gtol": p.tolerance, "ftol": 0.0, "maxiter": p.iterations, "maxcor": 30}
-        found = minimize(
+        result = minimize(
             objective, np.zeros(np.prod(shape)), jac=True, method="L-BFGS-B", options=ends
         )
-        status = "ok" if np.abs(found.jac).max() <= p.tolerance else "not_converged"
-        info = {"gradient_norm": np.array([np.linalg.norm(found.jac)])}
-        return repeated(Release(found.x.reshape(shape), np.array([status]), info), draws)
+        status = "ok" if np.abs(result.jac).max() <= p.tolerance else "not_converged"
+        info = {"gradient_norm": np.array([np.linalg.norm(result.jac)])}
+        return repeated(Release(result.x.reshape(shape), np.array([status]), info), draws)

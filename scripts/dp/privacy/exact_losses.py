@@ -61,11 +61,11 @@ def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Seque
         curvature = s * np.exp(-np.logaddexp(0.0, -w)) / n_lambda
         without = -b * b / (2 * sigma**2)
         within = np.log1p(curvature) - (b + s) ** 2 / (2 * sigma**2)
-        each = [
+        sums = [
             (np.exp(p) * -np.expm1(np.minimum(epsilon + q - p, 0.0))).sum()
             for p, q in ((within, without), (without, within))
         ]
-        largest = np.maximum(largest, np.array(each) * cell / (sigma * math.sqrt(2 * math.pi)))
+        largest = np.maximum(largest, np.array(sums) * cell / (sigma * math.sqrt(2 * math.pi)))
     return largest
 
 

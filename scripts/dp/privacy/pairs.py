@@ -529,12 +529,12 @@ def only_record() -> Pair:
 @pair
 def new_axis() -> Pair:
     """20 records along each of 15 axes, and one along a 16th. In the neighbour, this one is at 0."""
-    axes, each = 16, 20
-    X = np.vstack([np.repeat(np.eye(axes)[:-1], each, axis=0), np.eye(axes)[-1:]])
+    axes, copies = 16, 20
+    X = np.vstack([np.repeat(np.eye(axes)[:-1], copies, axis=0), np.eye(axes)[-1:]])
     return Pair(
         sides=_replace(X, np.ones(len(X)), len(X) - 1, row=np.zeros(axes)),
         arguments={"lam": 0.0, "bound": 1.0},
-        reason=f"the smallest positive eigenvalue of X'X is {each} without the one record and 1 with it: "
+        reason=f"the smallest positive eigenvalue of X'X is {copies} without the one record and 1 with it: "
         "the ridge that follows from it shrinks the weights along all other axes",
         statistic=_of_weights(lambda W: {"mean of the others": W[:, :-1].mean(axis=1)}),
     )

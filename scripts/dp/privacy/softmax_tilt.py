@@ -101,7 +101,7 @@ def composed_delta(
     from scipy.special import ndtr
 
     mu = vector_sum(m, adjacency)
-    found = 1.0
+    smallest = 1.0
     for extra, least in jacobian(m, r, classes):
         if adjacency == REPLACE_ONE:
             # e2 = (e + J)/2 + M^2/2 is at least `least`, and e1 = (e - J)/2 - M^2/2 is at least 0.
@@ -111,8 +111,8 @@ def composed_delta(
         delta = (classes - 1) * gaussian_profile(math.hypot(mu, mu_output), epsilon - extra)
         if mu_output > 0:
             delta += ndtr(-(epsilon - least - mu_output**2 / 2) / mu_output)
-        found = min(found, float(delta))
-    return found
+        smallest = min(smallest, float(delta))
+    return smallest
 
 
 @lru_cache(maxsize=4096)

@@ -298,9 +298,9 @@ class Book:
 
     def _of(self, event, name):
         """(line number, event) of a release, or (0, None)."""
-        for k, each in enumerate(self._events):
-            if each["event"] == event and each["name"] == name:
-                return k, each
+        for k, entry in enumerate(self._events):
+            if entry["event"] == event and entry["name"] == name:
+                return k, entry
         return 0, None
 
     def spent(self, before: int | None = None) -> Spent:
@@ -401,9 +401,9 @@ class Book:
     def _resumed(self, begun):
         """The key of an interrupted release."""
         path = self.path / begun["name"] / KEY
-        for each in (path, disk.prepared(path)):
+        for file in (path, disk.prepared(path)):
             with contextlib.suppress(FileNotFoundError):
-                key = disk.read_private(each)
+                key = disk.read_private(file)
                 if hashlib.sha256(key).hexdigest() == begun["commitment"]:
                     if not path.exists():
                         disk.settle(path)

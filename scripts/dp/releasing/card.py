@@ -151,8 +151,8 @@ def _promise(document):
     )
 
 
-def _learnt(found):
-    gained = found["right"] - max(found["prior"], 1 - found["prior"])
+def _learnt(meaning):
+    gained = meaning["right"] - max(meaning["prior"], 1 - meaning["prior"])
     how, much = next(words for most, words in LEARNT if gained <= most)
     return (
         f"what is published would come out with {how} probabilities. So whoever sees it, and even knows "

@@ -84,14 +84,14 @@ def prepared(path: Path) -> Path:
 
 def destroy(path: Path) -> None:
     """Overwrite and remove a key, also under its temporary name. Disks and backups may still hold it."""
-    for each in (path, prepared(path)):
+    for file in (path, prepared(path)):
         try:
-            size = each.lstat().st_size
+            size = file.lstat().st_size
         except FileNotFoundError:
             continue
-        with each.open("r+b") as handle:
+        with file.open("r+b") as handle:
             handle.write(bytes(size))
             handle.flush()
             os.fsync(handle.fileno())
-        each.unlink()
+        file.unlink()
         sync(path.parent)

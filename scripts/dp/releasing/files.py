@@ -275,12 +275,12 @@ def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
 
 
 def table_of(
-    found: models.Release, names: list[str], T: np.ndarray, shift: np.ndarray
+    release: models.Release, names: list[str], T: np.ndarray, shift: np.ndarray
 ) -> tuple[list | None, list | None, list | None]:
     """(table, estimates, covariance) in the columns' own units; each is None without a Hessian."""
-    if statistics.HESSIAN not in found.parts:
+    if statistics.HESSIAN not in release.parts:
         return None, None, None
-    described = models.described(found)
+    described = models.described(release)
     estimates = T @ described.weights + shift
     with np.errstate(over="ignore", invalid="ignore"):  # bounds such as [0, 1e100] overflow
         covariance = T @ described.covariance @ T.T
@@ -290,7 +290,7 @@ def table_of(
     keys = ("estimate", "standard_error", "low", "high", "p_value")
     table = []
     for j, name in enumerate(names):
-        values = {key: float(each[0, j]) for key, each in zip(keys, ends, strict=True)}
+        values = {key: float(statistic[0, j]) for key, statistic in zip(keys, ends, strict=True)}
         held = some[j] and math.isfinite(covariance[j, j])
         said = "" if printed[0, j] and held else SILENT if held else UNITS
         if said or not all(map(math.isfinite, values.values())):

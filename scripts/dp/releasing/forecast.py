@@ -493,10 +493,10 @@ def width(column: str, wanted: float) -> Callable[[Outlook], bool]:
     >>> enough = width("age", 0.02)
     """
 
-    def enough(found):
-        if column not in found.widths:
+    def enough(forecast):
+        if column not in forecast.widths:
             raise Refused(f"there is no interval for a column {column!r}")
-        return found.widths[column] <= wanted
+        return forecast.widths[column] <= wanted
 
     return enough
 
@@ -517,4 +517,4 @@ def share(wanted: float) -> Callable[[Outlook], bool]:
     --------
     >>> enough = share(0.9)
     """
-    return lambda found: found.kept >= wanted
+    return lambda forecast: forecast.kept >= wanted

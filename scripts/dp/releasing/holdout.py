@@ -135,27 +135,27 @@ def scores(V: np.ndarray, weights: Sequence[int]) -> np.ndarray:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=object)
 
 
-def classes(found: np.ndarray) -> np.ndarray:
+def classes(exact_scores: np.ndarray) -> np.ndarray:
     """Labels -1 and 1 from exact scores. A score of 0 has the label -1."""
-    return np.where(found > 0, 1, -1)
+    return np.where(exact_scores > 0, 1, -1)
 
 
-def numbers(found: np.ndarray, step: int) -> np.ndarray:
+def numbers(exact_scores: np.ndarray, step: int) -> np.ndarray:
     """Predictions in [-1, 1] in units of 2^-20, from exact scores of weights in units of 2^step."""
-    values = [each << step if step >= 0 else each >> -step for each in found]
+    values = [each << step if step >= 0 else each >> -step for each in exact_scores]
     return np.array([min(max(value, -rows.ONE), rows.ONE) for value in values], dtype=np.int64)
 
 
-def summands(found: np.ndarray, y: np.ndarray, step: int | None) -> np.ndarray:
+def summands(exact_scores: np.ndarray, y: np.ndarray, step: int | None) -> np.ndarray:
     """The vectors of lemma 4 for records, (rows, 3 or 4) of int64 in units of 2^-40.
 
-    found: exact scores. y: -1 and 1, or targets in units of 2^-20. step: the weights have units of 2^step;
-    None for classes.
+    exact_scores: (rows,). y: -1 and 1, or targets in units of 2^-20. step: the weights have units of
+    2^step; None for classes.
     """
     one = np.full(len(y), 1 << -STEP)
     if step is None:
-        return np.stack([np.where(classes(found) != y, one, -one), y * one, 2 * one], axis=1)
-    apart = numbers(found, step) - y
+        return np.stack([np.where(classes(exact_scores) != y, one, -one), y * one, 2 * one], axis=1)
+    apart = numbers(exact_scores, step) - y
     wrong = np.minimum(8 * apart * apart - one, one)
     return np.stack([wrong, y << rows.DIGITS, y * y, 2 * one], axis=1)
 

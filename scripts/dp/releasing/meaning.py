@@ -102,9 +102,9 @@ def right_answers(profile: Profile, prior: float) -> float:
     return (1 - prior) + prior * float(profile.delta(math.log((1 - prior) / prior)))
 
 
-def posterior(prior: float, false: float, found: float) -> float:
-    """The probability that an accused row is x, for an attack of power `found`."""
-    return prior * found / (prior * found + (1 - prior) * false)
+def posterior(prior: float, false: float, power: float) -> float:
+    """The probability that an accused row is x, for an attack of this power."""
+    return prior * power / (prior * power + (1 - prior) * false)
 
 
 def meaning(profile: Profile, prior: float = 0.5, false: Sequence[float] = FALSE) -> Meaning:

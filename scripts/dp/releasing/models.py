@@ -420,12 +420,12 @@ class Described(NamedTuple):
     unresolved: np.ndarray
 
 
-def described(found: Release) -> Described:
+def described(release: Release) -> Described:
     """Weights with their covariance, by post-processing of a release.
 
     Parameters
     ----------
-    found : Release
+    release : Release
         A release of `noise_aware_logistic` or `noise_aware_log_cosh`.
 
     Returns
@@ -439,23 +439,23 @@ def described(found: Release) -> Described:
     >>> described(release(plan, V, y, bytes(32))).answered  # rows of zeros tell nothing
     array([False, False])
     """
-    plan, problem = found.plan, found.plan.problem
+    plan, problem = release.plan, release.plan.problem
     n, d, loss = problem.n, problem.d, problem.loss
     noises = plan.noises
     deviation = float(noises[statistics.HESSIAN].deviation) / n
-    hessian = statistics.matrix(found.floats(statistics.HESSIAN) / n, d)[None]
+    hessian = statistics.matrix(release.floats(statistics.HESSIAN) / n, d)[None]
     level = curvature_level(hessian, deviation)
     hessian = floored(hessian, FLOOR * deviation)
     scores, vague = None, np.zeros(1, dtype=bool)
     if statistics.SCORES in noises:
-        scores = statistics.matrix(found.floats(statistics.SCORES) / n, d)[None]
+        scores = statistics.matrix(release.floats(statistics.SCORES) / n, d)[None]
         scores = floored(scores, 0.0) * loss.kappa**2
     elif statistics.SQUARE in noises:
         size = loss.kappa**2 / n
-        v = found.floats(statistics.SQUARE) * size
+        v = release.floats(statistics.SQUARE) * size
         scale = float(noises[statistics.SQUARE].deviation) * size
         scores, vague = assumed(v, hessian, scale, loss)
-    weights = found.floats("weights")[None]
+    weights = release.floats("weights")[None]
     deviations = float(plan.tilt.noise.deviation), float(noises["weights"].deviation)
     change = None if loss.residual else partial(logistic_change, level=level)
     linear = linearise(weights, hessian, n, problem.lam, *deviations, scores, deviation, change)

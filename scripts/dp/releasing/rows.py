@@ -396,10 +396,10 @@ def _titles(column):
     return [f"{column.name}={value}" for value in column.values if value != column.reference]
 
 
-def _reader(column, first, each):
+def _reader(column, first, largest):
     """A function from a cell to (position in the row, value). A reference level has the position None."""
     if isinstance(column, Number):
-        affine = _affine(column, each)
+        affine = _affine(column, largest)
 
         def number(cell):
             value = affine(cell)
@@ -412,7 +412,7 @@ def _reader(column, first, each):
         raise Refused(f"{column.reference!r} is no category of {column.name!r}")
     levels = [value for value in column.values if value != column.reference]
     places = [levels.index(v) + first if v in levels else None for v in column.values]
-    return _looked_up(column, column.values, [(place, each) for place in places])
+    return _looked_up(column, column.values, [(place, largest) for place in places])
 
 
 def _target(column):
@@ -484,9 +484,9 @@ def _key(value):
     return value.encode() if isinstance(value, str) else Fraction(str(value))
 
 
-def value_of(found: tuple[int, int]) -> Fraction:
+def value_of(pair: tuple[int, int]) -> Fraction:
     """The value of a pair (m, e) from `decimal`."""
-    m, e = found
+    m, e = pair
     return Fraction(m * 10**e) if e >= 0 else Fraction(m, 10**-e)
 
 

@@ -158,7 +158,7 @@ def split(point: list[Fraction] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return first, np.zeros_like(first)
     unit = 2.0 ** (math.frexp(size)[1] - 32)
     hi = np.rint(first / unit) * unit
-    lo = [float(Fraction(value) - Fraction(each)) for value, each in zip(point, hi, strict=True)]
+    lo = [float(Fraction(value) - Fraction(high)) for value, high in zip(point, hi, strict=True)]
     return hi, np.array(lo)
 
 

@@ -41,15 +41,15 @@ def scores(model: files.Model, X: np.ndarray) -> np.ndarray:
     return low + (high - low) * (np.clip(linear, -1, 1) + 1) / 2
 
 
-def probabilities(found: np.ndarray) -> np.ndarray:
+def probabilities(log_odds: np.ndarray) -> np.ndarray:
     """Probabilities of the second class, from log odds."""
     with np.errstate(over="ignore"):
-        return 1 / (1 + np.exp(-found))
+        return 1 / (1 + np.exp(-log_odds))
 
 
-def classes(found: np.ndarray) -> np.ndarray:
+def classes(log_odds: np.ndarray) -> np.ndarray:
     """Classes 0 and 1 from log odds without NaN. Log odds of 0 give class 0, as in `holdout`."""
-    return (found > 0).astype(int)
+    return (log_odds > 0).astype(int)
 
 
 def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
@@ -96,8 +96,8 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
         yield from _said(model, scores(model, design(model, records)))
 
 
-def _said(model, found):
-    for value in found.tolist():
+def _said(model, model_scores):
+    for value in model_scores.tolist():
         if value != value:
             yield ("",) if model.classes is None else ("", "")
         elif model.classes is None:

@@ -109,11 +109,11 @@ def _quasi_newton(rows, lam, tilt, inverse, tolerance):
         passes[active] += 1
         trial = W[:, active] + step[active] * direction[:, active]
         ascent = rows.gradient(trial) + lam * trial + tilt[:, active]
-        found = (ascent * direction[:, active]).sum(axis=0)
-        good = found <= -slope[active] / 2
+        end_slope = (ascent * direction[:, active]).sum(axis=0)
+        good = end_slope <= -slope[active] / 2
         with np.errstate(invalid="ignore"):
             # If the slope were linear, a step shortened by this factor would end at slope zero.
-            shorter = slope[active] / (slope[active] - found)
+            shorter = slope[active] / (slope[active] - end_slope)
         step[active] = np.where(good, 1.0, step[active] * np.clip(np.nan_to_num(shorter), 0.1, 0.7))
         taken = active[good]
         if len(taken) and passes.max() > 1:

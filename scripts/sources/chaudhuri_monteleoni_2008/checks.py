@@ -56,8 +56,8 @@ def never_lower(results, *, norms, losses, epsilons, dimensions, delta):
     """
     ratios = []
     for norm, loss, epsilon, d in itertools.product(norms, losses, epsilons, dimensions):
-        given = {"norm": norm, "loss": loss, "epsilon": epsilon, "d": d, "delta": delta}
-        ratios.append(excess_risk.cm08_theorem_5(**given) / excess_risk.cm08_theorem_4(**given))
+        values = {"norm": norm, "loss": loss, "epsilon": epsilon, "d": d, "delta": delta}
+        ratios.append(excess_risk.cm08_theorem_5(**values) / excess_risk.cm08_theorem_4(**values))
     equal = sum(ratio == 1 for ratio in ratios)
     text = (
         f"theorem 5's bound is {min(ratios):.4g} to {max(ratios):.4g} times theorem 4's over "

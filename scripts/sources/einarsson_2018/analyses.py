@@ -61,17 +61,17 @@ def sgd_trace(experiment, spec, paths, seed, out):
         steps = len(plan[0]) * options["epochs"]
         checkpoints = np.unique(np.geomspace(1, steps, options["points"]).round().astype(int))
         lam = options["lambda"]
-        found = {epsilon: [] for epsilon in options["epsilons"]}
+        all_traces = {epsilon: [] for epsilon in options["epsilons"]}
         for simulation in range(options["simulations"]):
             matrix = generator(seed, *axes, simulation, "projection").standard_normal((d, k))
             Z = np.column_stack([X @ matrix / math.sqrt(k), np.ones(n)])
             if not loss.residual:
                 Z *= y[:, None]
-            for epsilon, traces in found.items():
+            for epsilon, traces in all_traces.items():
                 order = generator(seed, *axes, simulation, "order")
                 noise = generator(seed, *axes, simulation, "noise")
                 passes = _passes(order, noise, n, k + 1, len(plan[0]), epsilon, options)
-                _, kept = stochastic.descend(
+                _, iterates = stochastic.descend(
                     Z[None],
                     [0],
                     [lam],
@@ -83,8 +83,8 @@ def sgd_trace(experiment, spec, paths, seed, out):
                     rate=options["rate"],
                     checkpoints=checkpoints.tolist(),
                 )
-                traces.append(_progress(Z, y, kept[:, 0, 0], lam, loss))
-        for epsilon, traces in found.items():
+                traces.append(_progress(Z, y, iterates[:, 0, 0], lam, loss))
+        for epsilon, traces in all_traces.items():
             middle = np.median(traces, axis=0)
             rows += [
                 (dataset, epsilon, step / len(plan[0]), step, *values)
@@ -140,12 +140,14 @@ def class_distances(experiment, spec, paths, seed, out):
     for name, path in paths.items():
         data, meta = Prepared(path), read_json(Path(path).with_suffix(".json"))
         distances = distances_to_class_mean(data.X, data.y)
-        names = {int(label): each for label, each in meta["labels"].items()}
-        found = np.array([[f(distances[data.y == k]) for f in (np.median, np.max)] for k in names])
-        ranks = found.argsort(axis=0).argsort(axis=0) + 1
+        names = {int(label): label_name for label, label_name in meta["labels"].items()}
+        statistics = np.array(
+            [[f(distances[data.y == k]) for f in (np.median, np.max)] for k in names]
+        )
+        ranks = statistics.argsort(axis=0).argsort(axis=0) + 1
         rows += (
-            (name, each, *values, *map(int, places))
-            for each, values, places in zip(names.values(), found, ranks, strict=True)
+            (name, label_name, *values, *map(int, places))
+            for label_name, values, places in zip(names.values(), statistics, ranks, strict=True)
         )
     write_csv(out, ("dataset", "class", "median", "largest", "rank_median", "rank_largest"), rows)
 
@@ -173,14 +175,14 @@ def first_components(experiment, spec, paths, seed, out):
     arrays = {"datasets": np.array(list(paths))}
     for name, path in paths.items():
         prepared, meta = Prepared(path), read_json(Path(path).with_suffix(".json"))
-        found = principal_components(prepared.X, standardise=True)
+        components = principal_components(prepared.X, standardise=True)
         arrays |= {
             f"{name}/title": np.array(meta["title"]),
-            f"{name}/scores": found.scores(prepared.X, 2).astype(np.float32),
+            f"{name}/scores": components.scores(prepared.X, 2).astype(np.float32),
             f"{name}/y": prepared.y,
             f"{name}/labels": np.array([int(label) for label in meta["labels"]]),
             f"{name}/names": np.array(list(meta["labels"].values())),
-            f"{name}/explained": found.explained,
+            f"{name}/explained": components.explained,
         }
     with atomic(out, "wb") as handle:
         np.savez(handle, **arrays)
@@ -216,8 +218,8 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
     for cell in cells:
         mechanism = MECHANISMS[experiment.methods[cell.method]["mechanism"]]
         options, settings = arguments.of_cell(experiment, cell, meta)
-        given = arguments.of_mechanism(mechanism, meta, options, **settings)
-        release = mechanism.release(X, y, all_rows=all_rows, **given)
+        keywords = arguments.of_mechanism(mechanism, meta, options, **settings)
+        release = mechanism.release(X, y, all_rows=all_rows, **keywords)
         weights.append(release.weights[0] * (all_rows.std(axis=0) if standardised(options) else 1))
     with atomic(out, "wb") as handle:
         np.savez(

@@ -34,13 +34,13 @@ def steps_cost_more(results, *, solved, noiseless, private, epsilons, sweep):
     verdicts, texts, least = [], [], math.inf
     for dataset, rows in frame.groupby("dataset", sort=False):
         cells = {(row["method"], row["epsilon"]): row for row in rows.to_dict("records")}
-        found = {key: fold_means(results, row, "error_mean") for key, row in cells.items()}
-        base, end = found.get((noiseless, math.inf)), found.get((solved, math.inf))
+        means = {key: fold_means(results, row, "error_mean") for key, row in cells.items()}
+        base, end = means.get((noiseless, math.inf)), means.get((solved, math.inf))
         if base is None or end is None:
             continue
         steps, low, high = interval(base - end)
         texts.append(f"{dataset}: the steps cost {steps:.4g} [{low:.4g}, {high:.4g}]")
-        for (method, epsilon), errors in found.items():
+        for (method, epsilon), errors in means.items():
             if method != private or errors is None:
                 continue
             noise, low, high = interval(errors - base)

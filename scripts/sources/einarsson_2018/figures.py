@@ -407,12 +407,12 @@ def search_grid(experiment, spec, paths):
             raise ValueError(f"{path} has no column {missing.pop()!r}: it has {', '.join(table)}")
         tables.append(table.assign(**cell._asdict()))
     wins = show == "wins"
-    kept = ["method", "epsilon", y, x]
-    found = pd.concat(tables).groupby(["dataset", "train_size", *kept], sort=False)[show]
-    found = (found.sum() if wins else found.min()).groupby(kept, sort=False)
-    found = (found.sum() if wins else found.mean()).unstack().sort_index(axis="columns")
-    values = found.index.unique(y).sort_values(ascending=False)
-    maps = {key: part.droplevel([0, 1]) for key, part in found.groupby(level=[0, 1], sort=False)}
+    keys = ["method", "epsilon", y, x]
+    scores = pd.concat(tables).groupby(["dataset", "train_size", *keys], sort=False)[show]
+    scores = (scores.sum() if wins else scores.min()).groupby(keys, sort=False)
+    scores = (scores.sum() if wins else scores.mean()).unstack().sort_index(axis="columns")
+    values = scores.index.unique(y).sort_values(ascending=False)
+    maps = {key: part.droplevel([0, 1]) for key, part in scores.groupby(level=[0, 1], sort=False)}
     looks = style.looks(experiment.methods)
     count = style.columns(len(maps))
     rows = -(-len(maps) // count)
@@ -427,8 +427,8 @@ def search_grid(experiment, spec, paths):
             fmt="",
             annot_kws={"fontsize": "small"},
             cmap=seaborn.light_palette(style.LOOKS["output_perturbation"][1], as_cmap=True),
-            vmin=0 if wins else found.min().min(),
-            vmax=found.max().max(),
+            vmin=0 if wins else scores.min().min(),
+            vmax=scores.max().max(),
             cbar=False,
             linewidths=0.5,
             xticklabels=[f"{value:g}" for value in table.columns],

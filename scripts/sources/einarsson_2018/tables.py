@@ -66,12 +66,12 @@ def class_counts(experiment, spec, path):
     """One row per data set and part: the row count of every class, and the total."""
     rows = _read(path)
     classes = list(dict.fromkeys(row["class"] for row in rows))
-    found = {}
+    parts = {}
     for row in rows:
-        found.setdefault((row["dataset"], row["part"]), {})[row["class"]] = int(row["rows"])
+        parts.setdefault((row["dataset"], row["part"]), {})[row["class"]] = int(row["rows"])
     return ("dataset", "part", *classes, "all"), [
         (*key, *(counts.get(name, "") for name in classes), sum(counts.values()))
-        for key, counts in found.items()
+        for key, counts in parts.items()
     ]
 
 
@@ -140,10 +140,10 @@ def settings(experiment, spec, frame):
             continue
         sizes = sorted(set(cells["train_size"]))
         simulations = int(cells["folds"].max())
-        found = ("", "", "", "", "")
+        details = ("", "", "", "", "")
         if "search" in method:
             search = experiment.searches[method["search"]]
-            found = (
+            details = (
                 method["search"],
                 "; ".join(f"{name} {_listed(grid)}" for name, grid in search["grid"].items()),
                 _shares(search, source),
@@ -151,7 +151,7 @@ def settings(experiment, spec, frame):
                 min(search.get("simulations", math.inf), simulations),
             )
         rows.append(
-            (label, _origin(experiment, method), *found, simulations, len(sizes), _listed(sizes))
+            (label, _origin(experiment, method), *details, simulations, len(sizes), _listed(sizes))
         )
     return SETTINGS, rows
 

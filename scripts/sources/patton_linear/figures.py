@@ -75,13 +75,13 @@ def _explain(fig, panels, last):
 
     last: axes that have an x label, so their legend starts lower.
     """
-    found = [dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True)) for axes in panels]
+    legends = [dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True)) for axes in panels]
     common = {}
-    for k, own in enumerate(found):
-        others = {label for each in found[:k] + found[k + 1 :] for label in each}
+    for k, own in enumerate(legends):
+        others = {label for legend in legends[:k] + legends[k + 1 :] for label in legend}
         common |= {label: handle for label, handle in own.items() if label in others}
     look = {"fontsize": "small", "borderaxespad": 0}
-    for axes, own in zip(panels, found, strict=True):
+    for axes, own in zip(panels, legends, strict=True):
         alone = [label for label in own if label not in common]
         below = (0, -0.2 if axes in last else -0.12)
         handles = [own[label] for label in alone]

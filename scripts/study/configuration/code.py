@@ -31,5 +31,5 @@ def _named_mechanisms(value):
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list):
-        return [name for each in value for name in _named_mechanisms(each)]
+        return [name for item in value for name in _named_mechanisms(item)]
     return [value] if isinstance(value, str) and value in MECHANISMS else []

@@ -72,8 +72,8 @@ class Experiment:
         part[section] = {name: entry}
         for key, other in (("sweep", "sweeps"), ("analysis", "analyses"), ("published",) * 2):
             named = entry.get(key) or entry["options"].get(key) or []
-            for each in [named] if isinstance(named, str) else named:
-                part.setdefault(other, {})[each] = self.values[other][each]
+            for label in [named] if isinstance(named, str) else named:
+                part.setdefault(other, {})[label] = self.values[other][label]
         return json.dumps(self.named() | part)
 
     def named(self):
@@ -86,20 +86,20 @@ class Experiment:
         """
         cells = {}
         names = [sweep] if isinstance(sweep, str) else sweep or self.sweeps
-        for each in (self.sweeps[name] for name in names):
+        for spec in (self.sweeps[name] for name in names):
             for dataset in self.datasets:
                 if dataset not in (datasets or self.datasets):
                     continue
-                if dataset not in each.get("datasets", self.datasets):
+                if dataset not in spec.get("datasets", self.datasets):
                     continue
                 for method in self.methods:
                     if method not in (methods or self.methods):
                         continue
-                    if method not in each.get("methods", self.methods):
+                    if method not in spec.get("methods", self.methods):
                         continue
                     private = self.methods[method]["private"]
-                    for size in each["train_sizes"]:
-                        for epsilon in each["epsilons"] if private else [math.inf]:
+                    for size in spec["train_sizes"]:
+                        for epsilon in spec["epsilons"] if private else [math.inf]:
                             cells[Cell(dataset, method, size, epsilon)] = None
         if "reading" in self.values:
             cells = self._own(cells)
@@ -147,7 +147,7 @@ class Experiment:
     def all_datasets(self):
         """The names of all data sets, including those that only a figure or an analysis uses."""
         entries = [e for section in kinds.SECTIONS for e in self.values[section].values()]
-        return {name for each in (self.values, *entries) for name in each.get("datasets", ())}
+        return {name for entry in (self.values, *entries) for name in entry.get("datasets", ())}
 
     def recommended_cells(self):
         sweeps = self.values.get("recommends")

@@ -34,10 +34,10 @@ def spelled(value):
 def labels(name, method):
     """(label, varied values) of every method that an entry of `methods` stands for."""
     vary = method.get("vary", {})
-    template = method.get("label", name + "".join(f"_{each}{{{each}}}" for each in vary))
+    template = method.get("label", name + "".join(f"_{key}{{{key}}}" for key in vary))
     members = []
     for lam, options in expand(vary):
-        values = {each: lam if each == "lambda" else options[each] for each in vary}
+        values = {key: lam if key == "lambda" else options[key] for key in vary}
         members.append((_filled(template, values, spelled), values))
     return members
 
@@ -56,13 +56,13 @@ def resolve(value, without, fail):
     """
     methods, members, families = value["methods"], {}, {}
     for name, method in methods.items():
-        for label, given in labels(name, method):
+        for label, varied in labels(name, method):
             if label in without:
                 continue
             if "vary" in method:
                 _check_label(name, label, method, members, methods, fail)
                 families.setdefault(name, []).append(label)
-                members[label] = _member(method, name, given)
+                members[label] = _member(method, name, varied)
             else:
                 members[label] = method
     if not any("vary" in method for method in methods.values()):
@@ -74,10 +74,10 @@ def resolve(value, without, fail):
     }
     value["methods"] = members
     _searches(value, families)
-    for entry in (value[s].values() for s in ("sweeps", "tables", "figures", "analyses")):
-        for each in entry:
-            options = each.get("options", {})
-            for place, key in ((each, "methods"), (options, "plain"), (options, "pretrained")):
+    for entries in (value[s].values() for s in ("sweeps", "tables", "figures", "analyses")):
+        for entry in entries:
+            options = entry.get("options", {})
+            for place, key in ((entry, "methods"), (options, "plain"), (options, "pretrained")):
                 if key in place:
                     place[key] = named(place[key], families)
             panels = options.get("panels")
@@ -92,9 +92,9 @@ def resolve(value, without, fail):
 
 
 def named(methods, families):
-    if not isinstance(methods, list) or not all(isinstance(each, str) for each in methods):
+    if not isinstance(methods, list) or not all(isinstance(name, str) for name in methods):
         return methods
-    return list(dict.fromkeys(one for each in methods for one in families.get(each, [each])))
+    return list(dict.fromkeys(one for name in methods for one in families.get(name, [name])))
 
 
 def _check_label(name, label, method, members, methods, fail):
@@ -114,13 +114,15 @@ def _check_label(name, label, method, members, methods, fail):
         )
 
 
-def _member(method, name, given):
-    settings = {key: each for key, each in method.items() if key not in ("vary", "label", "title")}
+def _member(method, name, values):
+    settings = {
+        key: value for key, value in method.items() if key not in ("vary", "label", "title")
+    }
     title = method.get("title", "")
-    if any(f"{{{each}}}" in title for each in given):
-        settings["title"] = _filled(title, given, shown)
-    lam = {key: each for key, each in given.items() if key == "lambda"}
-    varied = {key: each for key, each in given.items() if key != "lambda"}
+    if any(f"{{{key}}}" in title for key in values):
+        settings["title"] = _filled(title, values, shown)
+    lam = {key: value for key, value in values.items() if key == "lambda"}
+    varied = {key: value for key, value in values.items() if key != "lambda"}
     return {"mechanism": name} | settings | lam | {"options": varied | method["options"]}
 
 

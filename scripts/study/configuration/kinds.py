@@ -52,8 +52,8 @@ class Kind(NamedTuple):
     def load(self):
         return getattr(importlib.import_module(self.module), self.function)
 
-    def shows_printed(self, given):
-        return self.printed or bool(named(self.options, given, Comparison, PrintedAxis))
+    def shows_printed(self, chosen):
+        return self.printed or bool(named(self.options, chosen, Comparison, PrintedAxis))
 
 
 class _Declared(NamedTuple):
@@ -66,11 +66,11 @@ class _Declared(NamedTuple):
 
 class _Check(_Declared):
     def __call__(self, function):
-        given = defaults(self.kind.options)
+        preset = defaults(self.kind.options)
 
         @functools.wraps(function)
         def run(results, **chosen):
-            return function(results, **(given | chosen))
+            return function(results, **(preset | chosen))
 
         return run
 
@@ -95,7 +95,7 @@ def check(*what, **flags):
 
 DECORATORS = {each.__name__: each for each in (figure, table, analysis, check)}
 # Names that a declaration of a kind may use.
-WORDS = {name: each for name, each in (vars(options) | vars(inputs)).items() if name[0] != "_"}
+WORDS = {name: value for name, value in (vars(options) | vars(inputs)).items() if name[0] != "_"}
 WORDS |= {**DECORATORS, "math": math, "__name__": __name__}
 
 
@@ -172,7 +172,9 @@ def _tree(file):
 class _Kinds(Mapping):
     def __init__(self, section):
         self.section = section
-        (self.decorator,) = (name for name, each in DECORATORS.items() if each().section == section)
+        (self.decorator,) = (
+            name for name, decorator in DECORATORS.items() if decorator().section == section
+        )
 
     def _files(self):
         files = _index(tuple(roots()))

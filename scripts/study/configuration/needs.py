@@ -85,21 +85,21 @@ def of_checks(experiment, checks):
 
 def _of_check(experiment, check):
     """The cells that a check's options select."""
-    given = check["options"]
+    values = check["options"]
     chosen = {}
     for section, what in (
         ("sweeps", options.Sweep),
         ("datasets", options.DataSet),
         ("methods", options.Method),
     ):
-        named = options.named(kinds.CHECKS[check["kind"]].options, given, what)
+        named = options.named(kinds.CHECKS[check["kind"]].options, values, what)
         chosen[section] = [name for name in experiment.values[section] if name in named]
         if named and not chosen[section] and section != "methods":
             return set()
     cells = experiment.cells(*(names or None for names in chosen.values()))
     for field in ("train_size", "epsilon"):
-        if given.get(field) is not None:
-            cells = _at(field, given[field], cells)
+        if values.get(field) is not None:
+            cells = _at(field, values[field], cells)
     return set(cells)
 
 

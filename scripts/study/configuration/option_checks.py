@@ -7,20 +7,20 @@ from study.configuration.options import REQUIRED, Rows, fields
 from study.configuration.validation import kind_of, nearest, wrong_type
 
 
-def check(options, given, known, fail):
+def check(options, values, known, fail):
     """Refuse unknown options, values of a wrong type, and unknown names.
 
     known: type of names -> (valid names, what they name). fail: a function (place, text) that returns
     the error to raise. An option's place is text such as ".panels.first".
     """
     valid = fields(options)
-    for name in given:
+    for name in values:
         if name not in valid:
             raise fail("", f"no option {name!r}{nearest(name, list(valid))}")
     for name, field in valid.items():
-        if field.default is REQUIRED and name not in given:
+        if field.default is REQUIRED and name not in values:
             raise fail("", f"the option {name!r} is missing")
-    for name, value in given.items():
+    for name, value in values.items():
         _fits(value, valid[name].type, known, lambda text, at="": fail(at, text), f".{name}")
 
 

@@ -65,20 +65,22 @@ def fields(options):
     """Name -> `Field` of each option, base classes first."""
     types = get_type_hints(options)
     return {
-        name.removesuffix("_"): Field(each, getattr(options, name, REQUIRED))
-        for name, each in types.items()
+        name.removesuffix("_"): Field(hint, getattr(options, name, REQUIRED))
+        for name, hint in types.items()
     }
 
 
 def defaults(options):
-    return {k: each.default for k, each in fields(options).items() if each.default is not REQUIRED}
+    return {
+        k: field.default for k, field in fields(options).items() if field.default is not REQUIRED
+    }
 
 
-def named(options, given, *what):
-    """The distinct names that the options `given` contain, at any depth, in fields of these types."""
+def named(options, values, *what):
+    """The distinct names that the options `values` contain, at any depth, in fields of these types."""
     names = {}
-    for option, each in fields(options).items():
-        names |= dict.fromkeys(_names(given.get(option), each.type, what))
+    for option, field in fields(options).items():
+        names |= dict.fromkeys(_names(values.get(option), field.type, what))
     return list(names)
 
 

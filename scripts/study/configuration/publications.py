@@ -26,9 +26,9 @@ def check(experiments, sources, datasets):
     files = source_files.experiments(experiments)
     names = _names(experiments, files)
     members = {
-        name: {family: found["members"] for family, found in each.values["families"].items()}
-        for name, each in experiments.items()
-        if "families" in each.values
+        name: {family: entry["members"] for family, entry in experiment.values["families"].items()}
+        for name, experiment in experiments.items()
+        if "families" in experiment.values
     }
     for name, experiment in experiments.items():
         where = files[name][2] if name in files else lambda parts=(), name=name: name
@@ -83,7 +83,7 @@ def _names(experiments, files):
             names[name]["methods"] += _members(merged)
         names[name]["methods"] += _members(_below(own, "methods"))
         names[name]["methods"] += experiment.values.get("families", {})
-    of = {name: each.axis() for name, each in experiments.items() if name not in names}
+    of = {name: experiment.axis() for name, experiment in experiments.items() if name not in names}
     return names | {name: names[axis] for name, axis in of.items()}
 
 
@@ -168,14 +168,14 @@ def _statement(entry, where, valid, names, source):
             raise ConfigError(f"{place}: {check['kind']} {needs} analysis")
         _known(check.get("analysis"), valid["analyses"], place, "analysis")
         _known(check.get("table"), valid["tables"], place, "table")
-        given = check["options"] | {key: "" for key in ("analysis", "table") if key in check}
-        _options(given, kind, f"{place}.options", valid, names, source)
+        values = check["options"] | {key: "" for key in ("analysis", "table") if key in check}
+        _options(values, kind, f"{place}.options", valid, names, source)
 
 
-def _options(given, kind, where, valid, names, source):
+def _options(values, kind, where, valid, names, source):
     file, _, key = where.partition(": ")
-    check_text_numbers(given, file, key)
-    other = names.get(str(given.get("experiment")), {"methods": []})
+    check_text_numbers(values, file, key)
+    other = names.get(str(values.get("experiment")), {"methods": []})
     known = {
         options.Method: (valid["methods"], "method"),
         options.Sweep: (valid["sweeps"], "sweep"),
@@ -188,14 +188,14 @@ def _options(given, kind, where, valid, names, source):
         options.Axis: (("epsilon", "train_size"), "value"),
     }
     option_checks.check(
-        kind.options, given, known, lambda place, text: ConfigError(f"{where}{place}: {text}")
+        kind.options, values, known, lambda place, text: ConfigError(f"{where}{place}: {text}")
     )
     for option, field in options.fields(kind.options).items():
         if field.type is options.Printed:
-            _printed(source, given[option], "number", f"{where}.{option}")
+            _printed(source, values[option], "number", f"{where}.{option}")
         if field.type is options.Mechanism:
             try:
-                MECHANISMS[given[option]].check_options(given.get("options") or {})
+                MECHANISMS[values[option]].check_options(values.get("options") or {})
             except ValueError as error:
                 raise ConfigError(f"{where}.options: {error}") from None
 

@@ -72,13 +72,13 @@ def check(name):
             making.planned(release.request)
 
 
-def check_place(asked, folder):
+def check_place(release, folder):
     """Raise `Refused` if a folder has a model that is not in the book: two models would be published."""
     there = Path(folder) / MODEL
-    own = asked.book.path / asked.request.name / MODEL
+    own = release.book.path / release.request.name / MODEL
     if there.exists() and not (own.exists() and there.read_bytes() == own.read_bytes()):
         raise Refused(
-            f"{there} is a model of this name that {asked.book.path} did not make: what it has "
+            f"{there} is a model of this name that {release.book.path} did not make: what it has "
             f"cost is not in this book. Use the book that made it, or another name; "
             f"or take it away, if nobody has seen it"
         )

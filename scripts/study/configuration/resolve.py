@@ -70,8 +70,8 @@ class _Scope:
         parts = re.sub(r"\[.*", "", key).split(".") if key else []
         return problem(self.where(parts), key, text)
 
-    def known(self, key, given, valid, what):
-        for item in given:
+    def known(self, key, names, valid, what):
+        for item in names:
             if not isinstance(item, str) or item not in valid:
                 raise self.fail(key, f"no {what} {item!r}{nearest(item, list(valid))}")
 
@@ -276,14 +276,14 @@ def _titles(scope, resolved, datasets):
                 raise scope.fail(f"{section}.{label}.title", f"{error}") from None
 
 
-def _option_axes(scope, key, given):
+def _option_axes(scope, key, values):
     varied = Experiment("", scope.value).varied()
-    scope.known(f"{key}.along", [given["along"]], [*varied, "train_size"], "varied option")
-    rows = [given["rows"]] if given["rows"] is not None else []
+    scope.known(f"{key}.along", [values["along"]], [*varied, "train_size"], "varied option")
+    rows = [values["rows"]] if values["rows"] is not None else []
     scope.known(f"{key}.rows", rows, ["epsilon", "train_size", "dataset", *varied], "column")
-    if rows == [given["along"]]:
+    if rows == [values["along"]]:
         raise scope.fail(f"{key}.rows", "is the same as 'along'")
-    if not all(isinstance(name, str) for name in given["columns"]) or not given["columns"]:
+    if not all(isinstance(name, str) for name in values["columns"]) or not values["columns"]:
         raise scope.fail(f"{key}.columns", "must be names of columns of results.csv")
 
 

@@ -295,8 +295,10 @@ def _problem(error):
     if error.validator == "pattern":
         words = limit.strip("^()$").split("|")
         if all(map(str.isalpha, words)):
-            given = " or ".join(_NAMES[kind] for kind in error.schema["type"] if kind != "string")
-            return f"must be {given} or one of {', '.join(words)}, not {value!r}" + (
+            expected = " or ".join(
+                _NAMES[kind] for kind in error.schema["type"] if kind != "string"
+            )
+            return f"must be {expected} or one of {', '.join(words)}, not {value!r}" + (
                 nearest(value, words) if get_close_matches(value, words) else ""
             )
     if error.validator == "type":

@@ -27,9 +27,9 @@ def prepared(experiments):
     return sorted(
         {
             data_path(cell.dataset, "json")
-            for each in experiments
-            for name in needs.comparisons(each)
-            for cell in needs.of_comparison(each.plain(), name)
+            for experiment in experiments
+            for name in needs.comparisons(experiment)
+            for cell in needs.of_comparison(experiment.plain(), name)
         }
     )
 
@@ -39,13 +39,13 @@ def of_readings(experiment, readings):
     wanted = [(experiment, needs.decided(experiment, readings))]
     wanted += [(reading, (reading.published, reading.claims)) for reading in readings]
     files = []
-    for each, names in wanted:
-        made = needs.made(each, *names)
-        files += [paths.TABLE(experiment=each.folder, name=name) for name in made["tables"]]
-        files += [each.analysis_path(name) for name in made["analyses"]]
-        for check in (check for name in names[1] for check in each.claims[name]["checks"]):
+    for variant, names in wanted:
+        made = needs.made(variant, *names)
+        files += [paths.TABLE(experiment=variant.folder, name=name) for name in made["tables"]]
+        files += [variant.analysis_path(name) for name in made["analyses"]]
+        for check in (check for name in names[1] for check in variant.claims[name]["checks"]):
             if kinds.CHECKS[check["kind"]].inputs is inputs.TUNING:
-                files += inputs.TUNING.files(each, check["options"])
+                files += inputs.TUNING.files(variant, check["options"])
     return files
 
 

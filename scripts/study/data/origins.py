@@ -62,11 +62,11 @@ def _named_files(source):
 
 
 def _resolve_csv(name, source, files):
-    given = [source["csv"]] if isinstance(source["csv"], str) else source["csv"]
-    downloads = [file for file in given if file in files or "://" in file]
-    if "sha256" in source and not (len(given) == 1 and "://" in given[0]):
+    csv_files = [source["csv"]] if isinstance(source["csv"], str) else source["csv"]
+    downloads = [file for file in csv_files if file in files or "://" in file]
+    if "sha256" in source and not (len(csv_files) == 1 and "://" in csv_files[0]):
         raise ValueError("source.sha256: is for a file given by its address (https://...)")
-    tables = [path for file in given for path in _places(name, file, source, files)]
+    tables = [path for file in csv_files for path in _places(name, file, source, files)]
     source["csv"] = tables[0] if len(tables) == 1 else tables
     _check_format(source, files)
     if "rows" not in source and not downloads:

@@ -23,10 +23,10 @@ HIDDEN = b'<p class="notice" id="stale" role="status" hidden>'
 def words(files, values):
     """The arguments that name a configuration. files: its overlays. values: the values of --config."""
     files = [_called(Path(file)) for file in files]
-    given = [f"{key}={v if isinstance(v, str) else json.dumps(v)}" for key, v in values.items()]
-    given = [shlex.quote(word) for word in given]
+    pairs = [f"{key}={v if isinstance(v, str) else json.dumps(v)}" for key, v in values.items()]
+    pairs = [shlex.quote(word) for word in pairs]
     return " ".join(
-        [*(["--configfile", *files] if files else []), *(["--config", *given] if given else [])]
+        [*(["--configfile", *files] if files else []), *(["--config", *pairs] if pairs else [])]
     )
 
 

@@ -42,12 +42,17 @@ def summarise(draws):
     ok = status == "ok"
     replicate, fold = replicate_of(draws), draws["fold"].to_numpy()
     data_sets = int(draws["data_set"].max()) + 1 if "data_set" in draws else 1
-    each = fold if data_sets == 1 else fold + draws["data_set"].to_numpy() * (fold.max() + 1)
+    distinct_fold = (
+        fold if data_sets == 1 else fold + draws["data_set"].to_numpy() * (fold.max() + 1)
+    )
     error, excess_risk = (
         _where(ok, draws[column]) if column in draws else np.full(len(ok), math.nan)
         for column in ("error", "excess_risk")
     )
-    summary = {"error_sd": _sd(_numbers(error)), "error_sd_folds": over_folds(error, each)[1]}
+    summary = {
+        "error_sd": _sd(_numbers(error)),
+        "error_sd_folds": over_folds(error, distinct_fold)[1],
+    }
     for name, ends in (metrics.ALL | {"train_error": (0, 1)}).items():
         values = [math.nan] * 3
         if name in draws:

@@ -65,6 +65,6 @@ class MeanClippedDescent(Descent):
 
     def _noise(self, n, p):
         # Clipping each gradient to its bound keeps overflow from spoiling the mean.
-        each = self._each(p)
-        clip = each if math.isfinite(each) else None
+        bound = self._each(p)
+        clip = bound if math.isfinite(bound) else None
         return {"clip": clip, "mean_clip": p.clip, "sigma": self.sigma(n, p)}

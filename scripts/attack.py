@@ -110,7 +110,7 @@ def exact(mechanism, pair, settings):
 
 
 def bits(mechanism, settings, rng):
-    # The attack has its own neighbours, with their lam and bound.
+    # The attack brings its own neighbours, lam and bound.
     names = {"epsilon", "delta", *mechanism.options}
     settings = {name: value for name, value in settings.items() if name in names}
     if math.isinf(settings["epsilon"]):

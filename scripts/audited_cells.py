@@ -33,7 +33,7 @@ def main():
 
 
 def variant_of(mechanism, options):
-    """Options with text values, such as loss or calibration, including defaults of missing options."""
+    """Options with text values, such as loss or calibration, including defaults."""
     if mechanism not in MECHANISMS:
         return frozenset()  # the auditor's control is not a mechanism
     options = {
@@ -45,10 +45,9 @@ def variant_of(mechanism, options):
 def audited(cell, attacks):
     """The largest lower bound among attacks that apply to this cell, and the attack that found it.
 
-    An attack applies if it uses the same variant of the mechanism and the same delta, and if its claimed
-    and proven epsilons are at most this cell's. Its n, d and lambda may differ, because the tested claim
-    is made for all values. All bounds on a mechanism hold simultaneously, so the largest has the same
-    confidence.
+    An attack applies if it has the cell's variant of the mechanism and delta, and if its claimed and proven
+    epsilons are at most the cell's. Its n, d and lambda may differ, because the claim is for all values.
+    All bounds on a mechanism hold simultaneously, so the largest has the same confidence.
     """
     stated = ("epsilon_claimed", "epsilon_proven")
     usable = [

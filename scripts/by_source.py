@@ -1,4 +1,4 @@
-"""Writes a source's table: its statements, with verdicts and the numbers that decide them."""
+"""Writes the table of a published source: its statements, verdicts, and the numbers behind them."""
 
 from pathlib import Path
 

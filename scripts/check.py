@@ -1,4 +1,4 @@
-"""Decides the printed values, claims or defects of a source, and writes the numbers that decide them."""
+"""Judges a source's printed values, claims or defects, and writes the numbers behind the verdicts."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Writes a source's printed numbers next to ours, as stated and under each reading."""
+"""Writes a source's printed numbers next to ours, for the experiment and each reading (interpretation)."""
 
 import json
 from pathlib import Path

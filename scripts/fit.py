@@ -1,4 +1,4 @@
-"""Fits non-private minimisers on every fold, for methods that perturb or start from a minimiser."""
+"""Fits non-private minimisers on every fold, for methods that perturb one or start from one."""
 
 import numpy as np
 

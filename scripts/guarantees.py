@@ -1,4 +1,4 @@
-"""Writes the guarantees of all cells of an experiment, with preparation and tuning, before any run."""
+"""Writes the guarantees of an experiment's cells, including preparation and tuning, before any run."""
 
 import json
 import math
@@ -83,7 +83,7 @@ def group(meta, stated):
 
 
 def _unit(meta, stated):
-    """The end of a reason, which names the record and its group if the unit has several records."""
+    """The end of a guarantee's reason: the record and its group; "" if the unit has one record."""
     row, words, epsilon, delta = group(meta, stated)
     if not words:
         return ""

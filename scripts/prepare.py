@@ -87,7 +87,7 @@ def main():
             "steps": record,
             "put_off": [name for name, _ in table.later.steps],
             "private_rows": [step["step"] for step in record if step["private_rows"]],
-            # {row, group, rows, source} if a row is smaller than the protected unit
+            # {row, group, rows, source} if the protected unit may have several rows
             "unit": entry.get("unit", {}),
             # what every guarantee assumes to be public
             "premises": [
@@ -101,13 +101,13 @@ def main():
 
 
 def prepared(dataset, entry, seed, missing, replicate=0):
-    """The data set's `dp.data.preparation.Table`, its separator or None, and the record of the steps.
+    """(`dp.data.preparation.Table`; separating hyperplane, weights or None; the record of the steps).
 
     missing: a Counter, to which missing cells are added. replicate: 0 for the data set itself, otherwise
-    the number of a further data set from the same distribution, without a holdout.
+    the index of a further one from the same distribution, without a holdout.
     """
     source, separator = entry["source"], None
-    again = (replicate,) if replicate else ()  # an axis of the seed
+    again = (replicate,) if replicate else ()  # a component of the seed
     if "simulate" in source:
         own = source | {"holdout": 0} if replicate else source
         table, separator = simulate(dataset, own, seed, *again)
@@ -129,7 +129,7 @@ def prepared(dataset, entry, seed, missing, replicate=0):
 
 
 def public_rows(dataset, entry, rows, train_rows, seed):
-    """The row numbers of public training rows: the first simulated rows, or a random share of real rows."""
+    """The row numbers of public training rows: the first simulated rows, or a random share of real ones."""
     if "public_share" not in entry:
         return np.arange(entry["source"].get("public_rows", 0))
     cut = rows if train_rows is None else train_rows
@@ -174,7 +174,7 @@ def label_names(table):
 
 
 def target(table, entry):
-    """The column behind y in [-1, 1], its public bounds, and whether it is a count."""
+    """The column that was scaled to y, its public bounds, and whether it is a count."""
     if not table.target:
         return {}
     column, low, high = table.target
@@ -188,7 +188,7 @@ def class_counts(y):
 
 
 def simulate(dataset, source, seed, *again):
-    """(`Table`; separator, weights or None). Holdout rows, or else public rows, come first."""
+    """(`Table`; separating hyperplane, weights or None). Holdout rows, or else public rows, come first."""
     rng = generator(seed, "data", dataset, "simulate", *again)
     if source["simulate"] == "mixture":
         return simulate_mixture(source, rng), None

@@ -1,4 +1,4 @@
-"""Decides every printed value and claim under each reading of the source."""
+"""Judges every printed value and claim under each reading (interpretation) of the source."""
 
 from pathlib import Path
 

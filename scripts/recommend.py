@@ -1,4 +1,4 @@
-"""Recommends methods from the cells of experiments, and writes cells and recommendations to one file."""
+"""Recommends methods from experiments' cells, and writes cells and recommendations to one file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Replays every private mechanism, to find how one record changes its noised and its exact outputs."""
+"""Replays every private mechanism, to find how one record changes its noised and exact outputs."""
 
 import json
 

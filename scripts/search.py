@@ -1,4 +1,4 @@
-"""Cross-validates a method's settings at one size and epsilon, on rows of simulations or public rows."""
+"""Cross-validates a method's settings at one size and epsilon, on private training rows or public rows."""
 
 import itertools
 import json

@@ -1,7 +1,7 @@
 """Simulates tables with known coefficients, to test intervals.
 
 Columns are prepared like real ones: clipped to public bounds, mapped to [-1, 1], with a constant column,
-and divided by the root of their number. A category has no column for its reference level.
+and divided by the square root of the number of columns. A category has no column for its reference level.
 """
 
 import math
@@ -62,7 +62,10 @@ def _levels(n, rng, shares):
 
 
 def hospital(rare: float, shares: list, strong: float, intercept: float, more: int = 0) -> Table:
-    """Columns of age, a strong score, a rare condition, a category with these shares, and `more` others."""
+    """Columns of age, a strong score, a rare condition, a category with these shares, and `more` others.
+
+    strong: the score's log-odds per unit.
+    """
 
     def columns(n, rng):
         age = np.clip(rng.normal(0, 0.4, n), -1, 1)
@@ -177,7 +180,8 @@ DESIGNS = {
     "logistic": Design("noise_aware_logistic", ROBUST, LOGISTIC, True, BALLS, COEFFICIENTS),
     "other": Design("noise_aware_logistic", ROBUST, LOGISTIC, False, BALLS),
     "linear": Design("noise_aware_log_cosh", WIDTHS, losses.get(LOG_COSH), False, BALLS),
-    # Clipping targets to [-1, 1] shrinks no error below TAU, so errors clipped at TAU stay symmetric.
+    # Errors that the clipping of targets to [-1, 1] shrinks stay above TAU, so errors clipped at TAU are
+    # symmetric.
     "boosted": Design("noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4),
     "boosted_uneven": Design(
         "noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4
@@ -191,9 +195,10 @@ DESIGNS = {
 def draw(name: str, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw n rows (n, d) of norm at most 1, and their labels or numeric targets, from a design.
 
-    Labels follow a logistic model, except in "other", whose model has heavier tails and a kink. Targets
-    are linear in the rows plus t-distributed errors (three degrees of freedom), clipped to [-1, 1]. In
-    "boosted_uneven", errors are proportional to the first column's magnitude.
+    Labels follow a logistic model, except in "other": there, the probability of label 1 stays within
+    [0.1, 0.9], and has a jump and a kink. Targets are linear in the rows plus t-distributed errors (three
+    degrees of freedom), clipped to [-1, 1]. In "boosted_uneven", errors are proportional to the first
+    column's magnitude.
     """
     design = DESIGNS[name]
     X = design.table.rows(n, rng)

@@ -86,9 +86,9 @@ def half(name: str) -> str:
 def _judged(low, high, truth, printed, plain):
     """Yield (coefficient, printed, intervals, share, coverage, its error, width, width_ratio) per group.
 
-    A group is one coefficient's intervals with the same value of `printed`. low, high, printed: (data sets,
-    draws, d); printed may be None. plain (d,): non-private widths. Draws on one data set share its rows, so
-    standard errors are over data sets.
+    A group is one coefficient's intervals with the same value of `printed`. share: of the coefficient's
+    intervals. low, high, printed: (data sets, draws, d); printed may be None. plain (d,): non-private
+    widths. Draws on one data set share its rows, so coverage's standard error is over data sets.
     """
     covered = (low <= truth) & (truth <= high)
     for j in range(len(truth)):
@@ -117,17 +117,18 @@ class Coverage(Options):
 def coverage(experiment, spec, inputs, seed, out):
     """Coverage and width of intervals, for each coefficient, over data sets and draws.
 
-    designs: names of `analyses.designs.DESIGNS`; "chosen" and "tested" stand for all designs on which the
-    rule for printing intervals was chosen or tested. In "other" and "linear", the truth is the best
+    designs: names in `analyses.designs.DESIGNS`; "chosen" and "tested" stand for all on which the rule for
+    printing intervals was chosen or tested. In "other" and "linear", the truth is the best
     logistic or log-cosh fit to a million rows. In "boosted_uneven", errors depend on the rows, which
     violates the assumption of boosting's intervals.
 
-    The column `method` contains "without_privacy" and these values:
-    "noise_aware": the Hessian replaces the slopes' second moments (for regression, times a released
-    number); boosting uses the second half of its steps.
+    Values of `method`, besides "without_privacy":
+    "noise_aware": the Hessian (for regression, times a released number) replaces the gradients' second
+    moments; boosting uses the second half of its steps.
     "noise_aware_robust": the second moments are released.
     "noise_aware_last": boosting uses its last step.
-    "biased": the release of "noise_aware", without correction of the bias from the ridge or the start.
+    "biased": the release of "noise_aware", without correction of the bias from the ridge or the initial
+    weights.
     "naive": the release of "noise_aware", as if it contained no noise.
 
     printed: 1 for intervals that the rule prints, 0 for others, empty for methods without it.
@@ -179,10 +180,10 @@ class Bootstrap(Options):
 def bootstrap(experiment, spec, inputs, seed, out):
     """Parametric bootstraps and noise-aware intervals on the same releases.
 
-    design: one of `DESIGNS`. Each data set is released once, with the design's first options.
+    design: one of `DESIGNS`. Each data set has one release, with the design's first options.
     "bootstrap": basic intervals. "bootstrap_debiased": `rounds` steps adjust the simulated model until
-    its mean release is the actual release. Neither bootstrap costs privacy: rows are simulated from the
-    released Hessian, and targets get normal errors with the released spread.
+    its mean release equals the actual one. Neither bootstrap costs privacy: rows are simulated from the
+    released Hessian, and targets get normal errors, whose deviation also comes from the release.
     """
     options, rows, name = spec["options"], [], spec["options"]["design"]
     design = DESIGNS[name]
@@ -250,10 +251,10 @@ class Regression(Options):
 def regression(experiment, spec, inputs, seed, out):
     """Coefficients of a logistic regression in the columns' own units, with and without privacy.
 
-    The non-private regression is statsmodels' Logit, on columns that are scaled by their bounds alone.
-    The private regression is one release per epsilon, with lambda by rule. Both use all rows. A category
-    has a coefficient for each level except its reference: the level in `reference`, or else the first.
-    If the rule of `dp.inference.answered` prints no interval, a sentence replaces it.
+    The non-private regression is statsmodels' Logit, on columns scaled by their bounds alone. The private
+    one is one release per epsilon, with the rule's lambda. Both use all rows. A category has a coefficient
+    for each level except its reference: the level in `reference`, or else the first.
+    A sentence replaces each interval that `dp.inference.answered` does not print.
     """
     import statsmodels.api as sm
 

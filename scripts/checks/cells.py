@@ -89,8 +89,7 @@ def lower_than(
     column: a column to compare instead of the mean error, such as error_sd_folds.
 
     A point counts for the claim if the 95 % interval of the difference, paired by fold, lies below zero,
-    and against it if this interval lies above zero. The claim is undecided if it depends on points whose
-    interval contains zero.
+    and against it if above. The claim is undecided if it depends on the remaining points.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
     pairs = _pairs(results, lower, higher, column, where)
@@ -197,8 +196,8 @@ class Level(Cells):
 def level(results, *, at_least, at_most, share, column, **where):
     """The mean error, or another column, lies in [at_least, at_most] in at least a `share` of the cells.
 
-    A cell counts as inside if its whole 95 % interval is inside, and as outside if its whole interval is
-    outside. The claim is undecided if it depends on the remaining cells.
+    A cell counts as inside or outside if its whole 95 % interval is. The claim is undecided if it depends
+    on the remaining cells.
     """
     frame = _ok(results.cells(**where), column)
     inside, possible = (mask.mean() for mask in _in_range(frame, column, at_least, at_most))
@@ -462,10 +461,10 @@ def width_along_size(results, *, method, widens, narrows, sweep):
     """The interval of the mean error widens with training size at the epsilons `widens`, and narrows at
     the epsilons `narrows`.
 
-    On every data set and at every epsilon, the rank correlation of width and training size is computed.
-    By the normal approximation, a correlation over k sizes is significant if its magnitude exceeds
-    1.96/sqrt(k - 1). The claim holds if every correlation is significant in the stated direction, and
-    fails if one is significant in the other direction.
+    By the normal approximation, the rank correlation of width and training size, over k sizes, is
+    significant if its magnitude exceeds 1.96/sqrt(k - 1). The claim holds if the correlation is
+    significant in the stated direction on every data set at every epsilon, and fails if one is in the
+    other direction.
     """
     frame = _ok(results.cells(methods=method, sweep=sweep, epsilon=[*widens, *narrows]))
     correlations = []

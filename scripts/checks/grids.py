@@ -1,4 +1,4 @@
-"""Compares searches with the source's, because a failure after a smaller search is not decidable."""
+"""Compares searches with the source's: after a smaller search, failing to match a number proves nothing."""
 
 from study.configuration import kinds, needs, options
 

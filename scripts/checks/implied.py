@@ -19,7 +19,7 @@ def crossing(epsilons, errors, target):
     epsilon.
 
     The two differ if the curve is level at the target. Both are 0 if the whole curve lies below the
-    target, and inf if it lies above. epsilons: increasing and positive. errors: non-increasing.
+    target, and inf if above. epsilons: increasing and positive. errors: non-increasing.
     """
     x, y = np.log(epsilons), np.asarray(errors, dtype=float)
     if target > y[0]:

@@ -38,8 +38,8 @@ def fold_means(results, row, column):
 def difference(results, first, second, column, factor=1.0):
     """Return (mean, low, high) of first - factor x second, for two rows of the results on one data set.
 
-    Differences are paired by fold or by data set. Without single draws, the intervals of the two rows
-    are combined as if independent; without intervals, low and high are NaN. A column that never has an
+    Differences are paired by fold or by data set. Without individual draws, intervals are combined as if
+    independent; without intervals, low and high are NaN. A column that never has an
     interval, such as error_sd_folds, is taken as exact.
     """
     pair = [fold_means(results, row, column) for row in (first, second)]
@@ -59,7 +59,7 @@ def slope(results, rows, along, column):
     """Return (slope, low, high) of a column per factor of 10 of `along`, by least squares on every
     fold.
 
-    rows: the points of one curve. Without single draws, their intervals are combined as if independent.
+    rows: points of a curve. Without individual draws, their intervals are combined as if independent.
     """
     x = np.log10([row[along] for row in rows])
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()

@@ -14,7 +14,7 @@ class Protocol(NamedTuple):
     """How the source computed a printed mean.
 
     folds: number of folds or simulations.
-    draws: number of noise draws on each fold.
+    draws: noise draws on each fold.
     shared: whether all folds use the same draws, as if the seed were reset for each fold.
     data_drawn: whether the data set was itself drawn at random.
     sd: the values behind a printed standard deviation: "folds" (means of folds) or "draws" (all draws).
@@ -33,7 +33,7 @@ class Prediction(NamedTuple):
     mean: our mean.
     interval: (low, high), contains that run's mean with 95 % probability.
     error: the standard error of an end of the interval, which depends on our seeds.
-    sd: the median of the standard deviation that such a run would print.
+    sd: the median standard deviation that such a run would print.
     sd_interval: contains that standard deviation with 95 % probability.
     sd_error: the standard error of sd, as a share of sd.
 
@@ -55,11 +55,11 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     left out.
     paired: whether draws with the same index are the same on all folds.
 
-    The mean of a run is resampled from `protocol.folds` of our fold means, each with `protocol.draws`
-    residuals of draws from any of our data sets. If we have several data sets, the run is assumed to have
-    a new one. The mean of the new data set is normal with the variance of our data sets' means, because
-    resampling a few means would rarely give extreme values. The folds of the new data set deviate from
-    its mean as the folds of one of our data sets do.
+    The mean of a run averages `protocol.folds` resampled fold means, each plus the mean of
+    `protocol.draws` residuals of our draws, from any data set. If we have several data sets, the run is
+    assumed to have a new one. Its mean is normal with the variance of our data sets' means, because
+    resampling a few means would rarely give extreme values. Its folds deviate from this mean as the folds
+    of one of our data sets do.
 
     There are four corrections. The noise of our draws is subtracted from the variance of our means. The
     variance of resampled means of k replicates is multiplied by k/(k - 1). Student's quantile replaces
@@ -67,9 +67,8 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
 
     If the run's folds share draws and our folds do not, each draw is assumed to have the same rank on all
     folds, which gives the widest interval that sharing allows. Folds of a single data set are assumed
-    to be independent. Because each row is tested once, the mean over another division of the data would
-    vary less. If we and the source both divided the rows several times, divisions take the place of data
-    sets, and the run is another division.
+    to be independent, although the mean over another division would vary less, because each row is tested
+    once. If we and the source both divided the rows several times, divisions take the place of data sets.
     """
     draws = np.asarray(draws, dtype=float)
     draws = draws[None] if draws.ndim == 2 else draws
@@ -143,12 +142,12 @@ def _error_of_sd(shares, counts, z=None, removed=0.0):
     The square of s is a sum of mean squares v. With k degrees of freedom, v has the variance 2 v^2/k. So
     the standard deviation of s is the root of the sum of variances, divided by 2 s (Satterthwaite).
 
-    shares: the v of folds or data sets, and the v of draws.
+    shares: the mean squares v, of folds or data sets, and of draws.
     counts: the k of each v.
     z: the normal quantile if s stands for an empirical quantile of the draws. This quantile has the
     variance p (1 - p)/(k f^2), more than z^2/(2 k), where f is the normal density at the quantile.
-    removed: the variance of draws that was subtracted from the first v, whose error is still that before
-    the subtraction.
+    removed: the variance of draws that was subtracted from the first v, whose error is computed from
+    its value before the subtraction.
     """
     total = sum(shares)
     if not total > 0:
@@ -164,7 +163,7 @@ def _error_of_sd(shares, counts, z=None, removed=0.0):
 def _spread(means, noise):
     """Residuals of means (.., k), shrunk to the spread that the means would have without noise.
 
-    noise: the part of the means' variance that is due to the draws.
+    noise: the part of the means' variance due to the draws.
     """
     k = means.shape[-1]
     if k == 1:

@@ -28,7 +28,7 @@ COLUMNS = (
 def compare(results, source, comparisons, stand_ins):
     """Compare printed numbers with ours and return rows for `judged`, which adds verdicts.
 
-    If a number is not decidable, its row already contains a verdict. Besides the table's columns, a row has
+    The row of an undecidable number already has that verdict. Besides the table's columns, a row has
     the keys id, half (half a unit of the last printed digit), and holds: "yes", "no", or "" if not
     decidable.
 
@@ -68,8 +68,8 @@ def listed(experiment, source, comparisons):
 def _baseline(own, number, experiment):
     """Return the index of the non-private printed value that belongs to a private value, or None.
 
-    Both values have the same data set and training size. Of several such values, the last one listed
-    before the private value is taken, or else the first one after it.
+    Both values have the same data set and training size. Of several, the last listed before the
+    private value is taken, or else the first after it.
     own: the `Printed` values of a comparison.
     """
 
@@ -118,7 +118,7 @@ class Printed:
         self.column = item["path"].rpartition("/")[2]
 
     def round_like(self, others):
-        """Assume that all numbers of a column have equally many decimals: files drop trailing zeros.
+        """Assume that all numbers of a column have the same number of decimals: files drop trailing zeros.
 
         If the comparison states `decimals`, each number instead has at least that many decimals.
         """
@@ -260,8 +260,8 @@ def _compare_spread(results, value, stand_ins):
 def _judgement(published, ours, interval, half, absolute, margin, errors, limits=None):
     """Return {distance, reason, half, holds, near} of a printed number.
 
-    near: whether the printed number is within `margin` of our value or of the interval of a new run. Our
-    non-private model counts as the source's if its printed number is near.
+    near: whether the printed number is within `margin` of our value or of the interval of a new run. If a
+    non-private number is near, our model is taken to be the source's.
     """
     distance, reason = verdicts.distance(
         *(published, ours, interval), half=half, absolute=absolute, errors=errors, limits=limits

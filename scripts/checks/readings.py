@@ -30,7 +30,7 @@ def confront(experiment, readings, source):
 def most_telling_first(rows):
     """Sort rows of readings.csv (text): readings that explain more values and claims come first.
 
-    The order matters, because a verdict names the first reading that agrees.
+    This matters, because a verdict names the first that agrees.
     """
     rows = [row for row in rows if row["reading"] != AS_STATED]
     explained = Counter(
@@ -42,7 +42,7 @@ def most_telling_first(rows):
 def _rows(results, decided, source, label, left_open, main):
     """Yield the rows of one reading.
 
-    decided: names of comparisons and of claims. main: the main experiment, or None for its own rows.
+    decided: names of comparisons and of claims. main: the main experiment; None if the rows are its own.
     """
     experiment = results.experiment
     shown = {"reading": label, "open": left_open}

@@ -9,7 +9,7 @@ from study.configuration import needs
 from study.configuration.experiment import Cell, data_path
 from study.jobs.files import read_json
 
-LOST = 0.05  # maximum share of failed draws for a decidable mean over the other draws
+LOST = 0.05  # a mean over the other draws is not decidable if a larger share failed
 
 
 class Missing(Exception):

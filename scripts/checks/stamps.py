@@ -1,6 +1,6 @@
-"""Stamps of recorded lines: digests of the settings, the cells' code, the verdicts' code, and the data.
+"""Stamps of recorded lines: digests of settings, cells' code, verdicts' code and data.
 
-A line is stale if one of its digests has changed.
+A line is stale if one of them has changed.
 """
 
 import hashlib

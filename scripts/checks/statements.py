@@ -1,9 +1,8 @@
 """Decides the claims and defects of claims.csv and defects.csv by registered checks.
 
 A check is a function (results, **options) -> `Outcome`, registered in `study.configuration.kinds.CHECKS`.
-A statement holds if all its checks hold, and fails if one fails. Otherwise the statement is undecided, or
-not tested if this run lacks a check's inputs. A claim that fails as stated is tried under the readings of
-its source.
+A statement holds if all its checks hold, and fails if one fails. Otherwise it is undecided, or not tested
+if this run lacks a check's inputs. A claim that fails as stated is tried under its source's readings.
 """
 
 from typing import NamedTuple
@@ -78,7 +77,7 @@ def _given(results, entry):
 
 
 def outcome(results, entry):
-    """The `Outcome` of a statement's checks; not decidable if the printed model is not ours."""
+    """The `Outcome` of a statement's checks; not decidable if our non-private model is not the source's."""
     joint_outcome = join([run(results, check) for check in entry["checks"]])
     if another_model(results, entry):
         known = all(row["distance"] for row in _given(results, entry))

@@ -96,7 +96,7 @@ def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
     """Return ((low, high), standard error of an end) of a 95 % prediction interval for the mean of a new
     run.
 
-    This interval is used if there are no single draws to resample (`checks.prediction`). The difference
+    It is used if no individual draws can be resampled (`checks.prediction`). The difference
     of the new mean over k' replicates and our mean over k replicates has the variance s^2/k + s^2/k', so
     half the width is t_{k-1} s sqrt(1/k + 1/k'). The error of an end includes the error of s, whose
     variance is about s^2/(2 (k - 1)).
@@ -120,10 +120,10 @@ def distance(
 
     interval: the prediction interval, or None.
     half: half a unit of the last printed digit; a number that rounds into the interval is inside.
-    absolute: a difference up to this number counts as "close", as does a difference of up to 10 %.
+    absolute: a difference up to this number, or up to 10 %, counts as "close".
     errors: standard errors of the interval's ends; a number within `SURE` standard errors of an end is
     neither inside nor outside.
-    limits: the range of the quantity; where the interval reaches a limit, it has no end.
+    limits: the range of the quantity; an interval that reaches a limit is unbounded there.
     """
     rounding = 1e-12
     gap = abs(ours - published)

@@ -3,11 +3,11 @@
 The public interface is `__all__` of:
 
     mechanisms    private releases: `MECHANISMS[name].guarantee(..)` and `.release(..)`
-    estimators    private models with scikit-learn's conventions, on raw frames
+    estimators    private models with scikit-learn's conventions, on tables before preprocessing
     releasing     publishable models: request, forecast, make, use
     accounting    guarantees, and calibration of Gaussian noise
     privacy       privacy profiles delta(epsilon), their composition, and worst-case pairs of data sets
-    noise         draws with the densities that proofs need
+    noise         samplers of the noise that the proofs assume
     inference     confidence intervals that include the privacy noise
     audit, replay, branches, low_bits    tests of mechanisms by attacks and deterministic runs
 

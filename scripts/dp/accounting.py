@@ -1,8 +1,7 @@
 """Guarantees of mechanisms, and the calibration of Gaussian noise.
 
 By default, a guarantee is for *replace-one* adjacency: data sets of one public size n that differ in one
-record. The proofs assume exact real numbers, which floating-point samples only approximate (Mironov, CCS
-2012).
+record. The proofs assume real numbers, which floating-point samples only approximate (Mironov, CCS 2012).
 """
 
 import math
@@ -39,12 +38,12 @@ def check_adjacency(adjacency: str) -> None:
 
 
 class Guarantee(NamedTuple):
-    """The privacy that a source claims, and what is proven for the mechanism as it runs.
+    """The privacy that a mechanism's publication claims, and what is proven for its code.
 
     Attributes
     ----------
     claimed_epsilon : float
-        The source's epsilon.
+        The requested epsilon, which the publication claims.
     epsilon : float
         The proven epsilon: infinite without a guarantee, NaN if nothing is known.
     delta : float
@@ -86,7 +85,7 @@ def unproven(guarantee: "Guarantee") -> "Guarantee":
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
     """The joint guarantee of preparation steps and a mechanism.
 
-    looked_at_private_rows: names of steps that depend on private rows without noise. Any of them voids the
+    looked_at_private_rows: names of steps that depend on private rows without noise. Any voids the
     guarantee.
     """
     if not looked_at_private_rows or math.isinf(guarantee.epsilon):
@@ -168,7 +167,7 @@ def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1 and real epsilon.
 
     The terms nearly cancel. So Gauss-Legendre quadrature integrates the normal density between the
-    arguments of Phi. Then (e^epsilon - 1) Phi(lower argument) is subtracted.
+    arguments of Phi, and (e^epsilon - 1) Phi(lower argument) is subtracted.
     """
     import numpy as np
     from scipy.special import log_ndtr
@@ -207,7 +206,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     delta : float
         In (0, 1).
     sensitivity : float
-        L2 sensitivity of the value before noise.
+        L2 sensitivity.
 
     Returns
     -------
@@ -251,7 +250,7 @@ def _check(name, epsilon, delta, sensitivity):
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """Smallest epsilon for which Gaussian noise of standard deviation sigma is (epsilon, delta)-DP.
 
-    Bisection as in `gaussian_sigma` returns the larger end, whose delta is at most the requested one.
+    Bisection returns the larger end, as in `gaussian_sigma`.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Audits of mechanisms: exact privacy losses in one dimension, and lower bounds by attack.
 
 A *privacy loss* is the log ratio of a release's densities (or probabilities) on two neighbouring data sets.
-A mechanism is epsilon-DP if no loss exceeds epsilon. An exact loss needs the density and shows any excess
-over epsilon. A lower bound needs only releases. But N evaluated releases of each data set cannot show a
-loss above log(N / 3.7), or an event as rare as a delta of 1e-5.
+An exact loss needs the density and shows any excess over epsilon. A lower bound needs only releases. But
+from N evaluated releases of each data set, it is at most log(N / 3.7) at confidence 0.95, since 0
+occurrences allow a probability of 3.7/N, and it misses events of probability 1e-5.
 """
 
 import itertools
@@ -38,9 +38,9 @@ def privacy_loss_1d(
 ) -> float:
     """Supremum of the privacy loss over all replace-one pairs in one dimension.
 
-    The supremum is over public sizes n with n lambda = `n_lambda`, records and released values. For
+    The supremum is over records, released values and public sizes n with n lambda = `n_lambda`. For
     objective perturbation, a sinh-spaced grid of 801 points per axis is refined 14 times around its best
-    point; a grid of 401 points gives the same result to 1e-6. Minimisers are assumed exact (tolerance 0).
+    point; one of 401 points gives the same result to 1e-6. Minimisers are assumed exact (tolerance 0).
 
     Parameters
     ----------
@@ -60,8 +60,8 @@ def privacy_loss_1d(
     Returns
     -------
     float
-        A lower bound on the supremum: a loss that a pair attains or approaches as n grows. It is infinite
-        for a mechanism without privacy.
+        A loss that a pair attains or approaches as n grows, so a lower bound on the supremum. It is
+        infinite for a mechanism without privacy.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def privacy_loss_1d(
         epsilon_b, ridge = mechanism.tilt(1, epsilon, n_lambda, bound, loss, **options)
         return _tilted_loss(margin, epsilon_b, n_lambda + ridge, bound)
     if hasattr(mechanism, "scale") and mechanism.fit == "l2":
-        pairs.order_of_law(mechanism)  # raises for other noise
+        pairs.order_of_law(mechanism)  # raises unless the noise is `l2_laplace` or `laplace`
         mechanism.check_options(options)
         settings = {"lam": n_lambda, "bound": bound, "loss": loss, "tolerance": 0.0} | options
         scale = mechanism.scale(1, 1, SimpleNamespace(epsilon=epsilon, **settings))
@@ -100,12 +100,12 @@ def privacy_loss_1d(
 def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
     """Supremum of the privacy loss of objective perturbation, from the density of the minimiser w.
 
-    Let a = y x in [-R, R] be the replaced record, and V the sum of f(a) = a l'(w a) over the other records.
-    The tilt is b(w) = -(n lam w + V + f(a)), and |db/dw| = n lam + C + g(a), where g(a) = a^2 l''(w a) and
-    C >= 0 is the curvature of the other records. Many records with small |a| can give any V while C stays
-    near 0. So the supremum at w is that of epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam + g(a)) / (n
-    lam + g(a'))). By the symmetry (w, a, a') -> (-w, -a, -a'), one sign of f(a) - f(a') is enough. For this
-    sign, the supremum splits into one maximum over a and one over a'.
+    Let a = y x in [-R, R] be the replaced record, V the sum of f(a) = a l'(w a) over the others, and kappa
+    >= |l'|. The noise that makes w the minimiser is b(w) = -(n lam w + V + f(a)), and |db/dw| = n lam + C +
+    g(a), where g(a) = a^2 l''(w a) and C >= 0 is the others' curvature. Many records with small |a| give
+    any V with C near 0. So the supremum at w is that, over a and a', of epsilon_b |f(a) - f(a')| / (2 kappa
+    R) + log((n lam + g(a)) / (n lam + g(a'))). By the symmetry (w, a, a') -> (-w, -a, -a'), one sign of
+    f(a) - f(a') is enough. The supremum then splits into one maximum over a and one over a'.
     """
     rate = epsilon_b / (2 * margin.kappa * bound)
 
@@ -181,9 +181,9 @@ def epsilon_lower_bound(
 ) -> float:
     """A lower bound on epsilon that holds with probability `confidence`, from releases alone.
 
-    The first half of the releases chooses an event (a statistic, a threshold and its side) and an order of
-    the data sets. The second half gives Clopper-Pearson bounds on the event's probabilities p and q, each
-    at confidence 1 - (1 - confidence)/2. Since (epsilon, delta)-DP means p <= e^epsilon q + delta, the
+    The first half of the releases chooses an event (a statistic, a threshold and its side) and which data
+    set gives its probability p; the other gives q. The second half gives Clopper-Pearson bounds on both,
+    each at confidence 1 - (1 - confidence)/2. Since (epsilon, delta)-DP means p <= e^epsilon q + delta, the
     result is log((p_low - delta) / q_high), at least 0. Noise of 1e-9 times the scores' range hides the
     last bits of floating-point sums, which distinguish any two data sets.
 
@@ -201,7 +201,7 @@ def epsilon_lower_bound(
     >>> import numpy as np
     >>> rng = np.random.default_rng(1)
     >>> found = epsilon_lower_bound("nonprivate", "opposite_corner", 1.0, trials=2000, rng=rng)
-    >>> found > 1.0  # what is released without noise is told apart
+    >>> found > 1.0  # releases without noise are distinguishable
     True
     """
     return attack(mechanism, pair, epsilon, *further, **named)["epsilon"]
@@ -343,7 +343,7 @@ def check(
     delta: float = 0.0,
     **options,
 ) -> None:
-    """Raise the errors of `guarantee`, by the mechanism's own `check` if it has one."""
+    """Raise the errors of `guarantee`, using the mechanism's own `check` if it has one."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
     # Only `guarantee` tells whether data sets of different sizes are covered.
     private_n = pair.resized and settings.get("public_n") is None
@@ -356,7 +356,7 @@ def check(
 
 
 def _asked(mechanism, pair, epsilon, delta, options):
-    """Return (mechanism, pair, settings). Raise `Refused` if the mechanism lacks an option of the pair."""
+    """(mechanism, pair, settings). Raise `Refused` if the pair sets an option the mechanism lacks."""
     mechanism, pair = find(mechanism), pairs.find(pair)
     for key in pair.arguments:
         if key not in ("lam", "bound", *mechanism.facts, *mechanism.options):
@@ -389,7 +389,7 @@ def _check_adjacency(pair, adjacency, public_n):
 def check_removes(pair: pairs.Pair) -> None:
     """Raise `Refused` unless one side lacks the changed record or has a row of zeros in its place.
 
-    A row of zeros has no gradient and no curvature, so it is equivalent to no record.
+    A row of zeros has no gradient or curvature, so it is equivalent to no record.
     """
     if pair.resized:
         return
@@ -403,7 +403,7 @@ def check_removes(pair: pairs.Pair) -> None:
 
 
 def spent(mechanism: object, epsilon: float, delta: float) -> dict:
-    """Arguments epsilon and delta of a mechanism; delta is 0 if it is pure."""
+    """Arguments epsilon and delta; delta is 0 for a pure mechanism."""
     pure = getattr(mechanism, "delta", "") == "none"
     return {"epsilon": epsilon, "delta": 0.0 if pure else delta}
 
@@ -460,10 +460,10 @@ def _events(first, second):
 
 
 def _limits(events, half, confidence):
-    """Yield (statistic, order of the data sets, sign, thresholds, p_low, q_high) of all kinds of events.
+    """Yield (statistic, index of the data set that gives p, sign, thresholds, p_low, q_high) of all events.
 
-    The maximum of many estimates is biased upwards. So these limits have a hundredth of the evaluation's
-    error probability, and thresholds that few releases exceed never win.
+    The maximum of many estimates is biased upwards. So these have a hundredth of the evaluation's error
+    probability, and a threshold that few releases exceed is never chosen.
     """
     level = 1 - (1 - confidence) / 200
     for name, order in itertools.product(events, (0, 1)):
@@ -474,7 +474,7 @@ def _limits(events, half, confidence):
 
 
 def _choose(limits, delta):
-    """Return (estimated bound, threshold, sign, statistic, order of the data sets) of the best event."""
+    """Return (estimated bound, threshold, sign, statistic, index of p's data set) of the best event."""
     best = (-math.inf, math.inf, 1, limits[0][0], 0)
     for name, order, sign, thresholds, p_low, q_high in limits:
         gain = p_low - delta

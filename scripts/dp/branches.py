@@ -1,7 +1,8 @@
 """Tests of whether one record changes how a mechanism treats all others.
 
-A proof of privacy covers a record's share in sums, fits and counts. It often overlooks a status, an
-exception that one record raises, or a fallback that one singular part triggers for all parts.
+A proof of privacy covers a record's share in sums, fits and counts. It often overlooks a release's status,
+an exception that one record raises, or a fallback that one singular matrix triggers for all parts of the
+rows.
 """
 
 import inspect
@@ -92,7 +93,7 @@ def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
     """Yield pairs like those of `neighbours`, with numeric targets and two columns.
 
     The targets are exactly linear in the rows, so fits to parts of the data differ only by rounding. If one
-    record changes how fits are computed, all fits change.
+    record changes their computation, all fits change.
 
     Parameters
     ----------
@@ -189,8 +190,8 @@ def differences(
     """Describe where behaviour on two neighbours differs by more than the guarantee allows.
 
     With the same random numbers, both sides must agree in exceptions, messages, names, shapes and types
-    of all results, and executed lines of the mechanism's files. Statuses and weights may differ as much
-    as the guarantee (or the claim, if nothing is proven) allows.
+    of all results, and executed lines of the mechanism's files. Statuses and weights may differ as the
+    guarantee (or, if nothing is proven, the claim) allows.
 
     Parameters
     ----------
@@ -240,7 +241,7 @@ def differences(
         if None in releases:
             continue
         if not math.isfinite(epsilon):
-            continue  # without a guarantee, the sides may be distinguished
+            continue  # without a guarantee, the sides may differ
         shapes = [_shape(release) for release in releases]
         if shapes[0] != shapes[1]:
             say(f"results have the forms {shapes[0]} and {shapes[1]}")

@@ -1,4 +1,4 @@
-"""Logistic loss with clipped slopes, which objective perturbation with a Gaussian tilt can minimise."""
+"""Logistic loss with clipped slopes, for objective perturbation with Gaussian noise."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Tests of which method is best, learning curves, ranks, and the log loss of a constant."""
+"""Learning curves, ranks, the log loss of a constant, and tests for the best method."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
     Returns p (methods,), the smallest Holm-adjusted p value of each method's one-sided tests against the
     others, and `by` (methods,), the other method in that test (-1 for none). The methods with p > alpha are
     a confidence set for the best method, at level 1 - alpha. Folds are treated as independent, although
-    folds of a cross-validation share training rows.
+    those of a cross-validation share training rows.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)
@@ -61,7 +61,7 @@ def rows_for(
 ) -> tuple[float, str]:
     """Return (rows, what), where rows is the number of rows at which a learning curve reaches a gain.
 
-    sizes: training rows, increasing. gains: one per size. Their running maxima are interpolated linearly in
+    sizes: training rows, increasing. gains: one per size, whose running maxima are interpolated linearly in
     the logarithm of the rows. what: "at most" if the smallest size reaches the gain, "more than" if no size
     does (rows is then the largest size), otherwise "interpolated".
     """

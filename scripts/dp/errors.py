@@ -13,6 +13,6 @@ class Failed(ValueError):
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """The nearest valid name as a message's end, or "" if none is similar."""
+    """The end of an error message that suggests the nearest valid name, or "" if none is similar."""
     near = get_close_matches(str(name), [str(each) for each in valid], n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,27 +1,25 @@
-"""Private models with scikit-learn's conventions, on raw frames.
+"""Private models with scikit-learn's conventions, on tables before preprocessing.
 
     model = PrivateClassifier.load("releases/visits/model.json")
     model.predict_proba(frame)     # columns by name, in any order, in their own units
     model.guarantee_               # the guarantee for the people whose rows the model was fitted on
 
-Frames are read as in a release: numbers are clipped to public bounds, and categories looked up in public
-lists.
+As in `dp.releasing.rows`, numbers are clipped to public bounds, and categories looked up in public lists.
 
 `fit` makes a release and spends from a budget book (`dp.releasing.book`). It needs a name in the book, the
-public number of rows, public bounds or categories of every column, and the `premise` of these choices. It
-records the spending before it draws noise. After an interruption, the next `fit` resumes with the same
-draw.
+public number of rows, public bounds or categories of every column, and a `premise`: how these were chosen.
+It records the spending before it draws noise. The next `fit` resumes an interrupted one with the same draw.
 
-`fit` makes a release under a new name only with `spend=True`; otherwise its error states the cost. If the
-release of this name is finished, `fit` loads the stored model and spends nothing. For other rows, it
-raises an error. *That error is for the owner of the rows*: it reveals without noise whether two tables
-are equal, and must not influence any publication. Publish only model.json.
+A new name needs `spend=True`; otherwise an error states the cost. If the release of this name is finished,
+`fit` loads the stored model and spends nothing; if the rows differ from that release's, it raises an error.
+*That error is for the owner of the rows*: it reveals without noise whether two tables are equal, and must
+not influence any publication. Publish only model.json.
 
 `fit` refuses calls from scikit-learn's modules that fit repeatedly (`REPEATING`), such as
 cross-validation, since each fit would be another release. To compare settings, use `release.py forecast`,
 or rows that are not private. The guarantee is for tables with one row per person. Two things break it
-undetected: several copies of a person's row (bootstrap, oversampling), and earlier steps fitted to the
-same rows (scaler, imputer, feature selection).
+undetected: copies of a person's row (bootstrap, oversampling), and earlier steps fitted to the same rows
+(scaler, imputer, feature selection).
 
 Like `release.py`, `fit` disables core dumps and keeps debuggers from attaching. A traceback that shows
 variables may show the rows.
@@ -145,8 +143,8 @@ class _Private(BaseEstimator):
         Raises
         ------
         dp.errors.Refused
-            For missing parameters, unproven settings, a name that may not be spent, and calls that fit on
-            parts or copies of the rows.
+            For missing parameters, unproven settings, a name that may not be spent, and fits on parts or
+            copies of the rows.
         """
         _check_caller()
         for name in _STATED:
@@ -278,15 +276,15 @@ class _Private(BaseEstimator):
 class PrivateClassifier(ClassifierMixin, _Private):
     """A private model of two classes.
 
-    `load` reads a published model. `fit` makes a release, and needs every parameter whose default is None
-    except `method`, `options` and `holdout`. See the module's docstring.
+    `fit` needs every parameter whose default is None, except `method`, `options` and `holdout`. See the
+    module's docstring.
 
     Parameters
     ----------
     release : str
-        Name in the book. Each name is spent once.
+        Name in the book, for one release.
     book : str or pathlib.Path
-        The book's folder, next to the rows and as private as they are.
+        The budget book's folder: keep it next to the rows, and as private.
     budget : dict
         {"epsilon": .., "delta": ..}, the total of all releases in the book.
     n_rows : int
@@ -301,7 +299,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     epsilon, delta : float
         Cost of the release.
     method : str or None
-        The method, by default one with intervals.
+        By default one that gives confidence intervals.
     options : dict or None
         The method's options.
     holdout : float or None
@@ -385,7 +383,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
         Raises
         ------
         ValueError
-            If a column is missing, or a cell is no number or in no category.
+            If a column is missing, or a cell is not a number or a listed category.
         """
         return self._scores(X)
 
@@ -448,7 +446,7 @@ class PrivateRegressor(RegressorMixin, _Private):
 
     Examples
     --------
-    >>> try:  # nothing is taken from the rows, so all that is public must be stated
+    >>> try:  # public values are never inferred from the rows, so all must be stated
     ...     PrivateRegressor("example", n_rows=10, target=(0, 1)).fit([[1.0]] * 10, [1.0] * 10)
     ... except Refused as error:
     ...     print(error)

@@ -22,8 +22,8 @@ def _blocks(rows, restarts):
 def _scores(weights, X, intercept, look):
     """Yield (a slice of the restarts, their scores (restarts, n)).
 
-    A slice contains one restart or at most CACHED scores. Beforehand, look(restarts, rows, scores (rows,
-    restarts)) is called for every block of rows.
+    A slice is one restart or at most CACHED scores. First, look(restarts, rows, scores (rows, restarts)) is
+    called for every block of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -101,8 +101,8 @@ def classification(
 def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
     """Area under the ROC curve of each row of finite scores (restarts, n); ties count half.
 
-    NaN for a single class. The label replaces each score's last bit, so one sort orders by score, then by
-    label. Scores that differ only in the last bit are tied.
+    NaN for a single class. The label replaces each score's last bit, so one sort orders by score, then
+    label. Scores that differ only in this bit are tied.
     """
     count = int(positive.sum())
     pairs = count * (len(positive) - count)
@@ -137,8 +137,8 @@ def binned_auc(
     """Approximate `auc` of weights (restarts, d) on the rows of X, in two passes and little memory.
 
     The first pass finds each restart's range of scores. The second counts both classes in BINS equal bins
-    of this range. A positive and a negative in the same bin count half, so the error is at most half the
-    share of such pairs. look: as for `_scores`.
+    of it. A positive and a negative in one bin count half, so the error is at most half the share of such
+    pairs. look: as for `_scores`.
     """
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)

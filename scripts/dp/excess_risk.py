@@ -19,20 +19,20 @@ def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
     """Objective perturbation: a bound on the excess risk with probability 1 - delta over the noise.
 
     The bound is 8 d^2 log^2(d/delta) / (lam n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 4). By
-    strong convexity, the tilt b moves the minimiser by at most ||b||/(n lam), which raises the objective by
-    at most ||b||^2/(n^2 lam). With ||b|| ~ Gamma(d, 2/epsilon), the factor is 4; the printed 8 leaves room
-    for the mechanism's output noise and its share of epsilon.
+    strong convexity, the noise b in the objective's linear term moves the minimiser by at most ||b||/(n
+    lam), which raises the objective by at most ||b||^2/(n^2 lam). With ||b|| ~ Gamma(d, 2/epsilon), the
+    factor is 4; the printed 8 leaves room for the mechanism's output noise and its share of epsilon.
     """
     _check(n, d, lam, epsilon, delta)
     return 8 * (d * math.log(d / delta)) ** 2 / (lam * (n * epsilon) ** 2)
 
 
 def cm08_theorem_4(d: int, *, norm: float, loss: float, epsilon: float, delta: float) -> float:
-    """Objective perturbation: the number of rows for a loss close to a good classifier's.
+    """Objective perturbation: the number of rows for a loss close to that of a good classifier.
 
-    The number is max(norm^2/loss^2, d log(d/delta) norm/(loss epsilon)) (Chaudhuri, Monteleoni, NIPS 2008,
-    theorem 4), up to a constant factor that the source omits. Then, with probability 1 - delta, the
-    released loss is at most `loss` above that of a classifier of this norm.
+    It is max(norm^2/loss^2, d log(d/delta) norm/(loss epsilon)) (Chaudhuri, Monteleoni, NIPS 2008, theorem
+    4), up to a constant factor that the source omits. With probability 1 - delta, the released loss is then
+    at most `loss` above that of a classifier of this norm.
     """
     return max((norm / loss) ** 2, d * math.log(d / delta) * norm / (loss * epsilon))
 

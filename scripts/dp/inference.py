@@ -15,7 +15,7 @@ __all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wal
 
 FLOOR = 0.5  # minimum eigenvalue of a released Hessian, in standard deviations of its noise
 UNRESOLVED = 0.8  # maximum share of a coefficient's variance that the Hessian's noise may cause
-SELECTED = 1.0  # minimum eigenvalue of a direction with a printed interval, in the unit of FLOOR
+SELECTED = 1.0  # minimum eigenvalue of a direction with a reported interval, in the unit of FLOOR
 CURVED = 3.0  # variances grow by CURVED times the mean square change of log l'', at most twofold
 
 
@@ -84,13 +84,13 @@ def wald(
 def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     """Decide which coefficients get an interval, by post-processing alone.
 
-    A coefficient gets no interval if the Hessian's noise causes more than `UNRESOLVED` of its variance. No
-    coefficient gets one if the Hessian at the true weights may differ much from the released one
+    A coefficient gets no interval if the Hessian's noise causes more than a share `UNRESOLVED` of its
+    variance. None gets one if the Hessian at the true weights may differ much from the released one
     (`linearise`).
 
-    Selection by estimates would reduce coverage, so the rule ignores them. It prefers small eigenvalues
-    with positive noise, which `unselected` corrects. `FLOOR`, `CURVED` and `UNRESOLVED` were chosen on
-    half of the simulated designs and tested on the other half.
+    Selection by estimates would reduce coverage, so the rule ignores them. Among small eigenvalues, it
+    favours those that noise raised; `unselected` corrects this bias. `FLOOR`, `CURVED` and `UNRESOLVED`
+    were chosen on half of the simulated designs and tested on the other half.
 
     Parameters
     ----------
@@ -120,13 +120,12 @@ def floored(A: np.ndarray, floor: float | np.ndarray) -> np.ndarray:
 
 
 def unselected(hessian: np.ndarray, deviation: float) -> np.ndarray:
-    """Released Hessians (draws, d, d), with eigenvalues corrected for the selection of printed intervals.
+    """Released Hessians (draws, d, d), with eigenvalues corrected for the selection of reported intervals.
 
-    A direction is printed if its eigenvalue exceeds about t = `SELECTED` standard deviations of its noise,
-    so small printed eigenvalues are too large. In units of these deviations, a normal variable of mean m
-    has the conditional mean m + phi(m - t)/Phi(m - t) above t. The corrected eigenvalue is the m whose
-    conditional mean equals the released eigenvalue (the conditional maximum likelihood estimate), but at
-    least `FLOOR`.
+    A direction gets an interval if its eigenvalue exceeds about t = `SELECTED` standard deviations of its
+    noise, so small selected eigenvalues are too large. In these units, a normal variable of mean m has the
+    conditional mean m + phi(m - t)/Phi(m - t) above t. The corrected eigenvalue is the m whose conditional
+    mean equals the released one (the conditional maximum likelihood estimate), but at least `FLOOR`.
     """
     from scipy.special import ndtr
 
@@ -184,29 +183,28 @@ def linearise(
 ) -> Linearised:
     """Linearise minimisers of mean loss + lam/2 ||w||^2 + b.w/n, with noise z added.
 
-    At the minimiser, the mean loss's gradient is -lam w - b/n. To first order, the gradient is also
-    g + H (w - theta), where g, the gradient at the truth theta, has covariance J/n (J is `scores`). With
-    H = hessian - E,
+    At the minimiser, the mean loss's gradient is -lam w - b/n and, to first order, g + H (w - theta), where
+    g, the gradient at the true theta, has covariance J/n (J is `scores`). With H = hessian - E,
 
         lam w + hessian (w - theta) = E (w - theta) - g - b/n + (H + lam) z.
 
     So the estimate is w + lam hessian^-1 w, with covariance hessian^-1 S hessian^-1, where S is the
     covariance of the right side. Given w, E is independent of u = w - theta, and the mean of uu' is about
-    vv' + K (J/n + tilt^2/n^2) K + output^2 I, where v = -lam hessian^-1 w is the ridge's estimated pull and
+    vv' + K (J/n + tilt^2/n^2) K + output^2 I, where v = -lam hessian^-1 w is the ridge's estimated bias and
     K = (hessian + lam)^-1. `symmetric_noise` gives E's part of S.
 
-    The Hessian changes between w and theta: an estimate too near 0 has too large a Hessian, and so too
-    narrow an interval. So variances are multiplied by 1 + `CURVED` times the mean square change of log l'',
-    at most by 2. This factor comes from simulation, without a derivation. If the change is 1 or more, the
-    whole covariance counts as unresolved.
+    The Hessian changes between w and theta: at an estimate too near 0, it is too large, and the interval
+    too narrow. So variances are multiplied by 1 + `CURVED` times the mean square change of log l'', at most
+    by 2. This factor is from simulation, not derived. If the change is 1 or more, the whole covariance
+    counts as unresolved.
 
-    Small eigenvalues are not raised to the norm of the noise: intervals of rare levels and dominated
-    columns would become much too narrow.
+    Small eigenvalues are not raised to the norm of the noise: intervals of rare categories, and of columns
+    much smaller than others, would become much too narrow.
 
-    A large E makes printed intervals too narrow. So without `change`, the covariance uses the `unselected`
-    Hessian; with `change`, `CURVED` already widens such intervals. One gap remains: if a column has a large
-    effect and an eigenvalue far below the noise, a fifth of the releases print its interval, and only 80 %
-    of these cover the effect.
+    A large E makes reported intervals too narrow. So without `change`, the covariance uses the `unselected`
+    Hessian; with it, `CURVED` already widens them. One gap remains: if a column has a large effect and an
+    eigenvalue far below the noise, a fifth of the releases report its interval, and only 80 % of these
+    cover the effect.
 
     Parameters
     ----------
@@ -274,7 +272,7 @@ def logistic_change(hessian: np.ndarray, U: np.ndarray, level: np.ndarray) -> np
     hessian, U: (draws, d, d). level (draws,): from `curvature_level`. For logistic loss, (d log l''/dz)^2 =
     1 - 4 l''. Means over rows are weighted by l'', so the mean of (x.u)^2 is tr(H U) over the mean of l'',
     which is at least `level`. If the level is not positive, noise hides the curvature, and the result is
-    infinite. Otherwise tables with a rare class would get wrong intervals by chance.
+    infinite. Without this rule, tables with a rare class would get wrong intervals by chance.
     """
     moved = np.einsum("rij,rji->r", hessian, U) / np.maximum(level, 1e-300)
     change = np.maximum(0.0, 1 - 4 * level) * moved
@@ -286,11 +284,11 @@ class Steps(NamedTuple):
 
     m_t = X' clip(y - X theta_t, [-clip, clip]) + xi_t - ridge theta_t, with xi_t ~ N(0, sigma^2 I).
 
-    thetas, moments (T, draws, d): theta_t and m_t. last (draws, d): theta_T. P (draws, d, d). D (draws, d,
-    d): the sum of x x' over the rows whose residuals are not clipped. J (draws, d, d): the sum of
-    clip(residual)^2 x x' over all rows. D and J are estimates for residuals near the truth theta. deviation
-    (draws,): standard deviation of the isotropic noise on D. error (draws,): relative error of D as a
-    whole. size (draws, d, d): X'X/n.
+    thetas, moments (T, draws, d): theta_t and m_t. last (draws, d): theta_T. P (draws, d, d):
+    preconditioner. D (draws, d, d): the sum of x x' over the rows whose residuals are not clipped. J
+    (draws, d, d): the sum of clip(residual)^2 x x' over all rows. D and J are estimates for residuals near
+    the true theta. deviation (draws,): standard deviation of the isotropic noise on D. error (draws,):
+    relative standard error of D, a factor common to all entries. size (draws, d, d): X'X/n.
     """
 
     thetas: np.ndarray
@@ -323,8 +321,8 @@ class Steps(NamedTuple):
     def clipped(self, theta: np.ndarray) -> np.ndarray:
         """The share (T, draws), at most 0.9, by which D at theta_t may be smaller than D at theta.
 
-        Residuals change by x.(theta_t - theta). For symmetric errors, the first order cancels. The share
-        is the mean square of these changes over clip^2, as for log-cosh loss.
+        Residuals change by x.(theta_t - theta). For symmetric errors, the first order cancels. The share is
+        these changes' mean square over clip^2, as for log-cosh loss.
         """
         away = self.thetas - theta
         return np.minimum(0.9, np.einsum("tri,rij,trj->tr", away, self.size, away) / self.clip**2)
@@ -343,7 +341,7 @@ def last_iterate(steps: Steps) -> Linearised:
     theta_t is s - D (theta_t - theta). So theta_T is as in `Steps.spread`, with the mean K D theta, and
     multiplication by A = (K D)^-1 removes the bias.
 
-    P is treated as independent of the rows' errors. An error E of D changes a step's force by E u, where u
+    P is treated as independent of the rows' errors. An error E of D changes a step's moment by E u, where u
     = theta - theta_t. For every step, uu' is replaced by its mean over the steps.
 
     The first steps clip more residuals, so D is smaller there. Reducing D by `Steps.clipped` changes the
@@ -371,11 +369,11 @@ def late_iterates(steps: Steps) -> Linearised:
 
         theta_t + D^-1 (m_t + ridge theta_t) = theta + D^-1 (s + xi_t)
 
-    that does not depend on earlier noise, B or the start. The mean over k steps has the covariance D^-1 (J
-    + sigma^2/k I) D^-1; the covariance of `last_iterate` contains about sigma^2 in place of sigma^2/k. An
-    error E of D adds D^-1 E u, where u is the mean theta_t minus theta. As in `linearise`, the mean of uu'
-    is about cc' plus the covariance of theta_T, where c is the correction by D^-1. The product of c and
-    the mean of `Steps.clipped` counts as unresolved.
+    that does not depend on earlier noise, the starting point or the B of `Steps.spread`. The mean over k
+    steps has the covariance D^-1 (J + sigma^2/k I) D^-1; the covariance of `last_iterate` contains about
+    sigma^2 in place of sigma^2/k. An error E of D adds D^-1 E u, where u is the mean of theta_t - theta. As
+    in `linearise`, the mean of uu' is about cc' plus the covariance of theta_T, where c is the correction
+    by D^-1. The product of c and the mean of `Steps.clipped` counts as unresolved.
     """
     half = len(steps.thetas) // 2
     theta, moment = steps.thetas[half:].mean(axis=0), steps.moments[half:].mean(axis=0)
@@ -428,8 +426,8 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     """Return the standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, and E l''(e).
 
-    loss: a loss of residuals, such as log-cosh. The ratio increases with the standard deviation, so
-    bisection finds it, up to 100 times the loss's width.
+    loss: a loss of residuals, such as log-cosh. The ratio increases with the deviation, so bisection finds
+    it, up to 100 times the loss's width.
     """
     from scipy.special import ndtri
 
@@ -460,9 +458,9 @@ def bootstrap(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Parametric bootstrap interval for one released estimate, at no privacy cost [1]_.
 
-    Labels for `rows` are simulated from coefficients `centre`, initially the estimate, and the private
-    procedure is repeated `replicates` times. The ends are centre + estimate - quantile of the replicates: a
-    basic interval if the centre is the estimate.
+    Labels for `rows` are simulated from coefficients `centre`, initially the estimate, and `fit` is
+    repeated `replicates` times. The ends are centre + estimate - quantile of the replicates: a basic
+    interval if the centre is the estimate.
 
     Parameters
     ----------
@@ -497,7 +495,7 @@ def bootstrap(
     Examples
     --------
     >>> rng = np.random.default_rng(1)
-    >>> mean = lambda X, y, rng: np.array([2 * y.mean()])  # of labels: estimates small log odds
+    >>> mean = lambda X, y, rng: np.array([2 * y.mean()])  # twice the mean label estimates small log odds
     >>> low, high = bootstrap(np.array([0.2]), np.ones((1000, 1)), mean, rng)
     >>> bool(low[0] < 0.2 < high[0])
     True

@@ -12,7 +12,7 @@ UPPER = (1 + CONFIDENCE) / 2
 @cache
 def student(replicates: int) -> float:
     """The quantile of Student's t for a `CONFIDENCE` interval from at least two replicates."""
-    # The import takes 0.4 s, and configuration checks do not need it.
+    # The import takes 0.4 s; configuration checks do not need it.
     from scipy.special import stdtrit
 
     return float(stdtrit(replicates - 1, UPPER))

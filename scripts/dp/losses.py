@@ -3,8 +3,8 @@
 A margin loss is l(z) of z = y w.x for labels y in {-1, 1}. A residual loss is l(z) of z = w.x - y for
 targets y in [-1, 1], with l even and l(0) = 0. `arguments(scores, y)` computes z from scores w.x.
 
-`value(z)`, `derivative(z)` and `curvature(z)` are l, l' and l'' elementwise, also at infinite z. Two
-constants are for rows of norm at most 1:
+`value(z)`, `derivative(z)` and `curvature(z)` are l, l' and l'' elementwise, also at infinite z. For rows
+of norm at most 1:
 
     kappa  sup |l'|, the bound on a row's gradient; a row bound R multiplies it by R
     c      sup l'', the smoothness of a row's loss; a row bound R multiplies it by R^2
@@ -20,7 +20,7 @@ import numpy as np
 
 from dp.errors import Refused, did_you_mean
 
-SUMMED = 1000  # maximum number of losses that `total` adds: their product is at most 2^1000
+SUMMED = 1000  # `total` multiplies at most this many numbers in [1, 2], to at most 2^1000
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class MarginLoss:
     """A convex loss l >= 0 of the margin. A subclass must define name, kappa, c, value and slopes."""
 
     quadratic = False
-    residual = False  # whether targets may be numbers
+    residual = False  # whether targets may be numeric
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "slopes" in vars(cls):  # a parent's shortcuts assume its slopes
+        if "slopes" in vars(cls):  # inherited shortcuts assume the parent's slopes
             for shortcut in ("slope", "total", "quadratic"):
                 if shortcut not in vars(cls):
                     setattr(cls, shortcut, getattr(MarginLoss, shortcut))

@@ -1,8 +1,8 @@
 """An attack on the low-order bits of weights plus noise, at any noise scale.
 
-A program that adds floating-point noise releases o = fl(w + fl(s z)), where its generator, here numpy's,
-can draw z. For another centre w', often no such z gives o (Mironov, CCS 2012). An attacker who knows both
-neighbours checks which centres can give each released coordinate.
+A program that adds floating-point noise releases o = fl(w + fl(s z)), for some z that its generator, here
+numpy's, can draw. For another centre w', often no such z gives o (Mironov, CCS 2012). An attacker who knows
+both neighbours checks which centres can give each released coordinate.
 
 - Normal draws up to 3.65 are k W[i] with k < 2^52 and 256 constants W[i] (the ziggurat method).
 - Laplace draws are -log V or log V, where V is a multiple of 2^-52 (or rarely a float next to one).
@@ -173,7 +173,7 @@ def attack(
     Parameters
     ----------
     mechanism : Mechanism
-        A form of output perturbation. Other mechanisms give None.
+        A form of output perturbation; others give None.
     epsilon, delta : float
         Requested privacy.
     trials : int

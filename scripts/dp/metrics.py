@@ -7,8 +7,8 @@ CLASSES = {"error": (0, 1), "log_loss": (0, math.inf), "auc": (0, 1)}
 TARGETS = {"mse": (0, math.inf), "mae": (0, math.inf), "r2": (-math.inf, 1)}
 COUNTS = {"deviance": (0, math.inf), "d2": (-math.inf, 1)}
 ALL = CLASSES | TARGETS | COUNTS
-RISING = ("auc", "r2", "d2")  # metrics whose larger values are better
-ENDS = ("_mean", "_low", "_high")  # suffixes of the metrics' columns in results.csv
+RISING = ("auc", "r2", "d2")  # larger values are better
+ENDS = ("_mean", "_low", "_high")  # suffixes of columns in results.csv
 
 
 def of(frame: object) -> str:

@@ -1,7 +1,7 @@
 """Noise with the densities that the mechanisms' proofs need.
 
 Every function scales *unit* draws. So one generator state gives proportional noise at every scale, and
-curves along epsilon share their randomness.
+curves over epsilon use common random numbers.
 """
 
 from collections.abc import Callable
@@ -30,9 +30,8 @@ def law(function: Callable) -> Callable:
 def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Noise with density proportional to exp(-||z||_2 / scale).
 
-    r = ||z|| is Gamma(d, scale), with density proportional to r^(d-1) exp(-r/scale), and the direction is
-    uniform and independent [1]_. By the triangle inequality, noise of scale D/epsilon makes a function of
-    L2 sensitivity D epsilon-DP.
+    r = ||z|| is Gamma(d, scale), and the direction is uniform and independent [1]_. By the triangle
+    inequality, a function with L2 sensitivity D is epsilon-DP with noise of scale D/epsilon.
 
     Parameters
     ----------
@@ -57,7 +56,7 @@ def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator
     --------
     >>> import numpy as np
     >>> z = l2_laplace(3, 0.5, 10_000, np.random.default_rng(1))
-    >>> print(round(np.linalg.norm(z, axis=1).mean(), 1))  # of Gamma(3, 0.5): 1.5
+    >>> print(round(np.linalg.norm(z, axis=1).mean(), 1))  # the mean of Gamma(3, 0.5) is 1.5
     1.5
     """
     dimension, scale = _check(dimension, scale)
@@ -80,8 +79,8 @@ def l2_laplace_reach(dimension: int) -> float:
 def laplace(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
     """Independent Laplace coordinates, each with density exp(-|z| / scale) / (2 scale).
 
-    Noise of scale D/epsilon makes a function of **L1** sensitivity D epsilon-DP [2]_. An L2 bound must be
-    multiplied by sqrt(d).
+    A function with **L1** sensitivity D is epsilon-DP with noise of scale D/epsilon [2]_. An L2 bound must
+    be multiplied by sqrt(d).
 
     Parameters
     ----------
@@ -143,7 +142,7 @@ def gaussian_reach(dimension: int) -> float:
 
 
 def numbers(noise: np.ndarray) -> np.ndarray:
-    """Noise as plain numbers, for unreleased statistics. Replays do not record this use."""
+    """Noise as a plain array, for unreleased statistics, which `dp.replay` does not record."""
     return noise.alone() if hasattr(noise, "alone") else noise
 
 

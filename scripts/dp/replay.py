@@ -1,12 +1,12 @@
 """Deterministic replay: how far one record moves values before noise, in units of that noise.
 
 A mechanism runs on a data set and, with the same draws, on a neighbour. In the second run, every use of a
-noisy value gets the first run's value. So both runs share one transcript and differ only by the record's
-effect. A replay shows two things more sharply than many releases:
+noisy value gets the first run's value. So both share one transcript and differ only by the record's effect.
+A replay shows two things more clearly than many releases:
 
-- The distance between the two values before noise, divided by the noise scale. Gaussian releases with
-  distances mu_1, mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..). Distances of Laplace releases add up (in
-  L1, or in L2 for `l2_laplace`). If the total exceeds the guarantee, a sensitivity is wrong.
+- The distance between the two values before noise, divided by the noise scale. Gaussian distances mu_1,
+  mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..). Laplace distances add up (in L1, or in L2 for
+  `l2_laplace`). If the total exceeds the guarantee, a sensitivity is wrong.
 - Anything released without noise. Results that depend only on noisy values and public numbers are equal bit
   for bit in both runs. So differing releases, noise scales or numbers of draws depend on the rows directly.
 
@@ -57,7 +57,7 @@ Size = int | tuple | None
 class Step(NamedTuple):
     """A noisy value that was used.
 
-    draws: indices of the unit draws. result: value + scale * draw. bare: whether the noise was added to no
+    draws: indices of the unit draws. result: value + scale * draw. bare: whether this is noise added to no
     value.
     """
 
@@ -95,7 +95,7 @@ class Replay(NamedTuple):
 
 
 class Tape:
-    """One run's draws and uses of noise. first: the first run's tape, or None in the first run."""
+    """One run's draws and uses of noise. first: the first run's tape; None in that run."""
 
     def __init__(self, first: "Tape | None" = None) -> None:
         self.first = first
@@ -241,7 +241,7 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return function(*_plain(arguments), **_plain(settings))
 
     def _joined(self, function, parts, **settings):
-        """The joined parts, or None unless all are unused noise of this law, added to no value."""
+        """The joined parts if each is unused noise of this law without a value; otherwise None."""
         parts = list(parts)
         alike = (isinstance(part, _Noisy) and part.law == self.law for part in parts)
         if not all(alike) or any(part.used is not None or part.value is not None for part in parts):
@@ -532,7 +532,7 @@ def on_general_pairs(
         A private mechanism or its name.
     epsilon : float
     delta : float
-        The delta of mechanisms that need one; others get 0.
+        For mechanisms that need one; others get 0.
 
     Yields
     ------
@@ -574,7 +574,7 @@ def of_mechanism(
     Returns
     -------
     Replay
-        The result, which tests the claim if nothing is proven.
+        The result. If nothing is proven, it tests the claim.
     dp.accounting.Guarantee
         The tested guarantee.
 

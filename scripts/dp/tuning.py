@@ -43,7 +43,7 @@ def cross_validate(
 
 
 def most_frequent_best(errors: np.ndarray) -> tuple[np.ndarray, int]:
-    """Choose the candidate that wins most simulations, the tuning rule of E18.
+    """Choose the candidate with the most wins over simulations, E18's tuning rule.
 
     errors: (simulations, candidates) validation errors, preferred candidates first. A simulation's winner
     is the first candidate with the smallest error; NaN never wins. Mean error, then preference, breaks ties

@@ -1,7 +1,7 @@
 # Your own mechanism: from its proof to a ledger, a comparison and a figure for a paper.
 #
-# Editors show the parts that begin with `# %%` as cells. The script needs the package `dp` and matplotlib,
-# and takes ten seconds:
+# Editors show the parts that begin with `# %%` as cells. The script needs `dp` and matplotlib, and takes
+# ten seconds:
 #
 #     python own_mechanism.py [folder for ledger.csv, comparison.csv and comparison.pdf]
 
@@ -57,9 +57,9 @@ guarantee = OWN.guarantee(1000, 5, epsilon=1.0, delta=DELTA)
 print(f"epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}: {guarantee.reason}")
 
 
-# %% Replay: the exact change of the noised quantity when one record changes, in milliseconds
+# %% Replay, in milliseconds: the exact change of the noised quantity when one record changes
 def replayed(mechanism):
-    """The worst finding of all replays, and the largest epsilon that the noise gives in them."""
+    """The worst finding of all replays, and the largest epsilon that the noise implies in any."""
     replays = [run for _, _, run, _ in replay.on_general_pairs(mechanism, 1.0, DELTA)]
     worst = min(replays, key=lambda run: replay.FINDINGS.index(run.finding))
     return worst.finding, max(run.epsilon for run in replays)

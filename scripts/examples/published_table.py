@@ -3,9 +3,9 @@
 # Editors show the parts that begin with `# %%` as cells. The script needs the package `dp` with its extra
 # `learn`, pandas, and statsmodels for the rows, and takes five seconds:
 #
-#     python published_table.py [folder for model.json, card.md, table.csv and the book]
+#     python published_table.py [folder for model.json, card.md, table.csv and survey.book]
 
-# %% The rows: 6,366 answers to a magazine's survey of 1974, one per woman (Fair, J. Political Economy 1978)
+# %% The rows: 6,366 answers to a 1974 magazine survey, one per woman (Fair, J. Political Economy 1978)
 import json
 import sys
 from pathlib import Path
@@ -33,8 +33,8 @@ RANGES = {
     "educ": (9, 20),
 }
 
-# %% The release: it spends epsilon 1 from the book's budget, once
-# The book must be as private as the rows. A second run returns the stored model and spends nothing.
+# %% The release: it spends epsilon 1, once, from the budget in survey.book
+# Keep this record as private as the rows. A second run returns the stored model and spends nothing.
 model = PrivateClassifier(
     "affair",
     book=OUT / "survey.book",
@@ -50,7 +50,7 @@ model = PrivateClassifier(
 ).fit(survey[[*RANGES]], affair)
 print("epsilon {epsilon:g}, delta {delta:g}, {adjacency}: {reason}".format(**model.guarantee_))
 
-# %% The table: log odds per unit of each column, with intervals that include the noise
+# %% The table: log odds per unit of each column, with intervals that account for the noise
 table = pd.DataFrame(model.table_)
 print(table.to_string(index=False))
 

@@ -19,7 +19,7 @@ from study.configuration.options import Comparison, Options, PrintedAxis
 # axis -> names of the options that make it logarithmic
 AXES = {"x": ("log_size", "log_epsilon"), "y": ("log_error",)}
 FROM_ZERO = ("error", "mse", "mae")  # AUC and log loss are far from 0 for any model
-# metric -> the lowest start of its axis; R^2 and D^2 have no lower bound
+# metric -> the lower limit of its axis, because R^2 and D^2 have no lower bound
 LEAST = {"r2": -1.0, "d2": -1.0}
 
 
@@ -41,9 +41,9 @@ def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows.
 
     options["beside"]: whether the legend is beside the axes, not inside.
-    options["metric"]: a metric of `dp.metrics` instead of the error, such as r2 for regression.
+    options["metric"]: a metric of `dp.metrics` instead of the error, such as r2.
     options["published"]: printed values, drawn as crosses with their standard deviations.
-    options["printed_axis"]: the path in source.yaml of the range of the source's axis.
+    options["printed_axis"]: the path in source.yaml of the source's axis range.
     options["from_zero"]: whether the axis of errors starts at 0.
     """
     return _curves(experiment, spec, frame, "train_size", "training rows")
@@ -59,12 +59,12 @@ class EpsilonCurve(Curve):
 def epsilon_curve(experiment, spec, frame):
     """Mean error with 95 % bands against epsilon; non-private methods are level lines.
 
-    options["published"]: printed values. If a curve has only one, it is drawn as a dotted line in the
-    method's colour, with its standard deviation at the right end. The curve crosses this line at the
-    epsilon that the value implies. Several values of one curve are drawn as crosses.
+    options["published"]: printed values, drawn as crosses. A curve's only value is drawn as a dotted line
+    in the method's colour, with its standard deviation at the right end. The curve crosses this line at the
+    epsilon that the value implies.
     options["beside"], ["metric"], ["printed_axis"], ["from_zero"]: as for `learning_curve`.
     options["own_axes"]: whether every panel has its own y axis.
-    options["least"]: where the y axis starts if values are lower.
+    options["least"]: the lower limit of the y axis if values are below it.
     """
     label = r"privacy parameter $\varepsilon$ (smaller is more private)"
     return _curves(experiment, spec, level(frame), "epsilon", label)
@@ -148,9 +148,8 @@ def _curves(experiment, spec, frame, along, label):
 def _printed(experiment, name, frame, datasets, behind, along):
     """A `plots.relations.Mark` for every printed value at a training size of this run.
 
-    Along epsilon, a mark has no place if it is the only one of its curve, because the figure then shows
-    the epsilon that the value implies. datasets: data set -> displayed name. behind: non-private methods,
-    which get no marks.
+    Against epsilon, a curve's only mark has no x position, because the figure shows the epsilon that the
+    value implies. datasets: data set -> displayed name. behind: non-private methods, which get no marks.
     """
     methods = {*frame["method"]} - behind
     printed = [

@@ -9,7 +9,7 @@ from study.configuration.options import Method, Options
 from study.jobs import paired
 from study.jobs.files import read_json
 
-# Values beyond these limits are drawn at the limits. A model with an excess above MOST is useless.
+# Values beyond these limits are drawn at them. A model with an excess above MOST is useless.
 LEAST, MOST = 1e-4, 1.0
 LABELS = {
     "epsilon": r"privacy parameter $\varepsilon$",
@@ -29,8 +29,8 @@ def excess(experiment, spec, draws):
     """Mean excess over the baseline with 95 % bands, one panel per data set, on logarithmic axes.
 
     Bands are over folds, or over simulated data sets from one distribution. options["along"]: epsilon,
-    train_size, or columns; along columns, every point of a curve is another data set. options["metric"]:
-    a metric of `dp.metrics` for which smaller is better.
+    train_size, or columns; along columns, every point of a curve is a different data set.
+    options["metric"]: a metric of `dp.metrics` for which smaller is better.
     """
     options = spec["options"]
     along, metric = options["along"], options["metric"]

@@ -11,8 +11,8 @@ def ledger(frame):
     """One row per attack, the worst mechanism at the top; an infinite epsilon is an arrow to the right.
 
     Each attack is shown at one epsilon: where the audited epsilon exceeds the claimed one by the largest
-    factor; if it exceeds none, where the proven epsilon does; if that exceeds none either, at the epsilon
-    nearest to 1.
+    factor; if it never does, where the proven epsilon does; if that never does either, the one nearest
+    to 1.
     """
     frame = frame.loc[
         [_shown(rows) for _, rows in frame.groupby(["mechanism", "attack"], sort=False)]
@@ -80,7 +80,7 @@ def _shown(rows):
     """Index of the row of an attack that is drawn."""
     for kind in ("audited", "proven"):
         factor = rows[f"epsilon_{kind}"] / rows["epsilon_claimed"]
-        if (factor > 1 + 1e-3).any():  # a smaller excess is the cost of the solver's error
+        if (factor > 1 + 1e-3).any():  # a smaller excess is due to the solver's error
             return factor.idxmax()
     return np.abs(np.log(rows["epsilon"])).idxmin()
 

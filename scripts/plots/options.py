@@ -34,12 +34,12 @@ class OptionCurve(Options):
 def option_curve(experiment, spec, frame):
     """Columns of results.csv against an option, one curve per remaining combination, with 95 % intervals.
 
-    options["along"]: the option on the x axis. With train_size, the varied options distinguish curves.
-    options["columns"]: the columns, one panel each; the interval of x_mean is from x_low to x_high.
+    options["along"]: the option on the x axis. If it is train_size, curves differ in the varied options.
+    options["columns"]: the columns, one panel each; NAME_mean has the interval [NAME_low, NAME_high].
     options["rows"]: a column that has one row of panels per value.
     options["none"]: the displayed name of the option's value null.
 
-    A method without the option is drawn as a level line.
+    A method without the option is drawn as a horizontal line.
     """
     options = spec["options"]
     along, rows, columns = options["along"], options["rows"], options["columns"]

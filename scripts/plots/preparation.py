@@ -22,9 +22,9 @@ class Kept(PreparationPrice):
 def preparation_price(experiment, spec, draws):
     """Share of the gain that each preparation keeps, with 95 % intervals over folds, per data set.
 
-    The table of this name has the numbers and the same options, except `ways`. Names of groups are titles
-    of panels. ways: the preparations' names, in the order of every group. A grey mark shows the share that
-    the non-private method keeps with this preparation.
+    The table of the same name has the numbers, the definition of the gain and the same options, except
+    `ways`. Names of groups are titles of panels. ways: the preparations' names, in the order in which each
+    group lists them. A grey mark shows the non-private method's share with this preparation.
     """
     columns, rows = shares(experiment, spec, draws)
     rows = [dict(zip(columns, row, strict=True)) for row in rows]

@@ -13,7 +13,7 @@ def profiles(frame):
     """One panel per mechanism with a proven profile, with the audited points of the tightest attack.
 
     frame: the content of ledger.csv. If a proof is right, its audited points lie below the curve, except
-    with the error probability of the audit. Points at epsilon 0 are not drawn, because they bound nothing.
+    with the audit's error probability. Points at epsilon 0 are not drawn, because they bound nothing.
     """
     shown = [_nearest(rows) for _, rows in _with_profile(frame).groupby("mechanism", sort=False)]
     count = max(len(shown), 1)

@@ -17,7 +17,7 @@ NAMED = 5  # maximum number of names at curves' ends, or of legend entries insid
 APART = 0.058  # distance between names at right ends, as a share of the axes' height
 NARROW = 0.35  # panels that fill less than this share of a common y axis get their own y axis
 TRIED = 8  # maximum number of values shown as ticks of a logarithmic axis
-PARTS = ("color", "marker", "linestyle")  # properties of a look that seaborn gets
+PARTS = ("color", "marker", "linestyle")  # properties of a look that are passed to seaborn
 BAND = ("error_low", "error_high")
 OTHERS = {"color": "#C4C4C4", "linewidth": 0.9, "marker": "", "linestyle": "-"}
 PRINTED = {"linestyle": (0, (1, 1.5)), "linewidth": 1.2}
@@ -29,7 +29,7 @@ AXIS = {"color": "#999999", "linestyle": (0, (6, 2)), "linewidth": 0.9}
 class Mark(NamedTuple):
     """A printed value of a curve.
 
-    sd: its standard deviation, None if not printed. at: its place along the axis, None if unknown.
+    sd: its standard deviation, None if not printed. at: its x position, None if unknown.
     """
 
     curve: str
@@ -42,8 +42,8 @@ class Mark(NamedTuple):
 class Curves(NamedTuple):
     """The column that curves show, and the two columns that bound their bands (None for no bands).
 
-    If there are more than `together` curves, each gets its own panel, which also shows the curves of
-    `behind` and, in grey, all others.
+    If there are more than `together` curves, each has its own panel, which also shows the curves `behind`
+    and, in grey, all others.
     """
 
     y: str = "error_mean"
@@ -55,9 +55,9 @@ class Curves(NamedTuple):
 class Scales(NamedTuple):
     """Labels and scales of the axes.
 
-    labels: of x and y. log: the logarithmic axes, "x", "y" or "xy". bottom: the start of a linear y axis;
-    None for automatic. own: whether every panel has its own y axis. within: the ends of a linear y axis,
-    or the outermost ends of a logarithmic y axis, which otherwise fits the curves.
+    labels: of x and y. log: the logarithmic axes, "x", "y" or "xy". bottom: the lower limit of a linear y
+    axis; None for automatic. own: whether every panel has its own y axis. within: the limits of a linear y
+    axis, or bounds on those of a logarithmic y axis, which otherwise fits the curves.
     """
 
     labels: tuple = ("training rows", "test error")
@@ -82,8 +82,8 @@ class Scales(NamedTuple):
 class Printed(NamedTuple):
     """The source's printed values and axis.
 
-    marks: values, drawn as crosses, or as dotted level lines if their place is unknown. axis: (low, high)
-    of the source's y axis, drawn as level lines.
+    marks: values, drawn as crosses, or as dotted horizontal lines if their x position is unknown. axis:
+    (low, high) of the source's y axis, drawn as horizontal lines.
     """
 
     marks: tuple = ()
@@ -96,8 +96,8 @@ NOTHING = Printed()
 class _Panels(NamedTuple):
     """The layout of panels.
 
-    names: the panels' names; [""] for one panel. headings: the text above each panel. each: whether every
-    curve has its own panel. parted: the axes, of "x" and "y", that panels do not share.
+    names: [""] for one panel. headings: the text above each panel. each: whether every curve has its own
+    panel. parted: which of "x" and "y" panels do not share.
     """
 
     names: list
@@ -270,7 +270,10 @@ def _name(axes, frame, looks, x, y):
 
 
 def _print(axes, mark, colour, share):
-    """Draw a printed value. If it has no place, its sd is near the right end, shifted left by `share`."""
+    """Draw a printed value. If it has no place, its sd is near the right end, shifted left by `share`.
+
+    share: of 6 % of the axes' width, so that error bars do not overlap. No place: `Mark.at` is None.
+    """
     if mark.at is None:
         axes.axhline(mark.value, color=colour, **PRINTED)
         if mark.sd is not None:

@@ -12,7 +12,7 @@ from study.jobs.files import read_csv, read_json
 
 NOUNS = {"classes": "To learn two classes", "numbers": "To learn a number"}
 TABLE = ("regime", "task", "adjacency", "experiment")  # columns that identify a table
-FEW = 2  # maximum number of data sets without an interval
+FEW = 2  # up to this number of data sets, no interval is shown
 # Columns that the form needs for every method.
 KNOWN = ("title", "mechanism", "standing", "kept", "kept_low", "kept_high")
 

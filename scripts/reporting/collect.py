@@ -153,7 +153,7 @@ class Gathered:
     def verdicts(self, section):
         """Return the rows (dictionaries of text) of published.csv, claims.csv or defects.csv.
 
-        All rows are undecided if the experiment is incomplete or the file is missing, or if the report is
+        All rows are undecided if the experiment is incomplete, the file is missing, or the report is
         partial and the file is older than a cell on which it depends.
         """
         if not self.experiment.values.get(section):

@@ -1,4 +1,4 @@
-"""Computes places of marks on an axis, in per cent, for rows of text on the page."""
+"""Computes positions of marks on an axis, in percent, for rows of text on the page."""
 
 import math
 
@@ -7,7 +7,7 @@ STEPS = (0.5, 1, 2, 5, 10, 20, 25, 50)  # possible distances between ticks of a 
 
 
 def brief(text):
-    """A number with three significant digits, from 1,000 on whole; "" if absent, "none" if infinite."""
+    """A number with three significant digits, or whole from 1,000 on; "" if absent, "none" if infinite."""
     if text in (None, ""):
         return ""
     value = float(text)

@@ -71,7 +71,7 @@ def job(rule, experiment, path, experiments):
 def record(measured, experiments):
     """Yield rows of COLUMNS from `reporting.costs.measured`, per rule, experiment and method.
 
-    Training jobs are reported by their mean, because the largest ones dominate the total time.
+    Training jobs are reported by their mean, because the largest dominate the total time.
     """
     groups = {}
     for one in measured:

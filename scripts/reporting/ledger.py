@@ -12,7 +12,7 @@ from reporting import dots, packing
 from study import paths
 from study.jobs.files import read_csv
 
-# Family -> files in dp/mechanisms. The last family but one has all remaining mechanisms.
+# Family -> files in dp/mechanisms. The second-to-last family has all other mechanisms.
 FAMILIES = {
     "Forms as their authors printed or ran them": ("published",),
     "Noise on the solution": (
@@ -116,9 +116,9 @@ def summary(by_mechanism):
 
 
 def variant(attacks):
-    """The options that all attacks with a mechanism's worst verdict use, and no other attack.
+    """The options that every attack with a mechanism's worst verdict uses and no other attack does.
 
-    "" means that the verdict concerns the whole mechanism, not a variant.
+    "" means that the verdict concerns the whole mechanism.
     """
     worst = min(attacks, key=_order)["verdict"]
     alike, others = [], []
@@ -156,8 +156,8 @@ def why(attack, count):
 def _order(attack):
     """Sort key that puts the worst attack first.
 
-    Attacks with the same verdict are sorted by the factors by which audited and proven epsilon exceed the
-    claim, then by the distance of epsilon from 1.
+    Ties are sorted by the factors by which audited and proven epsilon exceed the claim, then by the
+    distance of epsilon from 1.
     """
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]

@@ -53,7 +53,7 @@ HEADINGS = {
     "peak_mb": "peak memory, MB",
 }
 KEY = "[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+"  # matches keys of several words
-UNMISTAKABLE = ("nonprivate", "adassp")  # one-word keys that are no English words
+UNMISTAKABLE = ("nonprivate", "adassp")  # one-word keys that are not English words
 KEYS = ("dataset", "method", "other", "mechanism", "experiment")  # columns that contain keys
 
 

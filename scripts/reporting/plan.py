@@ -68,7 +68,7 @@ def planned(configfiles=(), targets=(), start="."):
     seen = set()
     for row in csv.DictReader(io.StringIO(done.stdout), delimiter="\t"):
         # The summary lists files but not their jobs. Files of one job share a name without suffix. For
-        # some rules, all files in a folder are of one job.
+        # some rules, all files in a folder come from one job.
         path = Path(row["output_file"])
         name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")
         if (row["rule"], name) not in seen:

@@ -1,4 +1,4 @@
-"""Summarises, for the report, how much holds under each reading of a source."""
+"""Summarises, for the report, how many numbers and claims hold under each reading of a source."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def again(experiment):
 
 
 def shown(experiment):
-    """Return {open, kinds, joint}: open settings of the source, and how much holds under each reading.
+    """Return {open, kinds, joint}: open settings of the source, and how many entries hold under each.
 
     Without readings.csv, return None.
     """

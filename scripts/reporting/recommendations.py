@@ -5,7 +5,7 @@ methods share folds. A method with a failed draw does not compete. Neither does 
 epsilon exceeds the question's, or its settings were chosen on private rows without payment, chosen on
 public rows, changed after results were seen, or tried as one of several.
 
-The trivial model knows no column. It predicts the best constant: the class shares, or the mean of the
+The trivial model uses no column. It predicts the best constant: the class shares, or the mean of the
 targets. A draw's score is its loss: log loss, or 1 - R^2 for regression, capped at the trivial model's
 loss, because nobody has to use a worse model. The gain is the trivial model's loss minus the non-private
 model's. A method's `kept` is its share of the gain. An unbeaten method has "no gain", and is not
@@ -28,7 +28,7 @@ from study.jobs.files import read_json
 from study.jobs.summary import draws_frame, over_folds
 
 LEVEL = 0.05
-SHARE = 0.95  # share of the gain that defines the rows that a method needs
+SHARE = 0.95  # share of the gain that defines how many rows a method needs
 UNTUNED, SELECTED = "nothing tuned", "selected and paid for"
 NOT_BEATEN, BEATEN, FAILED, VOID = "not beaten", "beaten", "failed", "void"
 NO_GAIN = "no gain"

@@ -1,4 +1,4 @@
-"""Makes the first part of a study's page: forecasts of its releases, which read no rows."""
+"""Makes the first part of a study's page: forecasts of its releases, made without reading rows."""
 
 from pathlib import Path
 

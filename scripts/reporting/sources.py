@@ -1,4 +1,4 @@
-"""Makes a card per source: its printed numbers and claims, how much holds, and its methods' privacy."""
+"""Makes a card per source: its printed numbers and claims, how many hold, and its methods' privacy."""
 
 import math
 
@@ -225,7 +225,7 @@ def cell(rows, names, scale=1):
     """Return {printed, ours, says, outcome} of one printed number.
 
     rows: its rows of published.csv, of which the first decides the outcome. scale: 100 if the source
-    prints per cent, because published.csv contains shares.
+    prints percentages, because published.csv has fractions.
     """
     rows = [
         row | {key: float(row[key]) * scale for key in SCALED if row.get(key) not in (None, "")}

@@ -1,4 +1,4 @@
-"""Compute the common arguments of a mechanism's `guarantee` and `release`."""
+"""Compute arguments of a mechanism's `guarantee` and `release`."""
 
 from dp import losses
 from dp.errors import Refused
@@ -34,7 +34,7 @@ def learns_counts(mechanism):
 
 
 def _for_numbers(mechanism, options):
-    """Name the mechanism's losses that learn numbers or, if none does, other mechanisms."""
+    """Name the mechanism's losses for regression or, if it has none, other mechanisms."""
     cell = {"lam": 1.0, "epsilon": 1.0, "delta": 1e-6 if mechanism.delta == "needed" else 0.0}
 
     def takes(loss):
@@ -68,7 +68,7 @@ def of_release(mechanism, meta, options, data, **cell):
 def chosen(lam, mechanism, meta, size, options, **cell):
     """(lambda, options), including options chosen together with lambda.
 
-    lam: a kind of lambda from `study.lambdas`. cell: epsilon and delta.
+    lam: an object of `study.lambdas`. cell: epsilon and delta.
     """
 
     def rule(choice):

@@ -25,14 +25,15 @@ def arguments():
 
 
 def has_targets(parsed):
-    """Whether the arguments name targets or, on a computing node, the jobs of a submission."""
+    """Whether the arguments name targets or, on a compute node, the jobs of a submission."""
     return bool(parsed.targets or parsed.target_jobs)
 
 
 def experiments(parsed, available, root, listed):
-    """The names of the experiments that the targets need; None if the targets may need others.
+    """The names of the experiments that the targets need; None if they may need others.
 
-    parsed: the result of `arguments`. root: the folder of all results. listed: the result without targets.
+    parsed: the result of `arguments`. root: the folder of all results. listed: returned if there are no
+    targets.
     """
     # With these options, the run may need rules of other experiments.
     others = ("forcerun", "until", "omit_from", "prioritize", "batch", "list_rules")
@@ -61,7 +62,7 @@ def datasets(parsed, root):
 
 
 def _folder(target, root):
-    """A target's folder below `root`, or "". For files of data sets it is DATA, also outside `root`."""
+    """A target's folder below `root`, or "". For files of data sets it is DATA, even outside `root`."""
     path = Path(os.path.normpath(target))
     below = path.relative_to(root).parts if path.is_relative_to(root) else ()
     return DATA if path.parts[:1] == (DATA,) else "".join(below[:1])
@@ -70,8 +71,8 @@ def _folder(target, root):
 def no_profile(profile, directory=None):
     """An error message if the workflow profile is missing, which Snakemake would ignore; otherwise "".
 
-    directory: the argument --directory. With it, the folder where Snakemake was started is unknown, so any
-    relative path is accepted.
+    directory: the argument --directory. It hides the folder where Snakemake was started, so any relative
+    path is accepted.
     """
     if profile in (None, "none") or any(
         Path(place, profile).exists() for place in ("", "profiles")
@@ -88,7 +89,7 @@ def no_profile(profile, directory=None):
 
 
 def no_target(target, rules, files, made):
-    """An error message if `target` is no target of the workflow; otherwise "".
+    """An error message if `target` is not a target of the workflow; otherwise "".
 
     rules: names of targets. files: folder -> all its result files; the key "" lists some files of other
     folders. made: whether a rule makes a file with the target's name.

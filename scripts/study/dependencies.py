@@ -1,6 +1,6 @@
 """Find the project files that a job executes, by following imports.
 
-The digest of these files is a parameter of the job's rule, so an edit reruns only the jobs that execute the
+The digest of these files is a parameter of the job's rule, so an edit reruns only jobs that execute the
 edited code. Syntax trees are digested, so neither a git checkout nor an edit of comments, layout,
 docstrings (except first lines in `SHOWN`) or functions' annotations reruns a job.
 """
@@ -99,7 +99,7 @@ def _statements(node):
     """All statements below a node. Expressions are skipped, because they import nothing."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
         below = getattr(node, field, ())
-        for child in below if isinstance(below, list) else ():  # a lambda's body is no list
+        for child in below if isinstance(below, list) else ():  # a lambda's body is not a list
             yield child
             yield from _statements(child)
 

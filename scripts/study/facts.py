@@ -59,8 +59,8 @@ def _spelling(key):
 def read_table(path):
     """The content of a CSV file of numbers: first column's value -> {other column's name: value}.
 
-    Raises ValueError if a name or first value repeats, a row has another length, or a cell is no finite
-    number.
+    Raises ValueError if a name or first value repeats, a row has the wrong length, or a cell is not a
+    finite number.
     """
     try:
         with path.open(newline="", encoding="utf-8") as handle:

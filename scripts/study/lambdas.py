@@ -1,7 +1,7 @@
-"""Kinds of a method's lambda: a stated number, a job's choice, a rule, or private selection.
+"""Ways in which a method gets its lambda: a stated number, a job's choice, a rule, or private selection.
 
-`Experiment.regularisation` returns a cell's kind. A job gets the kind's `text` as an argument, which
-`parse` turns back into the kind. `file` is an input of the job, or None.
+`Experiment.regularisation` returns a cell's. A job gets its `text` as an argument, which `parse` reads.
+`file` is an input of the job, or None.
 """
 
 from typing import NamedTuple

@@ -65,8 +65,8 @@ class _Wildcards(dict):
 class Place(NamedTuple):
     """The place of one kind of file. A call returns a path; missing values stay wildcards.
 
-    folder: the folder of an experiment or reading, or a shared folder (data, audit). part: a folder below
-    `folder`. name: the file's name without the suffix.
+    folder: that of an experiment or reading, or a shared one (data, audit). part: a folder below it. name:
+    the file's, without the suffix.
     """
 
     folder: str
@@ -101,7 +101,8 @@ TABLE = Place("{experiment}", "tables", "{name}")
 FIGURE = Place("{experiment}", "figures", "{name}", "png")
 GUARANTEES = Place("{experiment}", "", "guarantees")
 CELLS = Place("{experiment}", "", "results")
-COMPARED = Place("{experiment}", "", "compared", "json")  # printed numbers, under every reading
+# Printed numbers next to ours, under every reading.
+COMPARED = Place("{experiment}", "", "compared", "json")
 VERDICTS = Place("{experiment}", "", "{section}")  # section: published, claims or defects
 READINGS = Place("{experiment}", "", "readings")
 TIMING = Place("{experiment}", "", "timing")
@@ -114,7 +115,7 @@ ATTACK = Place("audit", "runs", "{mechanism}/{label}/eps={epsilon}")
 ATTACKS = Place("audit", "", "{mechanism}")
 LEDGER = Place("audit", "", "ledger")  # also png and pdf
 PROFILES = Place("audit", "", "profiles", "png")
-HELD = Place("audit", "claims", "held")  # no attack refutes a claim of a study's own mechanisms
+HELD = Place("audit", "claims", "held")  # made if attacks refute no claim of a study's mechanisms
 EXACT = Place("audit", "", "exact")
 REPLAY = Place("audit", "", "replay")
 SPENDING = Place("audit", "", "spending")
@@ -123,7 +124,7 @@ AUDITED_CELLS = Place("audit", "", "cells")
 BY_SOURCE = Place("verdicts", "", "{source}")
 
 REPORT = Place("", "", "report", "html")
-PARTIAL_REPORT = Place("", "", "report-partial", "html")  # made if REPORT shows more
+PARTIAL_REPORT = Place("", "", "report-partial", "html")  # instead of REPORT if that shows more
 COSTS = Place("", "", "costs")
 RECOMMENDATIONS = Place("", "", "recommendations")
 ACROSS = Place("", "", "regret")  # regret of recommended methods across data sets, as csv and png

@@ -2,12 +2,12 @@
 
     python scripts/tools/record.py veldhuizen hoseinpour [--configfile config/real.yaml]
 
-The program refuses outdated results. After an edit to code that should not change any number, use
+The program refuses outdated results. After a code edit that should not change any number, use
 
     python scripts/tools/record.py --confirm [veldhuizen]
 
-This command reruns a recorded sample of cells in another folder. If all bytes agree, it renews the stamps
-of the cells' code and data. If settings or the code of verdicts have changed, a new run is needed.
+This command reruns a recorded sample of cells in another folder. If results are byte-identical, it renews
+the stamps of the cells' code and data. If settings or verdict code have changed, a new run is needed.
 """
 
 import shlex

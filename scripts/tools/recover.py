@@ -3,8 +3,8 @@
     python scripts/tools/recover.py --workflow-profile workflow/profiles/slurm [any Snakemake arguments]
 
 If Snakemake is killed, its cluster jobs keep running, and would write the same files as a new run. This
-program cancels this folder's jobs; on Slurm, only those with a name that the profiles give. If a run of the
-folder is alive, on this machine or another that shares it, the program changes nothing.
+program cancels this folder's jobs; on Slurm, only those named by the profiles. If a run of the folder is
+alive, on this machine or another that shares it, the program changes nothing.
 """
 
 import os
@@ -20,7 +20,7 @@ import home  # makes scripts/ importable
 from study import paths
 from study.jobs import alive
 
-NAMES = re.compile("dp[-_]")  # how job names of the Slurm profiles begin
+NAMES = re.compile("dp[-_]")  # prefix of job names in the Slurm profiles
 PATIENCE = 300  # seconds within which cancelled jobs must have ended
 
 

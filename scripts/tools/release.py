@@ -87,7 +87,7 @@ def show(arguments):
 
 
 def preview(arguments):
-    """Show the rows' owner how a release would read them, and record the preview in the book.
+    """Show the owner how a release would read the rows, and record the preview in the book.
 
     The output is private.
     """

@@ -103,8 +103,8 @@ rule claims_held:
         'python "$DP_HOME/scripts/concatenate.py" {input.own} --strict --out {output} 2> {log}'
 
 
-# Measures within seconds how far one record moves the quantities that get noise, in every private mechanism.
-# This rule is a target: `snakemake --cores 1 -- replay`.
+# Measures within seconds how far one record moves the quantities to which private mechanisms add
+# noise. This rule is a target: `snakemake --cores 1 -- replay`.
 rule replay:
     output:
         paths.REPLAY(),

@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-# The workflow's folder, which is independent of the working folder and of the main Snakefile.
+# The workflow's folder, independent of the working folder and of the main Snakefile.
 HERE = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 if not (HERE.parents[1] / "scripts").is_dir():
     sys.exit(
@@ -88,8 +88,8 @@ try:
     # A study audits only the mechanisms that it uses; the workflow's own checkout audits all.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
     AUDITS = audits.load(CONFIG, [] if FEW else own)
-    # Without this check, prepared data would count as up to date if their source file is missing.
-    # Computing nodes may not see the file, and reports do not need it.
+    # Prepared data count as up to date without their source file, so check for it, but neither on
+    # compute nodes, which may not see it, nor for reports, which do not need it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
     if workflow.is_main_process and not reports:
         check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"], asked.datasets(GIVEN, root))

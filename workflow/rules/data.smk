@@ -15,7 +15,7 @@ rule download:
         f"{paths.RAW}/logs/{{file}}.log",
     cache: "omit-software" if workflow.enable_cache else False
     retries: 2
-    # Download on this machine, because computing nodes often have no internet access.
+    # Download on this machine, because compute nodes often have no internet access.
     localrule: True
     conda:
         "../../envs/environment.yaml"
@@ -45,12 +45,12 @@ rule prepare:
     threads: 1
     resources:
         # Measured peaks, as multiples of the rows' size: 1.3; 2.3 if some rows are public; 4.5
-        # if a band is expanded.
+        # for `expanded_band`.
         mem_mb=memory(540, copies=3),
         runtime=minutes(),
     params:
-        # The name is a parameter, because it is an axis of the seed, and a cache distinguishes
-        # jobs only by their parameters.
+        # The name is a parameter, because random seeds derive from it, and a cache distinguishes
+        # jobs only by parameters.
         name=lambda wildcards: wildcards.dataset,
         entry=lambda wildcards: json.dumps(DATASETS[wildcards.dataset]),
         # A digest replaces modification times, because a file of new rows may be older than

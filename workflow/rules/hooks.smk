@@ -256,7 +256,7 @@ def refresh_report(dag, success):
     if success and made & {paths.REPORT(), paths.REPORT.log("partial")}:
         return
     page = records.page(paths.REPORT()) or {"configuration": None, "experiments": {}}
-    # The report may show other experiments.
+    # The report may show experiments that were not requested, and so not read.
     if FEW and (page["experiments"] or not success):
         EXPERIMENTS.update(configuration()[1])
     own = page["configuration"] == CONFIGURATION
@@ -282,7 +282,7 @@ def report_what_there_is(names):
     Return the path of the report, or None after a failure.
     """
     words = []
-    # The results of readings are shown by their main experiment.
+    # A reading's results are shown by its main experiment.
     names = {EXPERIMENTS[name].axis() for name in EXPERIMENTS.keys() & set(names)}
     names = names or CONFIG["experiments"]
     for name in sorted(names, key=list_order):

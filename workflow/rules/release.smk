@@ -9,7 +9,7 @@ wildcard_constraints:
 rule release:
     input:
         "config/releases/{release}.yaml",
-        # Your own rows are no input, because Snakemake records times, sizes and digests of
+        # Your own rows are not an input, because Snakemake records times, sizes and digests of
         # inputs.
         rows=lambda wildcards: list(map(ancient, release_files.download(wildcards.release))),
     output:

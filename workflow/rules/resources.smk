@@ -1,11 +1,11 @@
-# The memory and time that jobs request: the largest measured values of a rule, with headroom.
-# Every retry doubles the request.
+# Memory and time that jobs request: a rule's largest measured values, with headroom. Every retry
+# doubles the request.
 
 import math
 
 from study.data.origins import data_bytes
 
-SNAKEMAKE_MB = 300  # on a computing node, Snakemake itself runs beside the job
+SNAKEMAKE_MB = 300  # on a compute node, Snakemake itself runs beside the job
 SHORTEST = 5  # minutes
 FEW_CORES = 4  # a measurement of time reserves all cores up to this number
 

@@ -1,6 +1,6 @@
 """Means, deviations, principal components and distances of rows that may be integers.
 
-These functions read every row without privacy, in blocks.
+They read all rows in blocks, without privacy protection.
 """
 
 from collections.abc import Iterator

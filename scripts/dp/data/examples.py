@@ -76,7 +76,7 @@ def simulate_mixture(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Points of K Gaussian classes with diagonal covariance; class sizes differ by at most one.
 
-    means, deviations: (K, d). Returns X (rows, d) and y (rows,), from 0 to K - 1, in random order.
+    means, deviations: (K, d). Returns X (rows, d) and y (rows,), 0 to K - 1, in random order.
     """
     means, deviations = np.asarray(means, dtype=float), np.asarray(deviations, dtype=float)
     if means.ndim != 2 or means.shape != deviations.shape or not (deviations > 0).all():
@@ -104,8 +104,8 @@ def simulate_linear(
     """Rows in an ellipsoid within the unit ball, and targets that are linear in them plus noise.
 
     X = Z diag(s) Q' with Z uniform on the unit sphere, s geometric from 1 to 1/condition, and Q a random
-    rotation. The weights are random. The score's variance is 0.09, with equal expected shares of all
-    axes. y = score + noise t, where t is standard normal or, with `degrees`, Student's t. With
+    rotation. The weights are random. The score x.w has variance 0.09, to which all axes contribute equally
+    in expectation. y = x.w + noise t, where t is standard normal or, with `degrees`, Student's t. With
     probability `outliers`, a target becomes -1 or 1 at random. Returns X, y and the weights.
     """
     if not condition >= 1 or not noise >= 0 or not 0 <= outliers < 1:
@@ -154,8 +154,8 @@ def simulate_expanded_band(
 def maximum_margin_separator(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Unit vector u that maximises min_i y_i u.x_i on separable data, by scikit-learn's linear SVM.
 
-    At cost 1e8, the squared hinge loss reaches the hard margin to about seven digits. Raises ValueError
-    for data that are not separable.
+    At cost 1e8, the squared hinge loss reaches the hard margin to about seven digits. Raises ValueError for
+    inseparable data.
     """
     from sklearn.svm import LinearSVC  # this import takes 1 s
 
@@ -224,7 +224,7 @@ def normalise_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
 def clip_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
     """Rows longer than `bound` scaled down to it.
 
-    Each result depends on one row alone, so the step costs no privacy.
+    Like `normalise_rows`, this costs no privacy.
     """
     _check_bound(bound)
     scaled, norms, largest = _by_largest(X)
@@ -242,7 +242,7 @@ def _check_bound(bound):
 def _by_largest(X):
     """Return (rows divided by their largest absolute values, norms of the quotients, divisors).
 
-    Norms and divisors of 0 become 1. The largest square of a divided row is 1, so no norm underflows.
+    Norms and divisors of 0 become 1. A divided row's largest square is 1, so no norm underflows.
     """
     X = np.asarray(X, dtype=float)
     largest = np.abs(X).max(axis=1, initial=0.0)
@@ -316,8 +316,8 @@ def split_folds(
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Cross-validation folds: a list of (train, test) index arrays.
 
-    Shuffled rows are cut into `folds` parts of nearly equal size. Fold k tests on part k and trains on the
-    others. Prefixes of `train` are the nested training subsets.
+    Shuffled rows are cut into `folds` nearly equal parts. Fold k tests on part k and trains on the others.
+    Prefixes of `train` are the nested training subsets.
     """
     if not 2 <= folds <= rows:
         raise ValueError(f"{rows} rows cannot be cut into {folds} folds")

@@ -1,8 +1,7 @@
 """Preparation steps, each with its privacy status.
 
-A step is a function (Table, **options) -> Table. A step whose result for one row depends on other private
-rows spends unaccounted privacy: later releases have no finite epsilon
-(`dp.accounting.after_preparation`).
+A step is a function (Table, **options) -> Table. If its result for one row depends on other private rows,
+it spends unaccounted privacy: later releases have no finite epsilon (`dp.accounting.after_preparation`).
 """
 
 import inspect
@@ -36,14 +35,14 @@ class Table(NamedTuple):
     y: (n,) labels -1 and 1, or the index of a class in `classes`, or numbers in [-1, 1].
     columns: d names.
     bound: the public bound on ||x||_2 after the steps so far, infinite if there is none.
-    train_rows: the number of training rows, which come first, and on which steps may be fitted. The other
-        rows are an official test part. None: there is no test part.
+    train_rows: the number of training rows, which come first, and on which steps may be fitted; the rest
+        are an official test part. None: there is none.
     classes: names of the classes, () if the labels are -1 and 1.
     pair: names of the labels -1 and 1, if known.
     groups: per one-hot categorical feature, its column names. Every row is 1 in one of them, 0 in the rest.
-    later: steps still to be applied to X. Columns and bounds are those after these steps.
-    coordinate_bound: the public bound on every |x_j|, infinite if only `bound` implies one.
-    target: if y are numbers, (name, low, high) of the target in its own units.
+    later: steps still to be applied to X; columns and bounds are those after them.
+    coordinate_bound: the public bound on every |x_j|, infinite if there is none but `bound`.
+    target: for numeric y, (name, low, high) of the target in its own units.
     """
 
     X: np.ndarray
@@ -175,8 +174,8 @@ def scale_by_constants(table: Table, /, **constants) -> Table:
 def scale_to_bounds(table: Table, /, **bounds) -> Table:
     """Each column clipped to its public bounds and mapped to [-1, 1]: column name -> [low, high].
 
-    "*" stands for all columns not named. One-hot columns take no bounds and stay 0 and 1. One column of
-    each group is 1, so a group counts like one column in the bound on the norm.
+    "*" stands for all columns not named. One-hot columns take no bounds and stay 0 and 1. One per group is
+    1, so a group counts like one column in the bound on the norm.
     """
     one_hot = {name for group in table.groups for name in group}
     scaled = [name for name in table.columns if name not in one_hot]
@@ -228,7 +227,7 @@ def random_projection(
     """Rows times a Gaussian matrix drawn from the public seed, not from the data.
 
     Entries are independent normal with variance 1/dimension, which preserves squared norms on average
-    (Johnson, Lindenstrauss 1984). Single rows may grow, so they have no bound: clip or normalise again.
+    (Johnson, Lindenstrauss 1984). Individual rows may grow, so they have no bound: clip or normalise again.
     """
     matrix = rng.standard_normal((len(table.columns), dimension)) / np.sqrt(dimension)
     X = np.concatenate([_finite(block, lambda X: X @ matrix) for block in blocks(table.X)])
@@ -278,7 +277,7 @@ def max_norm(table: Table) -> Table:
 def pca(table: Table, components: int) -> Table:
     """The training rows' leading principal components: scores of the centred rows.
 
-    Rows and their mean are within R, and projections lengthen nothing, so the bound is 2 R. Each
+    Rows and their mean are within R, and a projection lengthens no vector, so the bound is 2 R. Each
     component's largest weight in magnitude is positive.
     """
     if not 1 <= components <= min(len(table.columns), len(_train(table))):
@@ -299,7 +298,7 @@ def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
 def _finite(X, change):
     """change(X), where finite rows stay finite: overflow becomes the largest float, or 0.
 
-    Otherwise one extreme record could make `check_rows` refuse all rows.
+    The 0 replaces NaN. Otherwise one extreme record could make `check_rows` refuse all rows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         changed = change(X)

@@ -10,8 +10,8 @@ def simulate_signs(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows of independent random signs, and labels of a logistic model in some of the columns.
 
-    `true_columns` random columns have the weight `strength` or -strength; all others have 0. P(y = 1) =
-    1/(1 + e^-w.x), so all true columns are equally informative.
+    `true_columns` random columns have weight `strength` or -strength; others have 0. P(y = 1) = 1/(1 +
+    e^-w.x), so all true columns are equally informative.
 
     Returns X (rows, columns) of -1 and 1, y (rows,) in {-1, 1} and the weights w (columns,).
     """

@@ -12,7 +12,7 @@ import numpy as np
 from dp.errors import Refused
 
 LOOKED_AT = 50  # maximum number of iterations whose costs are computed together
-HELD = 1 << 17  # maximum count of numbers in these iterations' weights: 1 MB
+HELD = 1 << 17  # maximum number of weights stored over these iterations: 1 MB
 STOPPED = ("iterations", "cost difference", "loss threshold", "diverged")
 
 
@@ -25,7 +25,10 @@ def soft_threshold(v: np.ndarray, lam: float | np.ndarray, rate: float | np.ndar
 def printed_threshold(
     v: np.ndarray, lam: float | np.ndarray, rate: float | np.ndarray
 ) -> np.ndarray:
-    """sign(v) (|v| - lam), as E18 prints it: without a step size or a clip at zero. Small v change sign."""
+    """sign(v) (|v| - lam), as Einarsson (2018, E18) prints it: small v change sign.
+
+    It lacks a step size and a clip at zero.
+    """
     return v - lam * np.sign(v)
 
 
@@ -35,7 +38,7 @@ SHRINKAGES = {"soft": soft_threshold, "as_printed": printed_threshold}
 class Centre:
     """A data centre, which returns only the gradient of its *summed* loss.
 
-    The gradient X'X w - X'y comes from the rows or, if this is less work, from X'X.
+    The gradient X'X w - X'y comes from the rows or X'X, whichever is less work.
 
     X: (n, d). y: (n,). count: the number of centres of equal size whose rows this object combines.
     """
@@ -59,8 +62,8 @@ def _mean(centres):
 
 
 # A step follows a weighted sum of the centres' gradients: the mean over all rows, the sum over all rows (as
-# E18 prints it), or the sum of the centres' means (as E18's program computes it). For m centres of equal
-# size, the sum of means makes steps m times as long as their rate says.
+# E18 prints it), or the sum of the centres' means (as E18's program computes it). For m equal centres, the
+# sum of means makes steps m times as long as their rate says.
 GRADIENTS = {
     "mean": _mean,
     "sum": lambda centres: [1.0] * len(centres),
@@ -94,12 +97,12 @@ def proximal_gradient(
     centres: objects with `rows`, `count` and `gradient(w)`. gradients: a rule of `GRADIENTS`. lam, rate:
     (values,). Iteration from zero ends after `max_iterations`, or when the cost changes by at most
     `cost_difference`, falls below `loss_threshold`, exceeds 1.5e12 or is not finite. With a small step,
-    iteration ends far from the minimiser, so the step size regularises. So no lambda starts from the
-    result of another.
+    iteration ends far from the minimiser, so the step size regularises; hence no lambda starts from
+    another's result.
 
     Since the loss is quadratic and y_i^2 is 1 for every label, the coordinator needs only gradients:
     sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For numeric targets, the right side is larger by
-    the constant sum_i (1 - y_i^2) / 2. This changes no minimiser, but may keep the cost above
+    the constant sum_i (1 - y_i^2) / 2. This moves no minimiser, but may keep the cost above
     `loss_threshold`.
 
     Returns weights (values, d), iterations (values,) and the rule that stopped each, one of `STOPPED`.

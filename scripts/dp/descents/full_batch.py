@@ -39,8 +39,8 @@ def _scores(X, W):
 def _residuals(scores, y, loss, valued):
     """Return each example's loss (n, restarts), or None unless `valued`, and its derivative in the scores.
 
-    scores: (n, restarts, K), overwritten; the derivative has the same shape. y: None if the rows are
-    already multiplied by their labels.
+    scores: (n, restarts, K), overwritten; the derivative has this shape. y: None if rows are already
+    multiplied by their labels.
     """
     if loss != "softmax":
         loss, z = losses.get(loss), scores[:, :, 0]
@@ -64,8 +64,8 @@ def _residuals(scores, y, loss, valued):
 def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray | float:
     """Limits (n,) on the norms of the rows' residuals that keep gradients within norm `clip`.
 
-    A gradient is the outer product of x and the residual, so its norm is the product of their norms. The
-    result is infinity if the loss keeps all residuals within these limits.
+    A gradient is the outer product of x and the residual, so its norm is the product of theirs. The result
+    is infinity if the loss keeps all residuals within these limits.
     """
     with np.errstate(divide="ignore"):
         limits = clip / row_norms(X)
@@ -141,8 +141,8 @@ def sampled_gradient(
 ) -> np.ndarray:
     """The sum of clipped gradients over a Poisson batch, divided by the batch's *expected* size.
 
-    Each restart has its own batch (`poisson.batches`). The batch's size is secret; its expectation,
-    sampling n, is public. limits: `residual_limits`, if known.
+    Each restart has its own batch (`poisson.batches`) of secret size; its expectation, sampling n, is
+    public. limits: `residual_limits`, if known.
     """
     if clip is not None and limits is None:
         limits = residual_limits(X, loss, clip)
@@ -215,9 +215,9 @@ def descend(
 
     sigma: standard deviation of independent Gaussian noise on every coordinate of the mean gradient.
     mean_clip: maximum norm of the mean gradient. initial: (d,) or (d, K), for all restarts; by default
-    zeros. precondition: (restarts, d, d) matrices that multiply the steps. sampling: if given, steps use
-    Poisson batches (`sampled_gradient`), and nothing is traced. size: the divisor of sums of gradients,
-    by default the number of rows.
+    zeros. precondition: (restarts, d, d), multiplies the steps. sampling: if given, steps use Poisson
+    batches (`sampled_gradient`), and nothing is traced. size: the divisor of sums of gradients, by default
+    the number of rows.
 
     Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
     at the start and after every step, all NaN unless `traced`.

@@ -11,7 +11,7 @@ INDICES = 1 << 15  # row numbers drawn at a time: 256 kB
 def batches(
     n: int, draws: int, sampling: float, rng: np.random.Generator
 ) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-    """Yield `draws` batches of n rows, which contain each row independently with probability `sampling`.
+    """Yield `draws` batches, several per item, that contain each of n rows with probability `sampling`.
 
     Each item is (part, rows, edges), where `part` is a slice of the draws. The batch of the k-th draw in
     `part` is rows[edges[k] : edges[k + 1]], in ascending order.
@@ -30,7 +30,8 @@ def successes(trials: int, probability: float, rng: np.random.Generator) -> np.n
     """Indices of the successes among independent trials, ascending.
 
     The work is proportional to the number of successes, because the gaps between them are drawn. The
-    distribution is exact:
+    distribution is
+    exact:
 
     - The gap G is geometric, P(G > k) = (1 - p)^k, and gaps are independent, because trials are.
     - An exponential number E has P(floor(E / r) >= k) = exp(-r k). With r = -log(1 - p), this is (1 - p)^k,

@@ -1,7 +1,7 @@
 """Mini-batch stochastic gradient descent on many problems at once, clipped per example.
 
 A *run* is one descent with its own rows, order of rows and noise. All values of lambda in a run share them.
-Runs of equal size advance together, so a step takes few array operations for any number of runs.
+Runs of equal size advance together, in few array operations a step.
 """
 
 from collections.abc import Iterable, Sequence
@@ -89,9 +89,9 @@ def descend(
     as_run: the sum of gradients is `program_gradient`, and the number lam sum_j w_j is added to every
     coordinate instead of lam w.
 
-    rows: (blocks, n, d), each row multiplied by its label, so that margins are rows . w. For a residual
-        loss, rows are not multiplied, and `targets` are (blocks, n).
-    block: (runs,), each run's block. lam: (values,) regularisations.
+    rows: (blocks, n, d), one block per data set. Each row is multiplied by its label, so margins are
+        rows.w. For a residual loss, rows are not multiplied, and `targets` are (blocks, n).
+    block: (runs,), index of each run's block; runs may share one. lam: (values,) regularisations.
     passes: one (order, noise) per epoch. order (runs, n) permutes the rows; noise is (runs, steps, d)
         or None. plan: `batch_plan` of n.
     clip: maximum Euclidean norm of an example's loss gradient.

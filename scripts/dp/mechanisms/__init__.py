@@ -14,11 +14,10 @@ A mechanism is a class in a file of this folder, with options and two methods:
 
 The public methods `guarantee`, `release` and `release_many` check arguments and results.
 
-`MECHANISMS["my_mechanism"]` imports only this file, so a job depends on no other mechanism's
-source.
+`MECHANISMS["my_mechanism"]` imports only that mechanism's file, so a job depends on no other
+mechanism's source.
 
-The environment variable DP_MECHANISMS names a folder of additional mechanisms, whose claims are
-unproven.
+The environment variable DP_MECHANISMS names a folder of further mechanisms, with unproven claims.
 """
 
 import copy
@@ -73,7 +72,7 @@ class Release(NamedTuple):
 
 
 class Parameters(SimpleNamespace):
-    """Checked parameters: p.epsilon, p.delta, p.lam, p.bound, and every option and fact by name.
+    """Checked parameters: p.epsilon, p.delta, p.lam, p.bound, and options and `FACTS` by name.
 
     In `_release`, p also contains the inputs that the mechanism declares.
     """
@@ -121,10 +120,9 @@ def join(releases: list[Release]) -> Release:
 
 
 class Mechanism:
-    """Base class of all mechanisms. They are stateless, and each has one instance.
+    """Base class of mechanisms, which are stateless, with one instance each.
 
-    `bound` is the public bound R on ||x||_2. `lam` is the factor of ||w||^2 / 2 beside the *mean*
-    loss.
+    `bound` is the public bound R on ||x||_2. `lam` weighs ||w||^2 / 2, added to the *mean* loss.
 
     Methods
     -------
@@ -190,8 +188,8 @@ class Mechanism:
     def _guarantee(self, n, d, p):
         """The guarantee for a public size n and d released coordinates.
 
-        Returns the reason why the requested (epsilon, delta) holds or, without privacy, why no
-        guarantee does. Returns a `dp.accounting.Guarantee` if another one holds.
+        Returns why the requested (epsilon, delta) holds or, without privacy, why no guarantee does;
+        or a `dp.accounting.Guarantee` if another one holds.
         """
         raise NotImplementedError
 
@@ -205,8 +203,8 @@ class Mechanism:
     def _release_many(self, tasks, draws):
         """Yield the result of `_release` for each task, with the draws of all candidates joined.
 
-        Override this method instead of `_release` if many releases are faster together. `tasks`
-        iterates lazily over (X, y, list with one p per candidate, rng).
+        Override it instead of `_release` if many releases are faster together. `tasks` iterates
+        lazily over (X, y, list with one p per candidate, rng).
         """
         for X, y, candidates, rng in tasks:
             if len(candidates) == 1:
@@ -252,7 +250,7 @@ class Mechanism:
         Returns
         -------
         float
-            lambda beside the mean loss, or 0 if the mechanism needs none.
+            lambda relative to the mean loss, or 0 if the mechanism needs none.
 
         Raises
         ------
@@ -266,7 +264,7 @@ class Mechanism:
     def _alike(self, candidates, *but):
         """Group candidates that differ only in lambda and the options `but`.
 
-        Returns (first candidate, positions of all candidates) for each group.
+        Returns (first candidate, all positions) per group.
         """
         groups = {}
         for position, p in enumerate(candidates):
@@ -279,8 +277,8 @@ class Mechanism:
     def check(self, n: int, d: int, **settings) -> None:
         """Refuse settings with which the mechanism cannot run.
 
-        Every cell is checked before a run starts, so mechanisms with a slow guarantee may check less
-        than `guarantee`.
+        A run first checks every combination of its settings, so mechanisms with a slow guarantee
+        may check less than `guarantee`.
 
         Parameters
         ----------
@@ -367,12 +365,12 @@ class Mechanism:
         restarts: int = 1,
         **arguments,
     ) -> Iterator[tuple[tuple, Release]]:
-        """Yield draws for several data sets, and for several settings on each.
+        """Yield draws for several data sets, with several settings on each.
 
         Parameters
         ----------
         folds : Iterable[tuple]
-            Tuples that start with the training data (X, y). Other items are returned unchanged.
+            Tuples that start with training data (X, y); other items are returned unchanged.
         rngs, fits, all_rows : Iterable or None
             One per fold, as in `release`.
         candidates : Sequence[dict]
@@ -385,8 +383,8 @@ class Mechanism:
         Yields
         ------
         tuple
-            (fold, its `Release`), in the order of the folds. A release has all restarts of the
-            first candidate, then those of the next.
+            (fold, its `Release`), in the order of the folds. A release has the first candidate's
+            restarts, then the next's.
         """
         rngs = map(copy.deepcopy, repeat(None) if rngs is None else rngs)
         fits, all_rows = (repeat(None) if each is None else each for each in (fits, all_rows))
@@ -394,7 +392,7 @@ class Mechanism:
         return self._releases(tasks, restarts, len(candidates))
 
     def of_data(self, meta: dict) -> dict:
-        """The `facts` of a prepared data set, from its .json."""
+        """What the mechanism's `facts` are for a prepared data set, from its .json."""
         labels = meta.get("labels", {})  # names of "-1" and "1", or of "0", "1", ..
         known = {
             "coordinate_bound": meta.get("coordinate_bound"),
@@ -481,7 +479,7 @@ class Mechanism:
     # ---- how the public calls check arguments and results
 
     def _tasks(self, folds, rngs, fits, all_rows, candidates, arguments):
-        """Yield (fold, task), checked on request. A task is (X, y, list with one p per candidate, rng)."""
+        """Check and yield (fold, task) lazily. A task is (X, y, list with one p per candidate, rng)."""
         arguments, inputs = dict(arguments), {}
         if self.uses_public_rows:
             inputs = {name: arguments.pop(name, None) for name in ("public", "initial")}

@@ -70,8 +70,8 @@ class BoostedAdaSSP(Mechanism):
     max(0, s sqrt(2d) - l/2). Eigenvalues of X'X plus noise and ridge are raised to at least 1.2 s
     sqrt(2d) (`sensitivities.spectral_ridge`).
 
-    clip: maximum absolute residual. 3 to 10 steps with a clip of 0.25 work well without tuning. One
-    step with a small clip hardly learns, and 30 steps with a clip of 1 diverge at a small epsilon.
+    clip: maximum absolute residual. 3 to 10 steps with a clip of 0.25 work well untuned. One step
+    with a small clip hardly learns, and 30 with a clip of 1 diverge at a small epsilon.
     """
 
     delta = "needed"
@@ -104,7 +104,7 @@ class BoostedAdaSSP(Mechanism):
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _beside(self, n, p):
-        """The part of the reason about a subclass' further releases."""
+        """The part of the guarantee's reason about a subclass' further releases."""
         return ""
 
     def _release(self, X, y, p, draws, rng):

@@ -4,8 +4,8 @@ A target y in [-1, 1] stands for the count M (y + 1)/2. M is public, and larger 
 to M. u = (y + 1)/2 is the count in units of M. The model's rate is M min(e^(w.x + b), 1).
 
 All private mechanisms first release the mean of u with noise. Its logarithm is the intercept b, so
-weights of 0 predict the constant rate. Slopes are clipped to a multiple of the rate. Once M exceeds
-this multiple, a larger M does not increase the slopes' noise, so M may be generous.
+weights of 0 predict the constant rate. Slopes are clipped to a multiple of the rate. Beyond this
+multiple, a larger M does not increase their noise, so M may be generous.
 """
 
 import math
@@ -96,18 +96,18 @@ class CountsGradientDescent(Counts):
     """A noisy mean count, then T gradient steps for Poisson regression with Gaussian noise.
 
     At s = w.x + b, a record has the slope min(e^s, 1) - u. Its gradient is clipped to norm C R with
-    C = min(1, clip * rate), where `rate` is the noisy mean of u. C may depend on `rate`, which is
-    public once released. Replacing a record changes the mean of u by at most 1/n, and the mean
-    gradient by at most 2CR/n. The Gaussian releases of T gradients and of the rate compose to
-    mu-Gaussian DP, where mu^2 is the sum of their mu^2 (Dong, Roth, Su, JRSS B 84, 2022, corollary
-    3.3). This covers all iterates.
+    C = min(1, clip * rate), where `rate` is the noisy mean of u, which C may use because it is
+    released. Replacing a record changes the mean of u by at most 1/n, and the mean gradient by at
+    most 2CR/n. The Gaussian releases of T gradients and the rate compose to mu-Gaussian DP, where
+    mu^2 is the sum of their mu^2 (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). This covers all
+    iterates.
 
-    rate: the rate's share of mu^2. By default, it gives the rate's noise a standard deviation of
-    0.0025, but is clipped to [1 %, 15 %].
+    rate: the rate's share of mu^2. By default, its noise has a standard deviation of 0.0025, but
+    the share is clipped to [1 %, 15 %].
     learning_rate: a step is the gradient times learning_rate/(rate R^2). rate R^2 is about the
     maximum curvature, so a learning_rate of 2 gives the longest stable step.
     iterations: by default n mu/12, from 1 to 200, with the mu of all steps together. Without
-    contraction, the noise of all steps then gives a score a standard deviation of at most 2 clip
+    contraction, the noise of all steps then adds to a score a standard deviation of at most 2 clip
     learning_rate T/(n mu) = 1/2.
     """
 
@@ -158,7 +158,7 @@ class Plan(NamedTuple):
     """The noise of `counts_objective_perturbation`.
 
     mu_rate: Gaussian-DP parameter of the rate's release.
-    scale: standard deviation of the tilt b of the summed loss.
+    scale: standard deviation of b, the noise in the summed objective's linear term.
     mu_output, output_scale: Gaussian-DP parameter and standard deviation of the output noise.
     """
 
@@ -172,11 +172,11 @@ class Plan(NamedTuple):
 class CountsObjectivePerturbation(Counts):
     """A noisy mean count, then w + z: w nearly minimises a tilted objective, and z is Gaussian.
 
-    The objective is the mean of h(w.x) - v w.x, plus lam/2 ||w||^2 + b.w/n with a Gaussian tilt b.
-    Counts are clipped again: v is min(u, C)/C with C = min(1, clip * rate), where `rate` is the
-    noisy mean of u. h is `CappedExponential` with offset log(rate/C). So lam is for counts in units
-    of C M. `dp.privacy.counts_tilt` proves the exact minimiser's cost: that of Gaussian noise with
-    mu = 2R/scale, and log(1 + R^2/(n lam)) of epsilon for the Jacobian. z covers the solver's error
+    The objective is the mean of h(w.x) - v w.x, plus lam/2 ||w||^2 + b.w/n, with Gaussian b.
+    Counts are clipped again: v is min(u, C)/C, with C and `rate` as for `counts_gd`. h is
+    `CappedExponential` with offset log(rate/C). So lam is for counts in units of C M.
+    `dp.privacy.counts_tilt` proves that the exact minimiser costs as much as Gaussian noise with mu
+    = 2R/scale, plus log(1 + R^2/(n lam)) of epsilon for the Jacobian. z covers the solver's error
     (`gaussian_tilt.with_output_noise`). The rate is another Gaussian release.
 
     output: the output noise's share of mu.
@@ -184,7 +184,7 @@ class CountsObjectivePerturbation(Counts):
     """
 
     delta = "needed"
-    # The longest tilts, of probability e^-60, are neglected, so delta must be far larger.
+    # The largest b, of probability e^-60, are neglected, so delta must be far larger.
     least_delta = 1e-20
     needs_lambda = True
     options = RATE | {"clip": Ordinary(4.0), "output": Between(0.03, low=0, high=1)} | TOLERANCE
@@ -210,8 +210,8 @@ class CountsObjectivePerturbation(Counts):
     def plan(self, n: int, d: int, p: object) -> Plan:
         """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        The linear term contains the sum of v x, whose norm is at most nR and whose rounding error
-        is at most that of the gradient's other terms.
+        The linear term contains the sum of v x, of norm at most nR and a rounding error at most
+        that of the gradient's other terms.
         """
         for reach in (0.0, 2 * p.bound / p.mu * gaussian_reach(d)):
             self._check_certifiable(n, d, p, reach)
@@ -287,8 +287,8 @@ class CountsRegression(Counts):
     """Without privacy: Poisson regression, argmin of mean h(w.x) - u w.x + lam/2 ||w||^2.
 
     h is `CappedExponential` with offset log(mean of u), so lam penalises the distance from the
-    constant rate. With lam near 0, the result is the maximum-likelihood estimate for the clipped
-    counts, if no estimated rate exceeds M.
+    constant rate. With lam near 0, the result is the clipped counts' maximum-likelihood estimate,
+    if no estimated rate exceeds M.
     """
 
     private = False

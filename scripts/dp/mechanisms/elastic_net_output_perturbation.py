@@ -9,8 +9,8 @@ from dp.mechanisms.output_perturbation import Perturbed, certificate, sensitivit
 class ElasticNetOutputPerturbation(Perturbed):
     """w + z, where w minimises mean logistic loss + lambda1 ||w||_1 + lam/2 ||w||^2.
 
-    ||z|| ~ Gamma(d, sensitivity / epsilon) as in output perturbation. The term with lam (lambda2)
-    alone makes the objective strongly convex. There is no free intercept.
+    ||z|| ~ Gamma(d, sensitivity / epsilon) as in output perturbation. Only the term with lam
+    (lambda2) makes the objective strongly convex. There is no free intercept.
 
     lambda1: weight of ||w||_1, by default lam. It costs no privacy.
     """
@@ -26,9 +26,9 @@ class ElasticNetOutputPerturbation(Perturbed):
         """epsilon-DP as for output perturbation.
 
         `dp.mechanisms.output_perturbation.sensitivity` needs lam-strongly convex objectives that
-        differ by a function with gradient at most 2R/n. The convex term lambda1 ||w||_1 changes
-        neither property. A point with a subgradient of norm tau is within tau/lam of the minimiser,
-        because subgradients of a lam-strongly convex function are lam-strongly monotone.
+        differ by a function with gradient at most 2R/n. The convex lambda1 ||w||_1 changes neither
+        property. A point with a subgradient of norm tau is within tau/lam of the minimiser, because
+        subgradients of a lam-strongly convex function are lam-strongly monotone.
         """
         scale = self.scale(n, d, p)
         return (

@@ -1,8 +1,7 @@
 """Sparse logistic regression: descents that choose few of many columns privately.
 
 Noise on all d coordinates of a gradient has norm of order sqrt(d). Noisily choosing the largest
-coordinate costs only a factor of log(d), with noise proportional to the public bound on single
-coordinates.
+costs only a factor of log(d), with noise proportional to the public bound on single coordinates.
 """
 
 import math
@@ -22,7 +21,7 @@ LOGISTIC = losses.get("logistic")
 
 
 class FewColumns(Mechanism):
-    """Base class of these descents. It bounds the sensitivity of their gradients.
+    """Base class, which bounds the sensitivity of gradients.
 
     The gradient of the mean loss has coordinates g_j = mean of l'(y w.x) y x_j. Let B bound every
     |x_j| (the data's `coordinate_bound`, or R if smaller), and let slopes be clipped to |l'| <= k.
@@ -33,7 +32,7 @@ class FewColumns(Mechanism):
     |w|_1, R |w|_2). Earlier releases determine w, so k may depend on w. At w = 0, k is at most 1/2.
 
     A weight that becomes infinite or NaN stays so. Only noisy values and public numbers decide
-    whether this happens, so it reveals nothing more.
+    this, so it reveals nothing more.
 
     info["scale"]: the noise's scale divided by the sensitivity.
     """
@@ -69,9 +68,9 @@ def _choices(n, d, rho):
     """The number of choices, from 1 to 30, that are together rho-zCDP and detect a correlation of 1/8.
 
     At w = 0, a column of values -B and B whose correlation with the labels is c has |g_j| = c B/2 =
-    D n c/2. A choice at the rate a/D adds Gumbel noise to |g_j| a/D = a n c/2. The largest of 2 d
-    noises is about log(2 d). T choices have a = sqrt(2 rho/T), so a n c/2 = log(2 d) at T = rho (n
-    c/log(2 d))^2/2.
+    D n c/2. A choice adds Gumbel noise to |g_j| times the rate a/D, so to a n c/2. The largest of 2
+    d noise draws is about log(2 d). T choices have a = sqrt(2 rho/T), so a n c/2 = log(2 d) at T =
+    rho (n c/log(2 d))^2/2.
     """
     return min(30.0, max(1.0, rho * (n / (8 * math.log(2 * d))) ** 2 / 2))
 
@@ -86,8 +85,8 @@ class FrankWolfe(FewColumns):
     epsilon/(2 T D) exceeds a, it is the rate instead, and each choice is (epsilon/T, 0)-DP. The
     rest is post-processing. Talwar et al. add Laplace instead of Gumbel noise.
 
-    step: "constant" goes 1/T of the way to the vertex. "published" goes 2/(t + 2) of the way in
-    step t = 0, 1, .., so the first step ends at a vertex.
+    step: "constant" goes 1/T of the way to the vertex, "published" 2/(t + 2) in step t = 0, 1, ..,
+    so the first step ends at a vertex.
     radius: L B, the maximum absolute score.
     iterations: by default rho (n/(8 log(2 d)))^2/2, from 1 to 30 (`_choices`).
     """
@@ -101,7 +100,7 @@ class FrankWolfe(FewColumns):
         return p.iterations or round(_choices(n, d, self._rho(p)))
 
     def _rates(self, p, steps):
-        """The rate of a choice times D, by zCDP and by basic composition. Both rates are private."""
+        """The rate of a choice times D, by zCDP or by basic composition: either is (epsilon, delta)-DP."""
         return noisy_top.choice_rate(self._rho(p), steps, 1.0), p.epsilon / (2 * steps)
 
     def _guarantee(self, n, d, p):
@@ -141,7 +140,7 @@ class NoisyValues(FewColumns):
 
     share: the values' share of rho. The choices get the rest.
     learning_rate: in units of 1/B^2. The mean loss has a curvature of at most B^2/4 along a column,
-    so a step at a rate of 4 is no longer than Newton's.
+    so a step at a rate of 4 is at most as long as Newton's.
     """
 
     options = FewColumns.options | {
@@ -217,8 +216,7 @@ class IterativeThresholding(NoisyValues):
     and the T noisy vectors rho share (`dp.privacy.noisy_top`).
 
     columns: k, the maximum number of nonzero weights.
-    iterations: by default, k T follows the rule of `frank_wolfe` with the choices' rho, and T is at
-    least 1.
+    iterations: by default, k T follows the rule of `frank_wolfe` with the choices' rho; T >= 1.
     """
 
     options = NoisyValues.options | {"columns": Whole(10)}

@@ -71,9 +71,9 @@ def l2_sensitivity(d: int, bound: float = 1.0, loss: str = "squared") -> float:
 
     By Cauchy-Schwarz, sum |M_jk| <= d ||M||_F and ||L||_1 <= sqrt(d) ||L||_2. Let r and r' be the
     norms of x and x', and k = -y y' x.x'. Then ||M||_F^2 = r^4 + r'^4 - 2 k^2 and ||L||_2^2 = r^2 +
-    r'^2 + 2 k. For fixed k, both norms grow with r and r', so the worst case has r = r' = R. There,
-    k >= 0, since ||M||_F depends on k^2 and ||L||_2 increases in k. With k = R^2 cos 2u, 0 <= u <=
-    pi/4, the change is at most cos u (a sin u + b), where a = 2 sqrt(2) alpha d R^2 and b = 2 beta
+    r'^2 + 2 k. For fixed k, both norms grow with r and r', so at worst r = r' = R. There, k >= 0,
+    since ||M||_F depends on k^2 and ||L||_2 increases in k. With k = R^2 cos 2u, 0 <= u <= pi/4,
+    the change is at most cos u (a sin u + b), where a = 2 sqrt(2) alpha d R^2 and b = 2 beta
     sqrt(d) R. The maximum is at the s = sin u that solves 2 a s^2 + b s - a = 0. For squared loss,
     it is at most 2 (1 + sqrt(d) R)^2.
     """
@@ -241,7 +241,7 @@ class _Functional(Mechanism):
 
 
 def _times(p, n):
-    """The factor on the noise of the sum: n if `objective` puts the noise on the mean, otherwise 1."""
+    """The factor of the sum's noise: n if `objective` puts the noise on the mean, otherwise 1."""
     return n if getattr(p, "objective", "sum") == "mean" else 1
 
 
@@ -254,9 +254,9 @@ class FunctionalLaplace(_Functional):
     solver: "exact", with `repair` as in `dp.privacy.quadratics.solve`, or "adam" with `epochs` x
     ceil(n/batch_size) steps from zero, which may end far from the minimum.
     batches: "all" uses all rows in each step, and "shuffled" uses one batch.
-    noise: for shuffled batches, drawn "once" for all batches (nothing is proven) or "per_batch".
-    objective: whether noise calibrated to the sum over records is added to the "sum" or to the
-    "mean", for which 1/n of this noise would suffice.
+    noise: for shuffled batches, drawn "once" for all (nothing is proven) or "per_batch".
+    objective: whether noise calibrated to the sum over records is on the "sum" or the "mean", for
+    which 1/n of it would suffice.
     """
 
     numbers = True
@@ -286,7 +286,7 @@ class FunctionalLogistic(_Functional):
 
     The noise is Laplace at delta = 0 (`sensitivity` as for `functional_laplace`), and Gaussian
     (analytic calibration) at delta > 0. The truncated loss is z^2/8 - z/2. For any n, its minimiser
-    (`truncated_logistic`) differs from that of logistic regression.
+    (`truncated_logistic`) differs from logistic regression's.
     """
 
     delta = "optional"

@@ -1,11 +1,11 @@
-"""Objective perturbation with a Gaussian tilt: the tightest known accounting, and published ones.
+"""Gaussian objective perturbation, with the tightest known accounting and published ones.
 
 `dp.privacy.gaussian_tilt` proves the cost of an exact minimiser. Gaussian output noise covers the
 solver's error, as in `dp.mechanisms.objective_perturbation`. Given the exact minimiser, the
 solver's point differs by at most 2 tau/lambda between neighbours of equal size. Under add-remove,
 both sums have the same Lambda = n lambda, and the larger sum's gradient has norm at most (n + 1)
-tau. So the solver's point differs by at most 2 tau/lambda + tau/(n lambda). With `public_n`, both
-gradients have norm at most `public_n` tau, and the bound is 2 tau/lambda.
+tau. So it differs by at most 2 tau/lambda + tau/(n lambda). With `public_n`, both gradients have
+norm at most `public_n` tau, and the bound is 2 tau/lambda.
 """
 
 import math
@@ -45,7 +45,7 @@ MOST_NOISE = 50
 class Plan(NamedTuple):
     """The noise of a release.
 
-    scale: standard deviation of the tilt b of the summed loss.
+    scale: standard deviation of the tilt b, the noise in the summed objective's linear term.
     output_scale, mu_output: standard deviation and Gaussian-DP parameter of the output noise.
     ridge: added to lam.
     tolerance: certified gradient norm.
@@ -105,17 +105,17 @@ def certified(n: int, p: Parameters, plan: Plan) -> str:
 class _GaussianTilt(Tilted):
     """Base class: w + z, where w is near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
 
-    b and z are Gaussian.
+    b, the tilt, and z are Gaussian.
     """
 
     delta = "needed"
-    # The longest tilts, of probability e^-60 = 9e-27, are neglected, so delta must be far larger.
+    # The largest tilts, of probability e^-60 = 9e-27, are neglected, so delta must be far larger.
     least_delta = 1e-20
     numbers = False  # subclasses with a residual loss set it to True
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Refuse invalid settings by making the plan, without the slow profile, which refuses none."""
+        """Refuse invalid settings by making the plan, not the slow profile, which never refuses any."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -127,7 +127,7 @@ class _GaussianTilt(Tilted):
     def _checked_plan(self, n, d, p, plan):
         """The plan. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        Neglects the longest tilts, whose probability is at most e^-60.
+        Neglects the largest tilts, of probability at most e^-60.
         """
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
@@ -167,7 +167,7 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     and slopes in [-t, t]. Its tilt has t times the Gaussian mechanism's standard deviation at
     delta/2, and the threshold for n lambda is about twice as large.
     clip: a record's maximum slope under logistic loss, below 1 (`ClippedLogistic`). The tilt is
-    proportional to this slope. The Jacobian then costs log(1 + R^2/(4 n lambda)) of epsilon.
+    proportional to this slope. The Jacobian then adds log(1 + R^2/(4 n lambda)) to epsilon.
     output: the output noise's share s of mu, which multiplies the tilt's standard deviation by
     about 1 + s^2/2.
     radius: with the rule's lambda, the tilt moves the minimiser by at most about radius/R.

@@ -129,11 +129,11 @@ class DPGradientDescent(Descent):
     noise:
       "analytic"   sigma = sqrt(T) 2C/(n mu) with the mu that is (epsilon, delta)-DP exactly
       "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), claimed to give this epsilon. The exact
-                   curve proves another epsilon, which is larger unless the claimed one is small
+                   curve proves another, larger unless the claimed one is small
 
     loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..), or a loss of residuals for
     targets in [-1, 1].
-    public_n: under add-remove, replaces n as the divisor of sums and in the rule.
+    public_n: under add-remove, replaces n as the divisor of sums and in `rule_steps`.
     steps: with "rule", `rule_steps` sets iterations, learning rate and clipping norm.
     pretrain: whether to start from the result of `public_iterations` steps on public rows, without
     noise, clipping or privacy cost.
@@ -190,10 +190,10 @@ class DPGradientDescent(Descent):
 
         With lambda, curvatures are in [lambda, c + lambda]. A step at rate e multiplies a distance
         by at most max(|1 - e lambda|, |1 - e (c + lambda)|). The minimum, c/(c + 2 lambda), is at e
-        = 2/(c + 2 lambda). So the rate is at most 2/(c + 2 lambda), which is below 1/c if lambda >
-        c/2. Since e lambda < 1 and gradients have norm at most G, |W| <= G/lambda without noise.
-        For softmax, the rate above replaces 1/c. Softmax curvatures are at most R^2/2, and e (R^2/2
-        + lambda) <= 2 if lambda >= R^2/2 - c.
+        = 2/(c + 2 lambda). So the rate is at most this e, which is below 1/c if lambda > c/2. Since
+        e lambda < 1 and gradients have norm at most G, |W| <= G/lambda without noise. For softmax,
+        the previous paragraph's rate replaces 1/c here. Its curvatures are at most R^2/2, and e
+        (R^2/2 + lambda) <= 2 if lambda >= R^2/2 - c.
         """
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)

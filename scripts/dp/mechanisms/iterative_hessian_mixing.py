@@ -35,7 +35,7 @@ def calibrate(
     """gamma, each gradient's mu, and the profile at R = 1, for nearly the minimum noise.
 
     m is the approximate Gaussian-DP parameter of all releases. Gradients get `share` of m^2, and
-    sketches get the rest, approximated as Gaussian with parameter sqrt(k T/2)/gamma (times sqrt(2)
+    sketches the rest, approximated as Gaussian with parameter sqrt(k T/2)/gamma (times sqrt(2)
     under replace-one). The search finds the largest m whose exact profile of all releases is
     (epsilon, delta)-DP.
     """
@@ -73,8 +73,8 @@ class IterativeHessianMixing(Mechanism):
         l    = max(0, smallest eigenvalue of X'X - (gamma/sqrt k)(tau0 - N(0, 1)))
         tau0 = sqrt(2 log max(3/delta, 2/rho)).
 
-    gamma and the noise follow from the exact profile of all releases together, not from the
-    authors' Renyi bound.
+    gamma and the noise follow from the exact profile of all releases together, not the authors'
+    Renyi bound.
 
     share: the gradients' share of the squared Gaussian-DP parameter (`calibrate`).
     """

@@ -26,7 +26,7 @@ class DistributedLasso(_OverCentres):
     centres: the number of data centres.
     part: the rows used: "all", or those of "one" centre.
     preparation, components: as for `dp.descents.distributed_lasso.Preparation`, fitted on
-    `all_rows` if given. So subsets of any size have the same columns and components, as in the
+    `all_rows` if given, so that subsets of any size have the same columns and components, as in the
     source.
     rate: the step size, by default the reciprocal of the gradient's Lipschitz constant.
     shrinkage: "soft", or "as_printed" in the source.
@@ -134,8 +134,7 @@ class DPDistributedLasso(_OverCentres):
     over its rows. The coordinator takes a soft-thresholded step along the total divided by n. Rows
     are not standardised, because that would use private rows without noise.
 
-    rate: the step size, by default 1/bound^2, the reciprocal of the public bound on the mean loss'
-    curvature.
+    rate: the step size, by default 1/bound^2, since bound^2 bounds the mean loss' curvature.
     """
 
     delta = "needed"

@@ -27,8 +27,8 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     loss. One record changes it by at most sqrt(2) c R^2/n in the Frobenius norm (add-remove: c
     R^2/n), as `sensitivities.gram` shows. The noise is isotropic and Gaussian. `robust` also
     releases the mean of l'^2 x x', with l'^2 in [0, kappa^2], which differs from the Hessian if the
-    model is wrong. The matrices and the weights' output noise (but not the tilt) count as one
-    Gaussian release, whose mu^2 is the sum of theirs.
+    model is wrong. The matrices and the weights' output noise (but not the exact minimiser) count
+    as one Gaussian release, whose mu^2 is the sum of theirs.
 
     weights: corrected for the ridge's bias (`dp.inference.linearise`).
     info["covariance"]: (draws, d, d), due to sampling and all noise.
@@ -39,7 +39,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     the releases themselves.
     info["level"]: (draws,), `dp.inference.curvature_level`.
 
-    covariance: the share of mu^2 for the Hessian, and again for a second release if there is one.
+    covariance: the share of mu^2 that the Hessian gets, and a second release, if any, gets too.
     """
 
     numbers = False
@@ -57,19 +57,19 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return "the slopes' second moments" if p["robust"] else None
 
     def _second(self, p):
-        """The share of mu that all releases except the tilt get."""
+        """The share of mu that all releases except the exact minimiser get."""
         return math.sqrt(p["output"] ** 2 + p["covariance"] * (2 if self._beside(p) else 1))
 
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda by the tilt's rule, for the tilt's share of mu."""
+        """lambda by the parent's rule, with `_second` as its `output`."""
         second = self._second(self.defaults() | options)
         options = {key: options[key] for key in options.keys() - {"covariance", "robust"}}
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
 
     def _plan(self, n, d, p):
-        """The `Plan`: `mu_output` is for all releases except the tilt, `output_scale` for the weights."""
+        """The `Plan`: `mu_output` is for all releases of `_second`, `output_scale` for the weights."""
         second = self._second(vars(p))
         if second >= 1:
             raise Refused(
@@ -126,9 +126,9 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return Release(estimate, release.status, release.info | info)
 
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
-        """The mean of l'^2 x x' without `robust`, and which draws (draws,) are too vague for intervals.
+        """The mean of l'^2 x x' without `robust`, and which draws (draws,) are too noisy for intervals.
 
-        Here, the mean is None: the Hessian replaces it.
+        In this class, the mean is None: `linearise` uses the Hessian.
         """
         return None, np.zeros(len(weights), dtype=bool)
 
@@ -137,13 +137,14 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
 class NoiseAwareLogCosh(NoiseAwareLogistic):
     """`noise_aware_logistic` for numeric targets, with slopes in [-tau, tau] even for outliers.
 
-    It estimates the population's minimiser, which is theta if targets are symmetric about x.theta.
+    It estimates the population's minimiser: theta, if targets are symmetric about x.theta.
 
     Without `robust`, the Hessian and the mean v of the squared slopes, in [0, tau^2], are released.
     One record changes v by at most tau^2/n (either adjacency). If errors are independent of x, the
     mean of l'^2 x x' is v times that of x x', and the Hessian is 1 - v/tau^2 times that of x x',
-    because l'' = 1 - l'^2/tau^2. So the mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. v
-    is too vague if the standard deviation of its noise exceeds a quarter of v or of tau^2 - v.
+    because l'' = 1
+    - l'^2/tau^2. So the mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. v is too noisy if
+    the standard deviation of its noise exceeds a quarter of v or of tau^2 - v.
     """
 
     numbers = True

@@ -22,7 +22,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
     sqrt(2). So the means change by at most sqrt(2)/n under either adjacency.
 
     If errors are independent of x, the sum of clip(residual)^2 x x' is about u clip^2 X'X, and the
-    sum of x x' over unclipped residuals is about q X'X, with the descent's noisy X'X.
+    sum of x x' over unclipped residuals is about q X'X, where X'X is the descent's noisy one.
     `dp.inference` turns these sums into estimates and covariances. Covariances are wrong for
     heteroscedastic errors, for which `noise_aware_log_cosh` with `robust` is right.
 
@@ -33,7 +33,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
     info["covariance"]: (draws, d, d), due to sampling and noise.
     info["unresolved"], info["answered"], info["coarse"]: as for `noise_aware_logistic`. No
     coefficient gets an interval if the noise on u and q has a standard deviation above a quarter of
-    u, of q or of 1.
+    u, q or 1.
     info["minimiser"]: (draws, d), the last weights.
     info["hessian"], info["scores"]: (draws, d, d), the sum of x x' over unclipped residuals and the
     sum of clip(residual)^2 x x', each divided by n.

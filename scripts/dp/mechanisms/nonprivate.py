@@ -65,7 +65,7 @@ class NonPrivateSum(Mechanism):
         return "the exact minimiser is released"
 
     def _release_many(self, tasks, draws):
-        """Candidates share a path of fits along their lambdas."""
+        """Candidates that differ only in lambda share one regularisation path."""
         for X, y, candidates, _ in tasks:
             fits = {}
             for p, chosen in self._alike(candidates):

@@ -1,12 +1,12 @@
-"""Objective perturbation: the minimiser of a randomly tilted objective (CM08 algorithm 2).
+"""Objective perturbation: the minimiser of an objective with a random linear term (CM08 algorithm 2).
 
 The solver's point w is near the minimiser w*, and the error e = w - w* depends on the data. So the
-release is w + z. Given the data, the tilt b and w* determine each other. Hence e is a function of
-w*, the data, and other restarts' independent tilts. If the gradient norm at w is at most tau,
-strong convexity gives ||e|| <= tau/(lam + ridge). So neighbours' errors differ by at most 2
-tau/(lam + ridge). Given w*, noise z of norm ~ Gamma(d, 2 tau/((lam + ridge) s epsilon)) makes w* +
-e + z an (s epsilon)-DP release. b is calibrated so that w* costs (1 - s) epsilon. By adaptive
-composition, w* and w + z together cost epsilon. The share s is public (`Tilted.share`).
+release is w + z. Given the data, w* and the noise b in the term b.w/n (the tilt) determine each
+other. Hence e is a function of w*, the data, and other restarts' independent tilts. If the gradient
+norm at w is at most tau, strong convexity gives ||e|| <= tau/(lam + ridge). So neighbours' errors
+differ by at most 2 tau/(lam + ridge). Given w*, noise z of norm ~ Gamma(d, 2 tau/((lam + ridge) s
+epsilon)) makes w* + e + z (s epsilon)-DP. b is calibrated so that w* costs (1 - s) epsilon. By
+adaptive composition, w* and w + z together cost epsilon. The share s is public (`Tilted.share`).
 """
 
 import math
@@ -30,7 +30,7 @@ class Plan(NamedTuple):
 
     share: the output noise's share of epsilon.
     epsilon: the rest, for the tilt b.
-    epsilon_b, ridge: `Tilted.tilt` for that epsilon.
+    epsilon_b, ridge: results of `Tilted.tilt` at that epsilon.
     scale: ||b|| ~ Gamma(d, scale).
     output_scale: ||z|| ~ Gamma(d, output_scale) for the output noise z.
     tolerance: certified gradient norm.
@@ -95,12 +95,12 @@ class Tilted(Mechanism):
         """The `Plan`.
 
         Raises `Refused` unless a minimiser is certified on every data set (`check_certifiable`),
-        apart from the longest tilts, of probability e^-60.
+        except for the largest tilts, of probability e^-60.
         """
         loss, tolerance = margin_loss(p.loss), p.tolerance
         calibration = {"calibration": p.calibration} if "calibration" in self.options else {}
         settings = {"lam": p.lam, "bound": p.bound, "loss": loss, **calibration}
-        # The ridge for the whole epsilon is at most the ridge for the tilt's part.
+        # The ridge for all of epsilon is at most that for the tilt's part.
         _, ridge = self.tilt(n, p.epsilon, **settings)
         check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance)
         share = self.share(n, d, p.lam + ridge, p.bound, loss, tolerance)
@@ -135,7 +135,7 @@ class Tilted(Mechanism):
     def _release(self, X, y, p, draws, rng):
         """Draws. A restart without a certificate has weights of 0, and its status says why.
 
-        The solver starts from `fit` if it is given. It gets half of the tolerance, and rounding
+        The solver starts from `fit`, if given. Its tolerance is half of the plan's, and rounding
         stays below the other half.
         """
         n, d = stated_size(self.name, p, len(X)), X.shape[1]

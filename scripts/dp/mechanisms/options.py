@@ -20,7 +20,7 @@ def _number(value):
 def plain(value: object) -> object:
     """Convert a number to Python's int or float, and leave anything else unchanged.
 
-    NumPy would compute with a half float in half precision, which may make noise too small.
+    NumPy would compute with half floats in half precision, perhaps with too little noise.
     """
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)

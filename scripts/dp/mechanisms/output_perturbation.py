@@ -27,10 +27,10 @@ def sensitivity(
 ) -> float:
     """L2 sensitivity of the L2-regularised minimiser under replace-one.
 
-    The objective is lam-strongly convex, and replacing one record changes its gradient by at most
-    2 kappa R / n. So exact minimisers differ by at most 2 kappa R / (n lam) (Chaudhuri, Monteleoni,
-    Sarwate, JMLR 12, 2011, corollary 8), for margins and residuals. Points of gradient norm at most
-    tau are within tau/lam of the minimisers, which adds 2 tau/lam.
+    The objective is lam-strongly convex, and one record changes its gradient by at most 2 kappa R /
+    n. So exact minimisers differ by at most 2 kappa R / (n lam) (Chaudhuri, Monteleoni, Sarwate,
+    JMLR 12, 2011, corollary 8), for margins and residuals. Points of gradient norm at most tau are
+    within tau/lam of the minimisers, which adds 2 tau/lam.
 
     tolerance: tau, the gradient norm certified on every data set.
     """
@@ -43,13 +43,13 @@ def sensitivity(
 class Perturbed(Mechanism):
     """w + z, where w is the minimiser that `fit` names in `dp.solvers.fits`, and z is noise.
 
-    A minimiser not certified to `tolerance` gives weights of 0 and the status "not_converged".
-    Under a finite guarantee, no data can cause this. A free intercept is released without noise.
+    A minimiser not certified to `tolerance` gives weights of 0 and the status "not_converged",
+    which no data can cause under a finite guarantee. A free intercept is released without noise.
     """
 
     in_blocks = True
     # Whether the guarantee needs the fit's certificate. If so, settings are refused if data could
-    # prevent the certificate.
+    # prevent it.
     certified = True
     law = staticmethod(l2_laplace)  # distribution of the noise
 

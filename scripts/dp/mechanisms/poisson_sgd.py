@@ -25,13 +25,13 @@ class PoissonSGD(Classifier):
 
     Each record is in a step's batch independently with probability q = `sampling`. Sums are divided
     by q n, never by a batch's secret size. Under add-remove, n is `public_n` or the number of
-    records, taken as public. A step is the Poisson-subsampled Gaussian mechanism. Privacy loss
-    distributions compose steps (`dp.privacy.composition.sampled_multiplier`). If q = 1, composition
-    is exact. For shuffled batches, no amplification by sampling is proven.
+    records, taken as public. Steps are Poisson-subsampled Gaussian mechanisms, composed by privacy
+    loss distributions (`dp.privacy.composition.sampled_multiplier`). If q = 1, composition is
+    exact. For shuffled batches, no amplification by sampling is proven.
     """
 
     delta = "needed"
-    least_delta = composition.LEAST_DELTA  # also at sampling = 1, so that studies can vary it
+    least_delta = composition.LEAST_DELTA  # also at sampling = 1, so that studies can vary sampling
     options = LOSS | {
         "sampling": Between(0.05, low=0, high=1 + 1e-12),
         "iterations": Whole(300),

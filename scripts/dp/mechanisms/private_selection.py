@@ -17,7 +17,8 @@ from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
 from dp.privacy import selection
 from dp.privacy.profiles import Gaussian, approximate, with_chords
 
-# Points of non-Gaussian profiles in units of the total epsilon, dense where delta is evaluated.
+# Epsilons at which non-Gaussian profiles are tabulated, in units of the total: dense where delta is
+# evaluated.
 POINTS = np.concatenate([np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26])
 CLOSE = 2e-3  # share of epsilon that runs may leave unspent
 LARGEST = 100  # maximum total epsilon, for which e^epsilon cannot overflow
@@ -54,8 +55,8 @@ class PrivateSelection(Mechanism):
     In the theorems of `dp.privacy.selection`, the mechanism Q is one run. It releases a setting,
     weights and a noisy score, and its profile is the maximum of the settings' profiles. So the run
     with the lowest score may be released. Each run gets the largest epsilon for which the smaller
-    of the theorems' bounds is at most the requested epsilon. Under the Poisson law, K may be 0;
-    then weights are 0.
+    of the theorems' bounds is at most the requested one. Under the Poisson law, K may be 0; then
+    weights are 0.
 
     score: "noisy", or "exact" without noise, which costs more (`selection.cost_of_exact_score`).
     settings: fixed options of `of`.
@@ -212,9 +213,9 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The search for a run's epsilon starts from a Gaussian mechanism's value. The total epsilon is
-    nearly proportional to a run's, so each step rescales the run's epsilon, or bisects if the
-    result would leave the known interval.
+    The search for a run's epsilon starts from a Gaussian mechanism's. The total epsilon is nearly
+    proportional to a run's, so each step rescales this, or bisects if that would leave the known
+    interval.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))

@@ -19,7 +19,7 @@ from dp.privacy import sensitivities
 from dp.privacy.profiles import Gaussian
 from dp.privacy.quadratics import inverse, noisy
 
-CURVATURE = {"logistic": 0.25, "softmax": 0.5}  # maximum curvature of a record's loss, over R^2
+CURVATURE = {"logistic": 0.25, "softmax": 0.5}  # a record's maximum curvature, divided by R^2
 
 
 def gradient_sum(p: Parameters, loss: str = "logistic") -> float:
@@ -99,9 +99,9 @@ class DPNewton(Mechanism):
     so steps do not diverge. Gradients get 70 % of mu^2, traces 3 % and directions 27 %, each over T
     = `iterations`.
 
-    The noisy trace is floored at the standard deviation of its noise. The source floors the trace
-    at 0, so a negative trace makes the ridge 1/n. D grows as 1/l^2, so with this ridge one step can
-    make weights as long as 10^5. With our floor, |g| D/mu is at most 0.28 |g|/l.
+    The noisy trace is floored at its noise's standard deviation. The source floors it at 0, so a
+    negative trace makes the ridge 1/n. D grows as 1/l^2, so one such step can make weights as long
+    as 10^5. With our floor, |g| D/mu is at most 0.28 |g|/l.
     """
 
     delta = "needed"

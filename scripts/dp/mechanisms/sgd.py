@@ -39,9 +39,9 @@ class _Run(NamedTuple):
 class _SGD(Mechanism):
     """w <- w - eta_t (lambda w + (1/b) sum of clipped gradients + z_t/b) over disjoint batches.
 
-    `release_many` runs the descents of all data sets, restarts and candidates together. With
-    `dimensions` = k, rows are multiplied by a Gaussian matrix (d, k) of variance 1/k, drawn
-    independently of the data. The released weights are this matrix times the k weights.
+    `release_many` runs all data sets, restarts and candidates together. With `dimensions` = k, rows
+    are multiplied by a Gaussian matrix (d, k) of variance 1/k, drawn independently of the data. The
+    released weights are this matrix times the k weights.
 
     info["intercept"]: the weight of the column of ones (`bias`).
     info["scale"]: (restarts,), the noise scale of each batch's sum of gradients, or 0.
@@ -184,7 +184,7 @@ def _rows(trains, runs, dimensions, bias, residual):
 class DPSGD(_SGD):
     """SGD with norm-Laplace noise of scale 2 clip/epsilon' on each batch's sum of clipped gradients.
 
-    Replacing a record changes one batch per pass, and its sum by at most 2 clip in L2. Batches are
+    Replacing a record changes one batch's sum per pass, by at most 2 clip in L2. Batches are
     disjoint and independent of the data. So noise of norm ~ Gamma(D, 2 clip/epsilon'), for D
     weights including the bias, makes the pass epsilon'-DP (Song, Chaudhuri, Sarwate, GlobalSIP
     2013; McSherry, SIGMOD 2009). k passes cost k epsilon'. Clipping bounds gradients for any rows,
@@ -196,7 +196,7 @@ class DPSGD(_SGD):
     def _guarantee(self, n, d, p):
         """epsilon-DP with `accounting` "composed", where each of k passes gets epsilon/k.
 
-        With "as_published", each pass gets epsilon, and all cost k epsilon.
+        With "as_published", each pass gets epsilon, for a total of k epsilon.
         """
         proven = p.epsilon if p.accounting == "composed" else p.epochs * p.epsilon
         width = (p.dimensions or d) + p.bias

@@ -1,7 +1,7 @@
-"""Objective perturbation for many classes: softmax loss with a Gaussian tilt.
+"""Gaussian objective perturbation for many classes, with softmax loss.
 
-`dp.privacy.softmax_tilt` proves the cost of an exact minimiser. Output noise covers the solver's
-error, as in `dp.mechanisms.gaussian_objective_perturbation`.
+`dp.privacy.softmax_tilt` proves an exact minimiser's cost. Output noise covers the solver's error,
+as in `dp.mechanisms.gaussian_objective_perturbation`.
 """
 
 import numpy as np
@@ -28,24 +28,24 @@ from dp.solvers.newton import check_certifiable
 
 
 class _NoTilt(Refused):
-    """No useful tilt is private at this lambda."""
+    """At this lambda, no useful noise in the objective is private."""
 
 
 @register("softmax_objective_perturbation")
 class SoftmaxObjectivePerturbation(Mechanism):
     """W + Z, where W is near argmin of mean softmax loss + lam/2 ||W||^2 + <b, W>/n; b, Z are Gaussian.
 
-    Labels are 0, .., K - 1. The tilt b has about the standard deviation of a Gaussian release of
-    the sum of gradients at delta/(K-1). The Jacobian is free if n lambda is at least twice the
-    tilt's variance. Otherwise it costs about R^2/(n lambda) of epsilon.
+    Labels are 0, .., K - 1. b has about the standard deviation of a Gaussian release of the sum of
+    gradients at delta/(K-1). The Jacobian is free if n lambda is at least twice b's variance.
+    Otherwise it adds about R^2/(n lambda) to epsilon.
 
     output: the output noise's share of mu.
-    radius: with the rule's lambda, the tilt moves the score of a row of norm R by a standard
-    deviation of at most about `radius`.
+    radius: with the rule's lambda, b moves the score of a row of norm R by a standard deviation of
+    at most about `radius`.
     """
 
     delta = "needed"
-    least_delta = 1e-20  # the longest tilts, of probability e^-60 = 9e-27, are neglected
+    least_delta = 1e-20  # the largest b, of probability e^-60 = 9e-27, are neglected
     facts = ("classes",)
     options = ADJACENCY | PUBLIC_N | TOLERANCE
     options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(1.0)}
@@ -82,7 +82,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
             raise Refused(f"{error}{self._remedy(n, d, p)}") from error
 
     def _remedy(self, n, d, p):
-        """The end of the message: a lambda that works, or that none does and epsilon must be larger."""
+        """The end of the message: a lambda that works, or that epsilon must be larger."""
 
         def works(lam):
             try:
@@ -107,7 +107,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
     def _planned(self, n, d, p):
         """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        Raises `_NoTilt` if lambda is too small for a useful tilt.
+        Raises `_NoTilt` if lambda is too small for useful noise.
         """
         K, n_lambda, adjacency = classes_of("softmax", p.classes), n * p.lam, p.adjacency
         constants = softmax.Constants(K)

@@ -17,11 +17,11 @@ from dp.solvers.newton import minimise
 class SubsampleAggregate(Mechanism):
     """Mean of k regularised fits on disjoint parts, each clipped to a ball, plus noise.
 
-    A record is in one part, whose fit is clipped to the ball of radius B around 0. So replacing a
-    record changes the mean by at most 2B/k, for any fit and targets (Nissim, Raskhodnikova, Smith,
-    STOC 2007; Smith, STOC 2011, with clipping). Parts are blocks of consecutive rows. The noise has
-    density exp(-||z|| epsilon k/(2B)) at delta = 0, and is Gaussian (analytic calibration) at
-    delta > 0.
+    A record is in one part, whose fit is clipped to the ball of radius B around 0. So replacing it
+    changes the mean by at most 2B/k, for any fit and targets (Nissim, Raskhodnikova, Smith, STOC
+    2007; Smith, STOC 2011, with clipping). Parts are blocks of consecutive rows. The noise has
+    density exp(-||z|| epsilon k/(2B)) at delta = 0, and is Gaussian (analytic calibration) at delta
+    > 0.
 
     parts: k, by default round(sqrt(n)).
     radius: B, public.
@@ -55,7 +55,7 @@ class SubsampleAggregate(Mechanism):
         blocks = np.array_split(np.arange(n), k)
         fits = [minimise(X[rows], y[rows], p.lam, loss=p.loss)[0] for rows in blocks]
         fits = np.concatenate(fits)
-        # The centre replaces a failed fit, because clipping would keep its NaN.
+        # The centre replaces a failed fit: clipping would keep its NaN.
         fits = np.where(np.isfinite(fits).all(axis=1)[:, None], fits, 0.0)
         clipped = np.linalg.norm(fits, axis=1) > p.radius
         noise = (gaussian if p.delta else l2_laplace)(d, scale, draws, rng)

@@ -117,10 +117,10 @@ class AdaSSP(Mechanism):
     def _mus(self, p):
         """Gaussian-DP parameters of the eigenvalue's release and of the joint release under replace-one.
 
-        The published standard deviations of X'X and X'y have the ratio R^2 to R, so R cancels. With
-        x/R for x, the pair changes by at most sqrt(2 - 2 k^2 + 2 + 2 k) for some k in [-1, 1]. The
-        maximum, sqrt(9/2), is at k = 1/2. In the Frobenius norm, the upper triangle changes by no
-        more than the whole matrix.
+        The published deviations of X'X and X'y have the ratio R^2 to R, so R cancels. With rows
+        rescaled to x/R, the pair changes by at most sqrt(2 - 2 k^2 + 2 + 2 k) for some k in [-1,
+        1]. The maximum, sqrt(9/2), is at k = 1/2. In the Frobenius norm, the upper triangle changes
+        by no more than the whole matrix.
         """
         eigenvalue, matrix, _ = self._deviations(p)
         published = p.calibration == "published"

@@ -1,7 +1,7 @@
 """Composition and subsampling with privacy loss distributions (Google's dp_accounting).
 
 Every epsilon and delta is an upper bound, because dp_accounting discretises losses pessimistically.
-Functions import the library only when needed, since the import takes 1 s.
+Functions import the library when needed, since this takes 1 s.
 """
 
 import math
@@ -35,7 +35,7 @@ def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
     Parameters
     ----------
     guarantee : dp.accounting.Guarantee
-        The guarantee for one record.
+        For one record.
     size : int
         Maximum number of one person's records.
 
@@ -80,7 +80,7 @@ def gaussian_steps(
     Parameters
     ----------
     sigma : float
-        Standard deviation of the noise on each coordinate of a sum.
+        Standard deviation of the noise on each coordinate.
     steps : int
         Number of releases.
     delta : float
@@ -130,7 +130,7 @@ def sampled_steps(
     steps, sampling, adjacency
         As for `gaussian_steps`, with sampling below 1.
     spacing : float
-        Spacing of the discretised losses.
+        Of the discretised losses.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def sampled_multiplier(
             f"{LEAST_DELTA:g}, not {delta:g}: give a larger delta"
         )
     spacing = max(GRID, min(1e-2, epsilon / 1000))
-    # Noise that suffices without sampling suffices with it, apart from the discretisation.
+    # Noise that suffices without sampling also suffices with it, up to discretisation.
     high = math.sqrt(steps) * vector_sum(1.0, adjacency) / gaussian_mu(epsilon, delta)
     high = max(high, LEAST_MULTIPLIER)
     profile = sampled_steps(high, steps, sampling, adjacency, spacing)
@@ -198,7 +198,7 @@ def laplace_coordinates_delta(
 ) -> list[float]:
     """Upper bounds on delta(epsilon) of independent Laplace noise, on `dimension` coordinates.
 
-    The value changes by `ratio` noise scales in L2, and each of the d coordinates by ratio/sqrt(d) scales.
+    The value changes by `ratio` noise scales in L2 norm, evenly: by ratio/sqrt(d) in each of d coordinates.
     So the loss is a sum of d independent Laplace losses, at most sqrt(d) ratio.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld

@@ -31,18 +31,18 @@ So adding costs at most G(m')(e) <= G(m)(e) for every Lambda.
 
 *Removing* (P = D + record, Q = D). The record's Jacobian adds at most J = log(1 + r) to the same loss. So
 for e >= J, removing costs at most G(m)(e - J). For smaller e, it costs at most the total variation
-distance. This is the delta of adding at e = 0, so at most G(m)(0).
+distance, the delta of adding at e = 0: at most G(m)(0).
 
-These are the bounds of clipped logistic loss in `gaussian_tilt`, with log(1 + r) in place of log(1 + r/4).
-So the bound for replacing a record is the same as there:
+These are the bounds of clipped logistic loss in `gaussian_tilt`, with log(1 + r) for log(1 + r/4). So, as
+there, replacing a record costs
 
     delta(e) <= G(2m)(min(e, max(m^2, e - J))) for every Lambda.
 
 This bound is constant on [m^2, m^2 + J], so it is not convex in e^e. Composition may still use it: a true
 profile below the bound is below the bound's greatest convex minorant, the profile of a pair.
 
-A record can attain its largest slope and its largest curvature at the same w, so no Lambda makes the
-Jacobian free.
+A record can attain its largest slope and its largest curvature at the same w, so the Jacobian costs privacy
+at every Lambda.
 """
 
 from dp.accounting import REPLACE_ONE

@@ -25,12 +25,12 @@ def redrawn_functional_loss(epsilon: float) -> float:
     """Supremum of the functional mechanism's privacy loss, d = 1, if it discards unbounded draws.
 
     The only record has |x| <= 1. Its coefficients x^2 and -2 y x each get Laplace noise of scale s =
-    4/epsilon (their exact L1 sensitivity over epsilon). Both are redrawn, unseen, until the noisy x^2 is
-    positive. Each draw is kept with probability A(x) = 1 - e^(-x^2/s)/2. The released density is the
-    Laplace density over A(x). So (x, y) against (1, -y) has the loss (1 - x^2 + 2 (1 + x))/s +
-    log(A(1)/A(x)), at small coefficients. The first term, the loss without redrawing, has its maximum
-    epsilon at x = 1. There it is flat and the second term falls, so the supremum exceeds epsilon, but not 2
-    epsilon.
+    4/epsilon (their exact L1 sensitivity over epsilon). Both are redrawn until the noisy x^2 is positive;
+    rejected draws stay secret. Each draw is kept with probability A(x) = 1 - e^(-x^2/s)/2. The released
+    density is the Laplace density over A(x). So (x, 1) against (1, -1) has the loss (1 - x^2 + 2 (1 + x))/s
+    + log(A(1)/A(x)), if the released coefficients are at most x^2 and -2 x. The first term, the loss
+    without redrawing, has its maximum epsilon at x = 1. There it is flat and the second term falls, so the
+    supremum exceeds epsilon, but not 2 epsilon.
     """
     import numpy as np
 
@@ -43,11 +43,10 @@ def redrawn_functional_loss(epsilon: float) -> float:
 def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Sequence[float]:
     """deltas at epsilon of a Gaussian tilt, d = 1, for removing and adding a record x = 1, logistic loss.
 
-    The objective is the summed loss plus Lambda w^2/2 + b w with b ~ N(0, sigma^2). Many short rows add a
-    constant gradient -p and no curvature. Without the record, the density at w is the density of b at p -
-    Lambda w, times |db/dw| = Lambda. With the record, it is the density of b at p - Lambda w + s, times
-    |db/dw| = Lambda + s(1-s), where s = 1/(1 + e^w). Returns the suprema over p, by sums on grids, for
-    removing and for adding.
+    The objective is the summed loss plus Lambda w^2/2 + b w with b ~ N(0, sigma^2). Many rows of small norm
+    add a constant gradient -p and no curvature. Without the record, the density at w is that of b at p -
+    Lambda w, times |db/dw| = Lambda. With the record, it is that of b at p - Lambda w + s, times |db/dw| =
+    Lambda + s(1-s), where s = 1/(1 + e^w). Returns the maxima over a grid of p, by numerical integration.
     """
     import numpy as np
 
@@ -81,9 +80,9 @@ def rows(
     """Tuples (mechanism, setting, claimed epsilon, exact epsilon, delta, meaning of the exact epsilon).
 
     objective_perturbation: pairs of epsilon and n lambda. gaussian_tilt: pairs of epsilon and the ratio of
-    n lambda to the smallest with a free Jacobian. classical_gaussian: claimed epsilons. redrawn_functional:
-    epsilons of `redrawn_functional_loss`. laplace_coordinates: claimed epsilons of Laplace noise calibrated
-    to an L2 bound, in `laplace_dimension` coordinates.
+    n lambda to `gaussian_tilt.least_regularisation`. classical_gaussian: claimed epsilons.
+    redrawn_functional: epsilons of `redrawn_functional_loss`. laplace_coordinates: claimed epsilons of
+    Laplace noise calibrated to an L2 bound, in `laplace_dimension` coordinates.
     """
     table = []
     for epsilon, n_lambda in objective_perturbation:

@@ -14,7 +14,7 @@ s(1-s), 1/4, 1-s^2 and 1 in the order above. Notation: m = k R/sigma, r = R^2/La
 Gaussian profile at any real e (`dp.privacy.profiles.gaussian_profile`).
 
 Minimisers are *exact*; `with_output_noise` covers approximate ones. Lambda is the same on both data sets;
-under add/remove it is a public number, since the number of records is secret.
+under add/remove it is public, since the number of records is secret.
 
 ONE RECORD. Let D' = D + record. On D, the tilt b(w) = -(grad F(w) + Lambda w) makes w the minimiser. The
 map b is a smooth bijection, because F + Lambda/2 ||.||^2 is strongly convex and grad F has bounded
@@ -43,25 +43,25 @@ So delta(e) <= E (1 - e^(e - f(u)))_+ for every Lambda.
 
 *Clipped logistic.* f(u) <= max(m u + m^2/2, 0) + J with J = log(1 + r/4), since m s u + m^2 s^2/2 is convex
 in s. So for e >= J, removing costs at most G(m)(e - J). For smaller e, it costs at most the total variation
-distance. This is the delta of adding at e = 0, so at most G(m)(0).
+distance, the delta of adding at e = 0: at most G(m)(0).
 
-*Removing is free* if the Jacobian adds nothing to the cost. Logistic: let s = 1 give the loss e at u0, so m
-u0 = e - m^2/2. If
+*The Jacobian costs nothing* in a removal if Lambda is large enough. Logistic: let s = 1 give the loss e at
+u0, so m u0 = e - m^2/2. If
 
     log(1 + s(1-s) r) <= (1-s)(e + s m^2/2) for all s in [0, 1],
 
 then f(u0) <= e. Below u0, f <= e, since f increases. Above u0, f(u) = m u + m^2/2, since other s have a
 smaller slope in u. So the integral is G(m)(e). By log(1+x) <= x, it suffices that s r <= e + s m^2/2 for
 all s, that is r <= e + m^2/2. (The limit s -> 1 shows necessity.) Log-cosh: with |u| and |s| in place of u
-and s, it suffices that (1+s) r <= e + s m^2/2 at both ends of s, that is r <= e and 2 r <= e + m^2/2. (If e
-< m^2/2, then u0 < 0, and f(0) <= m^2/2 follows from r <= e.) Then delta(e) <= 2 G(m)(e).
+and s, it suffices that (1+s) r <= e + s m^2/2 at s = 0 and s = 1, that is r <= e and 2 r <= e + m^2/2. (If
+e < m^2/2, then u0 < 0, and f(0) <= m^2/2 follows from r <= e.) Then delta(e) <= 2 G(m)(e).
 
 *Removing costs one tail only* for log-cosh and e >= max(r, m^2/2). The map from b' to w is monotone:
 (b1-b2).(w1-w2) <= -Lambda ||w1-w2||^2. So for a fixed part of b' orthogonal to v, w.v does not increase
 with b'.v. Since s increases with y - w.v, s does not increase with u = -b'.v/(sigma rho): s >= 0 up to some
 u_c, and s <= 0 beyond. If s u <= 0, the loss is at most m^2 s^2/2 + (1-s^2) r <= max(m^2/2, r) <= e. So the
 loss exceeds e only for 0 < u <= u_c or u_c <= u < 0; one of the intervals is empty. Hence delta(e) <= E (1
-- e^(e - f(u)))_+ 1(u > 0), half of the integral, which is G(m)(e) if removing is free.
+- e^(e - f(u)))_+ 1(u > 0), half of the integral, which is G(m)(e) if the Jacobian costs nothing.
 
 REPLACING v by v'. Put M = D0+v+v' or M = D0, with the same Lambda and sigma, between P = D0+v and
 S = D0+v'. For every event E and e1 + e2 = e, P(E) <= e^e1 M(E) + delta_PM(e1) and M(E) <= e^e2 S(E) +
@@ -71,21 +71,21 @@ delta_MS(e2), so
 
 With e1 = e/2 - m^2/2 and e2 = e/2 + m^2/2, G(m)(e1) + e^e1 G(m)(e2) = G(2m)(e) *exactly*, because the
 event x <= m - e/(2m) is optimal for all pairs of normals with means 0, m, 2m. Logistic, e >= m^2: take M =
-D0+v+v'. The addition at e1 >= 0 is free for every Lambda. The removal at e2 is free if r <= e2 + m^2/2 =
-e/2 + m^2. Logistic, e < m^2: take M = D0. The removal at e1 < 0 is by reflection an addition at -e1.
-Both additions are free for every Lambda. With mu = 2m:
+D0+v+v'. The addition at e1 >= 0 costs at most G(m)(e1), and the removal at e2 at most G(m)(e2) if r <= e2 +
+m^2/2 = e/2 + m^2. Logistic, e < m^2: take M = D0. The removal at e1 < 0 is by reflection an addition at
+-e1. Both additions cost at most G(m), for every Lambda. With mu = 2m:
 
     Lambda >= R^2/(e/2 + mu^2/4) gives G(mu)(e); if e < mu^2/4, every Lambda does.
 
-Clipped logistic, e < m^2: M = D0 is free as above. Since delta falls, delta(e) <= G(mu)(mu^2/4) for every
-e >= m^2. If e >= m^2 + J, take M = D0+v+v' and the split of e - J with J added to e2. Hence delta(e) <=
+Clipped logistic, e < m^2: M = D0 gives G(mu)(e) as above. Since delta falls, delta(e) <= G(mu)(mu^2/4) for
+every e >= m^2. If e >= m^2 + J, take M = D0+v+v', split e - J as above and add J to e2. Hence delta(e) <=
 G(mu)(min(e, max(m^2, e - J))) for every Lambda.
 
 Log-cosh: delta(e) <= 2 G(m)(e1) + e^e1 G(m)(e2) (two tails for the addition, one for the removal) for any
-e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above, this is at most 2 G(2m)(e). This
-bound covers all records, for any y, because t bounds the slope.
+e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above, this is at most 2 G(2m)(e). It
+covers all records, for any y, because t bounds the slope.
 
-An intercept must be a regularised constant feature within R; a free one has Lambda = 0.
+An intercept must be a regularised constant feature within R; an unregularised one has Lambda = 0.
 """
 
 import math
@@ -113,8 +113,8 @@ from dp.privacy.sensitivities import vector_sum
 CURVATURES = {"logistic": (0.0, 1.0, -1.0), "log_cosh": (1.0, 0.0, -1.0), "huber": (1.0, 0.0, 0.0)}
 CURVATURES["clipped_logistic"] = (0.25, 0.0, 0.0)
 NEVER_FREE = ("huber", "clipped_logistic")  # losses with curvature at their largest slope
-BLOCK = 512  # maximum number of integrals at a time, for arrays of a few MB
-# Number of signs of a record's slope.
+BLOCK = 512  # maximum number of integrals at once, so arrays have a few MB
+# Number of signs that a record's slope can have.
 SIGNS = {"logistic": 1, "clipped_logistic": 1, "log_cosh": 2, "huber": 2}
 # Shifts of e1, in units of e, tried if Lambda is below the threshold.
 SHIFTS = np.linspace(-0.5, 0.5, 31)
@@ -192,8 +192,8 @@ def removal(
     delta is also at most the total variation distance addition(0). For u >= `switch`, s = 1 attains the
     maximum f(u), and the integral has a closed form. The condition for this, g(s) r <= (1-s)(m u + (1+s)
     m^2/2), is linear in s after division by 1-s, so checks at s = 0 and s = 1 suffice. For Huber loss, s =
-    1 always attains the maximum. tails: the number of tails to count; by default 1 where one is proven to
-    suffice, otherwise 2.
+    1 always attains the maximum. tails: the number to count, by default 1 where this is proven to suffice,
+    otherwise 2.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -231,7 +231,7 @@ def removal(
 
 
 def _both(m, r, loss):
-    """(addition, removal) on all reals. Below 0, each is the reflection of the other."""
+    """`addition` and `removal` for all real epsilon. Below 0, each is the reflection of the other."""
 
     def extended(above, opposite):
         def delta(epsilon):
@@ -257,8 +257,8 @@ def replacement(
 ) -> float | np.ndarray:
     """delta(epsilon) of replacing a record, for epsilon >= 0: the smallest bound over splits of epsilon.
 
-    Every split gives a bound. The split that is exact for normals comes first. If removing is not free
-    there, splits shifted by `SHIFTS` follow, then splits near the best.
+    The split that is exact for normals comes first. If the Jacobian costs privacy there, splits shifted by
+    `SHIFTS` follow, then splits near the best.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -296,7 +296,7 @@ def replacement(
 def profile(m: float, r: float, adjacency: str = REPLACE_ONE, loss: str = "logistic") -> Curve:
     """The `dp.privacy.profiles.Curve` of the exact minimiser's release.
 
-    m: k R/sigma. If the Jacobian is free, the release's Gaussian parameter under replace-one is 2m.
+    m: k R/sigma. If the Jacobian costs nothing, the release's Gaussian parameter under replace-one is 2m.
     r: R^2/Lambda.
     """
     _check(loss, adjacency)
@@ -318,7 +318,7 @@ def least_regularisation(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """The smallest Lambda, for the *sum* of losses, with which the Jacobian is free at this epsilon.
+    """The smallest Lambda, for the *sum* of losses, at which the Jacobian costs nothing at this epsilon.
 
     mu: k R/sigma for add/remove, 2 k R/sigma for replace-one. Logistic loss: R^2/(epsilon + mu^2/2) for
     add/remove and R^2/(epsilon/2 + mu^2/4) for replace-one. Log-cosh: twice these values, but at least
@@ -341,7 +341,7 @@ def gaussian_dp_regularisation(
     """The smallest Lambda for which the release (logistic loss) is mu-GDP.
 
     Add/remove: R^2/(epsilon + mu^2/2) is largest at epsilon = 0. Replace-one: for epsilon < mu^2/4, the
-    Jacobian is free for every Lambda. For larger epsilon, R^2/(epsilon/2 + mu^2/4) is largest at
+    Jacobian costs nothing for any Lambda. For larger epsilon, R^2/(epsilon/2 + mu^2/4) is largest at
     epsilon = mu^2/4: 8 R^2/(3 mu^2).
     """
     return bound**2 * (2 if adjacency == ADD_REMOVE else 8 / 3) / mu**2
@@ -393,9 +393,9 @@ def calibrate(
 ) -> float:
     """Smallest sigma of the tilt for which the exact minimiser is proven (epsilon, delta)-DP.
 
-    If the Jacobian is free, the result is `sigma_where_free`. (Log-cosh under replace-one needs less,
-    because removing a record costs only one tail.) Otherwise root finding on the profile gives sigma, which
-    is checked to be private.
+    If the Jacobian costs nothing, the result is `sigma_where_free`. (Log-cosh under replace-one needs less,
+    because removing a record costs only one tail.) Otherwise sigma is a root of the profile, checked to be
+    private.
     """
     if loss not in NEVER_FREE:
         sigma = sigma_where_free(epsilon, delta, bound, slope, adjacency, loss)
@@ -448,13 +448,13 @@ def rule_lambda(
     radius: float = 20.0,
     output: float = 0.0,
 ) -> float:
-    """lambda for the *mean* loss, from public numbers: max(Lambda*, sqrt(d) sigma R/radius)/n.
+    """lambda for the *mean* loss, computed from public numbers: max(Lambda*, sqrt(d) sigma R/radius)/n.
 
     Lambda* is `least_regularisation`. The second term bounds the tilt's shift, about sqrt(d) sigma/(n
     lambda), by `radius`/R. output: the output noise's share of mu (`with_output_noise`). With output noise,
-    Lambda* is twice the threshold for the tilt's own mu, so the tilt's excess over a Gaussian profile is
-    negligible. Clipped logistic loss uses the threshold of logistic loss. The clipped loss's Jacobian is
-    never free; with output noise, it costs about a sixteenth of epsilon.
+    Lambda* is twice the threshold for the tilt's own mu, so the tilt's delta exceeds a Gaussian's
+    negligibly. Clipped logistic loss uses the threshold of logistic loss. Its Jacobian always costs
+    privacy: with output noise, about a sixteenth of epsilon.
     """
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
     own = mu * math.sqrt(1 - output**2)
@@ -476,10 +476,10 @@ def composed_delta(
     """delta at epsilon of the tilt's release composed with a Gaussian release of parameter mu_output.
 
     It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Outside [-e0, e0] (`_gaussian_from`),
-    the tilt's profile is at most the Gaussian one (twice that for log-cosh), whose joint profile is known.
-    So delta exceeds this joint delta only through L in (epsilon - e0, epsilon + e0), and by at most P(L >
-    epsilon - e0). Unless `exact`, this bound is added if it is below 1e-9 of the joint delta. Otherwise the
-    excess is integrated.
+    the tilt's profile is at most the Gaussian one (twice that for log-cosh). The latter's composition with
+    the output release has a known delta, `joint`. So delta exceeds `joint` only through L in (epsilon - e0,
+    epsilon + e0), and by at most P(L > epsilon - e0). Unless `exact`, this bound is added if it is below
+    1e-9 of `joint`. Otherwise the excess is integrated.
     """
     from scipy.special import ndtr
 
@@ -542,9 +542,9 @@ def with_output_noise(
     """sigma and mu_output for which tilt and output noise together are (epsilon, delta)-DP.
 
     If the mean objective's gradient at w has norm at most tau, a public number, w is within tau/lambda of
-    the exact minimiser. Given this minimiser, w of neighbours of one size differ by at most 2 tau/lambda.
-    N(0, s^2 I) with s = 2 tau/(lambda mu_output) covers this difference as a Gaussian release. mu_output =
-    output mu and mu^2 = mu_tilt^2 + mu_output^2. A small n_lambda lowers mu.
+    the exact minimiser. Given this minimiser, the w of two neighbours of equal size differ by at most 2
+    tau/lambda. So noise N(0, s^2 I) with s = 2 tau/(lambda mu_output) makes a mu_output-GDP release.
+    mu_output = output * mu and mu^2 = mu_tilt^2 + mu_output^2. A small n_lambda lowers mu.
     """
     _check(loss, adjacency)
     start, r = gaussian_mu(epsilon, delta / SIGNS[loss]), bound**2 / n_lambda

@@ -29,16 +29,16 @@ def exact_epsilon(
 
         epsilon_b/2 (1 + |l'(z)|/kappa) + log(1 + l''(z) R^2 / (n lam)).
 
-    For d >= 2 this bound is reached in the limit; for d = 1 it is an upper bound.
+    For d >= 2 this bound is tight in a limit; for d = 1 it is an upper bound.
 
     Logistic loss: |l'| = s and l'' = s (1 - s) with s in [0, 1]. Huber hinge: l'' = c for 0 < |l'| < 1, so
-    the supremum is at |l'| = 1. For other losses, and subclasses of these, the same expression with sup l''
-    is an upper bound.
+    the supremum is at |l'| = 1. For other losses, and subclasses of these, the expression with sup l'' is
+    an upper bound.
 
-    For losses of residuals, only the sizes of slopes matter, so the expression is reached in the same limit
-    (x' near -x, with w.x' far beyond the target). Log-cosh: |l'| = kappa t and l'' = 1 - t^2 with t in
-    [0, 1). The supremum is epsilon_b if n lam epsilon_b >= 4 R^2. Huber's loss: l'' = 1 up to |l'| =
-    kappa, as for the hinge.
+    For losses of residuals, only the magnitudes of slopes matter, so the bound is tight in the limit (x'
+    near -x, with w.x' far beyond the target). Log-cosh: |l'| = kappa t and l'' = 1 - t^2 with t in [0, 1).
+    The supremum is epsilon_b if n lam epsilon_b >= 4 R^2. Huber's loss: l'' = 1 up to |l'| = kappa, as for
+    the hinge.
     """
     margin = margin_loss(loss)
     ratio = bound * bound / n_lambda

@@ -9,12 +9,12 @@ phi'| <= eta s. If F is m-strongly convex and M-smooth on at least one of the tw
 is c-Lipschitz with c = max(|1 - eta m|, |1 - eta M|). Let W and W' be the processes with the same noise Z,
 and V a process between them: V_0 = W'_0 = W_0 and
 
-    V_t = phi'(V_t-1) + l_t (phi(W_t-1) - phi'(V_t-1)) + Z_t,   0 <= l_t <= 1, l_T = 1, so V_T = W_T.
+    V_t = phi'(V_t-1) + u_t (phi(W_t-1) - phi'(V_t-1)) + Z_t,   0 <= u_t <= 1, u_T = 1, so V_T = W_T.
 
-Then |W_t - V_t| <= (1 - l_t)(c |W_t-1 - V_t-1| + eta s). Let z_t be the resulting bounds on |W_t - V_t|,
-and a_t = l_t (c z_t-1 + eta s). So z_t = c z_t-1 + eta s - a_t. Given V_t-1, V_t is phi'(V_t-1) plus a
-shift of at most a_t plus noise; W'_t is phi'(W'_t-1) plus noise. So by post-processing, distinguishing V_t
-from W'_t is no easier than V_t-1 from W'_t-1 together with a Gaussian release of parameter a_t/(eta sigma).
+Then |W_t - V_t| <= (1 - u_t)(c |W_t-1 - V_t-1| + eta s). Let z_t be the resulting bounds on |W_t - V_t|,
+and a_t = u_t (c z_t-1 + eta s). So z_t = c z_t-1 + eta s - a_t. Given V_t-1, V_t is phi'(V_t-1) plus a
+shift of at most a_t plus noise; W'_t is phi'(W'_t-1) plus noise. So by post-processing, V_t and W'_t are no
+easier to distinguish than V_t-1 and W'_t-1, each with a Gaussian release of parameter a_t/(eta sigma).
 Hence W_T against W'_T is mu-GDP with mu^2 = sum of a_t^2/(eta sigma)^2, for any a_t that leave z_t >= 0 and
 z_T = 0. The last condition is sum c^(T-t) a_t = eta s sum c^(T-t). By Cauchy-Schwarz, the smallest mu has
 a_t proportional to c^(T-t):
@@ -24,15 +24,15 @@ a_t proportional to c^(T-t):
 z_t >= 0, because eta s - a_t falls from positive to negative. a_t = eta s gives composition, so this mu is
 never larger. A quadratic with equal curvatures attains it.
 
-*Cyclic batches*: l batches of size b in a fixed order, and E epochs. A record enters one step in l, with s
-= L/b, where L bounds the distance of two records' gradients. Records of the last batch are the worst,
-because no step follows. For their last visit, a_T = eta s. Their E - 1 earlier visits, at t = l, 2l, ..,
-are paid for from t = l to T - 1, with a_t proportional to c^(T-1-t) as above:
+*Cyclic batches*: l batches of size b in a fixed order, and E epochs. A record is used in one of every l
+steps, with s = L/b, where L bounds the distance of two records' gradients. Records of the last batch are
+the worst, because no step follows. For their last visit, a_T = eta s. The shifts a_t from t = l to T - 1,
+proportional to c^(T-1-t) as above, absorb their E - 1 earlier visits, at t = l, 2l, ..:
 
     mu = L/(b sigma) sqrt(1 + c^(2l-2) (1-c^2)/(1-c^l)^2 (1 - c^(l(E-1)))/(1 + c^(l(E-1)))).
 
-z_t >= 0: with q = c^-l > 1, only the share (q^e + 1)/(q^(E-1) + 1) <= 1 of what the first e visits need is
-paid just before visit e+1.
+z_t >= 0: with q = c^-l > 1, just before visit e+1, the shifts have absorbed only the share (q^e +
+1)/(q^(E-1) + 1) <= 1 of the first e visits.
 """
 
 import math
@@ -90,11 +90,11 @@ def constants(
     s is the largest distance between gradients, m the strong convexity, M the smoothness. Logistic: 2R,
     lam, lam + R^2/4. Softmax: 2 sqrt(2) R, lam, lam + R^2/2, since a record's gradient has norm at most
     sqrt(2) R and curvature at most R^2/2. Squared, Huber and log-cosh: M = lam + R^2, and only clipping
-    bounds gradients here (clip = tau R states the bound of the last two).
+    bounds gradients here (for the last two, clip = tau R is a bound that gradients satisfy anyway).
 
     clip: norm to which a record's gradient is clipped. If a record's loss has one argument w.x, its clipped
-    derivative is that of another convex loss with no more curvature (Song, Steinke, Thakkar, Thakurta,
-    AISTATS 2021).
+    derivative is that of another convex loss whose curvature is no larger (Song, Steinke, Thakkar,
+    Thakurta, AISTATS 2021).
     """
     largest = {"logistic": 1.0, "softmax": math.sqrt(2)}.get(loss, math.inf) * bound
     curvature = {"logistic": 0.25, "softmax": 0.5}.get(loss, 1.0)
@@ -116,10 +116,10 @@ def dp_gd_mu(
     """(mu, reason): the smaller mu of composition and last iterate, for full batches, replace-one.
 
     sigma: standard deviation of the noise on the mean gradient. The last iterate's theorem has five
-    conditions: only w_T is released (no losses, iterates or early stopping); there is no momentum; row
-    norms are at most R; the step includes lam's gradient, which is not clipped; the objective is convex and
-    smooth. With clipping, the last condition holds only if each record has a single derivative, since a
-    clipped softmax gradient is not the gradient of such an objective.
+    conditions: only w_T is released (no losses, iterates or early stopping); no momentum; row norms are at
+    most R; the step includes lam's gradient, which is not clipped; the objective is convex and smooth. With
+    clipping, the last condition holds only if each record has a single derivative, since a clipped softmax
+    gradient is not the gradient of such an objective.
     """
     size, m, M = constants(loss, lam, bound, clip)
     if not math.isfinite(size):

@@ -1,6 +1,6 @@
 """Noisy choices of the largest of many values, and the privacy of one or several choices.
 
-Let one record change every value by at most D. A choice at the rate a takes the j with the largest a v_j +
+Let one record change every value by at most D. A choice with rate a selects the j with the largest a v_j +
 G_j, with independent standard Gumbel noise G_j: the exponential mechanism, with P(j) proportional to e^(a
 v_j).
 
@@ -77,7 +77,7 @@ def rho(epsilon: float, delta: float) -> float:
 
 
 def choice_rate(rho: float, count: int, moved: float | np.ndarray) -> float | np.ndarray:
-    """The rate a at which `count` choices are rho-zCDP, from count (2 a D)^2/8 = rho with D = `moved`."""
+    """The rate a at which `count` choices are rho-zCDP: count (2 a D)^2/8 = rho with D = `moved`."""
     return math.sqrt(2 * rho / count) / moved
 
 
@@ -91,8 +91,8 @@ def noisy_top(
 ) -> np.ndarray:
     """Column indices of the `count` largest entries of rate * values + Gumbel noise in each row.
 
-    values: (draws, m) finite numbers. rate: a number or (draws,). Returns indices (draws, count), in
-    decreasing order of the noisy values.
+    values: (draws, m) finite numbers. rate: a number or (draws,). Returns (draws, count), in decreasing
+    order.
     """
     noisy = np.reshape(rate, (-1, 1)) * values + rng.gumbel(size=values.shape)
     if count == 1:

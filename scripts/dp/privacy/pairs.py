@@ -1,7 +1,7 @@
 """Neighbouring data sets on which mechanisms are near their worst, with reasons.
 
-A pair is a function, registered by name, that returns a `Pair`. The data sets differ in one record, and in
-size only in attacks on n. The statistic is the one that best distinguishes their releases.
+A pair is a function, registered by name, that returns a `Pair`. The data sets differ in one record. They
+have equal sizes, except in attacks on the use of n. The statistic distinguishes their releases best.
 """
 
 import math
@@ -86,7 +86,7 @@ def pair(function: Callable) -> Callable:
 
 
 def find(pair: str | tuple | Pair) -> Pair:
-    """Return a pair by its name, a pair of two data sets, or a `Pair` unchanged.
+    """Return the `Pair` of a name or of two data sets, or a `Pair` unchanged.
 
     Parameters
     ----------
@@ -126,9 +126,8 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    The scores are the projection on the difference of the medians, and the projection's distance from the
-    medians' midpoint, which shows a difference in spread. Two more are differences between the distances to
-    the medians, in L1 and L2.
+    The scores are the projection on the medians' difference, its distance from their midpoint, which shows
+    a difference in spread, and the differences between the distances to the medians, in L1 and L2.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -174,7 +173,7 @@ def minimisers(pair: Pair, mechanism: object, **arguments) -> list[np.ndarray]:
 
 
 def distances(order: int) -> Callable:
-    """Log density ratio without intercept, up to a factor, of noise ~ exp(-||z||_order / scale)."""
+    """Log density ratio of weights without intercept, times scale, for noise ~ exp(-||z||_order/scale)."""
 
     def factory(pair, mechanism, **arguments):
         d = pair.size[1]
@@ -298,7 +297,7 @@ def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
     """The privacy loss of objective perturbation, d = 1, on a fine grid of minimisers.
 
     The loss is the largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts,
-    it is exact minimisers' epsilon at delta, by integrals in both directions.
+    it is the exact minimiser's epsilon at delta, the larger of both directions.
     """
     densities = tilt_log_densities(pair, mechanism, **arguments)
     w = np.sinh(np.linspace(-12, 12, 200_001))[:, None]
@@ -319,7 +318,7 @@ def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
 
 @pair
 def linear_part() -> Pair:
-    """One of two labels flips under the Huber hinge."""
+    """One of two labels flips; the loss is the Huber hinge."""
     return Pair(
         sides=_replace(np.array([[1.0], [0.0]]), [1, 1], 0, label=-1),
         arguments={"lam": 1.0, "bound": 1.0, "loss": "huber"},
@@ -413,7 +412,7 @@ answered = _of_weights(lambda W: {"answered": W.any(axis=1).astype(float)})
 
 
 def _clusters(below, above, inner=()):
-    """Rows x = 1. Each row is one part of the data, and its target is that part's model."""
+    """Rows x = 1. Each row is a part of its own, whose model equals the target."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 
@@ -646,7 +645,7 @@ def lasso_jump() -> Pair:
 def separable_circle() -> Pair:
     """20 records on a circle, in two separable classes, with a tiny penalty.
 
-    One label flips, so the classes of the neighbour are inseparable.
+    One label flips, so the neighbour's classes are inseparable.
     """
     angle = 2 * math.pi * np.arange(20) / 20 + 0.1
     X = np.column_stack([np.cos(angle), np.sin(angle)])
@@ -681,7 +680,7 @@ def _lone(reach, others=99):
 
 @pair
 def outlier() -> Pair:
-    """A record that outweighs 99 others, as unbounded rows may."""
+    """A record that outweighs 99 others, as unbounded norms allow."""
     return Pair(
         *_lone(1000),
         reason="the mean gradient is that of the one record, a hundredth of a thousand times its slope: "
@@ -733,7 +732,7 @@ def _unpenalised():
 
 @pair
 def sum_regularised() -> Pair:
-    """One of 400 labels flips under a summed loss."""
+    """One of 400 labels flips; the loss is summed, not averaged."""
     return Pair(
         *_unpenalised(),
         reason="beside the summed loss one record moves its weight as if it were alone, whatever n is; "

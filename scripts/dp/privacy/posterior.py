@@ -65,7 +65,7 @@ def truncated_draws(
     times a constant, lies above the density. Its draws are accepted with probability exp(log_excess(w) - k
     (radius^2 - ||w||^2)/2) inside the ball, and never outside. Acceptance is most frequent if the
     proposal's mean ||w||^2 is radius^2. Rejection then costs a factor of order sqrt(d), not exponential in
-    d. The law is the same for any k, so k may depend on the data.
+    d. No k changes the law, so k may depend on the data.
     """
     values, vectors = np.linalg.eigh(precision)
     values = np.maximum(values, 0.0)
@@ -138,7 +138,7 @@ def logistic_envelope(
     m_i = radius ||x_i||, and the logistic curvature is at least s_i (1 - s_i), s_i = 1/(1 + e^m_i). So F(w)
     >= F(w0) + F'(w0)(w - w0) + (w - w0)'H(w - w0)/2, where H = sum_i s_i (1 - s_i) x_i x_i'. A few Newton
     steps find w0 near the minimiser on the ball; the draws' distribution does not depend on w0. The
-    accepted share falls exponentially with d.
+    acceptance rate falls exponentially with d.
     """
     d = X.shape[1]
     margins = radius * row_norms(X)

@@ -32,7 +32,7 @@ __all__ = [
 # Integrals over a Gaussian loss go this many standard deviations to either side. Callers add the
 # probability beyond, 2e-33 per side.
 FAR = 12.0
-PANELS = (24, 96, 384, 1536, 6144)  # numbers of panels of 8 nodes for an integral
+PANELS = (24, 96, 384, 1536, 6144)  # panel counts tried for an integral; a panel has 8 nodes
 AGREE = 1e-7  # relative difference of estimates at which refinement ends
 SPACING = 1e-4  # smallest spacing of discretised losses
 POINTS = 4000  # maximum number of points of a distribution on each side of 0
@@ -82,7 +82,7 @@ def symmetric(delta: Callable) -> Callable:
 def nodes(
     start: float | np.ndarray, stop: float | np.ndarray, panels: int, order: int = 8
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Composite Gauss-Legendre nodes and weights (m, k) on [start, stop], numbers or arrays (m,)."""
+    """Composite Gauss-Legendre nodes and weights (m, k) on [start, stop]; the ends are numbers or (m,)."""
     x, weight = legendre(order)
     x = ((np.arange(panels)[:, None] + (x + 1) / 2) / panels).ravel()
     weight = np.tile(weight / 2 / panels, panels)
@@ -260,10 +260,10 @@ def with_failure(profile: Profile, probability: float) -> Curve:
 def _with_gaussian(delta, mu):
     """The profile of a release with profile `delta` together with a mu-GDP Gaussian release.
 
-    The profile is epsilon -> E delta(epsilon - L), where L ~ N(mu^2/2, mu^2) is the Gaussian release's
-    privacy loss: losses add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+. This holds for
-    adaptive releases in either order. The distribution of L does not depend on the data, so the supremum
-    over data sets may be taken inside the expectation.
+    It is epsilon -> E delta(epsilon - L), where L ~ N(mu^2/2, mu^2) is the Gaussian release's privacy loss:
+    losses add up, and delta(epsilon) is E (1 - e^(epsilon - loss))_+. This holds for adaptive releases in
+    either order. The distribution of L does not depend on the data, so the supremum over data sets may be
+    taken inside the expectation.
     """
 
     def composed(epsilon):
@@ -286,8 +286,8 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
     profiles: upper bounds for both directions. epsilons: increasing numbers > 0. Between them, chords in t
     = e^epsilon replace the maximum of the profiles. Chords are the profile of finitely many losses, one at
     each end of a chord, with probability t times the change of slope there. The remaining probability is
-    that of an infinite loss. So the result is the mean over losses of the Gaussian profile at epsilon minus
-    the loss.
+    that of an infinite loss. So the result is the mean, over these losses l, of the Gaussian profile at
+    epsilon - l.
     """
     at = np.max([np.asarray(symmetric(each.delta)(epsilons)) for each in profiles], axis=0)
     zero = max(float(each.delta(0.0)) for each in profiles)
@@ -297,8 +297,7 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
     deltas = np.minimum.accumulate(deltas)
     t = np.exp(points)
     slopes = np.concatenate([[(deltas[0] - 1) / t[0]], np.diff(deltas) / np.diff(t), [0.0]])
-    # A profile is convex in t, so negative changes of slope are rounding errors. Setting them to 0 only
-    # raises delta.
+    # A profile is convex in t, so negative changes of slope are rounding errors; 0 only raises delta.
     mass = np.maximum(t * np.diff(slopes), 0.0)
     steps, mass = points[mass > 0], mass[mass > 0]
 
@@ -313,9 +312,9 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
 def integral(
     integrand: Callable, start: float, stop: float, panels: Iterable[int] = PANELS
 ) -> float:
-    """An upper estimate of an integral: refined until two values agree, plus their difference.
+    """An upper estimate of an integral, refined until two estimates agree: the last plus their difference.
 
-    panels: numbers of panels, one per estimate.
+    panels: numbers of panels of successive estimates.
     """
     before = math.inf
     for count in panels:
@@ -351,13 +350,12 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
 def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     """An epsilon at delta for data sets that differ in several records.
 
-    The result is exact for a Gaussian profile, and otherwise the smallest that `group_delta` shows with
-    several values of mu.
+    Exact for a Gaussian profile, otherwise the smallest that `group_delta` shows with several values of mu.
 
     Parameters
     ----------
     profile : Profile
-        The profile for one record.
+        For one record.
     delta : float
         In (0, 1).
     size : int
@@ -388,7 +386,7 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
 
 
 def _reach(profile):
-    """A loss at which delta is at most TAIL, or else one of at least 64."""
+    """A loss at which delta is at most TAIL. If there is none below 64, a loss in [64, 80)."""
     reach = 1.0
     while reach < 64 and profile.delta(reach) > TAIL:
         reach *= 1.25
@@ -396,10 +394,10 @@ def _reach(profile):
 
 
 def losses(profile: Profile, spacing: float | None = None) -> object:
-    """A pessimistic privacy loss distribution (dp_accounting) of a profile, at this spacing.
+    """A pessimistic privacy loss distribution (dp_accounting) of a profile.
 
     Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1) gives the smallest profile on the grid
-    that is nowhere below the given points.
+    nowhere below these points.
     """
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld import privacy_loss_distribution as pld
@@ -423,13 +421,13 @@ def losses(profile: Profile, spacing: float | None = None) -> object:
 def compose(*profiles) -> Profile:
     """The profile of adaptive releases from the same records.
 
-    Gaussians compose to a Gaussian [2]_, and Gaussians with one curve to an integral; both are exact.
+    Gaussians compose to a Gaussian [2]_. Gaussians and one curve compose to an integral. Both are exact.
     Several curves compose pessimistically, as privacy loss distributions.
 
     Parameters
     ----------
     *profiles : Profile
-        The profiles of the releases.
+        Of the releases.
 
     Returns
     -------
@@ -474,7 +472,7 @@ def repeated(profile: Profile, times: int) -> Profile:
     Parameters
     ----------
     profile : Profile
-        The profile of each release.
+        Of each release.
     times : int
         Number of releases.
 

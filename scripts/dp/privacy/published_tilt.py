@@ -84,7 +84,7 @@ def redberg_delta(
     """delta of the exact minimiser (Redberg, Koskela, Wang, NeurIPS 2023, theorem 1), add/remove.
 
     Let j = |log(1 - curvature/Lambda)| and m = slope/sigma. If epsilon >= j + m^2/2, delta is 2
-    G(m)(epsilon - j). Otherwise it is 1 - e^e + 2 e^e G(m)(m^2/2) with e = epsilon - j - m^2/2. If Lambda
+    G(m)(epsilon - j). Otherwise it is 1 - e^x + 2 e^x G(m)(m^2/2) with x = epsilon - j - m^2/2. If Lambda
     <= curvature, delta is 1.
     """
     if n_lambda <= curvature:
@@ -145,9 +145,9 @@ def redberg(
     """Redberg, Koskela and Wang's calibration, add/remove.
 
     Lambda is the smallest for which sigma is at most `largest` times that of the Gaussian mechanism, on a
-    grid from 2 curvature/epsilon upwards in steps of 5 %. Rényi divergences compose tilt and output noise.
-    Output noise covers a sensitivity of 2 tau/Lambda, where tau, `gradient_norm`, bounds the *summed*
-    objective's gradient. Defaults are the paper's, for rows of norm 1 and an intercept.
+    grid from 2 curvature/epsilon upwards in steps of 5 %. Tilt and output noise compose through Rényi
+    divergences. Output noise is for a sensitivity of 2 tau/Lambda, where tau, `gradient_norm`, bounds the
+    *summed* objective's gradient. Defaults are the paper's, for rows of norm 1 and an intercept.
     """
     gauss = gaussian_sigma(epsilon, delta, slope)
     start = n_lambda = 2 * curvature / epsilon

@@ -27,7 +27,7 @@ def coefficients(d: int) -> int:
 
 @functools.cache
 def _positions(d):
-    """Positions (d, d) of a symmetric matrix's entries in a vector of its upper triangle, from d on."""
+    """Positions (d, d) of a symmetric matrix's entries in a vector whose triangle starts at index d."""
     rows, columns = np.triu_indices(d)
     positions = np.zeros((d, d), dtype=int)
     positions[rows, columns] = positions[columns, rows] = np.arange(d, coefficients(d))
@@ -48,8 +48,8 @@ def isotropic(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Unit normals as a symmetric matrix E, isotropic in the Frobenius norm, and a vector.
 
     Diagonal entries have variance 1, and others 1/2. So <E, S>_F is standard normal for every symmetric S
-    of unit norm, and sigma E covers a Frobenius sensitivity as independent noise covers a Euclidean one.
-    values: (restarts, d + d(d+1)/2).
+    of unit norm, and sigma E gives a Frobenius sensitivity the privacy that independent noise gives a
+    Euclidean one. values: (restarts, d + d(d+1)/2).
     """
     unit = np.where(np.eye(d) > 0, 1.0, np.sqrt(0.5))
     return values[:, _positions(d)] * unit, values[:, :d]

@@ -6,34 +6,36 @@ Koskela, Redberg, Wang (ICML 2024).
 
 **What "best" may depend on.** Q's release must include the score that compares runs, and Q's guarantee must
 cover it. A noisy score on private rows is one more release of Q. A score on public rows, or of the weights
-alone, is free. An *exact* score on private rows is not covered: if Q is uniform on N points, which is 0-DP,
-the score 1(point = p(data)) would release p(data) with probability close to 1. For exact scores a weaker
-bound holds, because "worse than y" is a different event on each data set. With u = Q(worse than y) and u' =
-Q'(worse than y), F'(u)/F'(u') is at most F'(1)/F'(0). So log C below becomes log(1/g), and m TV becomes m.
-This `cost_of_exact_score` does not fall with epsilon.
+alone, costs no privacy. An *exact* score on private rows is not covered: if Q is uniform on N points, which
+is 0-DP, the score 1(point = p(data)) would release p(data) with probability close to 1. For it, only a
+weaker bound holds (below).
 
 **Profile bound**, derived here. Runs are ranked by a fixed total order of Q's releases (an independent
-uniform number breaks ties). Let F(z) = E z^K, and let Q(<y) be the probability of a worse release than y.
+uniform number breaks ties). Let F(z) = E z^K, and let Q(<y) be the probability of a release worse than y.
 Then the best run has the density a(y) = q(y) F'(Q(<y)).
 
 * Logarithmic, P(K=k) = (1-g)^k/(k log(1/g)), and geometric, P(K=k) = g (1-g)^(k-1): F'(z) = E[K]
-  (g/(1 - (1-g) z))^(e+1) with e = 0 and e = 1.
+  (g/(1 - (1-g) z))^(eta+1) with eta = 0 and eta = 1.
   Let Q' be Q on a neighbour, z = Q(>=y), and z' = Q'(>=y) <= h(z), where h bounds any event's probability
-  under Q' by that under Q. Then F'(Q(<y))/F'(Q'(<y)) = ((g + (1-g) z')/(g + (1-g) z))^(e+1) <= C^(e+1),
-  where C is the maximum over z in [0, 1] of (g + (1-g) h(z))/(g + (1-g) z). So (a - e^x a')_+ <=
-  F'(Q(<y)) (q - e^x C^-(e+1) q')_+ and, because F' <= E K,
+  under Q' by that under Q. Then F'(Q(<y))/F'(Q'(<y)) = ((g + (1-g) z')/(g + (1-g) z))^(eta+1) <=
+  C^(eta+1), where C is the maximum over z in [0, 1] of (g + (1-g) h(z))/(g + (1-g) z). So (a - e^x a')_+
+  <= F'(Q(<y)) (q - e^x C^-(eta+1) q')_+ and, because F' <= E K,
 
-      delta(x) <= E[K] delta_Q(x - (e+1) log C).
+      delta(x) <= E[K] delta_Q(x - (eta+1) log C).
 
   h(z) is the minimum over e1 of min(1, e^e1 z + delta_Q(e1)); for a Gaussian profile it is
-  Phi(Phi^-1(z) + mu). Both are concave, so the ratio, concave over affine, has one maximum.
+  Phi(Phi^-1(z) + mu). Both are concave, and the ratio of a concave to an affine function has one maximum.
 * Poisson(m): F'(z) = m e^(m (z-1)), so F'(Q(<y))/F'(Q'(<y)) <= e^(m TV) with TV = delta_Q(0). Hence
   delta(x) <= m delta_Q(x - m TV) for x >= 0.
   K = 0 releases a fixed default, with the same probability on both data sets.
 
+For an *exact* score, "worse than y" is a different event on each data set. With its probabilities u = Q(<y)
+and u' = Q'(<y), F'(u)/F'(u') is at most F'(1)/F'(0). So log(1/g) replaces log C, and m replaces m TV. This
+`cost_of_exact_score` does not fall with epsilon.
+
 **Rényi bound** (Papernot, Steinke, theorems 2 and 6), if Q's Rényi divergences are known.
 
-delta_Q is for the given adjacency: the larger of both directions.
+delta_Q is for the given adjacency: the larger of the two directions.
 """
 
 import math
@@ -45,7 +47,7 @@ from dp import roots
 from dp.accounting import gaussian_mu, renyi_epsilon
 from dp.privacy.profiles import Gaussian, Profile
 
-# e of the module's docstring: eta of the truncated negative binomial distribution
+# eta of the truncated negative binomial distribution
 EXTRA = {"logarithmic": 0, "geometric": 1}
 LAWS = (*EXTRA, "poisson")
 _STEPS = np.geomspace(1e-6, 20.0, 1500)
@@ -115,7 +117,7 @@ def largest_ratio(profile: Profile, g: float) -> float:
 
 
 def cost(profile: Profile, law: str, mean: float) -> float:
-    """What the profile bound adds to epsilon: (e+1) log C, or m TV."""
+    """What the profile bound adds to epsilon: (eta+1) log C, or m TV."""
     _check(law, mean)
     if law == "poisson":
         return mean * float(profile.delta(0.0))
@@ -141,7 +143,7 @@ def renyi_bound_epsilon(profile: Profile, law: str, mean: float, delta: float) -
 
     With eps_a for Q's Rényi divergence of order a, the total's is at most
 
-        eps_a + (1+e)(1 - 1/b) eps_b + (1+e) log(1/g)/b + log(E K)/(a-1)     for any b > 1
+        eps_a + (1+eta)(1 - 1/b) eps_b + (1+eta) log(1/g)/b + log(E K)/(a-1)     for any b > 1
 
     for the truncated negative binomial laws (theorem 2), and for Poisson (theorem 6)
 

@@ -34,7 +34,7 @@ def gram(bound: float = 1.0, adjacency: str = REPLACE_ONE) -> float:
 def smallest_eigenvalue(bound: float = 1.0) -> float:
     """Sensitivity of the smallest eigenvalue of X'X under either adjacency: R^2.
 
-    x x' - z z' has at most one eigenvalue of either sign, of size at most R^2.
+    x x' - z z' has at most one positive and one negative eigenvalue, of size at most R^2.
     """
     return bound**2
 

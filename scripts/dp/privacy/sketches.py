@@ -12,8 +12,8 @@ below gamma, v <= R^2/gamma. (If that is the smaller S, v = a/(1+a) with a <= R^
 noise along that direction turns a larger v into a smaller one, so v = R^2/gamma is the worst. T sketches of
 k rows are one sketch of kT rows.
 
-S >= gamma I unless l exceeds the smallest eigenvalue. `total` adds this event's probability, Phi(-tau0), to
-delta.
+S >= gamma I unless l exceeds the smallest eigenvalue. `total` adds this event's probability to delta:
+Phi(-tau0), for l at tau0 noise deviations below the noisy eigenvalue.
 """
 
 import math
@@ -112,7 +112,7 @@ def gamma_exact(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> 
 
 
 def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
-    """As `gamma_exact`, by the authors' bound `renyi`, converted by `renyi_epsilon`."""
+    """As `gamma_exact`, but from the authors' bound `renyi`, converted by `renyi_epsilon`."""
 
     def private(gamma):
         share = np.linspace(0, 1, 4002)[1:-1] ** 2  # positions of orders between 1 and gamma/R^2

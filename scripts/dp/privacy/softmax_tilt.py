@@ -1,29 +1,28 @@
-"""Objective perturbation for softmax loss with Gaussian noise: the cost of the minimiser of K classes.
+"""Objective perturbation for softmax loss with Gaussian noise: the privacy of the minimiser for K classes.
 
 The release is the W (d, K) that minimises F(W) + Lambda/2 ||W||^2 + <b, W>, where F is the *sum* of the
 losses log sum_j e^(w_j.x) - w_y.x, Lambda = n lambda > 0, and the d K entries of b are independent N(0,
-sigma^2). This proof extends that of `dp.privacy.gaussian_tilt`, where a record has one slope, the case K =
-2. Minimisers are exact; `composed_delta` adds the output noise that covers approximate ones.
+sigma^2). This proof extends that of `dp.privacy.gaussian_tilt`, which covers one slope per record, that is
+K = 2. Minimisers are exact; `composed_delta` adds the output noise that covers approximate ones.
 
-A record (x, y) with ||x|| = rho <= R and probabilities p = softmax(W'x) has the gradient x a' with a = p
-- e_y = sum over j != y of p_j (e_j - e_y), and the Hessian S (x) x x' with S = diag(p) - p p'. Notation:
+A record (x, y) with ||x|| = rho <= R and probabilities p = softmax(W^T x) has the gradient x a^T with a = p
+- e_y = sum over j != y of p_j (e_j - e_y), and the Hessian S (x) x x^T with S = diag(p) - p p^T. Notation:
 
     s = 1 - p_y,  v = ||a||,  v^2 = s^2 + sum over j != y of p_j^2,  so  q s^2 <= v^2 <= 2 s^2, q = K/(K-1)
     tr S = 1 - ||p||^2 = 2 s - v^2
     M = sqrt(2) R/sigma,  r = R^2/Lambda,  c = max(r - M^2/4, 0),  G(M)(e): the Gaussian profile
 
 ONE RECORD. D' = D + record. The tilt b(W) = -(grad F + Lambda W), a smooth bijection, makes W the
-minimiser on D, and b' = b - x a' on D'. So W has the density phi_sigma(b) det H on D, H >= Lambda I,
-and on D' it has phi_sigma(b') det H' with
+minimiser on D, and b' = b - x a^T on D'. So W has the density phi_sigma(b) det H on D, H >= Lambda I, and
+on D' it has phi_sigma(b') det H' with
 
     1 <= det H'/det H <= det(I + (rho^2/Lambda) S) <= exp(r tr S),
 
-because H' = H + S (x) x x' and (I (x) x') H^-1 (I (x) x) <= (rho^2/Lambda) I. For a row x, let B =
-+-b'x/(sigma rho), K independent standard normals under the data set that the tilt is drawn on, and U_j =
-(B_j - B_y)/sqrt(2). Each U_j is N(0, 1), and U is the largest of these K-1. For either sign of B, <B, a> =
-sqrt(2) sum p_j U_j <= sqrt(2) s U.
+because H' = H + S (x) x x^T and (I (x) x^T) H^-1 (I (x) x) <= (rho^2/Lambda) I. For a row x, let B = +-b^T
+x/(sigma rho) (b' on D'): K independent standard normals. Let U_j = (B_j - B_y)/sqrt(2). Each U_j is N(0,
+1), and U is the largest of these K-1. For either sign of B, <B, a> = sqrt(2) sum p_j U_j <= sqrt(2) s U.
 
-*Adding* (P = D, Q = D'). With the suitable sign of B, and a record of norm R,
+*Adding* (P = D, Q = D'). For one of the signs of B, and a record of norm R,
 
     log p/q <= (||b'||^2 - ||b||^2)/(2 sigma^2) = M^2 v^2/4 + (M/sqrt(2)) <B, a>.
 
@@ -37,8 +36,8 @@ M^2/2, the Gaussian mechanism's loss. A maximum is at most the sum, so for every
     loss <= M s U + (M^2/4 - r) v^2 + 2 r s.
 
 If r <= M^2/4, the bound increases in v^2 <= 2 s^2. At 2 s^2 it is M s U + M^2 s^2/2 + 2 r s (1-s), convex
-in s, and so at most max(0, M U + M^2/2): **removing is free if Lambda >= 2 sigma^2**. Otherwise v^2 >= q
-s^2. With t = M U + M^2/2 (the largest t_j) the loss is at most
+in s, and so at most max(0, M U + M^2/2): **the Jacobian costs nothing if Lambda >= 2 sigma^2**. Otherwise
+v^2 >= q s^2. With t = M U + M^2/2 (the largest t_j) the loss is at most
 
     h(t) = max over s in [0, 1] of s t + 2 c s - c q s^2.
 
@@ -50,8 +49,9 @@ eigenvalues, with a sum of at most 1 - 1/K. So
     delta(e) <= (K-1) G(M)(e - J)  for e >= e0, where (J, e0) may be any of
         (c (K-2)/(K-1), c q),  (c (K-1)/K, J),  ((K-1) log(1 + r/K), J).
 
-With two classes, J = 0 in the first pair, so removing is free for e >= 2 c, the threshold of logistic loss.
-With more classes, J remains where several p_j share s. Records shorter than R have smaller M, r and c.
+With two classes, J = 0 in the first pair, so the Jacobian costs nothing for e >= 2 c, the threshold of
+logistic loss. With more classes, J > 0 if c > 0, because several p_j may share s. Records of norm below R
+have smaller M, r and c.
 
 REPLACING v by v'. As in `gaussian_tilt`, put D0 + v + v' between D0 + v and D0 + v'. An addition at e1 =
 (e - J)/2 - M^2/2 >= 0 and a removal at e2 = e - e1 give, since the Gaussian profiles at this split are
@@ -73,7 +73,7 @@ from dp.privacy.sensitivities import vector_sum
 
 
 def free_regularisation(sigma: float) -> float:
-    """The smallest Lambda with a free Jacobian at every epsilon, for any R: 2 sigma^2."""
+    """The smallest Lambda at which the Jacobian costs nothing at any epsilon and R: 2 sigma^2."""
     return 2 * sigma**2
 
 
@@ -95,7 +95,7 @@ def composed_delta(
     """delta at epsilon >= 0 of the tilt's release composed with a Gaussian release of parameter mu_output.
 
     It is at most E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). The tilt's delta(epsilon - L)
-    is at most (K-1) G(mu)(epsilon - L - J) above a threshold of epsilon - L, and at most 1 below. The
+    is at most (K-1) G(mu)(epsilon - L - J) if epsilon - L exceeds a threshold, otherwise at most 1. The
     integral of the first bound over all L is (K-1) G(hypot(mu, mu_output))(epsilon - J).
     """
     from scipy.special import ndtr

@@ -1,4 +1,4 @@
-"""Approximate Tukey depth of m points: volumes, the test whether a draw is safe, and draws.
+"""Approximate Tukey depth of m points: volumes, the test of whether a draw is safe, and draws.
 
 Amin, Joseph, Ribero, Vassilvitskii (ICLR 2023, arXiv 2208.07353). Let p_(1),j <= .. <= p_(m),j be the order
 statistics of coordinate j. The region of depth at least i is the box R_i = prod_j [p_(i),j, p_(m-i+1),j],
@@ -11,14 +11,14 @@ mechanism M draws from the density e^{e q/2}/Z on R_t. For every event E
     M(E) <= e^e M'(E) + (1 + e^{e/2}) V_{t-1}/V_{t+g+1} e^{-e g/2},     for every g >= 1.
 
 Proof. Where R_t and R'_t overlap, the densities' ratio is at most e^{e/2} Z'/Z. Since R'_t is inside
-R_{t-1}, Z' <= e^{e/2} (Z + e^{e(t-1)/2} (V_{t-1} - V_t)). Points of R_t outside of R'_t have depth t, and
+R_{t-1}, Z' <= e^{e/2} (Z + e^{e(t-1)/2} (V_{t-1} - V_t)). Points of R_t outside R'_t have depth t, and
 probability at most e^{et/2} (V_t - V_{t+1})/Z. With Z >= e^{e(t+g)/2} V_{t+g}, both additional terms are at
 most V_{t-1}/V_{t+g} e^{-eg/2}, times e^{e/2} for the first and 1 for the second.
 
-The test: k^ = 1 + the largest k with V_{t-k-1}/V_{t+k+g+1} e^{-eg/2} <= delta/(8 e^e) for some g >= 1, or 0
-if there is none. If a data set satisfies this condition at k, all neighbours do at k - 1, so k^ changes by
-at most 1. The mechanism answers if k^ + Lap(1/e) > log(1/(2 delta))/e, which is e-DP. If k^ = 0, an answer
-has probability at most delta. If k^ >= 1, the answer is (e, (1 + e^{e/2}) delta/(8 e^e))-close to each
+The test: k^ = 1 + the largest k with V_{t-k-1}/V_{t+k+g+1} e^{-eg/2} <= delta/(8 e^e) for some g >= 1,
+otherwise 0. If a data set satisfies this condition at k, all neighbours do at k - 1, so k^ changes by at
+most 1. The mechanism answers if k^ + Lap(1/e) > log(1/(2 delta))/e, which is e-DP. If k^ = 0, an answer has
+probability at most delta. If k^ >= 1, the answer is (e, (1 + e^{e/2}) delta/(8 e^e))-close to each
 neighbour's, by the bound above and the condition at k = 0; the second number is below delta. So test and
 answer together are (2e, delta)-DP.
 """
@@ -80,12 +80,12 @@ def choose(log_weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def shell_point(
     points: np.ndarray, depth: np.ndarray, rng: np.random.Generator, inner_right: bool = False
 ) -> np.ndarray:
-    """Uniform points (draws, d) of R_i outside of R_{i+1}.
+    """Uniform points (draws, d) of R_i outside R_{i+1}.
 
-    points: (draws, m, d), sorted along m. depth: i, (draws,). Let a be the first coordinate outside of
-    R_{i+1}. Coordinates before a are inside, and those after a anywhere in R_i. So the probability of a
-    is proportional to prod_{j<a} L_{i+1,j} (L_{i,a} - L_{i+1,a}) prod_{j>a} L_{i,j}, with the boxes'
-    lengths L. inner_right: use L_{i+1,j} in the last product.
+    points: (draws, m, d), sorted along m. depth: i, (draws,). Let a be the first coordinate outside
+    R_{i+1}. Coordinates before a are inside, and later ones anywhere in R_i. So the probability of a is
+    proportional to prod_{j<a} L_{i+1,j} (L_{i,a} - L_{i+1,a}) prod_{j>a} L_{i,j}, with the boxes' lengths
+    L. inner_right: use L_{i+1,j} in the last product.
     """
     draws, m, d = points.shape
     low, high, low_in, high_in = (

@@ -1,4 +1,4 @@
-"""Releases whose guarantee holds for the program, not only for real numbers.
+"""Releases whose guarantee holds for the program's finite-precision arithmetic, not only for real numbers.
 
     draws       discrete Gaussian noise in integers, from a key
     lattice     the cost of a Gaussian release on a lattice (lemmas 1 and 2)
@@ -8,10 +8,14 @@
     models      plans and releases of models
     holdout     errors on held-out rows, at the maximum of the two costs (theorem 2)
     request     a release's public facts
-    book        the costs of releases; disk: private files
+    book        the costs of releases
+    disk        private files
     making      one draw per name
-    files       model.json; card: a text for readers; using: predictions
-    meaning     the best attack; forecast: accuracy and interval widths, without rows
+    files       model.json
+    card        a text for a model's readers
+    using       predictions of a released model
+    meaning     the best attack
+    forecast    accuracy and interval widths, without rows
     preview     how a release reads a file, for the owner alone
 
 Released numbers are integers with public exponents, so low-order bits reveal nothing. The guarantee is

@@ -9,8 +9,8 @@ A book is a private folder (0700) next to the rows, for all studies of the same 
 
 Every line has a field `chain`, a keyed digest of the line and of the previous `chain`. So the book
 detects edited lines, lines removed from the middle, and a release's lines removed from the end while its
-folder exists. It does not detect an older copy of the whole book, or previews and raises removed from the
-end. Events:
+folder exists. It does not detect an older copy of the whole book, or `preview` and `raise` lines removed
+from the end. Events:
 
     open      budget (epsilon, delta), adjacency and unit
     begin     a release: name, cost, digests of request, rows, code and arithmetic, versions of libraries,
@@ -22,9 +22,9 @@ end. Events:
 Epsilons and deltas add up. Basic composition is a privacy filter, so later settings may depend on earlier
 releases (Rogers, Roth, Ullman, Vadhan, NeurIPS 2016).
 
-An interrupted release resumes with its key, so its draw does not change. It resumes only with the same
-rows, request, code, libraries and arithmetic, because a choice among reruns with the same noise would
-invalidate the proof. Storing the model deletes the key. The name then returns this model for any rows.
+An interrupted release resumes with its key, so with the same draw. It needs the same rows, request, code,
+libraries and arithmetic, because a choice among reruns with the same noise would invalidate the proof.
+Storing the model deletes the key. Then the name returns this model, whatever the rows.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ from dp.releasing.request import Request
 __all__ = ["Book", "Budget"]
 
 LINES, KEY, MODEL = "book.jsonl", "key", "model.json"
-# Keys of model.json from the request.
+# Keys of model.json copied from the request.
 STATED = ("name", "title", "schema", "rows", "unit", "method", "premise")
 
 
@@ -103,7 +103,7 @@ class Budget(NamedTuple):
 class Begun(NamedTuple):
     """A release to be made.
 
-    key: its secret key, for this release alone. spent: the book's sums, for model.json.
+    key: its own secret key. spent: the book's sums, for model.json.
     """
 
     key: bytes
@@ -159,7 +159,7 @@ class Book:
     ) -> None:
         self.path, self.budget, self.unit = Path(path).expanduser(), budget, unit
         self._file, self._key, self._events = -1, b"", []
-        self._end, self._torn = 0, False  # end of whole lines; whether an incomplete line follows
+        self._end, self._torn = 0, False  # offset after complete lines; whether more follows
 
     @contextlib.contextmanager
     def locked(self) -> Iterator["Book"]:

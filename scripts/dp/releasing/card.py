@@ -17,7 +17,7 @@ from dp.releasing.request import PUBLIC_EXAMPLE
 __all__ = ["card", "table_csv"]
 
 COLUMNS = ("column", "estimate", "standard_error", "low", "high", "p_value", "says")
-GROUPS = (2, 3, 4, 5, 10)  # numbers of rows of one person
+GROUPS = (2, 3, 4, 5, 10)  # rows per person for which the card states the guarantee
 # Upper limits of the best attack's gain over a guess, and words for each range.
 LEARNT = (
     (0.1, ("nearly the same", "learns little")),

@@ -1,12 +1,12 @@
 """Forecast the accuracy and interval widths of a release from releases of simulated rows.
 
-Rows are simulated from public or guessed facts about a schema's columns. A forecast reads no real row, so
-it costs no privacy. It takes seconds, or many minutes for a million rows.
+Rows are simulated from public or guessed facts about columns. A forecast reads no real row, so it costs no
+privacy. It takes seconds, or many minutes for a million rows.
 
-A column of numbers has a beta distribution on its bounds with the expected mean and standard deviation.
-Levels of a category have their expected shares. Columns are independent, except for expected correlations
-of numbers (a Gaussian copula), which widen intervals several times. Without expected effects, one
-standard deviation of any column changes the score by the same amount, with alternating signs. Effects
+A column of numbers has a beta distribution between its bounds with the expected mean and standard
+deviation. Levels of a category have their expected shares. Columns are independent, except for expected
+correlations of numbers (a Gaussian copula), which can make intervals several times wider. Without expected
+effects, one standard deviation of any column changes the score equally, with alternating signs. Effects
 also change widths, through the ridge and the Hessian's noise.
 """
 
@@ -33,8 +33,8 @@ REFERENCE = 20_000  # number of simulated rows that determine a study's moments
 TESTED = 5_000  # number of these rows on which accuracy is measured
 SCORED = 20  # maximum number of releases whose accuracy is measured
 WORK = 8_000_000  # approximate count of simulated numbers per epsilon
-DRAWS = (9, 400)  # minimum and maximum number of releases per epsilon
-TRIES = 5  # a search makes this many times fewer releases per epsilon
+DRAWS = (9, 400)  # range of the number of releases per epsilon
+TRIES = 5  # a search makes 1/TRIES as many releases per epsilon
 LEAST, MOST = 0.02, 20.0  # range of tried epsilons
 NEAR = 0.03  # relative precision of the search for an epsilon
 
@@ -46,7 +46,7 @@ class Expected(NamedTuple):
     ----------
     columns : dict
         Column -> {"mean": .., "deviation": ..}, or {level: share}. By default, the mean is the middle of
-        the bounds, the deviation a sixth of their distance, and shares are equal.
+        the bounds, the deviation a sixth of the distance between them, and shares are equal.
     effects : dict
         Coefficients in the columns' own units, by the names of `Schema.names`, by default 0. If none is
         given, all columns have equal effects, scaled by `strength` or `explained`.
@@ -122,7 +122,7 @@ class Study:
         return np.array([self.expected.effects.get(name, 0.0) for name in self.schema.names]) / T
 
     def _equal(self, X):
-        """Weights (d,) with equal effects of one standard deviation of any column."""
+        """Weights (d,) for which one standard deviation of any column changes the score by 1 or -1."""
         spread = X.std(axis=0)
         signs = np.where(np.arange(len(spread)) % 2, -1.0, 1.0)
         weights = np.where(spread > 0, signs / np.where(spread > 0, spread, 1.0), 0.0)
@@ -325,7 +325,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
     request : dp.releasing.request.Request
     study : Study
     draws : int or None
-        Number of releases; None chooses it by the numbers of rows and columns.
+        Number of releases; by default, it depends on the numbers of rows and columns.
 
     Returns
     -------
@@ -373,7 +373,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
 def _typical(widths):
     """Each column's geometric mean and (first, last) decile of the widths (draws, d).
 
-    The mean is over finite widths, and infinite unless more than half of the widths are finite.
+    The mean is taken over finite widths; it is infinite unless more than half are finite.
     """
     finite = np.isfinite(widths)
     logs = np.where(finite, np.log(np.where(finite, widths, 1.0)), 0.0)
@@ -424,8 +424,7 @@ def needed(
     enough : Callable
         Condition `Outlook` -> bool, for instance from `width` or `share`.
     draws : int or None
-        Number of releases at the resulting epsilon; the search makes a fifth as many per epsilon, at
-        least 9.
+        Number of releases at the resulting epsilon; the search makes a fifth per epsilon, at least 9.
 
     Returns
     -------
@@ -461,7 +460,7 @@ def needed(
         middle = math.sqrt(low * high)
         try:
             tried = at(middle)
-        except Refused:  # no useful release is private at this epsilon
+        except Refused:  # no private release is useful at this epsilon
             tried = None
         if tried is not None and enough(tried):
             high = middle

@@ -17,8 +17,8 @@ then a post-processing of a mu-GDP release, where gamma is lemma 1's bound and
 
     mu = (D + 2 rho + g sqrt(m))/s.
 
-Proof. C = rnd_g(value) is within rho + g sqrt(m)/2 of f, so C of neighbours differ by at most D + 2 rho +
-g sqrt(m). C is on the lattice, so rnd_g(C + N) = C + rnd_g(N), N ~ N(0, s^2 I), and lemma 1 replaces
+Proof. C = rnd_g(value) is within rho + g sqrt(m)/2 of f, so the C of two neighbours differ by at most D + 2
+rho + g sqrt(m). C is on the lattice, so rnd_g(C + N) = C + rnd_g(N), N ~ N(0, s^2 I), and lemma 1 replaces
 rnd_g(N), coordinate by coordinate. If the error is random (threads), the bound holds for every pair of
 executions, and a hockey-stick divergence is jointly convex. The error may depend on anything except this
 release's own noise, which is therefore drawn after C.
@@ -110,7 +110,7 @@ def step_below(deviation: Fraction, bits: int = BITS) -> int:
 
 
 def covering(moved: Fraction, mu: Fraction, count: int, bits: int = BITS) -> Noise:
-    """The `Noise` that keeps mu-GDP by this module's lemma 2. Its D + 2 rho is `moved`."""
+    """The `Noise` that gives mu-GDP by lemma 2, with D + 2 rho = `moved`."""
     moved, mu = Fraction(moved), Fraction(mu)
     step = step_below(moved / mu, bits)
     apart = moved + spacing(step) * root(Fraction(count))
@@ -137,7 +137,7 @@ def together(noises: Sequence[Noise]) -> Fraction:
 
 
 def failure(epsilon: float, variation: Fraction) -> Fraction:
-    """The increase (1 + e^epsilon) eta of delta by a total variation distance eta from a private release.
+    """(1 + e^epsilon) eta: what delta gains at a total variation distance of eta from a private release.
 
     M(E) <= M~(E) + eta <= e^eps M~'(E) + delta + eta <= e^eps (M'(E) + eta) + delta + eta.
     """

@@ -51,7 +51,7 @@ def made_by() -> dict:
 
 
 def arithmetic() -> str:
-    """A digest of everything that determines numerical kernels and the order of sums in this process.
+    """A digest of what determines numerical kernels and the order of sums in this process.
 
     Another order of sums changes a minimiser's last bits, so a rerun could differ.
     """

@@ -1,9 +1,8 @@
 """The meaning of a guarantee for a person in the data: the success of the best attack.
 
-The attacker knows the release, how it was made and all other rows, and asks whether one row is x. An
-attack is an event E of the release, on which the attacker says that the row is x. P and Q are the laws of
-the release with and without x. Q(E) is the share of false accusations, and P(E) that of true ones, the
-attack's power.
+The attacker knows the release, how it was made and all other rows, and asks whether one row is x. An attack
+is an event E of the release, on which the answer is yes. P and Q are the laws of the release with and
+without x. Q(E) is the share of false accusations, and P(E) that of true ones, the attack's power.
 
 For every real epsilon, P(E) <= delta(epsilon) + e^epsilon Q(E), where delta is the privacy profile. So
 

@@ -1,8 +1,8 @@
 """Plans and releases of whole models.
 
-A plan depends on public numbers alone, and settings without a proof are refused. A release takes a plan,
-rows of integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). All parts except the tilt are
-together one Gaussian release, whose mu^2 is the sum of the parts' mu^2.
+A plan depends on public numbers alone; settings without a proof are refused. A release takes a plan, rows
+of integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). All parts except the tilt are together
+one Gaussian release, whose mu^2 is the sum of the parts' mu^2.
 """
 
 import math
@@ -33,8 +33,8 @@ __all__ = [
     "release",
 ]
 
-# The relative error of `composed_delta` is about 1e-9 (`tests/unit/test_releasing_margin.py`). The slack is
-# a thousand times as large.
+# A thousand times the relative error of `composed_delta`, about 1e-9
+# (`tests/unit/test_releasing_margin.py`).
 SLACK = Fraction(1, 10**6)
 # Factor on calibrated noise: a margin for rounding.
 BESIDE = Fraction(1 + 1e-9)
@@ -123,7 +123,7 @@ def composed(epsilon: float, m: float, mu: float, r: float, loss: str) -> float:
 
 
 def delta_left(epsilon: float, delta: float, coordinates: int, bits: int) -> float:
-    """delta less the slack and the cost of this number of coordinates on lattices of ratio 2^bits."""
+    """delta less `SLACK` and the cost of coordinates on lattices with 2^bits points per deviation."""
     most = lattice.failure(
         epsilon, coordinates * lattice.total_variation(Fraction(1 << bits)) + lattice.UNLIKELY
     )
@@ -184,7 +184,7 @@ def objective_perturbation(
     mu = Fraction(mu) / BESIDE
 
     def below(part):
-        """The share part/second of mu, rounded down, because float division may round up."""
+        """The share part/second of the parts' joint mu, rounded down, as float division may round up."""
         return Fraction(part / second) * (1 - Fraction(1, 10**15))
 
     moved = tilt.moved(problem, tilted.noise.step, tolerance)
@@ -436,7 +436,7 @@ def described(release: Release) -> Described:
     --------
     >>> plan = noise_aware_logistic(200, 2, epsilon=1.0, delta=1e-6)
     >>> V, y = np.zeros((200, 2), np.int32), np.zeros(200, np.int32)
-    >>> described(release(plan, V, y, bytes(32))).answered  # rows of zeros tell nothing
+    >>> described(release(plan, V, y, bytes(32))).answered  # rows of zeros carry no information
     array([False, False])
     """
     plan, problem = release.plan, release.plan.problem

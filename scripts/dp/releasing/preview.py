@@ -13,7 +13,7 @@ import numpy as np
 from dp.releasing import rows
 
 PRIVATE = "PRIVATE: for the owner of the rows alone. Publish nothing of this: nothing pays for it."
-EXAMPLES = 3  # maximum number of shown cells per column
+EXAMPLES = 3  # maximum number of cells shown per column
 
 
 class Looked:
@@ -46,9 +46,9 @@ class Looked:
 class Preview(NamedTuple):
     """Counts of a file.
 
-    stated: the public number of lines. uneven: lines with a wrong number of cells. nothing: invalid
-    lines, which count nothing. shortened: rows beyond the public radius. labels: label -> number of valid
-    lines; empty for numbers.
+    stated: the public number of lines. uneven: lines with a wrong number of cells. nothing: invalid lines,
+    which become zeros. shortened: rows beyond the public radius. labels: label -> number of valid lines;
+    empty for numbers.
     """
 
     lines: int

@@ -134,7 +134,7 @@ class Request(NamedTuple):
         Raises
         ------
         dp.errors.Refused
-            For a missing or unknown key, or a value that is not provably private.
+            For a missing or unknown key, or a value for which privacy is not proven.
         """
         unknown = sorted(values.keys() - set(Request._fields))
         missing = sorted(set(Request._fields[:8]) - values.keys())

@@ -10,8 +10,8 @@ A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or t
 on one side of the point. Its exact value x is clipped to public bounds [low, high] and mapped to trunc(K
 (2 x - low - high)/(high - low)), where K = floor(2^20/sqrt(c)) and c counts the numbers, the categorical
 columns and the constant. A category is K in its own column; a reference level has no column. So the
-squared norm is at most c K^2 <= 4^20. A public `radius` < 1 divides the rows, and rows that become too
-long are shortened. A cell in `EMPTY` that is no listed category is missing, and the column's `missing`
+squared norm is at most c K^2 <= 4^20. Rows are divided by a public `radius` <= 1 and, if they become too
+long, shortened. A cell in `EMPTY` that is no listed category is missing, and the column's `missing`
 replaces it.
 """
 
@@ -203,7 +203,7 @@ class Schema:
         }
 
     def record(self, line: bytes, v: np.ndarray) -> int:
-        """Write the row of a line, not yet shortened, into the zeros v (d,), and return its label.
+        """Write a line's row, not yet shortened, into zeros v (d,), and return its label.
 
         The label is -1, 1 or a target in units of 2^-20, and 0 for an invalid line.
         """
@@ -221,7 +221,7 @@ class Schema:
         return None if cells is None or len(cells) != len(self.cells) else cells
 
     def row(self, cells: Sequence[bytes], v: np.ndarray) -> bool:
-        """Write the row of cells, one per column of `used`, into the zeros v (d,).
+        """Write the row of cells, one per column of `used`, into v (d,), which must be zero.
 
         Return False, and leave v unchanged, if a cell is invalid.
         """
@@ -494,13 +494,12 @@ def shortened(V: np.ndarray) -> np.ndarray:
     """Shorten integer rows (n, d) to norms of at most 2^20, exactly, as int32.
 
     Entries are clipped to [-2^31, 2^31]. A row v that is too long becomes trunc(2^20 v/r) with r =
-    ceil(||v||). A row whose squares could overflow is first halved until they cannot, and is then still
-    too long.
+    ceil(||v||). A row whose squares could overflow is first halved until they cannot; it stays too long.
     """
     out = np.empty(V.shape, np.int32)
     for part in slices(len(V), BLOCK_ROWS):
         block = np.clip(V[part].astype(np.int64), -(1 << 31), 1 << 31)
-        # A row with an entry above 2^23 is too long. Otherwise, 2^14 squares sum to at most 2^60.
+        # A row with an entry above 2^23 is too long. Else 2^14 squares sum to at most 2^60.
         while (large := (np.abs(block) > 1 << 23).any(axis=1)).any():
             block[large] = np.where(block[large] < 0, -(-block[large] // 2), block[large] // 2)
         squares = np.einsum("ij,ij->i", block, block)

@@ -34,17 +34,17 @@ floats. With X = v 2^-20 and v integers:
 - The slope, in units of kappa, has at most ten roundings (P2: 8 u for exp or tanh). Since |z| l''(z) <=
   |l'(z)| for log-cosh and 0.3 for logistic loss, z's relative error adds less than 2 u. So the slope l'
   is within 12 u kappa + c u (1 + (d+2) sqrt(d) 2^-32 ||w||).
-- A slope is the sum of a multiple of 2^-21 and a rest of at most 2^-22. In blocks of 2^11 rows, sums of
-  products of the multiples are integers below 2^53 in units of 2^-41, so they are exact; the rest's error
-  is (2^11 + 2) 2^-22 u per row. `math.fsum` adds block sums with one rounding.
+- A slope is the sum of a multiple of 2^-21 and a remainder of at most 2^-22. In blocks of 2^11 rows, sums
+  of products of the multiples are integers below 2^53 in units of 2^-41, so they are exact; the remainder's
+  error is (2^11 + 2) 2^-22 u per row. `math.fsum` adds block sums with one rounding.
 - Rounding the mean, the factor kappa and three additions adds 6 u kappa, 6 u lam ||w|| and 5 u T/n.
 
 So with t >= ||w|| the evaluated gradient is within
 
     rho(t) = 1.02 u (20 kappa + 2 c (1 + (d+2) sqrt(d) 2^-32 t) + 6 lam t + 5 T/n) + 1e-290
 
-of the true gradient. This bound does not grow with n. (X lo and the rests need P1, and all sums need P3.
-1e-290 covers subnormal results.) `math.hypot` computes norms. A point with the evaluated gradient g is
+of the true gradient. This bound does not grow with n. (X lo and the remainders need P1, and all sums need
+P3. 1e-290 covers subnormal results.) `math.hypot` computes norms. A point with the evaluated gradient g is
 certified if ||g|| (1 + 1e-12) + rho(||w||) <= tau.
 
 LEMMA 3 (descent reaches a certificate). Let m = ceil(sqrt((c + lam)/lam)), L = lam m^2, theta = 1/m, and
@@ -64,9 +64,8 @@ give
 
 If P' >= 8 rho^2/lam, then the last term is at most theta P'/2, so P' <= (1 - theta/2) P. If P is below
 8 rho^2/lam, so is P'. x, y and v are integers in units of 2^-96, and floor divisions move them by at most
-sqrt(d) 2^-96; a move of y acts like a move of v that is m + 1 times as large. Together these moves act
-like a further gradient error of 4 L sqrt(d) 2^-96, which `effort` includes in rho and the constants 2.1
-and 8.2 cover.
+sqrt(d) 2^-96; a move of y acts like a move of v that is m + 1 times as large. Together these moves act like
+a further gradient error of 4 L sqrt(d) 2^-96. `effort` adds it to rho; 2.1 and 8.2 leave room for it.
 
 At such an x, ||grad J||^2 <= 2 L F <= 16.4 m^2 rho^2. So the certificate is met if tau >= (4.1 m + 3)
 rho. All iterates stay within sqrt(2 P_0/lam) of w*. J(0) <= l(0) and l >= 0 give ||w*|| <= W = (2 T/n +
@@ -244,7 +243,7 @@ def minimiser(
 ) -> list[Fraction]:
     """A point with a gradient norm of at most `tolerance` on any rows, by Newton's method or descent.
 
-    tilt: B. If ||B|| exceeds n `problem.pull`, which has probability at most beta, this function may fail.
+    tilt: B. If ||B|| exceeds n `problem.pull` (probability at most beta), this function may fail.
     """
     pull, labels = tilt / problem.n, y
     if not problem.loss.residual:

@@ -73,14 +73,14 @@ def minimise_elastic_net(
 def _newton_and_descent(X, y, l1, l2, tolerance):
     """Return the subgradient norm, weights, and passes over the rows.
 
-    A step u of the proximal Newton method minimises the penalty plus a quadratic model of the other terms,
-    over the weights that are nonzero or must become so. Near the minimiser, full steps square the error.
-    A full step that neither lowers the objective enough nor halves the subgradient's norm is shortened.
-    The third derivative of logistic loss is at most l''. Let margins move along u by at most r = max_i
-    |x_i.u|, and let s = u'Hu. Then a fraction t of the step changes the objective by at most -t s + s
-    (e^(t r) - t r - 1)/r^2. The bound's minimum, at t = log(1 + r)/r, is negative (Sun and Tran-Dinh,
-    Generalized self-concordant functions, 2019). Between attempts, accelerated descent moves closer, so
-    if l2 > 0, the search succeeds on any data.
+    A proximal Newton step u minimises the penalty plus a quadratic model of the other terms, over weights
+    that are nonzero or must become so. Near the minimiser, full steps square the error. A full step that
+    neither lowers the objective enough nor halves the subgradient's norm is shortened. The third derivative
+    of logistic loss is at most l''. Let margins move along u by at most r = max_i |x_i.u|, and let s =
+    u'Hu. Then a fraction t of the step changes the objective by at most -t s + s (e^(t r) - t r - 1)/r^2.
+    The bound's minimum, at t = log(1 + r)/r, is negative (Sun and Tran-Dinh, Generalized self-concordant
+    functions, 2019). Between attempts, accelerated descent moves closer, so if l2 > 0, the search succeeds
+    on any data.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2
@@ -143,10 +143,10 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
 def _minimise_quadratic(hessian, linear, l1, v):
     """argmin of v'Hv/2 + linear.v + sum_j l1_j |v_j|, from v, by feature-sign search.
 
-    The algorithm is that of Lee, Battle, Raina, Ng (NIPS 2006). A step goes towards the minimiser for the
-    current signs. Where a weight reaches zero on the way, the step ends and the weight becomes inactive.
-    Otherwise, the zero weight with the largest violation of its optimality condition becomes active. Every
-    step lowers the function, so no signs repeat.
+    See Lee, Battle, Raina, Ng (NIPS 2006). A step goes towards the minimiser for the current signs. If a
+    weight reaches zero on the way, the step ends and the weight becomes inactive. Otherwise, the zero
+    weight with the largest violation of its optimality condition becomes active. Every step lowers the
+    function, so no signs repeat.
     """
     v, sign = v.copy(), np.sign(v)
     active = (v != 0) | (l1 == 0)

@@ -32,7 +32,7 @@ def l2(
 
     The solver gets half of the tolerance, and rounding the other half (`dp.solvers.check_certifiable`).
 
-    near: to save time, the info of an earlier fit to similar rows.
+    near: info of an earlier fit to similar rows, which saves time.
     """
     return minimise(X, y, lam, loss=loss, tolerance=tolerance / 2, near=near)
 
@@ -50,8 +50,8 @@ def sum_intercept(
 ) -> tuple[np.ndarray, dict]:
     """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, with or without b^2/2.
 
-    intercept: "regularised" makes b the weight of a column of ones, as in LIBLINEAR, scikit-learn's
-    default when E18 ran it. "free" does not regularise b, as in scikit-learn's other solvers. The certified
+    intercept: "regularised" makes b the weight of a column of ones, as in LIBLINEAR, the default solver of
+    E18's scikit-learn. "free" does not regularise b, as in scikit-learn's other solvers. The certified
     gradient is that of the objective divided by n C, mean loss + lam/(2n) ||w||^2.
 
     Returns weights (1, d + 1), b last, and info as `dp.solvers.minimise`. Columns of zeros keep weight 0.
@@ -111,7 +111,7 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
     """Return weights, gradient norm and iterations.
 
     rows: precision -> the rows times labels; missing precisions are added when needed. For a residual loss,
-    rows are not multiplied, and shift holds the targets. ridge: one per weight.
+    rows are unmultiplied, and shift holds the targets. ridge: one per weight.
     """
     signed = rows[np.float64]
     n = len(signed)

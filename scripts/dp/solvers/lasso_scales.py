@@ -16,7 +16,7 @@ SCALES = ("mean", "summed", "standardised", "lassoglm")
 
 
 def weight_beside_mean(lam: float, n: int, scale: str) -> float:
-    """Weight of the L1 penalty beside the mean loss. Some scales penalise standardised columns."""
+    """Weight of the L1 penalty when added to the mean loss. Some scales penalise standardised columns."""
     return lam / {"summed": n, "lassoglm": 2}.get(scale, 1)
 
 

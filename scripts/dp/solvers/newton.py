@@ -1,8 +1,8 @@
 """Newton's method on many tilted objectives at once.
 
-Restarts share rows and loss, and differ in a linear term, so one pass over the rows serves all. The search
-begins on a sample of the rows, continues on all rows in single precision, and is certified in double
-precision. Wide rows try `dp.solvers.quasi_newton` first.
+Restarts share rows and loss, and differ in a linear term, so one pass serves all. The search begins on a
+sample of the rows, continues on all rows in single precision, and is certified in double precision. Wide
+rows try `dp.solvers.quasi_newton` first.
 
 Internal arrays hold one column per restart.
 """
@@ -19,21 +19,21 @@ from dp.solvers.passes import EPS, Direct, Implicit
 
 TOGETHER = 256  # maximum number of restarts solved together
 THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most 131072 rows
-DIRECT = 40  # maximum number of columns to form Hessians; with more, conjugate gradients
+DIRECT = 40  # maximum number of columns for which Hessians are formed; beyond, conjugate gradients
 CENTRED = 8  # minimum number of restarts for a common centre
 NEARBY = 0.6  # largest change of a typical margin for which one step suffices
 KEPT = 1 << 23  # maximum count of stored numbers: 64 MB, unless one restart needs more
 LIMIT = 1000  # passes
 ATTEMPT = 20  # passes after which Newton's method follows a path of decreasing lambdas
 STEEPEST = 1e10  # largest ratio of curvature to lambda for descents of at most 10^7 steps
-LEAST_STEP = 1e-20  # of a line search; on a saturated loss, steps are about lambda/curvature
-SPREAD = 1e-5  # minimum ratio of smallest to largest eigenvalue that single precision resolves
+LEAST_STEP = 1e-20  # smallest step fraction; on a saturated loss, steps are about lambda/curvature
+SPREAD = 1e-5  # smallest ratio of eigenvalues that single precision resolves
 
 
 class Info(dict):
     """The iterations, gradient_norm and status of each restart, as keys and attributes.
 
-    `learnt` is for a later call of `minimise` that gets this `Info` as `near`.
+    `learnt` serves a later `minimise` that gets this `Info` as `near`.
     """
 
     def __getattr__(self, name):
@@ -63,8 +63,8 @@ def minimise(
     in [-1, 1] for a residual loss. lam: positive, one number or one per restart. linear: (restarts, d), or
     (d,) for one restart; None is zeros. loss: as for `dp.losses.get`. initial: starting points (d,) or
     (restarts, d), which do not affect the certificate. max_iterations: None for as many as needed, if
-    double precision can certify the result. near: to save time, the `Info` of an earlier call on similar
-    rows, with the same lam, loss and number of restarts.
+    double precision can certify the result. near: `Info` of an earlier call on similar rows with equal lam,
+    loss and number of restarts, which saves time.
 
     Returns weights (restarts, d) and `Info`:
 
@@ -158,9 +158,9 @@ def least_tolerance(
 
     It is four times `rounding`. If `minimise` gets half of the tolerance, the exact gradient's norm is
     within the tolerance on any data. The tolerance is infinite if c R^2 exceeds 10^10 lambda, since descent
-    (`dp.solvers.accelerated`) could then take more than 10^7 steps after Newton's method gives up. With
-    many columns, rounding at the returned weights could take another quarter of the tolerance, because
-    their norm may exceed the minimiser's by tolerance/lambda. Then the tolerance is also infinite.
+    (`dp.solvers.accelerated`) could then take more than 10^7 steps after Newton's method gives up. It is
+    also infinite if, with many columns, rounding at the returned weights could take another quarter of the
+    tolerance, because their norm may exceed the minimiser's by tolerance/lambda.
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
@@ -280,7 +280,7 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
     passes = np.zeros(len(lam), dtype=int)
     if sample is not rows and not near.all():
         far = ~near
-        # The shift makes the sample's gradient at the starting point that of all rows.
+        # The shift makes the sample's gradient at the starting point equal that of all rows.
         shift = rows.gradient(W[:, far]) - sample.gradient(W[:, far])
         goal = 0.5 * size / np.sqrt(sample.n)
         W[:, far], _, _, hessian = _newton(
@@ -342,10 +342,10 @@ def _follow_path(rows, lam, tilt, W, tolerance, limit):
 
 
 def _descend(rows, lam, tilt, W, norm, passes, tolerance):
-    """Descend in place where `least_tolerance` promises a smaller gradient norm.
+    """Improve W by descent, in place, where `least_tolerance` promises a smaller gradient norm.
 
-    Newton's method may fail if the slope of the loss has kinks, and on wide rows if conjugate gradients do
-    not resolve lambda. Descent moves closer on any data, and then Newton's method tries again.
+    Newton's method may fail if the loss's slope has kinks, and on wide rows if conjugate gradients do not
+    resolve lambda. Descent moves closer on any data; then Newton's method tries again.
     """
     norms = row_norms(rows.X)
     bound = norms.max() / (1 + ROUNDING)  # norms may exceed the public bound by rounding
@@ -376,15 +376,14 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
 def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     """Damped Newton steps from W until every restart's gradient norm is at most goal.
 
-    hessian: the data's Hessians near W, used at first in place of those at W. further: take one more Newton
-    step after the goal is met, without computing the gradient there. Returns weights, their gradient norms
-    (before the extra step), passes over the rows and the last Hessians.
+    hessian: Hessians near W, used at first instead of those at W. further: take one more step after the
+    goal is met, without computing the gradient there. Returns weights, gradient norms (before the extra
+    step), passes over the rows and the last Hessians.
 
     A trial point is accepted if its gradient norm is at most half of the smallest so far (Newton's fast
-    phase). It is also accepted if the objective still falls there along the step, and so, by convexity,
-    has decreased. Otherwise the step is shortened. The objective's value is not used, because its
-    rounding would hide half of the weights' digits. The old Hessian is kept while the gradient norm is
-    small and falls fast.
+    phase), or if the objective still falls there along the step, and so, by convexity, has decreased.
+    Otherwise the step is shortened. The objective's value is not used, because its rounding would hide half
+    of the weights' digits. The old Hessian is kept while the gradient norm is small and falls fast.
     """
     restarts = W.shape[1]
     W = W.copy()

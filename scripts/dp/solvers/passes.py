@@ -9,8 +9,8 @@ import numpy as np
 
 from dp.data.examples import slices
 
-BLOCK = 1 << 19  # bytes of a block of margins, which fits in the L2 cache together with its results
-COPIED = 1 << 26  # maximum bytes of wide rows copied in the precision of products: 64 MB
+BLOCK = 1 << 19  # bytes of a block of margins, which fits in the L2 cache with its results
+COPIED = 1 << 26  # maximum bytes (64 MB) of a copy of wide rows in the products' precision
 PATIENCE = 20  # number of conjugate gradient steps that take as long as a preconditioner
 FORMED = 1024  # maximum number of columns for exact directions, from a Hessian of 8 MB
 EPS = np.finfo(float).eps
@@ -55,7 +55,7 @@ class Passes:
                 del curvature
             if not (self.signed or self.loss.residual):
                 slope *= y
-            # The product is faster if the first factor has the longer side of the result.
+            # The product is faster if the first factor determines the result's longer dimension.
             gradient += (slope.T @ rows).T if W.shape[1] > self.d else rows.T @ slope
             del z, slope  # frees cache
         return gradient / self.n

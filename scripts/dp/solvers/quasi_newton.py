@@ -1,8 +1,9 @@
 """Limited-memory BFGS on many tilted objectives with wide rows, for `dp.solvers.newton`.
 
-Few eigenvalues of wide rows' Hessians are far above lambda. They belong to the rows' main directions,
-which a sample shows (Halko, Martinsson, Tropp, SIAM Review 53, 2011). Starting from these directions,
-every step reduces the gradient norm to about a tenth (Nocedal, Mathematics of Computation 35, 1980).
+Only a few eigenvalues of wide rows' Hessians are far above lambda. They belong to the rows' principal
+directions, which a sample shows (Halko, Martinsson, Tropp, SIAM Review 53, 2011). If these define the
+initial inverse Hessian, every step reduces the gradient norm to about a tenth (Nocedal, Mathematics of
+Computation 35, 1980).
 
 Arrays hold one column per restart.
 """
@@ -16,7 +17,7 @@ from dp import losses
 from dp.solvers.passes import Implicit, Passes
 
 THINNING, LEAST, MOST = 16, 1 << 10, 1 << 13  # the sample has one row in 16, within these bounds
-MANY = 4  # minimum number of restarts for which products cost more than reading the rows
+MANY = 4  # minimum number of restarts at which products cost more than reading rows
 NEAR = 1e-5  # ratio of gradient norm to a typical row's norm that single precision can reach
 MAIN = 48
 PAIRS = 40  # number of latest steps and gradient changes kept
@@ -28,7 +29,7 @@ RETRIES = 4  # maximum number of consecutive failed steps
 def main_directions(
     X: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Orthonormal main directions (d, k), the rows' mean square along each, and its mean along others."""
+    """Orthonormal principal directions (d, k), and the rows' mean square along each and along others."""
     n, d = X.shape
     k = min(MAIN, d, max(1, n // 20))  # n rows do not resolve more
     basis = np.linalg.qr(X.T @ (X @ rng.standard_normal((d, k))))[0]
@@ -68,7 +69,7 @@ class InverseHessians:
         self.pairs.append((steps, changes, both))
 
     def times(self, active: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """The inverse Hessians times gradients (d, active), by BFGS' two loops."""
+        """The inverse Hessians times gradients (d, active), by the L-BFGS two-loop recursion."""
         part = slice(None) if len(active) == len(self.common) else active
         pairs = [(s[:, part], y[:, part], both[part]) for s, y, both in self.pairs]
         product, shares = gradient.copy(), []
@@ -99,9 +100,9 @@ def full_steps(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Take full steps from W (d, restarts) until the gradient norm is at most goal or does not fall.
 
-    inverse: learns from every step. Steps start from the best point so far, and end if more than RETRIES
-    in a row fail (SLOW). further: take one more step after the goal is met. Returns weights, their
-    gradient norms (before the extra step; not finite if no gradient was) and passes over the rows.
+    inverse: learns from every step. Steps start from the best point so far, and end if more than RETRIES in
+    a row fail (SLOW). further: take one more step after the goal is met. Returns weights, gradient norms
+    (before the extra step; not finite if no gradient was) and passes over the rows.
     """
     trial, W, norm = W, W.copy(), np.full(W.shape[1], np.inf)
     best = np.zeros_like(W)  # gradients at W
@@ -145,8 +146,8 @@ def minimise(
 ) -> tuple:
     """Return weights, gradient norms, passes over the rows, and `learnt`.
 
-    size: norm of a typical row. learnt: (n, `InverseHessians`) from an earlier call on n similar rows.
-    `learnt` replaces a sample, unless X has more than 2n rows.
+    size: norm of a typical row. learnt: (n, `InverseHessians`) from an earlier call on n similar rows,
+    which replaces a sample unless X has more than 2n rows.
     """
     if learnt is None or len(X) > 2 * learnt[0] or learnt[1].common.shape != lam.shape:
         start, inverse = _sample(X, y, lam, tilt, loss, size, start)

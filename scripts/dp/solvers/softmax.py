@@ -1,7 +1,7 @@
 """Minimisers of tilted softmax objectives, certified by the norm of the gradient.
 
 All restarts share passes over the rows (`dp.descents.full_batch.mean_gradient`). If quasi-Newton steps
-stall, accelerated descent continues, which converges on any data.
+stall, accelerated descent takes over, which converges on any data.
 """
 
 import math
@@ -15,7 +15,7 @@ from dp.solvers.newton import Info
 
 LIMIT = 500  # passes
 LEAST_STEP = 1e-6  # fraction of a step below which rounding dominates
-SAMPLE = 1 << 12  # maximum number of rows for main directions
+SAMPLE = 1 << 12  # maximum number of rows for principal directions
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,8 @@ class Constants:
     """Constants of softmax loss with this many classes, for `dp.solvers.newton.check_certifiable`.
 
     kappa: a gradient's norm is at most sqrt(2) R. kappa is twice sqrt(2), since `mean_gradient` uses
-    blocks of up to 8192 rows, where `rounding` assumes 4096. c: curvature is at most R^2/2. An error in
-    the scores moves the probabilities p by at most half of the error's norm, apart from the few roundings
-    of each p_j.
+    blocks of up to 8192 rows, where `rounding` assumes 4096. c: curvature is at most R^2/2. An error in the
+    scores moves the probabilities p by at most half its norm, apart from few roundings of each p_j.
     """
 
     classes: int
@@ -38,7 +37,7 @@ class Constants:
 
 
 class _InverseHessians(quasi_newton.InverseHessians):
-    """Inverse Hessians for weights (d K, restarts), initially from the rows' main directions."""
+    """Inverse Hessians for weights (d K, restarts), initially from the rows' principal directions."""
 
     def first(self, gradient, part):
         """Multiply all classes at once by the same inverse."""
@@ -96,9 +95,9 @@ def _quasi_newton(rows, lam, tilt, inverse, tolerance):
     """Return weights, gradient norms and passes.
 
     A step is accepted if, at its end, the objective rises at most half as fast as it fell at the start. A
-    convex function's slope shows where its minimum along a direction is. So the objective's values, whose
-    rounding would hide half of the digits, are not needed. By convexity, every pair of a step and a
-    gradient change is valid for BFGS.
+    convex function's slope locates its minimum along a direction, so the objective's values, whose rounding
+    would hide half of the digits, are not needed. By convexity, every pair of a step and a gradient change
+    is valid for BFGS.
     """
     W, direction, gradient = np.zeros((3, *tilt.shape))
     restarts = tilt.shape[1]

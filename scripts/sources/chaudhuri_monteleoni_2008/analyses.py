@@ -26,8 +26,8 @@ def excess_risk_bounds(experiment, spec, inputs, seed, out):
     """How often a high-probability bound on the excess risk holds over the draws, and how loose it is.
 
     options: `bounds`, method -> name of its bound in `dp.excess_risk.BOUNDS`; `deltas`, failure
-    probabilities. The column excess_quantile is the 1 - delta quantile of the draws' excess risk, which a
-    valid bound exceeds. looseness is the bound divided by this quantile.
+    probabilities. excess_quantile: the 1 - delta quantile of the draws' excess risk, which a valid bound
+    exceeds. looseness: the bound divided by this quantile.
     """
     rows = []
     for cell, draws in inputs.groupby(list(Cell._fields), sort=False):

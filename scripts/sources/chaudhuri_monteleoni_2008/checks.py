@@ -24,8 +24,7 @@ class BoundRatio(Options):
 def bound_ratio(results, *, first, second, lambdas, at_least, at_most):
     """The ratio of two bounds of `dp.excess_risk` lies in [at_least, at_most] at each of the `lambdas`.
 
-    Both bounds are at the source's numbers of rows and columns, epsilon and delta, which cancel in the
-    ratio.
+    Both are evaluated at the source's n, d, epsilon and delta, which cancel in the ratio.
     """
     at = {"n": 14000, "d": 10, "epsilon": 0.1, "delta": 0.1}
     bounds = [excess_risk.BOUNDS[name] for name in (first, second)]
@@ -77,10 +76,9 @@ def degrades_less(results, *, first, second, without, **where):
     """As lambda falls, the cost of privacy rises less for the methods `first` than for `second`.
 
     Each list names one method per lambda, the largest lambda first. The cost is the error minus that of
-    the non-private method in `without` at the same lambda. The rise is the cost minus the cost at the
-    first lambda, and the difference of the two rises is paired by fold. The claim holds if the 95 %
-    interval of this difference is below zero at every later lambda on every data set. It fails if one
-    interval is above zero.
+    the non-private method in `without` at the same lambda. The rise is the cost minus that at the first
+    lambda. The claim holds if the 95 % interval of the difference of the rises, paired by fold, is below
+    zero at every later lambda on every data set. It fails if one interval is above zero.
     """
     frame = results.cells(methods=[*first, *second, *without], **where)
     verdicts, texts, worst = [], [], -math.inf

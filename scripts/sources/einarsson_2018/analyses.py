@@ -47,7 +47,7 @@ def sgd_trace(experiment, spec, paths, seed, out):
 
     All training rows are used, but every simulation has its own order of rows, projection and noise.
     Options are those of `dp_sgd`, epsilons (each pass spends epsilon/epochs; inf means no noise),
-    simulations, and points (the number of checkpoints).
+    simulations, and points (checkpoints).
     """
     options = spec["options"]
     loss = losses.get(options["loss"])
@@ -195,8 +195,8 @@ def first_components(experiment, spec, paths, seed, out):
 def lasso_pixels(experiment, spec, inputs, seed, out):
     """Weights (methods, d) of the first simulation at the sweep's largest size, and two examples.
 
-    If a method standardises pixels, the weights are those of standardised pixels. The weights of original
-    pixels would be largest at the border, where almost no image has ink and pixels vary least.
+    If a method standardises pixels, the weights are for standardised pixels. Weights for original ones
+    would be largest at the border, where almost no image has ink and pixels vary least.
     """
     cells = experiment.entry_cells(spec)
     largest = max(cell.train_size for cell in cells)

@@ -274,7 +274,7 @@ class NoiseDensities(Options):
 def noise_densities(experiment, spec, _):
     """Laplace or normal densities for several epsilons (and deltas), sensitivity 1.
 
-    The standard deviation of a normal density is that of the analytic calibration.
+    Normal densities have the standard deviation of the analytic calibration.
     """
     options = spec["options"]
     fig, axes = style.figure()
@@ -347,8 +347,8 @@ def epsilon_family(experiment, spec, frame):
 def proven_curve(experiment, spec, frame):
     """Test error against each method's proven epsilon.
 
-    If the proven epsilon exceeds the source's, the method's curve moves to the right. Methods without a
-    finite proven epsilon are only named in the legend's title.
+    If the proven epsilon exceeds the source's, the curve moves to the right. Methods without a finite
+    proven epsilon are only named in the legend's title.
     """
     methods = {m: v for m, v in experiment.methods.items() if m in set(frame["method"])}
     looks, private = style.looks(methods), frame["method"].map(lambda m: methods[m]["private"])
@@ -391,10 +391,10 @@ class SearchGrid(Options):
 def search_grid(experiment, spec, paths):
     """A heat map over two options of the grid, per method and epsilon.
 
-    options["x"], options["y"]: the options that vary along columns and rows. options["show"]: what a cell
-    shows. "wins" is the number of simulations in which the cell's pair of values had the smallest
-    cross-validation error, summed over training sizes and further options. "error_mean" is that error,
-    averaged over training sizes and minimised over further options.
+    options["x"], options["y"]: the options that vary along columns and rows. options["show"]: "wins", the
+    number of simulations in which the cell's values had the smallest cross-validation error, summed over
+    training sizes and further options; or "error_mean", that error, averaged over training sizes and
+    minimised over further options.
     """
     import seaborn  # slow to import
 

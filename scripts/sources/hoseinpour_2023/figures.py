@@ -20,8 +20,9 @@ CLASSES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 def pretraining(experiment, spec, draws):
     """Training accuracy against epsilon, with and without pre-training; published values are hollow.
 
-    The source prints single draws, so bands contain 95 % of our single draws. Level lines show
-    non-private descent: from zero, from the pre-trained weights, only on public rows, and to convergence.
+    The source prints single draws, so bands contain 95 % of our single draws. Horizontal lines show
+    non-private descent: from zero weights, from pre-trained ones, trained on public rows alone, and run to
+    convergence.
     """
     printed = by_column(experiment, spec["options"]["published"], draws)
     accuracy = 100 * (1 - draws["train_error"])

@@ -28,11 +28,11 @@ def accuracy_panels(experiment, spec, frame):
     """Mean accuracy with 95 % intervals against epsilon, one panel per group of methods.
 
     Every panel shows the majority class's accuracy and the non-private baseline. Hollow markers show
-    printed values, with their standard deviations as bars, in the panel of a method that regenerates them.
+    printed values, with their standard deviations as bars, in the panel of a method that reproduces them.
 
     options["printed_of"]: the data set with which the printed values are compared, if the figure shows the
-    same rows in another preparation. options["printed_by"]: method -> another method, whose printed values
-    are also drawn for this method.
+    same rows, prepared differently. options["printed_by"]: method -> another, whose printed values are also
+    drawn for it.
     """
     (dataset,) = frame["dataset"].unique()
     counts = read_json(data_path(dataset, "json"))["class_counts"].values()
@@ -46,7 +46,7 @@ def accuracy_panels(experiment, spec, frame):
     for value in printed_values.values(experiment, spec["options"]["published"], frame):
         if value.dataset == (spec["options"]["printed_of"] or dataset):
             printed.setdefault(value.method, {})[value.path] = value
-    drawn = set()  # each printed value is drawn once, next to the first method that regenerates it
+    drawn = set()  # each printed value is drawn once, next to the first method that reproduces it
     for axes, (title, methods) in zip(grid.flat, panels.items(), strict=False):
         baseline = spec["options"]["baseline"]
         _panel(axes, experiment, frame, methods, baseline, max(counts) / sum(counts))
@@ -126,7 +126,7 @@ def _printed(axes, experiment, method, values):
     look = style.looks({method: experiment.methods[method]})[method]
     drawn = {container.get_label(): container for container in axes.containers}
     colour = drawn[look["label"]].lines[0].get_color() if look["label"] in drawn else look["color"]
-    if values[0].epsilon is None:  # without privacy: a level line, with a band for its sd
+    if values[0].epsilon is None:  # without privacy: a horizontal line, with a band for its sd
         (level,) = values
         label = "published: without privacy"
         axes.axhline(level.value, color=colour, linestyle=(0, (1, 1.5)), linewidth=1.2, label=label)

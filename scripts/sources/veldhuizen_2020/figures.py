@@ -20,8 +20,8 @@ class PrintedCurve(Options):
 def printed_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of rows, and printed errors as crosses.
 
-    options["printed"]: method -> {number of rows: path in source.yaml}, also for non-private methods. The
-    crosses are only drawn: no verdict compares these errors with ours.
+    options["printed"]: method -> {number of rows: path in source.yaml}, also for non-private methods. No
+    verdict compares these errors with ours.
     """
     source, dataset = facts.read(experiment.source), data_name(frame["dataset"].iloc[0])
     marks = [
@@ -49,7 +49,7 @@ POSITIVE, NEGATIVE, BAND, FLIPPED = "#0072B2", "#E69F00", "#999999", "#000000"
 def plane(experiment, spec, paths):
     """The data set of spec["datasets"]: the whole plane, and where the separator meets the circle.
 
-    Rings mark points on the wrong side of the separator.
+    The circle bounds rows: its radius is 1. Rings mark points on the wrong side of the separator.
     """
     if len(paths) != 1:
         raise ValueError("a figure of the plane shows exactly one data set: name it in 'datasets'")

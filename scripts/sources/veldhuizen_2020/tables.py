@@ -59,9 +59,9 @@ SECONDS = (
 def timing(experiment, spec, path):
     """One row per data set, procedure and mode: median, least and largest seconds per fit, and ratios.
 
-    Ratios compare minimum times, because other work on the machine can only lengthen a run. They are
-    relative to `plain`, this project's certified non-private fit, and to scikit-learn's
-    LogisticRegression.
+    mode: one fit at a time, or batched. Ratios compare minimum times, because other work on the machine
+    can only lengthen a run. They are relative to `plain`, this project's certified non-private fit, and to
+    scikit-learn's LogisticRegression.
     """
     raw = pd.read_csv(path)
     rows = []

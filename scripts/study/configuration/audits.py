@@ -1,4 +1,4 @@
-"""Read and check the configured attacks of the audit, before anything runs."""
+"""Read and check the audit's configured attacks, before anything runs."""
 
 import math
 from typing import NamedTuple
@@ -64,8 +64,8 @@ class Audits:
 def load(config, experiments=None):
     """`Audits` of config/audit.yaml, changed by the `audit` section of `config`.
 
-    experiments: if not None, only these experiments' mechanisms are attacked, and those that a study adds
-    or names in its config/audit.yaml.
+    experiments: if not None, only their mechanisms, the controls, and mechanisms that a study adds or names
+    in its config/audit.yaml are attacked.
     """
     changes, files = config.get("audit") or {}, paths.configuration("audit.yaml")
     where = " and ".join(map(str, files))
@@ -105,7 +105,7 @@ def load(config, experiments=None):
             if attack["pair"] not in pairs.PAIRS:
                 near = nearest(attack["pair"], list(pairs.PAIRS))
                 raise ConfigError(f"{key}: no pair {attack['pair']!r}{near}")
-            # If the audit is disabled, only the jobs check its attacks.
+            # If the audit is disabled, only an attack's own job checks it.
             for epsilon in attack["epsilons"] if values["enabled"] else ():
                 try:
                     check(

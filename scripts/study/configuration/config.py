@@ -124,7 +124,7 @@ def listed(config, available):
 
 
 def _last(layers):
-    """Return a function from a key's parts to the place of the layer with the longest beginning of the key.
+    """Return a function from a key's parts to the place of the layer that sets the key's longest prefix.
 
     layers: pairs (where, changes). The last of tied layers is taken.
     """
@@ -232,7 +232,7 @@ def _in_entry(name, error):
 
 
 def check_own_files(experiments, datasets, files, others=()):
-    """Raise ConfigError if a file or column of the experiments' or `others` data sets is missing."""
+    """Raise ConfigError if a data set of `experiments` or in `others` lacks a file or column."""
     used = {name for experiment in experiments.values() for name in experiment.all_datasets()}
     for name in sorted(used.union(others) & datasets.keys()):
         try:

@@ -17,7 +17,7 @@ def data_path(dataset, suffix="npz"):
 
 
 def data_name(dataset):
-    """A prepared data set's title; its key in words if it has none or is not prepared."""
+    """A data set's title if it is prepared and has one, otherwise its key with spaces for underscores."""
     path = Path(data_path(dataset, "json"))
     title = read_json(path).get("title") if path.exists() else None
     return title or dataset.replace("_", " ")
@@ -41,7 +41,7 @@ class Cell(NamedTuple):
 class Experiment:
     """A resolved experiment. The keys of its configuration are read-only attributes.
 
-    folder: the folder of its results, below the root of all results; by default the experiment's name.
+    folder: that of its results, below the root of all results; by default, `name`.
     """
 
     def __init__(self, name, values, folder=None):
@@ -61,7 +61,7 @@ class Experiment:
         return cls(values.pop("name"), values, values.pop("folder", None))
 
     def to_json(self, *keys):
-        """The values of those keys that exist, or of all keys if none does, as JSON on one line."""
+        """The values of those `keys` that exist or, if none of them does, all values, as a line of JSON."""
         keys = [key for key in keys if key in self.values] or self.values
         return json.dumps(self.named() | {key: self.values[key] for key in keys})
 
@@ -82,7 +82,7 @@ class Experiment:
     def cells(self, sweep=None, datasets=None, methods=None):
         """The distinct cells of some sweeps, in configured order; for a reading, only cells that it runs.
 
-        sweep: the name of a sweep, several names, or None for all.
+        sweep: one name, several, or None for all.
         """
         cells = {}
         names = [sweep] if isinstance(sweep, str) else sweep or self.sweeps
@@ -129,7 +129,7 @@ class Experiment:
         return "divisions" if count == self.values.get("divisions") else "data sets"
 
     def trained_rows(self, cell):
-        """The number of rows that a cell trains on, the minimum over its folds."""
+        """The smallest number of training rows over a cell's folds."""
         if self.values.get("subsets") != "whole":
             return cell.train_size
         return cell.train_size - -(-cell.train_size // self.folds)
@@ -145,7 +145,7 @@ class Experiment:
         return list(dict.fromkeys(name for family in families for name in family["vary"]))
 
     def all_datasets(self):
-        """The names of all data sets, including those that only a figure or an analysis uses."""
+        """The names of all data sets, including those that only figures or analyses use."""
         entries = [e for section in kinds.SECTIONS for e in self.values[section].values()]
         return {name for entry in (self.values, *entries) for name in entry.get("datasets", ())}
 
@@ -180,7 +180,7 @@ class Experiment:
         return place(experiment=self.folder, epsilon=canonical.epsilon(epsilon), **where)
 
     def tuned_path(self, dataset, suffix="csv"):
-        """The file with the errors of all lambdas (csv), or with the tuned lambda and its ties (json)."""
+        """The file with all lambdas' errors (csv), or with the tuned lambda and its ties (json)."""
         own = self.values.get("reading", {}).get("changed", {}).get("tune")
         folder = self.folder if own else self._chosen_in()
         return paths.TUNED(suffix, experiment=folder, dataset=dataset)
@@ -194,7 +194,7 @@ class Experiment:
         return {"rule": rule_delta(size), "squared": size**-2.0}.get(delta, delta)
 
     def regularisation(self, settings, dataset, size, epsilon=math.inf):
-        """The kind of `study.lambdas` by which a method or fit chooses lambda at a training size."""
+        """How a method or fit gets lambda at a training size, as an object of `study.lambdas`."""
         lam = settings["lambda"]
         if lam == "rule":
             return lambdas.ByRule()
@@ -218,7 +218,7 @@ class Experiment:
         return self.regularisation(self.methods[method], dataset, size, epsilon)
 
     def search_path(self, name, dataset, size, epsilon=math.inf, suffix="json"):
-        """The file with a search's choice (json), or with the errors of all candidates (csv)."""
+        """The file with a search's choice (json), or with all candidates' errors (csv)."""
         private = self.methods[self.searches[name]["method"]]["private"]
         epsilon = canonical.epsilon(epsilon if private else math.inf)
         where = {"search": name, "dataset": dataset, "size": size, "epsilon": epsilon}
@@ -233,7 +233,7 @@ class Experiment:
         return "folds" if "folds" in self.values else "simulations"
 
     def split(self, method=None, first=None):
-        """A job's arguments: how to divide rows, the labels in the loss, and whose draws to use.
+        """A job's arguments: how to divide rows, how labels enter the loss, and whose draws to use.
 
         first: the maximum number of simulations.
         """
@@ -256,7 +256,7 @@ class Experiment:
         return paths.ANALYSIS(suffix, experiment=self.folder, name=name)
 
     def fit_label(self, label):
-        """The name of a method's non-private fit, which other methods may share; None if it has no fit."""
+        """The name of a method's non-private fit, which other methods may share; None without a fit."""
         fit = self.methods[label]["fit"]
         if fit is None:
             return None

@@ -11,7 +11,7 @@ from study import canonical
 
 
 def expand(grid):
-    """(lambda, options) of every combination of values, in the order in which the values are listed."""
+    """(lambda, options) of every combination of values, in listed order."""
     names = list(grid)
     combinations = (
         dict(zip(names, values, strict=True)) for values in itertools.product(*grid.values())

@@ -11,7 +11,7 @@ class Inputs(NamedTuple):
     """A kind of input.
 
     needs: the key by which an entry names its input: sweep, analysis, datasets or None. A check may name a
-    table instead of an analysis. An entry without datasets has the experiment's data sets.
+    table instead of an analysis. An entry without datasets has the experiment's.
 
     paths(experiment, entry): name -> path of each file; a single file has the name "".
 

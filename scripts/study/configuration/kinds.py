@@ -1,12 +1,12 @@
 """Kinds of tables, figures, analyses and checks: their functions, inputs and options.
 
-A decorated function declares the kind that has the function's name:
+A decorated function declares the kind of its name:
 
     @figure(CELLS, EpsilonCurve, describes_data=True)
     def epsilon_curve(experiment, spec, frame): ...
 
 Declarations are read from syntax trees, because importing their modules would import matplotlib. So a job
-imports only its own kind's module, and depends on no other kind's code.
+imports only its own kind's module, and depends on no other.
 """
 
 import ast
@@ -37,7 +37,7 @@ class Kind(NamedTuple):
 
     suffix: the extension of an analysis's file. exclusive: whether the job measures time, so on a small
     machine it runs alone. describes_data: whether the function also reads the data sets' .json. printed:
-    whether the function reads the source's facts whatever its options are.
+    whether the function reads the source's facts whatever its options.
     """
 
     inputs: Inputs = CELLS
@@ -89,7 +89,7 @@ def analysis(*what, **flags):
 
 
 def check(*what, **flags):
-    """Declare a function that decides a kind of check. Missing options get their defaults."""
+    """Declare a function that evaluates a kind of check. Missing options get their defaults."""
     return _Check("checks", Kind(*what, **flags))
 
 

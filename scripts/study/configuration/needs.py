@@ -1,4 +1,4 @@
-"""Find the cells, tables and analyses that decide printed values and claims."""
+"""Find the cells, tables and analyses that verdicts on printed values and claims need."""
 
 import math
 
@@ -30,7 +30,7 @@ def claims(experiment):
 
 
 def decided(experiment, readings):
-    """The names of comparisons and claims that readings also decide, by cells, tables or analyses."""
+    """[comparisons, claims]: the names of those that readings judge, too, by cells, tables or analyses."""
     names = []
     for section, by_cells in (("published", comparisons), ("claims", claims)):
         known = {*by_cells(experiment), *(name for r in readings for name in r.values[section])}
@@ -39,7 +39,7 @@ def decided(experiment, readings):
 
 
 def made(experiment, published, claims):
-    """{tables, analyses}: the names of the tables and analyses that decide these comparisons and claims."""
+    """{tables, analyses}: the names of those that verdicts on these comparisons and claims need."""
     specs = [experiment.published[name] for name in published]
     for name in claims:
         specs += experiment.claims[name].get("checks", ())
@@ -64,7 +64,7 @@ def of_comparison(experiment, name):
 
 
 def items(experiment, name):
-    """The `Cell` with which each printed value is compared, whether or not this run has the cell."""
+    """The `Cell` with which each printed value is compared, whether or not this run has it."""
     from study.configuration.experiment import Cell  # that module imports this one
 
     compared = []

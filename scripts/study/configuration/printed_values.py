@@ -1,4 +1,4 @@
-"""Assign the values that a source printed to the cells that regenerate them.
+"""Assign the values that a source printed to the cells that reproduce them.
 
 An experiment's section `published` states the cell of each printed value. Tables and figures name its
 entries:

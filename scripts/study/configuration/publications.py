@@ -19,9 +19,8 @@ from study.configuration.validation import (
 def check(experiments, sources, datasets):
     """Raise ConfigError unless every name in `published`, `claims` and `defects` exists.
 
-    An overlay may add or remove a method or a sweep, so a name is valid if it is in the experiment's file
-    or in any overlay in config/. In `experiments`, the function also replaces a check on a family of
-    methods by one check per member.
+    Overlays may add or remove methods and sweeps, so a name is valid if it is in the experiment's file or
+    in any overlay in config/. In `experiments`, a check on a family of methods becomes one per member.
     """
     files = source_files.experiments(experiments)
     names = _names(experiments, files)
@@ -64,7 +63,7 @@ def check(experiments, sources, datasets):
 
 def _names(experiments, files):
     """Experiment -> section -> names that its values, its file or any overlay contain."""
-    # Parse only files with settings, because long files are slow to parse.
+    # Parse only files with settings, because long ones are slow to parse.
     overlays = paths.configuration("*.yaml")
     overlays = [read_yaml(path) for path in overlays if b"settings" in path.read_bytes()]
     names = {}

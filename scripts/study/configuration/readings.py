@@ -1,9 +1,9 @@
-"""Derive readings: further experiments, one for every way to understand what a source leaves open.
+"""Derive readings: further experiments, one for each interpretation of what a source leaves open.
 
 An experiment's section `readings` names choices that its source does not state. Every value of a choice,
 except the main one, is an overlay, merged like `settings`. A reading runs only cells that differ from the
-main experiment's and decide printed values or claims. The reading and the main experiment share draws, so
-their differences are paired.
+main experiment's and affect verdicts on printed values or claims. It shares the main experiment's draws,
+so differences are paired.
 """
 
 import re
@@ -13,7 +13,7 @@ from study.configuration import needs
 from study.configuration.resolve import experiment as resolve
 from study.configuration.validation import merge, nearest, problem
 
-# Sections that a reading does not inherit, except tables and analyses that decide its entries.
+# Sections that a reading does not inherit, except tables and analyses that its verdicts need.
 WITHOUT = ("figures", "tables", "analyses", "defects", "readings", "together", "title")
 INSTEAD = ("datasets", "sweeps", "published", "claims")
 

@@ -1,6 +1,6 @@
 """Read and check a request for a release, config/releases/<name>.yaml.
 
-Only the header line of the data file is read, for the order of columns.
+Only the data file's header line is read, for the order of columns.
 """
 
 import gzip
@@ -58,9 +58,9 @@ def load(name):
 
 
 def check(name):
-    """Raise `Refused` if the release cannot be made, or an error of `load`. A missing download is no error.
+    """Raise `Refused` if the release cannot be made, or an error of `load`. Downloads may be missing.
 
-    The job checks the arithmetic, because only the job knows its number of threads.
+    Only the job checks the digest of its arithmetic, which depends on its number of threads.
     """
     if any(not Path(path).exists() for path in download(name)):
         return
@@ -73,7 +73,7 @@ def check(name):
 
 
 def check_place(release, folder):
-    """Raise `Refused` if a folder has a model that is not in the book: two models would be published."""
+    """Raise `Refused` if a folder has a model that is not in the budget book: two would be published."""
     there = Path(folder) / MODEL
     own = release.book.path / release.request.name / MODEL
     if there.exists() and not (own.exists() and there.read_bytes() == own.read_bytes()):
@@ -197,7 +197,7 @@ def _check_entry(entry):
 
 
 def _radius(entry, count):
-    """The clipping radius as a share of the longest possible row's norm. count: the number of columns."""
+    """The clipping radius as a share of a row's largest possible norm. count: the number of columns."""
     longest = math.sqrt(count)
     taken = [
         (name, options or {}) for step in entry.get("steps", ()) for name, options in step.items()
@@ -221,7 +221,7 @@ def _group(entry):
 
 
 def _check_benchmarks(values, path):
-    """Refuse settings that may have been chosen by results on the same rows; no budget pays for this."""
+    """Refuse settings that may have been chosen from results on the same rows, which no budget pays for."""
     if values["premise"] != CHOSEN_WITHOUT:
         return
     known = {}

@@ -1,4 +1,4 @@
-"""Find experiments that run at smaller sizes than their files state; their results are no findings."""
+"""Find experiments that run at smaller sizes than their files state; their results are not findings."""
 
 import math
 
@@ -19,8 +19,8 @@ def toy(experiments):
 def smaller(ours, file):
     """Return texts about the sizes that are smaller in an experiment than in its file.
 
-    ours, file: the resolved `Experiment` with and without overlays. Other data sets or methods are not
-    smaller. Neither are more simulations with fewer draws each, because intervals are over simulations.
+    ours, file: the resolved `Experiment` with and without overlays. Other data sets or methods do not count
+    as smaller. Neither do more simulations with fewer draws each, because intervals are over simulations.
     """
     (count, what), (of, _) = map(_repeated, (ours, file))
     reductions = _less(what, count, of)

@@ -16,14 +16,13 @@ from study.configuration.validation import (
     wrong_type,
 )
 
-OTHERS = ("source", "printed")  # files in a source's folder that are no experiments
+OTHERS = ("source", "printed")  # files in a source's folder that are not experiments
 
 
 def experiment_files():
     """Name -> file of every experiment, except templates (names with a leading dot or _).
 
-    A study's file replaces a shipped file of the same name. Any other two files with the same name raise
-    ConfigError.
+    A study's file replaces a shipped file of the same name. Any other repeated name raises ConfigError.
     """
     files = {}
     for path in paths.configuration("experiments/*.yaml", "sources/*/*.yaml"):
@@ -44,7 +43,7 @@ def _root(path):
 
 
 def load(experiments=None):
-    """Key -> `study.facts.Source` of each source that `experiments` name, or of all sources if None."""
+    """Key -> `study.facts.Source` of each source that `experiments` name, or of all if None."""
     sources, files = {}, facts.files()
     if experiments is not None:
         named = [value.get("source") for value, *_ in experiments.values()]
@@ -75,8 +74,8 @@ def load(experiments=None):
 def experiments(names=None):
     """Name -> (configuration, sizes, where) of these experiments, including entries from sources' files.
 
-    names: None for all experiments. sizes: name of a size -> changes, merged like `settings`. where: a
-    function from a key's parts to the file's name.
+    names: None for all. sizes: name of a size -> changes, merged like `settings`. where: a function from a
+    key's parts to the file's name.
     """
     available, entries = experiment_files(), {}
     names = [name for name in available if names is None or name in names]

@@ -70,7 +70,7 @@ def read_yaml(path):
 
 @cache
 def _parsed(text):
-    """A YAML text's value, pickled, because unpickling a copy takes a tenth of the time of parsing."""
+    """A YAML text's value, pickled, because unpickling takes a tenth of the time of parsing."""
     return pickle.dumps(yaml.load(text, _Loader))
 
 
@@ -80,10 +80,10 @@ def in_file(path):
 
 
 def origin(path, files, config, other="--config"):
-    """The file from which a key of Snakemake's merged configuration comes; `other` if from no file.
+    """The file from which a key of Snakemake's merged configuration comes; `other` if there is none.
 
-    path: the key's parts, of which the last may be in no file. files: name -> content of the files in
-    `workflow.configfiles`. Overlays override the default, and later overlays override earlier ones.
+    path: the key's parts; every file may lack the last. files: name -> content of the files in
+    `workflow.configfiles`. Overlays override the default, and later ones override earlier ones.
     """
     names = list(files)
     merged = follow(config, path)[0]
@@ -100,7 +100,7 @@ def origin(path, files, config, other="--config"):
 
 
 def follow(value, path):
-    """(value, depth) of the longest beginning of `path` that exists."""
+    """(value, depth) of the longest prefix of `path` that exists."""
     for depth, part in enumerate(path):
         try:
             value = value[part]

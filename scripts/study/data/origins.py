@@ -122,7 +122,7 @@ def own_files(source, files):
 
 
 def check_own_files(entry, files):
-    """Raise ValueError, as `resolve` does, if one of the source's own files or a column is missing."""
+    """Raise ValueError, as `resolve` does, if an own file of the source or a column is missing."""
     for key, path in own_files(entry["source"], files).items():
         try:
             Path(path).open("rb").close()
@@ -286,10 +286,10 @@ def prepared_rows(entry):
 
 
 def public_facts(entry):
-    """The bounds, columns and classes that the preparation will record, as far as they are already known.
+    """The bounds, columns and classes that the preparation will record, as far as already known.
 
-    The function applies the steps to a row of ones. If only the file names the columns, or if a step is
-    fitted on rows, it assumes ten columns and a bound of 1.
+    The function applies the steps to a row of ones. If only the file names the columns, or a step is fitted
+    on rows, it assumes ten columns and a bound of 1.
     """
     source = entry["source"]
     classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]
@@ -338,7 +338,7 @@ def _stand_in(entry):
 
 
 def data_bytes(entry):
-    """The number of bytes of all rows as floats; 0 if the configuration does not determine it.
+    """Bytes of all rows as floats; 0 if the configuration does not determine them.
 
     A table's columns are the listed numbers and categories. If no numbers are listed, the result is the
     files' size, because a number and its delimiter take about eight characters.

@@ -9,7 +9,7 @@ import numpy as np
 from dp.data.examples import Rows
 from dp.data.preparation import PutOff
 
-# Arrays of more than LARGE bytes are memory-mapped, and parts of this size are read in blocks if possible.
+# Arrays above LARGE bytes are memory-mapped, and parts of this size are read in blocks if possible.
 LARGE = 1 << 28
 
 

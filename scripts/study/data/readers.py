@@ -86,8 +86,8 @@ def label_column(entry):
 def target(values, spec):
     """`y` and `target` of a `Table`, from numbers or their logarithms.
 
-    y is clipped to public bounds and mapped to [-1, 1]. This costs no privacy, because no number's
-    transformation depends on other rows.
+    y is clipped to public bounds and mapped to [-1, 1]. This costs no privacy, because it treats each row
+    by itself.
     """
     low, high = spec["bounds"]
     values = np.asarray(values, dtype=float)
@@ -130,8 +130,8 @@ def label_pair(positive):
 def two_classes(labels, positive, where):
     """+1 for labels that are `positive`, -1 for others. Both must occur, so `BOTH` is a premise.
 
-    positive: a label, a list of labels, or {"above": number}, which means all larger numbers. Texts are
-    compared exactly, true and false without regard to case, and numbers by value.
+    positive: a label, a list of labels, or {"above": number} for all larger numbers. Texts are compared
+    exactly, true and false without regard to case, and numbers by value.
     """
     labels = list(map(str, labels))
     try:
@@ -220,7 +220,7 @@ def read_csv(
     and dropped rows are added. format: see `study.data.readers_table`.
 
     Raises ValueError, with file, column and row (the first line is row 1), for a missing column, a
-    repeated name, a row of another length, an empty cell, an unknown category, or a cell that is no
+    repeated name, a row of the wrong length, an empty cell, an unknown category, or a cell that is not a
     finite number.
     """
     paths = [path] if isinstance(path, str | Path) else path
@@ -265,7 +265,7 @@ def read_csv(
             labels.extend(block_labels[block.kept].tolist())
         _check_rows(path, read, format.get("names"))
     if problem:
-        # Name all columns with empty cells at once, so the user edits the entry only once.
+        # Name all columns with empty cells at once, so users edit the entry once.
         rules = ", ".join(f"{name}: drop" for name in empty)
         raise ValueError(
             f"{problem}; `missing: {{{rules}}}` leaves out the rows without a value, and another value "

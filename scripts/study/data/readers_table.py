@@ -34,7 +34,7 @@ def is_parquet(path):
 def read_blocks(path, choose, *, sha256=None, **csv_options):
     """Read a file in blocks (row numbers, columns).
 
-    choose: a function from all column names to (names of numeric columns, names of text columns). If it
+    choose: a function from all column names to (those of numeric columns, those of text columns). If it
     chooses none, rows are only counted. sha256: a pickle's checksum. csv_options: member, delimiter, names
     and comment.
     """
@@ -102,8 +102,8 @@ def _parts(lines, delimiter):
     """(bytes, ends of rows, ends of other cells, mask of rows that are not empty) of whole lines.
 
     Empty rows are removed here, because pandas would remove lines of blanks, too. The result is None if
-    pandas and the csv module might disagree: if quotes do not enclose whole cells, or if a cell continues
-    in the next block.
+    pandas and the csv module might disagree: if quotes do not enclose whole cells, or a cell continues in
+    the next block.
     """
     if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
         return None
@@ -163,7 +163,7 @@ def _parsed(content, delimiter, width, where, text):
 
     numeric = [name for name in where if name not in text]
     columns = fits(numeric)
-    if columns is None:  # read a column as text if one of its cells is no number
+    if columns is None:  # read a column as text if one of its cells is not a number
         columns = parse([name for name in numeric if fits([name], [name])])
     return {name: _values(column, name not in text) for name, column in columns.items()}
 

@@ -11,9 +11,8 @@ STEPS = ("scale_to_bounds", "constant_feature", "clip")
 class Units(NamedTuple):
     """The map from coefficients of prepared columns to those of the table's columns.
 
-    names: the names of the table's coefficients. matrix: T (k, k); the table's coefficients are T times the
-    coefficients of the prepared columns `kept`. kept: indices of prepared columns that are no reference
-    levels.
+    names: those of the table's coefficients. matrix: T (k, k); the table's coefficients are T times those
+    of the prepared columns `kept`. kept: indices of prepared columns that are not reference levels.
     """
 
     names: list

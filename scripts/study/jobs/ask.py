@@ -10,8 +10,8 @@ import _socket
 import os
 import sys
 
-# Scripts that import pandas or matplotlib have their own server, because the more memory a server has, the
-# slower it forks.
+# Scripts that import pandas or matplotlib have their own server, because servers with more memory fork more
+# slowly.
 TABLES_AND_FIGURES = (
     *("aggregate", "check", "figure", "ledger_figure", "readings", "recommend", "report"),
     "table",

@@ -25,8 +25,8 @@ def training_folds(arguments, *, first=None, in_blocks=False):
     has_test = _has_test(arguments, data)
     official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
     # Deferred preparation steps treat each row by itself, so rows may be prepared together. If the
-    # splits need more rows in total than the data set has, preparing all its rows once is faster,
-    # unless rows are read in blocks.
+    # splits need more rows in total than the data set has, preparing all rows once is faster, unless
+    # they are read in blocks.
     count = min(first or math.inf, per_data_set(arguments))
     again = size * count > len(data.y) and not (in_blocks and data.large())
 
@@ -77,13 +77,14 @@ def _splits(arguments, data):
     """Yield (part, train, test) for every fold or simulation: a part of `Prepared`, and its row numbers."""
     split = _simulations if arguments.simulations else _folds
     for part, division in _repetitions(arguments, data.replicates):
-        again = [f"division {division}"] * (division > 0) + [part] * bool(part)  # axes of the seed
+        # Components of the seed.
+        again = [f"division {division}"] * (division > 0) + [part] * bool(part)
         for train, test in split(arguments, data, *again):
             yield part, train, test
 
 
 def _repetitions(arguments, parts):
-    """(part, number of the division) for every division. Each of several data sets has one division."""
+    """(part, number of the division) for every division. Several data sets have one division each."""
     divisions = vars(arguments).get("divisions") or 1
     return [(part, 0) for part in parts] if len(parts) > 1 else [*product(parts, range(divisions))]
 
@@ -101,7 +102,7 @@ def _folds(arguments, data, *again):
 
 def _simulations(arguments, data, *again):
     for simulation in range(arguments.simulations):
-        # With a generator per simulation, a simulation does not depend on the number of simulations.
+        # With a generator each, simulations do not depend on their number.
         axes = (arguments.experiment, arguments.dataset, simulation, "simulation", *again)
         rng = generator(arguments.seed, *axes)
         yield reshuffle(len(data.y), rng, has_test="X_test" in data)
@@ -110,8 +111,8 @@ def _simulations(arguments, data, *again):
 def noise_axes(fresh, train_size, epsilon):
     """What the seed of a cell's noise depends on, besides data set, method and fold.
 
-    By default, all points of a curve share their unit draws, so the curve is smooth, but its points are
-    not independent evidence. fresh: whether every point has new draws.
+    By default, all points of a curve share draws of standardised noise, so the curve is smooth, but its
+    points are not independent evidence. fresh: whether every point has new draws.
     """
     return (f"n={train_size}", f"eps={canonical.epsilon(epsilon)}") if fresh else ()
 

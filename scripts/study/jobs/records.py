@@ -15,7 +15,7 @@ from pathlib import Path
 from study import lambdas, paths
 from study.jobs.files import read_json, write_json
 
-# Only the beginning of a report is read, because reports may be many megabytes long.
+# Only a report's beginning is read, because reports may be many megabytes long.
 HEAD = re.compile(r'<meta name="shows" content="([^"]*)">')
 HIDDEN = b'<p class="notice" id="stale" role="status" hidden>'
 
@@ -67,8 +67,8 @@ def _digest(*settings):
 def refusal(folder, configuration, made):
     """Why a configuration may not make these files in a folder of results; None if it may.
 
-    A configuration may not replace a file that another configuration made with other settings. If two
-    configurations had the same settings when they made the file, a later edit is assumed to concern both.
+    A configuration may not replace a file that another configuration made with other settings. If both
+    recorded the same settings for the file, a later change of settings is assumed to apply to both.
     """
     known = _read(folder)
     mine = known.get(configuration, {})

@@ -30,7 +30,7 @@ def run(main, job=True):
             f"error: the disk is full ({error}): free some space and repeat the command; "
             f"finished jobs stay"
         )
-        print(message)  # standard error is a log on the full disk
+        print(message)  # standard error may be lost: its log is on the full disk
         sys.exit(message)
     except ValueError as error:
         sys.exit(f"error: {error}")

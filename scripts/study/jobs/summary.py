@@ -32,10 +32,9 @@ def interval_over(experiment, data_sets):
 def summarise(draws):
     """Mean and 95 % interval of each metric of `dp.metrics.ALL` for one cell; NaN for missing metrics.
 
-    The interval is Student's t over the replicates' means, limited to the metric's range. Replicates are
-    the data sets if there are several, otherwise the folds. Draws on one fold are not independent, because
-    they share its rows. Neither are folds of a data set that was itself drawn. Means leave out failed
-    draws, which `status` counts.
+    The interval is Student's t over the means of replicates (see `replicate_of`), limited to the metric's
+    range. Draws on one fold are not independent, because they share its rows. Neither are folds of a
+    simulated data set. Means leave out failed draws, which `status` counts.
     """
     # For tens of thousands of cells, arrays are faster than pandas.
     status = draws["status"].to_numpy(dtype=str)

@@ -23,12 +23,13 @@ class BoostedAdaSSPReleased(Mechanism):
     add-remove.
 
     But the program takes the smallest *positive* eigenvalue, whose change is not bounded by R^2.
-    For n - 1 equal records of norm R, it is (n - 1) R^2, and one tiny record along another axis
-    makes it tiny. Without a positive eigenvalue, as for rows of zeros, the program fails. So no
-    finite epsilon holds.
+    For n
+    - 1 equal records of norm R, it is (n - 1) R^2; one tiny record along another axis makes it
+    tiny. Without a positive eigenvalue, as for rows of zeros, the program fails. So no finite
+    epsilon holds.
 
     The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are
-    clipped to Y = 1. Draws are random, although the program's default seed is fixed. A failure has
+    clipped to Y = 1. Draws are random, although the program's default seed is fixed. Failures have
     the status "failed" and weights of 0.
     """
 

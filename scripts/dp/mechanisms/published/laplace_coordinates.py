@@ -14,8 +14,8 @@ from dp.solvers.fits import INTERCEPTS
 class LaplaceCoordinates(Coordinates):
     """E18 as written: lambda beside the mean loss, Laplace scale 2 kappa R/(n lambda epsilon) per weight.
 
-    The scale is the L2 sensitivity over epsilon. But independent Laplace noise needs the L1
-    sensitivity, which may be sqrt(d) times as large.
+    This is the L2 sensitivity over epsilon. But independent Laplace noise needs the L1 sensitivity,
+    perhaps sqrt(d) times as large.
     """
 
     numbers = True

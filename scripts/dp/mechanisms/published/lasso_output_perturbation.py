@@ -29,13 +29,13 @@ DATA_DEPENDENT = ("standardised", "lassoglm")
 class LassoOutputPerturbation(Perturbed):
     """w + z, where w minimises mean logistic loss + lam ||w||_1, and ||z|| ~ Gamma(d, 2R/(n lam epsilon)).
 
-    The noise is that of output perturbation, whose sensitivity bound needs the curvature of an L2
-    penalty. `elastic_net_output_perturbation` is the repaired mechanism. The solver's point is
-    scaled to ||w||_1 <= log 2 / lam, where all minimisers are, so the guarantee needs no
-    certificate. No guarantee holds if `penalty_scale` uses the columns' standard deviations.
+    The noise is output perturbation's, whose sensitivity bound needs an L2 penalty's curvature.
+    `elastic_net_output_perturbation` repairs it. The solver's point is scaled to ||w||_1 <= log 2 /
+    lam, where all minimisers are, so the guarantee needs no certificate. No guarantee holds if
+    `penalty_scale` uses the columns' standard deviations.
 
     penalty_scale: what lam means in the fit (`dp.solvers.lasso_scales`), which the source does not
-    say. Noise is calibrated as if lam multiplied the penalty beside the mean loss.
+    say. Noise is calibrated as if lam multiplied a penalty added to the mean loss.
     """
 
     fit = "l1"

@@ -14,7 +14,7 @@ class MeanClippedDescent(Descent):
     """T steps on the mean gradient, clipped to norm C as a whole, with Gaussian noise on each.
 
     This is algorithm 2 of Hoseinpour et al. (2023). They bound the clipped mean's change by 2C, but
-    divide this by n as if single gradients were clipped. T steps compose as in dp_gd.
+    divide it by n as if single gradients were clipped. T steps compose as in dp_gd.
 
     rows: how far one replaced record moves the clipped mean.
       "unbounded"  the record may outweigh all others and reverse the mean: a change of 2C for any n

@@ -1,4 +1,4 @@
-"""Objective perturbation as Chaudhuri and Monteleoni (2008) print it, without its Jacobian."""
+"""Objective perturbation as Chaudhuri and Monteleoni (2008) print it: the proof omits the Jacobian."""
 
 from dp import losses
 from dp.mechanisms import register

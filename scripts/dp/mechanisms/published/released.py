@@ -35,8 +35,8 @@ class AMPReleased(AMP):
     So a data set has 256 possible releases. Whoever knows all other records can compute them for
     each candidate record.
 
-    If the solver stops early, the program doubles its bound on the gradient. This also depends on
-    the data, and is omitted.
+    If the solver stops early, the program doubles its gradient bound. This, which also depends on
+    the data, is omitted.
     """
 
     def _guarantee(self, n, d, p):
@@ -133,8 +133,8 @@ class FunctionalCentredReleased(Mechanism):
     Columns are in [0, R] and targets in [-1, 1]. The columns' noisy means, clipped to the bounds,
     cost epsilon/(d + 1) together. The targets' mean costs as much again, although only one such
     share is set aside. The coefficients of the centred rows' squared loss share d/(d + 1) of
-    epsilon. So all parts cost (d + 2)/(d + 1) epsilon. The noise on a column's squares is for its
-    lower bound minus the noisy mean, and their noisy sum is reflected at 0.
+    epsilon. So all parts cost (d + 2)/(d + 1) epsilon. The noise on a column's sum of squares is
+    for a sensitivity of (lower bound - noisy mean)^2. A negative noisy sum changes its sign.
 
     info["intercept"]: (restarts,).
     """
@@ -159,7 +159,8 @@ class FunctionalCentredReleased(Mechanism):
         across = means[:, :, None] * total
         gram = gram - across - across.transpose(0, 2, 1) + n * means[:, :, None] * means[:, None, :]
         moment = moment - means * y.sum() - total * mean + n * means * mean
-        # Sensitivities are ranges over corners of the centred bounds; for squares, squared lower bounds.
+        # A product's sensitivity is its range over the corners of the centred bounds. For a square, the
+        # program takes the squared lower bound.
         of_x, of_y = np.stack([-means, R - means]), np.stack([-1 - mean, 1 - mean])
         corners = of_x[:, None] * of_y[None]
         product = np.ptp(corners.reshape(4, draws, d), axis=0)
@@ -214,10 +215,10 @@ class LeastSquaresReleased(Mechanism):
 class PoissonSGDReleased(Mechanism):
     """Opacus' DP-SGD for logistic loss, given a batch size and a target epsilon.
 
-    The number of batches is n/batch, rounded up. A record is in each batch with probability 1 over
-    that number. A noisy sum of clipped gradients is divided by n times that probability, rounded
-    down. Here, dp_accounting replaces the program's accountant. The program accounts for
-    add-remove, under which n is private.
+    There are n/batch batches, rounded up. A record is in each with probability 1 over their number.
+    A noisy sum of clipped gradients is divided by n times that probability, rounded down. Here,
+    dp_accounting replaces the program's accountant. The program accounts for add-remove, under
+    which n is private.
 
     records:
       "public"   n is the number of rows, taken as public: the same with or without a record. Under
@@ -300,7 +301,7 @@ class NewtonReleased(Mechanism):
     It takes T steps from a random unit vector. The gradient gets Gaussian noise for `share` of
     rho/T, and the Hessian for the rest. Eigenvalues are floored at 1e-5. The step is the noisy
     direction times min(log(1 + s)/s, 1), where s is the norm of the direction *without noise*. The
-    program also resets long weights, which is omitted.
+    program's reset of weights with large norms is omitted.
     """
 
     delta = "needed"

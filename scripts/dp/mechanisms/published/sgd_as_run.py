@@ -13,8 +13,8 @@ class _AsRun:
     """The updates of E18's program, which differ from its formulas.
 
     The program is github.com/IngvarBjarki/master_thesis. Gradients are
-    `dp.descents.stochastic.program_gradient`. lambda multiplies the sum of the weights, one number
-    for all coordinates. The loss is logistic.
+    `dp.descents.stochastic.program_gradient`. lambda multiplies the weights' sum, one number for
+    all coordinates. The loss is logistic.
     """
 
     numbers = False
@@ -32,8 +32,8 @@ class DPSGDAsRun(_AsRun, DPSGD):
     uniform on the sphere and each l_j ~ Gamma(D, 2 clip/epsilon), does not have the density
     exp(-epsilon ||z||/(2 clip)) that the proof needs. Far out along one coordinate, its density
     falls like exp(-epsilon/(2 clip) (sum_j |z_j|^(2/3))^(3/2)), due to the v with the smallest
-    sum_j |z_j|/|v_j|. The logarithm of the quotient of densities at (t, 0) and (t, c) grows like
-    t^(1/3), without bound.
+    sum_j |z_j|/|v_j|. The log ratio of densities at (t, 0) and (t, c) grows like t^(1/3), without
+    bound.
     """
 
     options = PROGRAM

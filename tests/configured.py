@@ -11,7 +11,7 @@ from study.configuration.config import read_yaml
 
 @cache
 def configured(*overlays):
-    """The configuration, experiments and data sets with these overlays of config/."""
+    """The configuration, experiments and data sets with these overlays from config/."""
     merged, files = {}, [ROOT / f"config/{name}.yaml" for name in ("config", *overlays)]
     for file in files:
         update_config(merged, read_yaml(file))
@@ -19,6 +19,6 @@ def configured(*overlays):
 
 
 def changed(name, **settings):
-    """An experiment and its readings, with changed settings."""
+    """An experiment and its readings (`config/README.md`), with changed settings."""
     arguments = {"seed": 1, "experiments": [name], "settings": {name: settings} if settings else {}}
     return config.load(arguments, only=sources.concerned({name}))[1]

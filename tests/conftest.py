@@ -6,7 +6,7 @@ import pytest
 
 from project import COLLECTED, ENVIRONMENT, TINY, Project
 
-# Test processes share the cores, so each uses one thread. The settings must precede any import of numpy.
+# Test processes share the cores, so each uses one thread. This must precede numpy's import.
 for name, value in ENVIRONMENT.items():
     os.environ.setdefault(name, value)
 
@@ -34,13 +34,13 @@ def pytest_make_parametrize_id(val, argname):
 
 @pytest.fixture(scope="session")
 def fresh(tmp_path_factory):
-    """A function that copies the project without results."""
+    """Function that copies the project without results."""
     return lambda name="project": Project.copy(tmp_path_factory.mktemp(name))
 
 
 @pytest.fixture(scope="session")
 def finished(fresh, tmp_path_factory):
-    """A read-only copy in which the tiny experiment has run on two cores.
+    """Read-only copy in which the tiny experiment has run on two cores.
 
     `.output`: Snakemake's output; `.captured`: the folder with the records of its jobs' imports.
     """
@@ -52,5 +52,5 @@ def finished(fresh, tmp_path_factory):
 
 @pytest.fixture
 def edited(finished, tmp_path):
-    """An editable copy of `finished`, with its results."""
+    """Editable copy of `finished`, with its results."""
     return finished.duplicate(tmp_path / "project")

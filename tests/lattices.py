@@ -10,7 +10,7 @@ from dp.replay import CHOICE, CLOSE, EXCEEDS, HOLDS, Replay
 
 
 def from_floats(X: np.ndarray, y: np.ndarray, bound: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """(V, y) for float rows of norm at most the public `bound`, truncated and shortened row by row.
+    """(V, y) for float rows of norm at most the public `bound`, truncated and, if too long, shortened.
 
     A row with a non-finite number becomes zeros. y: labels -1 and 1, or floats in [-1, 1].
     """
@@ -27,7 +27,7 @@ def from_floats(X: np.ndarray, y: np.ndarray, bound: float = 1.0) -> tuple[np.nd
 def of_release(plan: models.Plan, first: tuple, second: tuple, key: bytes = bytes(32)) -> Replay:
     """The replay of a plan on two data sets (V, y).
 
-    Both releases have the same key, so their integers differ exactly by the values before noise.
+    Both releases have the same key, so their integers differ exactly as the values before noise do.
     Statistics are compared at the first release's weights. Tilted weights are not compared, because a tilt
     is not additive.
     """

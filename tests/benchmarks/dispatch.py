@@ -4,7 +4,7 @@
 
 results/ must contain the logs of a finished run. In a temporary copy of the checkout, every job sleeps for
 its recorded CPU seconds and writes empty files. The printed wall-clock time should be at most 1.5 times the
-larger of two lower bounds: the critical path, and the total CPU seconds divided by the number of cores.
+larger of two lower bounds: the critical path, and the CPU seconds divided by the cores.
 """
 
 import inspect
@@ -24,12 +24,12 @@ from snakemake.shell import shell
 from project import Project
 from study.jobs import cost
 
-OVERHEAD = 0.02  # seconds of a job's shell and fork
+OVERHEAD = 0.02  # seconds that a job's shell and fork take
 run_shell = shell.__new__
 
 
 class StandIns:
-    """Replaces every job with a sleep. `ends` maps files to the seconds of their critical paths."""
+    """Replaces every job with a sleep. `ends`: file -> seconds of the critical path that ends at it."""
 
     def __init__(self):
         self.ends, self.work, self.unknown, self.lock = {}, 0.0, 0, threading.Lock()

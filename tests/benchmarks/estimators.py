@@ -5,15 +5,15 @@
 Rows are simulated, with public bounds of -1 and 1. Classification has five columns; its peer is
 diffprivlib's LogisticRegression with default regularisation. Regression has one column, the maximum that
 its peer, OpenDP's LinearRegression, accepts. Each fit gets its own rows, and its error is measured on
-50,000 others. Guarantees are for replace-one. This project's releases use lattice noise and
-delta = 1e-6; the other libraries use delta = 0.
+50,000 others. Guarantees are for replace-one. This project uses lattice noise and delta = 1e-6; the others
+use delta = 0.
 
 The other libraries are left out unless the environment of `peers.py` exists.
 """
 
 import os
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede the import of numpy
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede numpy's import
 
 import importlib
 import json
@@ -43,7 +43,7 @@ def simulate(task, n, d, seed):
 
 
 def error(task, weights, intercept, d):
-    """The mean log loss or, for regression, root mean squared error on unseen rows."""
+    """Mean log loss or, for regression, root mean squared error on unseen rows."""
     X, y = simulate(task, TEST, d, seed=10**6)
     score = X @ np.ravel(weights) + np.ravel(intercept)
     if task == "classes":
@@ -52,7 +52,7 @@ def error(task, weights, intercept, d):
 
 
 def ours(task, X, y, epsilon):
-    """The weights and intercept of a release or, if epsilon is None, of the non-private minimiser."""
+    """Weights and intercept of a release or, if epsilon is None, the non-private minimiser."""
     sys.path.insert(0, str(ROOT / "scripts"))
     from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -82,7 +82,7 @@ def ours(task, X, y, epsilon):
 
 
 def theirs(task, X, y, epsilon):
-    """The weights and intercept of diffprivlib's logistic regression or OpenDP's private Theil-Sen line."""
+    """Weights and intercept of diffprivlib's logistic regression or OpenDP's private Theil-Sen line."""
     if task == "classes":
         models = importlib.import_module("diffprivlib.models")
         model = models.LogisticRegression(epsilon=epsilon, data_norm=float(np.sqrt(X.shape[1])))
@@ -95,7 +95,7 @@ def theirs(task, X, y, epsilon):
     def made(scale):
         return lines.LinearRegression(opendp.max_divergence(), [(-1, 1)], (-1, 1), scale=scale)
 
-    # OpenDP counts a replacement as distance two: one record is removed and one is added.
+    # OpenDP counts a replacement as distance two: a removal and an addition.
     scale = opendp.binary_search(lambda s: made(s).measurement.map(2) <= epsilon, (1e-3, 1e3))
     model = made(scale).fit(X, y)
     return model.coef_, model.intercept_

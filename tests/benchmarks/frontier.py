@@ -3,15 +3,15 @@
     python tests/benchmarks/frontier.py [mechanism ...]         3 minutes
 
 All programs take turns on the same rows (20,000 x 10, norms at most 1), with epsilon 1, delta 1e-6 and one
-thread. The table shows median CPU milliseconds per release. A mechanism makes 24 releases at once. The
-textbook programs compute one release by the sources' formulas in numpy and scipy, because few of these
-mechanisms are in a library. The column "floor" times only the arithmetic that 24 releases need: matrix
-products, exponentials, and linear systems.
+thread. The table shows median CPU milliseconds per release. A mechanism makes 24 releases at once. Few
+mechanisms are in a library, so the textbook programs compute one release by the papers' formulas in numpy
+and scipy. The column "floor" times only the arithmetic of 24 releases: matrix products, exponentials, and
+linear systems.
 """
 
 import os
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede the import of numpy
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede numpy's import
 
 import math
 import statistics
@@ -45,7 +45,7 @@ def rows(rng):
 
 
 def certified(X, y, lam, tilt=None):
-    """The minimiser of the tilted logistic objective, by L-BFGS to a gradient norm of about 1e-9."""
+    """Minimiser of the tilted logistic objective, by L-BFGS to a gradient norm of about 1e-9."""
     n = len(y)
     tilt = np.zeros(X.shape[1]) if tilt is None else tilt / n
 
@@ -118,7 +118,7 @@ def boosted(X, y, p, rng):
 
 
 def mixed(X, y, p, rng):
-    """Draw a new sketch of all rows at each step, as in the source."""
+    """Draw a new sketch of all rows at each step, as in the paper."""
     w, k = np.zeros(D), 6 * D
     for _ in range(p["iterations"]):
         S = rng.standard_normal((k, N)) @ X / math.sqrt(k)
@@ -135,7 +135,7 @@ def sufficient(X, y, p, rng):
 
 
 def deep(X, y, p, rng):
-    """Fit each part of the rows by least squares, and choose a fit by its depth, as in the source."""
+    """Fit each part of the rows by least squares, and choose a fit by its depth, as in the paper."""
     m = p["models"]
     parts = np.array_split(rng.permutation(N)[: m * (N // m)], m)
     points = np.array([np.linalg.lstsq(X[part], y[part], rcond=None)[0] for part in parts])
@@ -144,7 +144,7 @@ def deep(X, y, p, rng):
     return points[int(np.argmax(volumes))]
 
 
-# ---- the floor: the minimum arithmetic of all draws
+# ---- the floor: minimum arithmetic of all draws
 
 
 def products(X, y, passes, exponential=True):
@@ -169,7 +169,7 @@ def floor_of_models(X, y, models):
 
 
 def floor_of_batches(X, y, steps, sampling):
-    """Gather separate batches for each draw, and compute two products and one exponential."""
+    """Gather separate batches for each release, and compute two products and one exponential."""
     rng = np.random.default_rng(0)
     for _ in range(steps):
         for _, rows, _ in poisson.batches(N, DRAWS, sampling, rng):
@@ -224,7 +224,7 @@ def cases():
 
 
 def passes(info):
-    """The solver's mean number of passes over the rows per restart, or 8 if unreported."""
+    """Solver's mean passes over the rows per restart, or 8 if unreported."""
     return float(np.mean(info.get("iterations", 8)))
 
 

@@ -2,29 +2,29 @@
 
     python tests/benchmarks/growth.py [largest [columns]]
 
-The default of 10000000 rows and 10 columns takes 2 minutes and 1.1 GB of disk. 100000000 rows take ten
+10000000 rows and 10 columns, the defaults, take 2 minutes and 1.1 GB of disk. 100000000 rows take ten
 times as much, and 13 GB of memory to simulate.
 
 The jobs' scripts prepare simulated data, fit, and run objective perturbation (epsilon 0.1, lambda 0.01,
 50 restarts), each in its own process with one thread. The file has n training rows and n/3 test rows. Jobs
-on few rows make many simulations, so their start is negligible. Each time is the minimum of a few
-runs, minus the minimum on 100 rows, which measures the start. A table is printed and written to
+on few rows run many simulations, so startup hardly counts. Each time is the minimum of a few runs, minus
+the startup time, which is the minimum on 100 rows. A table is printed and written to
 results/benchmarks/growth.csv:
 
     seconds            processor seconds of the run job per simulation
     passes             the solver's passes over the training rows, averaged over the restarts
     ns_per_row         nanoseconds per training row and restart (ns_per_pass: the same per pass)
     fit_seconds        processor seconds of the fit job per simulation; each computes one minimiser
-    memory_mb          peak memory of the run job: the size of the file (data_mb) and the rest
+    memory_mb          peak memory of the run job: the file's size (data_mb) plus all else
                        (beside_data_mb)
     fit_beside_data_mb peak memory of the fit job, minus the file
 
-The last line is the ratio of the maximum to the minimum of ns_per_row, which is 1 for linear growth.
+The last line is the largest ns_per_row divided by the smallest: 1 for linear growth.
 """
 
 import os
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede the import of numpy
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede numpy's import
 
 import csv
 import json
@@ -58,13 +58,13 @@ def job(script, *arguments):
 
 
 def least(costs):
-    """The minimum time, which other work disturbs least, and the maximum memory."""
+    """Minimum time, which other work disturbs least, and maximum memory."""
     seconds, memory = zip(*costs, strict=True)
     return min(seconds), max(memory)
 
 
 def jobs(folder, n, columns, simulations, runs):
-    """Return the costs of the fit job and the run job, the file's size and the number of passes."""
+    """Return the costs of the fit and run jobs, the file's size and the number of passes."""
     rows = next(rows for rows in range(4 * n // 3, 2 * n) if rows - rows // 4 == n)
     npz, meta, fit = (folder / f"{n}{suffix}" for suffix in (".npz", ".json", ".fit.npz"))
     entry = {
@@ -85,7 +85,7 @@ def jobs(folder, n, columns, simulations, runs):
 
 
 def passes(npz, fit, n, columns):
-    """The mean number of passes over the rows per restart, with noise from the run job's distribution."""
+    """Mean passes over the rows per restart, with noise drawn as in the run job."""
     sys.path.insert(0, str(SCRIPTS))
     from dp.mechanisms import MECHANISMS
     from dp.noise import l2_laplace

@@ -1,10 +1,10 @@
-"""Measures the start of a run job (interpreter, imports, argument parsing), which may take at most 0.35 s.
+"""Measures the startup time of run jobs (interpreter, imports, arguments), which may be at most 0.35 s.
 
     python tests/benchmarks/job_start.py [repetitions]
 
 It times a bare interpreter, the import of numpy, and `run.py --help` with each mechanism loaded. It prints
-the median and minimum of wall-clock seconds, and the minimum of processor seconds, which other work
-disturbs less. The exit status is 1 if both minima of a mechanism exceed the limit.
+the median and minimum of wall-clock seconds, and the minimum processor seconds, which other work disturbs
+less. The exit status is 1 if both minima of a mechanism exceed the limit.
 """
 
 import os

@@ -1,16 +1,16 @@
-"""Times lattice releases (whose guarantee holds on a real machine), float mechanisms, and parsing.
+"""Times lattice releases (whose guarantee holds in finite precision), float mechanisms, and parsing.
 
     python tests/benchmarks/lattice.py                      1 minute
 
 The releases are plain objective perturbation, and `noise_aware_logistic`, which also releases a Hessian and
-scores. Both choose lambda by rule, at epsilon 1 and delta 1e-6, on simulated rows and one thread. The float
-mechanisms use the same settings, and their default tolerance. Parsed lines contain ten or twenty numbers.
-Times are processor seconds. The exit status is 1 if a release exceeds its limit in `SIZES`.
+scores. Both set lambda by their formula, at epsilon 1 and delta 1e-6, on simulated rows with one thread.
+The float mechanisms use the same settings, and their default tolerance. Parsed lines contain ten or twenty
+numbers. Times are processor seconds. The exit status is 1 if a release exceeds its limit in `SIZES`.
 """
 
 import os
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede the import of numpy
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede numpy's import
 
 import sys
 import time

@@ -3,9 +3,9 @@
     <the peers' python> tests/benchmarks/peer_side.py data.npz
 
 It reads one task per line from standard input, as JSON. It answers with a line of processor `seconds` and
-`units`, the number of fits or of simulated steps. jax-privacy's answer also contains the mean `error` of
-its releases on the rows. The first line of output states each library's version, or why the library cannot
-be imported. This program imports nothing from the project.
+`units`, the number of fits or simulated steps. jax-privacy's answer also contains the mean `error` of its
+releases on the rows. The first output line states each library's version, or why it cannot be imported.
+This program imports nothing from the project.
 """
 
 import functools
@@ -112,7 +112,7 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
 
         return jax.lax.scan(step, (start, state), chosen, length=steps)[0][0]
 
-    # Small steps are faster for all descents together, large steps for one descent at a time.
+    # Steps on small batches are faster for all descents at once, and steps on all rows for one by one.
     if batches == "fixed":
         return jax.jit(jax.vmap(descent, (None, None, 0, 0)))
     return jax.jit(
@@ -123,10 +123,10 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
 def jax_privacy_steps(X, y, *, batches, steps, size, simulations, lam, rate, clip, noise, seed):
     """Time jax-privacy's descents: logistic regression, all steps and simulations in one compiled program.
 
-    batches: "fixed" (disjoint batches, with norm-Laplace noise), or "Poisson" (jax-privacy's
-    sampling, padded to one size) or "all" (all rows), both with Gaussian noise. size: the number of
-    rows of a batch, or its expectation. noise: the scale of the noise on each sum. The first call
-    compiles, so time a second call with the same arguments.
+    batches: "fixed" (disjoint, with norm-Laplace noise), "Poisson" (jax-privacy's sampling, padded to one
+    size, with Gaussian noise) or "all" (all rows, with Gaussian noise). size: a batch's rows, or their
+    expectation. noise: the scale of the noise on each sum. The first call compiles, so time a second
+    call with the same arguments.
     """
     jax = importlib.import_module("jax")
     selection = importlib.import_module("jax_privacy.batch_selection")

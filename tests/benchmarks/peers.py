@@ -12,19 +12,19 @@ the same shape and a similar spectrum:
     snakemake --cores 1 --configfile config/real.yaml -- results/data/mnist_4_9.npz
 
 All programs use one thread and the same rows, and take turns. The table of medians is printed and written
-to results/benchmarks/peers.csv. Seconds are processor seconds per unit. The ratio is the peer's seconds
+to results/benchmarks/peers.csv. Seconds are processor seconds per unit; ratios are the peer's seconds
 divided by this project's. Floor, least and reading do less than this project, so their ratios are below 1.
 Units are:
 
     fit       one minimiser, certified to a gradient norm of at most 1e-9. Peers get the same tolerance;
               the table shows the norm that they reach, except for private results, which hide it
-    step      one step of one simulation: the clipped gradients of a batch are summed, and noise is added.
-              jax-privacy uses the same steps and noise as this project, so the mean errors must be alike
+    step      one step of one simulation: a batch's clipped gradients are summed, and noise is added.
+              jax-privacy uses this project's steps and noise, so the mean errors should be similar
     release   one release of one data set, drawn and scored
 
-Besides other libraries, it times:
+Besides other libraries, the program times:
 
-    reading   reading the same batches without computing: the cost of memory access and drawing batches
+    reading   reading the same batches without computing: memory access and drawing batches
     least     reading, two products and one exponential per row
     floor     two matrix products and one exponential per row, restart and pass, in double precision
     loop      the textbook algorithm: one example at a time, in Python and numpy
@@ -33,7 +33,7 @@ Besides other libraries, it times:
 import os
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"  # must precede the import of numpy
+    os.environ[variable] = "1"  # must precede numpy's import
 
 import csv
 import json
@@ -142,7 +142,7 @@ class PeerProcess:
 
 
 def timed(function, units, repeat=1):
-    """Return a call that gives processor seconds, units and the function's other results."""
+    """Return a callable that returns processor seconds, units and the function's other results."""
 
     def call():
         start = time.process_time()
@@ -172,7 +172,7 @@ def gradient_norm(X, y, w):
 
 
 def scikit_learn(X, y, solver, sizes=(None,)):
-    """Return a function that fits the first rows of each size without privacy."""
+    """Return a function that fits, for each m in `sizes`, the first m rows without privacy."""
 
     def run():
         norms = []
@@ -213,7 +213,7 @@ def floor(X, restarts, rows=256):
 
 
 def private_fits(X, y, peers, repetitions):
-    """Time 200 joint restarts of objective perturbation, diffprivlib, and scikit-learn's fastest solver."""
+    """Time objective perturbation (200 joint restarts), diffprivlib and scikit-learn's fastest solver."""
     n, d = X.shape
     mechanism, restarts = MECHANISMS["objective_perturbation"], 200
     solvers = ("newton-cholesky", "lbfgs", "newton-cg")
@@ -257,7 +257,7 @@ def private_fits(X, y, peers, repetitions):
 
 
 def wide_fits(what, X, y, repetitions):
-    """Time fits of 50 nested sizes: warm-started as in a fit job, each alone, and 24 restarts together.
+    """Time fits on 50 nested subsets: warm-started in turn, each alone, and 24 joint restarts each.
 
     The peers are scikit-learn's fastest solver, which misses the tolerance on the gradient norm,
     and its fastest solver that reaches it.
@@ -385,7 +385,7 @@ def descents(problems, peers, repetitions):
                 )  # fmt: skip
 
             once = release()
-            # Peers expect the noise scale of a sum. Only dp_sgd reports it; the other mechanisms
+            # Peers expect the noise scale of a sum. Only dp_sgd reports it; the others
             # report the noise scale of the mean.
             noise = float(np.mean(once.info["scale"])) * (1 if batches == "fixed" else rows)
             rate = options.get("rate") or options["learning_rate"]

@@ -1,8 +1,8 @@
-"""Times a release by rule on 36,177 rows of Adult or like Adult's, as the mean of 20 joint draws.
+"""Times a release on Adult's 36,177 rows, or as many simulated ones, as the mean of 20 joint draws.
 
     python tests/benchmarks/release.py                    1 minute
 
-The mechanism is Gaussian objective perturbation with lambda and noise by rule, delta = 1e-6 and one thread,
+The mechanism is Gaussian objective perturbation with lambda set by its rule, delta = 1e-6 and one thread,
 certified to a gradient norm of 1e-9. The time includes the initial non-private fit. The rows are Adult's,
 with 106 columns, if `data/raw` has them, and otherwise simulated, with 104. The exit status is 1 if a
 release takes more than 0.1 s.
@@ -10,7 +10,7 @@ release takes more than 0.1 s.
 
 import os
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede the import of numpy
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede numpy's import
 
 import json
 import subprocess
@@ -40,7 +40,7 @@ LEVELS = (
     5,
     2,
     39,
-)  # levels of the eight categories; with six numbers and a constant, 104 columns
+)  # levels of the categorical columns; with six numeric ones and a constant, 104 columns
 
 
 def adult():
@@ -59,7 +59,7 @@ def adult():
 
 
 def simulated():
-    """Simulate labelled rows of norm at most 1, with as many numbers and categories as Adult."""
+    """Simulate labelled rows of norm at most 1, with as many numeric and categorical columns as Adult."""
     rng = generator(1, "rows")
     parts = [np.ones((ROWS, 1)), rng.uniform(-1, 1, (ROWS, 6))]
     for levels in LEVELS:

@@ -3,9 +3,9 @@
     python tests/benchmarks/scale.py [cells]
 
 In a temporary copy of the project, it measures `snakemake -n` (at most 60 s and 600 MB), the longest path
-(at most 200 characters), the guarantees, and the aggregation of all run files (each at most 60 s and 1 GB).
-The exit status is 1 if the memory, a path, or the smaller of wall-clock and processor seconds exceeds its
-limit.
+(at most 200 characters), and the computation of guarantees and the aggregation of run files (each at most
+60 s and 1 GB). The exit status is 1 if the memory, a path, or the smaller of wall-clock and processor
+seconds exceeds its limit.
 """
 
 import json
@@ -33,7 +33,7 @@ DRAWS = (5, 50)  # folds and restarts of a run file
 
 
 def experiment(cells):
-    """The configuration of cm08 with two methods, ten sizes, and as many epsilons as `cells` requires."""
+    """Configuration of cm08 with two methods, ten sizes, and as many epsilons as `cells` requires."""
     epsilons = [round(0.001 * (k + 1), 3) for k in range(cells // 20)]
     sizes = [1000 * (k + 1) for k in range(10)]
     return {
@@ -123,7 +123,7 @@ def main():
         over += ["a path"] if longest > LONGEST_PATH else []
 
         run_files(project, study)
-        # Guarantees need only the description of the data, so no data are simulated.
+        # Guarantees need only the description of the data, so none are simulated.
         meta = {"private_rows": [], "columns": ["x"] * 10, "bound": 1.0}
         Path(data_path("cm08_separable", "json")).parent.mkdir(parents=True, exist_ok=True)
         Path(data_path("cm08_separable", "json")).write_text(json.dumps(meta))

@@ -23,7 +23,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def prepared(fresh):
-    """A copy with data and fits from this machine, but without cells."""
+    """Copy with data and fits from this machine, but without results of cells."""
     project = fresh("prepared")
     project.snakemake(*OVERLAY, "--until", "fit", "--", RESULTS)
     assert not run_files(project)
@@ -32,7 +32,7 @@ def prepared(fresh):
 
 @pytest.fixture(scope="session")
 def local(prepared, tmp_path_factory):
-    """The same cells' results without a scheduler."""
+    """The results of CELLS from a run without a scheduler."""
     project = prepared.duplicate(tmp_path_factory.mktemp("local") / "project")
     project.snakemake(*CELLS)
     return (project / RESULTS).read_bytes()

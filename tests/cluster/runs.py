@@ -27,7 +27,7 @@ def jobs(cluster, project, *states):
 
 
 def submissions(cluster, project):
-    """The submission id of each of this copy's jobs; the tasks of an array share one id."""
+    """Submission id of each of this copy's jobs; the tasks of an array share one id."""
     folder = str(project.folder.resolve())
     return [submission for _, submission, _, place in cluster.queue() if place == folder]
 

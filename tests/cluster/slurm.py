@@ -39,7 +39,7 @@ def missing():
 
 
 class Slurm:
-    """A cluster's daemons. `env`: the environment variables that a client needs."""
+    """A cluster's daemons. `env`: a client's environment variables."""
 
     def __init__(self, root, cpus, memory, port):
         self.root, self.cpus, self.memory, self.port = Path(root), cpus, memory, port
@@ -162,8 +162,7 @@ class Slurm:
     def processes(self, node=None):
         """Process ids of a node's jobs, or of all jobs.
 
-        Environment variables identify them, because without cgroups a job's grandchildren can outlive the
-        job.
+        Environment variables identify them, because without cgroups a job's grandchildren can outlive it.
         """
         marker = f"SLURMD_NODENAME={node}" if node else f"SLURM_CONF={self.conf}"
         numbers = []

@@ -18,7 +18,7 @@ RESULTS = "results/cm08/results.csv"
 
 @pytest.fixture
 def project(edited, tmp_path):
-    """A copy of the project with data and fits, but without run files and results.csv."""
+    """Copy of the project with data and fits, but without run files and results.csv."""
     commands = tmp_path / "commands"
     commands.mkdir()
     edited.commands = commands

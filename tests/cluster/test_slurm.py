@@ -1,4 +1,4 @@
-"""The shipped Slurm profiles give the same bytes as a local run, even after faults."""
+"""Results under the shipped Slurm profiles are byte-identical to a local run's, even after faults."""
 
 import re
 import shutil
@@ -105,7 +105,7 @@ def test_killed_run_is_recovered(project, cluster, local, profile):
 
 
 def moment(cluster, job, which):
-    """The latest SubmitTime or EndTime of a job and its tasks, in Slurm's format."""
+    """Latest SubmitTime or EndTime of a job and its tasks, in Slurm's format."""
     return max(re.findall(rf"{which}=(\S+)", cluster.run("scontrol", "show", "job", job)))
 
 

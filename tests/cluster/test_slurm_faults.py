@@ -1,4 +1,4 @@
-"""Tests that workflow/README.md's remedy for each cluster fault leads to the same bytes."""
+"""Tests that workflow/README.md's remedies for cluster faults lead to the bytes of an undisturbed run."""
 
 import os
 import subprocess

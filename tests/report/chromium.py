@@ -90,7 +90,7 @@ class Chromium:
 
 
 def _high(descriptor):
-    """Move a file descriptor to a number above 19, because the browser uses 3 and 4."""
+    """Move a file descriptor above 19, because the browser uses 3 and 4."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD, 20)
     os.close(descriptor)
     return moved

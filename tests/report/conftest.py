@@ -45,7 +45,7 @@ def write_cell(experiment, cell, rng):
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A working folder with only the project's code and configuration."""
+    """Working folder with only the project's code and configuration."""
     for name in ("config", "scripts", "workflow"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
@@ -75,7 +75,7 @@ def experiment(project):
 
 @pytest.fixture
 def decided(experiment):
-    """The experiment with results.csv, published.csv, claims.csv and defects.csv."""
+    """Experiment with results.csv, published.csv, claims.csv and defects.csv."""
     source, results = facts.read(experiment.source), Results(experiment)
     frame = Gathered(experiment, {}).frame
     frame.to_csv(paths.CELLS(experiment=experiment.name), index=False)
@@ -92,7 +92,7 @@ def decided(experiment):
 
 @pytest.fixture
 def browser():
-    """The path of Chromium. Without it, the test is skipped."""
+    """Path of Chromium. Without it, the test is skipped."""
     names = ("chromium", "chromium-browser", "google-chrome")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if path is None:

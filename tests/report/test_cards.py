@@ -1,4 +1,4 @@
-"""Tests the cards of sources: how many values and claims hold, and the methods' privacy."""
+"""Tests sources' cards: how many values and claims hold, and the methods' privacy."""
 
 import math
 import re
@@ -59,11 +59,11 @@ def test_what_holds_at_once_under_a_reading():
     rows = [
         *(row("as stated", "t/0", "yes"), row("as stated", "t/1", "no")),
         row("as stated", "c", "no", section="claims"),
-        # each number holds under some reading, but both hold under none
+        # each number holds under some reading, but no reading makes both hold
         *(row("x: y", "t/0", "no"), row("x: y", "t/1", "yes")),
         row("x: y", "c", "yes", section="claims"),
-        # A number that the reading does not concern keeps its result as stated. An undecided number
-        # does not count.
+        # A number that the reading does not concern keeps its result of "as stated". An undecided
+        # number does not count.
         *(row("x: z", "t/0", "no", "no"), row("x: z", "t/1", "")),
     ]
     results = {
@@ -193,7 +193,7 @@ def test_a_refuted_variant_is_named_by_its_options():
     bad = attack("refutes the claim", 2, '{"lam": 0.1, "runs": 3, "score": "exact"}')
     other = attack("refutes the claim", 3, '{"lam": 0.1, "law": "poisson", "score": "exact"}')
     assert ledger.entry([good, bad, other])["name"].endswith("(only with score: exact)")
-    assert ledger.variant([bad, other]) == ""  # no attack is consistent with the claim
+    assert ledger.variant([bad, other]) == ""  # both attacks refute the claim
     assert "only with" not in ledger.entry([bad, other])["name"]
 
 

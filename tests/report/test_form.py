@@ -1,4 +1,4 @@
-"""Tests the form's answers to twelve questions from recommendations.csv, and faults of the page."""
+"""Tests the form's answers to twelve questions from recommendations.csv, and the page's accessibility."""
 
 import json
 import subprocess
@@ -17,9 +17,9 @@ from study import paths
 from study.configuration.experiment import data_path
 from study.jobs.files import write_csv, write_json
 
-# Within a task, numbers of columns differ so much that only the nearest data set counts.
+# Within a task, columns differ so much in number that only the nearest data set counts.
 COLUMNS = {"small": 5, "middle": 100, "wide": 2000, "income": 8, "bills": 400}
-# (task, data set, rows, epsilon, adjacency) -> {unbeaten method: share of the gain that it keeps}
+# (task, data set, rows, epsilon, adjacency) -> {unbeaten method: share kept of the non-private gain}
 RECORDED = {
     ("classes", "small", 500, "0.1", "replace-one"): {"output": 0.31},
     ("classes", "small", 500, "4", "replace-one"): {"newton": 0.93, "objective": 0.92},
@@ -56,7 +56,7 @@ def write_recommendations(recorded):
 
 @pytest.fixture
 def opened(project, browser, tmp_path):
-    """A phone-sized browser that shows the page made from RECORDED."""
+    """Phone-sized browser that shows the page made from RECORDED."""
     write_recommendations(RECORDED)
     file = tmp_path / "report.html"
     text = render([], seed=1, shows={"configuration": "", "experiments": {}})
@@ -99,8 +99,8 @@ def test_the_form_knows_what_was_recorded(opened):
 
 
 def test_between_recorded_questions_the_nearer_has_more_to_say(opened):
-    # At 750 rows, the data set of 1,000 rows votes with weight 0.75. The data set of 500 rows does
-    # not vote, because it has 20 times fewer columns.
+    # At 750 rows, the data set of 1,000 rows votes with weight 0.75. That of 500 rows has 20
+    # times fewer columns, and does not vote.
     answer = ask(opened, task="classes", rows=750, columns=100, epsilon=1, adjacency="replace-one")
     assert [line.partition(" keeps")[0] for line in answer["methods"]] == ["The objective"]
     answer = ask(

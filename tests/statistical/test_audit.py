@@ -1,4 +1,4 @@
-"""Tests that exact losses agree with other optimisers, and that lower bounds hold and find faults."""
+"""Tests that exact privacy losses equal other optimisers', and that lower bounds hold and find faults."""
 
 import math
 from types import SimpleNamespace
@@ -100,7 +100,7 @@ def explicit_shift(a, b, n_lambda, pull, margin):
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("n_lambda", [0.2, 5.0, 300.0])
 def test_output_perturbation_in_one_dimension(loss, n_lambda):
-    """The reference maximises the shift over two records and the gradient sum of the others."""
+    """The reference maximises the shift over two records and others' gradient sum."""
     margin = get(loss)
     shift = audit.largest_shift_1d(margin, n_lambda)
     rng = generator(42, loss, n_lambda)
@@ -157,7 +157,7 @@ class Response(Mechanism):
 
 
 class Gauss(Response):
-    """The first label plus normal noise: a flip shifts the mean by 2 epsilon standard deviations."""
+    """First label plus normal noise: a flip shifts the mean by 2 epsilon standard deviations."""
 
     def release(self, X, y, *, epsilon, delta=0.0, lam=None, restarts=1, rng, bound=1.0):
         noise = rng.standard_normal((restarts, 1)) / epsilon
@@ -192,7 +192,7 @@ def test_the_largest_of_several_bounds_holds_as_surely_as_one():
     """If `of_each` sets the confidence of each bound, at most one maximum in twenty exceeds epsilon.
 
     If each bound holds only at 95 %, more maxima exceed epsilon. The mechanism is randomised response,
-    on which bounds are tightest.
+    for which bounds are tightest.
     """
     family, repeats, epsilon = 10, 200, 5.0
     sides = pairs.find("flipped_label").sides
@@ -352,7 +352,7 @@ def test_the_missing_jacobian_is_found():
 @pytest.mark.parametrize("name", ["objective_perturbation", "objective_perturbation_cm08"])
 @pytest.mark.parametrize(("epsilon", "tolerance"), [(1.0, 1e-2), (10.0, 1e-3), (10.0, 1e-9)])
 def test_the_starting_point_of_a_solver_is_not_found(name, epsilon, tolerance):
-    """Without output noise, attacks would find an epsilon of at least 8 in the first two cases."""
+    """Without output noise, attacks would find an epsilon of 8 or more in the first two cases."""
     arguments = {"epsilon": epsilon, "tolerance": tolerance}
     bound = audit.epsilon_lower_bound(
         name, "starting_point", trials=20_000, rng=generator(62), **arguments
@@ -388,7 +388,7 @@ def test_tight_pairs_are_nearly_reached():
 
 
 def test_the_last_bits_of_sums_are_not_what_is_found():
-    """Sides whose scores differ only in their last bits, as after rounding, are not told apart."""
+    """Sides whose scores differ only by rounding are not told apart."""
     mechanism = SimpleNamespace(
         fit=None,
         release=lambda X, y, *, restarts, rng, **_: Release(
@@ -454,7 +454,7 @@ def test_pairs_are_neighbours_within_their_bound(name):
         check_rows(X, y, pair.arguments.get("bound", 1.0), classes)
     (X, y), (other, label) = pair.sides
     assert X.shape == pair.size and len(pair.reason) > 20
-    if pair.resized:  # One side has one more record, because the attack is on n itself.
+    if pair.resized:  # One side has one more record, since the attack is on n.
         np.testing.assert_array_equal(X[1:], other)
         np.testing.assert_array_equal(y[1:], label)
         return
@@ -478,7 +478,7 @@ def test_shift_loss_is_the_largest_log_ratio_of_densities(name):
 
 
 class OwnNoise(Perturbed):
-    """A user's own mechanism: the common fit plus noise of a given law, with or without delta."""
+    """A user's mechanism: the common fit plus noise of a law, with or without delta."""
 
     name, fit = "own_noise", "l2"
     options = {"loss": Loss(), "tolerance": NonNegative(1e-9)}
@@ -496,7 +496,7 @@ class OwnNoise(Perturbed):
 
 
 class OwnMean(Response):
-    """A user's own mechanism without a fit: the mean of y x plus normal noise. It needs a delta."""
+    """A user's mechanism without a fit: the mean of y x plus normal noise. It needs a delta."""
 
     name, delta = "own_mean", "needed"
 
@@ -545,7 +545,7 @@ def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mecha
 
 
 def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
-    """The loss is the minimisers' distance in the noise's norm over its scale, or NaN if unknown."""
+    """The loss is the minimisers' distance, in the noise's norm, divided by its scale; NaN if unknown."""
     scale = 2 / (3 * 1.5)  # n lambda = 3
     pair = pairs.find("saturated")
     shift = np.subtract(*pairs.minimisers(pair, OwnNoise(), epsilon=1.5, **pair.arguments))
@@ -587,7 +587,7 @@ def test_shipped_attacks_keep_their_exact_losses():
         if exact is pairs.shift_loss:
             law = getattr(MECHANISMS[name], "law", None)  # None: the mechanism's loss is unknown
             assert law in (*pairs.ORDERS, noise.gaussian, None)
-        # Gradient descent, whose density is unknown, may also be attacked on the pair of a tilt.
+        # Gradient descent, whose density is unknown, may also be attacked on a pair made for tilts.
         elif exact is not None and hasattr(MECHANISMS[name], "tilt"):
             pairs.check_tilts(MECHANISMS[name], tuple(pairs.TILTS))
             tilted.add(name)
@@ -621,7 +621,7 @@ def test_distance_statistics_are_differences_of_distances(d, seed):
 
 
 def test_tilt_log_ratio_in_several_dimensions():
-    """The reference sums gradients and Hessians over records, with the repaired form's ridge."""
+    """The reference sums gradients and Hessians over records, and adds the mechanism's ridge to lambda."""
     pair = pairs.find("flipped_label")
     mechanism = MECHANISMS["objective_perturbation"]
     arguments = {"epsilon": 0.1, "lam": 0.01, "bound": 1.0}
@@ -642,7 +642,7 @@ def test_tilt_log_ratio_in_several_dimensions():
     np.testing.assert_allclose(statistic(w)["log density ratio"], expected, rtol=1e-9)
 
 
-# ---- Gaussian mechanisms: no audited value exceeds a proven one, and broken variants are caught
+# ---- Gaussian mechanisms: attacks exceed no proven value, and catch broken variants
 
 
 def gaussian_attack(name, pair, epsilon, trials, delta=1e-5, **options):
@@ -715,8 +715,8 @@ def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
 def test_exact_curve_of_the_free_jacobian(epsilon):
     """Exact densities in one dimension give the largest delta over gradient sums of other records.
 
-    With n lambda at the threshold, it is the claimed delta. At half the threshold, the same noise gives
-    1.26 to 1.37 times the claimed delta.
+    It is the claimed delta at the least n lambda for which the Jacobian is free. At half of that, with the
+    same noise, it is 1.26 to 1.37 times the claim.
     """
     from dp.accounting import gaussian_sigma
     from dp.privacy import gaussian_tilt

@@ -16,7 +16,7 @@ from dp.seeds import generator
 
 
 def tilt(w, X, y, counts, n_lambda, loss):
-    """The tilt b for which w minimises the objective."""
+    """Tilt b for which w minimises the objective."""
     return -(n_lambda * w + (counts * loss.derivative(y * (X @ w)) * y) @ X)
 
 
@@ -44,9 +44,9 @@ def privacy_loss(w, others, counts, old, new, n_lambda, epsilon_b, bound=1.0, lo
 def worst_pair(s, n_lambda, bound=1.0):
     """Two-dimensional data that nearly reach the supremum, at a far point w = (0, t).
 
-    Many equal records, just below the first axis, have slope -1 at w and no curvature. Their sum turns b
-    along the first axis. The new record equals them. The old record points the other way, with a margin at
-    which its slope is -s.
+    Many equal records, just below the first axis, have slope -1 at w and no curvature. Their gradients
+    dominate b and turn it along the first axis. The new record equals them. The old one points the other
+    way, with a margin at which its slope is -s.
     """
     t, depth = 4000.0, 40.0
     w = np.array([0.0, t])

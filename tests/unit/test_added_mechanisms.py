@@ -1,4 +1,4 @@
-"""Mechanisms in the folder DP_MECHANISMS are registered, digested, and stated as unproven."""
+"""Mechanisms in the folder DP_MECHANISMS are registered, digested as code, and reported as unproven."""
 
 import math
 import shutil

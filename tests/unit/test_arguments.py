@@ -21,7 +21,7 @@ from study.data import origins, readers
 from study.data.prepared import Prepared
 from study.jobs.files import read_json, write_json
 
-# The number that `reason` states about the noise, unless it is info["scale"].
+# mechanism -> the noise parameter that its `reason` states, if it is not info["scale"]
 STATES = {
     "laplace_l1": lambda info, keywords: info["scale"] * keywords["epsilon"],
     "lasso_output_perturbation": lambda info, keywords: info["scale"] * keywords["epsilon"],
@@ -54,8 +54,8 @@ def public_facts(dataset, overlay):
 def cases():
     """The overlay, experiment, data set and private method of some cells.
 
-    They cover every data set, and every mechanism with each of its settings, each kind of data set, and
-    each kind of experiment.
+    They cover every data set, and pair every mechanism with each of its settings, kinds of data set and
+    kinds of experiment.
     """
     overlays, met = {}, set()
     for overlay in OVERLAYS:
@@ -83,7 +83,7 @@ def cases():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the prepared data sets that need no download, and public facts of the others."""
+    """Folder with the prepared data sets that need no download, and public facts about the others."""
     import prepare
 
     folder = tmp_path_factory.mktemp("project")
@@ -110,7 +110,7 @@ def folder(tmp_path_factory):
 
 
 def rows(data, meta, size):
-    """Return the data set's rows or, without its download, substitutes with the same bounds and classes."""
+    """Return the data set's rows or, if not downloaded, substitutes with equal bounds and classes."""
     if data.exists():
         prepared = Prepared(data)
         return prepared.floats(np.arange(size) % len(prepared.y))
@@ -126,7 +126,7 @@ def rows(data, meta, size):
 @pytest.mark.slow
 def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    # Skip a group's price, which takes seconds and does not depend on the noise.
+    # Skip the cost of group privacy, which takes seconds and does not depend on the noise.
     monkeypatch.setattr("guarantees.of_group", lambda one, size: (one.epsilon, one.delta))
     for case in cases():
         stated_is_drawn(folder, *case)
@@ -136,14 +136,14 @@ def stated_is_drawn(folder, overlay, name, dataset, label):
     experiment = configuration(overlay)[1][name]
     mechanism = MECHANISMS[experiment.methods[label]["mechanism"]]
     cells = experiment.cells(datasets=[dataset], methods=[label])
-    # Published lambdas are known only for the sizes of sweeps; otherwise 100 rows suffice.
+    # Published lambdas are known only for sweeps' sizes; otherwise 100 rows suffice.
     fixed = experiment.methods[label]["lambda"] == "published"
     size = min(cell.train_size for cell in cells) if fixed else 100
     meta = read_json(data_path(dataset, "json"))
     trained = experiment.trained_rows(cells[0]._replace(train_size=size))
     X, y = rows(folder / data_path(dataset), meta, trained)
     for epsilon in {cell.epsilon for cell in (cells[0], cells[-1])}:
-        # An unusual epsilon makes numbers that no reason contains by chance.
+        # With an unusual epsilon, no reason contains the number by chance.
         cell = Cell(dataset, label, size, epsilon * (1.0937 if epsilon < 1 else 0.9137))
         lam = experiment.regularisation(experiment.methods[label], *cell[:1], *cell[2:])
         if lam.file:
@@ -216,7 +216,7 @@ def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
 
 
 def test_the_breast_cancer_constants_describe_their_rows():
-    """The data sets' premises state how far the centres are from the rows' means."""
+    """Each `premise` states how far the data set's centres are from its rows' means."""
     from sklearn.datasets import load_breast_cancer
 
     datasets, data = configuration("default")[2], load_breast_cancer()
@@ -246,7 +246,7 @@ def test_the_breast_cancer_constants_describe_their_rows():
 
 
 def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
-    """Two released cells determine the minimiser, even without the seed: guarantees do not compose."""
+    """Two released cells determine the minimiser without the seed: guarantees do not compose."""
     X, y = Prepared(folder / data_path("wdbc_row_norm")).floats()
     mechanism = MECHANISMS["output_perturbation"]
     one, two = (
@@ -269,7 +269,7 @@ def test_the_lists_above_name_used_mechanisms_only():
 
 
 def test_facts_known_before_the_preparation_are_those_it_writes(folder):
-    """All facts agree if the configuration names the columns; otherwise bounds and classes agree."""
+    """Bounds and classes agree, and the number of columns if the configuration names them."""
     datasets = configuration("default")[2]
     seen = 0
     for name, entry in datasets.items():

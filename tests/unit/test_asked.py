@@ -33,7 +33,7 @@ FILES = {
     ],
 )
 def test_an_unknown_target_names_the_nearest(target, meant):
-    # Rules' patterns match any figure name, but only the configuration knows valid names.
+    # Rules match any figure name, but only the configuration knows valid ones.
     made = target.startswith((FIGURES, "results/cm08/runs"))
     actual = asked.no_target(target, RULES, FILES, made)
     assert actual == f"no target {target!r}; did you mean {meant!r}?"
@@ -68,7 +68,7 @@ def test_an_unknown_profile_names_the_nearest():
     actual = asked.no_profile("workflow/profiles/slrum")
     assert actual.endswith("workflow/profiles/slurm'?") and "did you mean" in actual
     assert "sbatch" in asked.no_profile("elsewhere/nothing")
-    # With --directory, a relative path has another base, so only an absolute path is checked.
+    # With --directory, relative paths have another base, so only absolute ones are checked.
     assert asked.no_profile("workflow/profiles/sbatch", "../study") == ""
     assert asked.no_profile("/nowhere/sbatch", "../study")
     assert asked.no_profile(None) == asked.no_profile("none") == ""

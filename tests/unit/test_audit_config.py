@@ -26,7 +26,7 @@ def test_every_private_mechanism_is_in_the_ledger():
 
 
 def test_a_familys_bounds_hold_together():
-    """Each attack gets the number of all attacks on its mechanism, one per label and epsilon."""
+    """An attack's `family` counts all attacks on its mechanism, one per label and epsilon."""
     resolved = audits.load({})
     name = "output_perturbation"
     settings = {attack: resolved.attack(name, attack.label) for attack in resolved.attacks(name)}

@@ -16,7 +16,7 @@ ADAM = {"solver": "adam", "lam": 1e-6, "bound": 2.0}
 
 
 def by_hand(batches, rate=0.001):
-    """Adam from zero weights on each batch's summed squared loss, following the paper on Adam."""
+    """Adam, as in its paper, from zero weights on each batch's summed squared loss."""
     w, mean, square = np.zeros(3), np.zeros(3), np.zeros(3)
     for step, (X, y) in enumerate(batches, start=1):
         gradient = 2 * X.T @ (X @ w - y) + 2e-6 * len(X) * w

@@ -1,6 +1,6 @@
 """Mechanisms behave alike on neighbours with degenerate rows.
 
-Otherwise a record could change how other records are treated, which no sensitivity covers.
+Otherwise a record could change how others are treated, which no sensitivity covers.
 """
 
 import math
@@ -29,7 +29,7 @@ PRIVATE = sorted(name for name in MECHANISMS if MECHANISMS[name].private)
 
 
 def settings(mechanism):
-    """epsilon = 1, lambda if needed, and a delta so large that a few hundred draws show differences."""
+    """epsilon = 1, lambda if needed, and a delta so large that hundreds of draws show differences."""
     arguments = {"epsilon": 1.0} | ({"delta": 0.01} if mechanism.delta == "needed" else {})
     arguments |= {"lam": 0.1} if mechanism.needs_lambda else {}
     arguments |= {"classes": 3} if mechanism.name in OF_CLASSES else {}
@@ -164,11 +164,11 @@ def test_the_attack_that_showed_the_fault():
     assert old > 1.5 and new <= 0.5, (old, new)
 
 
-# ---- planted faults, which must all be found
+# ---- planted faults
 
 
 class Planted(Mechanism):
-    """The mean of the rows with enough noise. Subclasses add faults."""
+    """Mean of the rows plus sufficient noise. Subclasses add faults."""
 
     name = "planted"
     needs_lambda = False
@@ -249,7 +249,7 @@ def test_what_is_claimed_is_tested_where_nothing_is_proven():
     assert any("weights show" in what for what in differences(mechanism, {"epsilon": 1.0}))
 
 
-# ---- preparation: one extreme record must not cause a refusal or an endless loop
+# ---- preparation of one extreme record, without refusal or endless loop
 
 STEPS = [
     [("clip", {"radius": 0.5})],
@@ -293,7 +293,7 @@ def test_a_delta_is_served_or_refused_in_one_sentence(name):
 def test_the_multiplier_of_sampled_steps_follows_delta_or_is_refused(adjacency):
     """The multiplier grows approximately as sqrt(log(1/delta)).
 
-    Rounding would make it 20 times too large at a delta of 1e-15, so such small deltas are refused.
+    Rounding would make it 20 times too large at a delta of 1e-15, so such deltas are refused.
     """
     steps = 1.0, 300, 0.05
     results = [

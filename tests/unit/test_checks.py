@@ -70,7 +70,7 @@ def test_lower_than_counts_points():
     assert "0.1 against 0.08, difference 0.02 [0.005858, 0.03414] at n" in half.decided_by
     assert cells.lower_than(CURVES, lower="good", higher="bad").holds is False
     assert cells.lower_than(CURVES, lower="good", higher="bad", epsilon="smallest").holds
-    # A method without privacy is compared at every epsilon.
+    # Methods without privacy are compared at every epsilon.
     assert "2 of 2" in cells.lower_than(CURVES, lower="plain", higher="bad").decided_by
     with pytest.raises(Missing):
         cells.lower_than(CURVES, lower="good", higher="bad", train_size=7)
@@ -302,7 +302,7 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
         Results, "draws", lambda self, cell, column: draws + other.get(cell.method, 0.0)
     )
     assert cells.coincide(CURVES, method="good", other="bad").holds
-    draws[0, 1, 0] = np.nan  # both methods failed on this draw
+    draws[0, 1, 0] = np.nan  # both methods failed here
     assert cells.coincide(CURVES, method="good", other="bad").holds
     other["good"] = np.where(np.arange(6).reshape(1, 3, 2) == 4, np.nan, 0.0)  # only "good" failed
     assert not cells.coincide(CURVES, method="good", other="bad").holds
@@ -311,7 +311,7 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
 
 
 def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
-    """A check may compare a number of each draw that results.csv does not contain."""
+    """A check may compare a quantity of each draw, although results.csv lacks it."""
     rng = np.random.default_rng(0)
     draws = 2 + 0.1 * rng.standard_normal((1, 48, 1))
     results = {"noise_variance": draws}
@@ -395,7 +395,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
         ):
             rows_ = verdicts_of(CURVES, other, spec, readings=[read | {"holds": holds}])
             assert {row["id"]: row["verdict"] for row in rows_}[f"t/{at}"] == verdict
-    # A noiseless model within the printed standard deviation counts as the printed model.
+    # A noiseless model within the printed standard deviation of the printed error counts as the source's.
     near = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.16], "row": {0.1: [0.3, 0.1]}}}}
     )

@@ -26,7 +26,7 @@ def slopes(z, cap):
 def deltas_1d(pull, sigma, n_lambda, epsilon, cap, row=1.0, points=40_001):
     """delta of (removing, adding) a record v = row, as in `test_gaussian_tilt.deltas_1d`.
 
-    The density jumps at the bend, so the bend is halfway between two grid points.
+    The density jumps at the bend, which lies halfway between two grid points.
     """
     w = np.linspace(pull - 14 * sigma, pull + row + 14 * sigma, points) / n_lambda
     cell = w[1] - w[0]
@@ -45,7 +45,7 @@ def deltas_1d(pull, sigma, n_lambda, epsilon, cap, row=1.0, points=40_001):
 @pytest.mark.parametrize("n_lambda", [0.1, 1.0, 6.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0, 4.0])
 def test_no_density_in_one_dimension_exceeds_the_profile(cap, n_lambda, epsilon):
-    """Some pulls reach the bend, where the Jacobian costs most."""
+    """Some values of `pull` bring w to the loss's bend, where the Jacobian costs most."""
     for sigma in (0.7 * cap, 4.0 * cap):
         both = gaussian_tilt.profile(cap / sigma, 1 / n_lambda, ADD_REMOVE, "clipped_logistic")
         bend = n_lambda * math.log(1 / cap - 1)
@@ -120,7 +120,7 @@ def test_the_guarantee_is_met_with_less_noise_than_logistic_loss_needs(adjacency
 
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 def test_output_noise_is_composed_although_the_profile_has_kinks(adjacency):
-    """In the first case, integrating between whole numbers would miss a kink next to an end."""
+    """In the first case, integrating from one whole number to the next would miss a kink near an end."""
     cases = [(0.00010826662225969308, 0.010405124807501978, 0.02002549786993048, 16.19)]
     cases += [(0.1, 0.05, 0.003, 0.02), (1.0, 0.3, 0.2, 1.5), (4.0, 0.5, 0.02, 30.0)]
     for epsilon, m, mu, r in cases:

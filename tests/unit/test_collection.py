@@ -10,7 +10,7 @@ import pytest
 from project import COLLECTED
 
 ROOT = Path(__file__).resolve().parents[2]
-# Code of a `sitecustomize` module, which Python imports first. The code shifts the clock.
+# Code of a `sitecustomize` module, which Python imports first. It shifts the clock.
 CLOCK = """
 import time
 clock, clock_ns = time.time, time.time_ns
@@ -40,7 +40,7 @@ def collected(folder, days, **changes):
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    # If pytest starts in another folder, it prints ids relative to that folder.
+    # pytest prints ids relative to the folder in which it starts.
     return [line[line.index("tests/") :] for line in done.stdout.splitlines() if "::" in line]
 
 

@@ -30,7 +30,7 @@ def test_holm_is_statsmodels():
 
 def test_a_method_is_beaten_by_the_one_that_says_so():
     rng = np.random.default_rng(3)
-    fold = rng.normal(0, 10, 6)  # common to all methods, and larger than every difference
+    fold = rng.normal(0, 10, 6)  # common to all methods, larger than every difference
     means = np.array([0.0, 0.02, 1.0])
     losses = fold + means[:, None] + rng.normal(0, 0.1, (3, 6))
     p, by = comparison.beaten(losses)
@@ -42,7 +42,7 @@ def test_a_method_is_beaten_by_the_one_that_says_so():
 
 
 def test_the_best_method_is_kept_in_the_set_as_often_as_promised():
-    """Seven methods are equally good. At most 5 % of 800 sets may omit a given method."""
+    """Seven methods are equally good. At most 5 % of 800 sets may omit one."""
     rng = np.random.default_rng(4)
     missed = 0
     for _ in range(800):

@@ -31,7 +31,7 @@ ODD = [
 
 
 def place(value, rng):
-    """The path of a random value. Short paths are as likely as long ones, though most values are deep."""
+    """Path of a random value. Short paths are as likely as long ones, though most values are deep."""
     path = []
     while isinstance(value, (dict, list)) and len(value) and (not path or rng.random() < 0.8):
         path.append(rng.choice(list(value) if isinstance(value, dict) else range(len(value))))
@@ -48,7 +48,7 @@ class Twice(dict):
 
 
 def change(values, rng):
-    """Return the change's description, and the changed values (as text, if a key is duplicated)."""
+    """Return the change's description, and the changed values (text if a key is duplicated)."""
     values = copy.deepcopy(values)
     *parents, last = path = place(values, rng)
     here = values
@@ -80,7 +80,7 @@ def change(values, rng):
 
 
 class Files:
-    """The configuration files in memory, and cached results that unchanged files determine."""
+    """Configuration files in memory, and cached results that unchanged files determine."""
 
     def __init__(self, monkeypatch):
         monkeypatch.chdir(ROOT)

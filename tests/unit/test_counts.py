@@ -61,7 +61,7 @@ def test_the_loss_has_the_slopes_of_its_values(offset):
 
 
 def test_below_the_cap_it_is_poissons_likelihood():
-    """The loss times M equals scipy's negative log likelihood, up to a constant."""
+    """The loss times LARGEST equals scipy's negative log likelihood, up to a constant."""
     from scipy.stats import poisson
 
     offset, k, z = -1.2, 5, np.linspace(-2, 1.2, 7)
@@ -115,7 +115,7 @@ def slopes(z, v, offset):
 
 
 def deltas_1d(pull, v, offset, sigma, n_lambda, epsilon, row=1.0, points=40_001):
-    """delta of (removing, adding) a one-column record; the other records have a constant pull.
+    """delta of (removing, adding) a one-column record; the others' gradients sum to -pull at any w.
 
     The density jumps at the bend, which lies halfway between two grid points.
     """
@@ -173,7 +173,7 @@ def test_slopes_of_two_signs_cost_no_more_than_those_of_one(m, epsilon):
 
 
 def delta_2d(angle, shares, pull, sigma, n_lambda, epsilon, points=(601, 201)):
-    """delta of replacing a row and its share, as in `test_gaussian_tilt.delta_2d`."""
+    """delta of replacing a row and its count/LARGEST, as in `test_gaussian_tilt.delta_2d`."""
     half, offset = math.radians(angle / 2), -0.7
     across = np.linspace(-10 * sigma - 1, 10 * sigma + 1, points[0]) / n_lambda
     along = np.linspace(-8 * sigma - 1, 8 * sigma + 1, points[1]) / n_lambda
@@ -347,7 +347,7 @@ def test_lambda_is_not_tuned_by_a_metric_of_numbers():
 
 @pytest.mark.parametrize("d", [64, 1000])
 def test_a_record_does_not_decide_whether_scores_that_overflow_are_numbers(d):
-    """Only one of the two first records has infinite terms of both signs, which sum to NaN."""
+    """Only one of the first two records has infinite terms of both signs, which sum to NaN."""
     finite = []
     for first in (np.eye(d)[0], np.full(d, 1 / np.sqrt(d))):
         X = np.zeros((3, d))

@@ -16,7 +16,7 @@ EXPERIMENT = SimpleNamespace(name="study")
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory):
-    """The bundled digits, prepared as bytes, and their two classes 4 and 9."""
+    """Bundled digits, prepared as bytes, and their two classes 4 and 9."""
     folder = tmp_path_factory.mktemp("data")
     ten = readers.read({"source": {"sklearn": "digits"}}, "digits")
     two, _ = prepare(
@@ -128,7 +128,7 @@ def test_boxes_are_quartiles_of_weights_and_noise(tmp_path):
     for k, (top, bottom) in enumerate(zip(fig.axes[:2], fig.axes[2:], strict=True)):
         values = [*arrays["noise"][k], arrays["weights"][k]]
         magnitudes = [np.abs(v[v != 0]) for v in values]
-        # A quartile between two order statistics is interpolated on the drawn scale.
+        # Quartiles between order statistics are interpolated on the drawn scale.
         for axes, shown, there, back in (
             (top, values, np.arcsinh, np.sinh),
             (bottom, magnitudes, np.log, np.exp),

@@ -48,7 +48,7 @@ def test_the_first_data_set_stays_the_same_and_others_have_other_separators(data
     for part in three.replicates[1:]:
         X, y = three.floats(part=part)
         assert X.shape == (40, 3) and np.linalg.norm(X, axis=1) == pytest.approx(np.ones(40))
-        # The classes are separable, but not by the first data set's separator.
+        # Classes are separable, but not by the first data set's separator.
         assert ((X @ three["separator"] > 0) != (y > 0)).any()
     assert not (three["X_replicate1"] == three["X_replicate2"]).any()
 
@@ -71,7 +71,7 @@ def test_folds_are_of_each_data_set_and_all_draws_are_shared_among_them(data):
 
 
 def draws(values):
-    """The frame of a run file, from values of shape (data sets, folds, draws)."""
+    """Frame of a run file, from values of shape (data sets, folds, draws)."""
     at = np.indices(values.shape).reshape(3, -1)
     names = ("data_set", "fold", "restart")
     frame = pd.DataFrame(dict(zip(names, at, strict=True)) | {"error": values.ravel()})

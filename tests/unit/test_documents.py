@@ -81,7 +81,7 @@ def test_a_guide_reads_columns_that_are_written(guide, columns, row, tmp_path):
 
 
 def headings(path):
-    """The link anchors of a document's headings."""
+    """Link anchors of a document's headings."""
     titles = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in titles}
 
@@ -137,7 +137,7 @@ FOLDERS = ("config/", "envs/", "scripts/", "tests/", "workflow/", ".venv")
 
 
 def commands():
-    """The document and command of each indented line that calls a program, without comments."""
+    """Document and command of each indented line that calls a program, without comments."""
     for path in DOCUMENTS:
         for line in path.read_text(encoding="utf-8").splitlines():
             match = re.match(r"    ((?:sh|bash|python|snakemake|\.venv/bin/\S+) .*)", line)

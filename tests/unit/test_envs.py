@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 ENVS = ROOT / "envs"
-# conda environments are for clusters, which mostly run Linux on x86-64.
+# Conda environments are for clusters, mostly Linux on x86-64.
 LINUX = {
     "sys_platform": "linux",
     "platform_system": "Linux",
@@ -33,7 +33,7 @@ def environment(python):
 
 
 def requirements(lines):
-    """The requirements in lines, without comments and hashes."""
+    """Requirements in lines, without comments and hashes."""
     lines = (re.sub(r"(^|\s)#.*|\s*\\$|^\s*--hash.*", "", line).strip() for line in lines)
     return [Requirement(line) for line in lines if line]
 
@@ -64,7 +64,7 @@ def pinned(requirement):
 
 
 def conda():
-    """Return the conda file's Python version, and its package versions by name."""
+    """Return the conda file's versions of Python and, by name, of packages."""
     entries = yaml.safe_load((ENVS / "environment.yaml").read_text())["dependencies"]
     (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
     (python,) = [entry.split("=")[1] for entry in entries if str(entry).startswith("python=")]
@@ -165,7 +165,7 @@ def test_jobs_find_their_imports_in_the_conda_environment():
     assert not missing, f"add to envs/environment.yaml: {missing}"
 
 
-# ---- setup.sh, without network: a stand-in for Python makes a .venv whose pip records its calls
+# ---- setup.sh, offline: a stand-in for Python makes a .venv whose pip records its calls
 
 STAND_IN = """\
 #!/bin/sh
@@ -220,7 +220,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def tools(tmp_path):
-    """A folder with the commands that setup.sh uses, but no Python."""
+    """Folder with the commands that setup.sh uses, but no Python."""
     folder = tmp_path / "tools"
     folder.mkdir()
     for name in TOOLS:

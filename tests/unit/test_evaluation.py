@@ -1,4 +1,4 @@
-"""Metrics of released weights agree with scikit-learn's, one draw at a time."""
+"""Metrics of released weights agree with scikit-learn's, draw by draw."""
 
 import numpy as np
 import pytest

@@ -66,7 +66,7 @@ def test_status_and_message_are_those_of_the_job(forks, tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are looked up in /proc")
 def test_a_fork_ends_with_who_asked_and_the_other_way_round(forks, tmp_path):
-    """The job waits for a named pipe, so the test can kill it before its end."""
+    """The job waits for a named pipe, so the test can kill it in time."""
     os.mkfifo(tmp_path / "in.csv")
     light, _ = forks[1]
     for kill_the_job in (False, True):

@@ -1,7 +1,6 @@
-"""Results compare four ways of tuning: by rule, paid for, on public rows, and void.
+"""Results compare four ways of tuning: by rule, by private selection, on public rows, and void.
 
-A source's own experiments may tune on private rows at no cost, as the source did; their guarantees
-are void.
+The last is on private rows at no cost. A source's own experiments may use it alone, as the source did.
 """
 
 import pytest
@@ -32,7 +31,7 @@ def way(experiment, label):
 
 
 def columns(experiment, sweep):
-    """Map (mechanism, grid) to the ways of tuning in a sweep. A rule counts for every grid."""
+    """(mechanism, grid) -> ways of tuning in a sweep. A rule, which has no grid, counts for each."""
     result, rules = {}, set()
     for label in sorted({cell.method for cell in experiment.cells(sweep)}):
         if experiment.methods[label]["private"]:
@@ -62,7 +61,7 @@ def test_what_is_tuned_stands_in_four_columns(experiments):
 
 
 def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
-    """`frontier_tuning` tunes every mechanism with several settings or a change after seeing results."""
+    """`frontier_tuning` tunes all mechanisms that have several settings or changed after seeing results."""
     tuned, mechanism = set(), MECHANISMS.__getitem__
     tuning = experiments["frontier_tuning"]
     for label, method in tuning.methods.items():

@@ -57,7 +57,7 @@ def test_boosting_without_noise_is_least_squares():
 
 
 def test_the_descent_is_stable_where_noise_exceeds_the_signal():
-    """With a small epsilon, few rows and many columns, P X'X has a spectral radius below 2."""
+    """For small epsilon, few rows and many columns, preconditioned X'X has a spectral radius below 2."""
     X, _ = problem(300, 12)
     gram, _ = quadratics.moments(X, np.ones(300))
     mechanism = MECHANISMS["boosted_adassp"]
@@ -93,7 +93,7 @@ def test_one_records_share_is_bounded_where_scores_overflow():
 
 
 def test_what_the_released_boosting_gives():
-    """The program releases the smallest positive eigenvalue, so no finite epsilon is proven.
+    """The published program releases the smallest positive eigenvalue, so no finite epsilon is proven.
 
     With the smallest eigenvalue instead, the true epsilon of 100 steps would be 1,112 for a claim of 1.
     """

@@ -241,7 +241,7 @@ def test_adam_is_adam():
 
 
 def test_few_steps_of_adam_do_not_move_between_small_epsilons():
-    """80 steps of 0.001 only follow the signs of the noise, so both epsilons give the same weights."""
+    """80 steps of 0.001 only follow the noise's signs, so both epsilons give equal weights."""
     X, y = rows()
     weights = [
         MECHANISMS["functional_laplace"]

@@ -18,7 +18,7 @@ def slopes(z):
 
 
 def hockey_stick(log_p, log_q, epsilon, cell):
-    """The integral of (p - e^epsilon q)_+ on a grid."""
+    """Integral of (p - e^epsilon q)_+ on a grid."""
     gap = epsilon + log_q - log_p
     inside = gap < 0
     return float(-np.dot(np.exp(log_p[inside]), np.expm1(gap[inside])) * cell)
@@ -27,8 +27,8 @@ def hockey_stick(log_p, log_q, epsilon, cell):
 def deltas_1d(pull, sigma, n_lambda, epsilon, row=1.0, points=40_001):
     """delta of (removing, adding) a logistic record v = row; the other records' gradients sum to -pull.
 
-    Many other records with small rows can have any such sum and no curvature. So the density of w
-    is that of b = pull - Lambda w (+ s v with the record), times the derivative of b in w.
+    Many other records with small rows can have any such sum and no curvature. So the density of w is that
+    of b = pull - n_lambda w (+ s v with the record, of slope s), times the derivative of b in w.
     """
     w = np.linspace(pull - 14 * sigma, pull + row + 14 * sigma, points) / n_lambda
     s, curvature = slopes(w * row)
@@ -69,7 +69,7 @@ def test_densities_in_one_dimension_are_those_of_the_solver():
 def test_add_remove_is_exact_at_the_threshold_and_too_much_below(epsilon):
     """At the threshold, the exact delta is DELTA.
 
-    At half the threshold, it is 1.26 to 1.37 times DELTA, and at a quarter 31 to 34 times.
+    At half of it, delta is 1.26 to 1.37 times DELTA, and at a quarter 31 to 34 times.
     """
     sigma = gaussian_tilt.sigma_where_free(epsilon, DELTA, adjacency=ADD_REMOVE)
     least = gaussian_tilt.least_regularisation(epsilon, 1 / sigma, adjacency=ADD_REMOVE)
@@ -199,10 +199,10 @@ def test_the_removal_integral_against_quadrature(loss):
 
 
 def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=60_001):
-    """delta of (removing, adding) a log-cosh record x = 1, t = 1.
+    """delta of (removing, adding) a record x = 1 with target y and log-cosh loss of width 1.
 
-    The tilt is b = pull - (Lambda + C) w (+ tanh(y - w)). curvature: C, of the other records, whose
-    residuals stay on the quadratic part.
+    The tilt is b = pull - (n_lambda + curvature) w (+ tanh(y - w)). curvature: that of the other records,
+    whose residuals stay where the loss is quadratic.
     """
     steep = n_lambda + curvature
     w = np.linspace(pull - 14 * sigma - 1, pull + 14 * sigma + 1, points) / steep
@@ -217,9 +217,10 @@ def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=
 
 
 def test_log_cosh_adding_has_two_tails_and_removing_one():
-    """If the record's slope changes its sign at w = 0, adding reaches 2 G(m).
+    """If the record's slope changes its sign at w = 0 and Lambda is small, adding nearly costs 2 G(m).
 
-    With a small Lambda, the slope changes quickly relative to the noise. Even then, removing has one tail.
+    The slope then changes quickly relative to the noise. If the Jacobian is free, removing costs at most
+    G(m), one tail.
     """
     epsilon, m = 1.0, 1.0
     n_lambda = 0.02

@@ -384,7 +384,7 @@ def test_the_rule_of_steps_needs_no_data():
 
 
 def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
-    """If gradients do not react to the noise, all steps' noise gives a score a deviation of at most 1."""
+    """If gradients ignored it, all steps' noise would give scores a standard deviation of at most 1."""
     for n, classes, epsilon, bound in (
         (48_000, 10, 1.0, 1.0),
         (500, 4, 0.5, 2.0),
@@ -408,7 +408,7 @@ def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
 def test_the_rule_of_steps_does_not_diverge_at_any_lambda(loss, classes, bound):
     """With hardly any noise, descent ends at the minimiser, or where clipped gradients average to zero.
 
-    A small lambda changes no step.
+    A small lambda changes neither the number of steps nor their size.
     """
     X, y = rows(200, classes=classes)
     X, curvature = bound * X, bound**2 / 4

@@ -51,7 +51,7 @@ def test_with_little_budget_most_releases_lack_an_interval_and_none_is_too_narro
 
 
 def hospital(n, rng):
-    """Rows with a score, a category and a condition of one row in 30; labels; the true coefficients."""
+    """Rows with a score, a category and a condition that one in 30 has; labels; the true coefficients."""
     score = np.clip(rng.normal(-0.3, 0.35, n), -1, 1)
     condition = np.where(rng.random(n) < 1 / 30, 1.0, -1.0)
     level = rng.choice(3, n, p=[0.6, 0.3, 0.1])[:, None] == [1, 2]
@@ -62,7 +62,7 @@ def hospital(n, rng):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_rare_levels_are_covered_or_say_that_they_are_not(epsilon):
-    """With eigenvalues floored at the noise's norm, intervals would cover rare levels far too rarely."""
+    """With eigenvalues floored at the noise's norm, intervals would cover rare levels too rarely."""
     rng = generator(31)
     lam = MECHANISM.rule_lambda(3000, 5, epsilon, DELTA)
     settings = {"epsilon": epsilon, "delta": DELTA, "lam": lam, "restarts": 8, "rng": rng}
@@ -115,7 +115,7 @@ def test_symmetric_noise_has_the_covariance_that_is_stated():
 
 @pytest.mark.parametrize("mean", [0.6, 1.0, 1.7, 3.0])
 def test_selected_eigenvalues_are_lowered_to_the_mean_they_have_without_selection(mean):
-    """`unselected` maps scipy's mean of a normal number above the threshold to the number's own mean."""
+    """`unselected` turns the mean of a truncated normal number (by scipy) into its untruncated mean."""
     from scipy.stats import truncnorm
 
     deviation, t = 0.004, inference.SELECTED
@@ -395,7 +395,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
 
 
 def test_one_number_stands_for_the_slopes_if_errors_do_not_depend_on_rows():
-    """At a large epsilon, intervals agree with robust intervals, unless errors grow with a column."""
+    """At a large epsilon, intervals agree with robust ones, unless errors grow with a column."""
     rng = generator(26)
     X, y = linear_rows(40_000, rng)
     settings = {"epsilon": 50.0, "delta": DELTA, "lam": 1e-4, **WIDTH}

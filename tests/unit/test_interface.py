@@ -1,4 +1,4 @@
-"""Every public name of the package documents arguments and results, with tested examples."""
+"""Every public name documents arguments and results, with tested examples."""
 
 import doctest
 import importlib
@@ -27,7 +27,7 @@ MODULES = list(modules())
 
 
 def public():
-    """Classes and functions of `__all__`, and the methods that classes list, by name."""
+    """Classes and functions of `__all__`, and classes' listed methods, by name."""
     for name in MODULES:
         module = importlib.import_module(name)
         for each in module.__all__:
@@ -41,7 +41,7 @@ def public():
 
 
 def sections(thing):
-    """The sections of an object's numpydoc docstring, by heading."""
+    """Sections of an object's numpydoc docstring, by heading."""
     text = "" if thing.__doc__ is None else inspect.cleandoc(thing.__doc__)
     parts = re.split(r"^([A-Z][A-Za-z ]+)\n(-+)$", text, flags=re.MULTILINE)
     for name, line in zip(parts[1::3], parts[2::3], strict=True):
@@ -50,7 +50,7 @@ def sections(thing):
 
 
 def listed(section):
-    """The names that a section describes. Names may share a line."""
+    """Names that a section describes. Names may share a line."""
     heads = [line.partition(" : ")[0] for line in section.splitlines() if re.match(r"\S", line)]
     return [name.lstrip("*") for head in heads for name in head.split(", ")]
 

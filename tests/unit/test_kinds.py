@@ -1,4 +1,4 @@
-"""A kind is declared with its function, and can be read without importing the module."""
+"""Kinds (of figures, tables, analyses, checks) are declared with functions, and read without importing."""
 
 import json
 import subprocess

@@ -163,7 +163,7 @@ def test_candidates_together_are_the_same_as_one_by_one(data):
         for rate in (0.1, None)
         for s in ("soft", "as_printed")
     ]
-    # With this cost difference, unlike the default of 1e-20, no stop depends on rounding.
+    # Unlike at the default of 1e-20, no stop depends on rounding.
     options = {"max_iterations": 100, "cost_difference": 1e-9}
     ((_, together),) = LASSO.release_many([(data,)], candidates=candidates, **options)
     for k, candidate in enumerate(candidates):
@@ -306,7 +306,7 @@ def test_rows_without_any_varying_column_release_zeros():
 
 
 def test_two_centres_whose_averages_are_added_are_one_at_twice_the_rate(data):
-    """The claim that sharing gradients beats pooling all data compares a method with itself."""
+    """The claim that sharing gradients beats pooling data compares a method with itself."""
     options = {"preparation": "standardise", "shrinkage": "as_printed", "lam": 1e-20, "bias": True}
     settings = {"max_iterations": 300, **options}
     added = LASSO.release(*data, centres=2, gradients="added_means", rate=0.01, **settings)

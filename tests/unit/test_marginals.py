@@ -21,7 +21,7 @@ def one_hot(levels):
 
 
 def drawn(n, rng):
-    """Levels of three variables, two of them dependent, and labels that depend on all three."""
+    """Levels of three variables, two of them dependent, and labels that depend on all."""
     first = rng.integers(3, size=n)
     second = (first + rng.integers(2, size=n) > 1).astype(int)
     third = rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])
@@ -99,7 +99,7 @@ def test_columns_without_groups_are_rounded_to_five_values():
 
 
 def test_without_noise_it_is_the_linear_discriminant_of_the_rows():
-    """The reference uses the rows' own means and covariance within classes, and normal log odds."""
+    """The reference uses the rows' means and covariance within classes, and normal log odds."""
     levels, y = drawn(3000, generator(3))
     X = one_hot(levels)
     settings = {"epsilon": 1e7, "delta": DELTA, "groups": SIZES}

@@ -37,9 +37,9 @@ from dp.solvers.newton import minimise
 N, D = 60, 3
 LAMBDA = 0.1
 SEEDED = object()
-# At these epsilons, the mechanisms release more than the class rate even for so few rows.
+# At these epsilons, mechanisms release more than the class rate even for so few rows.
 LESS_NOISE = {"mean_direction": 3.0, "guarded_objective_perturbation": 3.0}
-# A few choices among few columns often coincide, so this mechanism makes more choices.
+# A few choices among few columns often coincide, so this mechanism makes more.
 CHOICES = {"frank_wolfe": 20}
 # At these epsilons, mechanisms that may refuse to answer rarely do.
 ANSWERING = {
@@ -159,9 +159,9 @@ ADDITIVE = {
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_replay_finds_no_more_than_is_stated(name):
-    """A replay finds no distance above the proven epsilon (or the claim), and no release without noise.
+    """A replay reports no distance above the proven (or claimed) epsilon, and no release without noise.
 
-    For mechanisms without additive noise, it never finds that a statement holds.
+    Without additive noise, it never reports that the statement holds.
     """
     findings = set()
     for pair, _, result, stated in replay.on_general_pairs(name):
@@ -250,7 +250,7 @@ def test_noise_is_never_calibrated_to_a_bound_that_the_data_break(name, n, d, bo
     row = rng.integers(n)
     X[row] *= bound * (1 + excess) / np.linalg.norm(X[row])
     y = np.where(np.arange(n) % 2, 0 if name in reference.OF_CLASSES else -1, 1)
-    arguments = common(name, bound=bound, lam=bound**2)  # some mechanisms need n lambda above R^2
+    arguments = common(name, bound=bound, lam=bound**2)  # some need n lambda above R^2
     with pytest.raises(ValueError, match=r"bound|norm"):
         MECHANISMS[name].release(X, y, rng=rng, **arguments)
     X[row] /= 2 * (1 + excess)
@@ -623,7 +623,7 @@ def test_the_nearest_name_is_told():
         MECHANISMS["functional_laplace"].guarantee(N, D, epsilon=1.0, sensitivity="publishd")
 
 
-# ---- the first four mechanisms, against separately derived formulas
+# ---- four mechanisms, against separately derived formulas
 
 LOGISTIC_KAPPA, LOGISTIC_C = 1.0, 0.25
 
@@ -749,7 +749,7 @@ def test_supremum_calibration_is_the_largest():
 
 
 def test_huber_and_general_losses_scale_with_kappa_and_c():
-    """CM08 theorem 3's general form: noise for kappa R, and c = R^2 sup l'' in the repair."""
+    """For any loss, as in CM08's theorem 3, noise is for kappa R, and the repair pays for c R^2."""
     X, y = rows()
     for bound in (1.0, 2.0):
         huber = losses.get("huber")
@@ -799,7 +799,7 @@ TILTED = ["objective_perturbation", "objective_perturbation_cm08"]
     "n, d, epsilon, tolerance", [(1000, 2, 1.0, 1e-2), (1000, 2, 10.0, 1e-3), (2000, 1, 1e5, 1e-9)]
 )
 def test_no_release_is_the_starting_point(name, n, d, epsilon, tolerance):
-    """If the tolerance exceeds the tilt, the solver returns the private fit that it was given."""
+    """If the tolerance exceeds the tilt, the solver returns its start, the private fit."""
     mechanism, (X, y) = MECHANISMS[name], rows(n, d)
     settings = {"epsilon": epsilon, "lam": 0.01, "tolerance": tolerance}
     fit = minimise(X, y, 0.01, tolerance=tolerance)
@@ -886,7 +886,7 @@ def test_the_share_of_the_output_noise_is_nearly_the_best(loss, tolerance):
 
 
 def test_output_noise_costs_as_little_accuracy_as_its_share_says():
-    """Compares excess risks with those of exact minimisers that spend all of epsilon on the same tilts."""
+    """Compares excess risks with those of exact minimisers that spend all epsilon on the same tilts."""
     X, y = rows(1000, 5)
     mechanism, lam, epsilon, tolerance = MECHANISMS["objective_perturbation_cm08"], 0.1, 5.0, 1e-5
     settings = {"epsilon": epsilon, "lam": lam}

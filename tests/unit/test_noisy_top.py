@@ -11,7 +11,7 @@ from dp.seeds import generator
 
 
 def law(values, rate, count):
-    """Probability of every ordered choice of `count` values, drawn one by one without replacement."""
+    """Probability of every ordered choice of `count` values, drawn in turn without replacement."""
     weights = np.exp(rate * np.asarray(values))
     probabilities = {}
     for chosen in itertools.permutations(range(len(values)), count):
@@ -59,8 +59,8 @@ def test_no_neighbours_need_more_than_is_stated(count, rho):
             other = np.array(values) + moved * np.array(signs)
             second = np.array(list(law(other, rate, count).values()))
             loss = np.log(first / second)
-            # The ranges of several choices do not add up, since the subtracted value depends on
-            # earlier choices.
+            # The ranges of several choices do not add up, as the subtracted value depends on earlier
+            # ones.
             assert count > 1 or np.ptp(loss) <= most * (1 + 1e-12)
             with np.errstate(all="raise"):
                 renyi = [math.log((second * np.exp(a * loss)).sum()) / (a - 1) for a in orders]
@@ -68,7 +68,7 @@ def test_no_neighbours_need_more_than_is_stated(count, rho):
             largest = max(largest, renyi[0] / (orders[0] * rho))
             delta = np.maximum(first - np.exp(epsilons)[:, None] * second, 0).sum(axis=1)
             assert (delta <= profile.delta(epsilons)).all()
-    least = 0.85 if count == 1 else 0.6  # nearly reached if half of the probability rises
+    least = 0.85 if count == 1 else 0.6  # nearly reached if half of the mass rises
     assert largest > least
 
 
@@ -89,7 +89,7 @@ def test_rho_gives_the_epsilon_that_was_asked_for(epsilon, delta):
     assert rho > 0 and proven_epsilon <= epsilon * (1 + 1e-9)
     if 1e-3 <= epsilon <= 50:
         # A Gaussian release of the same epsilon has a larger rho, because its exact curve is below any
-        # bound by rho.
+        # bound derived from rho.
         least = 0.7 if epsilon >= 1 else 0.0
         assert least < rho / (gaussian_mu(epsilon, delta) ** 2 / 2) <= 1
         assert noisy_top.Concentrated(rho).epsilon(delta) <= epsilon * (1 + 1e-6)

@@ -23,7 +23,7 @@ from dp.solvers.newton import minimise
 from reference import OF_CLASSES
 from study import arguments
 
-# Mechanisms that do regression, and the options they need. All others refuse numbers.
+# Mechanisms that do regression, and the options they need. All others refuse numeric targets.
 TAKERS = {
     "functional_laplace": {},
     "functional_gaussian": {"delta": 1e-5},
@@ -129,7 +129,7 @@ def record(rng, d, bound):
 
 
 def ascend(gap, d, bound, rng):
-    """The largest gap(record, other) of a local search from random starts."""
+    """Largest gap(record, other) of a local search from random starts."""
 
     def records(theta):
         parts = []
@@ -221,7 +221,7 @@ def test_random_neighbours_of_a_minimiser_stay_within_its_sensitivity(loss):
 
 @pytest.mark.parametrize("reach", [0.2, 0.9, 1.0, 2.5])
 def test_range_of_what_depends_on_the_weights(reach):
-    """The range, over scores and targets, of s^2/2 - y s, a record's term in the log density."""
+    """Range, over scores and targets, of s^2/2 - y s, a record's term in the log density."""
     s, y = np.meshgrid(np.linspace(-reach, reach, 801), np.linspace(-1, 1, 801))
     values = s * s / 2 - y * s
     assert values.max() - values.min() <= loss_range("squared", reach) * (1 + 1e-12)

@@ -1,4 +1,4 @@
-"""Tests the package of mathematics: files, dependencies, and a wheel that works without the checkout."""
+"""Tests the mathematics package: files, dependencies, and a wheel that works without the checkout."""
 
 import os
 import re

@@ -9,7 +9,7 @@ from dp.seeds import generator
 
 
 def members(n, draws, sampling, rng):
-    """Return an array (draws, n) that says whether a row is in a draw's batch."""
+    """Return whether each row is in a draw's batch, (draws, n)."""
     result = np.zeros((draws, n), dtype=bool)
     for part, rows, edges in poisson.batches(n, draws, sampling, rng):
         assert edges[0] == 0 and edges[-1] == len(rows)
@@ -53,7 +53,7 @@ def test_sizes_are_binomial_and_rows_alike(n, sampling):
 
 
 def test_rows_draws_and_steps_are_independent():
-    """All draws share one sequence of trials, so the end of a draw may affect the start of the next."""
+    """All draws share one sequence of trials, so one's end may affect the next one's start."""
     n, draws, sampling, rng = 5, 100_000, 0.4, generator(3)
     first, second = members(n, draws, sampling, rng), members(n, draws, sampling, rng)
     pairs = {
@@ -117,7 +117,7 @@ def test_the_work_is_in_proportion_to_the_batch():
 @pytest.mark.parametrize("loss", ["logistic", "huber_residual", "softmax"])
 @pytest.mark.parametrize("clip", [None, 0.3])
 def test_the_gradient_is_the_sum_over_the_batch(monkeypatch, loss, clip):
-    """Limits are so small that blocks split batches, and draws get their batches in groups."""
+    """The patched limits are so small that blocks split batches, and draws get theirs in groups."""
     monkeypatch.setattr(full_batch, "GATHERED", 1)
     monkeypatch.setattr(full_batch, "LEAST_ROWS", 7)
     monkeypatch.setattr(poisson, "INDICES", 40)

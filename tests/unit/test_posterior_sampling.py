@@ -36,7 +36,7 @@ def test_loss_range(name, reach):
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 @pytest.mark.parametrize(("epsilon", "radius"), [(0.5, 1.0), (20.0, 1.0), (20.0, 0.2), (5.0, 4.0)])
 def test_the_draw_in_one_dimension(name, epsilon, radius):
-    """Draws have the density exp(-epsilon/(2D) F) on [-radius, radius], by numerical integration."""
+    """Draws have the density exp(-epsilon F/(2D)) on [-radius, radius]. F: objective. D: loss range."""
     X, y = rows(40, 1)
     lam = 0.05
     D = loss_range(name, radius)
@@ -108,9 +108,9 @@ def test_the_densities_of_neighbours_differ_by_at_most_epsilon():
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
 def test_acceptance_at_thirty_dimensions(epsilon):
-    """If the ball cuts the posterior, the acceptance rate is about 2/sqrt(4 pi d) = 10 %.
+    """If the ball cuts the posterior, about 2/sqrt(4 pi d) = 10 % are accepted.
 
-    Without a tilt, it would be almost 0.
+    Without a tilt, almost none would be.
     """
     X, y = rows(400, 30, scale=math.sqrt(30))
     options = {"epsilon": epsilon, "bound": math.sqrt(30), "radius": 1.0, "restarts": 200}

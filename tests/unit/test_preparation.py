@@ -81,7 +81,7 @@ def test_public_steps_treat_every_row_alone(name, X):
     assert STEPS[name].row_wise
     together = apply(name, table(X), **PUBLIC[name])
     alone = apply(name, table(X[:1]), **PUBLIC[name])
-    # A matrix product may sum in another order if the number of rows changes.
+    # Matrix products of other numbers of rows may sum in another order.
     tolerance = 1e-12 if name == "random_projection" else 0
     np.testing.assert_allclose(together.X[:1], alone.X, rtol=tolerance, atol=tolerance * 1e6)
     assert together.bound == alone.bound and together.columns == alone.columns
@@ -207,7 +207,7 @@ def test_random_projection_keeps_squared_norms_on_average_but_gives_no_bound():
         )
         assert actual.X.shape == (1, 10) and actual.bound == np.inf
         norms.append(np.square(actual.X).sum())
-    # chi-squared with 10 degrees, divided by 10: mean 1, standard error sqrt(2/10/400) = 0.022
+    # chi-squared with 10 degrees of freedom, divided by 10: mean 1, standard error sqrt(2/10/400) = 0.022
     assert abs(np.mean(norms) - 1) < 0.1
     assert max(norms) > 1.5
     with pytest.raises(ValueError, match="no public bound"):

@@ -1,4 +1,4 @@
-"""Large arrays are memory-mapped, read in blocks if possible, and otherwise unchanged."""
+"""Large arrays are memory-mapped, and read in blocks if possible, without changing any result."""
 
 import tracemalloc
 from argparse import Namespace

@@ -1,4 +1,4 @@
-"""Every number that a source prints is in its source.yaml and, beside this project's, in published.csv.
+"""Every number that a source prints is in its source.yaml, and in published.csv next to this project's.
 
 A person wrote the printed.yaml in the same folder from the texts, not from source.yaml:
 

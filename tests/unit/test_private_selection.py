@@ -62,7 +62,7 @@ def test_any_mechanism_spends_nearly_all_of_epsilon(of, options):
 
 
 def test_chords_beside_a_gaussian_release():
-    """Chords are exact for randomised response, and a close upper bound for a smooth profile."""
+    """Chords of a profile are exact for randomised response, and a close upper bound for a smooth one."""
     e1, d1, mu = 0.7, 1e-4, 0.2
     epsilons = np.linspace(0, 2, 9)
     actual = with_chords([approximate(e1, d1)], mu, np.array([0.3, e1, 1.5])).delta(epsilons)
@@ -142,7 +142,7 @@ def test_the_best_run_is_released_as_far_as_its_noisy_score_tells():
         )
         assert (release.status == "ok").all()
         good[epsilon] = (release.info["setting"] == 1).mean()
-    none = (0.5 / 8) / (1 - (1 - 1 / 8) * 0.5)  # E 0.5^K of a geometric K of mean 8
+    none = (0.5 / 8) / (1 - (1 - 1 / 8) * 0.5)  # E 0.5^K for a geometric K of mean 8
     expected = 1 - none
     assert good[90.0] == pytest.approx(expected, abs=5 * math.sqrt(0.1 / 600))
     assert good[0.01] < 0.75  # scores are mostly noise
@@ -184,7 +184,7 @@ def test_whatever_a_mechanism_takes_is_selected():
 
 
 def test_a_mechanism_that_gives_more_away_than_it_claims_is_asked_for_less():
-    """The true cost is 500 times the claim, which is reduced: profiles overflow at epsilon 900."""
+    """The true cost is 500 times the claim. The search begins at a cost of 900, where profiles overflow."""
     actual = plan(2.0, n=800, of="lasso_output_perturbation", grid={"lambda": [0.1]})
     proven = (
         MECHANISMS["lasso_output_perturbation"].guarantee(800, 3, **actual.candidates[0]).epsilon
@@ -207,7 +207,7 @@ def test_numbers_and_intercepts():
 
 
 def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
-    """Both scores claim 0.1. The exact score's proven cost is larger, and the attack stays below it."""
+    """Both scores claim 0.1. The exact one's proven cost is larger, and above the attack's bound."""
     pair = pairs.find("opposite_corner")
     for score in ("exact", "noisy"):
         options = {"law": "poisson", "score": score}

@@ -1,4 +1,4 @@
-"""Under add-remove, n is the number of records (a premise) or a stated number."""
+"""Under add-remove, n is the number of records, taken as public, or a stated number."""
 
 import math
 
@@ -69,8 +69,8 @@ def test_reasons_say_what_n_is_taken_for(name):
 def test_n_is_what_is_stated_in_all_that_is_released(name):
     """With n stated as 50, 40 records have the same sums with or without 10 rows of zeros.
 
-    The zeros' label is -1, since `mean_direction` counts the other label. Sampled batches depend on
-    the rows, so only a probability of 1 gives the same release.
+    The zeros' label is -1, since `mean_direction` counts the other. Sampled batches depend on the
+    rows, so only a probability of 1 gives the same release.
     """
     X, y = rows()
     options = {"sampling": 1.0} if name == "dp_sgd_poisson" else {}
@@ -93,7 +93,7 @@ def test_where_n_is_not_used_the_reason_says_so(name):
 
 
 def spread_epsilon(d, ratio, delta):
-    """The exact epsilon at delta of N(0, I) and N(0, ratio^2 I) in d dimensions, by the squared norm."""
+    """Exact epsilon at delta of N(0, I) and N(0, ratio^2 I) in d dimensions, by the squared norm."""
     log, slope = d * math.log(ratio), 0.5 * (1 - ratio**-2)
 
     def over(epsilon):
@@ -113,8 +113,8 @@ def spread_epsilon(d, ratio, delta):
 def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
     """Records have no gradient, so releases are noise divided by n/2.
 
-    With 10,000 columns and 128 or 129 records, the spread of the noise alone reveals an epsilon of
-    5.6, where 1 is claimed. A 16th of the columns and a quarter of the records reveal nearly as much.
+    With 10,000 columns and 128 or 129 records, the noise's spread alone costs an epsilon of 5.6,
+    against a claim of 1. A 16th of the columns and a quarter of the records reveal nearly as much.
     With few columns, the claim holds. With a stated n, there is no difference.
     """
     assert spread_epsilon(10_000, 129 / 128, 1e-6) == pytest.approx(5.599, abs=1e-3)

@@ -91,7 +91,7 @@ def damage(content, rng):
 
 
 def outcome(name, folder):
-    """The rows that are read, or None if one sentence refuses them."""
+    """Rows that are read, or None if one sentence refuses them."""
     dataset = entry(name, folder)
     try:
         table = readers.read(dataset, "toy")

@@ -107,7 +107,7 @@ def test_only_the_columns_with_bounds_are_read_in_their_order(write):
             "t.csv: column 'b', row 2: '1e999' is not a finite number",
         ),
         ("a,b,y\n1,True,yes\n3,4,no\n", "t.csv: column 'b', row 2: 'True' is not a number"),
-        # A line break in quotes is part of its cell, not the end of the row.
+        # A line break in quotes is part of its cell.
         ('a,b,y\n1,"2\n3",yes\n3,4,no\n', "t.csv: column 'b', row 2: '2\\n3' is not a number"),
         ('a,b,y\n1,2,"n\no"\n3,x,no\n', "t.csv: column 'b', row 3: 'x' is not a number"),
         ("a,b,y\n1,2,yes\n   \n3,4,no\n", "t.csv: row 3 has 1 cells, the header 3"),
@@ -145,7 +145,7 @@ def test_all_columns_with_empty_cells_are_named_at_once(write):
     )
     with pytest.raises(ValueError, match=r"column 'c', .*`missing: \{c: drop, d: drop\}`"):
         read(write(text), missing={"b": 0, "y": "drop"})
-    # If `missing` cannot replace the first bad cell, the error names that cell.
+    # If `missing` cannot replace the first bad cell, the error names it.
     with pytest.raises(ValueError, match=r"row 2: 'x' is not a number$"):
         read(write("a,b,y\n1,x,yes\n1,,no\n"))
 

@@ -1,4 +1,4 @@
-"""Tests reading documents as weighted terms, in RCV1's published format."""
+"""Tests reading documents as weighted terms in RCV1's format."""
 
 import gzip
 

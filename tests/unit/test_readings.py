@@ -84,7 +84,7 @@ def test_a_reading_may_tune_otherwise(experiments):
     assert read.tune == base.tune | {"lasso": "mean"}
     own = read.tuned_path("v20_real", "json")
     assert own != base.tuned_path("v20_real", "json")
-    # a reading has its own tuning, and its own table of tuning
+    # a reading has its own tuning and table of tuning
     made = verdict_inputs.of_readings(base, [read])
     assert {
         own,
@@ -201,7 +201,7 @@ def confront(base, read, source):
 def test_a_reading_has_its_own_cells_and_those_that_it_does_not_change(tmp_path, monkeypatch):
     base, read = study(tmp_path, monkeypatch)
     assert [cell.method for cell in read.cells()] == ["a"]
-    # An error is a count of wrong rows, so the file with the number of rows is needed.
+    # Errors count wrong rows, so the file with the number of rows is needed.
     assert verdict_inputs.prepared([base, read]) == [paths.DATA("json", dataset="d")]
     source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
     rows = confront(base, read, source)
@@ -353,7 +353,7 @@ def test_the_reading_that_explains_most_is_named():
         row | {"reading": "first", "id": "a"},
         row | {"reading": "best", "id": "a"},
         row | {"reading": "best", "id": "b"},
-        # a reading explains no result that it leaves open or does not concern
+        # a reading does not explain what it does not concern ("b") or leaves open ("c")
         row | {"reading": "first", "id": "b", "concerned": "no"},
         row | {"reading": "first", "id": "c", "holds": ""},
     ]

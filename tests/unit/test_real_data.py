@@ -26,7 +26,7 @@ DATASETS = read_yaml(ROOT / "config/datasets.yaml")
 
 
 def place(name):
-    """The path of a file of config/files.yaml in a mirror, this checkout's downloads, or a package."""
+    """Path of a file listed in config/files.yaml: in a mirror, this checkout's downloads, or a package."""
     for folder in FOLDERS:
         if folder.joinpath(name).is_file():
             return folder / name
@@ -121,7 +121,7 @@ def test_two_digits(folder, published, name, low, high):
 
 
 def test_explained_variance_of_the_published_components(mnist, published):
-    """For 4 and 9, 0.127 agrees. For 0 and 1, the published 0.162 is the first component's share alone."""
+    """For 4 and 9, 0.127 is reproduced. For 0 and 1, the published 0.162 is the first component's alone."""
     from dp.data.components import principal_components
 
     data, _, _ = mnist
@@ -148,7 +148,7 @@ def test_bank_marketing(folder, name, rows, columns, positives):
 
 
 def test_bank_marketing_reaches_the_published_accuracy_without_privacy(folder):
-    """Least squares is right on 0.907 of the 41,188 rows, as the table's non-private row suggests."""
+    """Least squares is right on 0.907 of the 41,188 rows, like the table's non-private row."""
     path = folder / "bank_additional.npz"
     data = Prepared(path) if path.exists() else prepare("bank_additional", folder)[0]
     X = np.column_stack([data.X, np.ones(len(data.y))])
@@ -196,7 +196,7 @@ def test_rows_and_labels_are_the_known_ones(folder, name):
     rows, positive, columns = KNOWN[name]
     assert data.X.shape == (rows, columns) and (data.y == 1).sum() == positive
     assert meta["private_rows"] == [] and meta["bound"] == 1 and megabytes < 2000
-    # The radius follows from the columns' bounds. Bad bounds would make rows short, or a column nearly
+    # The radius follows from the columns' bounds. Bad ones would make rows short, or a column nearly
     # constant.
     assert 0.6 < meta["largest_norm"] <= 1
     assert not set(data.X.std(axis=0)[:-1]) <= {0.0}
@@ -221,7 +221,7 @@ AS_PUBLISHED = [name for name in DATASETS if name.endswith("_as_published")]
 def test_as_published_the_preparation_looks_at_all_rows(name):
     published = entry(f"{name}_as_published")
     looking = [step for each in published["steps"] for step in each if STEPS[step].private_rows]
-    # Data sets of AdaSSP's table have only this form: each row is divided by its own norm.
+    # AdaSSP's data sets have only this form: each row is divided by its norm.
     if name not in DATASETS:
         assert looking == ["standardise"] and "premise" in published
         return

@@ -118,7 +118,7 @@ def test_who_competes_and_who_is_not_beaten(experiment):
     assert settings["unpaid"] == settings["later"] == "void"
     assert "not paid" in actual["unpaid"]["why"] and "no finite" in actual["unproven"]["why"]
     assert "diverged" in actual["broken"]["why"] and actual["best"]["why"] == ""
-    # The void method's row shows what it would have gained: 0.05 of log 2 - 0.4.
+    # The void method's row shows by how much it would lead: 0.05, as a share of log 2 - 0.4.
     gain = math.log(2) - 0.4
     assert actual["unpaid"]["behind"] == pytest.approx(-0.05 / gain, abs=0.01)
     assert actual["unpaid"]["behind_high"] < 0 and math.isnan(actual["unpaid"]["p"])
@@ -141,7 +141,7 @@ def test_scores_and_tests_are_those_of_the_draws(experiment):
     assert (actual["worse"]["excess_low"], actual["worse"]["excess_high"]) == pytest.approx(
         interval
     )
-    # Despite a log loss of 9, the method counts as no worse than a model that knows nothing.
+    # Despite a log loss of 9, the method counts as no worse than knowing nothing.
     assert actual["useless"]["kept"] == 0 and actual["useless"]["value"] == pytest.approx(
         9, rel=0.1
     )
@@ -153,7 +153,7 @@ def test_the_gain_starts_at_the_best_constant(experiment):
     rows = recommendations.recommend([experiment])
     nothing = entropy(list(counts.values()))  # 0.551
     smallest, middle = at(rows, 100), at(rows, 1000)
-    # Without privacy the loss is 0.5; the private methods' mean losses are 0.6 and more.
+    # Without privacy the loss is 0.5; private methods' mean losses are 0.6 and more.
     for method in ("best", "twin", "worse", "useless"):
         assert (smallest[method]["standing"], smallest[method]["kept"]) == ("no gain", 0)
     assert middle["best"]["standing"] == "not beaten"

@@ -1,4 +1,4 @@
-"""Tests which files of a folder a configuration may make."""
+"""Tests which files in a folder of results a configuration may write or replace."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Curves and bands lie where a frame's columns say, in single figures and panels."""
+"""Curves and bands are at the values in a DataFrame's columns, in single figures and panels."""
 
 from types import SimpleNamespace
 
@@ -46,7 +46,7 @@ def cells(methods, along, values):
 
 
 def bands(axes):
-    """The drawn bands (x, low, high), by colour."""
+    """Drawn bands (x, low, high), by colour."""
     drawn = {}
     for patch in axes.patches:
         lower, upper = np.split(patch.get_path().vertices[: 2 * (len(patch.get_xy()) // 2)], 2)
@@ -279,6 +279,6 @@ def test_tuning_has_a_panel_with_an_axis_per_data_set(tmp_path):
         assert low < min(values) and max(values) < high < 0.5
         drawn = [line.get_xydata() for line in axes.lines]
         np.testing.assert_allclose(drawn[0][:, 1], values)
-        # The other lines are the points of the best lambdas, and the line at the published 0.01.
+        # The other lines are the markers at the best lambdas, and the line at the published 0.01.
         assert [len(each) for each in drawn[1:]] == [int(counts[name][0]), 2]
     assert fig.axes[0].get_ylim() != fig.axes[1].get_ylim()

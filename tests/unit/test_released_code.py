@@ -36,7 +36,7 @@ def test_released_programs_exceed_their_claims_and_repaired_ones_do_not(rows):
         assert len(row["commit"]) == 40 and row["repository"] and row["repair"]
         assert float(row["epsilon_repaired"]) <= float(row["epsilon_claimed"])
         assert float(row["epsilon_audited"]) <= float(row["epsilon_proven"])
-    # With a public n, the premise of this project's mechanism, one claim holds.
+    # If n is public, as this project's mechanism assumes, one claim holds.
     held = next(row for row in actual if row["case"] == "opacus: n is public")
     assert held["epsilon_proven"] == "1" and "taken as public" in held["reason"]
     at_one = [row for row in actual if row["epsilon_claimed"] == "1" and row != held]

@@ -1,4 +1,4 @@
-"""The forms of released programs do what their facts say."""
+"""The mechanisms `*_released` behave like the published programs that they imitate."""
 
 import math
 
@@ -111,7 +111,7 @@ def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
 
 
 def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
-    """`dp_sgd_poisson` without `public_n` has the program's premise and accounting."""
+    """`dp_sgd_poisson` without `public_n` has the program's assumption and accounting."""
     program, ours = MECHANISMS["poisson_sgd_released"], MECHANISMS["dp_sgd_poisson"]
     guarantee = program.guarantee(129, 8, epsilon=1.0, delta=1e-6)
     same = {"adjacency": "add-remove", "sampling": 1 / 3, "iterations": 3}
@@ -124,9 +124,7 @@ def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
 
 
 def test_the_length_of_newtons_step_follows_the_exact_direction():
-    """A tiny row and a row of zeros have similar noisy directions, but only the tiny row's exact direction
-    is long.
-    """
+    """A tiny row and a row of zeros have similar noisy directions, but the tiny row's exact one is long."""
     y = np.ones(40, dtype=np.int8)
     spread = []
     for size in (0.0, 0.01):

@@ -1,4 +1,4 @@
-"""A study's release takes columns from the study's data set. Refusals come before a row is read."""
+"""A study's release takes columns from its data set. Refusals come before a row is read."""
 
 import gzip
 import re
@@ -39,7 +39,7 @@ STEPS = [{"constant_feature": {}}, {"clip": {"radius": 2.0}}]
 
 @pytest.fixture
 def loaded(tmp_path, monkeypatch):
-    """Return a function that loads a study's release, with changes of data set and release."""
+    """Return a function that loads a study's release, with changes to its data set and release."""
 
     def load(entry=None, release=None, header="id,age,ward,visits,readmitted", more=None):
         entry = ENTRY | (entry or {})
@@ -128,7 +128,7 @@ def test_labels(loaded, positive, cell, labels):
 
 @pytest.mark.parametrize("positive", [True, ["maybe", False]])
 def test_labels_without_quotes_are_refused(loaded, positive):
-    """YAML reads `positive: yes` as true, which no cell `yes` equals, so all rows would have one class."""
+    """YAML reads `positive: yes` as true, which equals no cell, so all rows would have one class."""
     with pytest.raises(ConfigError, match=r"YAML also makes of yes, .* quote it"):
         loaded({"positive": positive})
 
@@ -244,7 +244,7 @@ def test_a_benchmark_of_the_same_rows_must_be_told(loaded, tmp_path, monkeypatch
 
 
 def test_a_model_of_another_book_is_not_replaced(loaded, tmp_path):
-    """Replacing the model would publish a second draw of the same name, whose cost no sum includes."""
+    """Replacing the model would publish a second draw under the same name, whose cost no total includes."""
     own = tmp_path / "clinic.book/visits/model.json"
     release = loaded({}, {"book": str(tmp_path / "clinic.book")})
     releases.check_place(release, tmp_path / "out")

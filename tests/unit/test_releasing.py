@@ -95,7 +95,7 @@ def test_lemma_2_in_one_dimension(moved, mu, bits):
 
 
 def check_rounding_ignores_noise():
-    """Rounding comes before noise, so no noise changes the rounded value, even at a cell's edge."""
+    """Rounding precedes noise, so no noise changes the rounded value, even at a cell's edge."""
     noise = lattice.covering(Fraction(1), Fraction(1, 10), 1)
     half = lattice.spacing(noise.step) / 2
     for k in range(1, 200):
@@ -398,8 +398,8 @@ def law_1d_points(plan, x, y):
 def check_given_the_minimiser(bits=3):
     """Check step (ii) of theorem 1: the noise added to w* on the lattice hides the solver's error.
 
-    The minimiser w* is known. tau/lam and the tilt's rounding move the two sides' points in opposite
-    directions.
+    The minimiser w* is known. The solver's largest error, tolerance/lam, and the tilt's rounding move the
+    two sides' points in opposite directions.
     """
     for tolerance in (1e-5, 1e-3, 1e-1):
         plan = models.objective_perturbation(

@@ -43,7 +43,7 @@ CALLS = ("fsync", "link", "unlink", "mkdir", "write", "ftruncate", "fchmod")
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Make the plan and the code's description, which are public, once."""
+    """Compute the plan and the code's description, which are public, only once."""
     monkeypatch.setattr(Request, "plan", lambda self, n=None: PLAN)
     monkeypatch.setattr(files, "PROFILE", (1.0,))
     monkeypatch.setattr(files.meaning, "meaning", lambda profile: MEANING)
@@ -96,7 +96,7 @@ def killed(function):
 
 
 def dying(number, half=False):
-    """Make the process kill itself before its `number`th change of the disk or, if `half`, amid a write."""
+    """Make the process kill itself before its `number`th change to the disk or, if `half`, in a write."""
     count = 0
 
     def wrap(call, name):
@@ -122,7 +122,7 @@ def of_key(key):
 
 @pytest.mark.parametrize("half", [False, True])
 def test_killed_anywhere_it_ends_in_one_draw_and_one_entry(table, half):
-    """If a process is killed before any call or during any write, another process completes the release."""
+    """If a process is killed before any call or during any write, another completes the release."""
     seen = set()
     for number in range(1, 200):
         folder = table.parent / "b.book"
@@ -266,7 +266,7 @@ def test_a_release_that_was_begun_goes_on_with_the_same_only(table, monkeypatch)
 
 
 def test_arithmetic_is_of_kernels_threads_and_environment():
-    """Each case runs in a process, since libraries choose their kernels when they load."""
+    """Each case runs in its own process, since libraries choose their kernels when they load."""
     script = "from dp.releasing import making; print(making.arithmetic())"
     plain = {
         "OMP_NUM_THREADS": "1",
@@ -357,7 +357,7 @@ def test_lines_that_were_taken_out_at_the_end_are_noticed(table):
     ],
 )
 def test_the_model_of_another_release_is_not_taken(table, monkeypatch, change):
-    """A model without a line in the book is taken only if it has the facts of the release that began."""
+    """A model without a "done" line is adopted only if its facts are those of the release that began."""
     with monkeypatch.context() as patch:
         patch.setattr(Book, "_done", lambda *_: os._exit(0))
         assert not killed(lambda: make(table))
@@ -493,7 +493,7 @@ ODD = [b"", b"41 (HIV+),yes", b"\xff\x00,\r", b"1e999,yes", b'"', b"nan,spy"]
 
 
 def test_what_rows_hold_changes_no_message(table):
-    """Any bytes in a line lead to a release.
+    """Whatever bytes the lines contain, the release succeeds.
 
     A different number of lines is refused in one sentence, before any cost.
     """

@@ -12,7 +12,7 @@ KEY = bytes(range(32))
 
 
 def p_value(values, probabilities):
-    """The chi-square p-value of integers, given their probabilities. Rare values form one class."""
+    """Chi-square p-value of integers, given their probabilities. Rare values form one class."""
     common = {k: p for k, p in probabilities.items() if p * len(values) >= 10}
     counts = np.array([np.sum(np.array(values) == k) for k in common])
     expected = np.array(list(common.values())) * len(values)

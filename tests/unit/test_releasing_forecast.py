@@ -1,4 +1,4 @@
-"""Tests previews, and forecasts against releases of independent copies of a study."""
+"""Tests previews, and compares forecasts with releases on independent copies of a study."""
 
 import math
 import subprocess
@@ -69,7 +69,7 @@ def copy(rng, n):
 
 
 def realised(study_request, copies, seed):
-    """The geometric mean width, covered share and answered share over independent copies, each (d,)."""
+    """Geometric mean width, covered share and answered share over independent copies, each (d,)."""
     rng, plan, units = np.random.default_rng(seed), study_request.plan(), files.own_units(SCHEMA)
     widths, covered = [], []
     for _ in range(copies):
@@ -93,7 +93,7 @@ def check_copies(epsilon, copies, draws, near):
     study_request = request(epsilon=epsilon)
     widths, covered, answered = realised(study_request, copies, 5)
     assert (answered > 0.9).all()
-    # A share whose true value is at least 0.93 falls below this limit less than once in 700 times.
+    # A share whose true value is at least 0.93 falls below this less than once in 700 times.
     assert (covered >= 0.93 - 3 * math.sqrt(0.93 * 0.07 / copies)).all(), covered
     actual = forecast.outlook(study_request, Study(SCHEMA, KNOWN), draws)
     ratio = np.array([actual.widths[name] for name in SCHEMA.names]) / widths
@@ -280,7 +280,7 @@ def test_a_preview_by_hand():
 
 
 def test_a_preview_counts_what_a_release_does():
-    """If the preview does not count a line, the release makes a row of zeros of it, whatever its bytes."""
+    """If the preview does not count a line, the release turns it into zeros, whatever its bytes."""
     rng = np.random.default_rng(1)
     pieces = [
         b"50",

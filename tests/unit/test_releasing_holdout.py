@@ -145,21 +145,21 @@ def test_any_bytes_as_rows_stay_within_the_sensitivity():
 
 
 def answers(records, epsilon):
-    """The law of a toy release: randomised response on whether most records are 1."""
+    """Law of a toy release: randomised response on whether most records are 1."""
     most = 2 * sum(records) > len(records)
     right = math.exp(epsilon) / (1 + math.exp(epsilon))
     return {True: right if most else 1 - right, False: 1 - right if most else right}
 
 
 def counted(records, answer, scale):
-    """The law of the number of held-out records unlike the answer, plus discrete Gaussian noise."""
+    """Law of the number of held-out records unlike the answer, plus discrete Gaussian noise."""
     reach = np.arange(-12 * scale, 12 * scale + len(records) + 1)
     p = np.exp(-((reach - sum(r != answer for r in records)) ** 2) / (2 * scale**2))
     return p / p.sum()
 
 
 def law(records, sets, epsilon, scale, order=None):
-    """The joint law of a toy release's answer and its holdout's count."""
+    """Joint law of a toy release's answer and its holdout's count."""
     records = records if order is None else [records[i] for i in order]
     total = 0
     for out in sets:
@@ -175,7 +175,7 @@ def divergence(p, q, epsilon):
 
 
 def test_exact_neighbours_pay_the_maximum():
-    """Tests all data sets of 5 records and all replacements, in three orders of the neighbour's records."""
+    """All data sets of 5 records, and all replacements in three orders of the neighbour's records."""
     n, held, rr, scale = 5, 2, 0.8, 2
     sets = list(itertools.combinations(range(n), held))
     reach = range(-12 * scale, 12 * scale + 2)
@@ -231,7 +231,7 @@ def test_a_package_costs_no_more_than_its_model(plan):
 
 
 def check_scale():
-    """The deviation is that for a sensitivity of sqrt(8) at (1, 1e-6), slightly increased for rounding."""
+    """The noise is that for a sensitivity of sqrt(8) at (1, 1e-6), slightly increased for rounding."""
     actual = float(holdout.package(model(), 100).noise.deviation) / (math.sqrt(8) / 0.2367044)
     assert 1 <= actual * (1 + 1e-7) <= 1 + 1e-5
 
@@ -241,7 +241,7 @@ def test_a_replaced_record_changes_one_part():
 
 
 def check_one_part():
-    """Under one key, a held-out record changes no bit of the weights, and the sums by at most sqrt(8)."""
+    """Under one key, a held-out record keeps the weights' bits, and moves the sums by at most sqrt(8)."""
     plan = holdout.package(model(), 100)
     rng = np.random.default_rng(6)
     V, y = data(rng)
@@ -253,7 +253,7 @@ def check_one_part():
         other[position], labels[position] = -other[position], -labels[position]
         release = holdout.release(plan, other, labels, KEY)
         assert (release.model.parts == base.model.parts) == held
-        # Another order within each part gives the same release.
+        # Other orders within parts give the same release.
         order = np.arange(1000)
         order[~out], order[out] = order[~out][::-1], order[out][::-1]
         again = holdout.release(plan, other[order], labels[order], KEY)

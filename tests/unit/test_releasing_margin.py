@@ -1,8 +1,8 @@
 """The float error of `composed_delta` must stay within the margin of `models.SLACK`.
 
 The reference follows the inequalities in `dp.privacy.gaussian_tilt` with Gaussian profiles in 40
-digits, and quadratures with many more nodes. Every e1 gives a proven bound, so the reference may
-use any search for e1.
+digits, and quadratures with many more nodes. Every split of epsilon into e1 and the rest gives a proven
+bound, so the reference may search for e1 in any way.
 """
 
 import math
@@ -27,7 +27,7 @@ def legendre(start, stop, order=200):
 
 
 def largest(u, m, r, curvature):
-    """The largest loss over slopes, from a fine grid and parabolas through its best points."""
+    """Largest loss over slopes, from a fine grid and parabolas through its best points."""
 
     def at(s):
         return m * s * u[..., None] + (m * s) ** 2 / 2 + np.log1p(np.maximum(curvature(s), 0) * r)

@@ -115,7 +115,7 @@ MUTANTS = {
 
 
 def patched(module, old, new, patch):
-    """Replace the only occurrence of `old` in the module's functions and methods by `new`."""
+    """Replace the only occurrence of `old` in the module's functions and methods with `new`."""
     source = inspect.getsource(module)
     assert source.count(old) == 1, f"{old!r} is {source.count(old)} times in {module.__name__}"
     namespace = dict(vars(module))

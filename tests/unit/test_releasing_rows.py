@@ -234,7 +234,7 @@ def check_norms():
             V[0] = size
             V[1] = -size
             V[2, 1:] = 0
-            V[3] = [ONE, 1, *[0] * d][:d]  # longer than allowed by a relative 5e-13
+            V[3] = [ONE, 1, *[0] * d][:d]  # exceeds the allowed norm by a relative 5e-13
             actual = rows.shortened(V)
             squares = norms(actual)
             assert max(squares) <= 4**20

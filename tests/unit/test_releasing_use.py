@@ -34,7 +34,7 @@ REQUEST = {"unit": "one row is one patient", "delta": 1e-5, "premise": CHOSEN_WI
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
-    """Make each plan, which is public, once. Do not compute its meaning."""
+    """Compute each plan, which is public, once, and one meaning for all."""
     made, whole = {}, Request.plan
     meant = meaning.meaning(Gaussian(1.0))
 
@@ -338,7 +338,7 @@ def test_a_name_is_spent_once(tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 @pytest.mark.parametrize("n", [N, N // 2])
 def test_what_fits_again_and_again_spends_nothing(tmp_path, n):
-    """Folds with n_rows rows or their own names are refused, and so are bootstraps of all rows."""
+    """Folds with n_rows rows or their own names, and bootstraps of all rows, are refused."""
     X, y = frame()
     one = estimator(tmp_path, n_rows=n)
     for search in (
@@ -518,7 +518,7 @@ FAILS = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", FAILS)
 def test_checks_of_scikit_learn(kind, monkeypatch):
-    """All fits share one key, since otherwise two fits are separate releases that never agree."""
+    """All fits share one key, since otherwise fits are separate releases that never agree."""
     monkeypatch.setattr(books, "new_key", lambda: bytes(32))
     actual = check_estimator(kind(), expected_failed_checks=FAILS[kind], on_fail=None)
     failed = {

@@ -66,7 +66,7 @@ def test_numpy_s_own_draws_are_followed(draw):
 
 
 def test_an_adaptive_descent_is_measured_at_the_first_run_s_transcript():
-    """Both runs take two steps on quadratics. The second step is at the first run's noisy point."""
+    """Both runs take two steps on quadratics. The second is at the first run's noisy point."""
     seen = []
 
     def run(X, y, rng):
@@ -125,7 +125,7 @@ def test_worst_pairs_reach_what_is_stated(mechanism, pair, options, epsilon):
     assert replayed.epsilon == pytest.approx(epsilon, rel=1e-3)
 
 
-# ---- planted faults, found on the pairs that suit any mechanism
+# ---- planted faults, on pairs for any mechanism
 
 
 def clipped(X, radius=1.0):
@@ -172,7 +172,7 @@ def budget_twice(X, y, rng):
 
 
 def root_two_missing(X, y, rng):
-    """X'X with noise for a sensitivity of 1: enough if a row is removed, but not if it turns."""
+    """X'X with noise for a sensitivity of 1: enough if a row is removed, but not if it turns by 90°."""
     d = X.shape[1]
     sigma = gaussian_sigma(EPSILON, DELTA, 1.0)
     noisy = rng.normal(0, 1, (d, d)) * sigma
@@ -221,7 +221,7 @@ def test_planted_faults(fault, expected):
 
 
 def test_the_last_bits_of_a_sum_are_not_seen():
-    """The rounding error of a sum depends on its rows, but the replay compares only the two sums."""
+    """A sum's rounding error depends on its rows, but the replay compares only the two sums."""
     finding = findings(right)
     assert finding.finding == replay.HOLDS and finding.epsilon <= EPSILON
 
@@ -312,7 +312,7 @@ def test_verdicts(claimed, proven, word):
 
 
 def sides(numbers=False):
-    """Two neighbours with 40 records: a record on the bound turns by a right angle."""
+    """Two neighbours with 40 records: one record, of maximal norm, turns by a right angle."""
     rng = generator(8, "lattice")
     X = rng.uniform(-0.1, 0.1, (40, 3))
     y = rng.choice([-1.0, 1.0], 40)

@@ -1,4 +1,4 @@
-"""Tests lambda, steps and delta by rule: the configuration, and its use by jobs and results."""
+"""Tests lambda, steps and delta set by rule: the configuration, and its use by jobs and results."""
 
 import math
 

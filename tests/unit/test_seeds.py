@@ -1,4 +1,7 @@
-"""Draws depend only on the seed and the axes. Another hash would change every result."""
+"""Draws depend only on the seed and the axes (experiment, data set, method, fold, purpose).
+
+Another hash would change every result.
+"""
 
 import subprocess
 import sys
@@ -66,7 +69,7 @@ def test_other_processes_draw_the_same(hash_seed):
 def test_streams_of_neighbouring_folds_are_uncorrelated():
     draws = np.array([generator(1, "e", "d", "m", k, "noise").normal(size=2000) for k in range(20)])
     correlation = np.corrcoef(draws)[np.triu_indices(20, 1)]
-    # None of 190 pairs exceeds five standard errors of 1/sqrt(2000).
+    # The standard error of each of 190 pairs is 1/sqrt(2000).
     assert np.abs(correlation).max() < 5 / np.sqrt(2000)
 
 

@@ -34,7 +34,7 @@ def generating(law, mean, z):
 
 
 def best_of(p, law, mean):
-    """For points in increasing order, the probability to be the best of K draws; last, that of K = 0."""
+    """Each point's probability of being the best of K draws, by increasing points; last, that of K = 0."""
     F = generating(law, mean, np.concatenate([[0.0], np.minimum(np.cumsum(p), 1.0)]))
     return np.append(np.diff(F), F[0])
 

@@ -18,7 +18,7 @@ def record(rng, bound, label_bound=1.0):
 
 
 def search(distance, bound, label_bound=1.0, adjacency=REPLACE_ONE, starts=40, steps=250, seed=0):
-    """Return the largest distance(x, y, z, u) that shrinking random moves find from random starts."""
+    """Return the largest distance(x, y, z, u) of shrinking random searches from random starts."""
     rng = np.random.default_rng(seed)
     best = 0.0
 
@@ -136,7 +136,7 @@ def test_trace_and_vectors():
 
 
 def test_spectral_ridges():
-    """The noise's norm is as stated. A ridge may fall by half of X'X's eigenvalue, not by all of it."""
+    """The noise's norm is as stated. A ridge may be below it by half of X'X's eigenvalue, not by all."""
     rng = np.random.default_rng(0)
     d, sigma = 40, 3.0
     draws = rng.normal(0, sigma, (200, quadratics.coefficients(d)))
@@ -150,7 +150,7 @@ def test_spectral_ridges():
     gram = 0.9 * edge * np.eye(d)
 
     def unstable(ridge):
-        """The share of draws for which I - P X'X expands: P X'X has an eigenvalue above 2 or below 0."""
+        """Share of draws for which I - P X'X expands: P X'X has an eigenvalue above 2 or below 0."""
         values = 0.9 * edge / np.linalg.eigvalsh(gram + noise + ridge * np.eye(d))
         return ((values > 2) | (values < 0)).any(axis=1).mean()
 

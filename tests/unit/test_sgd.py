@@ -105,7 +105,7 @@ def test_noise_of_one_step_has_the_stated_law(epochs, accounting):
 
 
 def test_neighbours_move_the_noiseless_sums_by_at_most_twice_the_clip():
-    """The noise scale assumes this sensitivity. Rows are adversarial, with one pass in a fixed order."""
+    """The noise scale assumes this sensitivity. Rows are adversarial and seen once, in a fixed order."""
     rng = np.random.default_rng(7)
     n, d, clip = 12, 4, 0.3
     order = rng.permutation(n)[None]
@@ -264,7 +264,7 @@ def test_gradients_as_run_are_those_of_scipys_logistic_function(cached, monkeypa
 
 
 def test_noise_as_run_has_a_radius_per_coordinate():
-    """E z_j^2 = E v_j^2 E l^2 = (1/D) D (D + 1) s^2; signs and directions are uniform."""
+    """z_j = l_j v_j, with a uniform direction v and l_j ~ Gamma(D, s), so E z_j^2 = (1/D) D (D + 1) s^2."""
     law, width, scale = MECHANISMS["dp_sgd_as_run"].law, 4, 1.5
     z = law(width, scale, 200_000, np.random.default_rng(0))
     np.testing.assert_allclose((z**2).mean(axis=0), (width + 1) * scale**2, rtol=0.03)

@@ -12,7 +12,7 @@ from study.jobs import folds
 
 @pytest.fixture
 def prepared(tmp_path):
-    """A function that writes a prepared file whose only column is the row number."""
+    """Function that writes a prepared file whose only column is the row number."""
 
     def write(rows, test=0):
         arrays = {"X": np.arange(rows, dtype=float)[:, None], "y": np.resize([1, -1], rows)}

@@ -113,7 +113,7 @@ def test_the_gaussian_approximation_is_too_small_a_gamma():
 
 
 def test_the_whole_algorithm():
-    """Sketches, eigenvalue, gradients and the lower bound's failure cost more together than separately."""
+    """delta exceeds that of sketches, or of eigenvalue and gradients, plus the lower bound's failure."""
     rows, steps, gamma, gradient, tau0 = 60, 3, 120.0, 0.05, 6.0
     parts = math.hypot(sketches.eigenvalue_mu(rows, gamma), math.sqrt(steps) * gradient)
     whole = sketches.total(rows, steps, gamma, gradient, tau0)

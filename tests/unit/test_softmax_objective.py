@@ -56,7 +56,7 @@ def test_minimisers_are_those_of_scipy_and_are_certified(n, d, lam):
 
 
 def test_descent_ends_where_quasi_newton_steps_stall(monkeypatch):
-    """Rows are separable, and penalties tiny. The last fit may make only one quasi-Newton step."""
+    """Rows are separable, penalties tiny. The last fit may make only one quasi-Newton step."""
     X = np.repeat(np.eye(4)[:, :3], 25, axis=0)
     y = np.repeat(np.arange(4), 25)
     for lam in (1e-5, 1e-3):
@@ -167,7 +167,7 @@ def test_rounding_of_softmax_gradients_is_within_its_bound():
 
 @pytest.mark.parametrize("present", [4, 3, 1])
 def test_regression_without_privacy_is_the_minimiser(present):
-    """A class without rows also gets weights, because lambda alone separates it from the others."""
+    """A class without rows also gets weights, since lambda alone separates it from others."""
     X, y = rows(200)
     y = y % present
     release = MECHANISMS["softmax_regression"].release(X, y, lam=1e-3, classes=4, tolerance=1e-9)

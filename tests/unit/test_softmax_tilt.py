@@ -8,8 +8,8 @@ from dp.privacy import gaussian_tilt, softmax_tilt
 from dp.privacy.profiles import gaussian_profile
 from dp.seeds import generator
 
-# Orthonormal coordinates of the plane in which softmax sees the three weights. Along (1, 1, 1), the
-# minimiser is -b/Lambda on every data set.
+# Orthonormal coordinates of the plane orthogonal to (1, 1, 1), on which alone softmax depends. Along
+# (1, 1, 1), the minimiser is -b/Lambda on every data set.
 PLANE = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]])
 
 
@@ -128,7 +128,7 @@ def test_every_step_of_the_proof_on_random_probabilities(K):
 
 
 def test_a_split_of_probability_attains_what_the_jacobian_costs():
-    """If two classes are equally likely and t is large, the loss is nearly t plus the Jacobian's cost."""
+    """For two equally likely classes and a large Gaussian loss t, the Jacobian adds nearly all its cost."""
     K, m, r, t = 3, 0.2, 0.02, 1.0
     p, U = np.array([0, 0.5, 0.5]), (t - m * m / 2) / m
     B = np.array([0, 1, 1]) * math.sqrt(2) * U

@@ -121,7 +121,7 @@ def test_duplicate_rows_and_columns_of_zeros(rng):
 @pytest.mark.parametrize("loss", SLOPES)
 @pytest.mark.parametrize("n, d", [(14000, 10), (30000, 3), (5000, 50)])
 def test_levels_end_in_a_certificate(loss, n, d, rng):
-    """With this many rows, the solver samples and uses single precision. Results do not change."""
+    """With so many rows, the solver samples and uses single precision. Results do not change."""
     X, y = problem(n, d, rng)
     linear = np.concatenate([np.zeros((1, d)), 0.1 * n * directions(6, d, rng)])
     W, info = minimise(X, y, 0.01, linear, loss=loss)
@@ -144,7 +144,7 @@ def test_the_certificate_is_the_gradient_at_the_weights(n, d, lam, norm, loss, s
     """For tiny to huge lambda and linear terms, no failure is silent.
 
     The reported gradient norm is that of plain formulas, up to rounding. It is within the tolerance unless
-    rounding of the weights alone can exceed the tolerance.
+    rounding of the weights alone can exceed it.
     """
     rng = np.random.default_rng(seed)
     X, y = problem(n, d, rng)
@@ -187,7 +187,7 @@ def test_ill_conditioned_wide_rows_use_the_preconditioner(rng, monkeypatch):
 
 def test_main_directions_are_those_of_the_singular_values(rng):
     rows = rng.standard_normal((4000, 20)) * np.geomspace(1, 1e-2, 20)
-    X = rows @ np.linalg.qr(rng.standard_normal((90, 20)))[0].T  # 20 directions of 90 columns
+    X = rows @ np.linalg.qr(rng.standard_normal((90, 20)))[0].T  # rows span 20 of 90 dimensions
     vectors, values, rest = quasi_newton.main_directions(X, rng)
     singular = np.linalg.svd(X, compute_uv=False)[:20]
     assert np.sort(values)[::-1][:20] == pytest.approx(singular**2 / len(X), rel=1e-9)
@@ -197,7 +197,7 @@ def test_main_directions_are_those_of_the_singular_values(rng):
 
 @pytest.mark.parametrize("d", [20, 60])
 def test_approximate_inverses_of_a_quadratics_hessians(d, rng):
-    """With all main directions, the inverse is exact. Otherwise, it satisfies BFGS's secant equation."""
+    """With all main directions of X, the inverse is exact. Otherwise, it meets BFGS's secant equation."""
     X, _ = problem(500, d, rng)
     lam = np.array([0.1, 0.3])
     hessians = [X.T @ X / len(X) + ridge * np.eye(d) for ridge in lam]
@@ -489,7 +489,7 @@ def test_a_loss_object(rng):
 
 @pytest.mark.parametrize("n", [300, 4000])
 def test_a_loss_derived_from_a_quadratic_one(n, rng):
-    """The curvature is not assumed to be constant, so the solver converges as for other losses."""
+    """The curvature is not taken as constant, so the solver converges as for other losses."""
 
     class Quartic(losses.Squared):
         def slopes(self, z):
@@ -538,7 +538,7 @@ def test_invalid_arguments_are_one_plain_sentence(changes, said):
     assert "\n" not in str(error.value)
 
 
-# ---- resources, and the same results for every method
+# ---- resources, and equal results of all methods
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber", "squared"])
@@ -599,7 +599,7 @@ def test_memory_does_not_grow_with_rows_times_restarts(rng):
 
 
 def test_memory_of_wide_problems_is_bounded(rng, monkeypatch):
-    """Curvatures are kept for as many restarts as fit into memory, while the other restarts wait."""
+    """Curvatures are kept for as many restarts as fit into memory; the others wait."""
     monkeypatch.setattr(newton, "KEPT", 1 << 16)
     monkeypatch.setattr(passes, "COPIED", 1 << 20)  # smaller than the rows
     n, d, restarts = 16_000, 45, 60
@@ -626,7 +626,7 @@ def test_a_copy_in_single_precision_changes_nothing_but_time(lam, rng, monkeypat
 @pytest.mark.parametrize("n, d", [(20000, 6), (5000, 50)])
 @pytest.mark.parametrize("restarts", [4, 12])
 def test_the_way_of_double_precision_alone_ends_at_the_same_point(n, d, restarts, rng, monkeypatch):
-    """Fits with a sample, prediction, single precision or a start are certified and agree."""
+    """Fits with sampling, prediction, single precision or a start are certified and agree with this one."""
     X, y = problem(n, d, rng)
     lam = 0.01
     linear = n * np.geomspace(1e-4, 1, restarts)[:, None] * directions(restarts, d, rng)

@@ -1,4 +1,4 @@
-"""One sentence refuses each fault in published files, or in experiments' statements about them."""
+"""Each fault in published files, or in experiments' statements about them, is refused in one sentence."""
 
 import ast
 import copy

@@ -206,7 +206,7 @@ def test_the_l1_minimiser_jumps_as_far_as_was_found():
 
     guarantee = MECHANISMS[LASSO].guarantee(1000, 2, epsilon=1.0, lam=lam)
     assert moved / claimed <= guarantee.epsilon == pytest.approx(1000 * math.log(2))
-    # On the same neighbours, the repair, the elastic net, moves by at most the claim.
+    # On the same neighbours, the repaired form (elastic net) moves by at most the claim.
     repaired = [FITS["elastic_net"](rows, y, lam)[0] for rows in (X, other)]
     assert np.linalg.norm(repaired[0] - repaired[1]) <= claimed + 2e-9 / lam
 

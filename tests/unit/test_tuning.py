@@ -74,7 +74,7 @@ ONE_METHOD = Experiment(
 
 @pytest.mark.parametrize(("holdout", "total"), [(False, math.inf), (True, 1.0)])
 def test_results_state_the_total(tmp_path, monkeypatch, holdout, total):
-    """Unpaid tuning on private rows voids the guarantee, but tuning on a holdout costs nothing."""
+    """Unpaid tuning on private rows voids the guarantee; tuning on a holdout costs nothing."""
     import guarantees
 
     tuned = tune(tmp_path, holdout)

@@ -1,4 +1,4 @@
-"""Tests a row's unit, the guarantee for a person with several rows, and public premises."""
+"""Tests what one row stands for, the guarantee for a person with several rows, and public premises."""
 
 import json
 import math
@@ -43,7 +43,7 @@ def test_a_group_of_a_gaussian_has_the_parameter_times_its_size(epsilon, size):
 
 
 def test_a_group_on_exact_distributions():
-    """The chain of data sets has three steps; the mechanism is a counter with clipped geometric noise."""
+    """The chain of data sets has three steps; the mechanism counts with clipped geometric noise."""
     p, states = 0.6, np.arange(13)
 
     def law(centre):
@@ -88,7 +88,7 @@ def test_a_group_of_other_guarantees():
 def test_a_person_with_five_years():
     """At the same delta, epsilon is 1 for a record and 5.93 for a person.
 
-    At epsilon 5, a person's delta is 86 times as large.
+    At epsilon 5, the person's delta is 86 times as large.
     """
     mechanism = MECHANISMS["gaussian_objective_perturbation"]
     lam = mechanism.rule_lambda(16152, 10, 1.0, DELTA)
@@ -124,7 +124,7 @@ def test_entries_with_the_same_bounds_or_constants_have_the_same_premise():
         for each in taken:
             key = json.dumps(each, sort_keys=True)
             premises.setdefault(key, {})[name] = entry.get("premise")
-    # Only law_school_grades has the target of its premise, the standardised first-year average.
+    # Only law_school_grades predicts what its premise is about, the standardised first-year average.
     others = [
         {name: premise for name, premise in by_name.items() if name != "law_school_grades"}
         for by_name in premises.values()

@@ -108,7 +108,7 @@ def test_the_figure_draws_the_excess_within_its_range():
     assert [axes.get_title(loc="left") for axes in fig.axes] == ["a", "b"]
     drawn = fig.axes[0].lines[0].get_xydata()
     assert drawn[:, 0] == pytest.approx([0.1, 1, 4])
-    assert drawn[[0, 2], 1] == pytest.approx([1.0, 1e-4])  # values beyond the axis are at its ends
+    assert drawn[[0, 2], 1] == pytest.approx([1.0, 1e-4])  # drawn at the ends of the axis
     assert drawn[1, 1] == pytest.approx(0.2, abs=0.05)
     options |= {"along": "rows"}
     with pytest.raises(ValueError, match="'along' must be one of epsilon, train_size, columns"):

@@ -154,7 +154,7 @@ def test_distances_by_hand(published, ours, interval, options, expected):
         ([("a", "yes")], "reproduced if a"),
         ([("a", "no")], "not reproduced by any of 1 reading"),
         ([], "undecided"),
-        # A claim open as stated stays open. A claim that a reading leaves open does not fail.
+        # A claim open as stated stays open under any reading. One open only under a reading does not fail.
         ([("", ""), ("a", "yes")], "open"),
         ([("", "no"), ("a", "")], "open"),
         ([("", "no"), ("a", ""), ("b", "yes")], "reproduced if b"),
@@ -167,12 +167,12 @@ def test_the_first_reading_that_agrees_names_the_verdict(tried, expected):
 def test_an_interval_decides_if_a_value_a_margin_away_would_fail():
     assert margin(0.857, 0.154, share=True) == 0.154
     assert margin(0.391, share=True) == pytest.approx(0.0391)
-    # an accuracy has the margin of its error
+    # an accuracy has its error rate's margin
     assert margin(0.8, share=True) == pytest.approx(margin(0.2, share=True)) == pytest.approx(0.02)
     assert margin(0.03, share=True) == margin(0.958, share=True) == 0.01
     assert margin(-50.0) == pytest.approx(5.0) and margin(0.02) == pytest.approx(0.002)
     assert margin(0.02, spread=True) == 0.01
-    # V20's interval on real rows, 0.303 to 0.444, does not decide about 0.391.
+    # This project's interval of 0.303 to 0.444 is too wide to tell whether V20's 0.391 agrees.
     assert too_wide((0.303, 0.444), 0.0391)
     assert not too_wide((0.35, 0.42), 0.0391) and not too_wide((0.39, 0.41), 0.01)
     assert not too_wide(None, 0.0)

@@ -3,8 +3,8 @@
     python -m dp.vectors.check            where the package is installed
     PYTHONPATH=scripts:tests python -m vectors.check    in a checkout
 
-It prints one line per file, and says which cases it skipped because a library is missing. README.md
-describes the format. The exit code is 1 if a value differs or nothing was compared.
+It prints one line per file, and which cases it skipped because a library is missing. README.md describes
+the format. The exit code is 1 if a value differs or nothing was compared.
 """
 
 import importlib
@@ -15,7 +15,7 @@ EXTRAS = {"dp_accounting": "accounting", "sklearn": "learn"}  # module: the extr
 
 
 def read() -> dict:
-    """The content of every file, {module, cases}, by file name."""
+    """Content of every file, {module, cases}, by file name."""
     import yaml
 
     files = sorted(Path(__file__).parent.glob("*.yaml"))
@@ -38,7 +38,7 @@ def agrees(actual: float, case: dict) -> bool:
 
 
 def missing(error: BaseException) -> str | None:
-    """The module of an extra whose absence caused an error, or None for another cause."""
+    """Module of an extra whose absence caused an error, or None for another cause."""
     while error is not None:
         if isinstance(error, ImportError) and (name := (error.name or "").split(".")[0]) in EXTRAS:
             return name

@@ -31,7 +31,7 @@ def entry(start):
 
 @pytest.fixture(scope="module")
 def project(fresh):
-    """A copy with everything that the recipes add. `.output`: its run's output."""
+    """Copy with everything that the recipes add. `.output`: its run's output."""
     project = fresh("adding")
     project.write("scripts/dp/mechanisms/noisy_mean.py", block("python", '@register("noisy_mean")'))
     project.append("config/datasets.yaml", "\n" + block("yaml", "my_survey:\n"))
@@ -93,7 +93,7 @@ def test_a_kind_of_figure_is_a_function_and_an_entry(project):
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory):
-    """A copy of the project and its tests, with only the mechanism's and the figure's files added."""
+    """Copy of project and tests, with only the mechanism's and the figure's files added."""
     folder = tmp_path_factory.mktemp("extended") / "project"
     extra = ("tests", "README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", ".ci", ".github")
     extra += (".pre-commit-config.yaml", ".snakemake-workflow-catalog.yml")
@@ -114,7 +114,7 @@ def test_the_mechanism_keeps_the_contract_and_the_style(extended):
 def can_notice(path):
     """Whether a test file lists mechanisms, searches folders or starts programs.
 
-    A lookup of a single mechanism by name does not count.
+    Looking up one mechanism by name does not count.
     """
     text = path.read_text("utf-8")
     if re.search(r"glob\(|iterdir|subprocess|\bProject\b", text):

@@ -89,7 +89,7 @@ def modules_by_name(job):
 
 
 def used_by(experiment):
-    """The mechanisms of an experiment's methods, and those that these run."""
+    """Mechanisms of an experiment's methods, and those that they call."""
     methods = experiment["methods"].values()
     run = {method["options"].get("of") for method in methods} - {None}
     return {method["mechanism"] for method in methods} | run
@@ -144,8 +144,8 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 def without_repetitions():
     """Configuration changes that remove jobs with the same code as another job.
 
-    They remove further readings, sizes and epsilons, figures of the same kind, further attacks on a
-    mechanism, and most releases of an attack.
+    They remove further readings, sizes, epsilons, figures of a kind and attacks on a mechanism, and most
+    releases of an attack.
     """
     settings, drawn = {}, set()
     listed, smoke, _ = configured("smoke")
@@ -215,7 +215,7 @@ def test_modules_are_loaded_by_name_only_in_known_places():
                 results.add(path.relative_to(SCRIPTS).as_posix())
     assert results == {
         "dp/mechanisms/__init__.py",
-        "study/configuration/kinds.py",  # a kind's file is digested with its job
+        "study/configuration/kinds.py",  # loads modules of figures and checks, which are digested
         "study/data/readers_table.py",  # pyarrow, if it is installed
         "study/jobs/fork.py",  # imports what job scripts import anyway
     }

@@ -60,7 +60,7 @@ def test_from_the_mirror_to_prepared_rows(project):
     assert done.returncode == 0, done.stderr
     assert project.joinpath("data/raw/survey.csv").read_text() == TABLE
     assert project.joinpath("data/raw/own-own.csv").read_text() == TABLE
-    # Content does not depend on mirrors, so a change of mirrors reruns no job.
+    # Content does not depend on mirrors, so changing them reruns no job.
     again = snakemake(
         *(project, "-n", "--", "results/data/survey.npz"), config=["data={mirrors: [/nowhere]}"]
     )

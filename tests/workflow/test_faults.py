@@ -29,15 +29,15 @@ class Faulty(Mechanism):
 
 
 def visible(files):
-    """The files without the temporary ones that a killed writer leaves behind."""
+    """Files without the temporary ones that a killed writer leaves behind."""
     return {
         path: text for path, text in files.items() if not path.rpartition("/")[2].startswith(".")
     }
 
 
 def completed(project, paths):
-    """The paths that exist and are complete for Snakemake, also during a run."""
-    # List existing files first, because a job marks its files as incomplete before it writes them.
+    """Paths that exist and are complete for Snakemake, also during a run."""
+    # List existing files first, because jobs mark files as incomplete before writing them.
     there = {path for path in paths if (project / path).exists()}
     return there.difference(project.incomplete())
 
@@ -57,7 +57,7 @@ def test_killed_at_random_moments(finished, fresh):
     project, kills, met = fresh("killed"), 0, [0]  # met: finished files at each kill
     while kills < int(os.environ.get("DP_KILLS", "3")):
         process = project.start(*resume, program=["scripts/tools/recover.py"])
-        # A moment is a number of files and a delay, because a run's duration depends on the machine.
+        # A moment is a number of files and a delay, as durations depend on the machine.
         wait_until_completed(project, process, whole, met[-1] + rng.randint(1, 3))
         time.sleep(rng.uniform(0, 0.5))
         if process.poll() is not None:  # start again, because the run had ended
@@ -109,7 +109,7 @@ def faulty(edited):
     ],
 )
 def test_a_job_that_dies_of_memory(faulty, line, message):
-    """If memory is refused or the job is killed, the user is told, and only the method's jobs rerun."""
+    """If memory is refused or the job killed, the user is told, and only the method's jobs rerun."""
     faulty.fault(line)
     output = faulty.snakemake(*TINY, "--keep-going", "--", RESULTS, ok=False)
     assert message in output

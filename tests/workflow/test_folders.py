@@ -1,4 +1,4 @@
-"""No run overwrites another configuration's results or report, or a report that shows more."""
+"""No run overwrites another configuration's results or report, or a report that shows more than its own."""
 
 import os
 import re
@@ -55,7 +55,7 @@ def test_a_report_says_whose_it_is_and_follows_a_run_of_one_experiment(edited):
     assert (edited / REPORT).stat().st_mtime_ns > before
     assert STALE not in page(edited)
 
-    # Another configuration with the same cells marks the page as stale, but keeps its modification time.
+    # Another configuration with equal cells marks the page as stale, but keeps its modification time.
     other = overlay(edited, "      figure_2a: null", "      figure_2a: null\n      tuning: null")
     (edited / TABLE).unlink()
     before = (edited / REPORT).stat().st_mtime_ns

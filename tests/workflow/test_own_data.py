@@ -26,7 +26,7 @@ CELL = "results/my_study/runs/my_survey/nonprivate/n=20/eps=inf.csv"
 
 @pytest.fixture(scope="module")
 def made(fresh):
-    """A read-only copy in which a study of a user's own data has run."""
+    """Read-only copy in which a study of a user's own data has run."""
     project = fresh("own")
     project.append("config/datasets.yaml", ENTRY)
     project.write("config/experiments/my_study.yaml", STUDY)

@@ -53,7 +53,7 @@ def stale(project):
 
 @pytest.fixture(scope="module")
 def recorded(finished, tmp_path_factory):
-    """A read-only copy with the recorded verdicts of the tiny experiment."""
+    """Read-only copy with the recorded verdicts of the tiny experiment."""
     project = finished.duplicate(tmp_path_factory.mktemp("recorded") / "project")
     for path in (project / "config/record").glob("*.csv"):
         path.unlink()

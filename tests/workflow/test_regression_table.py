@@ -1,4 +1,4 @@
-"""Makes a regression table with text columns, and tests the messages before its jobs start."""
+"""Makes a regression table with text columns, and tests messages printed before its jobs start."""
 
 import csv
 import re
@@ -14,7 +14,7 @@ SEXES, WARDS = ["female", "male"], ["general", "surgery", "intensive"]
 
 @pytest.fixture(scope="module")
 def project(fresh):
-    """A copy with the printed data set and experiment, and a simulated clinic. `.odds`: the true model."""
+    """Copy with the printed data set and experiment, and a simulated clinic. `.odds`: the true model."""
     text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     (block,) = (each for each in blocks if "clinic_table" in each)

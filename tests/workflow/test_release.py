@@ -1,4 +1,4 @@
-"""Tests a study's release: the printed example, one draw, and that no unpaid private number is left."""
+"""Tests a study's release: the printed example, one draw, and no trace of what was not paid for."""
 
 import hashlib
 import json
@@ -214,7 +214,7 @@ def recorded(folder):
 
 
 def test_nothing_that_was_not_paid_for_is_left(tmp_path):
-    """Two studies with different rows publish and record nothing about the rows that was not paid for."""
+    """Two studies with different rows publish and record nothing about them that was not paid for."""
     records = []
     for seed in (1, 2):
         folder = study(tmp_path / f"{seed}/my_study")

@@ -37,7 +37,7 @@ def test_a_failed_cell_is_a_gap_and_the_report_is_made_anyway(fresh):
     costs = list(csv.DictReader(io.StringIO((project / "results/costs.csv").read_text())))
     assert {row["rule"]: row["jobs"] for row in costs if row["experiment"] == "cm08"}["run"] == "5"
 
-    # Snakemake's own report has a description, and a caption and category for every result.
+    # Snakemake's own report has a description, and each result's caption and category.
     project.snakemake(*TINY, "--report", "snakemake-report.html", timeout=300)
     page = (project / "snakemake-report.html").read_text(encoding="utf-8")
     assert "Methods that learn linear models with differential privacy" in page

@@ -1,4 +1,4 @@
-"""Tests a study in its own folder, run with the workflow's Snakefile or as another workflow's module."""
+"""Tests a study in its own folder, run with the workflow's Snakefile or as another's module."""
 
 import csv
 import json
@@ -119,7 +119,7 @@ def new(folder, home):
 
 @pytest.fixture(scope="module")
 def made(fresh, tmp_path_factory):
-    """A read-only study that has run, with a shipped experiment's table at toy size."""
+    """Read-only study that has run, with a shipped experiment's table at toy size."""
     home = fresh("checkout").folder
     study = new(tmp_path_factory.mktemp("study"), home)
     study.write("config/audit.yaml", "trials: 2000\n")
@@ -307,7 +307,7 @@ def test_a_cluster_finds_the_workflow(made, tmp_path):
 
 
 NOISE = "draws, rng)\n"
-# The audit makes a single attack on the mechanism.
+# The audit makes one attack on the mechanism.
 OVERLAY = "audit: {trials: 20000, default: {opposite_corner: [1], flipped_label: null}}\n"
 
 
@@ -374,7 +374,7 @@ def test_an_edited_mechanism_reruns_its_own_and_a_moved_one_nothing(templated, t
 
 @pytest.fixture
 def claiming(fresh, tmp_path):
-    """A study with the template's mechanism and one attack on it, before any run."""
+    """Study with the template's mechanism and one attack on it, before any run."""
     study = Study(tmp_path / "claiming")
     study.home = fresh("checkout").folder
     shutil.copytree(study.home / "workflow/template", study.folder)

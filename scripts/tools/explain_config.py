@@ -119,6 +119,8 @@ TYPES = {
     "boolean": "true or false",
     "null": "null",
 }
+# `Mechanism.delta` -> what the table says.
+DELTAS = {"none": "none", "needed": "needed", "optional": "0 or more"}
 NEEDS = ("sweep", "analysis")  # keys that an entry must have; `datasets` has a default
 # Place in `study.paths` -> what its files contain, in the order of a run.
 PLACES = {
@@ -348,16 +350,21 @@ def lines():
             ),
         )
     yield "\n### Mechanisms\n"
+    yield (
+        "Without a delta, a mechanism claims pure epsilon-DP; one that needs a delta is refused at 0. What "
+        "it really guarantees is in the [ledger](../workflow/README.md#the-privacy-ledger).\n"
+    )
     yield from _table(
         (
             (
                 f"`{name}`",
-                _options(MECHANISMS[name].defaults()),
-                _first_line(inspect.getdoc(type(MECHANISMS[name]))),
+                DELTAS[mechanism.delta] if mechanism.private else "not private",
+                _options(mechanism.defaults()),
+                _first_line(inspect.getdoc(type(mechanism))),
             )
-            for name in sorted(MECHANISMS)
+            for name, mechanism in sorted(MECHANISMS.items())
         ),
-        ("mechanism", "options", "what it is"),
+        ("mechanism", "delta", "options", "what it is"),
     )
     yield "\n## `config/sources/<key>/source.yaml`\n"
     yield SOURCE

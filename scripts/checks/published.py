@@ -28,7 +28,7 @@ COLUMNS = (
 def compare(results, source, comparisons, stand_ins):
     """Compare printed numbers with ours and return rows for `judged`, which adds verdicts.
 
-    The row of an undecidable number already has that verdict. Besides the table's columns, a row has
+    The row of an undecidable number already has its verdict. Besides the table's columns, a row has
     the keys id, half (half a unit of the last printed digit), and holds: "yes", "no", or "" if not
     decidable.
 

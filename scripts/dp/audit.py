@@ -1,9 +1,9 @@
 """Audits of mechanisms: exact privacy losses in one dimension, and lower bounds by attack.
 
 A *privacy loss* is the log ratio of a release's densities (or probabilities) on two neighbouring data sets.
-An exact loss needs the density and shows any excess over epsilon. A lower bound needs only releases. But
-from N evaluated releases of each data set, it is at most log(N / 3.7) at confidence 0.95, since 0
-occurrences allow a probability of 3.7/N, and it misses events of probability 1e-5.
+Epsilon-DP means that no loss exceeds epsilon. An exact loss needs the density and shows any excess. A lower
+bound needs only releases. From N evaluated per data set, it is at most log(N / 3.7) at confidence 0.95,
+since 0 occurrences allow a probability of 3.7/N, and it misses events of probability 1e-5.
 """
 
 import itertools
@@ -462,8 +462,8 @@ def _events(first, second):
 def _limits(events, half, confidence):
     """Yield (statistic, index of the data set that gives p, sign, thresholds, p_low, q_high) of all events.
 
-    The maximum of many estimates is biased upwards. So these have a hundredth of the evaluation's error
-    probability, and a threshold that few releases exceed is never chosen.
+    The maximum of many estimates is biased upwards. So these limits have a hundredth of the evaluation's
+    error probability, and a threshold that few releases exceed is never chosen.
     """
     level = 1 - (1 - confidence) / 200
     for name, order in itertools.product(events, (0, 1)):

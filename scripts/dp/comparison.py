@@ -61,7 +61,7 @@ def rows_for(
 ) -> tuple[float, str]:
     """Return (rows, what), where rows is the number of rows at which a learning curve reaches a gain.
 
-    sizes: training rows, increasing. gains: one per size, whose running maxima are interpolated linearly in
+    sizes: training rows, increasing. gains: one per size. Their running maxima are interpolated linearly in
     the logarithm of the rows. what: "at most" if the smallest size reaches the gain, "more than" if no size
     does (rows is then the largest size), otherwise "interpolated".
     """

@@ -34,7 +34,7 @@ RANGES = {
 }
 
 # %% The release: it spends epsilon 1, once, from the budget in survey.book
-# Keep this record as private as the rows. A second run returns the stored model and spends nothing.
+# Keep survey.book as private as the rows. A second run returns the stored model and spends nothing.
 model = PrivateClassifier(
     "affair",
     book=OUT / "survey.book",

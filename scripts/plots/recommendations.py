@@ -12,7 +12,7 @@ def regret(rows):
 
     A panel shows the experiment with the most data sets, and only methods that answer the same questions
     (data sets, sizes and epsilons). The number beside a method counts those in which it is unbeaten; its
-    point is full if these are all.
+    point is full if it is unbeaten in all.
 
     rows: the rows of `reporting.recommendations.across` for one regime and adjacency.
     """

@@ -272,7 +272,7 @@ def _name(axes, frame, looks, x, y):
 def _print(axes, mark, colour, share):
     """Draw a printed value. If it has no place, its sd is near the right end, shifted left by `share`.
 
-    share: of 6 % of the axes' width, so that error bars do not overlap. No place: `Mark.at` is None.
+    No place: `Mark.at` is None. share: in units of 6 % of the axes' width; it keeps error bars apart.
     """
     if mark.at is None:
         axes.axhline(mark.value, color=colour, **PRINTED)

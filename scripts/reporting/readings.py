@@ -43,7 +43,7 @@ def again(experiment):
 
 
 def shown(experiment):
-    """Return {open, kinds, joint}: open settings of the source, and how many entries hold under each.
+    """Return {open, kinds, joint}: open settings, and how many entries hold under each reading.
 
     Without readings.csv, return None.
     """

@@ -1,6 +1,6 @@
 """Ways in which a method gets its lambda: a stated number, a job's choice, a rule, or private selection.
 
-`Experiment.regularisation` returns a cell's. A job gets its `text` as an argument, which `parse` reads.
+`Experiment.regularisation` returns an instance. A job gets its `text` as an argument, which `parse` reads.
 `file` is an input of the job, or None.
 """
 

@@ -4,7 +4,7 @@
 
 results/ must contain the logs of a finished run. In a temporary copy of the checkout, every job sleeps for
 its recorded CPU seconds and writes empty files. The printed wall-clock time should be at most 1.5 times the
-larger of two lower bounds: the critical path, and the CPU seconds divided by the cores.
+larger of two lower bounds: the critical path, and all CPU seconds divided by the cores.
 """
 
 import inspect

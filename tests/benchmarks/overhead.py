@@ -4,7 +4,7 @@
 
 It prints wall-clock seconds, and divides both cores' seconds into the jobs' work, Snakemake with its
 shells, and the rest: waiting, and imports that forks share (`study.jobs.fork`). The wall-clock time
-should be at most 1.8 times half the jobs' work.
+should be at most 1.8 times the jobs' work per core.
 """
 
 import os

@@ -112,7 +112,7 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
 
         return jax.lax.scan(step, (start, state), chosen, length=steps)[0][0]
 
-    # Steps on small batches are faster for all descents at once, and steps on all rows for one by one.
+    # Steps on few rows are faster for all descents at once, steps on many rows for one at a time.
     if batches == "fixed":
         return jax.jit(jax.vmap(descent, (None, None, 0, 0)))
     return jax.jit(
@@ -123,10 +123,9 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
 def jax_privacy_steps(X, y, *, batches, steps, size, simulations, lam, rate, clip, noise, seed):
     """Time jax-privacy's descents: logistic regression, all steps and simulations in one compiled program.
 
-    batches: "fixed" (disjoint, with norm-Laplace noise), "Poisson" (jax-privacy's sampling, padded to one
-    size, with Gaussian noise) or "all" (all rows, with Gaussian noise). size: a batch's rows, or their
-    expectation. noise: the scale of the noise on each sum. The first call compiles, so time a second
-    call with the same arguments.
+    batches: "fixed" (disjoint, with norm-Laplace noise) or, with Gaussian noise, "Poisson" (jax-privacy's
+    sampling, padded to one size) or "all" (all rows). size: a batch's rows, or their expectation. noise:
+    its scale on each sum. The first call compiles, so time a second call with the same arguments.
     """
     jax = importlib.import_module("jax")
     selection = importlib.import_module("jax_privacy.batch_selection")

@@ -257,10 +257,10 @@ def private_fits(X, y, peers, repetitions):
 
 
 def wide_fits(what, X, y, repetitions):
-    """Time fits on 50 nested subsets: warm-started in turn, each alone, and 24 joint restarts each.
+    """Time fits on 50 nested subsets: warm-started as in a fit job, each alone, and 24 joint restarts each.
 
-    The peers are scikit-learn's fastest solver, which misses the tolerance on the gradient norm,
-    and its fastest solver that reaches it.
+    The peers are scikit-learn's fastest solver, which misses the tolerance on the gradient norm, and its
+    fastest that reaches it.
     """
     solvers = ("lbfgs", "newton-cg")
     sizes = np.linspace(200, len(X), 50).astype(int)

@@ -1,4 +1,4 @@
-"""Tests that exact privacy losses equal other optimisers', and that lower bounds hold and find faults."""
+"""Tests that exact losses agree with other optimisers, and that lower bounds hold and find faults."""
 
 import math
 from types import SimpleNamespace
@@ -100,7 +100,7 @@ def explicit_shift(a, b, n_lambda, pull, margin):
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("n_lambda", [0.2, 5.0, 300.0])
 def test_output_perturbation_in_one_dimension(loss, n_lambda):
-    """The reference maximises the shift over two records and others' gradient sum."""
+    """The reference maximises the shift over two records and the others' gradient sum."""
     margin = get(loss)
     shift = audit.largest_shift_1d(margin, n_lambda)
     rng = generator(42, loss, n_lambda)

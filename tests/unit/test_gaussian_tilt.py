@@ -217,7 +217,7 @@ def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=
 
 
 def test_log_cosh_adding_has_two_tails_and_removing_one():
-    """If the record's slope changes its sign at w = 0 and Lambda is small, adding nearly costs 2 G(m).
+    """If the record's slope changes its sign at w = 0 and Lambda is small, adding costs nearly 2 G(m).
 
     The slope then changes quickly relative to the noise. If the Jacobian is free, removing costs at most
     G(m), one tail.

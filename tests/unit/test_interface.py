@@ -1,4 +1,4 @@
-"""Every public name documents arguments and results, with tested examples."""
+"""Every public name of `dp` documents arguments and results, with tested examples."""
 
 import doctest
 import importlib

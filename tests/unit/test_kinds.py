@@ -1,4 +1,4 @@
-"""Kinds (of figures, tables, analyses, checks) are declared with functions, and read without importing."""
+"""Kinds of figures, tables, analyses and checks are read from source code, without importing it."""
 
 import json
 import subprocess

@@ -163,7 +163,7 @@ def test_candidates_together_are_the_same_as_one_by_one(data):
         for rate in (0.1, None)
         for s in ("soft", "as_printed")
     ]
-    # Unlike at the default of 1e-20, no stop depends on rounding.
+    # With this cost difference, unlike the default of 1e-20, no stop depends on rounding.
     options = {"max_iterations": 100, "cost_difference": 1e-9}
     ((_, together),) = LASSO.release_many([(data,)], candidates=candidates, **options)
     for k, candidate in enumerate(candidates):

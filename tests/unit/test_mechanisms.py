@@ -161,7 +161,7 @@ ADDITIVE = {
 def test_a_replay_finds_no_more_than_is_stated(name):
     """A replay reports no distance above the proven (or claimed) epsilon, and no release without noise.
 
-    Without additive noise, it never reports that the statement holds.
+    For mechanisms without additive noise, it never reports that the statement holds.
     """
     findings = set()
     for pair, _, result, stated in replay.on_general_pairs(name):
@@ -886,7 +886,7 @@ def test_the_share_of_the_output_noise_is_nearly_the_best(loss, tolerance):
 
 
 def test_output_noise_costs_as_little_accuracy_as_its_share_says():
-    """Compares excess risks with those of exact minimisers that spend all epsilon on the same tilts."""
+    """Excess risk is below (1 + q^(2/3))^3 times that of exact minimisers whose tilts cost all epsilon."""
     X, y = rows(1000, 5)
     mechanism, lam, epsilon, tolerance = MECHANISMS["objective_perturbation_cm08"], 0.1, 5.0, 1e-5
     settings = {"epsilon": epsilon, "lam": lam}

@@ -108,7 +108,7 @@ def test_the_densities_of_neighbours_differ_by_at_most_epsilon():
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
 def test_acceptance_at_thirty_dimensions(epsilon):
-    """If the ball cuts the posterior, about 2/sqrt(4 pi d) = 10 % are accepted.
+    """If the ball cuts the posterior, about 2/sqrt(4 pi d) = 10 % of proposals are accepted.
 
     Without a tilt, almost none would be.
     """

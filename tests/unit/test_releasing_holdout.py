@@ -175,7 +175,7 @@ def divergence(p, q, epsilon):
 
 
 def test_exact_neighbours_pay_the_maximum():
-    """All data sets of 5 records, and all replacements in three orders of the neighbour's records."""
+    """For all data sets of 5 records, replacements and 3 orders, the cost is at most the larger part's."""
     n, held, rr, scale = 5, 2, 0.8, 2
     sets = list(itertools.combinations(range(n), held))
     reach = range(-12 * scale, 12 * scale + 2)
@@ -241,7 +241,7 @@ def test_a_replaced_record_changes_one_part():
 
 
 def check_one_part():
-    """Under one key, a held-out record keeps the weights' bits, and moves the sums by at most sqrt(8)."""
+    """Under one key, replacing a held-out record keeps the weights, and moves sums by at most sqrt(8)."""
     plan = holdout.package(model(), 100)
     rng = np.random.default_rng(6)
     V, y = data(rng)

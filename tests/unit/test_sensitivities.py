@@ -18,7 +18,7 @@ def record(rng, bound, label_bound=1.0):
 
 
 def search(distance, bound, label_bound=1.0, adjacency=REPLACE_ONE, starts=40, steps=250, seed=0):
-    """Return the largest distance(x, y, z, u) of shrinking random searches from random starts."""
+    """Return the largest distance(x, y, z, u) that shrinking random moves find from random starts."""
     rng = np.random.default_rng(seed)
     best = 0.0
 

@@ -128,7 +128,7 @@ def test_every_step_of_the_proof_on_random_probabilities(K):
 
 
 def test_a_split_of_probability_attains_what_the_jacobian_costs():
-    """For two equally likely classes and a large Gaussian loss t, the Jacobian adds nearly all its cost."""
+    """For two equally likely classes and a large Gaussian loss t, the whole loss is nearly t + extra."""
     K, m, r, t = 3, 0.2, 0.02, 1.0
     p, U = np.array([0, 0.5, 0.5]), (t - m * m / 2) / m
     B = np.array([0, 1, 1]) * math.sqrt(2) * U

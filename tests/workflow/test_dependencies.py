@@ -215,7 +215,7 @@ def test_modules_are_loaded_by_name_only_in_known_places():
                 results.add(path.relative_to(SCRIPTS).as_posix())
     assert results == {
         "dp/mechanisms/__init__.py",
-        "study/configuration/kinds.py",  # loads modules of figures and checks, which are digested
+        "study/configuration/kinds.py",  # a kind's module is digested with its job
         "study/data/readers_table.py",  # pyarrow, if it is installed
         "study/jobs/fork.py",  # imports what job scripts import anyway
     }

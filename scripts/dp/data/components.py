@@ -1,6 +1,6 @@
 """Means, deviations, principal components and distances of rows that may be integers.
 
-They read all rows in blocks, without privacy protection.
+The functions read all rows in blocks, without privacy protection.
 """
 
 from collections.abc import Iterator

@@ -36,7 +36,7 @@ class Table(NamedTuple):
     columns: d names.
     bound: the public bound on ||x||_2 after the steps so far, infinite if there is none.
     train_rows: the number of training rows, which come first, and on which steps may be fitted; the rest
-        are an official test part. None: there is none.
+        are an official test part. None: no test part.
     classes: names of the classes, () if the labels are -1 and 1.
     pair: names of the labels -1 and 1, if known.
     groups: per one-hot categorical feature, its column names. Every row is 1 in one of them, 0 in the rest.
@@ -298,7 +298,7 @@ def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
 def _finite(X, change):
     """change(X), where finite rows stay finite: overflow becomes the largest float, or 0.
 
-    The 0 replaces NaN. Otherwise one extreme record could make `check_rows` refuse all rows.
+    The 0 replaces NaN. If one extreme record kept such values, `check_rows` would refuse all rows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         changed = change(X)

@@ -30,8 +30,7 @@ def successes(trials: int, probability: float, rng: np.random.Generator) -> np.n
     """Indices of the successes among independent trials, ascending.
 
     The work is proportional to the number of successes, because the gaps between them are drawn. The
-    distribution is
-    exact:
+    distribution is exact:
 
     - The gap G is geometric, P(G > k) = (1 - p)^k, and gaps are independent, because trials are.
     - An exponential number E has P(floor(E / r) >= k) = exp(-r k). With r = -log(1 - p), this is (1 - p)^k,

@@ -89,8 +89,8 @@ def descend(
     as_run: the sum of gradients is `program_gradient`, and the number lam sum_j w_j is added to every
     coordinate instead of lam w.
 
-    rows: (blocks, n, d), one block per data set. Each row is multiplied by its label, so margins are
-        rows.w. For a residual loss, rows are not multiplied, and `targets` are (blocks, n).
+    rows: (blocks, n, d), each row multiplied by its label, so margins are rows.w. For a residual loss,
+        rows are not multiplied, and `targets` are (blocks, n).
     block: (runs,), index of each run's block; runs may share one. lam: (values,) regularisations.
     passes: one (order, noise) per epoch. order (runs, n) permutes the rows; noise is (runs, steps, d)
         or None. plan: `batch_plan` of n.

@@ -392,7 +392,7 @@ class Mechanism:
         return self._releases(tasks, restarts, len(candidates))
 
     def of_data(self, meta: dict) -> dict:
-        """What the mechanism's `facts` are for a prepared data set, from its .json."""
+        """The mechanism's `facts` about a prepared data set, from its .json."""
         labels = meta.get("labels", {})  # names of "-1" and "1", or of "0", "1", ..
         known = {
             "coordinate_bound": meta.get("coordinate_bound"),

@@ -4,8 +4,8 @@
 solver's error, as in `dp.mechanisms.objective_perturbation`. Given the exact minimiser, the
 solver's point differs by at most 2 tau/lambda between neighbours of equal size. Under add-remove,
 both sums have the same Lambda = n lambda, and the larger sum's gradient has norm at most (n + 1)
-tau. So it differs by at most 2 tau/lambda + tau/(n lambda). With `public_n`, both gradients have
-norm at most `public_n` tau, and the bound is 2 tau/lambda.
+tau. So the point differs by at most 2 tau/lambda + tau/(n lambda). With `public_n`, both gradients
+have norm at most `public_n` tau, and the bound is 2 tau/lambda.
 """
 
 import math

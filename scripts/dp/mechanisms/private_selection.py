@@ -213,8 +213,8 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The search for a run's epsilon starts from a Gaussian mechanism's. The total epsilon is nearly
-    proportional to a run's, so each step rescales this, or bisects if that would leave the known
+    The search for a run's epsilon starts from a Gaussian mechanism's. The total is nearly
+    proportional to a run's epsilon, so each step rescales it, or bisects to stay in the known
     interval.
     """
     p = SimpleNamespace(**json.loads(text))

@@ -91,8 +91,8 @@ def noisy_top(
 ) -> np.ndarray:
     """Column indices of the `count` largest entries of rate * values + Gumbel noise in each row.
 
-    values: (draws, m) finite numbers. rate: a number or (draws,). Returns (draws, count), in decreasing
-    order.
+    values: (draws, m) finite numbers. rate: a number or (draws,). Returns (draws, count), the largest
+    noisy value first.
     """
     noisy = np.reshape(rate, (-1, 1)) * values + rng.gumbel(size=values.shape)
     if count == 1:

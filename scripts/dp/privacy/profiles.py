@@ -396,8 +396,8 @@ def _reach(profile):
 def losses(profile: Profile, spacing: float | None = None) -> object:
     """A pessimistic privacy loss distribution (dp_accounting) of a profile.
 
-    Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1) gives the smallest profile on the grid
-    nowhere below these points.
+    Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1) gives the smallest profile of losses on
+    the grid that is nowhere below the given one.
     """
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld import privacy_loss_distribution as pld

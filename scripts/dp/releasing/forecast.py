@@ -424,7 +424,7 @@ def needed(
     enough : Callable
         Condition `Outlook` -> bool, for instance from `width` or `share`.
     draws : int or None
-        Number of releases at the resulting epsilon; the search makes a fifth per epsilon, at least 9.
+        Number of releases at the resulting epsilon. Others tried get a fifth of it, at least 9.
 
     Returns
     -------

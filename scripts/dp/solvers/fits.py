@@ -111,7 +111,7 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
     """Return weights, gradient norm and iterations.
 
     rows: precision -> the rows times labels; missing precisions are added when needed. For a residual loss,
-    rows are unmultiplied, and shift holds the targets. ridge: one per weight.
+    rows are not multiplied, and shift holds the targets. ridge: one per weight.
     """
     signed = rows[np.float64]
     n = len(signed)

@@ -376,9 +376,9 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
 def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     """Damped Newton steps from W until every restart's gradient norm is at most goal.
 
-    hessian: Hessians near W, used at first instead of those at W. further: take one more step after the
-    goal is met, without computing the gradient there. Returns weights, gradient norms (before the extra
-    step), passes over the rows and the last Hessians.
+    hessian: the data's Hessians near W, used at first instead of those at W. further: take one more step
+    after the goal is met, without its gradient. Returns weights, gradient norms (before the extra step),
+    passes over the rows and the last Hessians.
 
     A trial point is accepted if its gradient norm is at most half of the smallest so far (Newton's fast
     phase), or if the objective still falls there along the step, and so, by convexity, has decreased.

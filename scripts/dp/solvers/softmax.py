@@ -24,7 +24,7 @@ class Constants:
 
     kappa: a gradient's norm is at most sqrt(2) R. kappa is twice sqrt(2), since `mean_gradient` uses
     blocks of up to 8192 rows, where `rounding` assumes 4096. c: curvature is at most R^2/2. An error in the
-    scores moves the probabilities p by at most half its norm, apart from few roundings of each p_j.
+    scores moves the probabilities p by at most half its norm, apart from a few roundings of each p_j.
     """
 
     classes: int

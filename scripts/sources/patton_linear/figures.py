@@ -28,7 +28,7 @@ def accuracy_panels(experiment, spec, frame):
     """Mean accuracy with 95 % intervals against epsilon, one panel per group of methods.
 
     Every panel shows the majority class's accuracy and the non-private baseline. Hollow markers show
-    printed values, with their standard deviations as bars, in the panel of a method that reproduces them.
+    printed values, with their standard deviations as bars, in the panel of a method compared with them.
 
     options["printed_of"]: the data set with which the printed values are compared, if the figure shows the
     same rows, prepared differently. options["printed_by"]: method -> another, whose printed values are also
@@ -46,7 +46,7 @@ def accuracy_panels(experiment, spec, frame):
     for value in printed_values.values(experiment, spec["options"]["published"], frame):
         if value.dataset == (spec["options"]["printed_of"] or dataset):
             printed.setdefault(value.method, {})[value.path] = value
-    drawn = set()  # each printed value is drawn once, next to the first method that reproduces it
+    drawn = set()  # each printed value is drawn once, next to the first method compared with it
     for axes, (title, methods) in zip(grid.flat, panels.items(), strict=False):
         baseline = spec["options"]["baseline"]
         _panel(axes, experiment, frame, methods, baseline, max(counts) / sum(counts))

@@ -1,4 +1,4 @@
-"""Assign the values that a source printed to the cells that reproduce them.
+"""Assign the values that a source printed to the cells with which they are compared.
 
 An experiment's section `published` states the cell of each printed value. Tables and figures name its
 entries:

@@ -82,7 +82,7 @@ def in_file(path):
 def origin(path, files, config, other="--config"):
     """The file from which a key of Snakemake's merged configuration comes; `other` if there is none.
 
-    path: the key's parts; every file may lack the last. files: name -> content of the files in
+    path: the key's parts; the last may be in no file. files: name -> content of the files in
     `workflow.configfiles`. Overlays override the default, and later ones override earlier ones.
     """
     names = list(files)

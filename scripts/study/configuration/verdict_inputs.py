@@ -23,7 +23,7 @@ def of_comparisons(experiment):
 
 
 def prepared(experiments):
-    """The preparation records, which have numbers of rows, of data sets compared with printed values."""
+    """The preparation records, with numbers of rows, of data sets in comparisons."""
     return sorted(
         {
             data_path(cell.dataset, "json")

@@ -122,7 +122,7 @@ def own_files(source, files):
 
 
 def check_own_files(entry, files):
-    """Raise ValueError, as `resolve` does, if an own file of the source or a column is missing."""
+    """Raise ValueError, as `resolve` does, if one of the source's own files or a column is missing."""
     for key, path in own_files(entry["source"], files).items():
         try:
             Path(path).open("rb").close()

@@ -23,9 +23,8 @@ class BoostedAdaSSPReleased(Mechanism):
     add-remove.
 
     But the program takes the smallest *positive* eigenvalue, whose change is not bounded by R^2.
-    For n
-    - 1 equal records of norm R, it is (n - 1) R^2; one tiny record along another axis makes it
-    tiny. Without a positive eigenvalue, as for rows of zeros, the program fails. So no finite
+    For n - 1 equal records of norm R, it is (n - 1) R^2; one tiny record along another axis makes
+    it tiny. Without a positive eigenvalue, as for rows of zeros, the program fails. So no finite
     epsilon holds.
 
     The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are

@@ -180,8 +180,8 @@ DESIGNS = {
     "logistic": Design("noise_aware_logistic", ROBUST, LOGISTIC, True, BALLS, COEFFICIENTS),
     "other": Design("noise_aware_logistic", ROBUST, LOGISTIC, False, BALLS),
     "linear": Design("noise_aware_log_cosh", WIDTHS, losses.get(LOG_COSH), False, BALLS),
-    # Errors that the clipping of targets to [-1, 1] shrinks stay above TAU, so errors clipped at TAU are
-    # symmetric.
+    # Clipping targets to [-1, 1] shrinks only errors with magnitudes above TAU, which stay above it. So
+    # errors clipped at TAU are symmetric.
     "boosted": Design("noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4),
     "boosted_uneven": Design(
         "noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4

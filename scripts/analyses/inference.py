@@ -86,9 +86,10 @@ def half(name: str) -> str:
 def _judged(low, high, truth, printed, plain):
     """Yield (coefficient, printed, intervals, share, coverage, its error, width, width_ratio) per group.
 
-    A group is one coefficient's intervals with the same value of `printed`. share: of the coefficient's
-    intervals. low, high, printed: (data sets, draws, d); printed may be None. plain (d,): non-private
-    widths. Draws on one data set share its rows, so coverage's standard error is over data sets.
+    A group is one coefficient's intervals with the same value of `printed`. share: the group's share of the
+    coefficient's intervals. low, high, printed: (data sets, draws, d); printed may be None. plain (d,):
+    non-private widths. Draws on one data set share its rows, so coverage's standard error is over data
+    sets.
     """
     covered = (low <= truth) & (truth <= high)
     for j in range(len(truth)):
@@ -131,7 +132,7 @@ def coverage(experiment, spec, inputs, seed, out):
     weights.
     "naive": the release of "noise_aware", as if it contained no noise.
 
-    printed: 1 for intervals that the rule prints, 0 for others, empty for methods without it.
+    printed: 1 for intervals that the rule prints, 0 for others, empty for methods without the rule.
     coverage_error: standard error over data sets. width: the median. width_ratio: width divided by the
     mean non-private width.
     """

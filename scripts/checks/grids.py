@@ -6,8 +6,8 @@ METHODS = (options.Method, options.Procedure, options.Rows)  # types of options 
 
 
 def shares(search, source):
-    """Return name -> (number of the source's values tried, number of other values tried, number of the
-    source's values), for lambda or an option with published values.
+    """Return name -> three numbers, for lambda and each option with published values: the source's values
+    that were tried, other values that were tried, and all of the source's values.
     """
     counts = {}
     for name, path in search["published"].items():

@@ -55,18 +55,18 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     left out.
     paired: whether draws with the same index are the same on all folds.
 
-    The mean of a run averages `protocol.folds` resampled fold means, each plus the mean of
-    `protocol.draws` residuals of our draws, from any data set. If we have several data sets, the run is
-    assumed to have a new one. Its mean is normal with the variance of our data sets' means, because
-    resampling a few means would rarely give extreme values. Its folds deviate from this mean as the folds
-    of one of our data sets do.
+    A simulated run averages `protocol.folds` resampled fold means. To each, it adds the mean of
+    `protocol.draws` residuals of our draws on that fold, from any data set. If we have several data sets,
+    the run is assumed to have a new one. The new data set's mean is normal with the variance of our data
+    sets' means, because resampling a few means would rarely give extreme values. Its folds deviate from
+    this mean as the folds of one of our data sets do.
 
     There are four corrections. The noise of our draws is subtracted from the variance of our means. The
     variance of resampled means of k replicates is multiplied by k/(k - 1). Student's quantile replaces
     the normal one. The error of our own mean is added.
 
     If the run's folds share draws and our folds do not, each draw is assumed to have the same rank on all
-    folds, which gives the widest interval that sharing allows. Folds of a single data set are assumed
+    folds. This gives the widest interval that sharing allows. Folds of a single data set are assumed
     to be independent, although the mean over another division would vary less, because each row is tested
     once. If we and the source both divided the rows several times, divisions take the place of data sets.
     """
@@ -144,8 +144,8 @@ def _error_of_sd(shares, counts, z=None, removed=0.0):
 
     shares: the mean squares v, of folds or data sets, and of draws.
     counts: the k of each v.
-    z: the normal quantile if s stands for an empirical quantile of the draws. This quantile has the
-    variance p (1 - p)/(k f^2), more than z^2/(2 k), where f is the normal density at the quantile.
+    z: the normal p quantile, p = `UPPER`, if s stands for the draws' empirical quantile. The latter has the
+    variance p (1 - p)/(k f^2), more than z^2/(2 k), where f is the normal density at z.
     removed: the variance of draws that was subtracted from the first v, whose error is computed from
     its value before the subtraction.
     """

@@ -30,7 +30,7 @@ def confront(experiment, readings, source):
 def most_telling_first(rows):
     """Sort rows of readings.csv (text): readings that explain more values and claims come first.
 
-    This matters, because a verdict names the first that agrees.
+    A verdict names the first reading that agrees.
     """
     rows = [row for row in rows if row["reading"] != AS_STATED]
     explained = Counter(

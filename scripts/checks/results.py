@@ -9,7 +9,7 @@ from study.configuration import needs
 from study.configuration.experiment import Cell, data_path
 from study.jobs.files import read_json
 
-LOST = 0.05  # a mean over the other draws is not decidable if a larger share failed
+LOST = 0.05  # if a larger share of draws failed, the mean over the others decides nothing
 
 
 class Missing(Exception):

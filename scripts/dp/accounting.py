@@ -85,8 +85,8 @@ def unproven(guarantee: "Guarantee") -> "Guarantee":
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
     """The joint guarantee of preparation steps and a mechanism.
 
-    looked_at_private_rows: names of steps that depend on private rows without noise. Any voids the
-    guarantee.
+    looked_at_private_rows: names of steps that depend on private rows without noise. Any such step voids
+    the guarantee.
     """
     if not looked_at_private_rows or math.isinf(guarantee.epsilon):
         return guarantee
@@ -166,8 +166,8 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
 def narrow_difference(mu: float, epsilon: float) -> Sequence[float] | float:
     """Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) for mu < 0.1 and real epsilon.
 
-    The terms nearly cancel. So Gauss-Legendre quadrature integrates the normal density between the
-    arguments of Phi, and (e^epsilon - 1) Phi(lower argument) is subtracted.
+    The terms nearly cancel. So this computes the normal density's integral between the arguments of Phi, by
+    Gauss-Legendre quadrature, minus (e^epsilon - 1) Phi(lower argument).
     """
     import numpy as np
     from scipy.special import log_ndtr

@@ -2,18 +2,17 @@
 
     model = PrivateClassifier.load("releases/visits/model.json")
     model.predict_proba(frame)     # columns by name, in any order, in their own units
-    model.guarantee_               # the guarantee for the people whose rows the model was fitted on
+    model.guarantee_               # for the people whose rows the model was fitted on
 
 As in `dp.releasing.rows`, numbers are clipped to public bounds, and categories looked up in public lists.
 
-`fit` makes a release and spends from a budget book (`dp.releasing.book`). It needs a name in the book, the
-public number of rows, public bounds or categories of every column, and a `premise`: how these were chosen.
-It records the spending before it draws noise. The next `fit` resumes an interrupted one with the same draw.
+`fit` makes a release and spends from a budget book (`dp.releasing.book`). It records the spending before
+it draws noise. The next `fit` resumes an interrupted one with the same draw.
 
-A new name needs `spend=True`; otherwise an error states the cost. If the release of this name is finished,
-`fit` loads the stored model and spends nothing; if the rows differ from that release's, it raises an error.
-*That error is for the owner of the rows*: it reveals without noise whether two tables are equal, and must
-not influence any publication. Publish only model.json.
+A new name in the book needs `spend=True`; otherwise an error states the cost. If the release of this name
+is finished, `fit` loads the stored model and spends nothing; if the rows differ from that release's, it
+raises an error. *That error is for the owner of the rows*: it reveals without noise whether two tables are
+equal, and must not influence any publication. Publish only model.json.
 
 `fit` refuses calls from scikit-learn's modules that fit repeatedly (`REPEATING`), such as
 cross-validation, since each fit would be another release. To compare settings, use `release.py forecast`,
@@ -329,7 +328,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     fit
         Make the release, or load the stored one.
     decision_function, predict_proba, predict
-        Scores or predictions of new rows, in the columns' own units.
+        Scores or predictions of new rows.
 
     Examples
     --------
@@ -442,7 +441,7 @@ class PrivateRegressor(RegressorMixin, _Private):
     fit
         Make the release, or load the stored one.
     predict
-        Predictions for new rows, in the columns' own units.
+        Predictions for new rows.
 
     Examples
     --------

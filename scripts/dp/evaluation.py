@@ -10,7 +10,7 @@ from dp.data.examples import Rows, slices
 BLOCK_ELEMENTS = 1 << 13  # scores at a time: 64 kB, so that malloc reuses memory
 KEPT = 1 << 23  # maximum number of scores in memory: 64 MB
 CACHED = 1 << 14  # scores that fit the cache together with their results
-SORTED = 1 << 20  # maximum number of test rows for an exact AUC; with more, scores are binned
+SORTED = 1 << 20  # maximum number of test rows for an exact AUC
 BINS = 1 << 15
 
 
@@ -113,7 +113,7 @@ def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
     scores &= -2
 
     def above(scores, label):
-        """Return (sum of the ranks of label 1, sorted keys). The sort breaks ties by label."""
+        """Return (sum of the ranks of label 1, sorted keys)."""
         keys = scores | label
         keys.view(float).sort(axis=1)
         return (keys & 1).astype(float) @ rank, keys

@@ -8,8 +8,8 @@ def cm08_lemma_3(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
 
     The bound is 2 d^2 (1 + lam) log^2(d/delta) / (lam^2 n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008,
     lemma 3), for mean logistic loss + lam/2 ||w||^2 and rows of norm at most 1. It follows from the
-    objective's smoothness (1/4 + lam, here 1 + lam), the noise's norm z ~ Gamma(d, 2/(n lam epsilon)), and
-    P(z > d log(d/delta) scale) <= delta.
+    objective's smoothness (1/4 + lam, at most 1 + lam), the noise's norm z ~ Gamma(d, scale) with
+    scale = 2/(n lam epsilon), and P(z > d log(d/delta) scale) <= delta.
     """
     _check(n, d, lam, epsilon, delta)
     return 2 * (d * math.log(d / delta)) ** 2 * (1 + lam) / (lam * n * epsilon) ** 2

@@ -16,7 +16,7 @@ __all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wal
 FLOOR = 0.5  # minimum eigenvalue of a released Hessian, in standard deviations of its noise
 UNRESOLVED = 0.8  # maximum share of a coefficient's variance that the Hessian's noise may cause
 SELECTED = 1.0  # minimum eigenvalue of a direction with a reported interval, in the unit of FLOOR
-CURVED = 3.0  # variances grow by CURVED times the mean square change of log l'', at most twofold
+CURVED = 3.0  # widening where the Hessian changes: see `linearise`
 
 
 class Intervals(NamedTuple):
@@ -25,7 +25,7 @@ class Intervals(NamedTuple):
     Attributes
     ----------
     estimate : numpy.ndarray
-        Estimates of theta_j.
+        Estimates of the coefficients theta_j.
     standard_error : numpy.ndarray
         Standard errors, including privacy noise.
     low, high : numpy.ndarray
@@ -82,7 +82,7 @@ def wald(
 
 
 def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
-    """Decide which coefficients get an interval, by post-processing alone.
+    """Decide which coefficients get an interval.
 
     A coefficient gets no interval if the Hessian's noise causes more than a share `UNRESOLVED` of its
     variance. None gets one if the Hessian at the true weights may differ much from the released one
@@ -181,17 +181,17 @@ def linearise(
     deviation: float = 0.0,
     change: Callable | None = None,
 ) -> Linearised:
-    """Linearise minimisers of mean loss + lam/2 ||w||^2 + b.w/n, with noise z added.
+    """Linearise releases w = m + z, where m minimises mean loss + lam/2 ||m||^2 + b.m/n.
 
-    At the minimiser, the mean loss's gradient is -lam w - b/n and, to first order, g + H (w - theta), where
-    g, the gradient at the true theta, has covariance J/n (J is `scores`). With H = hessian - E,
+    At m, the mean loss's gradient is -lam m - b/n. To first order, it is also g + H (m - theta), where g,
+    the gradient at the true theta, has covariance J/n (J is `scores`). With H = hessian - E,
 
         lam w + hessian (w - theta) = E (w - theta) - g - b/n + (H + lam) z.
 
     So the estimate is w + lam hessian^-1 w, with covariance hessian^-1 S hessian^-1, where S is the
-    covariance of the right side. Given w, E is independent of u = w - theta, and the mean of uu' is about
-    vv' + K (J/n + tilt^2/n^2) K + output^2 I, where v = -lam hessian^-1 w is the ridge's estimated bias and
-    K = (hessian + lam)^-1. `symmetric_noise` gives E's part of S.
+    covariance of the right side. Let v = -lam hessian^-1 w, the ridge's estimated bias, and K = (hessian +
+    lam)^-1. Given w, E is independent of u = w - theta, and the mean of uu' is about vv' + K (J/n +
+    tilt^2/n^2) K + output^2 I. `symmetric_noise` gives E's part of S.
 
     The Hessian changes between w and theta: at an estimate too near 0, it is too large, and the interval
     too narrow. So variances are multiplied by 1 + `CURVED` times the mean square change of log l'', at most
@@ -307,8 +307,8 @@ class Steps(NamedTuple):
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
         """Return K and the covariance of theta_T under the linear recursion, both (draws, d, d).
 
-        With B = I - P (D + ridge I) and s with covariance J, theta_T = K D theta + K s + sum over j < T of
-        B^j P xi_{T-1-j}, where K = sum over j < T of B^j P.
+        Let B = I - P (D + ridge I), K = sum over j < T of B^j P, and s as in `last_iterate`. Then
+        theta_T = K D theta + K s + sum over j < T of B^j P xi_{T-1-j}.
         """
         d = self.last.shape[1]
         B = np.eye(d) - self.P @ (self.D + self.ridge * np.eye(d))
@@ -426,8 +426,8 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     """Return the standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, and E l''(e).
 
-    loss: a loss of residuals, such as log-cosh. The ratio increases with the deviation, so bisection finds
-    it, up to 100 times the loss's width.
+    loss: a loss of residuals, such as log-cosh. The ratio increases with the deviation, which bisection
+    finds up to 100 times the loss's width.
     """
     from scipy.special import ndtri
 

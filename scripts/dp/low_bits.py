@@ -27,7 +27,7 @@ BITS = 2.0**52
 NEAR = np.arange(-2, 3)  # offsets to try around a rounded quotient
 LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
 SAMPLES = 12_000  # draws for the constants, at least 20 each
-ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # the neighbours that `attack` uses
+ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # defaults of `attack`
 BLOCK = 1 << 21
 
 

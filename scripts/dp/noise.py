@@ -142,7 +142,7 @@ def gaussian_reach(dimension: int) -> float:
 
 
 def numbers(noise: np.ndarray) -> np.ndarray:
-    """Noise as a plain array, for unreleased statistics, which `dp.replay` does not record."""
+    """Noise as a plain array, for unreleased statistics; `dp.replay` does not record its use."""
     return noise.alone() if hasattr(noise, "alone") else noise
 
 

@@ -450,9 +450,8 @@ def judge(
 class Distances:
     """Distances between two runs' values before noise, in units of the noise: mu and pure of `Replay`.
 
-    problem: a sentence, or "" for none. Examples are a moved value without noise, a noise scale that
-    depends on the rows, and two values that share a draw but move differently: their difference has no
-    noise.
+    problem: a sentence, or "" for none. Two values that share a draw must move equally, because their
+    difference has no noise.
     """
 
     def __init__(self, first: Tape, second: Tape) -> None:

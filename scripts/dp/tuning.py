@@ -19,7 +19,7 @@ def cross_validate(
     measure: Callable = error_rate,
     lasso: str | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Test error of the regularised minimiser for every lambda and fold, without privacy.
+    """Test error of the regularised minimiser for every lambda and fold.
 
     grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. measure: error_rate or
     mean_squared_error of `dp.evaluation`. lasso: one of `dp.solvers.lasso_scales.SCALES`, for logistic loss

@@ -10,9 +10,9 @@ COLOURS = {"claimed": "#000000", "proven": "#0072B2", "audited": "#D55E00", "pai
 def ledger(frame):
     """One row per attack, the worst mechanism at the top; an infinite epsilon is an arrow to the right.
 
-    Each attack is shown at one epsilon: where the audited epsilon exceeds the claimed one by the largest
-    factor; if it never does, where the proven epsilon does; if that never does either, the one nearest
-    to 1.
+    Each attack is shown at the epsilon where the audited epsilon exceeds the claimed one by the largest
+    factor. If it never does, the proven epsilon is compared instead. If neither exceeds the claimed epsilon
+    anywhere, the attack is shown at the epsilon nearest to 1.
     """
     frame = frame.loc[
         [_shown(rows) for _, rows in frame.groupby(["mechanism", "attack"], sort=False)]

@@ -57,7 +57,7 @@ class Scales(NamedTuple):
 
     labels: of x and y. log: the logarithmic axes, "x", "y" or "xy". bottom: the lower limit of a linear y
     axis; None for automatic. own: whether every panel has its own y axis. within: the limits of a linear y
-    axis, or bounds on those of a logarithmic y axis, which otherwise fits the curves.
+    axis. A logarithmic y axis fits the curves, within these limits.
     """
 
     labels: tuple = ("training rows", "test error")
@@ -272,7 +272,7 @@ def _name(axes, frame, looks, x, y):
 def _print(axes, mark, colour, share):
     """Draw a printed value. If it has no place, its sd is near the right end, shifted left by `share`.
 
-    No place: `Mark.at` is None. share: in units of 6 % of the axes' width; it keeps error bars apart.
+    No place: `Mark.at` is None. The shift, in units of 6 % of the axes' width, keeps error bars apart.
     """
     if mark.at is None:
         axes.axhline(mark.value, color=colour, **PRINTED)

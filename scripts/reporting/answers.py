@@ -20,7 +20,8 @@ KNOWN = ("title", "mechanism", "standing", "kept", "kept_low", "kept_high")
 def answers(smaller=()):
     """Return the section's content, or None without recommendations.
 
-    smaller: experiments that ran at smaller sizes than by default, so they recommend no method.
+    smaller: experiments at smaller than default sizes. If recommendations.csv has one, no method is
+    recommended.
     """
     path, across = Path(paths.RECOMMENDATIONS()), Path(paths.ACROSS())
     if not (path.exists() and across.exists()):
@@ -207,7 +208,7 @@ def _cell(rows):
 
 
 def _needed(rows, names):
-    """Return the number of rows that competing methods need, by data set, epsilon and adjacency."""
+    """Return a table of the rows that competing methods need to keep 95 % of the gain."""
     needed = {}
     for row in rows:
         if row["rows_are"] and not row["why"] and row["regime"] == UNTUNED:

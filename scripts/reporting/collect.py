@@ -153,8 +153,8 @@ class Gathered:
     def verdicts(self, section):
         """Return the rows (dictionaries of text) of published.csv, claims.csv or defects.csv.
 
-        All rows are undecided if the experiment is incomplete, the file is missing, or the report is
-        partial and the file is older than a cell on which it depends.
+        All rows are undecided if the experiment is incomplete, or the file is missing or (in a partial
+        report) older than a cell on which it depends.
         """
         if not self.experiment.values.get(section):
             return []

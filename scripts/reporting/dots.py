@@ -7,7 +7,7 @@ STEPS = (0.5, 1, 2, 5, 10, 20, 25, 50)  # possible distances between ticks of a 
 
 
 def brief(text):
-    """A number with three significant digits, or whole from 1,000 on; "" if absent, "none" if infinite."""
+    """Three significant digits, or an integer from 1,000 on; "" if absent, "none" if infinite."""
     if text in (None, ""):
         return ""
     value = float(text)

@@ -1,8 +1,7 @@
 """Forecasts the cost of jobs from the median of recorded jobs, or from the mean for training jobs.
 
-A job is assumed to take START CPU seconds plus a time proportional to its work. A run's work is training
-rows x folds (or simulations) x draws. In place of draws, a search has its folds x candidates. A fit has no
-draws.
+A job is assumed to take START CPU seconds plus a time proportional to its work. A fit's work is training
+rows x folds (or simulations). A run multiplies this by draws, and a search by its own folds x candidates.
 """
 
 import math
@@ -31,7 +30,7 @@ class Job(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """The total cost of some jobs. unknown: the number of jobs whose rule has no measured job."""
+    """The total cost of some jobs. unknown: the number of jobs whose rule was never measured."""
 
     jobs: int
     cpu_seconds: float

@@ -116,7 +116,7 @@ def summary(by_mechanism):
 
 
 def variant(attacks):
-    """The options that every attack with a mechanism's worst verdict uses and no other attack does.
+    """The options that all attacks with a mechanism's worst verdict use, and no other attack does.
 
     "" means that the verdict concerns the whole mechanism.
     """
@@ -156,8 +156,8 @@ def why(attack, count):
 def _order(attack):
     """Sort key that puts the worst attack first.
 
-    Ties are sorted by the factors by which audited and proven epsilon exceed the claim, then by the
-    distance of epsilon from 1.
+    Ties are sorted by the factors by which audited and proven epsilon exceed the claim, then by
+    |log epsilon|.
     """
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]

@@ -17,7 +17,7 @@ ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending", 
 class Planned(NamedTuple):
     """A planned job.
 
-    experiment: the output's folder: an experiment's, data or audit; "" for others.
+    experiment: the output's folder, such as an experiment's, data or audit; "" if it has none.
     path: the output's path below the rule's folder.
     file: the job's first file.
     pending: whether the job must still run.
@@ -67,8 +67,8 @@ def planned(configfiles=(), targets=(), start="."):
         raise ValueError(done.stderr.strip().splitlines()[-1] if done.stderr else "no plan")
     seen = set()
     for row in csv.DictReader(io.StringIO(done.stdout), delimiter="\t"):
-        # The summary lists files but not their jobs. Files of one job share a name without suffix. For
-        # some rules, all files in a folder come from one job.
+        # The summary lists files but not their jobs. Files of one job share a name without suffix
+        # or, by ONE_PER_FOLDER, a folder.
         path = Path(row["output_file"])
         name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")
         if (row["rule"], name) not in seen:

@@ -64,7 +64,8 @@ def shown(experiment):
 def joint(rows, again=()):
     """Return [(reading, {kind: "k of n"})]: k of the n decided entries hold under a reading.
 
-    rows: rows of readings.csv. Entries that a reading does not concern count as under the stated reading.
+    rows: rows of readings.csv. An entry that a reading does not concern counts as it does under
+    the stated reading.
     """
     numbers, table = {row["id"] for row in once(rows, again)}, {}
     for row in rows:

@@ -5,11 +5,11 @@ methods share folds. A method with a failed draw does not compete. Neither does 
 epsilon exceeds the question's, or its settings were chosen on private rows without payment, chosen on
 public rows, changed after results were seen, or tried as one of several.
 
-The trivial model uses no column. It predicts the best constant: the class shares, or the mean of the
-targets. A draw's score is its loss: log loss, or 1 - R^2 for regression, capped at the trivial model's
-loss, because nobody has to use a worse model. The gain is the trivial model's loss minus the non-private
-model's. A method's `kept` is its share of the gain. An unbeaten method has "no gain", and is not
-recommended, if its mean loss without the cap is no smaller than the trivial model's.
+The trivial model predicts the best constant: the class shares, or the mean of the targets. A draw's score
+is its loss: log loss, or 1 - R^2 for regression, capped at the trivial model's loss, because nobody has to
+use a worse model. The gain is the trivial model's loss minus the non-private model's. A method's `kept` is
+its share of the gain. If an unbeaten method's mean loss without the cap is no smaller than the trivial
+model's, it has "no gain" and is not recommended.
 """
 
 import itertools
@@ -29,7 +29,7 @@ from study.jobs.summary import draws_frame, over_folds
 
 LEVEL = 0.05
 SHARE = 0.95  # share of the gain that defines how many rows a method needs
-UNTUNED, SELECTED = "nothing tuned", "selected and paid for"
+UNTUNED, SELECTED = "nothing tuned", "selected and paid for"  # regimes
 NOT_BEATEN, BEATEN, FAILED, VOID = "not beaten", "beaten", "failed", "void"
 NO_GAIN = "no gain"
 # task -> (metric, its sign as a loss)
@@ -138,7 +138,7 @@ class _Scores:
         return {"kept": mean, "kept_low": low, "kept_high": high}
 
     def behind(self, losses, best):
-        """A method's loss minus another's, as a share of the gain; negative if it is ahead."""
+        """The losses minus those of the best competitor, as a share of the gain; negative if smaller."""
         mean, _, low, high = over_folds((losses - best) / self.gain, np.arange(len(losses)))
         return {"behind": mean, "behind_low": low, "behind_high": high}
 
@@ -203,7 +203,7 @@ def _or(value, otherwise):
 
 
 def _with_rows_needed(rows):
-    """The rows, with the training size at which each method keeps SHARE of the gain at the largest size."""
+    """The rows, with the training size at which each method reaches SHARE of the largest size's gain."""
     rows = pd.DataFrame(rows)
     if rows.empty:
         return []
@@ -221,8 +221,8 @@ def _with_rows_needed(rows):
 def _costs(experiment, cells):
     """Return (method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
 
-    Seconds are those of the cell's job per draw, including its start, plus those of its non-private fit per
-    fold. Memory is the maximum over the method's jobs on the data set.
+    CPU seconds are those of the cell's job per draw, including the start, plus those of the non-private fit
+    per fold. Memory is the maximum over the method's jobs on the data set.
     """
     seconds, memory = {}, {}
     for cell in cells:
@@ -250,11 +250,12 @@ def _took(file):
 
 
 def shared(answered):
-    """Return the set of questions that maximises its size times its number of complete methods.
+    """Return the questions on which methods are ranked. answered: method -> set of questions.
 
-    A complete method answers every question of the set. Methods are ranked on the same questions, because
-    one method's share of four questions is not comparable with another's share of twenty. answered: method
-    -> set of questions.
+    All methods are ranked on the same questions, because one method's share of four questions is not
+    comparable with another's share of twenty. Candidates are the methods' sets and the intersections of
+    two. The result has the largest product of its size and the number of methods that answer all its
+    questions.
     """
     sets = [frozenset(questions) for questions in answered.values()]
     pairs = (one & other for one, other in itertools.combinations(sets, 2))

@@ -224,8 +224,8 @@ def _columns(source, path):
 def cell(rows, names, scale=1):
     """Return {printed, ours, says, outcome} of one printed number.
 
-    rows: its rows of published.csv, of which the first decides the outcome. scale: 100 if the source
-    prints percentages, because published.csv has fractions.
+    rows: its rows of published.csv; the outcome is that of the first, means before standard deviations.
+    scale: 100 if the source prints percentages, because published.csv has fractions.
     """
     rows = [
         row | {key: float(row[key]) * scale for key in SCALED if row.get(key) not in (None, "")}

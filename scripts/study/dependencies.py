@@ -1,8 +1,8 @@
 """Find the project files that a job executes, by following imports.
 
 The digest of these files is a parameter of the job's rule, so an edit reruns only jobs that execute the
-edited code. Syntax trees are digested, so neither a git checkout nor an edit of comments, layout,
-docstrings (except first lines in `SHOWN`) or functions' annotations reruns a job.
+edited code. Syntax trees are digested. So no job reruns after a git checkout, or after edits of comments,
+layout, functions' annotations or docstrings, except first lines in `SHOWN`.
 """
 
 import ast

@@ -47,8 +47,8 @@ def coverage(experiment, spec, path):
 def coverage_rule(experiment, spec, path):
     """The effect of the rule for printing intervals, one row per design.
 
-    answered: the share of printed intervals. coverage, coverage_of_others: the mean coverage of these and
-    of the others. least: the lowest coverage of a coefficient with at least 40 printed intervals.
+    answered: the share of printed intervals. coverage, coverage_of_others: the mean coverage of printed
+    and of other intervals. least: the lowest coverage of a coefficient with at least 40 printed intervals.
     width_ratio: the median over coefficients.
     """
     frame, rows = _read(path), []

@@ -19,8 +19,8 @@ class Medians(Options):
 def medians(experiment, spec, draws):
     """One row per cell: median and mean over draws, with 95 % intervals over folds or over data sets.
 
-    options["metric"]: one of `dp.metrics.ALL`. Draws without a result are left out. refused: how many of
-    them the mechanism refused. failed: how many others.
+    options["metric"]: one of `dp.metrics.ALL`. Draws without a result are left out. refused, failed: how
+    many of them the mechanism refused, and how many failed otherwise.
     """
     metric = spec["options"]["metric"]
     names = [

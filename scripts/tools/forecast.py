@@ -7,7 +7,7 @@ python scripts/tools/forecast.py -- cm08
 import sys
 from pathlib import Path
 
-import home  # makes scripts/ importable
+import home
 
 from reporting import costs, forecast
 from reporting.plan import configuration, planned

@@ -1,4 +1,4 @@
-"""Changes to the folder that `--directory` names, as snakemake does.
+"""Makes scripts/ importable, and changes to the folder that `--directory` names, as snakemake does.
 
 A tool must import this module first, because other modules read the working folder when imported.
 """

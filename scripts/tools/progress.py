@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-import home  # makes scripts/ importable
+import home
 
 from reporting.plan import planned
 from study.jobs import script

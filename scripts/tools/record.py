@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import home  # makes scripts/ importable
+import home
 
 from reporting import record, stale
 from reporting.plan import configuration, planned

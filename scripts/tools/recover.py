@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-import home  # makes scripts/ importable
+import home
 
 from study import paths
 from study.jobs import alive

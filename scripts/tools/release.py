@@ -13,7 +13,7 @@ import argparse
 import json
 from pathlib import Path
 
-import home  # makes scripts/ importable
+import home
 
 from dp.errors import Refused
 from dp.releasing import book, card, making, rows

@@ -88,8 +88,8 @@ try:
     # A study audits only the mechanisms that it uses; the workflow's own checkout audits all.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
     AUDITS = audits.load(CONFIG, [] if FEW else own)
-    # Prepared data count as up to date without their source file, so check for it, but neither on
-    # compute nodes, which may not see it, nor for reports, which do not need it.
+    # Prepared data count as up to date without their source file, so check for it. Compute nodes
+    # may not see this file, and reports do not need it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
     if workflow.is_main_process and not reports:
         check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"], asked.datasets(GIVEN, root))
@@ -284,7 +284,7 @@ def searched_method(wildcards):
 
 
 def search_split(wildcards):
-    """A search's split; a search of fewer simulations than its method has ignores those that follow."""
+    """A search's split; a search with fewer simulations than its method uses only the first ones."""
     search = search_of(wildcards)
     return experiment_of(wildcards).split(search["method"], search.get("simulations"))
 

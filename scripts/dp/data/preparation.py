@@ -35,8 +35,8 @@ class Table(NamedTuple):
     y: (n,) labels -1 and 1, or the index of a class in `classes`, or numbers in [-1, 1].
     columns: d names.
     bound: the public bound on ||x||_2 after the steps so far, infinite if there is none.
-    train_rows: the number of training rows, which come first, and on which steps may be fitted; the rest
-        are an official test part. None: no test part.
+    train_rows: the number of training rows, which come first, and on which steps may be fitted;
+        further rows are an official test part. None: no test part.
     classes: names of the classes, () if the labels are -1 and 1.
     pair: names of the labels -1 and 1, if known.
     groups: per one-hot categorical feature, its column names. Every row is 1 in one of them, 0 in the rest.
@@ -174,8 +174,8 @@ def scale_by_constants(table: Table, /, **constants) -> Table:
 def scale_to_bounds(table: Table, /, **bounds) -> Table:
     """Each column clipped to its public bounds and mapped to [-1, 1]: column name -> [low, high].
 
-    "*" stands for all columns not named. One-hot columns take no bounds and stay 0 and 1. One per group is
-    1, so a group counts like one column in the bound on the norm.
+    "*" stands for all columns not named. One-hot columns take no bounds and stay 0 and 1. One column
+    per group is 1, so a group counts like one column in the bound on the norm.
     """
     one_hot = {name for group in table.groups for name in group}
     scaled = [name for name in table.columns if name not in one_hot]
@@ -362,8 +362,7 @@ def prepare(
     rows of integers remain integers, and the last row-wise steps become `Table.later`. overwrite: table.X
     may be overwritten, to save a copy.
 
-    Returns the table and, per step, a dictionary of its name, effect, dependence on private rows,
-    premise and options. Raises if the rows end up without a bound.
+    Returns the table and, per step, a dictionary. Raises if the rows end up without a bound.
     """
     record = [
         {

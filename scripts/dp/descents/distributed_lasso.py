@@ -100,9 +100,9 @@ def proximal_gradient(
     iteration ends far from the minimiser, so the step size regularises; hence no lambda starts from
     another's result.
 
-    Since the loss is quadratic and y_i^2 is 1 for every label, the coordinator needs only gradients:
-    sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For numeric targets, the right side is larger by
-    the constant sum_i (1 - y_i^2) / 2. This moves no minimiser, but may keep the cost above
+    Since the loss is quadratic and y_i^2 is 1 for every label, the coordinator needs only the summed
+    gradient g: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For numeric targets, the right side
+    is larger by the constant sum_i (1 - y_i^2) / 2. This moves no minimiser, but may keep the cost above
     `loss_threshold`.
 
     Returns weights (values, d), iterations (values,) and the rule that stopped each, one of `STOPPED`.

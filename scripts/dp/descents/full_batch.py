@@ -219,8 +219,8 @@ def descend(
     batches (`sampled_gradient`), and nothing is traced. size: the divisor of sums of gradients, by default
     the number of rows.
 
-    Returns weights (restarts, d) or (restarts, d, K), and the mean loss (restarts, iterations + 1)
-    at the start and after every step, all NaN unless `traced`.
+    Returns the weights and the mean loss (restarts, iterations + 1) at the start and after every step, all
+    NaN unless `traced`.
     """
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     K = classes_of(loss, classes) if loss == "softmax" else 1

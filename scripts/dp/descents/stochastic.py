@@ -93,7 +93,7 @@ def descend(
         rows are not multiplied, and `targets` are (blocks, n).
     block: (runs,), index of each run's block; runs may share one. lam: (values,) regularisations.
     passes: one (order, noise) per epoch. order (runs, n) permutes the rows; noise is (runs, steps, d)
-        or None. plan: `batch_plan` of n.
+        or None. plan: `batch_plan` of n, with divisors b.
     clip: maximum Euclidean norm of an example's loss gradient.
     checkpoints: steps (counted from 1, over all epochs) after which weights are stored.
 

@@ -74,7 +74,7 @@ class Release(NamedTuple):
 class Parameters(SimpleNamespace):
     """Checked parameters: p.epsilon, p.delta, p.lam, p.bound, and options and `FACTS` by name.
 
-    In `_release`, p also contains the inputs that the mechanism declares.
+    In `_release`, p also contains `fit`, `all_rows` and, with `uses_public_rows`, `public` and `initial`.
     """
 
     # Values for mechanisms that lack these options.
@@ -142,7 +142,7 @@ class Mechanism:
     >>> import numpy as np
     >>> mechanism, asked = MECHANISMS["gaussian_objective_perturbation"], {"epsilon": 1.0, "delta": 1e-6}
     >>> rng = np.random.default_rng(1)
-    >>> X = rng.uniform(0, 1, (5000, 3)) / np.sqrt(3)  # rows of norm 1 at most
+    >>> X = rng.uniform(0, 1, (5000, 3)) / np.sqrt(3)  # rows of norm at most 1
     >>> y = np.where(X[:, 0] > X[:, 2], 1, -1)
     >>> asked["lam"] = mechanism.rule_lambda(*X.shape, **asked)
     >>> found = mechanism.release(X, y, rng=rng, restarts=2, **asked)
@@ -161,7 +161,7 @@ class Mechanism:
     # Whether lambda must be positive. If not, it may also be 0 or None, which means 0.
     needs_lambda = True
     private = True
-    # Whether `_guarantee` is proven. Additional mechanisms only claim their guarantees.
+    # Whether `_guarantee` is proven: False for mechanisms of the folder DP_MECHANISMS.
     proven = True
     # Whether a mechanism without privacy draws random numbers.
     needs_rng = False
@@ -188,8 +188,8 @@ class Mechanism:
     def _guarantee(self, n, d, p):
         """The guarantee for a public size n and d released coordinates.
 
-        Returns why the requested (epsilon, delta) holds or, without privacy, why no guarantee does;
-        or a `dp.accounting.Guarantee` if another one holds.
+        Returns why the requested (epsilon, delta) holds or, without privacy, why no guarantee does.
+        If another guarantee holds, returns it as a `dp.accounting.Guarantee`.
         """
         raise NotImplementedError
 
@@ -624,7 +624,7 @@ def added_folder() -> Path | None:
 def _files(added):
     """Map each name in a line `@register("name")` to (module, whether it is added), without imports.
 
-    added: the folder of additional mechanisms, a package, or None.
+    added: the folder of additional mechanisms, which is a package, or None.
     """
     modules, here = {}, Path(__file__).parent
     folders = [(here, __name__, False), (here / "published", f"{__name__}.published", False)]

@@ -16,7 +16,7 @@ from dp.noise import gaussian
 from dp.privacy import quadratics, sensitivities
 from dp.privacy.profiles import Gaussian
 
-# Shares of mu^2 for the smallest eigenvalue, the Gram matrix and the T moments of residuals.
+# Shares of mu^2, in the order of `_scales`.
 SHARES = 0.1, 0.3, 0.6
 
 
@@ -99,7 +99,7 @@ class BoostedAdaSSP(Mechanism):
             f"({gram:.6g}, isotropic) and of {p.iterations} sums of clipped residuals ({moments:.6g})"
             f"{self._beside(n, p)} compose to Gaussian DP with mu = {p.mu:.6g}"
         )
-        # n is used if lambda > 0, because sums contain n lambda, or if a subclass releases means.
+        # n is used in n lambda, if lambda > 0, and in the means that a subclass releases.
         reason += public_size(p) if p.lam > 0 or self._beside(n, p) else unused_size(p)
         return p.proven(reason, profile=Gaussian(p.mu))
 

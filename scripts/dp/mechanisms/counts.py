@@ -4,8 +4,8 @@ A target y in [-1, 1] stands for the count M (y + 1)/2. M is public, and larger 
 to M. u = (y + 1)/2 is the count in units of M. The model's rate is M min(e^(w.x + b), 1).
 
 All private mechanisms first release the mean of u with noise. Its logarithm is the intercept b, so
-weights of 0 predict the constant rate. Slopes are clipped to a multiple of the rate. Beyond this
-multiple, a larger M does not increase their noise, so M may be generous.
+weights of 0 predict the constant rate. Slopes are clipped to a multiple of the rate. Once M exceeds
+this multiple, a larger M does not increase the slopes' noise, so M may be generous.
 """
 
 import math
@@ -67,8 +67,7 @@ def _released_rate(u, deviation, draws, rng):
 class CountsRate(Counts):
     """The mean count with noise of `dp.privacy.one_number`, the best release that uses no column.
 
-    One record changes the mean by at most M/n. Weights are 0. info["intercept"] is the logarithm of
-    the noisy mean divided by M.
+    Weights are 0. info["intercept"] is the logarithm of the noisy mean divided by M.
     """
 
     delta = "needed"
@@ -96,10 +95,10 @@ class CountsGradientDescent(Counts):
     """A noisy mean count, then T gradient steps for Poisson regression with Gaussian noise.
 
     At s = w.x + b, a record has the slope min(e^s, 1) - u. Its gradient is clipped to norm C R with
-    C = min(1, clip * rate), where `rate` is the noisy mean of u, which C may use because it is
-    released. Replacing a record changes the mean of u by at most 1/n, and the mean gradient by at
-    most 2CR/n. The Gaussian releases of T gradients and the rate compose to mu-Gaussian DP, where
-    mu^2 is the sum of their mu^2 (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). This covers all
+    C = min(1, clip * rate). `rate` is the noisy mean of u, which is released, so C may depend on
+    it. Replacing a record changes the mean of u by at most 1/n, and the mean gradient by at most
+    2CR/n. The Gaussian releases of T gradients and the rate compose to mu-Gaussian DP, where mu^2
+    is the sum of their mu^2 (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). This covers all
     iterates.
 
     rate: the rate's share of mu^2. By default, its noise has a standard deviation of 0.0025, but
@@ -107,7 +106,7 @@ class CountsGradientDescent(Counts):
     learning_rate: a step is the gradient times learning_rate/(rate R^2). rate R^2 is about the
     maximum curvature, so a learning_rate of 2 gives the longest stable step.
     iterations: by default n mu/12, from 1 to 200, with the mu of all steps together. Without
-    contraction, the noise of all steps then adds to a score a standard deviation of at most 2 clip
+    contraction, the noise of all steps then moves a score by a standard deviation of at most 2 clip
     learning_rate T/(n mu) = 1/2.
     """
 
@@ -210,8 +209,8 @@ class CountsObjectivePerturbation(Counts):
     def plan(self, n: int, d: int, p: object) -> Plan:
         """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
 
-        The linear term contains the sum of v x, of norm at most nR and a rounding error at most
-        that of the gradient's other terms.
+        The linear term contains the sum of v x. Its norm is at most nR, and its rounding error at
+        most that of the gradient's other terms.
         """
         for reach in (0.0, 2 * p.bound / p.mu * gaussian_reach(d)):
             self._check_certifiable(n, d, p, reach)
@@ -287,8 +286,8 @@ class CountsRegression(Counts):
     """Without privacy: Poisson regression, argmin of mean h(w.x) - u w.x + lam/2 ||w||^2.
 
     h is `CappedExponential` with offset log(mean of u), so lam penalises the distance from the
-    constant rate. With lam near 0, the result is the clipped counts' maximum-likelihood estimate,
-    if no estimated rate exceeds M.
+    constant rate. If lam is near 0 and no estimated rate exceeds M, the result is the clipped
+    counts' maximum-likelihood estimate.
     """
 
     private = False

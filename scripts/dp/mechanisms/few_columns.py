@@ -1,7 +1,7 @@
 """Sparse logistic regression: descents that choose few of many columns privately.
 
-Noise on all d coordinates of a gradient has norm of order sqrt(d). Noisily choosing the largest
-costs only a factor of log(d), with noise proportional to the public bound on single coordinates.
+Noise on all d coordinates of a gradient has norm of order sqrt(d). Choosing the largest coordinates
+with noise costs only a factor of log(d). This noise is proportional to the public bound on |x_j|.
 """
 
 import math
@@ -82,8 +82,8 @@ class FrankWolfe(FewColumns):
     The vertices are L e_j and -L e_j. Each step chooses the largest of the 2 d values -g_j and g_j
     with Gumbel noise at the rate a = sqrt(2 rho/T)/D. A record moves each value by at most D, so T
     choices are rho-zCDP (`dp.privacy.noisy_top`), with the largest rho for (epsilon, delta)-DP. If
-    epsilon/(2 T D) exceeds a, it is the rate instead, and each choice is (epsilon/T, 0)-DP. The
-    rest is post-processing. Talwar et al. add Laplace instead of Gumbel noise.
+    epsilon/(2 T D) exceeds a, it is the rate instead, and each choice is (epsilon/T, 0)-DP. All else
+    is post-processing. Talwar et al. add Laplace instead of Gumbel noise.
 
     step: "constant" goes 1/T of the way to the vertex, "published" 2/(t + 2) in step t = 0, 1, ..,
     so the first step ends at a vertex.
@@ -100,7 +100,7 @@ class FrankWolfe(FewColumns):
         return p.iterations or round(_choices(n, d, self._rho(p)))
 
     def _rates(self, p, steps):
-        """The rate of a choice times D, by zCDP or by basic composition: either is (epsilon, delta)-DP."""
+        """The rate of a choice times D by zCDP, and by basic composition. Both are (epsilon, delta)-DP."""
         return noisy_top.choice_rate(self._rho(p), steps, 1.0), p.epsilon / (2 * steps)
 
     def _guarantee(self, n, d, p):
@@ -138,7 +138,7 @@ class FrankWolfe(FewColumns):
 class NoisyValues(FewColumns):
     """Base class of descents that also release noisy values for the chosen columns.
 
-    share: the values' share of rho. The choices get the rest.
+    share: the values' share of rho. The choices get 1 - share.
     learning_rate: in units of 1/B^2. The mean loss has a curvature of at most B^2/4 along a column,
     so a step at a rate of 4 is at most as long as Newton's.
     """
@@ -175,8 +175,8 @@ class CoordinateDescent(NoisyValues):
 
     This is greedy coordinate descent (Mangold, Bellet, Salmon, Tommasi, AISTATS 2023, with Laplace
     noise). Gumbel noise on all |g_j| chooses j. The step subtracts the learning rate times g_j,
-    with Gaussian noise, from w_j. A record moves every |g_j|, and the chosen g_j, by at most D. The
-    T choices cost rho (1 - share), and the T values rho share (`dp.privacy.noisy_top`).
+    with Gaussian noise, from w_j. The T choices cost rho (1 - share), and the T values rho share
+    (`dp.privacy.noisy_top`).
 
     iterations: by default the rule of `frank_wolfe` with the choices' rho.
     """

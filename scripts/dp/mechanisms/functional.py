@@ -231,7 +231,7 @@ class _Functional(Mechanism):
         """The number of releases that a record affects (None: no finite epsilon holds), and why.
 
         With new noise for each of an epoch's disjoint batches, an epoch is one release (parallel
-        composition), and epochs compose. Noise shared by batches cancels in their differences.
+        composition), and epochs compose.
         """
         if getattr(p, "batches", "all") == "all":
             return 1, ""
@@ -255,8 +255,8 @@ class FunctionalLaplace(_Functional):
     ceil(n/batch_size) steps from zero, which may end far from the minimum.
     batches: "all" uses all rows in each step, and "shuffled" uses one batch.
     noise: for shuffled batches, drawn "once" for all (nothing is proven) or "per_batch".
-    objective: whether noise calibrated to the sum over records is on the "sum" or the "mean", for
-    which 1/n of it would suffice.
+    objective: whether the noise is on the "sum" over records, to which it is calibrated, or on the
+    "mean", for which 1/n of it would suffice.
     """
 
     numbers = True
@@ -285,7 +285,7 @@ class FunctionalLogistic(_Functional):
     """Logistic regression by the functional mechanism with the loss' Taylor series of degree 2.
 
     The noise is Laplace at delta = 0 (`sensitivity` as for `functional_laplace`), and Gaussian
-    (analytic calibration) at delta > 0. The truncated loss is z^2/8 - z/2. For any n, its minimiser
+    (analytic calibration) at delta > 0. For any n, the minimiser of the truncated loss
     (`truncated_logistic`) differs from logistic regression's.
     """
 

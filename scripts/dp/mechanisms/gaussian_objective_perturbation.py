@@ -125,10 +125,7 @@ class _GaussianTilt(Tilted):
         return self._kind(p).loss
 
     def _checked_plan(self, n, d, p, plan):
-        """The plan. Raises `Refused` unless the minimiser of every data set can be certified.
-
-        Neglects the largest tilts, of probability at most e^-60.
-        """
+        """The plan. Raises `Refused` unless the minimiser of every data set can be certified."""
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
             check_certifiable(n, d, lam, p.bound, self._kind(p).loss, plan.tolerance, tilt=reach)
@@ -271,8 +268,6 @@ class AMP(_Published):
 @register("objective_perturbation_redberg")
 class Redberg(_Published):
     """Objective perturbation as published by Redberg, Koskela, Wang (NeurIPS 2023), under add-remove.
-
-    Lambda follows from their calibration.
 
     sigma_output: standard deviation of the output noise.
     gradient_norm: gradient norm of the *summed* objective.

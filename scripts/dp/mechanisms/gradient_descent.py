@@ -128,8 +128,8 @@ class DPGradientDescent(Descent):
                       to be a contraction.
     noise:
       "analytic"   sigma = sqrt(T) 2C/(n mu) with the mu that is (epsilon, delta)-DP exactly
-      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), claimed to give this epsilon. The exact
-                   curve proves another, larger unless the claimed one is small
+      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), claimed to give this epsilon. By the
+                   exact curve, the proven epsilon is larger unless the claimed one is small
 
     loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..), or a loss of residuals for
     targets in [-1, 1].

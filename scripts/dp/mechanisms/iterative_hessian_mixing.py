@@ -35,9 +35,9 @@ def calibrate(
     """gamma, each gradient's mu, and the profile at R = 1, for nearly the minimum noise.
 
     m is the approximate Gaussian-DP parameter of all releases. Gradients get `share` of m^2, and
-    sketches the rest, approximated as Gaussian with parameter sqrt(k T/2)/gamma (times sqrt(2)
-    under replace-one). The search finds the largest m whose exact profile of all releases is
-    (epsilon, delta)-DP.
+    the T = `steps` sketches of k = `rows` rows get 1 - share, approximated as Gaussian with
+    parameter sqrt(k T/2)/gamma (times sqrt(2) under replace-one). The search finds the largest m
+    whose exact profile of all releases is (epsilon, delta)-DP.
     """
     both = vector_sum(1.0, adjacency)
 
@@ -123,13 +123,13 @@ class IterativeHessianMixing(Mechanism):
         return p.proven(reason, profile=profile)
 
     def _release(self, X, y, p, draws, rng):
-        """Draws. A step needs only H, which is sampled as A^1/2 W A^1/2 with a Wishart matrix W."""
+        """Draws. Steps need only H, sampled as A^1/2 W A^1/2: A = X'X + g^2 I, and W is Wishart."""
         n, d = p.public_n or len(X), X.shape[1]
         rows, tau0, gamma, sigma, _ = self._plan(d, p)
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])
         noisy = values[0] - gamma / math.sqrt(rows) * (tau0 - rng.standard_normal(draws))
         added = np.maximum(0.0, gamma - np.maximum(0.0, noisy))
-        # Without rounding, the sums would be at least gamma.
+        # Without rounding, sums below gamma have probability at most Phi(-tau0), which delta covers.
         root = np.sqrt(np.maximum(values + added[:, None], 1e-9 * gamma))
         half = vectors * root[:, None, :]
 

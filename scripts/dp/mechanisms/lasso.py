@@ -21,8 +21,6 @@ class _OverCentres(Mechanism):
 class DistributedLasso(_OverCentres):
     """Without privacy: the lasso over data centres that send only their gradients.
 
-    The objective is the squared loss with an L1 penalty.
-
     centres: the number of data centres.
     part: the rows used: "all", or those of "one" centre.
     preparation, components: as for `dp.descents.distributed_lasso.Preparation`, fitted on

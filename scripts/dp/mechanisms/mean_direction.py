@@ -27,12 +27,13 @@ class MeanDirection(Mechanism):
         a = mean of (t - p) x, p from released r      by at most 2 max(p, 1 - p) R/n (add-remove: half),
         V = mean of (x.u)^2, u = a/|a| as released    by at most R^2/n (either adjacency).
 
-    Of mu^2, r gets the share `rate`, V `moment`, and a the rest. Together they are mu-Gaussian DP
-    (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). By default, r gets the share at which its
-    noise has a standard deviation of 0.05, but at least 0.1. Above 0.8, noise hides even the rate.
-    Then only r is released, with the noise of `dp.privacy.one_number`, and weights are zero.
+    The shares of mu^2 are `rate` for r, `moment` for V, and 1 - rate - moment for a. Together, the
+    releases are mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). By default, r gets
+    the share at which its noise has a standard deviation of 0.05, but at least 0.1. If this share
+    exceeds 0.8, noise hides even the rate. Then only r is released, with the noise of
+    `dp.privacy.one_number`, and weights are zero.
 
-    The rest is post-processing. p is r, shrunk towards 1/2 by the James-Stein factor max(0, 1 -
+    All else is post-processing. p is r, shrunk towards 1/2 by the James-Stein factor max(0, 1 -
     (variance of its noise)/(r - 1/2)^2), and kept at least one standard deviation away from 0 and
     1. The intercept is log(p/(1 - p)). Along s u, the mean logistic loss falls by at least |a| s -
     V s^2/8, because its curvature is at most 1/4. The weights are s u with the best s, 4 q |a|/V,

@@ -26,9 +26,9 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     The Hessian of the mean loss is the mean of l'' x x' with l'' in [0, c], c = 1/4 for logistic
     loss. One record changes it by at most sqrt(2) c R^2/n in the Frobenius norm (add-remove: c
     R^2/n), as `sensitivities.gram` shows. The noise is isotropic and Gaussian. `robust` also
-    releases the mean of l'^2 x x', with l'^2 in [0, kappa^2], which differs from the Hessian if the
-    model is wrong. The matrices and the weights' output noise (but not the exact minimiser) count
-    as one Gaussian release, whose mu^2 is the sum of theirs.
+    releases the mean of l'^2 x x', which differs from the Hessian if the model is wrong. l'^2 is in
+    [0, kappa^2]. The matrices and the weights' output noise (but not the exact minimiser) count as
+    one Gaussian release, whose mu^2 is the sum of theirs.
 
     weights: corrected for the ridge's bias (`dp.inference.linearise`).
     info["covariance"]: (draws, d, d), due to sampling and all noise.
@@ -39,7 +39,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     the releases themselves.
     info["level"]: (draws,), `dp.inference.curvature_level`.
 
-    covariance: the share of mu^2 that the Hessian gets, and a second release, if any, gets too.
+    covariance: the Hessian's share of mu^2. A second release, if any, gets the same share.
     """
 
     numbers = False
@@ -137,7 +137,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
 class NoiseAwareLogCosh(NoiseAwareLogistic):
     """`noise_aware_logistic` for numeric targets, with slopes in [-tau, tau] even for outliers.
 
-    It estimates the population's minimiser: theta, if targets are symmetric about x.theta.
+    It estimates the population's minimiser. If targets are symmetric about x.theta, that is theta.
 
     Without `robust`, the Hessian and the mean v of the squared slopes, in [0, tau^2], are released.
     One record changes v by at most tau^2/n (either adjacency). If errors are independent of x, the

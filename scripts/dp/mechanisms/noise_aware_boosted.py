@@ -22,7 +22,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
     sqrt(2). So the means change by at most sqrt(2)/n under either adjacency.
 
     If errors are independent of x, the sum of clip(residual)^2 x x' is about u clip^2 X'X, and the
-    sum of x x' over unclipped residuals is about q X'X, where X'X is the descent's noisy one.
+    sum of x x' over unclipped residuals is about q X'X. X'X is the descent's noisy matrix.
     `dp.inference` turns these sums into estimates and covariances. Covariances are wrong for
     heteroscedastic errors, for which `noise_aware_log_cosh` with `robust` is right.
 

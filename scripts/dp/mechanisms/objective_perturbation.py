@@ -29,7 +29,7 @@ class Plan(NamedTuple):
     """The noise of a release.
 
     share: the output noise's share of epsilon.
-    epsilon: the rest, for the tilt b.
+    epsilon: the tilt b's part of epsilon.
     epsilon_b, ridge: results of `Tilted.tilt` at that epsilon.
     scale: ||b|| ~ Gamma(d, scale).
     output_scale: ||z|| ~ Gamma(d, output_scale) for the output noise z.
@@ -94,8 +94,8 @@ class Tilted(Mechanism):
     def _plan(self, n, d, p):
         """The `Plan`.
 
-        Raises `Refused` unless a minimiser is certified on every data set (`check_certifiable`),
-        except for the largest tilts, of probability e^-60.
+        Raises `Refused` unless a minimiser is certified on every data set (`check_certifiable`).
+        Neglects the largest tilts, of probability e^-60.
         """
         loss, tolerance = margin_loss(p.loss), p.tolerance
         calibration = {"calibration": p.calibration} if "calibration" in self.options else {}

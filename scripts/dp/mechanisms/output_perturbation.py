@@ -43,8 +43,8 @@ def sensitivity(
 class Perturbed(Mechanism):
     """w + z, where w is the minimiser that `fit` names in `dp.solvers.fits`, and z is noise.
 
-    A minimiser not certified to `tolerance` gives weights of 0 and the status "not_converged",
-    which no data can cause under a finite guarantee. A free intercept is released without noise.
+    A minimiser not certified to `tolerance` gives weights of 0 and the status "not_converged".
+    Under a finite guarantee, no data can cause this. A free intercept is released without noise.
     """
 
     in_blocks = True

@@ -5,7 +5,7 @@ This is the exponential mechanism. Replacing a record changes F(w) by at most D 
 the density and its integral each change by a factor of at most e^(gamma D). With gamma =
 epsilon/(2D), the draw is epsilon-DP (McSherry, Talwar, FOCS 2007; Wang, Fienberg, Smola, ICML
 2015). The draw must be exact: a distance t in total variation would add (1 + e^epsilon) t to delta.
-The rejection sampler never gives up: that would distinguish data sets.
+The rejection sampler never gives up, because giving up would distinguish data sets.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ MOST = 1e8  # maximum mean number of proposals per draw on any data set; 1e8 pro
 class PosteriorSampling(Mechanism):
     """One draw from the tempered posterior of squared or logistic loss on ||w|| <= radius.
 
-    The guarantee is for each restart alone. Settings whose draws might take too long are refused.
+    The guarantee is for a single draw. Settings whose draws might take too long are refused.
     """
 
     needs_lambda = False

@@ -27,7 +27,7 @@ LARGEST = 100  # maximum total epsilon, for which e^epsilon cannot overflow
 class Plan(NamedTuple):
     """The privacy of the runs, and the settings to choose from.
 
-    epsilon, delta: budget of one run.
+    epsilon, delta: budget of one run without its score.
     mu: Gaussian-DP parameter of a run's score.
     candidates: arguments of each setting.
     total: epsilon of the whole choice at the requested delta.
@@ -55,8 +55,8 @@ class PrivateSelection(Mechanism):
     In the theorems of `dp.privacy.selection`, the mechanism Q is one run. It releases a setting,
     weights and a noisy score, and its profile is the maximum of the settings' profiles. So the run
     with the lowest score may be released. Each run gets the largest epsilon for which the smaller
-    of the theorems' bounds is at most the requested one. Under the Poisson law, K may be 0; then
-    weights are 0.
+    of the theorems' bounds is at most the requested epsilon. Under the Poisson law, K may be 0;
+    then weights are 0.
 
     score: "noisy", or "exact" without noise, which costs more (`selection.cost_of_exact_score`).
     settings: fixed options of `of`.
@@ -214,8 +214,8 @@ def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
     The search for a run's epsilon starts from a Gaussian mechanism's. The total is nearly
-    proportional to a run's epsilon, so each step rescales it, or bisects to stay in the known
-    interval.
+    proportional to a run's epsilon, so each step rescales the latter, or bisects to stay in the
+    known interval.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))
@@ -242,7 +242,7 @@ def _plan(n, d, text):
 
 
 def _at(n, d, p, epsilon, delta):
-    """The `Plan` for runs of this epsilon and delta without their scores."""
+    """The `Plan` if a run without its score has this epsilon and delta."""
     candidates, stated = _stated(n, d, p, epsilon, delta)
     mu = math.sqrt(p.share / (1 - p.share)) * gaussian_mu(epsilon, delta)
     most = max(each.epsilon for each in stated)

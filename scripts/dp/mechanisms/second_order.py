@@ -96,8 +96,8 @@ class DPNewton(Mechanism):
     noise has standard deviation |g| D/mu. The source has R = 1. Here, weights are in units of 1/R.
 
     H has the weights tanh(z/2)/(2z) <= 1/4 of the tightest quadratic bound on the loss at margin z,
-    so steps do not diverge. Gradients get 70 % of mu^2, traces 3 % and directions 27 %, each over T
-    = `iterations`.
+    so steps do not diverge. Of mu^2, gradients get 70 %, traces 3 % and directions 27 %, each share
+    split equally over T = `iterations` steps.
 
     The noisy trace is floored at its noise's standard deviation. The source floors it at 0, so a
     negative trace makes the ridge 1/n. D grows as 1/l^2, so one such step can make weights as long

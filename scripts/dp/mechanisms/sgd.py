@@ -13,7 +13,7 @@ from dp.mechanisms.options import LOSS, Choice, Flag, Optional, Ordinary, Positi
 from dp.noise import l2_laplace
 
 CHUNK_BYTES = 1 << 28  # maximum size of rows and noise held at once
-EXAMPLES_BYTES = 1 << 22  # size of all runs' batches in one step, which fit the L3 cache
+EXAMPLES_BYTES = 1 << 22  # maximum size of all runs' batches in one step, to fit the L3 cache
 OPTIONS = {
     "batch": Whole(50),
     "epochs": Whole(1),
@@ -99,7 +99,7 @@ class _SGD(Mechanism):
     def _descend(self, trains, runs, lams, cache, p):
         """Weights (lambdas, runs, d) and intercepts (lambdas, runs).
 
-        `cache` keeps the latest rows for other settings of the runs.
+        `cache` keeps the latest rows, because other settings of the same runs use them too.
         """
         n, d = trains[0][0].shape
         scale = self._scale(p)
@@ -143,7 +143,7 @@ class _SGD(Mechanism):
     def _of_features(self, w, projections, p):
         """Weights (lambdas, runs, d) of the original features, and intercepts.
 
-        w: (lambdas, runs, width), for projected rows.
+        w: (lambdas, runs, width), for the columns of `_rows`.
         """
         intercepts = w[:, :, -1] if p.bias else np.zeros(w.shape[:2])
         w = w[:, :, : w.shape[2] - p.bias]
@@ -230,7 +230,7 @@ class ProjectedMinimiser(SGD):
     options = {key: OPTIONS[key] for key in ("dimensions", "bias")}
 
     def _by_rule(self, n, d, p):
-        """Values for the options of a descent, without running it."""
+        """Values for the options of the descent, which does not run."""
         return {
             "batch": n,
             "epochs": 1,

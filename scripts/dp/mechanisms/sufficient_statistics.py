@@ -72,8 +72,9 @@ class AdaSSP(Mechanism):
       "analytic"   (epsilon, delta) exactly: a third of the squared Gaussian-DP parameter for the
                    eigenvalue, two thirds for the joint release of X'X and X'y (isotropic)
     ridge:
-      "published"  max(0, s sqrt(d log(2 d^2/rho)) - l), where s is the noise on the diagonal, l
-                   is a lower bound on the smallest eigenvalue, and rho = 0.05, by a union bound
+      "published"  by a union bound, max(0, s sqrt(d log(2 d^2/rho)) - l), where s is the noise's
+                   standard deviation on the diagonal, l is a lower bound on the smallest
+                   eigenvalue, and rho = 0.05
       "spectral"   max(0, e - l), where e, the edge of the semicircle law, is about the spectral norm
                    of the noise: s sqrt(2d) for isotropic noise, 2 s sqrt(d) for the published noise
     """
@@ -118,9 +119,9 @@ class AdaSSP(Mechanism):
         """Gaussian-DP parameters of the eigenvalue's release and of the joint release under replace-one.
 
         The published deviations of X'X and X'y have the ratio R^2 to R, so R cancels. With rows
-        rescaled to x/R, the pair changes by at most sqrt(2 - 2 k^2 + 2 + 2 k) for some k in [-1,
-        1]. The maximum, sqrt(9/2), is at k = 1/2. In the Frobenius norm, the upper triangle changes
-        by no more than the whole matrix.
+        rescaled to x/R, the pair changes by at most sqrt(2 - 2 k^2 + 2 + 2 k), where k = |cos| of
+        two rows' angle. The maximum, sqrt(9/2), is at k = 1/2. In the Frobenius norm, the upper
+        triangle changes by no more than the whole matrix.
         """
         eigenvalue, matrix, _ = self._deviations(p)
         published = p.calibration == "published"

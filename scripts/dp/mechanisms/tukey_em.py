@@ -40,7 +40,7 @@ class ShellModel(Mechanism):
         return p.models or max(1, min(1000, n // d))
 
     def _plan(self, p):
-        """Scale of the test's noise, k^ if no k passes, and rate of the weights e^(rate i)."""
+        """Scale of the test's noise, distance k^ if no k passes, and rate of depth weights e^(rate i)."""
         raise NotImplementedError
 
     def _tested(self, volumes):

@@ -38,8 +38,8 @@ less for smaller e.
            <= f(u) = max over s of m s u + m^2 s^2/2 + log(1 + g(s) r).
 
 Here H >= Lambda I is the Hessian without the record, so v'H^-1 v <= rho^2/Lambda. For a record of norm rho
-< R, put c = s rho/R in place of s: m' s = m c, s(1-s) rho^2 <= c(1-c) R^2 and (1-s^2) rho^2 <= (1-c^2) R^2.
-So delta(e) <= E (1 - e^(e - f(u)))_+ for every Lambda.
+< R, replace s by c = s rho/R: m' s = m c, s(1-s) rho^2 <= c(1-c) R^2 and (1-s^2) rho^2 <= (1-c^2) R^2. So
+delta(e) <= E (1 - e^(e - f(u)))_+ for every Lambda.
 
 *Clipped logistic.* f(u) <= max(m u + m^2/2, 0) + J with J = log(1 + r/4), since m s u + m^2 s^2/2 is convex
 in s. So for e >= J, removing costs at most G(m)(e - J). For smaller e, it costs at most the total variation
@@ -82,8 +82,8 @@ every e >= m^2. If e >= m^2 + J, take M = D0+v+v', split e - J as above and add 
 G(mu)(min(e, max(m^2, e - J))) for every Lambda.
 
 Log-cosh: delta(e) <= 2 G(m)(e1) + e^e1 G(m)(e2) (two tails for the addition, one for the removal) for any
-e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above, this is at most 2 G(2m)(e). It
-covers all records, for any y, because t bounds the slope.
+e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above, this is at most 2 G(2m)(e). This
+holds for any y, because t bounds the slope.
 
 An intercept must be a regularised constant feature within R; an unregularised one has Lambda = 0.
 """
@@ -192,8 +192,8 @@ def removal(
     delta is also at most the total variation distance addition(0). For u >= `switch`, s = 1 attains the
     maximum f(u), and the integral has a closed form. The condition for this, g(s) r <= (1-s)(m u + (1+s)
     m^2/2), is linear in s after division by 1-s, so checks at s = 0 and s = 1 suffice. For Huber loss, s =
-    1 always attains the maximum. tails: the number to count, by default 1 where this is proven to suffice,
-    otherwise 2.
+    1 always attains the maximum. tails: how many to count; by default 1 where proven to suffice, otherwise
+    2.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -564,7 +564,8 @@ def shared_parameter(
 ) -> tuple[float, float]:
     """(m, mu_output) of the largest mu <= start with delta_at(m, mu_output) <= delta.
 
-    mu_output is `output` times mu; m, the tilt's parameter for one record, gets the rest of mu^2.
+    mu_output is `output` times mu, and mu^2 = (parts m)^2 + mu_output^2. m is the tilt's parameter for one
+    record.
     """
     parts = vector_sum(1.0, adjacency)
 

@@ -118,8 +118,8 @@ def dp_gd_mu(
     sigma: standard deviation of the noise on the mean gradient. The last iterate's theorem has five
     conditions: only w_T is released (no losses, iterates or early stopping); no momentum; row norms are at
     most R; the step includes lam's gradient, which is not clipped; the objective is convex and smooth. With
-    clipping, the last condition holds only if each record has a single derivative, since a clipped softmax
-    gradient is not the gradient of such an objective.
+    clipping, the last condition holds only for losses of one argument w.x. A clipped softmax gradient is
+    not the gradient of such an objective.
     """
     size, m, M = constants(loss, lam, bound, clip)
     if not math.isfinite(size):

@@ -16,9 +16,9 @@ alone would give r^2/2.
 
 **Several.** The k largest a v_j + G_j, in order, have the distribution of k successive choices, each among
 the remaining values with new noise. (Given the largest, the other noisy values are truncated at it, which
-leaves the distribution of their order unchanged.) So they are k r^2/8-zCDP. zCDP of adaptive releases adds
-up, and Gaussian noise of standard deviation s on a vector that moves by at most m in L2 is m^2/(2 s^2)-zCDP
-(Bun, Steinke, TCC 2016). Everything, including D and a, may depend on earlier releases.
+leaves the distribution of their order unchanged.) So they are k r^2/8-zCDP. The rho of adaptive rho-zCDP
+releases add up. Gaussian noise of standard deviation s on a vector that moves by at most m in L2 is m^2/(2
+s^2)-zCDP (Bun, Steinke, TCC 2016). Everything, including D and a, may depend on earlier releases.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Neighbouring data sets on which mechanisms are near their worst, with reasons.
 
 A pair is a function, registered by name, that returns a `Pair`. The data sets differ in one record. They
-have equal sizes, except in attacks on the use of n. The statistic distinguishes their releases best.
+have equal sizes, except in attacks on the use of n.
 """
 
 import math
@@ -126,8 +126,9 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    The scores are the projection on the medians' difference, its distance from their midpoint, which shows
-    a difference in spread, and the differences between the distances to the medians, in L1 and L2.
+    "projection" is the position along the line between the medians, from its middle. "spread" is its
+    absolute value, which shows a difference in spread. The others compare distances to both medians, in L1
+    and L2.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -412,7 +413,7 @@ answered = _of_weights(lambda W: {"answered": W.any(axis=1).astype(float)})
 
 
 def _clusters(below, above, inner=()):
-    """Rows x = 1. Each row is a part of its own, whose model equals the target."""
+    """Rows x = 1. The model of each row alone equals its target."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 

@@ -1,4 +1,8 @@
-"""Exact draws from tempered posteriors on a ball by rejection, and a bound on the number of proposals."""
+"""Exact draws from tempered posteriors on a ball by rejection, and a bound on the number of proposals.
+
+The density is proportional to exp(-gamma (F(w) + ridge/2 ||w||^2)) on ||w|| <= rho, where F is the summed
+loss. gamma is epsilon/(2 D), with D from `loss_range`.
+"""
 
 import math
 from collections.abc import Callable
@@ -31,12 +35,12 @@ def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> f
     gamma n reach), where gamma n reach bounds rho times the gradient at 0.
 
     Logistic loss multiplies this probability by a ratio: the integral of exp(-gamma F) over the ball,
-    divided by that of its envelope exp(-gamma Q). F is the summed loss, and Q its quadratic lower bound,
-    which touches F at w0. The ratio is at least cosh(reach/2)^-d: let u = w - w0 and c = cosh(reach/2)^2.
-    Up to a constant, Q is g.u + u'Hu/2 with g.u >= 0, because w0 is the minimiser on the ball. F is at most
-    g.u + c u'Hu/2, because curvatures lie in [1/(4c), 1/4]. At u/sqrt(c), F is at most Q(u), and the ball
-    shrunk by sqrt(c) towards w0 lies in the ball. The ratio is also at least exp(-gamma n (1/4 - 1/(4c)) (2
-    reach)^2/2), from the largest F - Q. A few Newton steps find w0 approximately.
+    divided by that of its envelope exp(-gamma Q). Q is a quadratic lower bound on F, and touches F at w0.
+    The ratio is at least cosh(reach/2)^-d: let u = w - w0 and c = cosh(reach/2)^2. Up to a constant, Q is
+    g.u + u'Hu/2 with g.u >= 0, because w0 is the minimiser on the ball. F is at most g.u + c u'Hu/2,
+    because curvatures lie in [1/(4c), 1/4]. At u/sqrt(c), F is at most Q(u), and the ball shrunk by sqrt(c)
+    towards w0 lies in the ball. The ratio is also at least exp(-gamma n (1/4 - 1/(4c)) (2 reach)^2/2), from
+    the largest F - Q. A few Newton steps find w0 approximately.
     """
     pull = epsilon / (2 * loss_range(loss, reach)) * n * reach
     logarithm = math.log(4 * math.sqrt(d + pull))
@@ -64,8 +68,7 @@ def truncated_draws(
     On the ball, exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0. So a Gaussian with precision P + kI,
     times a constant, lies above the density. Its draws are accepted with probability exp(log_excess(w) - k
     (radius^2 - ||w||^2)/2) inside the ball, and never outside. Acceptance is most frequent if the
-    proposal's mean ||w||^2 is radius^2. Rejection then costs a factor of order sqrt(d), not exponential in
-    d. No k changes the law, so k may depend on the data.
+    proposal's mean ||w||^2 is radius^2. No k changes the law, so k may depend on the data.
     """
     values, vectors = np.linalg.eigh(precision)
     values = np.maximum(values, 0.0)
@@ -134,11 +137,11 @@ def logistic_envelope(
 ) -> tuple:
     """Return (precision, linear, log_excess) of `truncated_draws` for logistic loss.
 
-    The Gaussian's quadratic lies below F, the summed loss, and touches it at w0. On the ball, |w.x_i| <=
-    m_i = radius ||x_i||, and the logistic curvature is at least s_i (1 - s_i), s_i = 1/(1 + e^m_i). So F(w)
-    >= F(w0) + F'(w0)(w - w0) + (w - w0)'H(w - w0)/2, where H = sum_i s_i (1 - s_i) x_i x_i'. A few Newton
-    steps find w0 near the minimiser on the ball; the draws' distribution does not depend on w0. The
-    acceptance rate falls exponentially with d.
+    The Gaussian's quadratic lies below F and touches it at w0. On the ball, |w.x_i| <= m_i = radius
+    ||x_i||, and the logistic curvature is at least s_i (1 - s_i), s_i = 1/(1 + e^m_i). So F(w) >= F(w0) +
+    F'(w0)(w - w0) + (w - w0)'H(w - w0)/2, where H = sum_i s_i (1 - s_i) x_i x_i'. A few Newton steps find
+    w0 near the minimiser on the ball; the draws' distribution does not depend on w0. The acceptance rate
+    falls exponentially with d.
     """
     d = X.shape[1]
     margins = radius * row_norms(X)

@@ -283,11 +283,11 @@ def _with_gaussian(delta, mu):
 def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) -> Curve:
     """The `Curve` of a Gaussian release composed with a release of any one of `profiles`.
 
-    profiles: upper bounds for both directions. epsilons: increasing numbers > 0. Between them, chords in t
-    = e^epsilon replace the maximum of the profiles. Chords are the profile of finitely many losses, one at
-    each end of a chord, with probability t times the change of slope there. The remaining probability is
-    that of an infinite loss. So the result is the mean, over these losses l, of the Gaussian profile at
-    epsilon - l.
+    profiles: upper bounds for both directions. epsilons: increasing numbers > 0. Between these numbers,
+    chords in t = e^epsilon replace the maximum of the profiles. Chords are the profile of finitely many
+    losses, one at each end of a chord, with probability t times the change of slope there. The remaining
+    probability is that of an infinite loss. So the result is the mean, over these losses l, of the Gaussian
+    profile at epsilon - l.
     """
     at = np.max([np.asarray(symmetric(each.delta)(epsilons)) for each in profiles], axis=0)
     zero = max(float(each.delta(0.0)) for each in profiles)
@@ -312,10 +312,7 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
 def integral(
     integrand: Callable, start: float, stop: float, panels: Iterable[int] = PANELS
 ) -> float:
-    """An upper estimate of an integral, refined until two estimates agree: the last plus their difference.
-
-    panels: numbers of panels of successive estimates.
-    """
+    """An upper estimate of an integral, refined until two estimates agree: the last plus the difference."""
     before = math.inf
     for count in panels:
         x, weight = nodes(start, stop, count)
@@ -330,8 +327,8 @@ def integral(
 def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) -> float:
     """An upper bound on delta at epsilon for data sets that differ in `size` records.
 
-    Along a chain of neighbours, P(E) <= delta(e_1) + e^e_1 M(E), where M belongs to the next data set, and
-    so on. So for real e_j that sum to epsilon:
+    Along a chain of neighbours, P(E) <= delta(e_1) + e^e_1 M(E), where M is the law on the next data set,
+    and so on. So for real e_j that sum to epsilon:
 
         delta_size(epsilon) <= sum over j of e^(e_1 + .. + e_(j-1)) delta(e_j).
 
@@ -397,7 +394,7 @@ def losses(profile: Profile, spacing: float | None = None) -> object:
     """A pessimistic privacy loss distribution (dp_accounting) of a profile.
 
     Connect-the-dots (Doroshenko et al., PoPETs 2022, algorithm 1) gives the smallest profile of losses on
-    the grid that is nowhere below the given one.
+    the grid that is nowhere below `profile`.
     """
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld import privacy_loss_distribution as pld

@@ -45,8 +45,8 @@ def amp(
     """Approximate minima perturbation (Iyengar et al., IEEE S&P 2019, algorithm 1), replace-one.
 
     The output noise spends epsilon_out = .01 epsilon and delta_out = .01 delta; epsilon_obj and delta_obj
-    remain. The tilt spends epsilon_p = share epsilon_obj. The Jacobian of rank r = 2 spends the rest of
-    epsilon_obj, which must be below 1:
+    remain. The tilt spends epsilon_p = share epsilon_obj. The Jacobian, of rank 2, spends epsilon_obj -
+    epsilon_p, which must be below 1:
 
         Lambda                      2 curvature/(epsilon_obj - epsilon_p)
         noise on the mean gradient  (2 slope/n)(1 + sqrt(2 log(1/delta_obj)))/epsilon_p
@@ -83,9 +83,9 @@ def redberg_delta(
 ) -> float:
     """delta of the exact minimiser (Redberg, Koskela, Wang, NeurIPS 2023, theorem 1), add/remove.
 
-    Let j = |log(1 - curvature/Lambda)| and m = slope/sigma. If epsilon >= j + m^2/2, delta is 2
-    G(m)(epsilon - j). Otherwise it is 1 - e^x + 2 e^x G(m)(m^2/2) with x = epsilon - j - m^2/2. If Lambda
-    <= curvature, delta is 1.
+    Let j = |log(1 - curvature/Lambda)|, m = slope/sigma, and G(m) the Gaussian profile. If epsilon >= j +
+    m^2/2, delta is 2 G(m)(epsilon - j). Otherwise it is 1 - e^x + 2 e^x G(m)(m^2/2) with x = epsilon - j -
+    m^2/2. If Lambda <= curvature, delta is 1.
     """
     if n_lambda <= curvature:
         return 1.0

@@ -48,8 +48,8 @@ def isotropic(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Unit normals as a symmetric matrix E, isotropic in the Frobenius norm, and a vector.
 
     Diagonal entries have variance 1, and others 1/2. So <E, S>_F is standard normal for every symmetric S
-    of unit norm, and sigma E gives a Frobenius sensitivity the privacy that independent noise gives a
-    Euclidean one. values: (restarts, d + d(d+1)/2).
+    of unit norm. Adding sigma E is the Gaussian mechanism for a sensitivity in the Frobenius norm. values:
+    (restarts, d + d(d+1)/2).
     """
     unit = np.where(np.eye(d) > 0, 1.0, np.sqrt(0.5))
     return values[:, _positions(d)] * unit, values[:, :d]
@@ -92,8 +92,8 @@ def solve(
     quadratic has no minimum.
 
     repair:
-      "ridge"  every eigenvalue grows by sqrt(d) deviation, the order of the noise's spectral norm, and
-               then becomes at least deviation, so all quadratics are bounded
+      "ridge"  every eigenvalue grows by sqrt(d) deviation, the order of the noise's spectral norm.
+               Those still below deviation become deviation, so all quadratics are bounded
       "trim"   w is orthogonal to directions with eigenvalues that are not positive (Zhang et al.,
                PVLDB 5, 2012, section 6.2)
       "none"   the weights are NaN if the quadratic has no minimum

@@ -7,15 +7,15 @@ Koskela, Redberg, Wang (ICML 2024).
 **What "best" may depend on.** Q's release must include the score that compares runs, and Q's guarantee must
 cover it. A noisy score on private rows is one more release of Q. A score on public rows, or of the weights
 alone, costs no privacy. An *exact* score on private rows is not covered: if Q is uniform on N points, which
-is 0-DP, the score 1(point = p(data)) would release p(data) with probability close to 1. For it, only a
-weaker bound holds (below).
+is 0-DP, the score 1(point = p(data)) would release p(data) with probability close to 1. For an exact score,
+only a weaker bound holds (below).
 
 **Profile bound**, derived here. Runs are ranked by a fixed total order of Q's releases (an independent
 uniform number breaks ties). Let F(z) = E z^K, and let Q(<y) be the probability of a release worse than y.
 Then the best run has the density a(y) = q(y) F'(Q(<y)).
 
 * Logarithmic, P(K=k) = (1-g)^k/(k log(1/g)), and geometric, P(K=k) = g (1-g)^(k-1): F'(z) = E[K]
-  (g/(1 - (1-g) z))^(eta+1) with eta = 0 and eta = 1.
+  (g/(1 - (1-g) z))^(eta+1) with eta = 0 and eta = 1, respectively.
   Let Q' be Q on a neighbour, z = Q(>=y), and z' = Q'(>=y) <= h(z), where h bounds any event's probability
   under Q' by that under Q. Then F'(Q(<y))/F'(Q'(<y)) = ((g + (1-g) z')/(g + (1-g) z))^(eta+1) <=
   C^(eta+1), where C is the maximum over z in [0, 1] of (g + (1-g) h(z))/(g + (1-g) z). So (a - e^x a')_+

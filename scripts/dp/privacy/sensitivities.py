@@ -111,7 +111,7 @@ def eigenvalue_lower_bound(noisy: np.ndarray, sigma: float, quantile: float = 1.
 def spectral_ridge(
     sigma: float, d: int, eigenvalue: float | np.ndarray = 0.0
 ) -> float | np.ndarray:
-    """max(0, sigma sqrt(2d) - l/2), elementwise: a ridge for G = X'X + E.
+    """max(0, sigma sqrt(2d) - l/2), elementwise: a ridge for G = X'X + E with noise E.
 
     eigenvalue: l, a lower bound on the smallest eigenvalue of X'X. Steps with P = (G + ridge I)^-1 contract
     if the eigenvalues of P X'X are below 2, that is if X'X + 2 E + 2 ridge I > 0. A ridge above ||E|| - l/2

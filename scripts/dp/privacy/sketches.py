@@ -1,9 +1,9 @@
 """Gaussian sketches: the privacy of k rows of N(0, X'X + g^2 I) (Iterative Hessian Mixing).
 
 Lev, Shenfeld, Srinivasan, Ligett, Wilson (arXiv 2601.07545) release T sketches and T noisy gradients. A
-sketch is Z X + g N, where Z (k x n) and N (k x d) are standard normal, g^2 = max(0, gamma - l), and l is a
-noisy lower bound on the smallest eigenvalue of X'X. They bound a sketch's Rényi divergence; this module
-gives its exact profile.
+sketch is Z X + g N, where Z (k x n) and N (k x d) are standard normal, g^2 = max(0, gamma - l) with a
+public gamma, and l is a noisy lower bound on the smallest eigenvalue of X'X. They bound a sketch's Rényi
+divergence; this module gives its exact profile.
 
 A sketch's rows are k independent draws of N(0, S) with S = X'X + g^2 I. Adding or removing a row x with
 ||x|| <= R changes S by x x'. In coordinates that make the smaller S the identity, only one direction
@@ -112,7 +112,7 @@ def gamma_exact(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> 
 
 
 def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> float:
-    """As `gamma_exact`, but from the authors' bound `renyi`, converted by `renyi_epsilon`."""
+    """As `gamma_exact`, but from the authors' bound `renyi`."""
 
     def private(gamma):
         share = np.linspace(0, 1, 4002)[1:-1] ** 2  # positions of orders between 1 and gamma/R^2

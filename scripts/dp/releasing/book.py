@@ -16,7 +16,7 @@ from the end. Events:
     begin     a release: name, cost, digests of request, rows, code and arithmetic, versions of libraries,
               and a commitment to its key. This spends the cost
     done      name and SHA-256 of model.json
-    preview   the owner looked at the rows, under this name
+    preview   the owner looked at the rows; name of the request
     raise     another budget, with the reason
 
 Epsilons and deltas add up. Basic composition is a privacy filter, so later settings may depend on earlier

@@ -190,7 +190,7 @@ def _check(model):
 def content(
     request: Request, made: models.Release | holdout.Release, spent: dict, made_by: dict
 ) -> bytes:
-    """The content of model.json, from the release, public numbers and the book's sums."""
+    """The content of model.json."""
     measured = isinstance(made, holdout.Release)
     release, paid = (made.model, made.package) if measured else (made, made.plan)
     plan, schema = release.plan, rows.from_facts(request.schema)
@@ -250,9 +250,9 @@ def _premises(request):
 def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
     """(T (d, d), shift (d,)) such that coefficients in the columns' own units are T weights + shift.
 
-    A number x became f (2 x - low - high)/(high - low), and a level and the constant f, where f =
-    `schema.each` 2^-20. So scores are linear in the columns of rows that are not clipped or shortened. For
-    a target with bounds [l, h], a score s is the prediction l + (h - l)(s + 1)/2.
+    A row has a (2 x - low - high)/(high - low) for a number x, and a for its level and the constant, where
+    a = `schema.each` 2^-20. So scores are linear in the columns of rows that are not clipped or shortened.
+    For a target with bounds [l, h], a score s is the prediction l + (h - l)(s + 1)/2.
     """
     a, d = schema.each / rows.ONE, schema.d
     T, shift, j = a * np.eye(d), np.zeros(d), 0

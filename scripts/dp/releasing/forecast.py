@@ -48,8 +48,8 @@ class Expected(NamedTuple):
         Column -> {"mean": .., "deviation": ..}, or {level: share}. By default, the mean is the middle of
         the bounds, the deviation a sixth of the distance between them, and shares are equal.
     effects : dict
-        Coefficients in the columns' own units, by the names of `Schema.names`, by default 0. If none is
-        given, all columns have equal effects, scaled by `strength` or `explained`.
+        Name in `Schema.names` -> coefficient in the column's own units, by default 0. Without any, all
+        columns have equal effects, scaled by `strength` or `explained`.
     positives : float
         Share of the second class.
     strength : float
@@ -76,7 +76,7 @@ class Study:
     schema : dp.releasing.rows.Schema
         Public facts about the file.
     expected : Expected or None
-        Expectations of its rows.
+        Facts or guesses about its rows.
     seed : int
     """
 
@@ -264,13 +264,14 @@ class Outlook(NamedTuple):
         Column -> geometric mean width of its 95 % interval, in the column's own units. Infinite if most
         releases have no interval; empty if the method has none.
     ranges : dict
-        Column -> the first and last decile of the widths.
+        Column -> the 10 % and 90 % quantiles of the widths.
     accuracy, without : dict
         Means by metric, with and without privacy.
     kept : float
         Share of the gain (AUC - 1/2, or r2) that the private model keeps.
     held : float or None
-        Half the width of the held-out error rate's 95 % interval; None without a holdout of classes.
+        Half the width of the held-out error rate's 95 % interval; None without a holdout, or for a numeric
+        target.
     profile : dp.privacy.profiles.Profile
 
     Methods
@@ -371,7 +372,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
 
 
 def _typical(widths):
-    """Each column's geometric mean and (first, last) decile of the widths (draws, d).
+    """Each column's geometric mean and (10 %, 90 %) quantiles of the widths (draws, d).
 
     The mean is taken over finite widths; it is infinite unless more than half are finite.
     """
@@ -424,7 +425,8 @@ def needed(
     enough : Callable
         Condition `Outlook` -> bool, for instance from `width` or `share`.
     draws : int or None
-        Number of releases at the resulting epsilon. Others tried get a fifth of it, at least 9.
+        Number of releases at the resulting epsilon. The search makes a fifth as many per epsilon, at least
+        9.
 
     Returns
     -------

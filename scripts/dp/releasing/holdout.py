@@ -1,32 +1,32 @@
 """Errors of a released model on held-out rows, which cost rows but no additional epsilon.
 
-A public number `held` of n records is held out. They give noisy sums, and the others the model. Each
-release is (epsilon, delta)-DP, and so are both together.
+A public number `held` of n records is held out for noisy sums of errors. The model is fitted to the others.
+Each release is (epsilon, delta)-DP, and so are both together.
 
 WHICH RECORDS. The release's key determines a uniform set of `held` positions, independent of the rows and
 never published.
 
-THEOREM 2. Let A be the model's release from the *multiset* of rows outside S, and B that of the sums
-over the multiset of rows in S, given A's result a. For every epsilon let A's divergence be at most
-delta_A(epsilon) on multisets that differ in one record, and B's at most delta_B(epsilon) for every a.
-Let S be a uniform set of `held` positions. Then A and B together have a divergence of at most the *maximum*
-of the two on replace-one neighbours, even if the neighbour's records come in another order.
+THEOREM 2. Let S be a uniform set of `held` positions. A releases the model from the *multiset* of rows
+outside S. B releases the sums over the multiset of rows in S, given A's result a. For every epsilon let A's
+divergence be at most delta_A(epsilon) on multisets that differ in one record, and B's at most
+delta_B(epsilon) for every a. Then, on replace-one neighbours, A and B together have a divergence of at most
+the *maximum* of delta_A and delta_B. This holds even if the neighbour's records come in another order.
 Proof. A neighbour D' is D with record i replaced, and its records permuted by p. S is uniform, and so is
 p(S). So the law on D' is that of D with record i replaced in its place, since the parts are multisets.
 Given S, only record i differs, in exactly one part. If it is outside S, B is post-processing, and the
-divergence is at most delta_A. If it is in S, A's law does not change, and given every a the divergence of
-B is at most delta_B. A hockey-stick divergence is jointly convex, so that of the mixture over S is at most
+divergence is at most delta_A. If it is in S, A's law does not change, and given every a the divergence of B
+is at most delta_B. A hockey-stick divergence is jointly convex, so that of the mixture over S is at most
 the maximum.
 
 A sorts its rows, and B's sums of integers are exact, so neither depends on the order of rows. With fixed
 positions, a reordered neighbour could change *both* parts, which would cost the sum of the two.
 
 WHAT IS SUMMED. A record with label t and prediction f adds a vector: two or three numbers in [-1, 1], and
-the number 2, which counts the record twice. An invalid line adds zeros:
+the number 2, which counts the record twice:
 
     classes   (e, t, 2)        e = 1 if the class is wrong, else -1;  t = -1 or 1
     numbers   (e, t, t^2, 2)   e = min(1, 8 (f - t)^2 - 1);  t in [-1, 1]
-    none      zeros
+    invalid   zeros
 
 LEMMA 4. Two of these vectors are at most sqrt(8) apart in Euclidean norm; errors and labels alone attain
 this. Proof. (e - e')^2 <= 4. For classes, (t - t')^2 <= 4. For numbers let r = |t - t'| and s = |t + t'|
@@ -136,7 +136,7 @@ def scores(V: np.ndarray, weights: Sequence[int]) -> np.ndarray:
 
 
 def classes(exact_scores: np.ndarray) -> np.ndarray:
-    """Labels -1 and 1 from exact scores. A score of 0 has the label -1."""
+    """Labels -1 and 1 from exact scores."""
     return np.where(exact_scores > 0, 1, -1)
 
 

@@ -124,7 +124,7 @@ def nearest(values: Iterable[Fraction], step: int) -> list[int]:
 
 
 def released(values: Iterable[Fraction], noise: Noise, stream: Stream) -> list[int]:
-    """Lemma 2's release, rounded values plus noise, in units of the spacing."""
+    """The release of lemma 2: rounded values plus noise, in units of the spacing."""
     centre = nearest(values, noise.step)
     if len(centre) != noise.count:
         raise ValueError(f"the noise has {noise.count} coordinates, not {len(centre)}")
@@ -139,6 +139,7 @@ def together(noises: Sequence[Noise]) -> Fraction:
 def failure(epsilon: float, variation: Fraction) -> Fraction:
     """(1 + e^epsilon) eta: what delta gains at a total variation distance of eta from a private release.
 
+    M~ is the private release, and ' marks a neighbour:
     M(E) <= M~(E) + eta <= e^eps M~'(E) + delta + eta <= e^eps (M'(E) + eta) + delta + eta.
     """
     return variation * (1 + Fraction(math.exp(epsilon)) * (1 + Fraction(1, 10**12)))

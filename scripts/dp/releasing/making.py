@@ -138,8 +138,8 @@ def make(
     Raises
     ------
     dp.errors.Refused
-        Before rows are read, no message depends on them. Afterwards, the message is one of two constants,
-        or says that an interrupted release was begun with other rows or that the book cannot be used.
+        Before rows are read, no message depends on them. Afterwards, the message is one of three constants,
+        or says that the book cannot be used or that an interrupted release was begun with other rows.
 
     Examples
     --------

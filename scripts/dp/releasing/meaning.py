@@ -10,8 +10,8 @@ For every real epsilon, P(E) <= delta(epsilon) + e^epsilon Q(E), where delta is 
 
 which is 1 minus the trade-off function (Dong, Roth, Su, JRSS B 84, 2022). By Neyman and Pearson, some
 attack attains this bound for the profile of a pair P, Q. A single point of the profile gives a weaker
-bound: at 1 % false accusations, (1, 1e-6) allows a power of 2.7 %, and a Gaussian release with the same
-epsilon 1.84 %.
+bound: at 1 % false accusations, (1, 1e-6) allows a power of 2.7 %, and a Gaussian release with this epsilon
+and delta 1.83 %.
 
 With a prior probability p that the row is x, the attacker is right with probability at most
 
@@ -109,7 +109,7 @@ def posterior(prior: float, false: float, power: float) -> float:
 def meaning(profile: Profile, prior: float = 0.5, false: Sequence[float] = FALSE) -> Meaning:
     """The `Meaning` of a profile.
 
-    prior: strictly between 0 and 1. false: the shares of false accusations, each in (0, 1).
+    prior: strictly between 0 and 1. false: each in (0, 1).
     """
     if not 0 < prior < 1:
         raise ValueError(f"a prior probability is strictly between 0 and 1, not {prior}")

@@ -210,7 +210,7 @@ def noise_aware_logistic(
     epsilon, delta : float
         Cost of the release: epsilon at most 50, delta in (0, 1).
     robust : bool
-        Whether to release second moments of the scores, for intervals that hold under a wrong model.
+        Whether to release second moments of the slopes, for intervals that hold under a wrong model.
     **options
         Those of `objective_perturbation`.
 
@@ -271,7 +271,7 @@ def output_perturbation_gaussian(
     tolerance: float | None = None,
     bits: int = lattice.BITS,
 ) -> Plan:
-    """The plan of noisy weights by lemma 2, with D = 2 kappa/Lambda and rho = tau/lam."""
+    """The plan of noisy weights by lemma 2 (`dp.releasing.lattice`), D = 2 kappa/(n lam), rho = tau/lam."""
     loss = losses.get(loss)
     _check(n, d, epsilon, delta)
     _check_lambda(lam)

@@ -46,9 +46,9 @@ class Looked:
 class Preview(NamedTuple):
     """Counts of a file.
 
-    stated: the public number of lines. uneven: lines with a wrong number of cells. nothing: invalid lines,
-    which become zeros. shortened: rows beyond the public radius. labels: label -> number of valid lines;
-    empty for numbers.
+    stated: the public number of lines. uneven: lines that `Schema.split` finds invalid. nothing: all
+    invalid lines, which become zeros. shortened: rows beyond the public radius. labels: label -> number of
+    valid lines; empty for numbers.
     """
 
     lines: int

@@ -31,8 +31,8 @@ PREMISES = {
 class Method(NamedTuple):
     """A method of a release.
 
-    plan: (n, d, epsilon, delta, **options) -> `models.Plan`. numbers: whether the target is a number;
-    None allows numbers and two classes. options: the names of the options.
+    plan: (n, d, epsilon, delta, **options) -> `models.Plan`. numbers: whether the target is a number; None
+    allows numbers and two classes.
     """
 
     plan: Callable

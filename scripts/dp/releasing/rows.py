@@ -1,10 +1,11 @@
 """Convert each line of a file to a row of integers of bounded norm.
 
-Line feeds separate records. `Schema.rows` computes a row v of integers from each line and public
-numbers alone, with ||v|| <= 2^20 exactly; v stands for v 2^-20. An invalid line becomes the row of
-zeros with the label 0, which adds nothing to a gradient. A line is invalid if it has a wrong number of
-cells, a cell that is no number or in no category, or, to bound memory, more than 64 KiB (or 200 bytes per
-column, if that is more). So a changed line changes only its row, and no message reveals its content.
+Line feeds separate records. `Schema.rows` computes a row v of integers from each line and public numbers
+alone, with ||v|| <= 2^20 exactly; v stands for v 2^-20. An invalid line becomes the row of zeros with the
+label 0, which adds nothing to a gradient. A line is invalid if it has a wrong number of cells, invalid
+quotes, or a cell that is no number or in no category. To bound memory, lines of more than 64 KiB (or 200
+bytes per column, if that is more) are invalid, too. So a changed line changes only its row, and no message
+reveals its content.
 
 A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs. Digits may be missing
 on one side of the point. Its exact value x is clipped to public bounds [low, high] and mapped to trunc(K
@@ -33,7 +34,7 @@ ONE = 1 << DIGITS  # maximum norm of a row
 WIDEST = 1 << 14  # maximum number of columns
 NUMBER = re.compile(rb"([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d+))?")
 LONGEST_CELL = 200  # bytes; a longer cell is no number
-LONGEST_LINE = 1 << 16  # bytes; a longer line is invalid
+LONGEST_LINE = 1 << 16  # bytes; a longer line is invalid, except with many columns
 FAR = 1000  # decimal exponent beyond which a number is 0 or exceeds every bound
 KEPT = 1 << 16  # maximum number of cached cells per column
 EMPTY = (b"", b"nan", b"na", b"n/a", b"null", b"?")  # missing cells, in upper or lower case
@@ -203,7 +204,7 @@ class Schema:
         }
 
     def record(self, line: bytes, v: np.ndarray) -> int:
-        """Write a line's row, not yet shortened, into zeros v (d,), and return its label.
+        """Write a line's row, not yet shortened, into v (d,), which must be zero, and return the label.
 
         The label is -1, 1 or a target in units of 2^-20, and 0 for an invalid line.
         """
@@ -494,7 +495,8 @@ def shortened(V: np.ndarray) -> np.ndarray:
     """Shorten integer rows (n, d) to norms of at most 2^20, exactly, as int32.
 
     Entries are clipped to [-2^31, 2^31]. A row v that is too long becomes trunc(2^20 v/r) with r =
-    ceil(||v||). A row whose squares could overflow is first halved until they cannot; it stays too long.
+    ceil(||v||). A row whose squares could overflow is first halved until they cannot. Its norm stays above
+    2^20.
     """
     out = np.empty(V.shape, np.int32)
     for part in slices(len(V), BLOCK_ROWS):

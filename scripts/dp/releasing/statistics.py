@@ -13,12 +13,12 @@ vector (M_ii, sqrt(2) M_ij, i < j), whose Euclidean norm is M's Frobenius norm, 
 coordinate (`dp.privacy.quadratics.isotropic`).
 
 Rounding, with u = 2^-53 and the point p: a score's error is u |p.x| plus negligible terms
-(`tilt.gradient`). The error of a record's weight l'' or a^2 is then less than 25 u (ten roundings count
-twice, as it is quadratic in the slope; so does |z l'''| < 1). For log-cosh it is up to 2 u (0.77/tau)
-larger, from the rounding of y and the score, since |l'''| <= 0.77/tau. (Logistic loss: |l'''| <= 0.1.) The
-sum has n/2^11 blocks of 2^11 rows, and the products and sqrt(2) are rounded five times. Let A = c for the
-Hessian, otherwise 1. So, under P1 and P2, in any order of summation, the computed sum over n records
-differs from the exact one in Frobenius norm by at most
+(`tilt.gradient`). The error of a record's weight l'' or a^2 is then less than 25 u. (The weight is
+quadratic in the slope, so the slope's ten roundings count twice, and so does the score's error times |z
+l'''| < 1.) For log-cosh it is up to 2 u (0.77/tau) larger, from the rounding of y and the score, since
+|l'''| <= 0.77/tau. (Logistic loss: |l'''| <= 0.1.) The sum has n/2^11 blocks of 2^11 rows, and the products
+and sqrt(2) are rounded five times. Let A = c for the Hessian, otherwise 1. So, under P1 and P2, in any
+order of summation, the computed sum over n records differs from the exact one in Frobenius norm by at most
 
     rho = 1.02 n u (3 (1 + (d+2) sqrt(d) 2^-32 ||p||) max(1, 0.77/tau) + 30 + (2^11 + n/2^11 + 10) A) +
     1e-290.

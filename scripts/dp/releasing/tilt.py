@@ -1,8 +1,8 @@
 """A minimiser with a certified gradient on every data set, and the cost of its release on a lattice.
 
-The objective is J(w) = mean of n losses + lam/2 ||w||^2 + B.w/n. Rows are multiples of 2^-20 with a
-norm of at most 1 (`dp.releasing.rows`), and n and lam > 0 are public. kappa and c bound |l'| and l'',
-so J has curvatures in [lam, c + lam]. u = 2^-53.
+The objective is J(w) = mean of n losses + lam/2 ||w||^2 + B.w/n. Rows are multiples of 2^-20 with a norm of
+at most 1 (`dp.releasing.rows`), and n and lam > 0 are public. kappa and c bound |l'| and l'', so J has
+curvatures in [lam, c + lam]. u = 2^-53. `lattice` defines N, rnd and gamma; `dp.releasing` states P1 to P4.
 
 THEOREM 1. Let h and g be powers of two, sigma in hZ, s in gZ, Lambda = n lam. (1) Draw B ~ N_h(sigma^2)^d.
 (2) By any method find a w with ||grad J(w)|| <= tau. (3) Release rnd_g(w) + N_g(s^2)^d. Let step 2 succeed
@@ -12,14 +12,14 @@ epsilon >= 0 the release is (epsilon, delta + (1 + e^epsilon) eta)-DP under repl
 
     D = 2 tau/lam + h sqrt(d)/Lambda + g sqrt(d),   eta = d (gamma(sigma/h) + gamma(s/g)) + beta.
 
-Proof. Consider the release with b ~ N(0, sigma^2 I), B = rnd_h(b), the exact minimiser in place of w
-where ||B|| > T, and the noise rnd_g(N(0, s^2 I)). (i) The minimiser w*(b) has the profile proven in
-`gaussian_tilt`. (ii) Given the data, b and B are functions of w*(b), and so is w, up to randomness of
-its own. By strong convexity ||w*(b) - w*(B)|| <= ||b - B||/Lambda <= h sqrt(d)/(2 Lambda), and ||w -
-w*(B)|| <= tau/lam. So C = rnd_g(w) is within D/2 of w*(b) on every data set: given w*, C + N(0, s^2 I)
-is D/s-GDP, as in `lattice`'s lemma 2. (iii) Adaptive composition gives delta for both, and rounding is
-post-processing. (iv) By lemma 1 the program's law is within eta of this release's on every data set
-(`lattice.failure`).
+Proof. Consider the release with b ~ N(0, sigma^2 I), B = rnd_h(b), the exact minimiser in place of w where
+||B|| > T, and the noise rnd_g(N(0, s^2 I)). (i) The minimiser w*(b) has the profile proven in
+`gaussian_tilt`. (ii) Given the data, b and B are functions of w*(b), and so is w, up to randomness of its
+own. By strong convexity ||w*(b) - w*(B)|| <= ||b - B||/Lambda <= h sqrt(d)/(2 Lambda), and ||w - w*(B)|| <=
+tau/lam. So C = rnd_g(w) is within D/2 of w*(b) on every data set: given w*, C + N(0, s^2 I) is D/s-GDP, as
+in `lattice`'s lemma 2. (iii) Adaptive composition gives delta for w*(b) and C + N(0, s^2 I) together, and
+rounding is post-processing. (iv) By lemma 1 the program's law is within eta of this release's on every data
+set (`lattice.failure`).
 
 Without output noise there is no guarantee: the minimisers of neighbouring data sets lie on nearly
 disjoint sets of points.
@@ -28,9 +28,9 @@ THE CERTIFICATE trusts no solver. `gradient` evaluates grad J at an exact sum hi
 floats. With X = v 2^-20 and v integers:
 
 - hi = k q with integers k, ||k|| < 2^33, and ||v|| <= 2^20. All partial sums of v.k are integers below
-  2^53, so X hi is *exact* in any order of summation. |lo_j| <= q/2 and q <= 2^-31 ||w||, so the error
-  of X lo is at most (d+2) u sqrt(d) q/2. The sum of both is rounded once, with a relative error of u,
-  and the score is at most |z| + 1.
+  2^53, so X hi is *exact* in any order of summation. |lo_j| <= q/2 and q <= 2^-31 ||w||, so the error of X
+  lo is at most (d+2) u sqrt(d) q/2. X hi + X lo is rounded once, with a relative error of u, and the score
+  is at most |z| + 1.
 - The slope, in units of kappa, has at most ten roundings (P2: 8 u for exp or tanh). Since |z| l''(z) <=
   |l'(z)| for log-cosh and 0.3 for logistic loss, z's relative error adds less than 2 u. So the slope l'
   is within 12 u kappa + c u (1 + (d+2) sqrt(d) 2^-32 ||w||).
@@ -131,7 +131,7 @@ class Effort(NamedTuple):
 
 
 def effort(problem: Problem) -> Effort:
-    """`Effort` from public numbers alone. Raises `Refused` if descent may take too long."""
+    """`Effort` from public numbers. Raises `Refused` if descent could take too long or numbers overflow."""
     lam, c = Fraction(problem.lam), Fraction(problem.loss.c)
     m = math.isqrt(math.ceil((c + lam) / lam) - 1) + 1
     smooth, size = problem.lam * m * m, problem.longest

@@ -76,11 +76,11 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
     A proximal Newton step u minimises the penalty plus a quadratic model of the other terms, over weights
     that are nonzero or must become so. Near the minimiser, full steps square the error. A full step that
     neither lowers the objective enough nor halves the subgradient's norm is shortened. The third derivative
-    of logistic loss is at most l''. Let margins move along u by at most r = max_i |x_i.u|, and let s =
-    u'Hu. Then a fraction t of the step changes the objective by at most -t s + s (e^(t r) - t r - 1)/r^2.
-    The bound's minimum, at t = log(1 + r)/r, is negative (Sun and Tran-Dinh, Generalized self-concordant
-    functions, 2019). Between attempts, accelerated descent moves closer, so if l2 > 0, the search succeeds
-    on any data.
+    of logistic loss is at most l''. Let r = max_i |x_i.u|, the largest change of a margin, and s = u'Hu
+    with the Hessian H. Then a fraction t of the step changes the objective by at most
+    -t s + s (e^(t r) - t r - 1)/r^2. The bound's minimum, at t = log(1 + r)/r, is negative (Sun and
+    Tran-Dinh, Generalized self-concordant functions, 2019). Between attempts, accelerated descent moves
+    closer, so if l2 > 0, the search succeeds on any data.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2

@@ -15,8 +15,8 @@ from dp.solvers.elastic_net import minimise_elastic_net
 from dp.solvers.lasso_scales import minimise_lasso
 from dp.solvers.newton import LEAST_STEP, Info, minimise
 
-# Minimum ratio of ridge to largest curvature for Hessians in single precision. Their rounding of about 10
-# eps is then far below the ridge.
+# Minimum ratio of ridge to largest curvature for Hessians in single precision: about 10 eps, so that their
+# rounding is small beside the ridge.
 SINGLE = 1e-6
 
 

@@ -18,7 +18,7 @@ from dp.solvers import accelerated, quasi_newton
 from dp.solvers.passes import EPS, Direct, Implicit
 
 TOGETHER = 256  # maximum number of restarts solved together
-THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most 131072 rows
+THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most about 131072
 DIRECT = 40  # maximum number of columns for which Hessians are formed; beyond, conjugate gradients
 CENTRED = 8  # minimum number of restarts for a common centre
 NEARBY = 0.6  # largest change of a typical margin for which one step suffices
@@ -124,9 +124,9 @@ def rounding(
     """Bound on the rounding error of a gradient in `minimise` at any minimiser, for any n rows.
 
     bound: R >= ||x||. tilt: T >= ||linear||. The norm of the minimiser is at most W, the smaller of two
-    bounds: (kappa R + T/n)/lam, because the gradient is 0 there, and (2 T/n + sqrt(2 lam l(0)))/lam,
-    because the objective at w = 0 is at most l(0) (l(1) for a residual loss) and the loss is at least 0.
-    With u = EPS/2 (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1):
+    bounds. One is (kappa R + T/n)/lam, because the gradient is 0 there. The other is (2 T/n + sqrt(2 lam
+    l(0)))/lam, because the objective at w = 0 is at most l(0) (l(1) for a residual loss), and losses are at
+    least 0. With u = EPS/2 (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1):
 
     - A score is a sum of d products. Its error is at most d u R W, and its slope's error at most c times as
       large. (Subtracting the target also rounds: see `dp.losses.ResidualLoss`.)
@@ -159,8 +159,8 @@ def least_tolerance(
     It is four times `rounding`. If `minimise` gets half of the tolerance, the exact gradient's norm is
     within the tolerance on any data. The tolerance is infinite if c R^2 exceeds 10^10 lambda, since descent
     (`dp.solvers.accelerated`) could then take more than 10^7 steps after Newton's method gives up. It is
-    also infinite if, with many columns, rounding at the returned weights could take another quarter of the
-    tolerance, because their norm may exceed the minimiser's by tolerance/lambda.
+    also infinite with so many columns that rounding at the returned weights could take another quarter of
+    the tolerance: their norm may exceed the minimiser's by tolerance/lambda.
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
@@ -381,7 +381,7 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     passes over the rows and the last Hessians.
 
     A trial point is accepted if its gradient norm is at most half of the smallest so far (Newton's fast
-    phase), or if the objective still falls there along the step, and so, by convexity, has decreased.
+    phase), or if the objective still falls there along the step. By convexity, it has then decreased.
     Otherwise the step is shortened. The objective's value is not used, because its rounding would hide half
     of the weights' digits. The old Hessian is kept while the gradient norm is small and falls fast.
     """
@@ -414,7 +414,7 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
             hessian[:, taken] = new[:, accepted]
         best[active] = np.fmin(best[active], norm[active])
         stalled[active] = np.where(halved, 0, stalled[active] + 1)
-        # If the slope were linear, a step shortened by this factor would end at slope zero.
+        # The secant method: a linear slope would be zero at this share of the step.
         root = slope[active] / (slope[active] - trial_slope)
         step[active] *= np.where(accepted, 4.0, np.fmin(np.fmax(root, 0.1), 0.5))
         step[active] = np.fmin(step[active], 1.0)

@@ -29,7 +29,7 @@ RETRIES = 4  # maximum number of consecutive failed steps
 def main_directions(
     X: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Orthonormal principal directions (d, k), and the rows' mean square along each and along others."""
+    """Orthonormal principal directions (d, k), and the rows' mean square along each and along any other."""
     n, d = X.shape
     k = min(MAIN, d, max(1, n // 20))  # n rows do not resolve more
     basis = np.linalg.qr(X.T @ (X @ rng.standard_normal((d, k))))[0]

@@ -111,7 +111,7 @@ def _quasi_newton(rows, lam, tilt, inverse, tolerance):
         end_slope = (ascent * direction[:, active]).sum(axis=0)
         good = end_slope <= -slope[active] / 2
         with np.errstate(invalid="ignore"):
-            # If the slope were linear, a step shortened by this factor would end at slope zero.
+            # The secant method: a linear slope would be zero at this share of the step.
             shorter = slope[active] / (slope[active] - end_slope)
         step[active] = np.where(good, 1.0, step[active] * np.clip(np.nan_to_num(shorter), 0.1, 0.7))
         taken = active[good]

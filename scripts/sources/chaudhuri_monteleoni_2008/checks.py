@@ -77,8 +77,8 @@ def degrades_less(results, *, first, second, without, **where):
 
     Each list names one method per lambda, the largest lambda first. The cost is the error minus that of
     the non-private method in `without` at the same lambda. The rise is the cost minus that at the first
-    lambda. The claim holds if the 95 % interval of the difference of the rises, paired by fold, is below
-    zero at every later lambda on every data set. It fails if one interval is above zero.
+    lambda. The claim holds if the 95 % interval of the rises' difference, paired by fold, is below zero
+    at every later lambda on every data set. It fails if one interval is above zero.
     """
     frame = results.cells(methods=[*first, *second, *without], **where)
     verdicts, texts, worst = [], [], -math.inf

@@ -22,9 +22,6 @@ from study.jobs import folds
 from study.jobs.files import atomic, read_json, write_csv
 from study.jobs.folds import noise_axes
 
-# Progress of stochastic gradient descent at checkpoints.
-
-
 TRACE = ("dataset", "epsilon", "epoch", "step", "objective", "gradient_norm", "error")
 
 
@@ -112,9 +109,6 @@ def _progress(Z, y, weights, lam, loss):
     return np.column_stack([objective, np.linalg.norm(gradient, axis=1), wrong.mean(axis=0)])
 
 
-# The classes of a data set.
-
-
 COUNTS = ("dataset", "part", "class", "rows")
 
 
@@ -152,9 +146,6 @@ def class_distances(experiment, spec, paths, seed, out):
     write_csv(out, ("dataset", "class", "median", "largest", "rank_median", "rank_largest"), rows)
 
 
-# Principal components of standardised training rows.
-
-
 VARIANCE = ("dataset", "title", "components", "explained")
 
 
@@ -186,9 +177,6 @@ def first_components(experiment, spec, paths, seed, out):
         }
     with atomic(out, "wb") as handle:
         np.savez(handle, **arrays)
-
-
-# Which pixels the lasso keeps.
 
 
 @analysis(TRAINED, suffix="npz")
@@ -235,9 +223,6 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
 def standardised(options):
     """Whether a method with these options learns weights of standardised columns."""
     return options.get("preparation", "standardise") == "standardise"
-
-
-# Weights before the noise, and the noise, at a few training sizes.
 
 
 class WeightsAndNoise(Options):

@@ -391,10 +391,10 @@ class SearchGrid(Options):
 def search_grid(experiment, spec, paths):
     """A heat map over two options of the grid, per method and epsilon.
 
-    options["x"], options["y"]: the options that vary along columns and rows. options["show"]: "wins", the
-    number of simulations in which the cell's values had the smallest cross-validation error, summed over
-    training sizes and further options; or "error_mean", that error, averaged over training sizes and
-    minimised over further options.
+    options["x"], options["y"]: the options that vary along columns and rows. options["show"]: "wins" or
+    "error_mean". wins: the number of simulations in which the two values had the smallest cross-validation
+    error, summed over training sizes and further options. error_mean: this error, averaged over training
+    sizes and minimised over further options.
     """
     import seaborn  # slow to import
 

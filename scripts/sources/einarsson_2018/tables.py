@@ -58,9 +58,6 @@ def read_lambda(experiment, cell):
     return lam.settings()[0]
 
 
-# Tables that describe the data.
-
-
 @table(ANALYSIS)
 def class_counts(experiment, spec, path):
     """One row per data set and part: the row count of every class, and the total."""
@@ -95,9 +92,6 @@ def _read(path):
         return list(csv.DictReader(handle))
 
 
-# Tables of the distributed lasso.
-
-
 STOPPING = (
     *("dataset", "method", "train_size", "runs"),
     *(f"stopped_{name.replace(' ', '_')}" for name in STOPPED),
@@ -117,9 +111,6 @@ def stopping_rules(experiment, spec, draws):
              int(discarded.min()), int(discarded.max()), cell["smallest_weight"].min())
         )  # fmt: skip
     return STOPPING, rows
-
-
-# The origin of every method's lambda and options.
 
 
 SETTINGS = (

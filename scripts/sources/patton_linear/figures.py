@@ -30,9 +30,9 @@ def accuracy_panels(experiment, spec, frame):
     Every panel shows the majority class's accuracy and the non-private baseline. Hollow markers show
     printed values, with their standard deviations as bars, in the panel of a method compared with them.
 
-    options["printed_of"]: the data set with which the printed values are compared, if the figure shows the
-    same rows, prepared differently. options["printed_by"]: method -> another, whose printed values are also
-    drawn for it.
+    options["printed_of"]: the data set on which verdicts compare the printed values, if the figure shows
+    another preparation of its rows. options["printed_by"]: method -> another method, whose printed values
+    are also drawn for it.
     """
     (dataset,) = frame["dataset"].unique()
     counts = read_json(data_path(dataset, "json"))["class_counts"].values()

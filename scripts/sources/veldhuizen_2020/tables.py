@@ -10,9 +10,6 @@ from study.configuration.inputs import ANALYSIS, CELLS
 from study.configuration.kinds import table
 from study.configuration.options import Comparison, Options
 
-# Test error of every cell, with the printed value.
-
-
 COLUMNS = (
     *("dataset", "method", "train_size", "epsilon", "error_mean", "error_low", "error_high"),
     *("error_sd_folds", "error_sd", "published", "difference", "closest", "status"),
@@ -44,9 +41,6 @@ def published_errors(experiment, spec, frame):
         cells["epsilon"] = cells["epsilon"].map(epsilon)
         rows += cells[list(COLUMNS)].itertuples(index=False)
     return COLUMNS, rows
-
-
-# Seconds per fit, compared with plain logistic regression.
 
 
 SECONDS = (

@@ -14,7 +14,7 @@ _ACCEPTED = set()  # settings that `_check_mechanisms` has accepted
 
 
 def check(experiment, fail, datasets):
-    """Raise unless all checks pass. datasets: data sets' configurations by name."""
+    """Raise unless all checks pass. datasets: name -> configuration."""
     if experiment.values.get("subsets") == "whole" and "folds" not in experiment.values:
         raise fail("subsets", "'whole' is for folds, not for simulations")
     divisions = experiment.values.get("divisions")

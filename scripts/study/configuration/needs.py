@@ -30,7 +30,7 @@ def claims(experiment):
 
 
 def decided(experiment, readings):
-    """[comparisons, claims]: the names of those that readings judge, too, by cells, tables or analyses."""
+    """[comparisons, claims]: the names of those that cells alone decide, or that a reading judges, too."""
     names = []
     for section, by_cells in (("published", comparisons), ("claims", claims)):
         known = {*by_cells(experiment), *(name for r in readings for name in r.values[section])}

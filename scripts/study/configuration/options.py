@@ -23,7 +23,7 @@ PrintedAxis = NewType("PrintedAxis", str)  # the path of an axis's range in the 
 End = NewType("End", str)  # "smallest" or "largest"
 Axis = NewType("Axis", str)  # "epsilon" or "train_size"
 Procedure = NewType("Procedure", str)  # a method, or another name, whose time an analysis measures
-Rows = NewType("Rows", dict)  # table column -> values; in the column "method", methods
+Rows = NewType("Rows", dict)  # table column -> values; those of the column "method" are methods
 
 Methods = Method | list[Method]
 Sweeps = Sweep | list[Sweep]
@@ -77,7 +77,7 @@ def defaults(options):
 
 
 def named(options, values, *what):
-    """The distinct names that the options `values` contain, at any depth, in fields of these types."""
+    """The distinct names of the types `what` in the option values `values`, at any depth."""
     names = {}
     for option, field in fields(options).items():
         names |= dict.fromkeys(_names(values.get(option), field.type, what))

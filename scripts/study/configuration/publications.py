@@ -19,7 +19,7 @@ from study.configuration.validation import (
 def check(experiments, sources, datasets):
     """Raise ConfigError unless every name in `published`, `claims` and `defects` exists.
 
-    Overlays may add or remove methods and sweeps, so a name is valid if it is in the experiment's file or
+    Overlays may add or remove methods and sweeps. So a name is valid if it is in the experiment's file or
     in any overlay in config/. In `experiments`, a check on a family of methods becomes one per member.
     """
     files = source_files.experiments(experiments)

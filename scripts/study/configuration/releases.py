@@ -32,7 +32,7 @@ class Asked(NamedTuple):
 
 
 def load(name):
-    """Read an `Asked`. Raises ConfigError or `Refused`."""
+    """Return a release's `Asked`. Raises ConfigError or `Refused`."""
     file, values = read(name)
     place, entry = data_set(values["data"], file)
     try:
@@ -58,7 +58,7 @@ def load(name):
 
 
 def check(name):
-    """Raise `Refused` if the release cannot be made, or an error of `load`. Downloads may be missing.
+    """Raise `Refused` if the release cannot be made, or an error of `load`. A missing download passes.
 
     Only the job checks the digest of its arithmetic, which depends on its number of threads.
     """
@@ -197,7 +197,10 @@ def _check_entry(entry):
 
 
 def _radius(entry, count):
-    """The clipping radius as a share of a row's largest possible norm. count: the number of columns."""
+    """The clipping radius as a share of a row's largest possible norm.
+
+    count: the number of columns, with the constant.
+    """
     longest = math.sqrt(count)
     taken = [
         (name, options or {}) for step in entry.get("steps", ()) for name, options in step.items()

@@ -267,7 +267,7 @@ def _entry(scope, key, entry, available, datasets):
 
 
 def _titles(scope, resolved, datasets):
-    """Replace placeholders in the titles of entries, such as {epsilon}, by their cells' values."""
+    """Replace placeholders, such as {epsilon}, in the titles of entries."""
     for section in kinds.SECTIONS:
         for label, entry in scope.value[section].items():
             try:

@@ -1,8 +1,8 @@
 """Fill numbers into titles of tables, figures and analyses, so titles follow overlays.
 
-`{train_size}` and `{epsilon}` stand for the training sizes and finite epsilons of the entry's cells, and
-`{data}` for its data sets' names, each up to the first comma. Any other field is an option of the entry, or
-of the analysis that it shows.
+`{train_size}` and `{epsilon}` stand for the training sizes and finite epsilons of the entry's cells.
+`{data}` stands for its data sets' names, each up to the first comma. Any other field is an option of the
+entry, or of the analysis that it shows.
 """
 
 import re

@@ -23,7 +23,7 @@ def of_comparisons(experiment):
 
 
 def prepared(experiments):
-    """The preparation records, with numbers of rows, of data sets in comparisons."""
+    """The preparation records of data sets in comparisons, which state the numbers of rows."""
     return sorted(
         {
             data_path(cell.dataset, "json")

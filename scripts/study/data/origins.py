@@ -288,8 +288,8 @@ def prepared_rows(entry):
 def public_facts(entry):
     """The bounds, columns and classes that the preparation will record, as far as already known.
 
-    The function applies the steps to a row of ones. If only the file names the columns, or a step is fitted
-    on rows, it assumes ten columns and a bound of 1.
+    If only the file names the columns, or a step is fitted on rows, ten columns and a bound of 1 are
+    assumed.
     """
     source = entry["source"]
     classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]

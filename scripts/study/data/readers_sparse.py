@@ -14,8 +14,8 @@ def read_documents(source):
     """X (n, columns), labels (n,) and column names. The rows are the lines of `vectors`, in order.
 
     A line of `vectors` is "<document> <term>:<weight> ..", and a line of `topics` "<topic> <document> 1".
-    The label of a document is the chosen topic, or "not <topic>". For any other line, raises ValueError
-    with file and line.
+    The label of a document is the chosen topic, or "not <topic>". Raises ValueError, with file and line,
+    for any other line.
     """
     topic, columns = source["topic"], source["columns"]
     chosen = _documents(source["topics"], topic)

@@ -102,8 +102,8 @@ def _parts(lines, delimiter):
     """(bytes, ends of rows, ends of other cells, mask of rows that are not empty) of whole lines.
 
     Empty rows are removed here, because pandas would remove lines of blanks, too. The result is None if
-    pandas and the csv module might disagree: if quotes do not enclose whole cells, or a cell continues in
-    the next block.
+    pandas and the csv module might disagree. Examples are quotes inside a cell, and a cell that continues
+    in the next block.
     """
     if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
         return None
@@ -188,7 +188,7 @@ def _records(path, rows, read, width, where, text):
 
 
 def _floats(cells):
-    """Texts as finite numbers; None if `canonical.parse` would refuse one of them."""
+    """Texts as numbers; None unless all are finite and `canonical.parse` accepts them."""
     together = "".join(cells)
     if "_" in together or not together.isascii():
         return None

@@ -58,7 +58,7 @@ def per_data_set(arguments):
 
 
 def all_training_rows(arguments):
-    """Yield X of all training rows for every fold or simulation; `training_folds` uses its first rows.
+    """Yield X of all training rows for every fold or simulation; `training_folds` uses the first of them.
 
     If every split trains on all rows, each X is the same array.
     """
@@ -74,7 +74,7 @@ def _has_test(arguments, data):
 
 
 def _splits(arguments, data):
-    """Yield (part, train, test) for every fold or simulation: a part of `Prepared`, and its row numbers."""
+    """Yield (part of `Prepared`, training row numbers, test row numbers) for every fold or simulation."""
     split = _simulations if arguments.simulations else _folds
     for part, division in _repetitions(arguments, data.replicates):
         # Components of the seed.
@@ -102,7 +102,7 @@ def _folds(arguments, data, *again):
 
 def _simulations(arguments, data, *again):
     for simulation in range(arguments.simulations):
-        # With a generator each, simulations do not depend on their number.
+        # Each simulation has its own generator, so further simulations leave it unchanged.
         axes = (arguments.experiment, arguments.dataset, simulation, "simulation", *again)
         rng = generator(arguments.seed, *axes)
         yield reshuffle(len(data.y), rng, has_test="X_test" in data)

@@ -7,7 +7,7 @@ from dp.noise import l2_laplace
 
 @register("noisy_mean")
 class NoisyMean(Mechanism):
-    """w = stretch (mean of y x + z), z ~ Gamma(d, 2R/(n epsilon)).
+    """w = stretch (mean of y x + z), ||z|| ~ Gamma(d, 2R/(n epsilon)).
 
     To use a library's mechanism instead, import it here and call it in `_release`.
     """

@@ -14,8 +14,8 @@ from dp.solvers.fits import INTERCEPTS
 class LaplaceCoordinates(Coordinates):
     """E18 as written: lambda beside the mean loss, Laplace scale 2 kappa R/(n lambda epsilon) per weight.
 
-    This is the L2 sensitivity over epsilon. But independent Laplace noise needs the L1 sensitivity,
-    perhaps sqrt(d) times as large.
+    The scale is the L2 sensitivity over epsilon. But independent Laplace noise needs the L1
+    sensitivity, perhaps sqrt(d) times as large.
     """
 
     numbers = True
@@ -38,9 +38,9 @@ class LaplaceCoordinatesSum(Coordinates):
     """E18 as run: lambda beside the *summed* loss, with the noise of `laplace_coordinates`.
 
     The fit minimises ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)) with C = 1/lambda. The intercept b
-    is regularised like the weights (`dp.solvers.fits.sum_intercept`), as in the program that E18's
-    appendix names (github.com/IngvarBjarki/master_thesis), because scikit-learn in 2018 called
-    liblinear.
+    is regularised like the weights (`dp.solvers.fits.sum_intercept`). The program that E18's
+    appendix names (github.com/IngvarBjarki/master_thesis) does so too, because scikit-learn in 2018
+    called liblinear.
 
     info["intercept"]: (restarts,), released without noise.
     """

@@ -14,10 +14,10 @@ from dp.solvers.lasso_scales import SCALES, weight_beside_mean
 def lasso_sensitivity(lam: float) -> float:
     """An upper bound on the L2 sensitivity of the L1-regularised logistic minimiser, for any n.
 
-    The loss is positive and log 2 at w = 0, so a minimiser w has lam ||w||_1 <= F(w) <= F(0) = log
-    2. Two data sets' minimisers are at most ||w||_1 + ||w'||_1 <= 2 log 2 / lam apart. No bound can
-    be much smaller: the L1 penalty has no curvature, so one record can move the minimiser to
-    another corner of the L1 ball.
+    The loss is positive and log 2 at w = 0. So a minimiser w of the objective F has lam ||w||_1 <=
+    F(w) <= F(0) = log 2. Two data sets' minimisers are at most ||w||_1 + ||w'||_1 <= 2 log 2 / lam
+    apart. No bound can be much smaller: the L1 penalty has no curvature, so one record can move the
+    minimiser to another corner of the L1 ball.
     """
     return 2 * math.log(2) / lam
 
@@ -53,7 +53,7 @@ class LassoOutputPerturbation(Perturbed):
         return weights * min(1.0, bound / max(np.abs(weights).sum(), 1e-300))
 
     def _guarantee(self, n, d, p):
-        """epsilon n log 2 / R, which is `lasso_sensitivity` over the noise's scale."""
+        """`lasso_sensitivity` over the noise's scale: epsilon n log 2 / R ("summed": n times that)."""
         scale = self.scale(n, d, p)
         bound = f"2R/(n lambda) = {scale * p.epsilon:.6g} bounds the sensitivity under"
         only_l2 = f"{bound} L2 regularisation only"

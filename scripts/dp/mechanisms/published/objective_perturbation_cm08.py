@@ -11,8 +11,8 @@ from dp.privacy.laplace_tilt import exact_epsilon
 class ObjectivePerturbationCM08(Tilted):
     """As printed in CM08: ||b|| ~ Gamma(d, 2 kappa R / epsilon), which does not account for the Jacobian.
 
-    Here, epsilon is what the output noise leaves. The source claims privacy only for margin losses,
-    so numeric targets are refused.
+    Here, epsilon excludes the output noise's share. The source claims privacy only for margin
+    losses, so numeric targets are refused.
     """
 
     numbers = False

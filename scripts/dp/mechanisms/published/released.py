@@ -35,8 +35,8 @@ class AMPReleased(AMP):
     So a data set has 256 possible releases. Whoever knows all other records can compute them for
     each candidate record.
 
-    If the solver stops early, the program doubles its gradient bound. This, which also depends on
-    the data, is omitted.
+    If the solver stops early, the program doubles its gradient bound, which also depends on the
+    data. This is omitted.
     """
 
     def _guarantee(self, n, d, p):
@@ -114,7 +114,7 @@ class FunctionalReleased(Mechanism):
         n, d = X.shape
         count = quadratics.coefficients(d)
         noise = laplace(count, (1 + count) / p.epsilon, draws, rng)
-        # Sensitivities: 2R for x y, 0 for x^2, R^2 for a product of two columns, as `unpack` halves 2 R^2.
+        # Sensitivities: 2R for x y, 0 for x^2, R^2 for a product of two columns. `unpack` halves 2 R^2.
         rows, columns = np.triu_indices(d)
         noise[:, :d] *= 2 * p.bound
         noise[:, d:] *= np.where(rows == columns, 0.0, 2 * p.bound**2)
@@ -134,7 +134,7 @@ class FunctionalCentredReleased(Mechanism):
     cost epsilon/(d + 1) together. The targets' mean costs as much again, although only one such
     share is set aside. The coefficients of the centred rows' squared loss share d/(d + 1) of
     epsilon. So all parts cost (d + 2)/(d + 1) epsilon. The noise on a column's sum of squares is
-    for a sensitivity of (lower bound - noisy mean)^2. A negative noisy sum changes its sign.
+    for a sensitivity of (lower bound - noisy mean)^2. A negative noisy sum is negated.
 
     info["intercept"]: (restarts,).
     """
@@ -299,9 +299,9 @@ class NewtonReleased(Mechanism):
     """The damped private Newton method for logistic loss, a baseline in DP-Newton's program.
 
     It takes T steps from a random unit vector. The gradient gets Gaussian noise for `share` of
-    rho/T, and the Hessian for the rest. Eigenvalues are floored at 1e-5. The step is the noisy
-    direction times min(log(1 + s)/s, 1), where s is the norm of the direction *without noise*. The
-    program's reset of weights with large norms is omitted.
+    rho/T (`zero_concentrated`), and the Hessian for 1 - share. Eigenvalues are floored at 1e-5. The
+    step is the noisy direction times min(log(1 + s)/s, 1), where s is the norm of the direction
+    *without noise*. The program's reset of weights with large norms is omitted.
     """
 
     delta = "needed"

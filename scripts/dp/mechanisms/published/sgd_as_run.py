@@ -14,7 +14,7 @@ class _AsRun:
 
     The program is github.com/IngvarBjarki/master_thesis. Gradients are
     `dp.descents.stochastic.program_gradient`. lambda multiplies the weights' sum, one number for
-    all coordinates. The loss is logistic.
+    all coordinates.
     """
 
     numbers = False

@@ -230,8 +230,8 @@ def _costs(experiment, cells):
         fit = experiment.fit_path(cell)
         of_fit, fit_peak = _took(fit) if fit else (0.0, 0.0)
         parts = experiment.folds if "folds" in experiment.values else experiment.simulations
-        fits = parts * read_json(data_path(cell.dataset, "json")).get("data_replicates", 1)
-        seconds[cell] = own / (parts * experiment.restarts) + of_fit / fits
+        parts *= read_json(data_path(cell.dataset, "json")).get("data_replicates", 1)
+        seconds[cell] = own / (parts * experiment.restarts) + of_fit / parts
         key = cell.dataset, cell.method
         memory[key] = np.nanmax([memory.get(key, 0.0), peak, fit_peak])
     return {

@@ -19,8 +19,8 @@ TINY = ("--configfile", "tests/tiny.yaml")
 CAPTURE = ROOT / "tests" / "workflow" / "capture"
 COLLECTED = pytest.StashKey[list]()  # ids of this process's tests, quick and slow
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-# Code that defines `peak_mb()`, the peak memory of its process in MB. `ru_maxrss` would include that of its
-# parent, pytest.
+# Code that defines `peak_mb()`, the peak memory of its process in MB. `ru_maxrss` would include the peak of
+# pytest, its parent.
 PEAK_MB = """
 import pathlib, re
 def peak_mb():

@@ -17,7 +17,7 @@ results/benchmarks/growth.csv:
     fit_seconds        processor seconds of the fit job per simulation; each computes one minimiser
     memory_mb          peak memory of the run job: the file's size (data_mb) plus all else
                        (beside_data_mb)
-    fit_beside_data_mb peak memory of the fit job, minus the file
+    fit_beside_data_mb peak memory of the fit job, minus the file's size
 
 The last line is the largest ns_per_row divided by the smallest: 1 for linear growth.
 """

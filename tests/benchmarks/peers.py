@@ -259,7 +259,7 @@ def private_fits(X, y, peers, repetitions):
 def wide_fits(what, X, y, repetitions):
     """Time fits on 50 nested subsets: warm-started as in a fit job, each alone, and 24 joint restarts each.
 
-    The peers are scikit-learn's fastest solver, which misses the tolerance on the gradient norm, and its
+    The peers are scikit-learn's fastest solver, which misses the tolerance on the gradient norm, and the
     fastest that reaches it.
     """
     solvers = ("lbfgs", "newton-cg")

@@ -4,7 +4,7 @@
 
 The table, in a temporary folder (2 GB), contains nine numbers and a label per row. One process reads it,
 and another prepares it as the workflow does. The output is wall-clock and processor seconds, and peak
-memory. The exit status is 1 if reading 10 million rows takes more than 3 GB, or than 60 s by both clocks.
+memory. The exit status is 1 if reading 10 million rows takes more than 3 GB, or if both times exceed 60 s.
 """
 
 import gzip

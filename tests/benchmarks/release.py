@@ -1,4 +1,4 @@
-"""Times a release on Adult's 36,177 rows, or as many simulated ones, as the mean of 20 joint draws.
+"""Times a release on 36,177 rows, as the mean of 20 joint draws.
 
     python tests/benchmarks/release.py                    1 minute
 

@@ -370,7 +370,7 @@ def test_without_output_noise_the_starting_point_is_found(monkeypatch):
         scales.append(scale)
         return draw(d, scale if len(scales) % 2 else 0.0, size, rng)
 
-    # The output noise gets 1e-9 of epsilon, and the tilt the rest.
+    # The tilt gets all but 1e-9 of epsilon, and no output noise is drawn.
     monkeypatch.setattr(module.Tilted, "share", staticmethod(lambda *_: 1e-9))
     monkeypatch.setattr(module.Tilted, "law", staticmethod(tilt_alone))
     bound = audit.epsilon_lower_bound(

@@ -1,7 +1,7 @@
 """The privacy loss of objective perturbation, by change of variables on explicit data sets.
 
-The released minimiser's density follows from the tilt's law and Jacobian, not from the closed
-form's derivation.
+The released minimiser's density follows from the tilt's law and Jacobian, not from the closed form
+that it tests.
 """
 
 import numpy as np
@@ -42,11 +42,11 @@ def privacy_loss(w, others, counts, old, new, n_lambda, epsilon_b, bound=1.0, lo
 
 
 def worst_pair(s, n_lambda, bound=1.0):
-    """Two-dimensional data that nearly reach the supremum, at a far point w = (0, t).
+    """Two-dimensional data whose privacy loss at a far point w = (0, t) is nearly the supremum.
 
     Many equal records, just below the first axis, have slope -1 at w and no curvature. Their gradients
-    dominate b and turn it along the first axis. The new record equals them. The old one points the other
-    way, with a margin at which its slope is -s.
+    dominate the tilt b and turn it along the first axis. The new record equals them. The old one points the
+    other way, and its slope at w is -s.
     """
     t, depth = 4000.0, 40.0
     w = np.array([0.0, t])

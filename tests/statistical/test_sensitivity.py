@@ -88,7 +88,7 @@ def test_noise_is_added_to_the_minimiser(loss):
         X, y, epsilon=10.0, lam=0.1, restarts=20_000, rng=generator(34), loss=loss
     )
     w = reference_minimiser(X, y, 0.1, loss=loss)
-    sd = release.info["scale"] * np.sqrt(3 + 1)  # per coordinate, since E r^2 / d = scale^2 (d + 1)
+    sd = release.info["scale"] * np.sqrt(3 + 1)  # per coordinate: E norm^2/d = scale^2 (d + 1)
     np.testing.assert_allclose(release.weights.mean(axis=0), w, atol=5 * sd / np.sqrt(20_000))
 
 

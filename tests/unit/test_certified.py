@@ -19,7 +19,7 @@ CERTIFIED = (
     "laplace_l1",
     "elastic_net_output_perturbation",
 )
-# Properties of data that make a minimiser hard to find; see `hard`.
+# Properties of data that make a minimiser hard to find.
 KINDS = (
     "separable", "duplicated", "one class", "opposed", "wide", "scales", "axes", "noise", "zeros",
     "ties",
@@ -56,7 +56,7 @@ def hard(kind, bound, rng):
 
 
 def settings(loss, n, d, bound, rng):
-    """Draw a lambda and an accepted tolerance. In half of the draws, it is the smallest."""
+    """Draw a lambda and a tolerance, in half of the draws the smallest accepted one."""
     lam = loss.c * bound**2 * 10.0 ** rng.uniform(-10, -1)
     least = newton.least_tolerance(n, d, lam, bound, loss)
     return lam, least * 10.0 ** (rng.choice([0, 1]) * rng.uniform(0, 4))
@@ -203,7 +203,7 @@ def test_lasso_of_rows_that_the_library_refuses_is_released():
     ],
 )
 def test_a_record_has_a_bounded_share_where_margins_overflow(name, options):
-    """With weights near 1e300, margins may be inf - inf, which releases must not show."""
+    """With weights near 1e300, margins may be inf - inf, but releases stay finite."""
     n = 150 if name == "dp_sgd" else 40
     X = np.full((n, 64), 1e-30)
     other = X.copy()

@@ -188,7 +188,7 @@ def test_a_trend_is_the_slope_and_not_single_steps(monkeypatch):
         points = zip((0.1, 1.0, 10.0), errors, strict=True)
         return results([("a", "m", 100, epsilon, error, 0.02) for epsilon, error in points])
 
-    # Against log10 epsilon, the slope is half of (last - first), with an error of 0.02 / sqrt(2).
+    # The slope in log10 epsilon is (last - first)/2, with an interval of +- 0.02 / sqrt(2).
     falls = cells.monotone(curve(0.4, 0.3, 0.2), along="epsilon")
     assert falls.holds and "(slope per factor of 10: [-0.1141, -0.08586])" in falls.decided_by
     assert cells.monotone(curve(0.4, 0.2, 0.25), along="epsilon").holds  # one step rises
@@ -395,7 +395,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
         ):
             rows_ = verdicts_of(CURVES, other, spec, readings=[read | {"holds": holds}])
             assert {row["id"]: row["verdict"] for row in rows_}[f"t/{at}"] == verdict
-    # A noiseless model within the printed standard deviation of the printed error counts as the source's.
+    # A noiseless model is the source's if its error is a printed standard deviation or less off.
     near = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.16], "row": {0.1: [0.3, 0.1]}}}}
     )

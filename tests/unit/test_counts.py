@@ -347,7 +347,7 @@ def test_lambda_is_not_tuned_by_a_metric_of_numbers():
 
 @pytest.mark.parametrize("d", [64, 1000])
 def test_a_record_does_not_decide_whether_scores_that_overflow_are_numbers(d):
-    """Only one of the first two records has infinite terms of both signs, which sum to NaN."""
+    """On only one of two neighbours, a score has infinite terms of both signs, which sum to NaN."""
     finite = []
     for first in (np.eye(d)[0], np.full(d, 1 / np.sqrt(d))):
         X = np.zeros((3, d))

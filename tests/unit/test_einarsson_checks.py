@@ -40,7 +40,7 @@ def test_steps_cost_more_than_the_noise_at_one_epsilon_and_less_at_another():
 
 
 def test_the_minimiser_on_projected_rows_has_no_gradient_there():
-    """The gradient of mean log(1 + exp(-y z.v)) + lam/2 ||v||^2, for z = (P'x, 1), is 0; and w = P v."""
+    """Without projection, the gradient of mean log(1 + exp(-y v.(x, 1))) + lam/2 ||v||^2 is 0."""
     rng, lam = np.random.default_rng(2), 0.01
     X = rng.standard_normal((80, 6)) / 4
     y = np.where(X[:, 0] + 0.3 * rng.standard_normal(80) > 0, 1, -1)

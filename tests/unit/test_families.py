@@ -1,4 +1,4 @@
-"""`vary`: an entry of `methods` stands for one method per combination, with descriptive labels."""
+"""With `vary`, an entry of `methods` stands for a labelled method per combination of settings."""
 
 import copy
 import itertools

@@ -1,6 +1,6 @@
 """Results compare four ways of tuning: by rule, by private selection, on public rows, and void.
 
-Void tuning uses private rows at no cost. A source's own experiments may have no other, as in the source.
+Void tuning uses private rows at no cost. Experiments of a source may have only this, like the source.
 """
 
 import pytest
@@ -31,7 +31,7 @@ def way(experiment, label):
 
 
 def columns(experiment, sweep):
-    """(mechanism, grid) -> ways of tuning in a sweep. A rule, which has no grid, counts for each."""
+    """(mechanism, grid) -> ways of tuning in a sweep. A rule has no grid, and counts for each grid."""
     result, rules = {}, set()
     for label in sorted({cell.method for cell in experiment.cells(sweep)}):
         if experiment.methods[label]["private"]:
@@ -61,7 +61,7 @@ def test_what_is_tuned_stands_in_four_columns(experiments):
 
 
 def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
-    """`frontier_tuning` tunes all mechanisms that have several settings or changed after seeing results."""
+    """`frontier_tuning` tunes all mechanisms with several settings, or settings changed after results."""
     tuned, mechanism = set(), MECHANISMS.__getitem__
     tuning = experiments["frontier_tuning"]
     for label, method in tuning.methods.items():

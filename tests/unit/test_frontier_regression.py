@@ -279,9 +279,9 @@ def test_tukey_em_refuses_what_it_must_and_answers_near_the_fit():
 
 
 def test_the_threshold_pair_differs_in_the_probability_of_an_answer():
-    """At distances 22 and 21 and a threshold of 21.64, noise of scale 2 gives a ratio of at most e^{1/2}.
+    """At distances 22 and 21, the probabilities of an answer have a ratio of at most e^{1/2}.
 
-    The noise of the released program gives e^2.
+    The threshold is 21.64, and the scale of noise 2. The released program's 1/2 gives more than e^{3/2}.
     """
     from dp.privacy.pairs import find
 

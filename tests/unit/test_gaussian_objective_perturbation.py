@@ -102,7 +102,7 @@ def test_the_rules_lambda_makes_the_jacobian_free(adjacency, epsilon):
     "name", ["gaussian_objective_perturbation", "amp", "objective_perturbation_redberg"]
 )
 def test_tilts_and_output_noise_have_the_laws_that_are_paid_for(name):
-    """The release determines b = -n (gradient at w), up to an error from the output noise."""
+    """The release determines the tilt, -n (gradient at w), up to an error from the output noise."""
     (X, y), n, d = rows(), 200, 4
     mechanism, lam = MECHANISMS[name], 0.3
     arguments = {"epsilon": 1.0, "delta": 1e-5, "lam": lam}

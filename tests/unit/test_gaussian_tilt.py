@@ -67,7 +67,7 @@ def test_densities_in_one_dimension_are_those_of_the_solver():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_add_remove_is_exact_at_the_threshold_and_too_much_below(epsilon):
-    """At the threshold, the exact delta is DELTA.
+    """At the least n lambda with a free Jacobian, the exact delta is DELTA.
 
     At half of it, delta is 1.26 to 1.37 times DELTA, and at a quarter 31 to 34 times.
     """
@@ -151,7 +151,10 @@ def test_no_density_in_two_dimensions_exceeds_the_replace_one_profile(angle, sha
 
 
 def test_split_of_two_normals_is_exact():
-    """G(m)(e1) + e^e1 G(m)(e2) = G(2m)(e) at e1 = e/2 - m^2/2, e1 of either sign."""
+    """For Gaussian profiles G, G(m)(e1) + e^e1 G(m)(e - e1) = G(2m)(e) at e1 = e/2 - m^2/2.
+
+    e1 has either sign.
+    """
     for m in (0.05, 0.4, 1.3):
         for epsilon in (0.0, 0.01, 0.7, 3.0):
             e1 = epsilon / 2 - m * m / 2
@@ -217,10 +220,10 @@ def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=
 
 
 def test_log_cosh_adding_has_two_tails_and_removing_one():
-    """If the record's slope changes its sign at w = 0 and Lambda is small, adding costs nearly 2 G(m).
+    """If n lambda is small, adding a record costs nearly twice the Gaussian delta: two tails.
 
-    The slope then changes quickly relative to the noise. If the Jacobian is free, removing costs at most
-    G(m), one tail.
+    The record's slope changes its sign, at w = 0, quickly relative to the noise. If the Jacobian is free,
+    removing costs at most one tail, the Gaussian delta.
     """
     epsilon, m = 1.0, 1.0
     n_lambda = 0.02

@@ -265,7 +265,7 @@ def test_without_noise_and_ridge_it_is_the_textbooks_covariance():
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("robust", [False, True])
 def test_shares_of_the_budget_add_up(adjacency, robust):
-    """Tilt, output noise and matrices compose to mu if n lambda is far above the threshold."""
+    """Tilt, output noise and matrices compose to mu if n lambda is far above the Jacobian's threshold."""
     n, d, epsilon, bound = 4000, 3, 1.0, 1.5
     settings = {"epsilon": epsilon, "delta": DELTA, "lam": 0.2, "bound": bound}
     options = {"adjacency": adjacency, "robust": robust, "tolerance": 1e-8}

@@ -191,7 +191,7 @@ def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
 
 
 def test_standard_errors_are_over_data_sets():
-    """All intervals of the first data set cover, and no interval of the second covers.
+    """All intervals of the first data set cover, and none of the second.
 
     The standard error counts two data sets, not six draws.
     """

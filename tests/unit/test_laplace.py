@@ -29,7 +29,6 @@ def test_sum_intercept_is_scikit_learns_objective(data, lam, intercept, solver):
     np.testing.assert_allclose(weights[0, :-1], model.coef_[0], atol=2e-5)
     assert weights[0, -1] == pytest.approx(model.intercept_[0], abs=2e-5)
     assert info["status"][0] == "ok" and info["gradient_norm"][0] <= 1e-9
-    # Recompute the certificate from the objective's definition.
     X, y = data
     slope = -y / (1 + np.exp(y * (X @ weights[0, :-1] + weights[0, -1])))
     of_intercept = slope.mean() + lam / 80 * weights[0, -1] * (intercept == "regularised")
@@ -66,7 +65,7 @@ def test_a_search_tries_the_same_fits_as_single_releases(data):
 
 
 def test_sum_intercept_says_where_it_cannot_converge(data):
-    """At zero no row is on the bend of the Huber hinge, so the Hessian ignores the intercept."""
+    """At zero weights, no row is on the bend of the Huber hinge, so the Hessian ignores the intercept."""
     _, info = sum_intercept(*data, 0.1, loss="huber", intercept="free")
     assert info["status"][0] == "not_converged" and info["gradient_norm"][0] > 1e-9
 

@@ -250,7 +250,6 @@ def test_private_noise_is_calibrated_to_all_rounds():
     assert (
         stats.kstest(noise.ravel(), stats.norm(scale=sigma * math.sqrt(centres)).cdf).pvalue > 1e-3
     )
-    # delta of one Gaussian mechanism, by definition
     for rounds in (1, 30):
         sigma = DP_LASSO.release(
             X, y, epsilon=epsilon, delta=delta, lam=0.1, rng=np.random.default_rng(2), rounds=rounds,

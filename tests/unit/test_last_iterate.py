@@ -10,7 +10,7 @@ from dp.privacy.last_iterate import composition_mu, last_iterate_mu, last_iterat
 @pytest.mark.parametrize("c", [0.0, 0.3, 0.9, 0.99, 0.999])
 @pytest.mark.parametrize("steps", [1, 2, 5, 100, 1000])
 def test_a_quadratic_reaches_it(c, steps):
-    """With w <- c w - s + noise, the mean moves by s sum c^i, and the variance is sum c^2i."""
+    """With w <- c w - s + unit noise, the mean moves by s sum c^i, and the variance is sum c^2i."""
     powers = c ** np.arange(steps)
     exact = powers.sum() / math.sqrt((powers**2).sum())
     assert last_iterate_mu(steps, 1.0, c) == pytest.approx(exact, rel=1e-12)
@@ -18,7 +18,7 @@ def test_a_quadratic_reaches_it(c, steps):
 
 
 def shifts(c, visits):
-    """The proof's a_t and z_t, in units of eta s. Each visit (a 1 in `visits`) adds one unit."""
+    """`last_iterate`'s a_t and z_t, in units of eta s. Each visit (a 1 in `visits`) adds one unit."""
     steps = len(visits)
     first, last = np.flatnonzero(visits)[[0, -1]]
     assert last == steps - 1
@@ -80,7 +80,7 @@ def test_conditions():
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
 def test_constants_hold_for_random_rows(loss):
-    """Finite differences of gradients and Hessians at random weights nearly reach the bounds."""
+    """At random scores, gradients' norms and Hessians' eigenvalues nearly reach the bounds."""
     rng = np.random.default_rng(3)
     d, classes, most, steepest = 2, 3, 0.0, 0.0
     for _ in range(300):

@@ -799,7 +799,7 @@ TILTED = ["objective_perturbation", "objective_perturbation_cm08"]
     "n, d, epsilon, tolerance", [(1000, 2, 1.0, 1e-2), (1000, 2, 10.0, 1e-3), (2000, 1, 1e5, 1e-9)]
 )
 def test_no_release_is_the_starting_point(name, n, d, epsilon, tolerance):
-    """If the tolerance exceeds the tilt, the solver returns its start, the private fit."""
+    """If the tolerance exceeds the tilt, the solver returns its start, the fit without noise."""
     mechanism, (X, y) = MECHANISMS[name], rows(n, d)
     settings = {"epsilon": epsilon, "lam": 0.01, "tolerance": tolerance}
     fit = minimise(X, y, 0.01, tolerance=tolerance)
@@ -853,7 +853,7 @@ def test_the_whole_epsilon_is_what_both_noises_cost(
 
 @pytest.mark.parametrize("name", TILTED)
 def test_output_noise_has_the_law_that_is_paid_for(name, monkeypatch):
-    """A solver that returns zeros leaves only the output noise, which gets half of the tolerance."""
+    """The solver gets half of the tolerance. One that returns zeros leaves only the output noise."""
     from dp.mechanisms import objective_perturbation as module
 
     def solver(X, y, lam, linear, loss, initial, tolerance):

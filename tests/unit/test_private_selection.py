@@ -62,7 +62,7 @@ def test_any_mechanism_spends_nearly_all_of_epsilon(of, options):
 
 
 def test_chords_beside_a_gaussian_release():
-    """Chords of a profile are exact for randomised response, and a close upper bound for a smooth one."""
+    """Chords are exact for randomised response, and a close upper bound for a smooth profile."""
     e1, d1, mu = 0.7, 1e-4, 0.2
     epsilons = np.linspace(0, 2, 9)
     actual = with_chords([approximate(e1, d1)], mu, np.array([0.3, e1, 1.5])).delta(epsilons)
@@ -184,7 +184,7 @@ def test_whatever_a_mechanism_takes_is_selected():
 
 
 def test_a_mechanism_that_gives_more_away_than_it_claims_is_asked_for_less():
-    """The true cost is 500 times the claim. The search begins at a cost of 900, where profiles overflow."""
+    """The true cost is over 400 times the claim. The search begins at 900, where profiles overflow."""
     actual = plan(2.0, n=800, of="lasso_output_perturbation", grid={"lambda": [0.1]})
     proven = (
         MECHANISMS["lasso_output_perturbation"].guarantee(800, 3, **actual.candidates[0]).epsilon

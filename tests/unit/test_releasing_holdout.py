@@ -336,10 +336,7 @@ LAWS = {
 @pytest.mark.parametrize("count", [100, 2000])
 @pytest.mark.parametrize("deviation", [0.0, 12.0])
 def test_intervals_hold_for_errors_of_any_law(law, count, deviation):
-    """Intervals cover at least 95 % minus the Monte Carlo error of 500 draws.
-
-    If few errors are at the cap, the minimum coverage is 1 % lower.
-    """
+    """At least 96 % of 500 intervals cover, or 92 % if few errors are at the cap and the others zero."""
     rng = np.random.default_rng(12)
     errors, least = LAWS[law]
     truth = np.minimum(errors(rng, 1 << 20) ** 2, 0.25).mean()

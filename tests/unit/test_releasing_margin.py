@@ -120,7 +120,10 @@ class Reference:
         return (1 + self.two) * np.maximum(tail(e / m - m / 2, m, e), 0.0)
 
     def composed(self, epsilon, mu):
-        """Return delta, its joint part and its excess, composed with a Gaussian release of parameter mu."""
+        """Return delta of the tilt and a Gaussian release of parameter mu, and delta's two summands.
+
+        The first is delta if the Jacobian is free. The second is what the Jacobian adds.
+        """
         with mpmath.workdps(40):
             total = mpmath.sqrt((2 * mpmath.mpf(self.m)) ** 2 + mpmath.mpf(mu) ** 2)
             a, b = total / 2 - epsilon / total, -total / 2 - epsilon / total

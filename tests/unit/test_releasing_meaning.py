@@ -27,7 +27,7 @@ def test_randomised_response(epsilon, false):
 
 
 def test_a_failure_that_tells_all():
-    """With probability 0.02, the row is revealed. Otherwise, an attacker may still accuse at random."""
+    """Revealing the row with probability 0.02 adds 0.02 to the power of a random guess."""
     nothing = Curve(lambda e: np.maximum(0.02, 1 - 0.98 * np.exp(e)))
     assert meaning.power(nothing, 0.01) == pytest.approx(0.02 + 0.01, rel=1e-4)
     assert meaning.power(Gaussian(0.0), 0.05) == pytest.approx(0.05, rel=1e-4)

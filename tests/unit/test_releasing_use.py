@@ -34,7 +34,7 @@ REQUEST = {"unit": "one row is one patient", "delta": 1e-5, "premise": CHOSEN_WI
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
-    """Compute each plan, which is public, once, and one meaning for all."""
+    """Compute each public plan once, and one meaning for all."""
     made, whole = {}, Request.plan
     meant = meaning.meaning(Gaussian(1.0))
 

@@ -113,7 +113,10 @@ def test_the_gaussian_approximation_is_too_small_a_gamma():
 
 
 def test_the_whole_algorithm():
-    """delta exceeds that of sketches, or of eigenvalue and gradients, plus the lower bound's failure."""
+    """delta exceeds that of sketches alone, and that of eigenvalue and gradients alone.
+
+    The difference exceeds the lower bound's failure probability.
+    """
     rows, steps, gamma, gradient, tau0 = 60, 3, 120.0, 0.05, 6.0
     parts = math.hypot(sketches.eigenvalue_mu(rows, gamma), math.sqrt(steps) * gradient)
     whole = sketches.total(rows, steps, gamma, gradient, tau0)

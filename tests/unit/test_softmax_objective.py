@@ -56,7 +56,7 @@ def test_minimisers_are_those_of_scipy_and_are_certified(n, d, lam):
 
 
 def test_descent_ends_where_quasi_newton_steps_stall(monkeypatch):
-    """Rows are separable, penalties tiny. The last fit may make only one quasi-Newton step."""
+    """Rows are separable, and penalties tiny. The last fit may make only one quasi-Newton step."""
     X = np.repeat(np.eye(4)[:, :3], 25, axis=0)
     y = np.repeat(np.arange(4), 25)
     for lam in (1e-5, 1e-3):

@@ -240,7 +240,6 @@ def test_lasso_guarantee_is_n_log_2_times_the_claim():
     for n, lam, epsilon, bound in ((1000, 0.1, 1.0, 1.0), (8000, 0.01, 0.1, 1.0), (50, 0.3, 2, 2)):
         guarantee = MECHANISMS[LASSO].guarantee(n, 7, epsilon=epsilon, lam=lam, bound=bound)
         assert guarantee.claimed_epsilon == epsilon
-        # Epsilon is the sensitivity divided by the scale of the noise.
         scale = 2 * bound / (n * lam * epsilon)
         assert guarantee.epsilon == pytest.approx(2 * math.log(2) / lam / scale)
         assert "n log 2" in guarantee.reason and guarantee.adjacency == "replace-one"
@@ -275,7 +274,10 @@ def test_noise_has_the_stated_law_around_the_fit(name, fit):
 
 
 def test_the_lasso_is_released_whatever_the_solver_found():
-    """Releases stay within the bound that the guarantee needs, and reveal nothing about the solver."""
+    """If the solver fails, weights are shortened to the L1 norm log(2)/lambda that the guarantee needs.
+
+    The status does not reveal the failure.
+    """
     lam = 0.05
     norm = {"gradient_norm": np.full(1, math.inf), "status": np.array(["not_converged"])}
     direction = np.array([[3.0, 0.0, -2.0, 1.0]])

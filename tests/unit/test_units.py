@@ -38,7 +38,6 @@ def test_a_group_of_a_gaussian_has_the_parameter_times_its_size(epsilon, size):
     # Another split of the chain gives a valid, but worse bound.
     assert group_delta(Gaussian(mu), exact, size, mu) == pytest.approx(DELTA, rel=1e-6)
     assert group_delta(Gaussian(mu), exact, size, 0.5 * mu) > DELTA
-    # An epsilon of `size * epsilon` at the same delta does not hold.
     assert exact > size * epsilon
 
 

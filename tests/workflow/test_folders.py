@@ -1,4 +1,4 @@
-"""No run overwrites another configuration's results or report, or a report that shows more than its own."""
+"""No run overwrites another configuration's results or report, or a report that shows more results."""
 
 import os
 import re

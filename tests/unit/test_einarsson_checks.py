@@ -39,7 +39,7 @@ def test_steps_cost_more_than_the_noise_at_one_epsilon_and_less_at_another():
         steps_cost_more(made, epsilons=[0.1], **NAMES)
 
 
-def test_the_minimiser_on_projected_rows_has_no_gradient_there():
+def test_the_minimiser_has_no_gradient_and_each_restart_its_projection():
     """Without projection, the gradient of mean log(1 + exp(-y v.(x, 1))) + lam/2 ||v||^2 is 0."""
     rng, lam = np.random.default_rng(2), 0.01
     X = rng.standard_normal((80, 6)) / 4

@@ -7,6 +7,8 @@ import numpy as np
 from dp import intervals
 from study.configuration.experiment import Cell
 
+FOLDS = "_sd_folds"  # the standard deviation of folds' means
+
 
 def interval(values):
     """Return (mean, low, high) by Student's t over folds; low and high are NaN for a single fold."""
@@ -19,15 +21,20 @@ def fold_means(results, row, column):
     draws.
 
     row: a row with the cell's coordinates.
-    column: a column of results.csv; error_sd gives standard deviations of the draws.
+    column: a column of results.csv; error_sd gives standard deviations of the draws, and error_sd_folds
+    pseudo-values of the folds' standard deviation.
     """
-    name, _, what = column.rpartition("_")
+    folds = column.endswith(FOLDS)
+    name, _, what = (column.removesuffix(FOLDS), "", "sd") if folds else column.rpartition("_")
     if what not in ("mean", "sd"):
         return None
     cell = Cell(*(row[key] for key in Cell._fields))
     draws = results.draws(cell, name)
     if draws is None:
         return None
+    if folds:
+        empty = np.isnan(draws).all(axis=2).any()
+        return None if empty else pseudo_values(np.nanmean(draws, axis=2))
     draws = draws[0] if len(draws) == 1 else draws.reshape(len(draws), -1)
     if what == "sd":
         enough = (~np.isnan(draws)).sum(axis=1).min() > 1
@@ -35,12 +42,27 @@ def fold_means(results, row, column):
     return None if np.isnan(draws).all(axis=1).any() else np.nanmean(draws, axis=1)
 
 
+def pseudo_values(means):
+    """Jackknife pseudo-values of the standard deviation of folds' means (data sets, folds).
+
+    Each leaves out one data set or, if there is only one, one fold. Their mean estimates the standard
+    deviation, with about the error of a mean of independent values (Miller, Jackknifing variances, Ann.
+    Math. Statist. 39, 1968). None for fewer than three folds.
+    """
+    groups = means if len(means) > 1 else means.T
+    n = len(groups)
+    if n < 2 or means.size < 3:
+        return None
+    without = np.array([np.delete(groups, k, axis=0).std(ddof=1) for k in range(n)])
+    return n * groups.std(ddof=1) - (n - 1) * without
+
+
 def difference(results, first, second, column, factor=1.0):
     """Return (mean, low, high) of first - factor x second, for two rows of the results on one data set.
 
     Differences are paired by fold or by data set. Without individual draws, intervals are combined as if
-    independent; without intervals, low and high are NaN. A column that never has an
-    interval, such as error_sd_folds, is taken as exact.
+    independent; without intervals, low and high are NaN. Without draws, a column other than a mean is taken
+    as exact.
     """
     pair = [fold_means(results, row, column) for row in (first, second)]
     if all(each is not None for each in pair) and len(pair[0]) == len(pair[1]):

@@ -111,6 +111,48 @@ def test_spreads_are_compared_fold_by_fold(monkeypatch):
     assert mean == pytest.approx((sds[0] - sds[1]).mean()) and low < mean < high
 
 
+@pytest.mark.parametrize("shape", [(1, 24), (1, 72), (12, 8)])
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+def test_intervals_of_the_folds_spread_cover_its_difference(shape, law, monkeypatch):
+    """Of 400 intervals of the difference of two methods' standard deviations, about 95 % cover it.
+
+    With 24 folds and heavy tails, about 90 % do.
+    """
+    rng, covered, widths = np.random.default_rng(11), 0, []
+    made = results([("a", "one", 100, 1.0, 0.3, 0.05), ("a", "two", 100, 1.0, 0.3, 0.05)])
+    made.frame = made.frame.assign(error_sd_folds=[0.03, 0.02])
+    draws = {}
+    monkeypatch.setattr(made, "draws", lambda cell, column: draws[cell.method])
+    # Folds are shared, so the two methods' means have a part in common.
+    sds = {"one": math.hypot(0.02, 0.03), "two": math.hypot(0.02, 0.01)}
+    for _ in range(400):
+        common = rng.normal(0.3, 0.02, shape)
+        for name, sd in (("one", 0.03), ("two", 0.01)):
+            own = getattr(rng, law)(0, sd if law == "normal" else sd / math.sqrt(2), shape)
+            draws[name] = (common + own)[:, :, None]
+        _, low, high = paired.difference(made, *made.frame.to_dict("records"), "error_sd_folds")
+        covered += low < sds["one"] - sds["two"] < high
+        widths.append(high - low)
+    few = law == "laplace" and shape[1] == 24
+    assert (0.86 if few else 0.915) <= covered / 400 <= 0.98
+    assert np.mean(widths) < 0.03
+
+
+def test_a_spread_within_chance_decides_nothing(monkeypatch):
+    made = results([("a", "one", 100, 1.0, 0.3, 0.05), ("a", "two", 100, 1.0, 0.3, 0.05)])
+    rng = np.random.default_rng(6)
+    draws = {name: rng.normal(0.3, sd, (1, 72, 1)) for name, sd in (("one", 0.029), ("two", 0.03))}
+    monkeypatch.setattr(made, "draws", lambda cell, column: draws[cell.method])
+    arguments = {"lower": "one", "higher": "two", "column": "error_sd_folds"}
+    assert cells.lower_than(made, **arguments).holds is None
+    draws["two"] = rng.normal(0.3, 0.06, (1, 72, 1))
+    assert cells.lower_than(made, **arguments).holds
+    draws["two"] = draws["two"][:, :2]  # too few folds for an interval
+    draws["one"] = draws["one"][:, :2]
+    _, low, high = paired.difference(made, *made.frame.to_dict("records"), "error_sd_folds")
+    assert low == high
+
+
 def test_similar_is_a_test_of_equivalence():
     outcome = cells.similar(CURVES, method="good", other="bad", within=0.17)
     assert outcome.holds and outcome.number == pytest.approx(0.15)

@@ -513,7 +513,7 @@ _KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USO", "text") | {"b": 
 
 
 def _labels(model):
-    """The labels if every class has one, otherwise the model's class names."""
+    """The labels if each class has only one, otherwise the model's class names."""
     target = model.schema.columns[model.schema.target]
     if isinstance(target, rows.Category):
         return target.values

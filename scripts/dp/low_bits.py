@@ -22,7 +22,7 @@ from dp.solvers.fits import FITS, fit_options
 
 __all__ = ["Found", "allowed", "attack"]
 
-FAR = 3.65  # normal draws beyond FAR have another form
+FAR = 3.65  # NumPy computes normal draws beyond FAR by another formula
 BITS = 2.0**52
 NEAR = np.arange(-2, 3)  # offsets to try around a rounded quotient
 LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it

@@ -46,7 +46,7 @@ EXCEEDS, LEAKS, FLOW, CHOICE, IDLE, REFUSED, HOLDS = FINDINGS = (
 CLOSE = 1e-9  # relative tolerance for sums computed in another order
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
 ORDERS = ("permutation", "permuted", "shuffle")
-# numpy functions that read no entries
+# numpy functions that move entries without computing
 RESHAPED = {np.reshape, np.transpose, np.squeeze, np.expand_dims, np.copy}
 JOINED = {np.stack, np.concatenate, np.vstack, np.hstack, np.column_stack}
 SHAPES = {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.shape, np.ndim}

@@ -99,7 +99,7 @@ def test_the_form_knows_what_was_recorded(opened):
 
 
 def test_between_recorded_questions_the_nearer_has_more_to_say(opened):
-    # At 750 rows, the data set of 1,000 rows votes with weight 0.75. That of 500 rows has 20
+    # At 750 rows, the data set of 1,000 rows votes with weight 0.75. The one of 500 rows has 20
     # times fewer columns, and does not vote.
     answer = ask(opened, task="classes", rows=750, columns=100, epsilon=1, adjacency="replace-one")
     assert [line.partition(" keeps")[0] for line in answer["methods"]] == ["The objective"]

@@ -229,7 +229,7 @@ def test_rows_beyond_the_bound_and_other_labels_are_refused(name):
         ):
             continue  # 0 is a valid number or class here
         with np.errstate(invalid="ignore"), pytest.raises(ValueError):
-            # a few rows suffice with this lambda
+            # with this lambda, a few rows are enough
             MECHANISMS[name].release(X, y, rng=generator(1), **common(name, lam=10.0))
 
 
@@ -367,7 +367,7 @@ NO_ROWS = [
 def test_what_is_not_rows_is_refused(name):
     for X, y in NO_ROWS:
         with pytest.raises(Refused, match=r"data must be|whole number"):
-            # so few rows suffice with this lambda
+            # with this lambda, a few rows are enough
             MECHANISMS[name].release(X, y, rng=generator(1), **common(name, lam=10.0))
 
 

@@ -141,9 +141,9 @@ class NoiseAwareLogCosh(NoiseAwareLogistic):
 
     Without `robust`, the Hessian and the mean v of the squared slopes, in [0, tau^2], are released.
     One record changes v by at most tau^2/n (either adjacency). If errors are independent of x, the
-    mean of l'^2 x x' is v times that of x x', and the Hessian is 1 - v/tau^2 times that of x x',
-    because l'' = 1 - l'^2/tau^2. So the mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. v
-    is too noisy if the standard deviation of its noise exceeds a quarter of v or of tau^2 - v.
+    mean of l'^2 x x' is v M, where M is the mean of x x'. The Hessian is (1 - v/tau^2) M, because
+    l'' = 1 - l'^2/tau^2. So the mean of l'^2 x x' is v/(1 - v/tau^2) times the Hessian. v is too
+    noisy if the standard deviation of its noise exceeds a quarter of v or of tau^2 - v.
     """
 
     numbers = True

@@ -157,7 +157,7 @@ def _hessian(rows, weights, precision):
 def l1(
     X: np.ndarray, y: np.ndarray, lam: float, tolerance: float = 1e-9, penalty_scale: str = "mean"
 ) -> tuple[np.ndarray, dict]:
-    """An argmin of mean logistic loss + lam ||w||_1, with `penalty_scale` of `dp.solvers.lasso_scales`."""
+    """An argmin of mean logistic loss + lam ||w||_1, `penalty_scale` as in `dp.solvers.lasso_scales`."""
     return minimise_lasso(X, y, lam, penalty_scale, tolerance)
 
 

@@ -41,9 +41,6 @@ def rows(rng):
     return X, np.where(score + 0.3 * noise > 0, 1, -1), np.clip(score + 0.1 * noise, -1, 1)
 
 
-# ---- textbook programs for one release
-
-
 def certified(X, y, lam, tilt=None):
     """Minimiser of the tilted logistic objective, by L-BFGS to a gradient norm of about 1e-9."""
     n = len(y)

@@ -77,9 +77,6 @@ OURS = f"numpy {np.__version__}, scipy {scipy.__version__}"
 SKLEARN = f"scikit-learn {sklearn.__version__}"
 
 
-# ---- rows
-
-
 def narrow(rng):
     """Chaudhuri and Monteleoni's separable data: uniform on the sphere, margin 0.03."""
     return simulate_separable(14000, 10, 0.03, rng)[:2]
@@ -97,9 +94,6 @@ def wide(rng):
     score = (X - X.mean(axis=0)) @ rng.standard_normal(d)
     noise = 0.1 * score.std() * rng.standard_normal(n)
     return "simulated", X, np.where(score + noise > 0, 1, -1)
-
-
-# ---- timing
 
 
 class PeerProcess:
@@ -162,9 +156,6 @@ def measure(calls, repetitions):
             if turn:
                 seconds[name].append(result["seconds"] / result["units"])
     return {name: returned[name] | {"seconds": statistics.median(seconds[name])} for name in calls}
-
-
-# ---- fits
 
 
 def gradient_norm(X, y, w):
@@ -303,9 +294,6 @@ def wide_fits(what, X, y, repetitions):
             yield line | versus(f"scikit-learn, {name}", measured[name] | {"versions": SKLEARN})
 
 
-# ---- descents
-
-
 def loop(X, y, batch, steps, noise):
     """One simulation of clipped and noisy gradient descent, one example at a time."""
     rng, n, w = np.random.default_rng(1), len(X), np.zeros(X.shape[1])
@@ -433,9 +421,6 @@ def descents(problems, peers, repetitions):
                 yield line | versus("Opacus", measured["Opacus"] | peer)
 
 
-# ---- audits
-
-
 AUDIT = """
 import resource, sys
 sys.path.insert(0, sys.argv[1])
@@ -462,9 +447,6 @@ def audits(trials=500_000):
         "seconds": seconds / (2 * trials),
         "versions": OURS,
     }
-
-
-# ---- the table
 
 
 def ours(result):

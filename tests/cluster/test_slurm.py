@@ -110,7 +110,6 @@ def moment(cluster, job, which):
 
 
 def test_what_a_killed_run_finished_is_kept(project, cluster, local):
-    """If no job of the killed run is left, a second run makes only the missing files."""
     process = project.start(*SBATCH, "--group-components", "cells=1", "--jobs", "1", *CELLS)
     project.wait_for(lambda: len(run_files(project)) >= 2, 120)
     project.kill(process)
@@ -133,7 +132,6 @@ def test_cancelled_job_is_tried_again(project, cluster, local):
 
 
 def test_job_over_its_memory_gets_more(project, cluster):
-    """Slurm kills a job with too little memory, and the resubmitted job requests more."""
     (project / DATA).unlink()
     project.replace("workflow/rules/resources.smk", "SNAKEMAKE_MB = 300", "SNAKEMAKE_MB = 40")
     project.replace("workflow/rules/data.smk", "mem_mb=memory(540,", "mem_mb=memory(40,")

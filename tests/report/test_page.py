@@ -167,7 +167,6 @@ def test_no_key_is_shown_where_a_name_should_be(decided):
     hidden = r"<(script|style|code|pre|head)\b.*?</\1>|<a class=.csv.*?</a>|<[^>]*>"
     seen = re.sub(hidden, " ", page, flags=re.S)
     assert "objective perturbation, as printed" in seen
-    # Einarsson's source has 38 claims and defects.
     assert "No experiment of this report tests its 38 claims and defects." in seen
     assert not re.findall(r"[A-Za-z0-9]+_[A-Za-z0-9_]+(?![\w.])", seen)
     titles = " ".join(re.findall(r'title="([^"]*)"', page))
@@ -333,8 +332,6 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
 
 
 def test_a_partial_report_judges_nothing_itself(decided):
-    """The report shows the run's verdicts, or "not decided yet" if a cell is missing or newer."""
-
     def found(section):
         return {row["verdict"] for row in Gathered(decided, {}).verdicts(section)}
 

@@ -23,8 +23,6 @@ from dp.privacy.laplace_tilt import exact_epsilon
 from dp.seeds import generator
 from study.configuration import audits
 
-# ---- exact losses in one dimension
-
 
 @pytest.mark.parametrize(
     ("epsilon", "n_lambda", "expected"),
@@ -140,9 +138,6 @@ def test_what_has_no_density_in_one_dimension_is_refused():
         audit.privacy_loss_1d("output_perturbation", 1.0, 0.0)
 
 
-# ---- lower bounds
-
-
 class Response(Mechanism):
     """Randomised response on the first label: exactly epsilon-DP."""
 
@@ -191,8 +186,7 @@ def test_coverage_is_at_least_the_confidence():
 def test_the_largest_of_several_bounds_holds_as_surely_as_one():
     """If `of_each` sets the confidence of each bound, at most one maximum in twenty exceeds epsilon.
 
-    If each bound holds only at 95 %, more maxima exceed epsilon. The mechanism is randomised response,
-    for which bounds are tightest.
+    The mechanism is randomised response, for which bounds are tightest.
     """
     family, repeats, epsilon = 10, 200, 5.0
     sides = pairs.find("flipped_label").sides
@@ -441,9 +435,6 @@ def test_only_neighbours_are_a_pair():
         pairs.find(((X, y), (-X, y)))
 
 
-# ---- the pairs
-
-
 @pytest.mark.parametrize("name", pairs.PAIRS)
 def test_pairs_are_neighbours_within_their_bound(name):
     from dp.data.examples import NUMBERS, check_rows
@@ -640,9 +631,6 @@ def test_tilt_log_ratio_in_several_dimensions():
 
     expected = [log_density(row, *pair.sides[0]) - log_density(row, *pair.sides[1]) for row in w]
     np.testing.assert_allclose(statistic(w)["log density ratio"], expected, rtol=1e-9)
-
-
-# ---- Gaussian mechanisms: attacks exceed no proven value, and catch broken variants
 
 
 def gaussian_attack(name, pair, epsilon, trials, delta=1e-5, **options):

@@ -269,7 +269,6 @@ def test_the_lists_above_name_used_mechanisms_only():
 
 
 def test_facts_known_before_the_preparation_are_those_it_writes(folder):
-    """Bounds and classes agree, and the number of columns if the configuration names them."""
     datasets = configuration("default")[2]
     seen = 0
     for name, entry in datasets.items():

@@ -164,9 +164,6 @@ def test_the_attack_that_showed_the_fault():
     assert old > 1.5 and new <= 0.5, (old, new)
 
 
-# ---- planted faults
-
-
 class Planted(Mechanism):
     """Mean of the rows plus sufficient noise. Subclasses add faults."""
 
@@ -273,9 +270,6 @@ def test_an_extreme_row_is_prepared_like_any_other(steps, value):
         check_rows(prepared.X, prepared.y, prepared.bound)
         results.append(prepared.X)
     np.testing.assert_array_equal(results[0][1:], results[1][1:])
-
-
-# ---- small deltas
 
 
 @pytest.mark.parametrize("name", [n for n in PRIVATE if MECHANISMS[n].delta != "none"])

@@ -77,7 +77,6 @@ SWEEP = CM08 % "{sweeps: {epsilon: %s}}"
 WHERE = "bad.yaml: settings.cm08: "
 
 OVERLAYS = [
-    # unknown keys
     ("experiment: [cm08]", "bad.yaml: unknown key 'experiment'; did you mean 'experiments'?"),
     (CM08 % "{restart: 3}", WHERE + "unknown key 'restart'; did you mean 'restarts'?"),
     (
@@ -87,7 +86,6 @@ OVERLAYS = [
     (SWEEP % "{epsilon: [1]}", WHERE + "sweeps.epsilon: unknown key 'epsilon'; did you mean"),
     ("settings: {cm80: {}}", "bad.yaml: settings: no experiment 'cm80'; did you mean 'cm08'?"),
     ("experiments: [cm8]", "bad.yaml: experiments: no experiment 'cm8'; did you mean 'cm08'?"),
-    # names
     (
         CM08 % "{datasets: [cm08_seperable]}",
         WHERE + "datasets: no data set 'cm08_seperable'; did you mean 'cm08_separable'?",
@@ -115,7 +113,6 @@ OVERLAYS = [
     ),
     (CM08 % "{lambda: publishd}", WHERE + "lambda: must be a number or one of published, tuned, "),
     (CM08 % "{methods: {a b: {}}}", WHERE + "methods: the name 'a b' may hold letters, digits"),
-    # numbers as text, and text as numbers
     (
         SWEEP % "{epsilons: [1e-1]}",
         WHERE + "sweeps.epsilon.epsilons[0]: '1e-1' is text, not a number: write 0.1, without",
@@ -129,7 +126,6 @@ OVERLAYS = [
     ),
     (CM08 % "{methods: {1: {}}}", "bad.yaml: settings.cm08.methods: the key 1 is a number: write"),
     (CM08 % "{title: 2008-12-08}", "bad.yaml: settings.cm08.title: 2008-12-08 is a date: write"),
-    # ranges of values
     (
         SWEEP % "{epsilons: [0]}",
         WHERE + "sweeps.epsilon.epsilons[0]: must be greater than 0, not 0",
@@ -211,7 +207,6 @@ OVERLAYS = [
         CM08 % "{figures: {figure_2a: {options: {log_error: 3}}}}",
         WHERE + "figures.figure_2a.options.log_error: must be true/false, not a number (3)",
     ),
-    # references to a removed entry
     (
         CM08
         % "{methods: {nonprivate: null, output_perturbation: null, objective_perturbation: null, "
@@ -233,7 +228,6 @@ OVERLAYS = [
         CM08 % "{figures: {tuning: {sweep: table}}}",
         WHERE + "figures.tuning: tuning_curve takes no 'sweep'",
     ),
-    # YAML itself
     ("seed: 1\nseed: 2", "bad.yaml: line 2: not valid YAML (duplicate key 'seed')"),
 ]
 
@@ -308,7 +302,6 @@ def test_the_overlay_that_has_the_key_is_named(project):
     assert message("tests/tiny.yaml") == expected
     assert message("tests/tiny.yaml", "good.yaml") == expected
     assert message("good.yaml", "tests/tiny.yaml") == expected
-    # A later overlay wins, in the value and in the message.
     good.write_text("settings: {cm08: {restarts: 4}}")
     assert load("tests/tiny.yaml", "good.yaml")[1]["cm08"].restarts == 4
     assert message("good.yaml", "tests/tiny.yaml") == expected

@@ -40,9 +40,6 @@ def rates(release, X):
     return LARGEST * np.exp(release.weights @ X.T + release.info["intercept"][:, None])
 
 
-# ---- the loss and its fit
-
-
 @pytest.mark.parametrize("offset", [0.0, -0.7, -6.0])
 def test_the_loss_has_the_slopes_of_its_values(offset):
     loss, z = CappedExponential(offset), np.linspace(-9, 9, 400)
@@ -104,9 +101,6 @@ def test_metrics_are_those_of_scikit_learn():
     zero = counts(weights, X, targets(np.zeros(500)), b, LARGEST)
     expected = 2 * LARGEST * np.minimum(np.exp(X @ weights[0] + b[0]), 1.0).mean()
     assert zero["deviance"][0] == pytest.approx(expected)
-
-
-# ---- the proof
 
 
 def slopes(z, v, offset):
@@ -217,9 +211,6 @@ def test_all_releases_together_cost_what_is_stated(name, epsilon):
         assert 0.99e-6 < spent <= 1e-6 * (1 + 1e-9)
 
 
-# ---- what is released
-
-
 def test_steps_and_rate_compose_to_mu():
     mechanism, settings = MECHANISMS["counts_gd"], {"epsilon": 1.0, "delta": 1e-6, "bound": 2.0}
     p = mechanism.parameters(5000, 6, **settings)
@@ -312,9 +303,6 @@ def test_settings_whose_minimiser_cannot_be_certified_are_refused():
     settings = {"epsilon": 1.0, "delta": 1e-5}
     with pytest.raises(Refused, match="double precision"):
         MECHANISMS["counts_objective_perturbation"].guarantee(1000, 3, lam=1e-9, **settings)
-
-
-# ---- data that the mechanisms accept
 
 
 NUMBER = {"bound": 1.0, "target": {"column": "visits", "bounds": [0, 20]}}

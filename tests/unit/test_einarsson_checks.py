@@ -32,7 +32,7 @@ def test_steps_cost_more_than_the_noise_at_one_epsilon_and_less_at_another():
     made = Made(ERRORS, 0.005)
     actual = steps_cost_more(made, epsilons=[10], **NAMES)
     assert actual.holds and actual.number == pytest.approx(0.08, abs=0.01)
-    assert "epsilon = 1 0.1" in actual.decided_by  # the sentence names every epsilon
+    assert "epsilon = 1 0.1" in actual.decided_by
     assert steps_cost_more(made, epsilons=[1], **NAMES).holds is False
     assert steps_cost_more(Made(ERRORS, 0.3), epsilons=[10], **NAMES).holds is None
     with pytest.raises(Missing):
@@ -47,7 +47,7 @@ def test_the_minimiser_has_no_gradient_and_each_restart_its_projection():
     release = MECHANISMS["projected_minimiser"].release(
         X, y, lam=lam, restarts=2, rng=generator(3), bound=3.0, dimensions=3
     )
-    assert np.linalg.matrix_rank(release.weights) == 2  # each restart has its own projection
+    assert np.linalg.matrix_rank(release.weights) == 2
     whole = MECHANISMS["projected_minimiser"].release(X, y, lam=lam, rng=generator(3), bound=3.0)
     w, b = whole.weights[0], whole.info["intercept"][0]
     rates = -y / (1 + np.exp(y * (X @ w + b)))

@@ -114,9 +114,6 @@ def imported(*folders):
     }
 
 
-# ---- the files agree
-
-
 @pytest.mark.parametrize("python", PYTHONS)
 def test_lock_has_every_requirement_at_an_allowed_version(python):
     lock = locked(python)

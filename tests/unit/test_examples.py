@@ -33,7 +33,6 @@ def test_own_mechanism(tmp_path):
     good, halved = tables["ledger"]
     assert good["replay"] == "holds" and halved["replay"] == "exceeds"
     assert float(good["epsilon_replay"]) == pytest.approx(1.0, abs=0.01)
-    # Attacks stay below the proven epsilon, and refute the faulty mechanism.
     assert 0.3 < float(good["epsilon_attack"]) <= 1.0
     assert 1.0 < float(halved["epsilon_attack"]) <= float(halved["epsilon_replay"])
     errors = [

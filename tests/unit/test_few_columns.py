@@ -29,10 +29,6 @@ def small(n=400, d=6):
 @pytest.mark.parametrize("coordinate_bound", [None, 1.0, 0.5])
 @pytest.mark.parametrize("clip", [0.3, 0.5, 0.9])
 def test_what_a_record_moves_is_as_stated(clip, coordinate_bound):
-    """The bounds on how far a record moves one coordinate, and all, hold.
-
-    With `coordinate_bound`, a search over pairs reaches 95 % of them.
-    """
     rng, bound, n, d = generator(1, "moved"), 1.25, 3, 4
     mechanism = MECHANISMS["iterative_thresholding"]
     settings = ASKED | {"bound": bound, "coordinate_bound": coordinate_bound, "clip": clip}
@@ -248,9 +244,6 @@ def test_a_bound_near_a_float_s_smallest_number_is_refused(name):
     ]
     shares = [(w > 0).mean() for w in weights]
     assert abs(shares[1] - shares[0]) < 0.1
-
-
-# ---- simulated rows
 
 
 def test_simulated_signs_have_their_law():

@@ -24,9 +24,6 @@ def problem(n=3000, d=4, seed=1):
     return X, np.clip(X @ np.linspace(0.6, -0.4, d) + 0.1 * rng.standard_normal(n), -1, 1)
 
 
-# ---- boosted AdaSSP
-
-
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_boosted_parts_compose_to_mu(adjacency):
     """Two orthogonal records with opposite targets attain the sensitivity of each part."""
@@ -146,9 +143,6 @@ def test_the_released_boostings_noise_is_as_stated():
         assert np.quantile(weights, q) == pytest.approx(np.quantile(expected, q), abs=0.025)
 
 
-# ---- Iterative Hessian Mixing
-
-
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", [0.1, 4.0])
 def test_the_calibration_is_private_and_not_wasteful(adjacency, epsilon):
@@ -175,9 +169,6 @@ def test_wishart_matrices_have_their_moments():
         assert np.quantile(np.linalg.det(W), q) == pytest.approx(expected, rel=0.04)
 
 
-# ---- AdaSSP's ridge
-
-
 @pytest.mark.parametrize("calibration", ["analytic", "published"])
 def test_the_spectral_ridge_is_about_the_noises_norm(calibration):
     """On rows of zeros, the spectral ridge is below the published one, but makes most matrices definite."""
@@ -193,9 +184,6 @@ def test_the_spectral_ridge_is_about_the_noises_norm(calibration):
         ridge: np.median(np.linalg.norm(each.weights, axis=1)) for ridge, each in results.items()
     }
     assert norms["spectral"] > 1.5 * norms["published"]
-
-
-# ---- TukeyEM
 
 
 def nested(draws=1, m=13, d=2, seed=0):

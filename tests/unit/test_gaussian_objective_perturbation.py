@@ -145,7 +145,7 @@ def test_published_calibrations_are_what_the_sources_state():
 @pytest.mark.parametrize("name", ["amp", "objective_perturbation_redberg"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_published_calibrations_cost_less_than_they_claim(name, epsilon):
-    """The tilt alone, as a Gaussian release, has the proven epsilon, which is below the claim."""
+    """The tilt alone, as a Gaussian release, has the proven epsilon."""
     guarantee = MECHANISMS[name].guarantee(5000, 10, epsilon=epsilon, delta=1e-5)
     plan = MECHANISMS[name].plan(5000, 10, epsilon=epsilon, delta=1e-5)
     moved = 2 if name == "amp" else 1

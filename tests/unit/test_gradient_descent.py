@@ -309,8 +309,6 @@ def test_bad_data():
         MECHANISM.release(X, y, initial=np.zeros(4), **good)
 
 
-# ---- the last iterate alone
-
 LAST = {"accounting": "last_iterate", "lam": 0.1, "learning_rate": 1 / 0.35}
 
 
@@ -446,8 +444,6 @@ def test_adding_a_record_needs_half_of_the_noise():
     guarantee = MECHANISM.guarantee(50, 3, epsilon=1.0, delta=1e-6, adjacency="add-remove")
     assert guarantee.adjacency == "add-remove" and "C/n = 0.02 " in guarantee.reason
 
-
-# ---- Poisson batches
 
 POISSON = MECHANISMS["dp_sgd_poisson"]
 

@@ -159,10 +159,6 @@ ADDITIVE = {
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_replay_finds_no_more_than_is_stated(name):
-    """A replay reports no distance above the proven (or claimed) epsilon, and no release without noise.
-
-    For mechanisms without additive noise, it never reports that the statement holds.
-    """
     findings = set()
     for pair, _, result, stated in replay.on_general_pairs(name):
         findings.add(result.finding)
@@ -293,9 +289,6 @@ def test_release_takes_every_option_that_guarantee_takes(name):
     a = mechanism.release(*rows(name=name), restarts=2, rng=generator(1), **arguments)
     b = mechanism.release(*rows(name=name), restarts=2, rng=generator(1), **arguments, **defaults)
     np.testing.assert_array_equal(a.weights, b.weights)
-
-
-# ---- arguments and results are checked in one place
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -788,8 +781,6 @@ def test_huber_and_general_losses_scale_with_kappa_and_c():
     epsilon_b, _ = calibrate(1.0, 1000, 0.1, loss=steep)
     assert epsilon_b == pytest.approx(1 - 2 * math.log1p(0.5 / 100))
 
-
-# ---- approximate minima of objective perturbation
 
 TILTED = ["objective_perturbation", "objective_perturbation_cm08"]
 

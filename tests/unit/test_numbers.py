@@ -119,9 +119,6 @@ def test_a_margin_loss_is_for_classes(name):
         )
 
 
-# ---- sensitivities by search over neighbours
-
-
 def record(rng, d, bound):
     x = rng.standard_normal(d)
     x *= bound * rng.choice([1, 1, rng.random()]) / np.linalg.norm(x)
@@ -246,9 +243,6 @@ def test_posterior_densities_of_neighbours_differ_by_at_most_epsilon():
         ]
         worst = max(worst, np.abs(sides[0] - sides[1]).max())
     assert 0.4 * epsilon < worst <= epsilon
-
-
-# ---- objective perturbation
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])

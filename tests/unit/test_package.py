@@ -107,8 +107,6 @@ def test_a_module_by_github_is_refused_with_the_reason(tmp_path):
     assert done.returncode and "cannot be a module by github()" in done.stderr, done.stderr
 
 
-# ---- the wheel
-
 TOOLS = (*PROJECT["build-system"]["requires"], "build", "wheel", "pyyaml", "numpy", "scipy")
 
 TOUR = """

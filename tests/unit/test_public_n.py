@@ -115,7 +115,6 @@ def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
 
     With 10,000 columns and 128 or 129 records, the noise's spread alone costs an epsilon of 5.6,
     against a claim of 1. A 16th of the columns and a quarter of the records reveal nearly as much.
-    With few columns, the claim holds. With a stated n, there is no difference.
     """
     assert spread_epsilon(10_000, 129 / 128, 1e-6) == pytest.approx(5.599, abs=1e-3)
     assert spread_epsilon(625, 33 / 32, 1e-6) > 5.5

@@ -84,7 +84,6 @@ def test_a_reading_may_tune_otherwise(experiments):
     assert read.tune == base.tune | {"lasso": "mean"}
     own = read.tuned_path("v20_real", "json")
     assert own != base.tuned_path("v20_real", "json")
-    # a reading has its own tuning and table of tuning
     made = verdict_inputs.of_readings(base, [read])
     assert {
         own,
@@ -281,9 +280,6 @@ def test_an_analysis_is_a_readings_where_it_decides(experiments):
     assert read.published == {}
     assert "v20-7" in needs.decided(actual[NAME], [read])[1]
     assert "v20-7" not in needs.decided(experiments[NAME], [])[1]
-
-
-# ---- data and fits that readings need
 
 
 def prepared(tmp_path, rows):

@@ -22,9 +22,6 @@ KEY = bytes(range(32))
 LOSSES = [losses.get("logistic"), losses.LogCosh(0.25), losses.LogCosh(1e-3)]
 
 
-# ---- lattice
-
-
 @pytest.mark.parametrize("ratio", [1.0, 1.5, 2.0, 5.0, 12.0])
 def test_lemma_1_against_30_digits(ratio):
     """The discrete Gaussian's distance from a rounded normal, times r^2, tends to 0.0202."""
@@ -108,9 +105,6 @@ def check_rounding_ignores_noise():
 
 def test_rounding_does_not_depend_on_the_noise():
     check_rounding_ignores_noise()
-
-
-# ---- certificate
 
 
 def exact_gradient(problem, X, y, point, pull):
@@ -208,9 +202,6 @@ def test_a_certificate_is_never_given_above_the_tolerance():
         assert tilt.certified(problem, g, 1.0, 1e-9) == expected
     for broken in (np.nan, np.inf):
         assert not tilt.certified(problem, np.array([broken, 0.0]), 1.0, 1e-9)
-
-
-# ---- descent
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -423,9 +414,6 @@ def test_given_the_minimiser_the_output_noise_hides_every_error(bits):
     check_given_the_minimiser(bits)
 
 
-# ---- plans
-
-
 def check_scales_are_rounded_up(bits=3):
     for deviation in (1.01, 1.99, 3.3, 1e-5):
         noise = tilt.tilt(deviation, 1.0, 4, bits).noise
@@ -482,9 +470,6 @@ def test_probability_of_a_tilt_beyond_its_reach():
         assert math.exp(-t * t / 2) <= 1.0001 * math.exp(-60)
         assert math.exp(-60) <= lattice.UNLIKELY
         assert 2 * ndtr(-float(actual.reach / actual.noise.deviation)) <= math.exp(-60)
-
-
-# ---- statistics
 
 
 def exact_sum(kind, problem, X, y, point):
@@ -587,9 +572,6 @@ def check_statistics_belong_to_the_released_point():
 
 def test_statistics_are_those_of_the_released_weights():
     check_statistics_belong_to_the_released_point()
-
-
-# ---- releases
 
 
 def check_parts_have_their_own_noise():

@@ -122,7 +122,6 @@ def of_key(key):
 
 @pytest.mark.parametrize("half", [False, True])
 def test_killed_anywhere_it_ends_in_one_draw_and_one_entry(table, half):
-    """If a process is killed before any call or during any write, another completes the release."""
     seen = set()
     for number in range(1, 200):
         folder = table.parent / "b.book"
@@ -493,10 +492,6 @@ ODD = [b"", b"41 (HIV+),yes", b"\xff\x00,\r", b"1e999,yes", b'"', b"nan,spy"]
 
 
 def test_what_rows_hold_changes_no_message(table):
-    """Whatever bytes the lines contain, the release succeeds.
-
-    A different number of lines is refused in one sentence, before any cost.
-    """
     head, *lines = table.read_bytes().splitlines()
     for k, odd in enumerate(ODD):
         lines[k] = odd

@@ -65,9 +65,6 @@ def copy(rng, n):
     ]
 
 
-# ---- the whole path on copies
-
-
 def realised(study_request, copies, seed):
     """Geometric mean width, covered share and answered share over independent copies, each (d,)."""
     rng, plan, units = np.random.default_rng(seed), study_request.plan(), files.own_units(SCHEMA)
@@ -108,9 +105,6 @@ def test_a_forecast_and_coverage_at_one_epsilon():
 @pytest.mark.parametrize("epsilon", [1.0, 2.0, 4.0, 8.0])
 def test_forecasts_are_within_a_tenth_and_intervals_cover(epsilon):
     check_copies(epsilon, 300, 300, 0.1)
-
-
-# ---- simulated rows
 
 
 def test_simulated_rows_have_the_expected_moments():
@@ -182,9 +176,6 @@ def test_effects_explain_no_more_than_the_variance():
         Study(NUMBERS, Expected({}, {"x": 90.0}))
 
 
-# ---- what an epsilon gives, and what is needed
-
-
 @pytest.fixture(scope="module")
 def study():
     return Study(SCHEMA, KNOWN)
@@ -226,9 +217,6 @@ def test_numbers():
     assert actual.held is None and set(actual.widths) == {"x", "constant"}
     plain = request(2000, 2.0, NUMBERS, "gaussian_objective_perturbation")
     assert forecast.outlook(plain, Study(NUMBERS), 5).widths == {}
-
-
-# ---- previews
 
 
 def test_a_preview_by_hand():
@@ -306,8 +294,6 @@ def test_a_preview_counts_what_a_release_does():
     assert actual.shortened == 2 and actual.labels == {}
     assert "2 lines (100.0%) would be shortened to the radius." in actual.sentences(None)
 
-
-# ---- the commands
 
 DATASETS = """
 clinic:

@@ -26,9 +26,6 @@ def key(k):
     return k.to_bytes(32, "big")
 
 
-# ---- who is held out
-
-
 def test_every_set_of_positions_is_as_likely():
     check_positions()
 
@@ -53,9 +50,6 @@ def test_both_parts_need_rows(n, share):
     with pytest.raises(Refused):
         holdout.size(n, share)
     assert holdout.size(3000, 0.1) == 300
-
-
-# ---- the sums
 
 
 def test_sums_of_classes_by_hand():
@@ -139,9 +133,6 @@ def test_any_bytes_as_rows_stay_within_the_sensitivity():
             weights = [int(w) for w in rng.integers(-(1 << 62), 1 << 62, 3)]
             one, other = (holdout.sums(V[i : i + 1], y[i : i + 1], weights, step) for i in (0, 1))
             assert math.dist(one, other) <= float(holdout.APART) * 2**40
-
-
-# ---- the cost is the maximum, not the sum
 
 
 def answers(records, epsilon):
@@ -264,7 +255,6 @@ def check_one_part():
 
 
 def test_releases_have_the_noise_that_is_paid_for(plan):
-    """Over keys, the errors of the sums have the planned deviation and no bias."""
     rng = np.random.default_rng(7)
     V, y = data(rng)
     errors = []
@@ -368,9 +358,6 @@ def test_a_fresh_key_gives_another_partition_and_other_noise(plan):
         holdout.release(plan, V[1:], y[1:], KEY)
     document = first.document()
     assert document["rows"] == 100 and document["integers"] == first.sums
-
-
-# ---- in a file
 
 
 @pytest.fixture

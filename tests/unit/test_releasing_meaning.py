@@ -61,7 +61,6 @@ def test_the_profile_says_less_than_its_epsilon_alone():
 
 
 def test_a_plan_for_a_model():
-    """The power is above that of each Gaussian part, and below that of (epsilon, delta) alone."""
     plan = models.noise_aware_logistic(2000, 4, 1.0, 1e-6)
     beside = math.hypot(*(float(noise.mu) for noise in plan.noises.values()))
     tilt = float(plan.tilt.noise.mu)

@@ -100,9 +100,6 @@ def regressor(tmp_path_factory):
     return published(tmp_path_factory.mktemp("b"), target, y, "noise_aware_log_cosh")
 
 
-# ---- loaded models
-
-
 def by_hand(model, X):
     parts = [pd.Series(model.intercept_ * np.ones(len(X)), index=X.index)]
     for name, b in zip(model.coefficient_names_, np.ravel(model.coef_), strict=True):
@@ -251,9 +248,6 @@ def test_a_loaded_model_survives_a_pickle(classifier):
     assert not hasattr(clone(model), "model_")
 
 
-# ---- predict.py
-
-
 def predict(model, new, out):
     command = [sys.executable, ROOT / "scripts/tools/predict.py"]
     command += ["--model", model, "--rows", new, "--out", out]
@@ -292,9 +286,6 @@ def test_a_file_without_a_column_is_refused_in_a_sentence(classifier, tmp_path):
         next(iter(using.of_file(files.load(classifier), b"age,visits,ward,age\n1,2,icu,3\n")))
     done = predict(classifier, tmp_path / "none.csv", tmp_path / "p.csv")
     assert "none.csv: cannot be read" in done.stderr and "Traceback" not in done.stderr
-
-
-# ---- fit
 
 
 def estimator(folder, **more):
@@ -470,9 +461,6 @@ def test_columns_may_be_stated_as_in_a_schema(tmp_path):
     assert (
         model.predict(X.assign(ward=None)).tolist() == model.predict(X.assign(ward="icu")).tolist()
     )
-
-
-# ---- scikit-learn's own checks
 
 
 class Fresh:

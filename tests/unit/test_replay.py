@@ -30,9 +30,6 @@ def findings(run, delta=DELTA, names=replay.GENERAL):
     return min(outcomes, key=lambda outcome: replay.FINDINGS.index(outcome.finding))
 
 
-# ---- what it measures
-
-
 @pytest.mark.parametrize(
     ("law", "scale", "expected"),
     [
@@ -123,9 +120,6 @@ def test_worst_pairs_reach_what_is_stated(mechanism, pair, options, epsilon):
     replayed, _ = replay.of_mechanism(mechanism, pair, EPSILON, DELTA, **options)
     assert replayed.finding == replay.HOLDS
     assert replayed.epsilon == pytest.approx(epsilon, rel=1e-3)
-
-
-# ---- planted faults, on pairs for any mechanism
 
 
 def clipped(X, radius=1.0):
@@ -226,9 +220,6 @@ def test_the_last_bits_of_a_sum_are_not_seen():
     assert finding.finding == replay.HOLDS and finding.epsilon <= EPSILON
 
 
-# ---- what it cannot judge
-
-
 @pytest.mark.parametrize(
     "run",
     [
@@ -273,9 +264,6 @@ def test_only_the_last_iterate_is_stated():
     assert replayed.finding == replay.CHOICE and replayed.epsilon > stated.epsilon
 
 
-# ---- words
-
-
 class Claims(Mechanism):
     name = "claims"
     needs_lambda = False
@@ -306,9 +294,6 @@ def test_verdicts(claimed, proven, word):
     replayed, stated = replay.of_mechanism(Claims(claimed, proven), pair, 1.0)
     assert replayed.epsilon == pytest.approx(2.0)
     assert replay.verdict(replayed, stated).startswith(word)
-
-
-# ---- releases on lattices
 
 
 def sides(numbers=False):

@@ -135,8 +135,6 @@ def test_a_margin_loss_takes_no_numbers_and_whole_numbers_are_labels(y, loss):
         minimise(np.ones((2, 1)), np.array(y), 0.1, loss=loss)
 
 
-# ---- certificates on every data set
-
 KINDS = ("usual", "duplicated", "opposed", "wide", "scales", "zeros", "kinks", "extremes")
 
 

@@ -74,7 +74,6 @@ def test_renyi_is_the_divergence_of_the_two_normals():
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_replace_one_by_joint_diagonalisation(epsilon):
-    """For random neighbours, eigenvalues stay within their bounds, and delta stays below the profile."""
     rng = np.random.default_rng(4)
     rows, gamma, d = 4, 2.0, 3
     profile = sketches.profile(rows, gamma, adjacency=REPLACE_ONE)

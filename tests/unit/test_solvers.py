@@ -53,9 +53,6 @@ def rng():
     return np.random.default_rng(7)
 
 
-# ---- results, compared with other solvers
-
-
 @pytest.mark.parametrize("n, d", [(1, 3), (60, 1), (500, 7), (5000, 12), (400, 100), (3000, 60)])
 @pytest.mark.parametrize("lam", [1e-4, 1e-2, 1.0])
 def test_equals_scikit_learn(n, d, lam, rng):
@@ -211,9 +208,6 @@ def test_approximate_inverses_of_a_quadratics_hessians(d, rng):
         assert np.allclose(inverse.times(active, change), step)
 
 
-# ---- robustness
-
-
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
 @pytest.mark.parametrize("n, d", [(300, 6), (14000, 6), (3000, 50)])
@@ -279,9 +273,6 @@ def test_too_few_iterations_are_not_converged(rng):
     assert list(info.status) == ["not_converged"] and list(info.iterations) == [2]
     assert info.gradient_norm[0] > TOLERANCE
     assert info.gradient_norm[0] == pytest.approx(residuals(X, y, 1e-3, W, 0.0)[0], rel=1e-9)
-
-
-# ---- certification whatever the data
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber"])
@@ -368,9 +359,6 @@ def extended_norm(X, y, lam, w, linear, loss):
         slope = -np.clip((1 + loss.h - z) / (2 * np.longdouble(loss.h)), 0, 1)
     total = X.T @ (slope * y) / len(X) + np.longdouble(lam) * w + linear / np.longdouble(len(X))
     return float(np.sqrt(total @ total))
-
-
-# ---- arguments
 
 
 @pytest.mark.parametrize("n, d", [(700, 6), (14000, 6), (700, 50)])
@@ -536,9 +524,6 @@ def test_invalid_arguments_are_one_plain_sentence(changes, said):
     with pytest.raises(ValueError, match=said) as error:
         minimise(**(arguments | changes))
     assert "\n" not in str(error.value)
-
-
-# ---- resources, and equal results of all methods
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber", "squared"])

@@ -146,7 +146,7 @@ def test_the_certificate_bounds_the_distance_to_the_elastic_net_minimiser():
 @pytest.mark.parametrize("fit", ["l1", "elastic_net"])
 @pytest.mark.parametrize("label", [1, -1])
 def test_one_class_alone_is_fitted(fit, label):
-    """scikit-learn refuses a single class. These fits give all weights one sign, and are certified."""
+    """scikit-learn refuses a single class."""
     X = np.abs(rows(30, 3)[0])
     weights, info = FITS[fit](X, np.full(30, label), 0.05)
     assert info["status"][0] == "ok" and (np.sign(weights[weights != 0]) == label).all()
@@ -176,9 +176,6 @@ def test_bad_penalties_are_refused():
     for l1, l2 in ((0.0, 1.0), (-1.0, 0.1), (math.nan, 0.1), (0.1, -1.0), (math.inf, 0.0)):
         with pytest.raises(ValueError, match="penalties"):
             minimise_elastic_net(*rows(), l1, l2)
-
-
-# ---- the L1 minimiser jumps
 
 
 def counterexample():
@@ -233,9 +230,6 @@ def test_sensitivity_bounds_hold_on_random_neighbours(lam):
             assert moved["elastic_net"] <= 2 * bound / (n * lam) + 2e-9 / lam
 
 
-# ---- the mechanisms
-
-
 def test_lasso_guarantee_is_n_log_2_times_the_claim():
     for n, lam, epsilon, bound in ((1000, 0.1, 1.0, 1.0), (8000, 0.01, 0.1, 1.0), (50, 0.3, 2, 2)):
         guarantee = MECHANISMS[LASSO].guarantee(n, 7, epsilon=epsilon, lam=lam, bound=bound)
@@ -274,10 +268,7 @@ def test_noise_has_the_stated_law_around_the_fit(name, fit):
 
 
 def test_the_lasso_is_released_whatever_the_solver_found():
-    """If the solver fails, weights are shortened to the L1 norm log(2)/lambda that the guarantee needs.
-
-    The status does not reveal the failure.
-    """
+    """If the solver fails, weights are shortened to the L1 norm log(2)/lambda that the guarantee needs."""
     lam = 0.05
     norm = {"gradient_norm": np.full(1, math.inf), "status": np.array(["not_converged"])}
     direction = np.array([[3.0, 0.0, -2.0, 1.0]])

@@ -65,7 +65,6 @@ def test_logistic_regression(rows):
 
 @pytest.mark.parametrize("family", [1, 7, 120])
 def test_bounds_of_a_family_are_bonferronis(family):
-    """A bound of the family refutes a claim if and only if Bonferroni's test does."""
     level = audit.of_each(0.95, family)
     for own in (0.999 * 0.05 / family, 1.001 * 0.05 / family):
         p = np.append(own, np.full(family - 1, 0.9))

@@ -126,9 +126,6 @@ def test_adassp_tames_what_noise_does_to_small_eigenvalues():
     assert norm("adassp") < norm("sufficient_statistics", repair="trim")
 
 
-# ---- subsample and aggregate
-
-
 def aggregate(X, y, **options):
     return MECHANISMS["subsample_aggregate"].release(
         X, y, **{"epsilon": 1.0, "lam": 0.1, "rng": generator(1)} | options

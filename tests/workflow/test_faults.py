@@ -109,7 +109,6 @@ def faulty(edited):
     ],
 )
 def test_a_job_that_dies_of_memory(faulty, line, message):
-    """If memory is refused or the job killed, the user is told, and only the method's jobs rerun."""
     faulty.fault(line)
     output = faulty.snakemake(*TINY, "--keep-going", "--", RESULTS, ok=False)
     assert message in output

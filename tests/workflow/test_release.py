@@ -214,7 +214,6 @@ def recorded(folder):
 
 
 def test_nothing_that_was_not_paid_for_is_left(tmp_path):
-    """Two studies with different rows publish and record nothing about them that was not paid for."""
     records = []
     for seed in (1, 2):
         folder = study(tmp_path / f"{seed}/my_study")

@@ -67,7 +67,6 @@ def test_an_edited_plotting_script_redraws_figures_only(edited):
     edited.append("scripts/plots/curves.py", "\nAN_EDIT = True\n")
     figures = {f"figure: results/cm08/figures/{name}.png" for name in ("figure_2c", "tuning")}
     assert edited.plan(*TINY) == figures | REPORT
-    # With a figure as target, no other is redrawn, and the output ends with the target's files.
     output = edited.snakemake(*TINY, "--", "results/cm08/figures/tuning.png")
     assert "results/cm08/figures/: tuning.pdf, tuning.png\n" in output
     assert edited.plan(*TINY) == {"figure: results/cm08/figures/figure_2c.png"} | REPORT

@@ -250,7 +250,6 @@ def test_another_workflow_takes_results_from_a_module(other):
     assert {job.partition(":")[0] for job in other.plan("--", "dp_study")} == {
         *("dp_provenance", "dp_configuration", "dp_figure", "dp_compare", "dp_check"),
     }
-    # A module also refuses to overwrite results of other settings.
     other.write("more.yaml", "dp: {settings: {study: {restarts: 4}}}\n")
     output = other.snakemake("--configfile", "more.yaml", ok=False)
     assert "error: kept/study holds results of" in output and "Traceback" not in output

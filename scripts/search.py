@@ -39,8 +39,8 @@ def main():
             raise ValueError(
                 f"{arguments.dataset} has neither public nor holdout rows to search on"
             )
-        # The rows are public, so this epsilon protects nothing: it gives the noise of a run on the
-        # private rows.
+        # The rows are public, so this epsilon protects nothing: it only sets the noise to that of a run
+        # on the private rows.
         cell["epsilon"] *= arguments.train_size / (len(rows[1]) * (1 - 1 / entry["folds"]))
         simulations, all_rows = [(rows, None)], iter([rows[0]])
     else:

@@ -144,8 +144,9 @@ def _error_of_sd(shares, counts, z=None, removed=0.0):
 
     shares: the mean squares v, of folds or data sets, and of draws.
     counts: the k of each v.
-    z: the normal p quantile, p = `UPPER`, if s stands for the draws' empirical quantile. The latter has the
-    variance p (1 - p)/(k f^2), more than z^2/(2 k), where f is the normal density at z.
+    z: None or, if s estimates the draws' empirical p quantile, p = `UPPER`, the normal p quantile. The
+    empirical quantile has the variance p (1 - p)/(k f^2), more than z^2/(2 k), where f is the normal
+    density at z.
     removed: the variance of draws that was subtracted from the first v, whose error is computed from
     its value before the subtraction.
     """

@@ -479,8 +479,8 @@ def bootstrap(
     draw : Callable
         (scores, rng) -> labels (n,).
     rounds : int
-        How often the centre moves by the estimate minus the replicates' mean. The last centre is an
-        indirect estimate [2]_.
+        Number of times that the centre moves by the estimate minus the replicates' mean. The last
+        centre is an indirect estimate [2]_.
 
     Returns
     -------

@@ -244,7 +244,7 @@ def _explain(fig, spec, looks, panels, note, printed):
         fig.set_size_inches(9.2, 4.2)
         fig.legend(loc="outside right upper", **look)
     elif explained or note:
-        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # the opaque frame hides curves
+        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # an opaque frame hides curves
 
 
 def _name(axes, frame, looks, x, y):

@@ -133,7 +133,7 @@ print("the tour ends")
 """
 
 
-# Imports every module, and prints only missing modules of extras.
+# Imports every module; prints those of optional extras that are not installed.
 EVERY = """
 import importlib, pkgutil
 import dp

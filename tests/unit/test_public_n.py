@@ -111,7 +111,7 @@ def spread_epsilon(d, ratio, delta):
 
 
 def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
-    """Records have no gradient, so releases are noise divided by n/2.
+    """All gradients are 0, so releases are noise divided by n/2.
 
     With 10,000 columns and 128 or 129 records, the noise's spread alone costs an epsilon of 5.6,
     against a claim of 1. A 16th of the columns and a quarter of the records reveal nearly as much.

@@ -1,4 +1,4 @@
-"""Results do not silently outlive a missing or changed data file of the user."""
+"""Old results are not silently kept if a user's data file is missing or has changed."""
 
 import os
 

@@ -1,8 +1,8 @@
 """Newton's method on many tilted objectives at once.
 
 Restarts share rows and loss, and differ in a linear term, so one pass serves all. The search begins on a
-sample of the rows, continues on all rows in single precision, and is certified in double precision. Wide
-rows try `dp.solvers.quasi_newton` first.
+sample of the rows, continues on all rows in single precision, and is certified in double precision. On
+wide rows, `dp.solvers.quasi_newton` is tried first.
 
 Internal arrays hold one column per restart.
 """

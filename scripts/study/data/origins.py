@@ -91,7 +91,7 @@ def _places(name, file, source, files):
 
 
 def _check_format(source, files):
-    """Add a pickle's checksum to the source, and refuse options of text files for other files."""
+    """Add a pickle's checksum to the source; refuse text-file options for files that are not text."""
     tables = readers.table_files(source)
     for path in tables:
         if is_pickle(path):

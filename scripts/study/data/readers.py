@@ -128,7 +128,7 @@ def label_pair(positive):
 
 
 def two_classes(labels, positive, where):
-    """+1 for labels that are `positive`, -1 for others. Both must occur, so `BOTH` is a premise.
+    """+1 for labels that are `positive`, -1 for others. That both occur is the premise `BOTH`.
 
     positive: a label, a list of labels, or {"above": number} for all larger numbers. Texts are compared
     exactly, true and false without regard to case, and numbers by value.

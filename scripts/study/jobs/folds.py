@@ -102,7 +102,7 @@ def _folds(arguments, data, *again):
 
 def _simulations(arguments, data, *again):
     for simulation in range(arguments.simulations):
-        # Each simulation has its own generator, so further simulations leave it unchanged.
+        # Each simulation has its own generator, so more simulations do not change earlier ones.
         axes = (arguments.experiment, arguments.dataset, simulation, "simulation", *again)
         rng = generator(arguments.seed, *axes)
         yield reshuffle(len(data.y), rng, has_test="X_test" in data)

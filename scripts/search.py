@@ -39,8 +39,8 @@ def main():
             raise ValueError(
                 f"{arguments.dataset} has neither public nor holdout rows to search on"
             )
-        # The rows are public, so this epsilon protects nothing: it only sets the noise to that of a run
-        # on the private rows.
+        # The rows are public, so this epsilon protects nothing. It is scaled so the noise equals that of a
+        # run on the private rows.
         cell["epsilon"] *= arguments.train_size / (len(rows[1]) * (1 - 1 / entry["folds"]))
         simulations, all_rows = [(rows, None)], iter([rows[0]])
     else:
@@ -56,11 +56,11 @@ def main():
     axes = (arguments.experiment, arguments.dataset, arguments.search)
 
     def divided():
-        """Yield (training rows, all rows of the simulation, part) for all parts of all simulations."""
+        """Yield (training rows, all rows of a simulation, numbers of rows left out) for every part."""
         for simulation, (train, _) in enumerate(simulations):
             shuffle = generator(arguments.seed, *axes, simulation, "search folds")
             parts = split_folds(len(train[0]), entry["folds"], shuffle)
-            # All parts have the same size, so the folds can run together.
+            # Training sets are cut to the same size, so the folds can run together.
             size = min(len(fit) for fit, _ in parts)
             for fit, part in parts:
                 yield (train[0][fit[:size]], train[1][fit[:size]]), train, part

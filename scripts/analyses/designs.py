@@ -115,7 +115,7 @@ def sums(deviation: float, effects: list, intercept: float) -> Table:
     return table(columns, effects, intercept)
 
 
-# The rule of `dp.inference.answered` was chosen on these designs.
+# The rule for printing intervals (`dp.inference.answered`) was chosen on these designs.
 CHOSEN = {
     "balls": BALLS,
     "rare_level": hospital(0.03, [0.55, 0.3, 0.15], 2.0, -0.5),
@@ -133,7 +133,7 @@ CHOSEN = {
     "rare_class": normals([0.6] * 3, [0.8, -0.5, 0.3], -4),
     "weak": normals([0.35] * 9, [1, 1, -1, 0.5, 0.5, 0, 0, -0.3, 0.2], -0.8),
 }
-# The rule was then tested on these designs.
+# The rule for printing intervals was then tested on these designs.
 HELD_OUT = {
     "hospital": hospital(0.02, [0.6, 0.25, 0.1, 0.05], 1.5, -0.8, 1),
     "clinic": hospital(0.3, [0.5, 0.5], 1.0, 0.5),
@@ -180,8 +180,8 @@ DESIGNS = {
     "logistic": Design("noise_aware_logistic", ROBUST, LOGISTIC, True, BALLS, COEFFICIENTS),
     "other": Design("noise_aware_logistic", ROBUST, LOGISTIC, False, BALLS),
     "linear": Design("noise_aware_log_cosh", WIDTHS, losses.get(LOG_COSH), False, BALLS),
-    # Clipping targets to [-1, 1] shrinks only errors with magnitudes above TAU, which stay above it. So
-    # errors clipped at TAU are symmetric.
+    # Clipping targets to [-1, 1] shrinks only errors with magnitudes above TAU, and their magnitudes stay
+    # above TAU. So errors clipped at TAU are symmetric.
     "boosted": Design("noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4),
     "boosted_uneven": Design(
         "noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4

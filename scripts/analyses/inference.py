@@ -118,10 +118,10 @@ class Coverage(Options):
 def coverage(experiment, spec, inputs, seed, out):
     """Coverage and width of intervals, for each coefficient, over data sets and draws.
 
-    designs: names in `analyses.designs.DESIGNS`; "chosen" and "tested" stand for all on which the rule for
-    printing intervals was chosen or tested. In "other" and "linear", the truth is the best
-    logistic or log-cosh fit to a million rows. In "boosted_uneven", errors depend on the rows, which
-    violates the assumption of boosting's intervals.
+    designs: names in `analyses.designs.DESIGNS`; "chosen" stands for all designs on which the rule for
+    printing intervals was chosen, and "tested" for all on which it was tested. In "other" and
+    "linear", the truth is the best logistic or log-cosh fit to a million rows. In "boosted_uneven", errors
+    depend on the rows, which violates the assumption of boosting's intervals.
 
     Values of `method`, besides "without_privacy":
     "noise_aware": the Hessian (for regression, times a released number) replaces the gradients' second
@@ -253,8 +253,8 @@ def regression(experiment, spec, inputs, seed, out):
     """Coefficients of a logistic regression in the columns' own units, with and without privacy.
 
     The non-private regression is statsmodels' Logit, on columns scaled by their bounds alone. The private
-    one is one release per epsilon, with the rule's lambda. Both use all rows. A category has a coefficient
-    for each level except its reference: the level in `reference`, or else the first.
+    regression is one release per epsilon, with lambda from `rule_lambda`. Both use all rows. A category
+    has a coefficient for each level except its reference: the level in `reference`, or else the first.
     A sentence replaces each interval that `dp.inference.answered` does not print.
     """
     import statsmodels.api as sm

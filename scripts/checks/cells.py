@@ -88,8 +88,9 @@ def lower_than(
     non-private method is compared at every epsilon of the other method.
     column: a column to compare instead of the mean error, such as error_sd_folds.
 
-    A point counts for the claim if the 95 % interval of the difference, paired by fold, lies below zero,
-    and against it if above. The claim is undecided if it depends on the remaining points.
+    A point counts for the claim if the 95 % interval of `lower` minus `factor` times `higher`, paired by
+    fold, lies below zero. It counts against the claim if this interval lies above zero. The claim is
+    undecided if it depends on the remaining points.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
     pairs = _pairs(results, lower, higher, column, where)
@@ -196,8 +197,8 @@ class Level(Cells):
 def level(results, *, at_least, at_most, share, column, **where):
     """The mean error, or another column, lies in [at_least, at_most] in at least a `share` of the cells.
 
-    A cell counts as inside or outside if its whole 95 % interval is. The claim is undecided if it depends
-    on the remaining cells.
+    A cell counts as inside or outside this range only if its whole 95 % interval is inside or outside. The
+    claim is undecided if it depends on the remaining cells.
     """
     frame = _ok(results.cells(**where), column)
     inside, possible = (mask.mean() for mask in _in_range(frame, column, at_least, at_most))
@@ -404,9 +405,9 @@ def _times_text(template, ratios, lowest, highest):
 
 
 def _time_ratios(results, analysis, first, second):
-    """Ratios of least times, and the lowest and highest ratio of one repeat, by data set.
+    """By data set: the ratio of the least times over all repeats, and the extreme ratios of single repeats.
 
-    Other work on the machine can only lengthen a time, so the least of all repeats is nearest to the work.
+    Other work on the machine can only lengthen a measured time, so the least time is the most accurate.
     """
     frame = results.analysis(analysis)
     times = (

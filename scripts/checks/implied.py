@@ -39,8 +39,8 @@ def implied_epsilon(epsilons, errors, low, high, target):
     """Return the `Implied` epsilon at which the curve of mean errors equals `target`; None for fewer than
     two points.
 
-    Isotonic regression first makes the curve non-increasing. The interval of epsilon ends where the
-    curves of `low` and `high`, the ends of the errors' 95 % intervals, cross the target.
+    Isotonic regression first makes every curve non-increasing. low, high: the ends of the errors' 95 %
+    intervals. The interval of the implied epsilon ends where these two curves cross the target.
     """
     from scipy.optimize import isotonic_regression  # slow to import
 

@@ -45,9 +45,9 @@ def fold_means(results, row, column):
 def pseudo_values(means):
     """Jackknife pseudo-values of the standard deviation of folds' means (data sets, folds).
 
-    Each leaves out one data set or, if there is only one, one fold. Their mean estimates the standard
-    deviation, with about the error of a mean of independent values (Miller, Jackknifing variances, Ann.
-    Math. Statist. 39, 1968). None for fewer than three folds.
+    Each pseudo-value leaves out one data set or, if there is only one data set, one fold. The mean of the
+    pseudo-values estimates the standard deviation, and has about the error of a mean of independent values
+    (Miller, Jackknifing variances, Ann. Math. Statist. 39, 1968). None for fewer than three folds.
     """
     groups = means if len(means) > 1 else means.T
     n = len(groups)
@@ -60,9 +60,9 @@ def pseudo_values(means):
 def difference(results, first, second, column, factor=1.0):
     """Return (mean, low, high) of first - factor x second, for two rows of the results on one data set.
 
-    Differences are paired by fold or by data set. Without individual draws, intervals are combined as if
-    independent; without intervals, low and high are NaN. Without draws, a column other than a mean is taken
-    as exact.
+    If both rows have individual draws, differences are paired by fold or by data set. If not, the intervals
+    of two means are combined as if independent; a missing interval makes low and high NaN. For columns
+    other than means, low and high then equal the difference.
     """
     pair = [fold_means(results, row, column) for row in (first, second)]
     if all(each is not None for each in pair) and len(pair[0]) == len(pair[1]):
@@ -81,7 +81,8 @@ def slope(results, rows, along, column):
     """Return (slope, low, high) of a column per factor of 10 of `along`, by least squares on every
     fold.
 
-    rows: points of a curve. Without individual draws, their intervals are combined as if independent.
+    rows: points of a curve. If a point has no individual draws, the points' intervals are combined as if
+    independent.
     """
     x = np.log10([row[along] for row in rows])
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()

@@ -55,20 +55,21 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
     left out.
     paired: whether draws with the same index are the same on all folds.
 
-    A simulated run averages `protocol.folds` resampled fold means. To each, it adds the mean of
-    `protocol.draws` residuals of our draws on that fold, from any data set. If we have several data sets,
-    the run is assumed to have a new one. The new data set's mean is normal with the variance of our data
-    sets' means, because resampling a few means would rarely give extreme values. Its folds deviate from
-    this mean as the folds of one of our data sets do.
+    A simulated run averages `protocol.folds` resampled fold means. To each fold mean, it adds the mean of
+    `protocol.draws` residuals, sampled from our draws on that fold of any data set. If we have several data
+    sets, the run is assumed to have a new one. The new data set's mean is normal with the variance of our
+    data sets' means, because resampling a few means would rarely give extreme values. Its folds deviate
+    from this mean as the folds of one of our data sets do.
 
     There are four corrections. The noise of our draws is subtracted from the variance of our means. The
     variance of resampled means of k replicates is multiplied by k/(k - 1). Student's quantile replaces
     the normal one. The error of our own mean is added.
 
     If the run's folds share draws and our folds do not, each draw is assumed to have the same rank on all
-    folds. This gives the widest interval that sharing allows. Folds of a single data set are assumed
-    to be independent, although the mean over another division would vary less, because each row is tested
-    once. If we and the source both divided the rows several times, divisions take the place of data sets.
+    folds. This gives the widest interval that sharing allows. Folds of a single data set are assumed to be
+    independent. In fact, the mean over another division varies less than over independent folds, because
+    each row is tested once. If we and the source both divided the rows several times, divisions take the
+    place of data sets.
     """
     draws = np.asarray(draws, dtype=float)
     draws = draws[None] if draws.ndim == 2 else draws
@@ -137,18 +138,18 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
 
 
 def _error_of_sd(shares, counts, z=None, removed=0.0):
-    """Return the standard error of s, as a share of s.
+    """Return the standard error of an estimated standard deviation s, as a share of s.
 
     The square of s is a sum of mean squares v. With k degrees of freedom, v has the variance 2 v^2/k. So
     the standard deviation of s is the root of the sum of variances, divided by 2 s (Satterthwaite).
 
     shares: the mean squares v, of folds or data sets, and of draws.
     counts: the k of each v.
-    z: None or, if s estimates the draws' empirical p quantile, p = `UPPER`, the normal p quantile. The
-    empirical quantile has the variance p (1 - p)/(k f^2), more than z^2/(2 k), where f is the normal
-    density at z.
-    removed: the variance of draws that was subtracted from the first v, whose error is computed from
-    its value before the subtraction.
+    z: the normal p quantile, p = `UPPER`, if s stands for an empirical p quantile of draws, else None. An
+    empirical quantile of k draws has the variance p (1 - p)/(k f^2), where f is the normal density at z.
+    This is more than z^2/(2 k), the variance of z times an estimated standard deviation.
+    removed: the variance of draws that was subtracted from the first v. The error of this v is computed
+    from its value before the subtraction.
     """
     total = sum(shares)
     if not total > 0:

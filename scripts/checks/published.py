@@ -68,8 +68,8 @@ def listed(experiment, source, comparisons):
 def _baseline(own, number, experiment):
     """Return the index of the non-private printed value that belongs to a private value, or None.
 
-    Both values have the same data set and training size. Of several, the last listed before the
-    private value is taken, or else the first after it.
+    Both values have the same data set and training size. If several non-private values match, the last one
+    before the private value is taken or, if there is none before it, the first one after it.
     own: the `Printed` values of a comparison.
     """
 
@@ -198,8 +198,8 @@ def _compare(results, value, stand_ins):
     if predicted is not None:
         interval, error = predicted.interval, predicted.error
     else:
-        # If our replicates are data sets, the source's run is one replicate; otherwise its folds are
-        # replicates.
+        # If our replicates are data sets, the source's run is one replicate. Otherwise, each of the
+        # source's folds is one.
         replicates = value.protocol["folds"] or ours["replicates"]
         replicates = 1 if ours["data_sets"] > 1 else replicates
         interval, error = prediction_interval(

@@ -147,7 +147,7 @@ def _judged(result, section, readings, another):
 
     readings: rows of readings.csv that decide the claim or leave it open. If a reading leaves the claim
     open, the claim does not fail.
-    another: whether the claim as stated is about another model.
+    another: `another_model` of the claim as stated.
     """
     if not result.tested and result.holds is None:
         return {"verdict": NOT_TESTED}

@@ -96,10 +96,10 @@ def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
     """Return ((low, high), standard error of an end) of a 95 % prediction interval for the mean of a new
     run.
 
-    It is used if no individual draws can be resampled (`checks.prediction`). The difference
-    of the new mean over k' replicates and our mean over k replicates has the variance s^2/k + s^2/k', so
-    half the width is t_{k-1} s sqrt(1/k + 1/k'). The error of an end includes the error of s, whose
-    variance is about s^2/(2 (k - 1)).
+    It is used if no individual draws can be resampled (`checks.prediction`). Let s be the replicates'
+    standard deviation. The difference of the new mean over k' replicates and our mean over k replicates has
+    the variance s^2/k + s^2/k', so half the width is t_{k-1} s sqrt(1/k + 1/k'). The error of an end
+    includes the error of s, whose variance is about s^2/(2 (k - 1)).
 
     ours: a `Sample`. With fewer than two replicates or an unknown spread, the result is (None, 0).
     replicates: k', at least 1.
@@ -190,7 +190,7 @@ def with_readings(tried, still_open):
     """Return the verdict under all readings that are about the source's model.
 
     tried: pairs (reading, holds), with holds "yes", "no", or "" if open. The stated reading, "", comes
-    first if it is about that model. If it is open, the others are ignored.
+    first if it is about the source's model. If the stated reading is open, all other readings are ignored.
     still_open: the verdict if the value stays open.
 
     The verdict names the first reading that agrees.

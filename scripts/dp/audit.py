@@ -2,8 +2,9 @@
 
 A *privacy loss* is the log ratio of a release's densities (or probabilities) on two neighbouring data sets.
 Epsilon-DP means that no loss exceeds epsilon. An exact loss needs the density and shows any excess. A lower
-bound needs only releases. With N evaluated releases of each data set, it is at most log(N / 3.7) at
-confidence 0.95, since 0 occurrences allow a probability of 3.7/N. It misses events of probability 1e-5.
+bound needs only releases. With N evaluated releases of each data set, a lower bound at confidence
+0.95 is at most log(N / 3.7), since 0 occurrences allow a probability of 3.7/N. Lower bounds miss events of
+probability 1e-5.
 """
 
 import itertools
@@ -24,7 +25,7 @@ from dp.solvers.fits import shared_fit
 __all__ = ["attack", "epsilon_lower_bound", "privacy_loss_1d"]
 
 GRID = 801  # points per axis of the first grid
-REACH = 9.0  # axes are sinh-spaced; that of w has sizes from 0.02/R to 4000/R
+REACH = 9.0  # axes are sinh-spaced; nonzero |w| are from 0.02/R to 4000/R
 ZOOMS = 14  # refinements; each divides the cell width by about seven
 
 
@@ -40,7 +41,7 @@ def privacy_loss_1d(
 
     The supremum is over records, released values and public sizes n with n lambda = `n_lambda`. For
     objective perturbation, a sinh-spaced grid of 801 points per axis is refined 14 times around its best
-    point; one of 401 points gives the same result to 1e-6. Minimisers are assumed exact (tolerance 0).
+    point; 401 points give the same result to 1e-6. Minimisers are assumed exact (tolerance 0).
 
     Parameters
     ----------
@@ -100,13 +101,13 @@ def privacy_loss_1d(
 def _tilted_loss(margin, epsilon_b, n_lambda, bound, grid=GRID):
     """Supremum of the privacy loss of objective perturbation, from the density of the minimiser w.
 
-    Let a = y x in [-R, R] be the replaced record, V the sum of f(a) = a l'(w a) over the others, and kappa
-    >= |l'|. The noise b has a density proportional to exp(-epsilon_b |b| / (2 kappa R)). It makes w the
-    minimiser if b(w) = -(n lam w + V + f(a)). So |db/dw| = n lam + C + g(a), where g(a) = a^2 l''(w a) and
-    C >= 0 is the others' curvature. Many records with small |a| give any V with C near 0. So at w, the
-    supremum is the maximum over a and a' of epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam + g(a)) /
-    (n lam + g(a'))). By the symmetry (w, a, a') -> (-w, -a, -a'), one sign of f(a) - f(a') is enough. This
-    maximum is then a maximum over a minus a minimum over a'.
+    Let a = y x in [-R, R] be the replaced record, V the sum of f(a) = a l'(w a) over the other records, and
+    kappa >= |l'|. The noise b has a density proportional to exp(-epsilon_b |b| / (2 kappa R)). It makes w
+    the minimiser if b(w) = -(n lam w + V + f(a)). So |db/dw| = n lam + C + g(a), where g(a) = a^2 l''(w a)
+    and C >= 0 is the other records' curvature. Many records with small |a| give any V with C near 0. So at
+    w, the supremum is the maximum over a and a' of epsilon_b |f(a) - f(a')| / (2 kappa R) + log((n lam +
+    g(a)) / (n lam + g(a'))). By the symmetry (w, a, a') -> (-w, -a, -a'), one sign of f(a) - f(a') is
+    enough. This maximum is then a maximum over a minus a minimum over a'.
     """
     rate = epsilon_b / (2 * margin.kappa * bound)
 
@@ -149,7 +150,7 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
     if V is (nearly) constant. For convex decreasing l, the right side is at most G(w) + G(D - w), where
     G(w) is the maximum over a in [0, R] of -a l'(w a). G decreases, so this bound decreases in D. The
     largest D is the root of n lam D = max over w of G(w) + G(D - w). For logistic loss, n lam D is only
-    slightly above half of 2 kappa R, its bound in any dimension.
+    slightly above kappa R, half of the bound 2 kappa R that holds in any dimension.
     """
     # Let u = w a. For w > 0, G(w) is the maximum of -u l'(u) over u up to w R, divided by w. For w <= 0,
     # the maximum is at a = R.
@@ -182,11 +183,11 @@ def epsilon_lower_bound(
 ) -> float:
     """A lower bound on epsilon that holds with probability `confidence`.
 
-    The first half of the releases chooses an event (a statistic, a threshold and its side) and the data set
-    that gives its probability p; the other data set gives q. The second half gives Clopper-Pearson bounds
-    on both, each at confidence 1 - (1 - confidence)/2. Since (epsilon, delta)-DP means p <= e^epsilon q +
-    delta, the result is log((p_low - delta) / q_high), at least 0. Noise of 1e-9 times the scores' range
-    hides the last bits of floating-point sums, which distinguish any two data sets.
+    The first half of the releases chooses an event (a statistic, a threshold and its side) and the order of
+    the two data sets, on which the event has probabilities p and q. The second half gives Clopper-Pearson
+    bounds on both, each at confidence 1 - (1 - confidence)/2. Since (epsilon, delta)-DP means p <=
+    e^epsilon q + delta, the result is log((p_low - delta) / q_high), at least 0. Noise of 1e-9 times the
+    scores' range hides the last bits of floating-point sums, which distinguish any two data sets.
 
     Parameters
     ----------

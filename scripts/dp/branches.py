@@ -93,7 +93,7 @@ def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
     """Yield pairs like those of `neighbours`, with numeric targets and two columns.
 
     The targets are exactly linear in the rows, so fits to parts of the data differ only by rounding. If one
-    record changes their computation, all fits change.
+    record changes how fits are computed, all fits change.
 
     Parameters
     ----------

@@ -14,11 +14,11 @@ LOGISTIC = losses.get("logistic")
 class ClippedLogistic(losses.MarginLoss):
     """log(1 + e^-z) down to z0, where the slope is -cap, and linear below: |l'| <= cap, l'' <= 1/4.
 
-    Badly misclassified rows have slopes of size `cap` instead of 1, so the noise is `cap` times that for
-    logistic loss. Losses of margins above z0 = log(1/cap - 1) are unchanged. Let cap > 1/2. For log-odds t
-    in [z0, -z0], the score t minimises the expected loss, as for logistic loss. For t > -z0, the best score
-    is log(e^t/cap - 1), which exceeds t by less than log(1/cap). l'' jumps at z0, where `curvature` is that
-    of logistic loss.
+    Badly misclassified rows have slopes of size `cap` instead of 1, so the noise is `cap` times as large as
+    for logistic loss. Losses of margins above z0 = log(1/cap - 1) are unchanged. Let cap > 1/2. For
+    log-odds t in [z0, -z0], the score t minimises the expected loss, as for logistic loss. For t > -z0, the
+    best score is log(e^t/cap - 1), which exceeds t by less than log(1/cap). l'' jumps at z0, where
+    `curvature` is as for logistic loss.
     """
 
     cap: float

@@ -42,7 +42,7 @@ def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
     Returns p (methods,), the smallest Holm-adjusted p value of each method's one-sided tests against the
     others, and `by` (methods,), the other method in that test (-1 for none). The methods with p > alpha are
     a confidence set for the best method, at level 1 - alpha. Folds are treated as independent, although
-    those of a cross-validation share training rows.
+    folds of a cross-validation share training rows.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)

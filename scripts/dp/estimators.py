@@ -7,11 +7,11 @@
 As in `dp.releasing.rows`, numbers are clipped to public bounds, and categories looked up in public lists.
 
 `fit` makes a release and spends from a budget book (`dp.releasing.book`). It records the spending before
-it draws noise. The next `fit` resumes an interrupted one with the same draw.
+it draws noise. The next `fit` resumes an interrupted release, with the same draw.
 
 A new name in the book needs `spend=True`; otherwise an error states the cost. If the release of this name
-is finished, `fit` loads the stored model and spends nothing; if the rows differ from that release's, it
-raises an error. *That error is for the owner of the rows*: it reveals without noise whether two tables are
+is finished, `fit` loads the stored model and spends nothing. It raises an error if that release was made
+from other rows. *That error is for the owner of the rows*: it reveals without noise whether two tables are
 equal, and must not influence any publication. Publish only model.json.
 
 `fit` refuses calls from scikit-learn's modules that fit repeatedly (`REPEATING`), such as
@@ -142,7 +142,7 @@ class _Private(BaseEstimator):
         Raises
         ------
         dp.errors.Refused
-            For missing parameters, unproven settings, a name that may not be spent, and fits on parts or
+            For missing parameters, unproven settings, a new name without `spend`, and fits on parts or
             copies of the rows.
         """
         _check_caller()

@@ -136,9 +136,9 @@ def binned_auc(
 ) -> np.ndarray:
     """Approximate `auc` of weights (restarts, d) on the rows of X, in two passes and little memory.
 
-    The first pass finds each restart's range of scores. The second counts both classes in BINS equal bins
-    of it. A positive and a negative in one bin count half, so the error is at most half the share of such
-    pairs. look: as for `_scores`.
+    The first pass finds each restart's range of scores. The second divides this range into BINS equal bins
+    and counts both classes in each. A positive and a negative in one bin count half, so the error is at
+    most half the share of such pairs. look: as for `_scores`.
     """
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
@@ -202,8 +202,8 @@ def counts(
     """The metrics in `metrics.COUNTS` for weights (restarts, d), name -> (restarts,).
 
     y encodes the counts k = largest (y + 1)/2. The predicted rates are m = largest min(e^(w.x + b), 1).
-    deviance is Poisson's, the mean of 2 (k log(k/m) - k + m). d2 is 1 minus the deviance over that of the
-    mean test count, or NaN if all test counts are equal.
+    deviance is Poisson's, the mean of 2 (k log(k/m) - k + m). d2 is 1 minus the deviance over the deviance
+    of predicting the mean test count, or NaN if all test counts are equal.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.COUNTS}
     share = (np.asarray(y, dtype=float) + 1) / 2

@@ -28,7 +28,7 @@ def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
 
 
 def cm08_theorem_4(d: int, *, norm: float, loss: float, epsilon: float, delta: float) -> float:
-    """Objective perturbation: the number of rows for a loss close to that of a good classifier.
+    """Objective perturbation: the number of rows for a loss close to a good classifier's.
 
     It is max(norm^2/loss^2, d log(d/delta) norm/(loss epsilon)) (Chaudhuri, Monteleoni, NIPS 2008, theorem
     4), up to a constant factor that the source omits. With probability 1 - delta, the released loss is then

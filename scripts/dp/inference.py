@@ -88,9 +88,9 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     variance. None gets one if the Hessian at the true weights may differ much from the released one
     (`linearise`).
 
-    Selection by estimates would reduce coverage, so the rule ignores them. Among small eigenvalues, it
-    favours those that noise raised; `unselected` corrects this bias. `FLOOR`, `CURVED` and `UNRESOLVED`
-    were chosen on half of the simulated designs and tested on the other half.
+    The estimates play no role: selection by them would reduce coverage. Among small eigenvalues, those
+    that noise raised are favoured; `unselected` corrects this bias. `FLOOR`, `CURVED` and `UNRESOLVED` were
+    chosen on half of the simulated designs and tested on the other half.
 
     Parameters
     ----------
@@ -193,18 +193,18 @@ def linearise(
     lam)^-1. Given w, E is independent of u = w - theta, and the mean of uu' is about vv' + K (J/n +
     tilt^2/n^2) K + output^2 I. `symmetric_noise` gives E's part of S.
 
-    The Hessian changes between w and theta: at an estimate too near 0, it is too large, and the interval
-    too narrow. So variances are multiplied by 1 + `CURVED` times the mean square change of log l'', at most
-    by 2. This factor is from simulation, not derived. If the change is 1 or more, the whole covariance
-    counts as unresolved.
+    The Hessian changes between w and theta: at an estimate too near 0, the Hessian is too large, and the
+    interval too narrow. So variances are multiplied by 1 + `CURVED` times the mean square change of log
+    l'', at most by 2. This factor is from simulation, not derived. If the change is 1 or more, the whole
+    covariance counts as unresolved.
 
     Small eigenvalues are not raised to the norm of the noise: intervals of rare categories, and of columns
     much smaller than others, would become much too narrow.
 
-    A large E makes reported intervals too narrow. So without `change`, the covariance uses the `unselected`
-    Hessian; with it, `CURVED` already widens them. One gap remains: if a column has a large effect and an
-    eigenvalue far below the noise, a fifth of the releases report its interval, and only 80 % of these
-    cover the effect.
+    A large E makes reported intervals too narrow. If `change` is None, the covariance therefore uses the
+    `unselected` Hessian. Otherwise, `CURVED` already widens the intervals. One gap remains: if a column has
+    a large effect and an eigenvalue far below the noise, a fifth of the releases report its interval, and
+    only 80 % of these cover the effect.
 
     Parameters
     ----------
@@ -372,8 +372,8 @@ def late_iterates(steps: Steps) -> Linearised:
     that does not depend on earlier noise, the starting point or the B of `Steps.spread`. The mean over k
     steps has the covariance D^-1 (J + sigma^2/k I) D^-1; the covariance of `last_iterate` contains about
     sigma^2 in place of sigma^2/k. An error E of D adds D^-1 E u, where u is the mean of theta_t - theta. As
-    in `linearise`, the mean of uu' is about cc' plus the covariance of theta_T, where c is the correction
-    by D^-1. The product of c and the mean of `Steps.clipped` counts as unresolved.
+    in `linearise`, the mean of uu' is about cc' plus the covariance of theta_T, where c is the mean of
+    D^-1 (m_t + ridge theta_t). The product of c and the mean of `Steps.clipped` counts as unresolved.
     """
     half = len(steps.thetas) // 2
     theta, moment = steps.thetas[half:].mean(axis=0), steps.moments[half:].mean(axis=0)

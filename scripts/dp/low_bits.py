@@ -1,8 +1,8 @@
 """An attack on the low-order bits of weights plus noise, at any noise scale.
 
-A program that adds floating-point noise releases o = fl(w + fl(s z)), for some z that its generator, here
-numpy's, can draw. For another centre w', often no such z gives o (Mironov, CCS 2012). An attacker who knows
-both neighbours checks which centres can give each released coordinate.
+A program that adds floating-point noise of scale s releases o = fl(w + fl(s z)), where fl rounds and the
+generator, here numpy's, can draw z. For another centre w', often no such z gives o (Mironov, CCS 2012). An
+attacker who knows both neighbours checks which centres can give each released coordinate.
 
 - Normal draws up to 3.65 are k W[i] with k < 2^52 and 256 constants W[i] (the ziggurat method).
 - Laplace draws are -log V or log V, where V is a multiple of 2^-52 (or rarely a float next to one).
@@ -26,7 +26,7 @@ FAR = 3.65  # NumPy computes normal draws beyond FAR by another formula
 BITS = 2.0**52
 NEAR = np.arange(-2, 3)  # offsets to try around a rounded quotient
 LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
-SAMPLES = 12_000  # draws for the constants, at least 20 each
+SAMPLES = 12_000  # draws to find the constants from, at least 20 per constant
 ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # defaults of `attack`
 BLOCK = 1 << 21
 

@@ -95,7 +95,7 @@ class Replay(NamedTuple):
 
 
 class Tape:
-    """One run's draws and uses of noise. first: the first run's tape; None in that run."""
+    """One run's draws and uses of noise. first: in the second run, the first run's tape; else None."""
 
     def __init__(self, first: "Tape | None" = None) -> None:
         self.first = first
@@ -132,7 +132,7 @@ class Tape:
 
 
 class _Parted(Exception):
-    """The second run uses a noisy value that the first did not, or one of another shape."""
+    """The second run uses a noisy value that the first run did not use, or one of another shape."""
 
 
 class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
@@ -573,7 +573,7 @@ def of_mechanism(
     Returns
     -------
     Replay
-        The result. If nothing is proven, it tests the claim.
+        The result. If nothing is proven, the claimed epsilon is tested.
     dp.accounting.Guarantee
         The tested guarantee.
 

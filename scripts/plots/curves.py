@@ -59,7 +59,7 @@ class EpsilonCurve(Curve):
 def epsilon_curve(experiment, spec, frame):
     """Mean error with 95 % bands against epsilon; non-private methods are level lines.
 
-    options["published"]: printed values, drawn as crosses. A curve's only value is drawn as a dotted line
+    options["published"]: printed values, drawn as crosses. If a curve has only one, it is a dotted line
     in the method's colour, with its standard deviation at the right end. The curve crosses this line at the
     epsilon that the value implies.
     options["beside"], ["metric"], ["printed_axis"], ["from_zero"]: as for `learning_curve`.
@@ -148,8 +148,9 @@ def _curves(experiment, spec, frame, along, label):
 def _printed(experiment, name, frame, datasets, behind, along):
     """A `plots.relations.Mark` for every printed value at a training size of this run.
 
-    Against epsilon, a curve's only mark has no x position, because the figure shows the epsilon that the
-    value implies. datasets: data set -> displayed name. behind: non-private methods, which get no marks.
+    If the x axis is epsilon, a curve's only mark has no x position, because the figure shows the epsilon
+    that the printed value implies. datasets: data set -> displayed name. behind: non-private methods, which
+    get no marks.
     """
     methods = {*frame["method"]} - behind
     printed = [

@@ -11,8 +11,8 @@ def ledger(frame):
     """One row per attack, the worst mechanism at the top; an infinite epsilon is an arrow to the right.
 
     Each attack is shown at the epsilon where the audited epsilon exceeds the claimed one by the largest
-    factor. If it never does, the proven epsilon is compared instead. If neither exceeds the claimed epsilon
-    anywhere, the attack is shown at the epsilon nearest to 1.
+    factor. If the audited epsilon never exceeds the claimed one, the proven epsilon takes its place. If
+    neither exceeds the claimed epsilon anywhere, the attack is shown at the epsilon nearest to 1.
     """
     frame = frame.loc[
         [_shown(rows) for _, rows in frame.groupby(["mechanism", "attack"], sort=False)]

@@ -24,7 +24,7 @@ def preparation_price(experiment, spec, draws):
 
     The table of the same name has the numbers, the definition of the gain and the same options, except
     `ways`. Names of groups are titles of panels. ways: the preparations' names, in the order in which each
-    group lists them. A grey mark shows the non-private method's share with this preparation.
+    group lists its data sets. A grey mark shows the non-private method's share with the same preparation.
     """
     columns, rows = shares(experiment, spec, draws)
     rows = [dict(zip(columns, row, strict=True)) for row in rows]

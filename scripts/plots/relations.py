@@ -164,7 +164,7 @@ def _plot(shown, looks, x, curves, scales, panels):
         plot = plot.label(title=lambda name: panels.headings[panels.names.index(name)])
     if panels.each:
         plot = plot.add(so.Line(**OTHERS), y="others", group="curve", legend=False)
-    # Each curve has its own layers, because one layer for all would try every combination of their looks.
+    # Each curve has its own layers. A shared layer would draw every combination of colour, marker and line.
     rows = {name: shown[shown["curve"] == name] for name in looks}
     for name in looks if band else ():
         filled = so.Band(alpha=0.15, color=looks[name]["color"])
@@ -272,7 +272,8 @@ def _name(axes, frame, looks, x, y):
 def _print(axes, mark, colour, share):
     """Draw a printed value. If it has no place, its sd is near the right end, shifted left by `share`.
 
-    No place: `Mark.at` is None. The shift, in units of 6 % of the axes' width, keeps error bars apart.
+    A value has no place if `Mark.at` is None. The shift, in units of 6 % of the axes' width, keeps error
+    bars apart.
     """
     if mark.at is None:
         axes.axhline(mark.value, color=colour, **PRINTED)

@@ -16,7 +16,7 @@ class Measured(NamedTuple):
     """The cost of one job, in seconds and MB.
 
     rule: the script, usually named like its rule. experiment: the folder of results, such as an
-    experiment's or "data". path: the log's, below the rule's folder.
+    experiment's or "data". path: the log's path below the rule's folder.
     """
 
     rule: str

@@ -1,7 +1,8 @@
 """Forecasts the cost of jobs from the median of recorded jobs, or from the mean for training jobs.
 
 A job is assumed to take START CPU seconds plus a time proportional to its work. A fit's work is training
-rows x folds (or simulations). A run multiplies this by draws, and a search by its own folds x candidates.
+rows x folds (or simulations). A run's work is a fit's x draws. A search's is a fit's x the search's own
+folds x candidates.
 """
 
 import math

@@ -116,7 +116,7 @@ def summary(by_mechanism):
 
 
 def variant(attacks):
-    """The options that all attacks with a mechanism's worst verdict use, and no other attack does.
+    """The options that all of a mechanism's attacks with the worst verdict share, and its others lack.
 
     "" means that the verdict concerns the whole mechanism.
     """

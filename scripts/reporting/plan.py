@@ -67,8 +67,8 @@ def planned(configfiles=(), targets=(), start="."):
         raise ValueError(done.stderr.strip().splitlines()[-1] if done.stderr else "no plan")
     seen = set()
     for row in csv.DictReader(io.StringIO(done.stdout), delimiter="\t"):
-        # The summary lists files but not their jobs. Files of one job share a name without suffix
-        # or, by ONE_PER_FOLDER, a folder.
+        # The summary lists files but not their jobs. Files of one job share their name
+        # without suffix or, for rules in ONE_PER_FOLDER, their folder.
         path = Path(row["output_file"])
         name = path.parent if row["rule"] in ONE_PER_FOLDER else path.with_suffix("")
         if (row["rule"], name) not in seen:

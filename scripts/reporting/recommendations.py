@@ -7,9 +7,9 @@ public rows, changed after results were seen, or tried as one of several.
 
 The trivial model predicts the best constant: the class shares, or the mean of the targets. A draw's score
 is its loss: log loss, or 1 - R^2 for regression, capped at the trivial model's loss, because nobody has to
-use a worse model. The gain is the trivial model's loss minus the non-private model's. A method's `kept` is
-its share of the gain. If an unbeaten method's mean loss without the cap is no smaller than the trivial
-model's, it has "no gain" and is not recommended.
+use a model worse than the trivial one. The gain is the trivial model's loss minus the non-private model's.
+A method's `kept` is its share of the gain. If an unbeaten method's mean loss without the cap is no smaller
+than the trivial model's, it has "no gain" and is not recommended.
 """
 
 import itertools
@@ -221,8 +221,9 @@ def _with_rows_needed(rows):
 def _costs(experiment, cells):
     """Return (method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
 
-    CPU seconds are those of the cell's job per draw, including the start, plus those of the non-private fit
-    per fold. Memory is the maximum over the method's jobs on the data set.
+    CPU seconds are those of the cell's job, including its start, divided by its draws on all folds, plus
+    those of the non-private fit, divided by the folds. Memory is the maximum over the method's jobs on the
+    data set.
     """
     seconds, memory = {}, {}
     for cell in cells:
@@ -253,9 +254,9 @@ def shared(answered):
     """Return the questions on which methods are ranked. answered: method -> set of questions.
 
     All methods are ranked on the same questions, because one method's share of four questions is not
-    comparable with another's share of twenty. Candidates are the methods' sets and the intersections of
-    two. The result has the largest product of its size and the number of methods that answer all its
-    questions.
+    comparable with another's share of twenty. Candidates are each method's set and the intersection of
+    every two sets. The result is the candidate with the largest product of its size and the number of
+    methods that answer all its questions.
     """
     sets = [frozenset(questions) for questions in answered.values()]
     pairs = (one & other for one, other in itertools.combinations(sets, 2))

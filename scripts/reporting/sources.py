@@ -127,8 +127,8 @@ def privacy(parts):
     """Return sentences on the claimed and proven epsilon of the source's private methods.
 
     A method counts as the source's if a printed number is compared with it. Cells with another lambda than
-    the published one are left out. If rows were prepared or tuned without privacy, the sentence names the
-    preparation in place of an epsilon.
+    the published one are left out. If preparation or tuning looked at the private rows, a sentence names
+    these steps instead of an epsilon.
     """
     worst, unproven, spoilt = {}, {}, {}
     for part in parts:
@@ -224,8 +224,8 @@ def _columns(source, path):
 def cell(rows, names, scale=1):
     """Return {printed, ours, says, outcome} of one printed number.
 
-    rows: its rows of published.csv; the outcome is that of the first, means before standard deviations.
-    scale: 100 if the source prints percentages, because published.csv has fractions.
+    rows: the number's rows of published.csv. The first row decides the outcome; rows of standard deviations
+    come last. scale: 100 if the source prints percentages, because published.csv has fractions.
     """
     rows = [
         row | {key: float(row[key]) * scale for key in SCALED if row.get(key) not in (None, "")}

@@ -69,10 +69,10 @@ def _folder(target, root):
 
 
 def no_profile(profile, directory=None):
-    """An error message if the workflow profile is missing, which Snakemake would ignore; otherwise "".
+    """An error message if the workflow profile is missing (Snakemake would ignore this); otherwise "".
 
-    directory: the argument --directory. It hides the folder where Snakemake was started, so any relative
-    path is accepted.
+    directory: the argument --directory. With it, the folder where Snakemake was started is unknown, so any
+    relative path is accepted.
     """
     if profile in (None, "none") or any(
         Path(place, profile).exists() for place in ("", "profiles")

@@ -1,8 +1,8 @@
 """Find the project files that a job executes, by following imports.
 
 The digest of these files is a parameter of the job's rule, so an edit reruns only jobs that execute the
-edited code. Syntax trees are digested. So no job reruns after a git checkout, or after edits of comments,
-layout, functions' annotations or docstrings, except first lines in `SHOWN`.
+edited code. Syntax trees are digested, so no job reruns after a git checkout, or after edits of comments,
+layout, functions' annotations or docstrings (except first lines in the files `SHOWN`).
 """
 
 import ast
@@ -141,8 +141,8 @@ def canonical_code(tree, summaries=False):
     """A syntax tree as text that changes if the code's behaviour may change.
 
     The text omits docstrings, functions' annotations, `__all__`, and empty fields, which differ between
-    Python versions. (`ast.dump` takes twice as long.) summaries: whether to include the first lines of
-    functions' docstrings.
+    Python versions. (`ast.dump` takes twice as long as this.) summaries: whether to include the first lines
+    of functions' docstrings.
     """
     words = []
 

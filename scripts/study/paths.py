@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path() if Path.cwd() == _CHECKOUT else _CHECKOUT
-# Jobs read these folders from the environment, because a changed parameter would rerun all jobs.
+# Jobs read folders from these environment variables, because a changed parameter would rerun all jobs.
 HOME_VARIABLE = "DP_HOME"
 VARIABLE = "DP_RESULTS"
 RAW = "data/raw"  # downloads, shared by all folders of results
@@ -65,8 +65,8 @@ class _Wildcards(dict):
 class Place(NamedTuple):
     """The place of one kind of file. A call returns a path; missing values stay wildcards.
 
-    folder: that of an experiment or reading, or a shared one (data, audit). part: a folder below it. name:
-    the file's, without the suffix.
+    folder: an experiment's, a reading's or a shared one (data, audit). part: a folder below `folder`. name:
+    the file's name without suffix.
     """
 
     folder: str
@@ -124,7 +124,7 @@ AUDITED_CELLS = Place("audit", "", "cells")
 BY_SOURCE = Place("verdicts", "", "{source}")
 
 REPORT = Place("", "", "report", "html")
-PARTIAL_REPORT = Place("", "", "report-partial", "html")  # instead of REPORT if that shows more
+PARTIAL_REPORT = Place("", "", "report-partial", "html")  # instead of REPORT if this run shows less
 COSTS = Place("", "", "costs")
 RECOMMENDATIONS = Place("", "", "recommendations")
 ACROSS = Place("", "", "regret")  # regret of recommended methods across data sets, as csv and png

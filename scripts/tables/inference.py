@@ -35,7 +35,7 @@ def _read(path):
 def coverage(experiment, spec, path):
     """Coverage of 95 % intervals, one row per coefficient and `printed` (1 if printed, else 0).
 
-    The column covers is 1 if coverage plus two standard errors is at least 93 %.
+    The column `covers` is 1 if coverage plus two standard errors is at least 93 %.
     """
     frame = _read(path)
     enough = frame["coverage"] + 2 * frame["coverage_error"] >= LEAST

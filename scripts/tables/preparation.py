@@ -23,11 +23,11 @@ def preparation_price(experiment, spec, draws):
     """One row per data set of a group, private method and epsilon: the remaining share of the gain.
 
     options["groups"]: name -> data sets of the same rows, prepared in several ways. The gain is the log
-    loss of the best constant minus the method's. The whole gain is that of the non-private method
-    `without` with the first preparation.
+    loss of the best constant minus the method's. The whole gain is the gain of the non-private
+    method `without` with the first preparation.
     can_keep: the share of the whole gain that `without` keeps with the row's preparation.
     keeps: the private method's share of the whole gain, with its 95 % interval over folds.
-    price: keeps with the first preparation, minus keeps with the row's preparation.
+    price: `keeps` with the first preparation, minus `keeps` with the row's preparation.
     """
     means = fold_means(draws, "log_loss")
     rows = []

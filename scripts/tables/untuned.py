@@ -39,7 +39,7 @@ def untuned_count(experiment, spec, draws):
 
     In the row for all other methods, the method is "worse" in a cell if another is better, and "better" if
     it beats them all. share_low, share_high: 95 % interval (Clopper, Pearson) of the share of cells in
-    which it is not worse. Cells of a data set share rows, so the true interval is at least as wide.
+    which it is not worse. Cells of a data set share rows, so a valid interval would be no narrower.
     """
     verdicts = {}
     for *at, e, (other, *_, verdict) in _against(spec, draws):

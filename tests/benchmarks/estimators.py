@@ -5,8 +5,8 @@
 Rows are simulated, with public bounds of -1 and 1. Classification has five columns; its peer is
 diffprivlib's LogisticRegression with default regularisation. Regression has one column, the maximum that
 its peer, OpenDP's LinearRegression, accepts. Each fit gets its own rows, and its error is measured on
-50,000 others. Guarantees are for replace-one. This project uses lattice noise and delta = 1e-6; the others
-use delta = 0.
+50,000 other rows. Guarantees are for replace-one. This project uses lattice noise and delta = 1e-6; the
+peers use delta = 0.
 
 The other libraries are left out unless the environment of `peers.py` exists.
 """

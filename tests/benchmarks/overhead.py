@@ -50,7 +50,7 @@ def main():
     for name, value in rows.items():
         print(f"{name:24} {value:8.1f} s {100 * value / (CORES * wall):6.1f} %")
     print(f"wall-clock time / (work of the jobs / {CORES}) = {CORES * wall / sum(jobs):.2f}")
-    # Other work disturbs this ratio less than the previous one.
+    # Other work disturbs this ratio less than the wall-clock ratio.
     print(f"processor seconds / work of the jobs = {1 + snakemake / sum(jobs):.2f}")
 
 

@@ -373,8 +373,8 @@ def descents(problems, peers, repetitions):
                 )  # fmt: skip
 
             once = release()
-            # Peers expect the noise scale of a sum. Only dp_sgd reports it; the others
-            # report the noise scale of the mean.
+            # Peers expect the noise scale of a sum. Only dp_sgd reports this scale; other
+            # mechanisms report the noise scale of the mean.
             noise = float(np.mean(once.info["scale"])) * (1 if batches == "fixed" else rows)
             rate = options.get("rate") or options["learning_rate"]
 

@@ -99,8 +99,8 @@ def test_the_form_knows_what_was_recorded(opened):
 
 
 def test_between_recorded_questions_the_nearer_has_more_to_say(opened):
-    # At 750 rows, the data set of 1,000 rows votes with weight 0.75. The one of 500 rows has 20
-    # times fewer columns, and does not vote.
+    # At 750 rows, the data set of 1,000 rows votes with weight 0.75. The data set of 500 rows
+    # does not vote: it has 5 columns, 20 times fewer than asked.
     answer = ask(opened, task="classes", rows=750, columns=100, epsilon=1, adjacency="replace-one")
     assert [line.partition(" keeps")[0] for line in answer["methods"]] == ["The objective"]
     answer = ask(
@@ -125,8 +125,8 @@ def test_several_data_sets_vote(opened):
         "choose(JSON.parse(document.getElementById('questions').textContent), "
         "{task: 'classes', adjacency: 'replace-one', rows: 1000, columns: 5, epsilon: 1})"
     )
-    # The data set of 8 columns, 1.6 times 5, votes with weight 1 / 1.6. That of 100 columns is too far
-    # away to vote.
+    # The question has 5 columns, so the data set of 8 votes with weight 5/8 = 1/1.6. The data set of
+    # 100 columns is too far away to vote.
     assert [near["data"] for near in actual["near"]] == ["Data small", "Data income"]
     names = [(m["title"], m["wins"]) for m in actual["methods"]]
     assert names == [("The b", 2), ("The a", 1), ("The c", 1)]

@@ -305,7 +305,7 @@ def test_private_descent_stays_below_what_is_proven():
     ],
 )
 def test_known_faults_are_found(mechanism, pair, epsilon, least):
-    """The first three bounds refute the claim. The last mechanism spends half its claimed epsilon."""
+    """The first three lower bounds refute the claim. The last mechanism spends half its claimed epsilon."""
     bound = audit.epsilon_lower_bound(
         mechanism, pair, epsilon=epsilon, trials=20_000, rng=generator(59, pair)
     )
@@ -316,7 +316,7 @@ def test_known_faults_are_found(mechanism, pair, epsilon, least):
 
 
 def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
-    """At delta = 0.1, the true epsilon is 10.05 for a claim of 8. At 1e-5, no attack could show this."""
+    """For a claim of 8 at delta 0.1, the true epsilon is 10.05. At delta 1e-5, no attack could tell."""
     bound = audit.epsilon_lower_bound(
         "dp_gd", "opposite_corner", epsilon=8.0, delta=0.1, trials=400_000, rng=generator(60),
         iterations=1, clip=0.5, noise="published",
@@ -536,7 +536,7 @@ def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mecha
 
 
 def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
-    """The loss is the minimisers' distance, in the noise's norm, divided by its scale; NaN if unknown."""
+    """The loss is the minimisers' distance in the noise's norm, over its scale; NaN for Gaussian noise."""
     scale = 2 / (3 * 1.5)  # n lambda = 3
     pair = pairs.find("saturated")
     shift = np.subtract(*pairs.minimisers(pair, OwnNoise(), epsilon=1.5, **pair.arguments))
@@ -703,8 +703,8 @@ def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
 def test_exact_curve_of_the_free_jacobian(epsilon):
     """Exact densities in one dimension give the largest delta over gradient sums of other records.
 
-    It is the claimed delta at the least n lambda for which the Jacobian is free. At half of that, with the
-    same noise, it is 1.26 to 1.37 times the claim.
+    At the least n lambda for which the Jacobian costs no epsilon, this delta is the claimed one. At half
+    that n lambda, with the same noise, it is 1.26 to 1.37 times the claim.
     """
     from dp.accounting import gaussian_sigma
     from dp.privacy import gaussian_tilt

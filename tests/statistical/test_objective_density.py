@@ -45,8 +45,8 @@ def worst_pair(s, n_lambda, bound=1.0):
     """Two-dimensional data whose privacy loss at a far point w = (0, t) is nearly the supremum.
 
     Many equal records, just below the first axis, have slope -1 at w and no curvature. Their gradients
-    dominate the tilt b and turn it along the first axis. The new record equals them. The old one points the
-    other way, and its slope at w is -s.
+    dominate the tilt b and turn it along the first axis. The new record equals one of them. The old record
+    points the other way, and has slope -s at w.
     """
     t, depth = 4000.0, 40.0
     w = np.array([0.0, t])

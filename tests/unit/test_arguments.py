@@ -246,7 +246,7 @@ def test_the_breast_cancer_constants_describe_their_rows():
 
 
 def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
-    """Two released cells determine the minimiser without the seed: guarantees do not compose."""
+    """If cells share unit draws, guarantees do not compose: the minimiser follows even without the seed."""
     X, y = Prepared(folder / data_path("wdbc_row_norm")).floats()
     mechanism = MECHANISMS["output_perturbation"]
     one, two = (

@@ -26,7 +26,7 @@ def slopes(z, cap):
 def deltas_1d(pull, sigma, n_lambda, epsilon, cap, row=1.0, points=40_001):
     """delta of (removing, adding) a record v = row, as in `test_gaussian_tilt.deltas_1d`.
 
-    The density jumps at the bend, which lies halfway between two grid points.
+    The density jumps where the slope reaches the cap, which is halfway between two grid points.
     """
     w = np.linspace(pull - 14 * sigma, pull + row + 14 * sigma, points) / n_lambda
     cell = w[1] - w[0]
@@ -45,7 +45,7 @@ def deltas_1d(pull, sigma, n_lambda, epsilon, cap, row=1.0, points=40_001):
 @pytest.mark.parametrize("n_lambda", [0.1, 1.0, 6.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0, 4.0])
 def test_no_density_in_one_dimension_exceeds_the_profile(cap, n_lambda, epsilon):
-    """Some values of `pull` bring w to the loss's bend, where the Jacobian costs most."""
+    """Some values of `pull` bring w to where the slope reaches the cap: there the Jacobian costs most."""
     for sigma in (0.7 * cap, 4.0 * cap):
         both = gaussian_tilt.profile(cap / sigma, 1 / n_lambda, ADD_REMOVE, "clipped_logistic")
         bend = n_lambda * math.log(1 / cap - 1)
@@ -57,7 +57,7 @@ def test_no_density_in_one_dimension_exceeds_the_profile(cap, n_lambda, epsilon)
 
 
 def test_the_jacobian_has_to_be_paid_for():
-    """Just above the bend, a record's slope is nearly the cap, and its curvature nearly cap (1 - cap).
+    """If a record's slope is just below the cap, its curvature is nearly cap (1 - cap).
 
     The profile covers this curvature, and the Gaussian mechanism's delta does not.
     """
@@ -71,7 +71,7 @@ def test_the_jacobian_has_to_be_paid_for():
 
 
 def delta_2d(angle, pull, sigma, n_lambda, epsilon, cap, points=(601, 201)):
-    """delta of replacing v by v', as in `test_gaussian_tilt.delta_2d`."""
+    """delta of replacing a unit row by one `angle` degrees away, as in `test_gaussian_tilt.delta_2d`."""
     half = math.radians(angle / 2)
     across = np.linspace(-10 * sigma - 1, 10 * sigma + 1, points[0]) / n_lambda
     along = np.linspace(-8 * sigma - 1, 8 * sigma + 1, points[1]) / n_lambda

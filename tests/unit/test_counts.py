@@ -109,9 +109,9 @@ def slopes(z, v, offset):
 
 
 def deltas_1d(pull, v, offset, sigma, n_lambda, epsilon, row=1.0, points=40_001):
-    """delta of (removing, adding) a one-column record; the others' gradients sum to -pull at any w.
+    """delta of (removing, adding) a one-column record; other records' gradients sum to -pull at any w.
 
-    The density jumps at the bend, which lies halfway between two grid points.
+    The density jumps where the rate reaches its cap of 1, which is halfway between two grid points.
     """
     w = np.linspace(pull - 14 * sigma - row, pull + row + 14 * sigma, points) / n_lambda
     cell = w[1] - w[0]
@@ -141,7 +141,7 @@ def test_no_density_in_one_dimension_exceeds_the_profile(v, n_lambda, epsilon):
 
 
 def test_the_jacobian_has_to_be_paid_for():
-    """Just below the cap, slope and curvature are largest. Gaussian noise covers only the slope."""
+    """Just below the rate's cap, slope and curvature are largest. Gaussian noise covers only the slope."""
     sigma, n_lambda, epsilon = 1.0, 0.05, 1.0
     paid = counts_tilt.profile(1 / sigma, 1 / n_lambda, ADD_REMOVE)
     worst = max(
@@ -216,7 +216,7 @@ def test_steps_and_rate_compose_to_mu():
     p = mechanism.parameters(5000, 6, **settings)
     own, steps, T, sigma = mechanism.plan(5000, p)
     assert math.hypot(own, steps) == pytest.approx(gaussian_mu(1.0, 1e-6))
-    assert math.sqrt(T) * 2 * 2.0 / (5000 * sigma) == pytest.approx(steps)  # 2CR/n / (sigma C)
+    assert math.sqrt(T) * 2 * 2.0 / (5000 * sigma) == pytest.approx(steps)  # clip cancels
     assert round(5000 * steps / 12) == T
     few, many = (
         mechanism.plan(n, mechanism.parameters(n, 6, epsilon=e, delta=1e-6))[2]

@@ -108,7 +108,7 @@ def drawn_rules():
     ids=lambda p: p.parent.name,
 )
 def test_no_group_of_a_profile_waits_for_a_rule_that_waits_for_it(profile):
-    """Snakemake submits a group's jobs together, so it refuses such a group."""
+    """Snakemake submits a group's jobs together, so it refuses a group that waits for itself."""
     _, edges = drawn_rules()
     groups = yaml.safe_load(profile.read_text(encoding="utf-8")).get("groups", {})
     for group in set(groups.values()):

@@ -1,6 +1,6 @@
 """Results compare four ways of tuning: by rule, by private selection, on public rows, and void.
 
-Void tuning uses private rows at no cost. Experiments of a source may have only this, like the source.
+Void tuning uses private rows at no cost. Some sources, and so their experiments, tune only in this way.
 """
 
 import pytest

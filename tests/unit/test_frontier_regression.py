@@ -201,9 +201,9 @@ def test_volumes_and_weights_of_the_given_examples():
 
 
 def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
-    """The distances k^ and k^' of random neighbours differ by at most 1.
+    """The distances of random neighbours differ by at most 1.
 
-    If k^ >= 1, the laws of the draws differ by at most the proven bound.
+    If a side's distance is at least 1, its draws' law is within (epsilon, delta) of the other side's.
     """
     rng, epsilon, delta, m, t = generator(10), 1.5, 0.2, 60, 15
     seen = set()
@@ -233,7 +233,7 @@ def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
 
 
 def test_points_of_a_shell_are_uniform_in_it():
-    """The quantiles of coordinates agree with rejection sampling from R_i without R_{i+1}."""
+    """Coordinates' quantiles agree with rejection sampling from the i-th box without the box inside it."""
     points, i, draws = nested(), 3, 20_000
     actual = tukey.shell_point(np.repeat(points, draws, axis=0), np.full(draws, i), generator(11))
     low, high, low_in, high_in = (
@@ -269,7 +269,8 @@ def test_tukey_em_refuses_what_it_must_and_answers_near_the_fit():
 def test_the_threshold_pair_differs_in_the_probability_of_an_answer():
     """At distances 22 and 21, the probabilities of an answer have a ratio of at most e^{1/2}.
 
-    The threshold is 21.64, and the scale of noise 2. The released program's 1/2 gives more than e^{3/2}.
+    The threshold is 21.64, and the noise's scale 2. The released program's scale of 1/2 gives a ratio
+    above e^{3/2}.
     """
     from dp.privacy.pairs import find
 

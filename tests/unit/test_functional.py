@@ -81,8 +81,8 @@ def test_the_gaussian_sensitivity_is_reached(loss, radius):
     """The records' squared coordinates are equal, so no diagonal term changes."""
     alpha, beta, _ = POLYNOMIALS[loss]
     k = min((beta / (2 * alpha)) ** 2, radius**2)
-    # With many coordinates of equal size, the diagonal's share vanishes. x and x' have norm R,
-    # x.x' = k and |x_j| = |x'_j|.
+    # With many coordinates of equal size, the diagonal's share vanishes. x and x2 have norm
+    # `radius`, x.x2 = k, and coordinates of equal size.
     d = 4096
     same = round(d * (1 + k / radius**2) / 2)
     x = np.full(d, radius / math.sqrt(d))
@@ -201,7 +201,7 @@ def test_the_noise_is_symmetric_and_has_its_law():
         noise = mechanism.release(
             X, y, epsilon=scale, restarts=4000, rng=generator(4), lam=1e9, **options
         )
-        # A large lam n (twice that for squared loss) swamps E: w n lam = -e/2.
+        # A large n lam, doubled for squared loss, swamps E: w = -e/(2 n lam).
         assert kstest(-noise.weights[:, 0] * 2 * 5e9, law.cdf).pvalue > 0.01
 
 

@@ -27,8 +27,8 @@ def hockey_stick(log_p, log_q, epsilon, cell):
 def deltas_1d(pull, sigma, n_lambda, epsilon, row=1.0, points=40_001):
     """delta of (removing, adding) a logistic record v = row; the other records' gradients sum to -pull.
 
-    Many other records with small rows can have any such sum and no curvature. So the density of w is that
-    of b = pull - n_lambda w (+ s v with the record, of slope s), times the derivative of b in w.
+    Many other records with small rows can have any such sum and no curvature. So the tilt is b = pull -
+    n_lambda w, plus s v with the record, of slope s. The density of w is that of b times |db/dw|.
     """
     w = np.linspace(pull - 14 * sigma, pull + row + 14 * sigma, points) / n_lambda
     s, curvature = slopes(w * row)
@@ -67,9 +67,9 @@ def test_densities_in_one_dimension_are_those_of_the_solver():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_add_remove_is_exact_at_the_threshold_and_too_much_below(epsilon):
-    """At the least n lambda with a free Jacobian, the exact delta is DELTA.
+    """At the least n lambda where the Jacobian costs nothing, removal's exact delta is DELTA.
 
-    At half of it, delta is 1.26 to 1.37 times DELTA, and at a quarter 31 to 34 times.
+    At half of this n lambda, delta is 1.26 to 1.37 times DELTA, and at a quarter 31 to 34 times.
     """
     sigma = gaussian_tilt.sigma_where_free(epsilon, DELTA, adjacency=ADD_REMOVE)
     least = gaussian_tilt.least_regularisation(epsilon, 1 / sigma, adjacency=ADD_REMOVE)
@@ -97,10 +97,10 @@ def test_no_density_in_one_dimension_exceeds_the_profile(row, share, epsilon):
 
 
 def delta_2d(angle, pull, sigma, n_lambda, epsilon, points=(1201, 161)):
-    """delta of replacing v by v', `angle` degrees apart.
+    """delta of replacing v by v', unit vectors `angle` degrees apart.
 
-    Other records' gradient sum is -pull along the bisector. The common density factor cancels. w runs over
-    a rotated grid around both means.
+    Other records' gradients sum to `pull` along the bisector. Density factors common to both sides cancel.
+    w runs over a rotated grid around both means.
     """
     half = math.radians(angle / 2)
     v, other = (
@@ -123,7 +123,7 @@ def delta_2d(angle, pull, sigma, n_lambda, epsilon, points=(1201, 161)):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_replace_one_is_nearly_reached_at_179_degrees_and_never_exceeded(epsilon):
-    """Near 180 degrees, other records can bring both slopes to 1. At 180, they cannot."""
+    """With v and v' nearly 180 degrees apart, other records can make both slopes 1. At 180, they cannot."""
     sigma = gaussian_tilt.sigma_where_free(epsilon, DELTA)
     least = gaussian_tilt.least_regularisation(epsilon, 2 / sigma)
     reach = np.geomspace(100, 30_000, 4) * least
@@ -151,9 +151,9 @@ def test_no_density_in_two_dimensions_exceeds_the_replace_one_profile(angle, sha
 
 
 def test_split_of_two_normals_is_exact():
-    """For Gaussian profiles G, G(m)(e1) + e^e1 G(m)(e - e1) = G(2m)(e) at e1 = e/2 - m^2/2.
+    """G(m)(e1) + e^e1 G(m)(e - e1) = G(2m)(e) at e1 = e/2 - m^2/2, which has either sign.
 
-    e1 has either sign.
+    G(m)(e) is the delta of m-GDP at epsilon e.
     """
     for m in (0.05, 0.4, 1.3):
         for epsilon in (0.0, 0.01, 0.7, 3.0):
@@ -204,8 +204,8 @@ def test_the_removal_integral_against_quadrature(loss):
 def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=60_001):
     """delta of (removing, adding) a record x = 1 with target y and log-cosh loss of width 1.
 
-    The tilt is b = pull - (n_lambda + curvature) w (+ tanh(y - w)). curvature: that of the other records,
-    whose residuals stay where the loss is quadratic.
+    The tilt is b = pull - (n_lambda + curvature) w, plus tanh(y - w) with the record. The other records'
+    curvatures sum to `curvature` at any w: their residuals stay where the loss is quadratic.
     """
     steep = n_lambda + curvature
     w = np.linspace(pull - 14 * sigma - 1, pull + 14 * sigma + 1, points) / steep
@@ -222,8 +222,8 @@ def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=
 def test_log_cosh_adding_has_two_tails_and_removing_one():
     """If n lambda is small, adding a record costs nearly twice the Gaussian delta: two tails.
 
-    The record's slope changes its sign, at w = 0, quickly relative to the noise. If the Jacobian is free,
-    removing costs at most one tail, the Gaussian delta.
+    The record's slope changes its sign, at w = 0, quickly relative to the noise. If the Jacobian costs
+    nothing, removing has one tail: at most the Gaussian delta.
     """
     epsilon, m = 1.0, 1.0
     n_lambda = 0.02

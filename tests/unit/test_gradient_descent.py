@@ -382,7 +382,7 @@ def test_the_rule_of_steps_needs_no_data():
 
 
 def test_the_rule_of_softmax_steps_bounds_the_noise_on_scores():
-    """If it did not change gradients, noise would give scores a standard deviation of at most 1."""
+    """Apart from its effect on later gradients, noise gives scores a standard deviation of at most 1."""
     for n, classes, epsilon, bound in (
         (48_000, 10, 1.0, 1.0),
         (500, 4, 0.5, 2.0),

@@ -142,7 +142,7 @@ def visits(n, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_a_count_is_covered_among_the_intervals_that_are_printed(epsilon):
-    """Along the count, the Hessian is as small as the noise.
+    """In the count's direction, the Hessian is as small as its noise.
 
     Without `unselected`, 0.87 to 0.90 of 900 intervals cover.
     """
@@ -211,7 +211,7 @@ def test_without_an_answer_nothing_but_the_estimate_is_printed():
 
 
 def test_the_debiased_bootstrap_finds_the_model_whose_mean_release_is_the_one_that_was_found():
-    """The procedure shrinks by half and adds 0.2, so a release of 1 implies a model of 1.6."""
+    """`fit` halves the mean and adds 0.2, so a release of 1 implies a model of 1.6."""
 
     def fit(X, y, rng):
         return 0.5 * y.mean(keepdims=True) + 0.2
@@ -228,7 +228,7 @@ def test_the_debiased_bootstrap_finds_the_model_whose_mean_release_is_the_one_th
 
 
 def test_variances_of_many_releases_of_the_same_rows_are_the_noise():
-    """Without its sampling term, the covariance agrees with that of 600 draws on one data set."""
+    """The stated covariance minus its sampling term agrees with 600 draws on one data set."""
     rng = generator(3)
     X, y = rows(20_000, rng)
     lam = MECHANISM.rule_lambda(20_000, 6, 1.0, DELTA)
@@ -365,9 +365,10 @@ def test_intervals_of_numbers_are_not_of_logistic_loss():
 
 @pytest.mark.parametrize("robust", [False, True])
 def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
-    """The sensitivity of the curvature is sqrt(2) c R^2, attained by orthogonal rows.
+    """The curvature's sensitivity is sqrt(2) c R^2, for l'' <= c and rows of norm R.
 
-    That of the scores is sqrt(2) tau^2 R^2 if robust (also by orthogonal rows), and tau^2 otherwise.
+    The scores' sensitivity is sqrt(2) tau^2 R^2 if robust, else tau^2. Orthogonal rows attain
+    those with sqrt(2).
     """
     tau, rng = 0.5, generator(23)
     loss = get("log_cosh", tau=tau)
@@ -395,7 +396,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
 
 
 def test_one_number_stands_for_the_slopes_if_errors_do_not_depend_on_rows():
-    """At a large epsilon, intervals agree with robust ones, unless errors grow with a column."""
+    """At a large epsilon, intervals agree with robust ones, unless residuals grow with a column."""
     rng = generator(26)
     X, y = linear_rows(40_000, rng)
     settings = {"epsilon": 50.0, "delta": DELTA, "lam": 1e-4, **WIDTH}

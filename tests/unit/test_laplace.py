@@ -65,7 +65,7 @@ def test_a_search_tries_the_same_fits_as_single_releases(data):
 
 
 def test_sum_intercept_says_where_it_cannot_converge(data):
-    """At zero weights, no row is on the bend of the Huber hinge, so the Hessian ignores the intercept."""
+    """At zero weights, no row is on the Huber hinge's curved part, so the Hessian ignores the intercept."""
     _, info = sum_intercept(*data, 0.1, loss="huber", intercept="free")
     assert info["status"][0] == "not_converged" and info["gradient_norm"][0] > 1e-9
 

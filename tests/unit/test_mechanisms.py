@@ -39,7 +39,7 @@ LAMBDA = 0.1
 SEEDED = object()
 # At these epsilons, mechanisms release more than the class rate even for so few rows.
 LESS_NOISE = {"mean_direction": 3.0, "guarded_objective_perturbation": 3.0}
-# A few choices among few columns often coincide, so this mechanism makes more.
+# A few choices among few columns often coincide, so this mechanism makes 20.
 CHOICES = {"frank_wolfe": 20}
 # At these epsilons, mechanisms that may refuse to answer rarely do.
 ANSWERING = {
@@ -258,7 +258,7 @@ def test_noise_is_never_calibrated_to_a_bound_that_the_data_break(name, n, d, bo
 @given(z=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=50))
 @settings(max_examples=100, deadline=None)
 def test_losses_keep_the_constants_that_noise_is_calibrated_to(loss, z):
-    """|l'| <= kappa, 0 <= l'' <= c, and the slope's change between any two points is at most c."""
+    """|l'| <= kappa, 0 <= l'' <= c, and l' rises by at most c times the distance between points."""
     margin = losses.get(loss)
     z = np.sort(z)
     slope, curvature = margin.slopes(z.copy())
@@ -742,7 +742,7 @@ def test_supremum_calibration_is_the_largest():
 
 
 def test_huber_and_general_losses_scale_with_kappa_and_c():
-    """For any loss, as in CM08's theorem 3, noise is for kappa R, and the repair pays for c R^2."""
+    """For any loss, as in CM08's theorem 3, noise is for kappa R. The repaired form also pays for c R^2."""
     X, y = rows()
     for bound in (1.0, 2.0):
         huber = losses.get("huber")
@@ -844,7 +844,7 @@ def test_the_whole_epsilon_is_what_both_noises_cost(
 
 @pytest.mark.parametrize("name", TILTED)
 def test_output_noise_has_the_law_that_is_paid_for(name, monkeypatch):
-    """The solver gets half of the tolerance. One that returns zeros leaves only the output noise."""
+    """The solver gets half the tolerance. This test's solver returns zeros: only output noise is left."""
     from dp.mechanisms import objective_perturbation as module
 
     def solver(X, y, lam, linear, loss, initial, tolerance):
@@ -877,7 +877,7 @@ def test_the_share_of_the_output_noise_is_nearly_the_best(loss, tolerance):
 
 
 def test_output_noise_costs_as_little_accuracy_as_its_share_says():
-    """Excess risk is below (1 + q^(2/3))^3 times that of exact minimisers whose tilts cost all epsilon."""
+    """If exact minimisers' tilts cost all epsilon, excess risk is below (1 + q^(2/3))^3 times theirs."""
     X, y = rows(1000, 5)
     mechanism, lam, epsilon, tolerance = MECHANISMS["objective_perturbation_cm08"], 0.1, 5.0, 1e-5
     settings = {"epsilon": epsilon, "lam": lam}
@@ -945,7 +945,7 @@ def test_the_advice_for_too_much_output_noise_is_what_helps(tolerance, lam, advi
 
 
 def test_a_lambda_that_is_not_certified_on_every_data_set_is_refused_or_raised():
-    """If the repaired form needs a ridge, the ridge makes lambda large enough."""
+    """CM08's form refuses such a lambda. The repaired form's ridge makes it large enough."""
     with pytest.raises(ValueError, match="larger lambda"):
         MECHANISMS["objective_perturbation_cm08"].guarantee(N, D, epsilon=1.0, lam=1e-9)
     plan = MECHANISMS["objective_perturbation"].plan(N, D, epsilon=1.0, lam=1e-9)

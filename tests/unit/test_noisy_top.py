@@ -59,8 +59,8 @@ def test_no_neighbours_need_more_than_is_stated(count, rho):
             other = np.array(values) + moved * np.array(signs)
             second = np.array(list(law(other, rate, count).values()))
             loss = np.log(first / second)
-            # The ranges of several choices do not add up, as the subtracted value depends on earlier
-            # ones.
+            # The ranges of several choices do not add up: their normalising constants depend on
+            # earlier choices.
             assert count > 1 or np.ptp(loss) <= most * (1 + 1e-12)
             with np.errstate(all="raise"):
                 renyi = [math.log((second * np.exp(a * loss)).sum()) / (a - 1) for a in orders]
@@ -108,6 +108,6 @@ def test_the_profile_is_that_of_the_conversion_and_above_the_gaussian_one():
 
 
 def test_scales():
-    assert noisy_top.gaussian_scale(0.5, 3.0) == pytest.approx(3.0)  # m^2/(2 s^2) = 1/2
+    assert noisy_top.gaussian_scale(0.5, 3.0) == pytest.approx(3.0)  # rho = moved^2/(2 scale^2)
     a = noisy_top.choice_rate(0.5, 4, 2.0)
     assert 4 * (2 * a * 2.0) ** 2 / 8 == pytest.approx(0.5)

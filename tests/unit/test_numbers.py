@@ -297,12 +297,12 @@ def test_no_neighbours_exceed_epsilon(name, calibration):
 
 
 def test_the_supremum_is_approached():
-    """x' is near -x, and w is far out, orthogonally to x, so slopes kappa t and -kappa add up."""
+    """`other` is near -x, and w far out, orthogonal to x, so tilts differ by kappa (1 + t) along x."""
     loss, epsilon, n_lambda = losses.get("log_cosh", tau=0.3), 1.0, 0.5
     t = 0.6
     r = 0.3 * math.atanh(t)
     delta = 1e-3
-    # w.x = r with target 0, and w.x' = -r + (large): x' is -x, turned a little to the second axis.
+    # Targets are 0, and residuals r and -r + 100, as `other` is -x turned a little to the second axis.
     x, other = np.array([1.0, 0.0]), np.array([-math.cos(delta), math.sin(delta)])
     w = np.array([r, 1e5])
     scale = 2 * 0.3 / epsilon

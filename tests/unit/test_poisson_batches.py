@@ -53,7 +53,7 @@ def test_sizes_are_binomial_and_rows_alike(n, sampling):
 
 
 def test_rows_draws_and_steps_are_independent():
-    """All draws share one sequence of trials, so one's end may affect the next one's start."""
+    """All draws share one sequence of trials, so the end of one draw may affect the start of the next."""
     n, draws, sampling, rng = 5, 100_000, 0.4, generator(3)
     first, second = members(n, draws, sampling, rng), members(n, draws, sampling, rng)
     pairs = {
@@ -117,7 +117,7 @@ def test_the_work_is_in_proportion_to_the_batch():
 @pytest.mark.parametrize("loss", ["logistic", "huber_residual", "softmax"])
 @pytest.mark.parametrize("clip", [None, 0.3])
 def test_the_gradient_is_the_sum_over_the_batch(monkeypatch, loss, clip):
-    """The patched limits are so small that blocks split batches, and draws get theirs in groups."""
+    """With the patched limits, a batch spans several blocks, and few draws get batches at once."""
     monkeypatch.setattr(full_batch, "GATHERED", 1)
     monkeypatch.setattr(full_batch, "LEAST_ROWS", 7)
     monkeypatch.setattr(poisson, "INDICES", 40)

@@ -195,7 +195,7 @@ def extreme(kind, n, d, rng):
 @pytest.mark.parametrize("kind", ["one direction", "one against all", "noise", "nowhere"])
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 def test_no_data_set_needs_more_proposals_than_is_said(name, kind):
-    """The stated number alone decides refusals, so no data set may need many more proposals."""
+    """The stated number of proposals alone decides refusals, so no data set may need many more."""
     rng, worst = generator(9, name, kind), 0.0
     for d, n in ((1, 1), (1, 400), (4, 30), (4, 1000), (20, 200)):
         for radius in (0.05, 0.5, 3.0):

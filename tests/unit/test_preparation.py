@@ -81,7 +81,7 @@ def test_public_steps_treat_every_row_alone(name, X):
     assert STEPS[name].row_wise
     together = apply(name, table(X), **PUBLIC[name])
     alone = apply(name, table(X[:1]), **PUBLIC[name])
-    # Matrix products of other numbers of rows may sum in another order.
+    # Matrix products may sum in an order that depends on the number of rows.
     tolerance = 1e-12 if name == "random_projection" else 0
     np.testing.assert_allclose(together.X[:1], alone.X, rtol=tolerance, atol=tolerance * 1e6)
     assert together.bound == alone.bound and together.columns == alone.columns

@@ -75,7 +75,7 @@ def test_large_parts_are_the_same_rows_in_the_files_order(tmp_path, monkeypatch)
     np.testing.assert_array_equal(np.asarray(actual), whole)
     test, _ = data.floats(part="test", in_blocks=True)
     np.testing.assert_array_equal(test[2:5], data.later.apply(X[2:5]))
-    # Without blocks, rows have the requested order.
+    # Without `in_blocks`, rows have the requested order instead of the sorted one.
     np.testing.assert_array_equal(data.floats(rows)[0], data.later.apply(X[rows]))
 
 

@@ -124,7 +124,7 @@ def test_the_score_of_several_classes():
 
 
 def test_the_best_run_is_released_as_far_as_its_noisy_score_tells():
-    """One of two settings is hopeless. With probability E 2^-K, all K runs use it."""
+    """One of two clipping norms is hopeless. All K runs use the hopeless one with probability E 2^-K."""
     X, y = rows(200)
     good = {}
     for epsilon, runs in ((90.0, 8.0), (0.01, 8.0)):
@@ -207,7 +207,7 @@ def test_numbers_and_intercepts():
 
 
 def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
-    """Both scores claim 0.1. The exact one's proven cost is larger, and above the attack's bound."""
+    """Both scores claim 0.1. For the exact score, an attack finds over 1, and less than 3.2 is proven."""
     pair = pairs.find("opposite_corner")
     for score in ("exact", "noisy"):
         options = {"law": "poisson", "score": score}

@@ -67,10 +67,10 @@ def test_reasons_say_what_n_is_taken_for(name):
 
 @pytest.mark.parametrize("name", TAKERS)
 def test_n_is_what_is_stated_in_all_that_is_released(name):
-    """With n stated as 50, 40 records have the same sums with or without 10 rows of zeros.
+    """With n stated as 50, 40 records give the release of 50 records, of which 10 are rows of zeros.
 
-    The zeros' label is -1, since `mean_direction` counts the other. Sampled batches depend on the
-    rows, so only a probability of 1 gives the same release.
+    The zeros' label is -1, since `mean_direction` counts the label 1. Sampled batches depend on the
+    rows, so `dp_sgd_poisson` needs sampling probability 1.
     """
     X, y = rows()
     options = {"sampling": 1.0} if name == "dp_sgd_poisson" else {}
@@ -113,8 +113,8 @@ def spread_epsilon(d, ratio, delta):
 def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
     """All gradients are 0, so releases are noise divided by n/2.
 
-    With 10,000 columns and 128 or 129 records, the noise's spread alone costs an epsilon of 5.6,
-    against a claim of 1. A 16th of the columns and a quarter of the records reveal nearly as much.
+    The claim is 1. The noise's spread alone costs an epsilon of 5.6 with 10,000 columns and 128 or 129
+    records, and more than 5.5 with 625 columns and 32 or 33 records.
     """
     assert spread_epsilon(10_000, 129 / 128, 1e-6) == pytest.approx(5.599, abs=1e-3)
     assert spread_epsilon(625, 33 / 32, 1e-6) > 5.5

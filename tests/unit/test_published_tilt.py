@@ -42,7 +42,10 @@ def test_redberg_bounds_the_exact_profile(epsilon, n_lambda):
 
 
 def test_redberg_delta_is_its_expectation():
-    """In all branches, delta is E (1 - e^(epsilon - j - m^2/2 - m |u|))_+ with u ~ N(0, 1)."""
+    """In all branches, delta is E (1 - e^(epsilon - j - m^2/2 - m |u|))_+ with u ~ N(0, 1).
+
+    m: 1/sigma. j: the Jacobian's privacy loss.
+    """
     for epsilon, m, n_lambda in ((1.0, 0.4, 2.0), (0.3, 0.9, 5.0), (0.2, 0.3, 0.4)):
         j = -math.log1p(-0.25 / n_lambda)
 

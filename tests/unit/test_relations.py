@@ -279,6 +279,6 @@ def test_tuning_has_a_panel_with_an_axis_per_data_set(tmp_path):
         assert low < min(values) and max(values) < high < 0.5
         drawn = [line.get_xydata() for line in axes.lines]
         np.testing.assert_allclose(drawn[0][:, 1], values)
-        # The other lines are the markers at the best lambdas, and the line at the published 0.01.
+        # After the curve come the markers at the best lambdas, and the line at the published 0.01.
         assert [len(each) for each in drawn[1:]] == [int(counts[name][0]), 2]
     assert fig.axes[0].get_ylim() != fig.axes[1].get_ylim()

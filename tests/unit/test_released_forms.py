@@ -57,7 +57,7 @@ def test_adassp_scales_by_the_rows_own_targets_and_columns():
 
 
 def test_the_sum_of_squares_has_no_noise_and_the_moment_has():
-    """In one dimension, the local epsilon is 1/3 and the sensitivity of x y is 2."""
+    """In one dimension, x y has sensitivity 2 and epsilon 1/3, so its noise has scale 6."""
     X, y = rows(50, 1)
     weights = release("functional", X, y, 4000).weights[:, 0]
     noise = weights * (X.T @ X).item() - X[:, 0] @ y
@@ -124,7 +124,7 @@ def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
 
 
 def test_the_length_of_newtons_step_follows_the_exact_direction():
-    """A tiny row and a row of zeros have similar noisy directions, but the tiny row's exact one is long."""
+    """A tiny row and a row of zeros have similar noisy directions. The tiny row's exact one is longer."""
     y = np.ones(40, dtype=np.int8)
     spread = []
     for size in (0.0, 0.01):

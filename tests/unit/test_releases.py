@@ -262,7 +262,7 @@ def test_a_model_of_another_book_is_not_replaced(loaded, tmp_path):
 
 
 def test_the_job_is_in_a_process_of_its_own(tmp_path):
-    """The hooks' shell function hands all other jobs to a long-lived process."""
+    """The shell function of hooks.smk hands all jobs but a release to a long-lived process."""
     rule = (ROOT / "workflow/rules/release.smk").read_text()
     hooks = (ROOT / "workflow/rules/hooks.smk").read_text()
     (command,) = (line.strip() for line in rule.splitlines() if "scripts/tools/release.py" in line)
@@ -298,4 +298,4 @@ def test_the_job_is_in_a_process_of_its_own(tmp_path):
         return done.stdout.strip()
 
     assert run(command) == "own"
-    assert run(command.replace("command python", "python")) == "asked"  # the hooks' function
+    assert run(command.replace("command python", "python")) == "asked"  # by the shell function

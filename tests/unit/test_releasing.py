@@ -24,7 +24,7 @@ LOSSES = [losses.get("logistic"), losses.LogCosh(0.25), losses.LogCosh(1e-3)]
 
 @pytest.mark.parametrize("ratio", [1.0, 1.5, 2.0, 5.0, 12.0])
 def test_lemma_1_against_30_digits(ratio):
-    """The discrete Gaussian's distance from a rounded normal, times r^2, tends to 0.0202."""
+    """The discrete Gaussian's distance from a rounded normal, times ratio^2, tends to 0.0202."""
     with mpmath.workdps(30):
         r = mpmath.mpf(ratio)
         reach = range(-int(14 * ratio) - 2, int(14 * ratio) + 3)
@@ -324,8 +324,8 @@ ERRORS = {
 def neighbours_1d(loss, rng, n=12, share=1.0):
     """Neighbours (x, y, x', y') whose last records have opposite labels and values 1 and `share`.
 
-    If the share is 1, the slopes of logistic loss differ by 1 everywhere, so minimisers for tilts
-    that are 1 apart coincide.
+    If the share is 1, the last records' logistic slopes differ by 1 at every weight, so tilts that
+    are 1 apart have equal minimisers.
     """
     x, sign = rng.uniform(-1, 1, n), rng.choice([-1.0, 1.0], n)
     x[-1] = 1.0

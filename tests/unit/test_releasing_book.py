@@ -218,7 +218,7 @@ def test_a_name_that_is_done_opens_no_rows(table):
 
 def test_names_differ_and_seeds_change_nothing(table):
     first, second = make(table), make(table, REQUEST._replace(name="second"))
-    np.random.seed(1)  # noqa: NPY002 (whatever draws from it)
+    np.random.seed(1)  # noqa: NPY002 (must have no effect)
     integers = [files.parse(c).document["parts"]["weights"]["integers"] for c in (first, second)]
     assert integers[0] != integers[1]
     commitments = [e["commitment"] for e in events(table) if e["event"] == "begin"]
@@ -599,7 +599,7 @@ def test_options_at_their_ends_make_a_plan_or_a_sentence(monkeypatch):
 
 
 def test_a_process_is_guarded_once_rows_are_read(table, monkeypatch):
-    """An earlier error is shown unchanged, since no row was read."""
+    """An error before the guard is shown unchanged, since no row was read."""
     order = []
     monkeypatch.setattr(making, "guard", lambda: order.append("guard"))
     monkeypatch.setattr(making, "planned", lambda request: order.append("plan") or PLAN)

@@ -161,8 +161,8 @@ def test_the_card_promises_no_more_than_holds(made):
         assert [w for w in words.values() if w in text(right)] == [much]
         assert ("nearly the same" in text(right)) == (right < 0.6)
     assert text(epsilon=1.0000001).count("epsilon = 1.0000001") == 3
-    # The deltas are 1e-6 (1 + e) and 1e-6 (e^10 - 1)/(e - 1) = 0.01282, rounded up. At epsilon 3, the
-    # second exceeds 1.
+    # For 2 and 10 rows, delta is 1e-6 (1 + e) and 1e-6 (e^10 - 1)/(e - 1) = 0.01282, rounded up. At
+    # epsilon 3, delta for 10 rows exceeds 1.
     for part in ("for 2 rows, epsilon = 2 and delta = 3.72e-06", "= 10 and delta = 0.0129 hold"):
         assert part in text()
     assert "for 10 rows, nothing is promised" in text(epsilon=3.0)

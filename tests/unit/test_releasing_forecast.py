@@ -90,7 +90,7 @@ def check_copies(epsilon, copies, draws, near):
     study_request = request(epsilon=epsilon)
     widths, covered, answered = realised(study_request, copies, 5)
     assert (answered > 0.9).all()
-    # A share whose true value is at least 0.93 falls below this less than once in 700 times.
+    # If the true share is at least 0.93, this fails less than once in 700 times.
     assert (covered >= 0.93 - 3 * math.sqrt(0.93 * 0.07 / copies)).all(), covered
     actual = forecast.outlook(study_request, Study(SCHEMA, KNOWN), draws)
     ratio = np.array([actual.widths[name] for name in SCHEMA.names]) / widths

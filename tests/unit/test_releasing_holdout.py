@@ -166,7 +166,7 @@ def divergence(p, q, epsilon):
 
 
 def test_exact_neighbours_pay_the_maximum():
-    """For all data sets of 5 records, replacements and 3 orders, the cost is at most the larger part's."""
+    """On all data sets of 5 records, in 3 orders, a replacement costs at most what the larger part does."""
     n, held, rr, scale = 5, 2, 0.8, 2
     sets = list(itertools.combinations(range(n), held))
     reach = range(-12 * scale, 12 * scale + 2)
@@ -189,8 +189,8 @@ def test_exact_neighbours_pay_the_maximum():
                     actual = law(other, sets[:1], rr, scale, order)
                     fixed = max(fixed, divergence(whole, actual, epsilon))
         assert worst <= most + 1e-12
-        # With fixed positions, neighbours in another order change both parts, so a divergence
-        # can exceed the maximum.
+        # If positions are fixed, a neighbour in another order changes both parts, so its divergence
+        # can exceed the larger part's.
         assert fixed > most + 0.01
 
 
@@ -326,7 +326,7 @@ LAWS = {
 @pytest.mark.parametrize("count", [100, 2000])
 @pytest.mark.parametrize("deviation", [0.0, 12.0])
 def test_intervals_hold_for_errors_of_any_law(law, count, deviation):
-    """At least 96 % of 500 intervals cover, or 92 % if few errors are at the cap and the others zero."""
+    """At least 96 % of 500 intervals cover the truth, or 92 % if the few nonzero errors are at the cap."""
     rng = np.random.default_rng(12)
     errors, least = LAWS[law]
     truth = np.minimum(errors(rng, 1 << 20) ** 2, 0.25).mean()

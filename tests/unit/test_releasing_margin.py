@@ -58,9 +58,9 @@ class Reference:
         return tail(e / m - m / 2, m, e)
 
     def remove(self, e):
-        """Delta of removing a record, (k,), for e >= 0."""
+        """Delta of removing a record, for each e >= 0 of a vector."""
         m, r = self.m, self.r
-        # For u above the switch, s = 1 gives the largest loss.
+        # For u above the switch, the slope s = 1 gives the largest loss.
         switch = max(2 * r / m - m, 0.0) if self.two else max(r / m - m, -m / 2)
         least = 0.0 if self.two else -40.0
         low, high = np.full(e.shape, least), np.full(e.shape, max(switch, least))
@@ -122,7 +122,7 @@ class Reference:
     def composed(self, epsilon, mu):
         """Return delta of the tilt and a Gaussian release of parameter mu, and delta's two summands.
 
-        The first is delta if the Jacobian is free. The second is what the Jacobian adds.
+        The first is delta if the Jacobian costs no epsilon. The second is what the Jacobian adds.
         """
         with mpmath.workdps(40):
             total = mpmath.sqrt((2 * mpmath.mpf(self.m)) ** 2 + mpmath.mpf(mu) ** 2)
@@ -187,7 +187,7 @@ def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_free(case):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", PAID, ids=str)
 def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_paid(case):
-    """`composed_delta` tries only a few values of e1. Its result is 1 to 41 times the reference."""
+    """`composed_delta` tries only a few values of e1, so it returns 1 to 41 times the reference."""
     more, excess = check(*case)
     assert -1e-7 < more < 40 and (excess > 1 or more < 1e-6)
 

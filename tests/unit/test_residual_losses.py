@@ -150,7 +150,7 @@ def hard(kind, bound, rng):
     X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300) * (1 + 1e-13)
     if kind == "scales":
         X *= 10.0 ** rng.uniform(-9, 0, (n, 1))
-    elif kind == "kinks":  # residuals at zero and at the loss's bend
+    elif kind == "kinks":  # residuals at zero, and near where Huber's loss turns linear
         y = np.clip(X[:, 0] + rng.choice([-0.01, 0, 0.01], n), -1, 1)
     elif kind == "extremes":
         y = rng.choice([-1.0, 0.0, 1.0], n)

@@ -72,7 +72,7 @@ def test_a_rule_takes_public_numbers_and_reaches_the_guarantee(tmp_path, monkeyp
     )
     assert lam == pytest.approx(expected) and options["radius"] == 10
     assert (stated.epsilon, stated.delta, stated.adjacency) == (EPSILON, 1e-6, "add-remove")
-    assert actual.fit_path(cell) is None  # a fit would differ between epsilons
+    assert actual.fit_path(cell) is None  # lambda, and so a fit, would differ between epsilons
 
 
 def test_rules_look_at_no_row():

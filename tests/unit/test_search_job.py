@@ -1,4 +1,4 @@
-"""A search gets the same results from simulations together, one by one, or without those it ignores."""
+"""A search's results do not depend on whether simulations run together, or on simulations it ignores."""
 
 import csv
 import json

@@ -72,7 +72,7 @@ def test_newtons_ridge_is_the_sources_and_bounds_the_noise_on_a_direction():
         p = mechanism.parameters(n, 5, epsilon=0.5, delta=1e-6, bound=bound)
         _, deviation, mu = mechanism._scales(n, p)
         traces = np.array([-5.0, 0.0, 0.5, 1.0]) * deviation
-        # With the published floor of 0, the noise may be five times as long as the direction.
+        # With the published floor of 0 for the trace, the noise may be five times as long as the direction.
         for least, most in ((deviation, 0.28), (0.0, math.inf)):
             ridge = mechanism._ridge(n, p, traces, least, mu)
             taken = np.maximum(traces, least) / bound**2

@@ -53,7 +53,7 @@ def pairs(points=7, count=9):
 
 
 def selection_delta(profile, law, mean, epsilon):
-    """delta by the profile bound: E[K] delta_Q(epsilon - cost), at most 1."""
+    """delta by the profile bound: `mean` times the profile's delta at epsilon - cost, at most 1."""
     delta = profile.delta(np.asarray(epsilon - selection.cost(profile, law, mean)))
     return np.minimum(1.0, mean * np.asarray(delta))[()]
 

@@ -136,7 +136,7 @@ def test_trace_and_vectors():
 
 
 def test_spectral_ridges():
-    """The noise's norm is as stated. A ridge may be below it by half of X'X's eigenvalue, not by all."""
+    """The noise has the stated norm. A ridge may be below that by half of X'X's eigenvalue, not by all."""
     rng = np.random.default_rng(0)
     d, sigma = 40, 3.0
     draws = rng.normal(0, sigma, (200, quadratics.coefficients(d)))

@@ -264,19 +264,19 @@ def test_gradients_as_run_are_those_of_scipys_logistic_function(cached, monkeypa
 
 
 def test_noise_as_run_has_a_radius_per_coordinate():
-    """z_j = l_j v_j, with a uniform direction v and l_j ~ Gamma(D, s), so E z_j^2 = (1/D) D (D + 1) s^2."""
+    """z_j = l_j v_j, v a uniform direction, l_j ~ Gamma(width, scale), so E z_j^2 = (width + 1) scale^2."""
     law, width, scale = MECHANISMS["dp_sgd_as_run"].law, 4, 1.5
     z = law(width, scale, 200_000, np.random.default_rng(0))
     np.testing.assert_allclose((z**2).mean(axis=0), (width + 1) * scale**2, rtol=0.03)
     np.testing.assert_allclose((z > 0).mean(axis=0), 0.5, atol=0.01)
-    # With one radius for all coordinates, the norm would follow Gamma(D, s).
+    # With one radius for all coordinates, the norm would follow Gamma(4, 1.5).
     assert stats.kstest(np.linalg.norm(z, axis=1)[:5000], stats.gamma(4, scale=1.5).cdf)[1] < 1e-6
 
 
 def test_the_density_of_noise_as_run_has_no_bounded_quotient():
-    """Far out on an axis, a move off it by 1 lowers the log density by more than any claimed epsilon.
+    """Far out on an axis, moving 1 away from it lowers the log density by more than any claimed epsilon.
 
-    Quadrature in two dimensions shows that the fall grows with the distance.
+    By quadrature in two dimensions, the drop grows with the distance from the origin.
     """
     from scipy import integrate
 

@@ -101,7 +101,7 @@ def test_replace_one_by_joint_diagonalisation(epsilon):
 
 
 def test_the_gaussian_approximation_is_too_small_a_gamma():
-    """The approximation sqrt(k/2)/mu is 5 to 28 percent too small at delta 1e-6."""
+    """The approximation sqrt(rows/2)/mu is 5 to 28 percent too small at delta 1e-6."""
     from dp.accounting import gaussian_mu
 
     for rows, epsilon in ((60, 0.1), (300, 1.0), (1000, 4.0), (60, 4.0)):
@@ -112,9 +112,9 @@ def test_the_gaussian_approximation_is_too_small_a_gamma():
 
 
 def test_the_whole_algorithm():
-    """delta exceeds that of sketches alone, and that of eigenvalue and gradients alone.
+    """The whole delta is larger than for sketches alone, or for eigenvalue and gradients alone.
 
-    The difference exceeds the lower bound's failure probability.
+    The gap exceeds the probability that the eigenvalue's lower bound fails.
     """
     rows, steps, gamma, gradient, tau0 = 60, 3, 120.0, 0.05, 6.0
     parts = math.hypot(sketches.eigenvalue_mu(rows, gamma), math.sqrt(steps) * gradient)

@@ -34,7 +34,7 @@ def exact(one, other, pull, sigma, n_lambda, epsilons, points=281):
     centre = -(PLANE @ pull) / n_lambda
     reach = (9 * sigma + 2 * (len(one) + len(other))) / n_lambda
     u = np.linspace(-reach, reach, points)
-    if reach > 20:  # finer near 0, where classes are alike
+    if reach > 20:  # a finer grid near 0, where classes have similar probabilities
         bend = math.asinh(reach)
         u = np.sinh(np.linspace(-bend, bend, points))
     w = np.stack(np.meshgrid(u + centre[0], u + centre[1], indexing="ij"), axis=-1)
@@ -65,7 +65,7 @@ def bounds(epsilons, sigma, n_lambda, adjacency):
 
 @pytest.mark.parametrize("sigma", [1.5, 5.0])
 def test_exact_densities_of_one_record_more_are_within_a_factor_of_two_of_the_bound(sigma):
-    """At Lambda = 2 sigma^2, delta is nearly that of Gaussian noise. The bound is K - 1 = 2 times that."""
+    """At n lambda = 2 sigma^2, delta is nearly Gaussian. The bound is twice that (classes - 1 = 2)."""
     m, n_lambda = math.sqrt(2) / sigma, softmax_tilt.free_regularisation(sigma)
     epsilons = [0.5 * m, 2 * m]
     actual, bound = (
@@ -86,7 +86,7 @@ def test_exact_densities_with_less_regularisation_are_within_the_bound_that_pays
     free = 2 * gaussian_profile(m, np.array(epsilons))
     assert (removing <= np.multiply(bounds(epsilons, sigma, n_lambda, ADD_REMOVE), 1.002)).all()
     assert (adding <= free * 1.002).all()
-    if share == 0.05:  # The Jacobian has a cost, and adding nearly reaches the bound.
+    if share == 0.05:  # Removal pays for the Jacobian. Adding nearly reaches the bound without it.
         assert removing[2] > 5 * free[2] and adding[2] > 0.9 * free[2]
 
 

@@ -96,11 +96,11 @@ def test_what_little_is_left_of_a_spread_is_known_badly():
 
 
 def test_a_count_has_no_narrower_interval_than_a_row():
-    # In any division, 195 of 500 rows were wrong. 0.391 is half a row more.
+    # In any division, 195 of 500 rows (0.39) were wrong. 0.391 is half a row more than 0.39.
     interval = counted((0.39, 0.39), 500, (0, 1))
     assert interval == pytest.approx((0.389, 0.391))
     assert distance(0.391, 0.39, interval, half=0.0005)[0] == INSIDE
-    assert distance(0.392, 0.39, interval, half=0.0005)[0] == CLOSE  # the next count
+    assert distance(0.392, 0.39, interval, half=0.0005)[0] == CLOSE  # 196 of 500 rows
     assert distance(0.391, 0.39, (0.39, 0.39), half=0.0005)[0] == CLOSE
     assert counted((0.0, 1.0), 10, (0, 1)) == (0.0, 1.0)
     assert counted(None, 10) is None and counted((0.1, 0.2), None) == (0.1, 0.2)
@@ -154,7 +154,7 @@ def test_distances_by_hand(published, ours, interval, options, expected):
         ([("a", "yes")], "reproduced if a"),
         ([("a", "no")], "not reproduced by any of 1 reading"),
         ([], "undecided"),
-        # A claim open as stated stays open under any reading. One open only under a reading does not fail.
+        # A claim open as stated stays open. A claim open only under a reading does not fail.
         ([("", ""), ("a", "yes")], "open"),
         ([("", "no"), ("a", "")], "open"),
         ([("", "no"), ("a", ""), ("b", "yes")], "reproduced if b"),

@@ -144,8 +144,8 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 def without_repetitions():
     """Configuration changes that remove jobs with the same code as another job.
 
-    They remove further readings, sizes, epsilons, figures of a kind and attacks on a mechanism, and most
-    releases of an attack.
+    Only one reading, size, epsilon, figure of a kind and attack on a mechanism remain, with few
+    releases.
     """
     settings, drawn = {}, set()
     listed, smoke, _ = configured("smoke")

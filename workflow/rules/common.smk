@@ -39,8 +39,8 @@ from study.jobs import records
 
 from dp.mechanisms import MECHANISMS
 
-# Jobs use the `python` that runs Snakemake, unless a conda environment puts its own `python`
-# first.
+# Jobs use the `python` that runs Snakemake, unless a conda environment puts its own
+# `python` first in PATH.
 os.environ.update(
     {
         "PATH": os.pathsep.join(
@@ -51,7 +51,7 @@ os.environ.update(
 )
 
 # As a module, this workflow gets only `config` from Snakemake. Overlays and config/config.yaml
-# belong to the workflow that includes it.
+# belong to the workflow that includes this one.
 MODULE = not workflow.modifier.is_main_snakefile()
 modifier = workflow.modifier.path_modifier
 while modifier is not None:
@@ -88,8 +88,8 @@ try:
     # A study audits only the mechanisms that it uses; the workflow's own checkout audits all.
     own = [EXPERIMENTS[name] for name in LISTED] if MODULE or paths.in_study() else None
     AUDITS = audits.load(CONFIG, [] if FEW else own)
-    # Prepared data count as up to date without their source file, so check for it. Compute nodes
-    # may not see this file, and reports do not need it.
+    # Snakemake takes prepared data to be up to date even if their source file is missing, so check
+    # that this file exists. Compute nodes may not see it, and reports do not need it.
     reports = any(word.partition("=")[0] == "--report" for word in sys.argv)
     if workflow.is_main_process and not reports:
         check_own_files(EXPERIMENTS, DATASETS, CONFIG["files"], asked.datasets(GIVEN, root))

@@ -21,7 +21,7 @@ rule release:
     # never the cost.
     log:
         "releases/logs/{release}.log",
-    # The job runs on this machine, which has the rows and the lock of the book.
+    # The job runs on this machine, which has the rows and the lock of the book of spent budget.
     localrule: True
     conda:
         "../../envs/environment.yaml"

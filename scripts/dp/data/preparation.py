@@ -39,8 +39,9 @@ class Table(NamedTuple):
         further rows are an official test part. None: no test part.
     classes: names of the classes, () if the labels are -1 and 1.
     pair: names of the labels -1 and 1, if known.
-    groups: per one-hot categorical feature, its column names. Every row is 1 in one of them, 0 in the rest.
-    later: steps still to be applied to X; columns and bounds are those after them.
+    groups: per one-hot categorical feature, its column names. Every row is 1 in one of these columns and
+        0 in the others.
+    later: steps still to be applied to X. `columns` and the bounds describe rows after these steps.
     coordinate_bound: the public bound on every |x_j|, infinite if there is none but `bound`.
     target: for numeric y, (name, low, high) of the target in its own units.
     """
@@ -277,8 +278,8 @@ def max_norm(table: Table) -> Table:
 def pca(table: Table, components: int) -> Table:
     """The training rows' leading principal components: scores of the centred rows.
 
-    Rows and their mean are within R, and a projection lengthens no vector, so the bound is 2 R. Each
-    component's largest weight in magnitude is positive.
+    If R bounds the norms of rows, it also bounds their mean's, and a projection lengthens no vector. So the
+    scores' bound is 2 R. Each component's largest weight in magnitude is positive.
     """
     if not 1 <= components <= min(len(table.columns), len(_train(table))):
         raise ValueError(
@@ -296,9 +297,9 @@ def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
 
 
 def _finite(X, change):
-    """change(X), where finite rows stay finite: overflow becomes the largest float, or 0.
+    """change(X), but finite rows stay finite: infinity becomes the largest float, and NaN becomes 0.
 
-    The 0 replaces NaN. If one extreme record kept such values, `check_rows` would refuse all rows.
+    Otherwise, one extreme record would make `check_rows` refuse all rows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         changed = change(X)

@@ -37,9 +37,9 @@ def _scores(X, W):
 
 
 def _residuals(scores, y, loss, valued):
-    """Return each example's loss (n, restarts), or None unless `valued`, and its derivative in the scores.
+    """Return losses (n, restarts), or None unless `valued`, and the losses' derivatives in the scores.
 
-    scores: (n, restarts, K), overwritten; the derivative has this shape. y: None if rows are already
+    scores: (n, restarts, K), overwritten; the derivatives have this shape. y: None if rows are already
     multiplied by their labels.
     """
     if loss != "softmax":
@@ -64,8 +64,8 @@ def _residuals(scores, y, loss, valued):
 def residual_limits(X: np.ndarray, loss: losses.Loss, clip: float) -> np.ndarray | float:
     """Limits (n,) on the norms of the rows' residuals that keep gradients within norm `clip`.
 
-    A gradient is the outer product of x and the residual, so its norm is the product of theirs. The result
-    is infinity if the loss keeps all residuals within these limits.
+    A gradient is the outer product of x and the residual, so its norm is the product of both norms. The
+    result is infinity if the loss keeps all residuals within these limits.
     """
     with np.errstate(divide="ignore"):
         limits = clip / row_norms(X)
@@ -141,8 +141,8 @@ def sampled_gradient(
 ) -> np.ndarray:
     """The sum of clipped gradients over a Poisson batch, divided by the batch's *expected* size.
 
-    Each restart has its own batch (`poisson.batches`) of secret size; its expectation, sampling n, is
-    public. limits: `residual_limits`, if known.
+    Each restart has its own batch (`poisson.batches`) of secret size; the expected size, sampling * n,
+    is public. limits: `residual_limits`, if known.
     """
     if clip is not None and limits is None:
         limits = residual_limits(X, loss, clip)

@@ -4,8 +4,8 @@ A target y in [-1, 1] stands for the count M (y + 1)/2. M is public, and larger 
 to M. u = (y + 1)/2 is the count in units of M. The model's rate is M min(e^(w.x + b), 1).
 
 All private mechanisms first release the mean of u with noise. Its logarithm is the intercept b, so
-weights of 0 predict the constant rate. Slopes are clipped to a multiple of the rate. Once M exceeds
-this multiple, a larger M does not increase the slopes' noise, so M may be generous.
+weights of 0 predict the constant rate. Clipping is at `clip` times the noisy mean count, or at M if
+that is smaller. Only in the second case does M affect the slopes' noise, so M may be generous.
 """
 
 import math
@@ -101,13 +101,13 @@ class CountsGradientDescent(Counts):
     is the sum of their mu^2 (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). This covers all
     iterates.
 
-    rate: the rate's share of mu^2. By default, its noise has a standard deviation of 0.0025, but
-    the share is clipped to [1 %, 15 %].
+    rate: the rate's share of mu^2, by default the share for which noise on the mean of u has a
+    standard deviation of 0.0025, clipped to [1 %, 15 %].
     learning_rate: a step is the gradient times learning_rate/(rate R^2). rate R^2 is about the
     maximum curvature, so a learning_rate of 2 gives the longest stable step.
-    iterations: by default n mu/12, from 1 to 200, with the mu of all steps together. Without
-    contraction, the noise of all steps then moves a score by a standard deviation of at most 2 clip
-    learning_rate T/(n mu) = 1/2.
+    iterations: T, by default n mu/12, from 1 to 200, where mu is that of all steps together. At the
+    default options, the noise of all steps then moves a score by a standard deviation of at most
+    2 clip learning_rate T/(n mu) = 1/2, even if no step contracts.
     """
 
     delta = "needed"

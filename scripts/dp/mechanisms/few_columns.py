@@ -1,7 +1,8 @@
 """Sparse logistic regression: descents that choose few of many columns privately.
 
 Noise on all d coordinates of a gradient has norm of order sqrt(d). Choosing the largest coordinates
-with noise costs only a factor of log(d). This noise is proportional to the public bound on |x_j|.
+with noise costs only a factor of log(d). A choice's noise is proportional to the public bound on
+|x_j|.
 """
 
 import math
@@ -28,11 +29,12 @@ class FewColumns(Mechanism):
     Replacing a record moves every g_j by at most D = 2 k B/n, and any m of the g_j together by at
     most 2 k min(sqrt(m) B, R)/n in L2.
 
-    k is the smaller of `clip` and 1/(1 + e^-z), which no slope exceeds, because |w.x| <= z = min(B
-    |w|_1, R |w|_2). Earlier releases determine w, so k may depend on w. At w = 0, k is at most 1/2.
+    k is the smaller of `clip` and 1/(1 + e^-z) with z = min(B |w|_1, R |w|_2). No slope exceeds
+    1/(1 + e^-z), because |w.x| <= z. Earlier releases determine w, so k may depend on w. At w = 0,
+    k is at most 1/2.
 
-    A weight that becomes infinite or NaN stays so. Only noisy values and public numbers decide
-    this, so it reveals nothing more.
+    A weight that becomes infinite or NaN stays so. Whether this happens depends only on noisy
+    values and public numbers, so it costs no privacy.
 
     info["scale"]: the noise's scale divided by the sensitivity.
     """
@@ -68,7 +70,7 @@ def _choices(n, d, rho):
     """The number of choices, from 1 to 30, that are together rho-zCDP and detect a correlation of 1/8.
 
     At w = 0, a column of values -B and B whose correlation with the labels is c has |g_j| = c B/2 =
-    D n c/2. A choice adds Gumbel noise to |g_j| times the rate a/D, so to a n c/2. The largest of 2
+    D n c/2. A choice at rate a/D adds Gumbel noise to |g_j| a/D = a n c/2. The largest of 2
     d noise draws is about log(2 d). T choices have a = sqrt(2 rho/T), so a n c/2 = log(2 d) at T =
     rho (n c/log(2 d))^2/2.
     """
@@ -82,8 +84,8 @@ class FrankWolfe(FewColumns):
     The vertices are L e_j and -L e_j. Each step chooses the largest of the 2 d values -g_j and g_j
     with Gumbel noise at the rate a = sqrt(2 rho/T)/D. A record moves each value by at most D, so T
     choices are rho-zCDP (`dp.privacy.noisy_top`), with the largest rho for (epsilon, delta)-DP. If
-    epsilon/(2 T D) exceeds a, it is the rate instead, and each choice is (epsilon/T, 0)-DP. All else
-    is post-processing. Talwar et al. add Laplace instead of Gumbel noise.
+    epsilon/(2 T D) exceeds a, the rate is epsilon/(2 T D), and each choice is (epsilon/T, 0)-DP. All
+    else is post-processing. Talwar et al. add Laplace instead of Gumbel noise.
 
     step: "constant" goes 1/T of the way to the vertex, "published" 2/(t + 2) in step t = 0, 1, ..,
     so the first step ends at a vertex.
@@ -100,7 +102,7 @@ class FrankWolfe(FewColumns):
         return p.iterations or round(_choices(n, d, self._rho(p)))
 
     def _rates(self, p, steps):
-        """The rate of a choice times D by zCDP, and by basic composition. Both are (epsilon, delta)-DP."""
+        """A choice's rate times D, by zCDP and by basic composition. Either gives (epsilon, delta)-DP."""
         return noisy_top.choice_rate(self._rho(p), steps, 1.0), p.epsilon / (2 * steps)
 
     def _guarantee(self, n, d, p):
@@ -178,7 +180,7 @@ class CoordinateDescent(NoisyValues):
     with Gaussian noise, from w_j. The T choices cost rho (1 - share), and the T values rho share
     (`dp.privacy.noisy_top`).
 
-    iterations: by default the rule of `frank_wolfe` with the choices' rho.
+    iterations: by default as for `frank_wolfe`, with rho (1 - share) in place of rho.
     """
 
     def _steps(self, n, d, p):
@@ -216,7 +218,7 @@ class IterativeThresholding(NoisyValues):
     and the T noisy vectors rho share (`dp.privacy.noisy_top`).
 
     columns: k, the maximum number of nonzero weights.
-    iterations: by default, k T follows the rule of `frank_wolfe` with the choices' rho; T >= 1.
+    iterations: T, by default `_choices` at rho (1 - share), divided by k and rounded down, at least 1.
     """
 
     options = NoisyValues.options | {"columns": Whole(10)}

@@ -12,8 +12,8 @@ gets one noise draw.
 Let (x, y) be replaced by (x', y'), M = x x^T - x' x'^T, and L = yx - y'x'. In L1, the coefficients
 change by alpha sum_jk |M_jk| + beta ||L||_1: for j < k, the coefficient of w_j w_k is 2 alpha x_j
 x_k, and M has two such entries. M and L are affine in y and in y'. So any norm of the change is
-convex in each, and largest where both are -1 or 1. Hence for squared loss, the sensitivities also
-hold for targets in [-1, 1].
+convex in y and in y', and largest where y and y' are -1 or 1. Hence for squared loss, the
+sensitivities also hold for targets in [-1, 1].
 """
 
 import math
@@ -156,7 +156,7 @@ class _Functional(Mechanism):
             reason += ", proved for epsilon < 1"
         elif times == 1 and not unit:
             return p.proven(reason, profile=Gaussian(size / scale))
-        # k such releases are equivalent to one release with 1/sqrt(k) of the noise (Dong, Roth, Su
+        # `times` such releases are equivalent to one with 1/sqrt(times) of the noise (Dong, Roth, Su
         # 2022).
         proven = gaussian_epsilon(scale / math.sqrt(times), p.delta, size)
         reason = f"{reason}{how}: by the exact curve it gives {proven:.6g}"
@@ -255,8 +255,8 @@ class FunctionalLaplace(_Functional):
     ceil(n/batch_size) steps from zero, which may end far from the minimum.
     batches: "all" uses all rows in each step, and "shuffled" uses one batch.
     noise: for shuffled batches, drawn "once" for all (nothing is proven) or "per_batch".
-    objective: whether the noise is on the "sum" over records, to which it is calibrated, or on the
-    "mean", for which 1/n of it would suffice.
+    objective: whether noise calibrated to the sum over records is added to this "sum" or to the
+    "mean", for which 1/n of this noise would suffice.
     """
 
     numbers = True

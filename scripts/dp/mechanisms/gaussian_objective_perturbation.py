@@ -1,11 +1,12 @@
 """Gaussian objective perturbation, with the tightest known accounting and published ones.
 
 `dp.privacy.gaussian_tilt` proves the cost of an exact minimiser. Gaussian output noise covers the
-solver's error, as in `dp.mechanisms.objective_perturbation`. Given the exact minimiser, the
-solver's point differs by at most 2 tau/lambda between neighbours of equal size. Under add-remove,
-both sums have the same Lambda = n lambda, and the larger sum's gradient has norm at most (n + 1)
-tau. So the point differs by at most 2 tau/lambda + tau/(n lambda). With `public_n`, both gradients
-have norm at most `public_n` tau, and the bound is 2 tau/lambda.
+solver's error, as in `dp.mechanisms.objective_perturbation`. Let tau be the certified gradient norm
+of the mean objective. Given the exact minimiser, the solver's points on neighbours of equal size
+differ by at most 2 tau/lambda. Under add-remove, both summed objectives have the same Lambda = n
+lambda, and with n + 1 records the gradient norm is at most (n + 1) tau. So the points differ by at
+most 2 tau/lambda + tau/(n lambda). With `public_n`, both gradient norms are at most `public_n` tau,
+and the bound is 2 tau/lambda.
 """
 
 import math
@@ -38,7 +39,7 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
-# Maximum noise, as a multiple of the noise if the Jacobian were free. More noise is useless.
+# Maximum noise, divided by the noise if the Jacobian cost no epsilon. More noise is useless.
 MOST_NOISE = 50
 
 
@@ -115,7 +116,7 @@ class _GaussianTilt(Tilted):
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Refuse invalid settings by making the plan, not the slow profile, which never refuses any."""
+        """Refuse invalid settings. Only making the plan can refuse any, so the slow profile is omitted."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -157,12 +158,12 @@ class GaussianObjectivePerturbation(_GaussianTilt):
     """Gaussian objective perturbation, which costs as much as Gaussian noise if n lambda is large.
 
     If n lambda is at least R^2/(epsilon/2 + mu^2/4) (add-remove: R^2/(epsilon + mu^2/2)), the
-    Jacobian is free, and the tilt has the Gaussian mechanism's standard deviation, 2R/mu (R/mu).
-    Otherwise, the profile determines a larger one.
+    Jacobian costs no epsilon, and the tilt has the Gaussian mechanism's standard deviation, 2R/mu
+    (add-remove: R/mu). Otherwise, the profile determines a larger standard deviation.
 
-    loss: "logistic", or for numbers "log_cosh": t^2 log cosh(residual/t), with t its option `tau`
-    and slopes in [-t, t]. Its tilt has t times the Gaussian mechanism's standard deviation at
-    delta/2, and the threshold for n lambda is about twice as large.
+    loss: "logistic", or for numbers "log_cosh": t^2 log cosh(residual/t), with t the loss' option
+    `tau` and slopes in [-t, t]. With log_cosh, the tilt has t times the Gaussian mechanism's standard
+    deviation at delta/2, and the threshold for n lambda is about twice that for logistic loss.
     clip: a record's maximum slope under logistic loss, below 1 (`ClippedLogistic`). The tilt is
     proportional to this slope. The Jacobian then adds log(1 + R^2/(4 n lambda)) to epsilon.
     output: the output noise's share s of mu, which multiplies the tilt's standard deviation by

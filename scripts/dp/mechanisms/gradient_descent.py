@@ -128,8 +128,8 @@ class DPGradientDescent(Descent):
                       to be a contraction.
     noise:
       "analytic"   sigma = sqrt(T) 2C/(n mu) with the mu that is (epsilon, delta)-DP exactly
-      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), claimed to give this epsilon. By the
-                   exact curve, the proven epsilon is larger unless the claimed one is small
+      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), claimed to give this epsilon. The
+                   exact curve proves a larger epsilon, unless the claimed epsilon is small
 
     loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..), or a loss of residuals for
     targets in [-1, 1].
@@ -184,16 +184,16 @@ class DPGradientDescent(Descent):
         For softmax, gradients are clipped to C = R/2, about a third of their bound. Steps end when
         the noise on the score of a row of norm R has a standard deviation of 1. T steps at rate e
         put noise of standard deviation e T 2C/(n mu) on every weight, so e T = n mu/R^2. This takes
-        n mu/K steps at the rate 1/c, where c = R^2/K is the maximum curvature at W = 0. Above 300
-        steps, the rate rises first, up to 1.5/c, then the number of steps, up to 1000. Below one
-        step, the rate falls.
+        n mu/K steps at the rate 1/c, where c = R^2/K is the maximum curvature at W = 0. If n mu/K
+        exceeds 300, first the rate rises, up to 1.5/c, and then the number of steps, up to 1000. If
+        n mu/K is below 1, one step has a smaller rate.
 
         With lambda, curvatures are in [lambda, c + lambda]. A step at rate e multiplies a distance
         by at most max(|1 - e lambda|, |1 - e (c + lambda)|). The minimum, c/(c + 2 lambda), is at e
         = 2/(c + 2 lambda). So the rate is at most this e, which is below 1/c if lambda > c/2. Since
         e lambda < 1 and gradients have norm at most G, |W| <= G/lambda without noise. For softmax,
-        the previous paragraph's rate replaces 1/c here. Its curvatures are at most R^2/2, and e
-        (R^2/2 + lambda) <= 2 if lambda >= R^2/2 - c.
+        the previous paragraph's rate replaces 1/c here. Softmax curvatures are at most R^2/2, and
+        e (R^2/2 + lambda) <= 2 if lambda >= R^2/2 - c.
         """
         mu = gaussian_mu(epsilon, delta)
         largest, _, smoothness = last_iterate.constants(loss, 0.0, bound)

@@ -123,13 +123,14 @@ class IterativeHessianMixing(Mechanism):
         return p.proven(reason, profile=profile)
 
     def _release(self, X, y, p, draws, rng):
-        """Draws. Steps need only H, sampled as A^1/2 W A^1/2: A = X'X + g^2 I, and W is Wishart."""
+        """The draws. H is sampled as A^1/2 W A^1/2, A = X'X + g^2 I, with W Wishart: steps need no X~."""
         n, d = p.public_n or len(X), X.shape[1]
         rows, tau0, gamma, sigma, _ = self._plan(d, p)
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])
         noisy = values[0] - gamma / math.sqrt(rows) * (tau0 - rng.standard_normal(draws))
         added = np.maximum(0.0, gamma - np.maximum(0.0, noisy))
-        # Without rounding, sums below gamma have probability at most Phi(-tau0), which delta covers.
+        # Without rounding, `values + added` is below gamma with probability at most Phi(-tau0), which
+        # delta covers.
         root = np.sqrt(np.maximum(values + added[:, None], 1e-9 * gamma))
         half = vectors * root[:, None, :]
 

@@ -76,22 +76,22 @@ class PrivateMarginals(Mechanism):
 
     Any row has one level of each of k variables (`Variables.levels`), so a record is in one cell of
     every table. Replacing it changes each table by at most sqrt(2), and may change all tables. The
-    k tables with the class have noise of standard deviation s, and the m = k (k - 1)/2 others t. In
-    units of the noise, the squared distance of neighbours is at most 2 k/s^2 + 2 m/t^2. The first
-    term is share mu^2, and the second (1 - share) mu^2. So with a public n, the release is exactly
-    mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7).
+    k tables with the class have noise of standard deviation s, and the m = k (k - 1)/2 tables of two
+    variables t. In units of the noise, the squared distance of neighbours is at most 2 k/s^2 + 2
+    m/t^2. The first term is share mu^2, and the second (1 - share) mu^2. So with a public n, the
+    release is exactly mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7).
 
     Ferrando and Sheldon (TMLR 2025) form sufficient statistics from such tables. Their AIM chooses
     tables and fits a graphical model. Here, all tables are released.
 
     All else is post-processing, in closed form. Class sizes are the minimum-variance mean of the
-    class tables' sums. A variable's counts are the nearest nonnegative ones with sum n. Each class
-    table is estimated by its expectation under independence plus f times the remainder. For a table
-    of two variables, independence is within classes. f = max(0, 1 - e/|remainder|^2) is James and
-    Stein's factor, where e is four standard deviations above the mean of |remainder|^2 under noise
-    alone. So where noise hides the tables of two variables, the model is naive Bayes; where it
-    hides all tables, the class rate. A ridge of max(0.03, 2 k/(n mu)) is added to the covariance
-    within classes. The weights are the inverse of this sum times the difference of the class means.
+    class tables' sums. A variable's counts are the nearest nonnegative ones with sum n. Each table is
+    estimated by its expectation under independence (of two variables: within classes) plus f times
+    the remainder. f = max(0, 1 - e/|remainder|^2) is James and Stein's factor, where e is four
+    standard deviations above the mean of |remainder|^2 under noise alone. So if noise hides the
+    tables of two variables, the model is naive Bayes. If it hides all tables, the model is the
+    class rate. A ridge of max(0.03, 2 k/(n mu)) is added to the covariance within classes. The
+    weights are the inverse of this sum times the difference of the class means.
     The intercept is Bayes-optimal for normal rows with this covariance.
 
     groups: sizes of one-hot variables, in the order of their columns, which come first. Other

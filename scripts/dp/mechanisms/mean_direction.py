@@ -134,9 +134,9 @@ class Guarded(GaussianObjectivePerturbation):
     on each coordinate of a mean of gradients of norm at most 1. n and mu are public, so the choice
     costs nothing.
 
-    guard: 60 is a compromise, chosen on data that `scripts/README.md` names. With a weak signal,
-    the class rate wins up to n mu of about 150. With a strong one, objective perturbation wins from
-    15 on.
+    guard: 60 is a compromise, chosen on data that `scripts/README.md` names. If the signal is weak,
+    the class rate beats objective perturbation up to n mu of about 150. If it is strong, objective
+    perturbation is better from n mu of 15 on.
     """
 
     numbers = False

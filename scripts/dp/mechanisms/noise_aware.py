@@ -26,9 +26,9 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     The Hessian of the mean loss is the mean of l'' x x' with l'' in [0, c], c = 1/4 for logistic
     loss. One record changes it by at most sqrt(2) c R^2/n in the Frobenius norm (add-remove: c
     R^2/n), as `sensitivities.gram` shows. The noise is isotropic and Gaussian. `robust` also
-    releases the mean of l'^2 x x', which differs from the Hessian if the model is wrong. l'^2 is in
-    [0, kappa^2]. The matrices and the weights' output noise (but not the exact minimiser) count as
-    one Gaussian release, whose mu^2 is the sum of theirs.
+    releases the mean of l'^2 x x', which differs from the Hessian if the model is wrong. Slopes l' are
+    in [-kappa, kappa]. The matrices and the weights' output noise (but not the exact minimiser)
+    count as one Gaussian release, whose mu^2 is the sum of their mu^2.
 
     weights: corrected for the ridge's bias (`dp.inference.linearise`).
     info["covariance"]: (draws, d, d), due to sampling and all noise.
@@ -69,7 +69,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
 
     def _plan(self, n, d, p):
-        """The `Plan`: `mu_output` is for all releases of `_second`, `output_scale` for the weights."""
+        """The `Plan`. `mu_output` is for all releases but the minimiser, `output_scale` for the weights."""
         second = self._second(vars(p))
         if second >= 1:
             raise Refused(
@@ -128,7 +128,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
         """The mean of l'^2 x x' without `robust`, and which draws (draws,) are too noisy for intervals.
 
-        In this class, the mean is None: `linearise` uses the Hessian.
+        Here, the mean is None, so `linearise` uses the Hessian instead.
         """
         return None, np.zeros(len(weights), dtype=bool)
 
@@ -137,7 +137,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
 class NoiseAwareLogCosh(NoiseAwareLogistic):
     """`noise_aware_logistic` for numeric targets, with slopes in [-tau, tau] even for outliers.
 
-    It estimates the population's minimiser. If targets are symmetric about x.theta, that is theta.
+    It estimates the population's minimiser, which is theta if targets are symmetric about x.theta.
 
     Without `robust`, the Hessian and the mean v of the squared slopes, in [0, tau^2], are released.
     One record changes v by at most tau^2/n (either adjacency). If errors are independent of x, the

@@ -48,8 +48,8 @@ class Perturbed(Mechanism):
     """
 
     in_blocks = True
-    # Whether the guarantee needs the fit's certificate. If so, settings are refused if data could
-    # prevent it.
+    # Whether the guarantee needs the fit's certificate. If so, settings are refused under which some
+    # data set could prevent the certificate.
     certified = True
     law = staticmethod(l2_laplace)  # distribution of the noise
 

@@ -28,8 +28,8 @@ class OutputSGD(Mechanism):
 
         2 eta kappa R/b (1 + rho^m + .. + rho^((k-1) m)),
 
-    where the worst case has the record in the last batch of every pass. The noise's standard
-    deviation is this bound over mu.
+    since, at worst, the record is in the last batch of every pass. The noise's standard deviation is
+    this bound over mu.
 
     learning_rate: eta, by default 1/sqrt(n), as in the source, but at most 1/(c R^2 + lambda).
     """

@@ -60,8 +60,8 @@ class PrivateSelection(Mechanism):
 
     score: "noisy", or "exact" without noise, which costs more (`selection.cost_of_exact_score`).
     settings: fixed options of `of`.
-    grid: name -> values to draw from. If "lambda" is not in it, lambda is `lam` or follows from the
-    rule.
+    grid: name -> values to draw from. Without "lambda" in the grid, lambda is `lam` or, by default,
+    follows from the rule of `of`.
     share: the score's share of a run's mu^2, as if `of` were Gaussian.
 
     info["setting"]: index of the released combination of the grid, -1 if K is 0.
@@ -213,9 +213,9 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` of settings in JSON.
 
-    The search for a run's epsilon starts from a Gaussian mechanism's. The total is nearly
-    proportional to a run's epsilon, so each step rescales the latter, or bisects to stay in the
-    known interval.
+    The search for a run's epsilon starts from the epsilon for a Gaussian mechanism. The total is
+    nearly proportional to a run's epsilon, so each step rescales a run's epsilon. A step that would
+    leave the known interval bisects it instead.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))

@@ -155,7 +155,7 @@ class _SGD(Mechanism):
 def _rows(trains, runs, dimensions, bias, residual):
     """Rows times labels (blocks, n, width), targets or None, each run's block, and projections or None.
 
-    With `residual`, rows are not multiplied, and targets are (blocks, n).
+    With `residual`, rows are not multiplied by labels, and targets are (blocks, n).
     """
     n, d = np.shape(trains[0][0])
     if dimensions is None:

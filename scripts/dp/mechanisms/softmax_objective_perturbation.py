@@ -36,8 +36,8 @@ class SoftmaxObjectivePerturbation(Mechanism):
     """W + Z, where W is near argmin of mean softmax loss + lam/2 ||W||^2 + <b, W>/n; b, Z are Gaussian.
 
     Labels are 0, .., K - 1. b has about the standard deviation of a Gaussian release of the sum of
-    gradients at delta/(K-1). The Jacobian is free if n lambda is at least twice b's variance.
-    Otherwise it adds about R^2/(n lambda) to epsilon.
+    gradients at delta/(K-1). If n lambda is at least twice b's variance, the Jacobian costs no
+    epsilon. Otherwise, the Jacobian adds about R^2/(n lambda) to epsilon.
 
     output: the output noise's share of mu.
     radius: with the rule's lambda, b moves the score of a row of norm R by a standard deviation of
@@ -151,7 +151,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
         return p.proven(reason, profile=Curve(symmetric(delta)))
 
     def _release(self, X, y, p, draws, rng):
-        """Draws. The solver gets half of the tolerance, and rounding stays below the other half."""
+        """The draws. The solver's tolerance is half of the plan's: the other half is for rounding."""
         (rows, d), K = X.shape, p.classes
         n = stated_size(self.name, p, rows)
         plan, per_record = self._plan(n, d, p), n / rows

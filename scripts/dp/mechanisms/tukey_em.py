@@ -40,7 +40,7 @@ class ShellModel(Mechanism):
         return p.models or max(1, min(1000, n // d))
 
     def _plan(self, p):
-        """Scale of the test's noise, distance k^ if no k passes, and rate of depth weights e^(rate i)."""
+        """Noise scale of the test, distance k^ if no k passes, and rate of depth i's weight e^(rate i)."""
         raise NotImplementedError
 
     def _tested(self, volumes):
@@ -108,8 +108,8 @@ def _shortest_fits(gram, moment):
 class TukeyEM(ShellModel):
     """TukeyEM as proved: the test's noise has scale 2/epsilon, and depth i has weight e^{epsilon i/4}.
 
-    If no k satisfies the test's condition, k^ is 0. The proof forbids k^ = -1, since a neighbour's
-    k^ may be 1.
+    If no k satisfies the test's condition, the distance k^ is 0. It must not be -1, because a
+    neighbour's k^ may be 1, and the proof allows a difference of at most 1.
     """
 
     def _plan(self, p):

@@ -1,7 +1,7 @@
 """Composition and subsampling with privacy loss distributions (Google's dp_accounting).
 
 Every epsilon and delta is an upper bound, because dp_accounting discretises losses pessimistically.
-Functions import the library when needed, since this takes 1 s.
+Importing the library takes 1 s, so functions import it when needed.
 """
 
 import math
@@ -171,7 +171,7 @@ def sampled_multiplier(
             f"{LEAST_DELTA:g}, not {delta:g}: give a larger delta"
         )
     spacing = max(GRID, min(1e-2, epsilon / 1000))
-    # Noise that suffices without sampling also suffices with it, up to discretisation.
+    # Noise that suffices without sampling also suffices with sampling, up to discretisation.
     high = math.sqrt(steps) * vector_sum(1.0, adjacency) / gaussian_mu(epsilon, delta)
     high = max(high, LEAST_MULTIPLIER)
     profile = sampled_steps(high, steps, sampling, adjacency, spacing)
@@ -199,7 +199,7 @@ def laplace_coordinates_delta(
     """Upper bounds on delta(epsilon) of independent Laplace noise, on `dimension` coordinates.
 
     The value changes by `ratio` noise scales in L2 norm, evenly: by ratio/sqrt(d) in each of d coordinates.
-    So the loss is a sum of d independent Laplace losses, at most sqrt(d) ratio.
+    So the loss is a sum of d independent Laplace losses, and is at most sqrt(d) ratio.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 

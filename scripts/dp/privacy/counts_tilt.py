@@ -29,12 +29,12 @@ event c > -m'/2 shows that this is at most G(m')(e).
 
 So adding costs at most G(m')(e) <= G(m)(e) for every Lambda.
 
-*Removing* (P = D + record, Q = D). The record's Jacobian adds at most J = log(1 + r) to the same loss. So
-for e >= J, removing costs at most G(m)(e - J). For smaller e, it costs at most the total variation
-distance, the delta of adding at e = 0: at most G(m)(0).
+*Removing* (P = D + record, Q = D). The loss has the bound for adding, plus at most J = log(1 + r) for the
+record's Jacobian. So for e >= J, removing costs at most G(m)(e - J). For smaller e, it costs at most the
+total variation distance, the delta of adding at e = 0: at most G(m)(0).
 
-These are the bounds of clipped logistic loss in `gaussian_tilt`, with log(1 + r) for log(1 + r/4). So, as
-there, replacing a record costs
+These are the bounds of clipped logistic loss in `gaussian_tilt`, with log(1 + r) instead of log(1 + r/4).
+So, as for that loss, replacing a record costs
 
     delta(e) <= G(2m)(min(e, max(m^2, e - J))) for every Lambda.
 
@@ -49,7 +49,7 @@ from dp.accounting import REPLACE_ONE
 from dp.privacy import gaussian_tilt
 from dp.privacy.profiles import Curve
 
-SAME = "clipped_logistic"  # the loss of `gaussian_tilt` with the same bounds at four times r
+SAME = "clipped_logistic"  # at 4r, this loss of `gaussian_tilt` has the bounds above at r
 
 
 def profile(m: float, r: float, adjacency: str = REPLACE_ONE) -> Curve:

@@ -257,8 +257,8 @@ def replacement(
 ) -> float | np.ndarray:
     """delta(epsilon) of replacing a record, for epsilon >= 0: the smallest bound over splits of epsilon.
 
-    The split that is exact for normals comes first. If the Jacobian costs privacy there, splits shifted by
-    `SHIFTS` follow, then splits near the best.
+    The split that is exact for normals comes first. If the Jacobian costs privacy at this split, splits
+    shifted by `SHIFTS` follow, then splits near the best.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -322,7 +322,8 @@ def least_regularisation(
 
     mu: k R/sigma for add/remove, 2 k R/sigma for replace-one. Logistic loss: R^2/(epsilon + mu^2/2) for
     add/remove and R^2/(epsilon/2 + mu^2/4) for replace-one. Log-cosh: twice these values, but at least
-    R^2/epsilon for add/remove; delta counts two tails, and replace-one needs epsilon >= mu^2/4.
+    R^2/epsilon for add/remove. With log-cosh, delta counts two tails, and replace-one needs epsilon >=
+    mu^2/4.
     """
     _check(loss, adjacency)
     if loss in NEVER_FREE:
@@ -356,7 +357,7 @@ def sigma_where_free(
     adjacency: str = REPLACE_ONE,
     loss: str = "logistic",
 ) -> float:
-    """sigma of the tilt if Lambda >= `least_regularisation`: that of the Gaussian mechanism.
+    """sigma of the tilt if Lambda >= `least_regularisation`: the Gaussian mechanism's sigma.
 
     slope: k, the bound on a record's slope (t of log-cosh). Each of log-cosh's two tails gets delta/2.
     """
@@ -393,9 +394,9 @@ def calibrate(
 ) -> float:
     """Smallest sigma of the tilt for which the exact minimiser is proven (epsilon, delta)-DP.
 
-    If the Jacobian costs nothing, the result is `sigma_where_free`. (Log-cosh under replace-one needs less,
-    because removing a record costs only one tail.) Otherwise sigma is a root of the profile, checked to be
-    private.
+    If the Jacobian costs nothing, the result is `sigma_where_free`. (Log-cosh under replace-one needs a
+    smaller sigma, because removing a record costs only one tail.) Otherwise sigma is a root of the profile,
+    checked to be private.
     """
     if loss not in NEVER_FREE:
         sigma = sigma_where_free(epsilon, delta, bound, slope, adjacency, loss)
@@ -476,10 +477,10 @@ def composed_delta(
     """delta at epsilon of the tilt's release composed with a Gaussian release of parameter mu_output.
 
     It is E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). Outside [-e0, e0] (`_gaussian_from`),
-    the tilt's profile is at most the Gaussian one (twice that for log-cosh). The latter's composition with
-    the output release has a known delta, `joint`. So delta exceeds `joint` only through L in (epsilon - e0,
-    epsilon + e0), and by at most P(L > epsilon - e0). Unless `exact`, this bound is added if it is below
-    1e-9 of `joint`. Otherwise the excess is integrated.
+    the tilt's profile is at most the Gaussian one (twice that for log-cosh). This Gaussian bound, composed
+    with the output release, has a known delta, `joint`. So delta exceeds `joint` only through L in (epsilon
+    - e0, epsilon + e0), and by at most P(L > epsilon - e0). Unless `exact`, this probability is added to
+    `joint` if it is at most 1e-9 `joint`. Otherwise the excess is integrated.
     """
     from scipy.special import ndtr
 

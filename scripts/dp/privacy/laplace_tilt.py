@@ -32,8 +32,8 @@ def exact_epsilon(
     For d >= 2 this bound is tight in a limit; for d = 1 it is an upper bound.
 
     Logistic loss: |l'| = s and l'' = s (1 - s) with s in [0, 1]. Huber hinge: l'' = c for 0 < |l'| < 1, so
-    the supremum is at |l'| = 1. For other losses, and subclasses of these, the expression with sup l'', at
-    |l'| = kappa, is an upper bound.
+    the supremum is at |l'| = 1. For other losses, and subclasses of these, the expression at |l'| = kappa,
+    with sup l'' instead of l'', is an upper bound.
 
     For losses of residuals, only the magnitudes of slopes matter, so the bound is tight in the limit (x'
     near -x, with w.x' far beyond the target). Log-cosh: |l'| = kappa t and l'' = 1 - t^2 with t in [0, 1).
@@ -76,10 +76,11 @@ def calibrate(
     "cms11"       epsilon_b = epsilon - 2 log(1 + c/(n lam)). If that is <= 0, epsilon_b = epsilon/2 and
                   ridge = c / (n (e^(epsilon/4) - 1)) - lam (Chaudhuri, Monteleoni, Sarwate, JMLR 12,
                   2011, algorithm 2 and theorem 9).
-    "single_log"  the same with one logarithm instead of two, and with e^(epsilon/2). Neighbours'
-                  Jacobians are two rank-one updates of a common matrix, and only one raises their ratio.
+    "single_log"  the same with one logarithm instead of two, and e^(epsilon/2) instead of e^(epsilon/4).
+                  Neighbours' Jacobians are two rank-one updates of a common matrix, and only one raises
+                  their ratio.
     "supremum"    the largest epsilon_b whose `exact_epsilon` is at most epsilon. If log(1 + c/(n lam))
-                  alone exceeds epsilon/2, the ridge first lowers it to epsilon/2.
+                  alone exceeds epsilon/2, the ridge first lowers this log to epsilon/2.
     """
     c = margin_loss(loss).c * bound * bound
     if calibration == "supremum":

@@ -21,13 +21,13 @@ a_t proportional to c^(T-t):
 
     mu = s/sigma (sum c^i)/sqrt(sum c^2i) = s/sigma sqrt((1 - c^T)/(1 + c^T) (1 + c)/(1 - c)).
 
-z_t >= 0, because eta s - a_t falls from positive to negative. a_t = eta s gives composition, so this mu is
-never larger. A quadratic with equal curvatures attains it.
+z_t >= 0, because eta s - a_t falls from positive to negative. a_t = eta s gives the mu of composition, so
+the mu above is no larger than that. A quadratic with equal curvatures attains the mu above.
 
 *Cyclic batches*: l batches of size b in a fixed order, and E epochs. A record is used in one of every l
 steps, with s = L/b, where L bounds the distance of two records' gradients. Records of the last batch are
-the worst, because no step follows. For their last visit, a_T = eta s. The shifts a_t from t = l to T - 1,
-proportional to c^(T-1-t) as above, absorb their E - 1 earlier visits, at t = l, 2l, ..:
+the worst, because no step follows their last visit, for which a_T = eta s. The shifts a_t from t = l to
+T - 1, proportional to c^(T-1-t) as above, absorb their E - 1 earlier visits, at t = l, 2l, ..:
 
     mu = L/(b sigma) sqrt(1 + c^(2l-2) (1-c^2)/(1-c^l)^2 (1 - c^(l(E-1)))/(1 + c^(l(E-1)))).
 
@@ -93,7 +93,7 @@ def constants(
     bounds gradients here (for the last two, clip = tau R is a bound that gradients satisfy anyway).
 
     clip: norm to which a record's gradient is clipped. If a record's loss has one argument w.x, its clipped
-    derivative is that of another convex loss whose curvature is no larger (Song, Steinke, Thakkar,
+    derivative is the derivative of another convex loss, with no larger curvature (Song, Steinke, Thakkar,
     Thakurta, AISTATS 2021).
     """
     largest = {"logistic": 1.0, "softmax": math.sqrt(2)}.get(loss, math.inf) * bound
@@ -118,8 +118,8 @@ def dp_gd_mu(
     sigma: standard deviation of the noise on the mean gradient. The last iterate's theorem has five
     conditions: only w_T is released (no losses, iterates or early stopping); no momentum; row norms are at
     most R; the step includes lam's gradient, which is not clipped; the objective is convex and smooth. With
-    clipping, the last condition holds only for losses of one argument w.x. A clipped softmax gradient is
-    not the gradient of such an objective.
+    clipping, the fifth condition holds only for losses of one argument w.x. A clipped softmax gradient is
+    not the gradient of a convex and smooth objective.
     """
     size, m, M = constants(loss, lam, bound, clip)
     if not math.isfinite(size):

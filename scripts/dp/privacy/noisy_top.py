@@ -16,9 +16,9 @@ alone would give r^2/2.
 
 **Several.** The k largest a v_j + G_j, in order, have the distribution of k successive choices, each among
 the remaining values with new noise. (Given the largest, the other noisy values are truncated at it, which
-leaves the distribution of their order unchanged.) So they are k r^2/8-zCDP. The rho of adaptive rho-zCDP
-releases add up. Gaussian noise of standard deviation s on a vector that moves by at most m in L2 is m^2/(2
-s^2)-zCDP (Bun, Steinke, TCC 2016). Everything, including D and a, may depend on earlier releases.
+leaves the distribution of their order unchanged.) So the k choices are k r^2/8-zCDP. The rho of adaptive
+rho-zCDP releases add up. Gaussian noise of standard deviation s on a vector that moves by at most m in L2
+is m^2/(2 s^2)-zCDP (Bun, Steinke, TCC 2016). Everything, including D and a, may depend on earlier releases.
 """
 
 import math
@@ -62,8 +62,8 @@ class Concentrated(Profile):
 def rho(epsilon: float, delta: float) -> float:
     """The largest rho, up to rounding, for which rho-zCDP is shown to give (epsilon, delta)-DP.
 
-    The search starts from rho + 2 sqrt(rho log(1/delta)) = epsilon (Bun, Steinke, TCC 2016, proposition
-    1.3), which suffices for any epsilon, and is refined by `renyi_epsilon`.
+    The search starts from the solution of rho + 2 sqrt(rho log(1/delta)) = epsilon, which suffices for any
+    epsilon (Bun, Steinke, TCC 2016, proposition 1.3). `renyi_epsilon` refines this rho.
     """
     level = -math.log(delta)
     simple = (epsilon / (math.sqrt(level + epsilon) + math.sqrt(level))) ** 2

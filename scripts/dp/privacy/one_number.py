@@ -27,8 +27,8 @@ def one_number(moved: float, epsilon: float, mu: float) -> OneNumber:
     """The smaller noise that makes a number private if neighbours' numbers differ by at most `moved`.
 
     mu: the Gaussian-DP parameter of (epsilon, delta). Laplace noise of scale moved/epsilon is (epsilon,
-    0)-DP (Dwork, McSherry, Nissim, Smith, TCC 2006), with standard deviation sqrt(2) moved/epsilon. That of
-    Gaussian noise is moved/mu, about three times as large at (1, 1e-6).
+    0)-DP (Dwork, McSherry, Nissim, Smith, TCC 2006), with standard deviation sqrt(2) moved/epsilon.
+    Gaussian noise has a standard deviation of moved/mu, about three times as large at (1, 1e-6).
     """
     deviations = {"Laplace": math.sqrt(2) * moved / epsilon, "Gaussian": moved / mu}
     kind = min(deviations, key=deviations.get)

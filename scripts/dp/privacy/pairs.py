@@ -126,9 +126,9 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    "projection" is the position along the line between the medians, from its middle. "spread" is its
-    absolute value, which shows a difference in spread. The others compare distances to both medians, in L1
-    and L2.
+    "projection" is the position along the line between the medians, from its middle. "spread" is this
+    position's absolute value, which shows a difference in spread. Two others compare L1 and L2 distances to
+    both medians.
     """
     centres = np.nan_to_num(np.median(first, axis=0)), np.nan_to_num(np.median(second, axis=0))
     distances = _distances(*centres)
@@ -413,7 +413,7 @@ answered = _of_weights(lambda W: {"answered": W.any(axis=1).astype(float)})
 
 
 def _clusters(below, above, inner=()):
-    """Rows x = 1. The model of each row alone equals its target."""
+    """Rows x = 1, so the model fitted to a single row equals the row's target."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 

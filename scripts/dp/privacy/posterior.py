@@ -35,9 +35,9 @@ def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> f
     gamma n reach), where gamma n reach bounds rho times the gradient at 0.
 
     Logistic loss multiplies this probability by a ratio: the integral of exp(-gamma F) over the ball,
-    divided by that of its envelope exp(-gamma Q). Q is a quadratic lower bound on F, and touches F at w0.
-    The ratio is at least cosh(reach/2)^-d: let u = w - w0 and c = cosh(reach/2)^2. Up to a constant, Q is
-    g.u + u'Hu/2 with g.u >= 0, because w0 is the minimiser on the ball. F is at most g.u + c u'Hu/2,
+    divided by the integral of its envelope exp(-gamma Q). Q is a quadratic lower bound on F, and touches F
+    at w0. The ratio is at least cosh(reach/2)^-d: let u = w - w0 and c = cosh(reach/2)^2. Up to a constant,
+    Q is g.u + u'Hu/2 with g.u >= 0, because w0 is the minimiser on the ball. F is at most g.u + c u'Hu/2,
     because curvatures lie in [1/(4c), 1/4]. At u/sqrt(c), F is at most Q(u), and the ball shrunk by sqrt(c)
     towards w0 lies in the ball. The ratio is also at least exp(-gamma n (1/4 - 1/(4c)) (2 reach)^2/2), from
     the largest F - Q. A few Newton steps find w0 approximately.
@@ -62,13 +62,13 @@ def truncated_draws(
     """Exact draws from exp(-w'Pw/2 + b.w + log_excess(w)) on the ball ||w|| <= radius, by rejection.
 
     precision: P (d, d) symmetric, positive semidefinite. linear: b (d,). log_excess: a function of points
-    (m, d) that is at most 0; None is 0, a truncated Gaussian. Returns draws (size, d) and the number of
-    proposals.
+    (m, d) that is at most 0; None means 0, for a truncated Gaussian. Returns draws (size, d) and the number
+    of proposals.
 
     On the ball, exp(k (radius^2 - ||w||^2)/2) >= 1 for every k >= 0. So a Gaussian with precision P + kI,
-    times a constant, lies above the density. Its draws are accepted with probability exp(log_excess(w) - k
-    (radius^2 - ||w||^2)/2) inside the ball, and never outside. Acceptance is most frequent if the
-    proposal's mean ||w||^2 is radius^2. No k changes the law, so k may depend on the data.
+    times a constant, lies above the density. The Gaussian's draws are accepted with probability
+    exp(log_excess(w) - k (radius^2 - ||w||^2)/2) inside the ball, and never outside. Acceptance is most
+    frequent if the proposal's mean ||w||^2 is radius^2. No k changes the law, so k may depend on the data.
     """
     values, vectors = np.linalg.eigh(precision)
     values = np.maximum(values, 0.0)

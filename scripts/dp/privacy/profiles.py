@@ -226,7 +226,7 @@ def approximate(epsilon: float, delta: float = 0.0) -> Curve:
     Parameters
     ----------
     epsilon, delta : float
-        The known point.
+        Of the known guarantee.
 
     Returns
     -------
@@ -297,7 +297,7 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
     deltas = np.minimum.accumulate(deltas)
     t = np.exp(points)
     slopes = np.concatenate([[(deltas[0] - 1) / t[0]], np.diff(deltas) / np.diff(t), [0.0]])
-    # A profile is convex in t, so negative changes of slope are rounding errors; 0 only raises delta.
+    # A profile is convex in t, so negative changes of slope are rounding errors. Zeros only raise delta.
     mass = np.maximum(t * np.diff(slopes), 0.0)
     steps, mass = points[mass > 0], mass[mass > 0]
 

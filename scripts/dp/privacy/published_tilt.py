@@ -30,7 +30,7 @@ class Tilt(NamedTuple):
 
 
 def amp_share(epsilon: float) -> float:
-    """The tilt's share of epsilon, by the untuned rule of the paper's appendix."""
+    """The tilt's share of epsilon, by the untuned rule in the appendix of AMP's paper."""
     return max(min(0.88671 + 0.0186607 * epsilon**-0.372906, 0.99), 1 - 1 / epsilon + 0.001)
 
 
@@ -144,8 +144,8 @@ def redberg(
 ) -> Tilt:
     """Redberg, Koskela and Wang's calibration, add/remove.
 
-    Lambda is the smallest for which sigma is at most `largest` times that of the Gaussian mechanism, on a
-    grid from 2 curvature/epsilon upwards in steps of 5 %. Tilt and output noise compose through Rényi
+    Lambda is the smallest for which sigma is at most `largest` times the Gaussian mechanism's, on a grid
+    from 2 curvature/epsilon upwards in steps of 5 %. Tilt and output noise compose through Rényi
     divergences. Output noise is for a sensitivity of 2 tau/Lambda, where tau, `gradient_norm`, bounds the
     *summed* objective's gradient. Defaults are the paper's, for rows of norm 1 and an intercept.
     """

@@ -27,7 +27,7 @@ def coefficients(d: int) -> int:
 
 @functools.cache
 def _positions(d):
-    """Positions (d, d) of a symmetric matrix's entries in a vector that has its triangle from d on."""
+    """Positions (d, d) of a symmetric matrix's entries in `unpack`'s vectors, after d linear terms."""
     rows, columns = np.triu_indices(d)
     positions = np.zeros((d, d), dtype=int)
     positions[rows, columns] = positions[columns, rows] = np.arange(d, coefficients(d))

@@ -16,10 +16,10 @@ Then the best run has the density a(y) = q(y) F'(Q(<y)).
 
 * Logarithmic, P(K=k) = (1-g)^k/(k log(1/g)), and geometric, P(K=k) = g (1-g)^(k-1): F'(z) = E[K]
   (g/(1 - (1-g) z))^(eta+1) with eta = 0 and eta = 1, respectively.
-  Let Q' be Q on a neighbour, z = Q(>=y), and z' = Q'(>=y) <= h(z), where h bounds any event's probability
-  under Q' by that under Q. Then F'(Q(<y))/F'(Q'(<y)) = ((g + (1-g) z')/(g + (1-g) z))^(eta+1) <=
-  C^(eta+1), where C is the maximum over z in [0, 1] of (g + (1-g) h(z))/(g + (1-g) z). So (a - e^x a')_+
-  <= F'(Q(<y)) (q - e^x C^-(eta+1) q')_+ and, because F' <= E K,
+  Let Q' be Q on a neighbour, z = Q(>=y), and z' = Q'(>=y) <= h(z), where h(z) bounds the probability under
+  Q' of any event of probability z under Q. Then F'(Q(<y))/F'(Q'(<y)) = ((g + (1-g) z')/(g + (1-g)
+  z))^(eta+1) <= C^(eta+1), where C is the maximum over z in [0, 1] of (g + (1-g) h(z))/(g + (1-g) z). So (a
+  - e^x a')_+ <= F'(Q(<y)) (q - e^x C^-(eta+1) q')_+ and, because F' <= E K,
 
       delta(x) <= E[K] delta_Q(x - (eta+1) log C).
 
@@ -141,11 +141,12 @@ def profile_epsilon(profile: Profile, law: str, mean: float, delta: float) -> fl
 def renyi_bound_epsilon(profile: Profile, law: str, mean: float, delta: float) -> float:
     """epsilon at delta by the Rényi bound; infinite if the profile has no `renyi(order)`.
 
-    With eps_a for Q's Rényi divergence of order a, the total's is at most
+    Let eps_a be Q's Rényi divergence of order a. For truncated negative binomial laws (theorem 2), the
+    selected run's divergence of order a is at most
 
         eps_a + (1+eta)(1 - 1/b) eps_b + (1+eta) log(1/g)/b + log(E K)/(a-1)     for any b > 1
 
-    for the truncated negative binomial laws (theorem 2), and for Poisson (theorem 6)
+    For Poisson (theorem 6), this divergence is at most
 
         eps_a + m delta_Q(log(1 + 1/(a-1))) + log(m)/(a-1).
     """

@@ -74,10 +74,11 @@ def newton_direction(
 
     H = sum w_i x_i x_i' with 0 <= w_i <= curvature. With c = curvature R^2, the sensitivity is c/(ridge
     (ridge + c)). Proof: add u u' with |u|^2 <= c to B >= ridge I. The inverse falls by B^-1 u u' B^-1/(1 +
-    u'B^-1 u). This is positive semidefinite, of norm |B^-1 u|^2/(1 + t) <= t/(ridge (1 + t)), which
-    increases in t = u'B^-1 u <= c/ridge. Replacing a record gives the difference of two such matrices,
-    whose norm is no larger. A direction (H + ridge I)^-1 g for a public g changes by at most |g| times the
-    sensitivity. For the mean H/n + l I, ridge = n l and the inverse is n times larger: c/(n l^2 + c l).
+    u'B^-1 u). This decrease is positive semidefinite, of norm |B^-1 u|^2/(1 + t) <= t/(ridge (1 + t)),
+    which increases in t = u'B^-1 u <= c/ridge. Replacing a record gives the difference of two such
+    matrices, whose norm is no larger. A direction (H + ridge I)^-1 g for a public g changes by at most |g|
+    times the sensitivity. For the mean H/n + l I, ridge = n l and the inverse is n times larger: c/(n l^2 +
+    c l).
     """
     c = curvature * bound**2
     return c / (ridge * (ridge + c))
@@ -88,8 +89,8 @@ def newton_direction_floored(
 ) -> float:
     """Frobenius sensitivity of f(H), f = 1/max(eigenvalue, floor): curvature times `gram` over floor^2.
 
-    f is 1/floor^2-Lipschitz on numbers and, in the Frobenius norm, on symmetric matrices: ||f(A) - f(B)||^2
-    = sum over eigenpairs of (f(a_i) - f(b_j))^2 (u_i.v_j)^2.
+    H is as in `newton_direction`. f is 1/floor^2-Lipschitz on numbers and, in the Frobenius norm, on
+    symmetric matrices: ||f(A) - f(B)||^2 = sum over eigenpairs of (f(a_i) - f(b_j))^2 (u_i.v_j)^2.
     """
     return curvature * gram(bound, adjacency) / floor**2
 

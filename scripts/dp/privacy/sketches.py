@@ -2,15 +2,15 @@
 
 Lev, Shenfeld, Srinivasan, Ligett, Wilson (arXiv 2601.07545) release T sketches and T noisy gradients. A
 sketch is Z X + g N, where Z (k x n) and N (k x d) are standard normal, g^2 = max(0, gamma - l) with a
-public gamma, and l is a noisy lower bound on the smallest eigenvalue of X'X. They bound a sketch's Rényi
-divergence; this module gives its exact profile.
+public gamma, and l is a noisy lower bound on the smallest eigenvalue of X'X. The authors bound a sketch's
+Rényi divergence; this module gives the exact profile.
 
 A sketch's rows are k independent draws of N(0, S) with S = X'X + g^2 I. Adding or removing a row x with
-||x|| <= R changes S by x x'. In coordinates that make the smaller S the identity, only one direction
-differs. The ratio of its variances is 1 - v, with v = x'S^-1 x for the larger S. If one S has no eigenvalue
-below gamma, v <= R^2/gamma. (If that is the smaller S, v = a/(1+a) with a <= R^2/gamma.) Post-processing by
-noise along that direction turns a larger v into a smaller one, so v = R^2/gamma is the worst. T sketches of
-k rows are one sketch of kT rows.
+||x|| <= R changes S by x x'. In coordinates that make the smaller S the identity, only one direction has
+different variances. Their ratio is 1 - v, with v = x'S^-1 x for the larger S. If one S has no eigenvalue
+below gamma, v <= R^2/gamma. (If the smaller S has none, v = a/(1+a) with a <= R^2/gamma.) Post-processing
+by noise along that direction turns a larger v into a smaller one, so v = R^2/gamma is the worst. T sketches
+of k rows are one sketch of kT rows.
 
 S >= gamma I unless l exceeds the smallest eigenvalue. `total` adds this event's probability to delta:
 Phi(-tau0), for l at tau0 noise deviations below the noisy eigenvalue.

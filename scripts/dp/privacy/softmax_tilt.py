@@ -2,7 +2,7 @@
 
 The release is the W (d, K) that minimises F(W) + Lambda/2 ||W||^2 + <b, W>, where F is the *sum* of the
 losses log sum_j e^(w_j.x) - w_y.x, Lambda = n lambda > 0, and the d K entries of b are independent N(0,
-sigma^2). This proof extends that of `dp.privacy.gaussian_tilt`, which covers one slope per record, that is
+sigma^2). This extends the proof of `dp.privacy.gaussian_tilt`, which covers one slope per record, that is
 K = 2. Minimisers are exact; `composed_delta` adds the output noise that covers approximate ones.
 
 A record (x, y) with ||x|| = rho <= R and probabilities p = softmax(W^T x) has the gradient x a^T with a = p
@@ -42,8 +42,8 @@ v^2 >= q s^2. With t = M U + M^2/2 (the largest t_j) the loss is at most
     h(t) = max over s in [0, 1] of s t + 2 c s - c q s^2.
 
 h increases. h(t) - max(t, 0) falls from h(0) = c/q to c (2 - q) = c (K-2)/(K-1) at t = 2 c/(K-1), where h =
-c q, and stays there. As above, M s U + M^2 v^2/4 is at most max(0, t), so the loss is at most max(0, t) +
-log det(I + r S). The second part is at most (K-1) log(1 + r/K), since S has at most K-1 nonzero
+c q, and is constant beyond. As above, M s U + M^2 v^2/4 is at most max(0, t), so the loss is at most max(0,
+t) + log det(I + r S). This log det is at most (K-1) log(1 + r/K), since S has at most K-1 nonzero
 eigenvalues, with a sum of at most 1 - 1/K. So
 
     delta(e) <= (K-1) G(M)(e - J)  for e >= e0, where (J, e0) may be any of
@@ -78,7 +78,10 @@ def free_regularisation(sigma: float) -> float:
 
 
 def jacobian(m: float, r: float, classes: int) -> tuple[tuple[float, float], ...]:
-    """Pairs (J, e0) of the module's docstring for M = m: for e >= e0, a removal costs J more."""
+    """Pairs (J, e0) of the module's docstring for M = m.
+
+    For e >= e0, removing costs J more epsilon than adding.
+    """
     c, K = max(r - m * m / 4, 0.0), classes
     everywhere = min(c * (K - 1) / K, (K - 1) * math.log1p(r / K))
     return (everywhere, everywhere), (c * (K - 2) / (K - 1), c * K / (K - 1))
@@ -95,7 +98,7 @@ def composed_delta(
     """delta at epsilon >= 0 of the tilt's release composed with a Gaussian release of parameter mu_output.
 
     It is at most E delta(epsilon - L) with L ~ N(mu_output^2/2, mu_output^2). The tilt's delta(epsilon - L)
-    is at most (K-1) G(mu)(epsilon - L - J) if epsilon - L exceeds a threshold, otherwise at most 1. The
+    is at most (K-1) G(mu)(epsilon - L - J) if epsilon - L exceeds `least`, otherwise at most 1. The
     integral of the first bound over all L is (K-1) G(hypot(mu, mu_output))(epsilon - J).
     """
     from scipy.special import ndtr

@@ -2,11 +2,11 @@
 
 Amin, Joseph, Ribero, Vassilvitskii (ICLR 2023, arXiv 2208.07353). Let p_(1),j <= .. <= p_(m),j be the order
 statistics of coordinate j. The region of depth at least i is the box R_i = prod_j [p_(i),j, p_(m-i+1),j],
-and V_i is its volume. Below, e^e is exp(epsilon).
+and V_i is its volume. Below, e is epsilon, except as the base of a power.
 
 Neighbours D, D' differ in one point, which moves order statistics by at most one place. So R_{i+1} is
 inside R'_i, which is inside R_{i-1}; depths q differ by at most 1; and V_{i+1} <= V'_i <= V_{i-1}. The
-mechanism M draws from the density e^{e q/2}/Z on R_t. For every event E
+mechanism M draws from the density e^{e q/2}/Z on R_t, for a public t. For every event E
 
     M(E) <= e^e M'(E) + (1 + e^{e/2}) V_{t-1}/V_{t+g+1} e^{-e g/2},     for every g >= 1.
 

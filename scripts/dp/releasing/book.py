@@ -1,4 +1,4 @@
-"""The budget book: the costs of releases about some people's rows, and their stored models.
+"""The budget book: the costs of all releases from the rows of one group of people, and the models.
 
 A book is a private folder (0700) next to the rows, for all studies of the same people:
 
@@ -7,10 +7,10 @@ A book is a private folder (0700) next to the rows, for all studies of the same 
     <name>/key            the key of one release, while it is being made
     <name>/model.json     the model of a finished release
 
-Every line has a field `chain`, a keyed digest of the line and of the previous `chain`. So the book
-detects edited lines, lines removed from the middle, and a release's lines removed from the end while its
-folder exists. It does not detect an older copy of the whole book, or `preview` and `raise` lines removed
-from the end. Events:
+Every line has a field `chain`, a keyed digest of the line and of the previous `chain`. So the book detects
+edited lines and lines removed from the middle. It detects lines of a release removed from the end while the
+release's folder exists. It does not detect an older copy of the whole book, or `preview` and `raise` lines
+removed from the end. Events:
 
     open      budget (epsilon, delta), adjacency and unit
     begin     a release: name, cost, digests of request, rows, code and arithmetic, versions of libraries,
@@ -121,7 +121,7 @@ class Spent(NamedTuple):
 
 
 class Book:
-    """A folder with the costs of all releases about some people's rows.
+    """A folder that records the costs of all releases from the rows of one group of people.
 
     Use a book only inside `with book.locked():`.
 
@@ -220,7 +220,7 @@ class Book:
         return event | {"chain": chain} if chain == self._chained(event) else None
 
     def _check_folders(self):
-        """Refuse the book if the folder of a release has no line, because its cost is then unknown."""
+        """Refuse the book if no line names a release that has a folder: that release's cost is unknown."""
         named = {event["name"] for event in self._events if event["event"] == "begin"}
         for folder in sorted(self.path.iterdir()):
             files = [file for file in (KEY, MODEL) if os.path.lexists(folder / file)]

@@ -22,7 +22,7 @@ def new_key() -> bytes:
     Returns
     -------
     bytes
-        32 bytes. Whoever knows the key and all other records can learn the last record from the release.
+        32 bytes. Whoever knows the key and all records but one can learn that record from the release.
 
     Examples
     --------

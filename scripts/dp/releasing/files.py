@@ -11,18 +11,18 @@ Keys:
     classes       names of the labels -1 and 1; null for a number
     target        null for classes; otherwise {name, low, high}, where [low, high] is mapped to [-1, 1]
     loss          {name, tau or null}: the link is logistic for `logistic`, and the identity for `log_cosh`
-    lambda        the factor of the ridge penalty
+    lambda        of the ridge penalty lambda/2 ||weights||^2
     parts         part -> {step, scale, integers}: the release itself, integers in units of 2^step with
                   noise of standard deviation scale * 2^step. `weights` always; `hessian`, `scores` or
                   `square` (sums over rows, `dp.releasing.statistics`) if the method has them
     tilt          {step, scale} of the noise in the objective
     weights       (d,), for predictions: a row of integers v (`rows.Schema`) has the score weights . v 2^-20
-    coefficients  (d,), the weights in the columns' own units (and a numeric target's); the last is the
-                  intercept
+    coefficients  (d,), the weights in the own units of the columns and of a numeric target; the last is
+                  the intercept
     table         null, or per column {column, estimate, standard_error, low, high, p_value, says},
                   corrected for the ridge's bias, with 95 % intervals that include the noise; null where
                   `says` is a sentence
-    estimates, covariance  null, or the table's source in the columns' own units
+    estimates, covariance  null, or the numbers behind the table, in the columns' own units
     holdout       null, or {rows, step, scale, integers} of `dp.releasing.holdout`, and the errors
     guarantee     {epsilon, delta, adjacency, reason, profile: [[epsilon, delta], ..], premises: [..],
                   meaning: of `dp.releasing.meaning`, for a prior probability of 1/2}
@@ -250,9 +250,9 @@ def _premises(request):
 def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
     """(T (d, d), shift (d,)) such that coefficients in the columns' own units are T weights + shift.
 
-    A row has a (2 x - low - high)/(high - low) for a number x, and a for its level and the constant, where
-    a = `schema.each` 2^-20. So scores are linear in the columns of rows that are not clipped or shortened.
-    For a target with bounds [l, h], a score s is the prediction l + (h - l)(s + 1)/2.
+    With a = `schema.each` 2^-20, a row's entry is a (2 x - low - high)/(high - low) for a number x, and a
+    for a category's level and for the constant. So scores are linear in the columns of rows that are not
+    clipped or shortened. For a target with bounds [l, h], a score s is the prediction l + (h - l)(s + 1)/2.
     """
     a, d = schema.each / rows.ONE, schema.d
     T, shift, j = a * np.eye(d), np.zeros(d), 0

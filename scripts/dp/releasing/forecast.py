@@ -5,8 +5,8 @@ privacy. It takes seconds, or many minutes for a million rows.
 
 A column of numbers has a beta distribution between its bounds with the expected mean and standard
 deviation. Levels of a category have their expected shares. Columns are independent, except for expected
-correlations of numbers (a Gaussian copula), which can make intervals several times wider. Without expected
-effects, one standard deviation of any column changes the score equally, with alternating signs. Effects
+correlations of numbers (a Gaussian copula), which can make intervals several times wider. If no effects are
+stated, one standard deviation changes the score equally for all columns, with alternating signs. Effects
 also change widths, through the ridge and the Hessian's noise.
 """
 
@@ -34,7 +34,7 @@ TESTED = 5_000  # number of these rows on which accuracy is measured
 SCORED = 20  # maximum number of releases whose accuracy is measured
 WORK = 8_000_000  # approximate count of simulated numbers per epsilon
 DRAWS = (9, 400)  # range of the number of releases per epsilon
-TRIES = 5  # a search makes 1/TRIES as many releases per epsilon
+TRIES = 5  # at each epsilon, a search makes 1/TRIES of the final forecast's releases
 LEAST, MOST = 0.02, 20.0  # range of tried epsilons
 NEAR = 0.03  # relative precision of the search for an epsilon
 
@@ -469,7 +469,7 @@ def needed(
         else:
             low = middle
     result = at(high, draws)
-    while not enough(result) and high < MOST:  # the search makes fewer releases
+    while not enough(result) and high < MOST:  # the search, with fewer releases, may err
         high *= 1 + 2 * NEAR
         result = at(high, draws)
     return result

@@ -1,7 +1,7 @@
 """Errors of a released model on held-out rows, which cost rows but no additional epsilon.
 
 A public number `held` of n records is held out for noisy sums of errors. The model is fitted to the others.
-Each release is (epsilon, delta)-DP, and so are both together.
+The model and the sums are each (epsilon, delta)-DP, and so are both together.
 
 WHICH RECORDS. The release's key determines a uniform set of `held` positions, independent of the rows and
 never published.
@@ -11,15 +11,15 @@ outside S. B releases the sums over the multiset of rows in S, given A's result 
 divergence be at most delta_A(epsilon) on multisets that differ in one record, and B's at most
 delta_B(epsilon) for every a. Then, on replace-one neighbours, A and B together have a divergence of at most
 the *maximum* of delta_A and delta_B. This holds even if the neighbour's records come in another order.
-Proof. A neighbour D' is D with record i replaced, and its records permuted by p. S is uniform, and so is
-p(S). So the law on D' is that of D with record i replaced in its place, since the parts are multisets.
-Given S, only record i differs, in exactly one part. If it is outside S, B is post-processing, and the
-divergence is at most delta_A. If it is in S, A's law does not change, and given every a the divergence of B
-is at most delta_B. A hockey-stick divergence is jointly convex, so that of the mixture over S is at most
-the maximum.
+Proof. A neighbour D' is D with record i replaced, and the records permuted by p. p(S) is uniform, like S,
+and the parts are multisets. So p does not change the law, and we may assume that D' has the order of D.
+Given S, only record i differs, in exactly one part. If i is outside S, B is post-processing, and the
+divergence is at most delta_A. If i is in S, A's law does not change, and given every a the divergence of B
+is at most delta_B. Hockey-stick divergences are jointly convex, so the mixture over S has at most the
+maximum.
 
 A sorts its rows, and B's sums of integers are exact, so neither depends on the order of rows. With fixed
-positions, a reordered neighbour could change *both* parts, which would cost the sum of the two.
+positions, a reordered neighbour could change *both* parts, and the costs would add up.
 
 WHAT IS SUMMED. A record with label t and prediction f adds a vector: two or three numbers in [-1, 1], and
 the number 2, which counts the record twice:
@@ -248,14 +248,14 @@ def between(
     where z is the normal quantile. The variance of the errors is at most m (cap - m) (Bhatia, Davis,
     Am. Math. Monthly 107, 2000), with equality for errors of 0 and cap, such as those of classes. For
     such errors, the interval is Wilson's. The second term is due to the noise: in (sum + count) cap/2 -
-    count m, the noise on the sum is multiplied by cap/2, and that on twice the count by cap/4 - m/2 <=
-    cap/4.
+    count m, the noise on the sum is multiplied by cap/2, and the noise on twice the count by cap/4 -
+    m/2 <= cap/4.
 
     The mean is approximately normal. Coverage at a nominal 95 % was measured over 20,000 draws of 100 and
     of 2000 records, with and without noise. It was at least 94.6 % for normal, exponential and lognormal
     errors (at least 99 % without noise), and with 2 % of errors at the cap. With 0.5 % of 100 records at
-    the cap and no noise it was 90.6 %, and only lower ends missed. For similar errors, intervals are wider
-    than necessary, since the variance is not released.
+    the cap and no noise it was 90.6 %, and only lower ends missed. If errors differ little, intervals are
+    wider than necessary, since the variance is not released.
     """
     from scipy.special import ndtri
 

@@ -4,12 +4,12 @@ Notation: N_a(s^2) is the discrete Gaussian on aZ (mass proportional to exp(-x^2
 every coordinate to a nearest point of aZ, and TV is the total variation distance.
 
 LEMMA 1. For r = s/a >= 1, TV(N_a(s^2), rnd_a(N(0, s^2))) <= 0.0605/r^2 + 1.1 exp(-2 pi^2 r^2).
-Proof. Let a = 1, phi the density of N(0, r^2), and q(k) its integral over [k - 1/2, k + 1/2]. Taylor's
+Proof. Let a = 1, phi the density of N(0, r^2), and q(k) phi's integral over [k - 1/2, k + 1/2]. Taylor's
 formula with K(t) = (1/2 - |t|)^2/2 <= 1/8 gives q(k) - phi(k) = integral of K(t) phi''(k + t) over |t| <=
 1/2. So the sum of |q - phi| is at most (integral of |phi''|)/8 = (4/8)/(sqrt(2 pi e) r^2) <= 0.121/r^2,
 since |phi'| has its maximum at r. By Poisson summation the sum S of phi(k) is 1 + 2 sum over j >= 1 of
-exp(-2 pi^2 r^2 j^2), between 1 and 1 + 2.01 exp(-2 pi^2 r^2). Dividing phi by S changes it by S - 1 in L1.
-The bound is half the sum of both changes.
+exp(-2 pi^2 r^2 j^2), between 1 and 1 + 2.01 exp(-2 pi^2 r^2). Dividing phi by S changes phi by S - 1 in
+L1. So TV is at most half of 0.121/r^2 + S - 1.
 
 LEMMA 2 (perturbed evaluation). Let f have L2 sensitivity D, given earlier releases. Let every execution
 return a value within rho of f, in R^m. Up to a TV distance of m gamma(s/g), rnd_g(value) + N_g(s^2)^m is
@@ -137,9 +137,9 @@ def together(noises: Sequence[Noise]) -> Fraction:
 
 
 def failure(epsilon: float, variation: Fraction) -> Fraction:
-    """(1 + e^epsilon) eta: what delta gains at a total variation distance of eta from a private release.
+    """(1 + e^epsilon) eta: the increase in delta from a private release M~ to the actual release M.
 
-    M~ is the private release, and ' marks a neighbour:
+    M is within the total variation distance eta of M~, and ' marks a neighbour:
     M(E) <= M~(E) + eta <= e^eps M~'(E) + delta + eta <= e^eps (M'(E) + eta) + delta + eta.
     """
     return variation * (1 + Fraction(math.exp(epsilon)) * (1 + Fraction(1, 10**12)))

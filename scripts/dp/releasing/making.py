@@ -93,7 +93,7 @@ def _features():
 
 
 def guard() -> None:
-    """Prevent core dumps, tracebacks and attached debuggers in this process, which would show rows."""
+    """Prevent core dumps, tracebacks and attached debuggers in this process: they would show rows."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.excepthook = lambda kind, error, trace: print(f"error: {STOPPED}", file=sys.stderr)
     with suppress(OSError, AttributeError):  # PR_SET_DUMPABLE exists only on Linux

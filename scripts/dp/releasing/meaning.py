@@ -2,7 +2,7 @@
 
 The attacker knows the release, how it was made and all other rows, and asks whether one row is x. An attack
 is an event E of the release, on which the answer is yes. P and Q are the laws of the release with and
-without x. Q(E) is the share of false accusations, and P(E) that of true ones, the attack's power.
+without x. Q(E) is the share of false accusations, and P(E), the attack's power, the share of true ones.
 
 For every real epsilon, P(E) <= delta(epsilon) + e^epsilon Q(E), where delta is the privacy profile. So
 
@@ -10,8 +10,8 @@ For every real epsilon, P(E) <= delta(epsilon) + e^epsilon Q(E), where delta is 
 
 which is 1 minus the trade-off function (Dong, Roth, Su, JRSS B 84, 2022). By Neyman and Pearson, some
 attack attains this bound for the profile of a pair P, Q. A single point of the profile gives a weaker
-bound: at 1 % false accusations, (1, 1e-6) allows a power of 2.7 %, and a Gaussian release with this epsilon
-and delta 1.83 %.
+bound: at 1 % false accusations, (1, 1e-6) alone allows a power of 2.7 %, but the profile of a Gaussian
+release through this point only 1.83 %.
 
 With a prior probability p that the row is x, the attacker is right with probability at most
 

@@ -51,7 +51,7 @@ class Plan(NamedTuple):
     epsilon, delta : float
         Requested privacy.
     tolerance : float
-        The weights' certified gradient norm.
+        Certified bound on the gradient norm at the weights.
     tilt : dp.releasing.tilt.Tilt or None
         None for output perturbation.
     noises : dict
@@ -154,7 +154,7 @@ def objective_perturbation(
     """The `Plan` of theorem 1 (`dp.releasing.tilt`), with statistics at the released weights.
 
     Options are those of `dp.mechanisms.noise_aware`; each statistic gets the share `covariance` of mu^2.
-    lam: None for the rule. tolerance: None for the smallest that every data set allows.
+    lam: None for `rule_lambda`. tolerance: None for the smallest that every data set allows.
     """
     loss = losses.get(loss)
     name, kappa = loss.name, loss.kappa
@@ -377,7 +377,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     Raises
     ------
     dp.errors.Refused
-        If the rows do not have the plan's number or width.
+        If the number of rows or columns differs from the plan's.
 
     Examples
     --------

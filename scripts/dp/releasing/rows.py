@@ -10,9 +10,9 @@ reveals its content.
 A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs. Digits may be missing
 on one side of the point. Its exact value x is clipped to public bounds [low, high] and mapped to trunc(K
 (2 x - low - high)/(high - low)), where K = floor(2^20/sqrt(c)) and c counts the numbers, the categorical
-columns and the constant. A category is K in its own column; a reference level has no column. So the
-squared norm is at most c K^2 <= 4^20. Rows are divided by a public `radius` <= 1 and, if they become too
-long, shortened. A cell in `EMPTY` that is no listed category is missing, and the column's `missing`
+columns and the constant. A category is coded as K in its own column; a reference level has no column. So
+the squared norm is at most c K^2 <= 4^20. Rows are divided by a public `radius` <= 1 and, if they become
+too long, shortened. A cell in `EMPTY` that is no listed category is missing, and the column's `missing`
 replaces it.
 """
 
@@ -454,9 +454,9 @@ def _label(column):
 
 
 def _looked_up(column, values, results, rest=None):
-    """A function from a cell with one of `values` to its result, and from other cells to `rest`.
+    """A function that maps cells with values[k] to results[k], and other cells to `rest`.
 
-    Missing cells are replaced, or give None.
+    `column.missing` replaces missing cells; without it, they give None.
     """
     known = {_key(value): result for value, result in zip(values, results, strict=True)}
     if not known or len(known) < len(values):
@@ -495,8 +495,8 @@ def shortened(V: np.ndarray) -> np.ndarray:
     """Shorten integer rows (n, d) to norms of at most 2^20, exactly, as int32.
 
     Entries are clipped to [-2^31, 2^31]. A row v that is too long becomes trunc(2^20 v/r) with r =
-    ceil(||v||). A row whose squares could overflow is first halved until they cannot. Its norm stays above
-    2^20.
+    ceil(||v||). A row whose squares could overflow is first halved until they cannot; its norm is
+    then still above 2^20.
     """
     out = np.empty(V.shape, np.int32)
     for part in slices(len(V), BLOCK_ROWS):
@@ -519,8 +519,8 @@ def shortened(V: np.ndarray) -> np.ndarray:
 def bounded(V: np.ndarray, y: np.ndarray, numbers: bool) -> tuple[np.ndarray, np.ndarray]:
     """Bounded rows X (n, d) of float32, exactly v 2^-20, and labels y of float64, from any integers.
 
-    Labels become their signs, and rows with the label 0 become zeros. With `numbers`, y has targets in
-    units of 2^-20, clipped to [-1, 1].
+    With `numbers`, the targets y, given in units of 2^-20, are clipped to [-1, 1]. Otherwise, labels become
+    their signs, and rows with the label 0 become zeros.
     """
     V, y = np.asarray(V), np.asarray(y)
     if V.dtype.kind not in "iu" or y.dtype.kind not in "iu":

@@ -8,14 +8,14 @@ sqrt(2):
     scores        sum of a^2 x x', a = l'/kappa in [-1, 1]      sqrt(2)
     mean square   sum of a^2                                    1
 
-A row of zeros adds nothing to the first two, and at most 1 to the last. A matrix M is released as the
+A row of zeros adds nothing to the matrices, and at most 1 to the mean square. A matrix M is released as the
 vector (M_ii, sqrt(2) M_ij, i < j), whose Euclidean norm is M's Frobenius norm, with equal noise on every
 coordinate (`dp.privacy.quadratics.isotropic`).
 
 Rounding, with u = 2^-53 and the point p: a score's error is u |p.x| plus negligible terms
 (`tilt.gradient`). The error of a record's weight l'' or a^2 is then less than 25 u. (The weight is
 quadratic in the slope, so the slope's ten roundings count twice, and so does the score's error times |z
-l'''| < 1.) For log-cosh it is up to 2 u (0.77/tau) larger, from the rounding of y and the score, since
+l'''| < 1.) For log-cosh, the rounding of y and the score adds up to 2 u (0.77/tau) to this error, since
 |l'''| <= 0.77/tau. (Logistic loss: |l'''| <= 0.1.) The sum has n/2^11 blocks of 2^11 rows, and the products
 and sqrt(2) are rounded five times. Let A = c for the Hessian, otherwise 1. So, under P1 and P2, in any
 order of summation, the computed sum over n records differs from the exact one in Frobenius norm by at most

@@ -14,12 +14,12 @@ epsilon >= 0 the release is (epsilon, delta + (1 + e^epsilon) eta)-DP under repl
 
 Proof. Consider the release with b ~ N(0, sigma^2 I), B = rnd_h(b), the exact minimiser in place of w where
 ||B|| > T, and the noise rnd_g(N(0, s^2 I)). (i) The minimiser w*(b) has the profile proven in
-`gaussian_tilt`. (ii) Given the data, b and B are functions of w*(b), and so is w, up to randomness of its
-own. By strong convexity ||w*(b) - w*(B)|| <= ||b - B||/Lambda <= h sqrt(d)/(2 Lambda), and ||w - w*(B)|| <=
-tau/lam. So C = rnd_g(w) is within D/2 of w*(b) on every data set: given w*, C + N(0, s^2 I) is D/s-GDP, as
-in `lattice`'s lemma 2. (iii) Adaptive composition gives delta for w*(b) and C + N(0, s^2 I) together, and
-rounding is post-processing. (iv) By lemma 1 the program's law is within eta of this release's on every data
-set (`lattice.failure`).
+`gaussian_tilt`. (ii) Given the data, b and B are functions of w*(b), and so is w, up to the solver's
+randomness. By strong convexity ||w*(b) - w*(B)|| <= ||b - B||/Lambda <= h sqrt(d)/(2 Lambda), and
+||w - w*(B)|| <= tau/lam. So C = rnd_g(w) is within D/2 of w*(b) on every data set: given w*,
+C + N(0, s^2 I) is D/s-GDP, as in `lattice`'s lemma 2. (iii) Adaptive composition gives delta for w*(b) and
+C + N(0, s^2 I) together, and rounding is post-processing. (iv) By lemma 1 the program's law is within eta
+of this release's on every data set (`lattice.failure`).
 
 Without output noise there is no guarantee: the minimisers of neighbouring data sets lie on nearly
 disjoint sets of points.
@@ -31,8 +31,8 @@ floats. With X = v 2^-20 and v integers:
   2^53, so X hi is *exact* in any order of summation. |lo_j| <= q/2 and q <= 2^-31 ||w||, so the error of X
   lo is at most (d+2) u sqrt(d) q/2. X hi + X lo is rounded once, with a relative error of u, and the score
   is at most |z| + 1.
-- The slope, in units of kappa, has at most ten roundings (P2: 8 u for exp or tanh). Since |z| l''(z) <=
-  |l'(z)| for log-cosh and 0.3 for logistic loss, z's relative error adds less than 2 u. So the slope l'
+- The slope, in units of kappa, has at most ten roundings (P2: 8 u for exp or tanh). |z| l''(z) is at most
+  |l'(z)| for log-cosh, and 0.3 for logistic loss, so z's relative error adds less than 2 u. So the slope l'
   is within 12 u kappa + c u (1 + (d+2) sqrt(d) 2^-32 ||w||).
 - A slope is the sum of a multiple of 2^-21 and a remainder of at most 2^-22. In blocks of 2^11 rows, sums
   of products of the multiples are integers below 2^53 in units of 2^-41, so they are exact; the remainder's
@@ -284,7 +284,7 @@ class Tilt(NamedTuple):
 
 
 def tilt(deviation: float, kappa: float, d: int, bits: int = lattice.BITS) -> Tilt:
-    """The `Tilt` of at least this standard deviation, with the Gaussian parameter kappa/deviation."""
+    """The `Tilt` whose standard deviation s is at least `deviation`, with mu = kappa/s."""
     step = lattice.step_below(Fraction(deviation), bits)
     scale = math.ceil(Fraction(deviation) / lattice.spacing(step))
     noise = lattice.Noise(step, scale, d, Fraction(kappa) / (scale * lattice.spacing(step)))

@@ -74,10 +74,10 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
     """Return the subgradient norm, weights, and passes over the rows.
 
     A proximal Newton step u minimises the penalty plus a quadratic model of the other terms, over weights
-    that are nonzero or must become so. Near the minimiser, full steps square the error. A full step that
-    neither lowers the objective enough nor halves the subgradient's norm is shortened. The third derivative
-    of logistic loss is at most l''. Let r = max_i |x_i.u|, the largest change of a margin, and s = u'Hu
-    with the Hessian H. Then a fraction t of the step changes the objective by at most
+    that are nonzero or whose gradient exceeds l1 in size. Near the minimiser, full steps square the error.
+    A full step that neither lowers the objective enough nor halves the subgradient's norm is shortened. The
+    third derivative of logistic loss is at most l''. Let r = max_i |x_i.u|, the largest change of a
+    margin, and s = u'Hu with the Hessian H. Then a fraction t of the step changes the objective by at most
     -t s + s (e^(t r) - t r - 1)/r^2. The bound's minimum, at t = log(1 + r)/r, is negative (Sun and
     Tran-Dinh, Generalized self-concordant functions, 2019). Between attempts, accelerated descent moves
     closer, so if l2 > 0, the search succeeds on any data.
@@ -99,7 +99,7 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
         return soft_threshold(w, l1, 1 / smooth)
 
     def newton(w):
-        # `steps` promises a certified point after a proximal step.
+        # After `steps` steps of descent, one further proximal step ends at a certified point.
         w = proximal(w - evaluate(w)[1] / smooth)
         value, gradient, curvature, norm = evaluate(w)
         for _ in range(NEWTON):

@@ -70,8 +70,9 @@ def sum_intercept_path(
 ) -> Iterator[tuple[np.ndarray, dict]]:
     """`sum_intercept` for every lambda in turn, each from the previous minimiser.
 
-    The Hessian is positive definite (with a free intercept, if both classes are present). It is in single
-    precision while this resolves the ridge and steps succeed. Gradients are in double precision.
+    The Hessian is positive definite (with a free intercept, if both classes are present). It is
+    computed in single precision, unless rounding would hide the ridge or a step has failed. Gradients are
+    in double precision.
     """
     loss, X = losses.get(loss), np.asarray(X)
     n, d = X.shape
@@ -110,8 +111,8 @@ def sum_intercept_path(
 def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
     """Return weights, gradient norm and iterations.
 
-    rows: precision -> the rows times labels; missing precisions are added when needed. For a residual loss,
-    rows are not multiplied, and shift holds the targets. ridge: one per weight.
+    rows: dictionary, precision -> the rows times labels; other precisions are added when needed. For a
+    residual loss, rows are not multiplied, and shift holds the targets. ridge: one per weight.
     """
     signed = rows[np.float64]
     n = len(signed)
@@ -147,7 +148,7 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
 
 
 def _hessian(rows, weights, precision):
-    """Sum of weights_i x_i x_i' in this precision, which is added to `rows` if missing."""
+    """Sum of weights_i x_i x_i' in this precision. Rows converted to it are kept in `rows`."""
     if precision not in rows:
         rows[precision] = rows[np.float64].astype(precision)
     scaled = rows[precision] * np.sqrt(weights, dtype=precision)[:, None]

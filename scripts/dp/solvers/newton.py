@@ -158,9 +158,9 @@ def least_tolerance(
 
     It is four times `rounding`. If `minimise` gets half of the tolerance, the exact gradient's norm is
     within the tolerance on any data. The tolerance is infinite if c R^2 exceeds 10^10 lambda, since descent
-    (`dp.solvers.accelerated`) could then take more than 10^7 steps after Newton's method gives up. It is
-    also infinite with so many columns that rounding at the returned weights could take another quarter of
-    the tolerance: their norm may exceed the minimiser's by tolerance/lambda.
+    (`dp.solvers.accelerated`) could then take more than 10^7 steps after Newton's method gives up. The
+    norm of the returned weights may exceed the minimiser's by tolerance/lambda. If d is so large that
+    rounding this excess could take another quarter of the tolerance, the result is infinite, too.
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
@@ -286,7 +286,7 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
         W[:, far], _, _, hessian = _newton(
             sample, lam[far], tilt[:, far] + shift, W[:, far], goal, ATTEMPT, further=True
         )
-        # One step can use the sample's Hessians, in a third of the time.
+        # With the sample's Hessians, this step takes a third of the time that it takes with new ones.
         hessian *= n / sample.n
         W[:, far], _, passes[far], _ = _newton(
             rows, lam[far], tilt[:, far], W[:, far], 0.1 * size, 1, hessian, further=True
@@ -299,9 +299,9 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
 def _predict(rows, sample, lam, tilt, W):
     """Return starting points one step from a common centre, and which of them are close to a minimiser.
 
-    The centre of many restarts from one point is the minimiser of the objective without tilts. One step
-    of Halley's method, with differences of the sample's Hessians, leads each restart close to its
-    minimiser. Restarts whose margins would change much take no step.
+    If many restarts start at one point, the centre is the minimiser of the objective without tilts. From
+    there, one step of Halley's method, with differences of the sample's Hessians, leads each restart close
+    to its minimiser. Restarts whose margins would change much take no step.
     """
     near = np.zeros(len(lam), dtype=bool)
     if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():
@@ -377,11 +377,11 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
     """Damped Newton steps from W until every restart's gradient norm is at most goal.
 
     hessian: the data's Hessians near W, used at first instead of those at W. further: take one more step
-    after the goal is met, without its gradient. Returns weights, gradient norms (before the extra step),
-    passes over the rows and the last Hessians.
+    after the goal is met, without computing the gradient at its end. Returns weights, gradient norms
+    (before the extra step), passes over the rows and the last Hessians.
 
     A trial point is accepted if its gradient norm is at most half of the smallest so far (Newton's fast
-    phase), or if the objective still falls there along the step. By convexity, it has then decreased.
+    phase), or if the objective still falls there along the step, so that by convexity it has decreased.
     Otherwise the step is shortened. The objective's value is not used, because its rounding would hide half
     of the weights' digits. The old Hessian is kept while the gradient norm is small and falls fast.
     """

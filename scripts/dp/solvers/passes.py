@@ -11,7 +11,7 @@ from dp.data.examples import slices
 
 BLOCK = 1 << 19  # bytes of a block of margins, which fits in the L2 cache with its results
 COPIED = 1 << 26  # maximum bytes (64 MB) of a copy of wide rows in the products' precision
-PATIENCE = 20  # number of conjugate gradient steps that take as long as a preconditioner
+PATIENCE = 20  # number of conjugate gradient steps that take as long as forming a preconditioner
 FORMED = 1024  # maximum number of columns for exact directions, from a Hessian of 8 MB
 EPS = np.finfo(float).eps
 
@@ -55,7 +55,7 @@ class Passes:
                 del curvature
             if not (self.signed or self.loss.residual):
                 slope *= y
-            # The product is faster if the first factor determines the result's longer dimension.
+            # The product is faster if its result has more rows than columns.
             gradient += (slope.T @ rows).T if W.shape[1] > self.d else rows.T @ slope
             del z, slope  # frees cache
         return gradient / self.n
@@ -147,7 +147,7 @@ class Implicit(Passes):
             self.copies[product_dtype] = np.asarray(X[:]).astype(product_dtype, "C", copy=False)
 
     def convert(self, part: slice, dtype: type) -> np.ndarray:
-        """Rows x_i, uncopied if possible. Labels multiply the margins instead, at less cost."""
+        """Rows x_i, uncopied if possible. Labels multiply the margins, which costs less than for rows."""
         if dtype in self.copies:
             return self.copies[dtype][part]
         return self.X[part].astype(dtype, order="C", copy=False)

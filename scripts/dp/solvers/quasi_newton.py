@@ -1,9 +1,9 @@
 """Limited-memory BFGS on many tilted objectives with wide rows, for `dp.solvers.newton`.
 
 Only a few eigenvalues of wide rows' Hessians are far above lambda. They belong to the rows' principal
-directions, which a sample shows (Halko, Martinsson, Tropp, SIAM Review 53, 2011). If these define the
-initial inverse Hessian, every step reduces the gradient norm to about a tenth (Nocedal, Mathematics of
-Computation 35, 1980).
+directions, which a sample shows (Halko, Martinsson, Tropp, SIAM Review 53, 2011). With an initial inverse
+Hessian built from these directions, every step reduces the gradient norm to about a tenth (Nocedal,
+Mathematics of Computation 35, 1980).
 
 Arrays hold one column per restart.
 """
@@ -29,7 +29,10 @@ RETRIES = 4  # maximum number of consecutive failed steps
 def main_directions(
     X: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Orthonormal principal directions (d, k), and the rows' mean square along each and along any other."""
+    """Return orthonormal principal directions (d, k) and mean squares of the rows' coordinates.
+
+    The mean squares are (k,) along each direction, and one number, their average along all others.
+    """
     n, d = X.shape
     k = min(MAIN, d, max(1, n // 20))  # n rows do not resolve more
     basis = np.linalg.qr(X.T @ (X @ rng.standard_normal((d, k))))[0]
@@ -146,8 +149,8 @@ def minimise(
 ) -> tuple:
     """Return weights, gradient norms, passes over the rows, and `learnt`.
 
-    size: norm of a typical row. learnt: (n, `InverseHessians`) from an earlier call on n similar rows,
-    which replaces a sample unless X has more than 2n rows.
+    size: norm of a typical row. learnt: (n, `InverseHessians`) from an earlier call on n similar rows.
+    It makes a sample unnecessary unless X has more than 2n rows.
     """
     if learnt is None or len(X) > 2 * learnt[0] or learnt[1].common.shape != lam.shape:
         start, inverse = _sample(X, y, lam, tilt, loss, size, start)

@@ -22,9 +22,10 @@ SAMPLE = 1 << 12  # maximum number of rows for principal directions
 class Constants:
     """Constants of softmax loss with this many classes, for `dp.solvers.newton.check_certifiable`.
 
-    kappa: a gradient's norm is at most sqrt(2) R. kappa is twice sqrt(2), since `mean_gradient` uses
-    blocks of up to 8192 rows, where `rounding` assumes 4096. c: curvature is at most R^2/2. An error in the
-    scores moves the probabilities p by at most half its norm, apart from a few roundings of each p_j.
+    R bounds row norms. kappa: a gradient's norm is at most sqrt(2) R. kappa is twice sqrt(2), since
+    `mean_gradient` uses blocks of up to 8192 rows, where `rounding` assumes 4096. c: curvature is at most
+    R^2/2. An error in the scores moves the probabilities p by at most half the error's norm, apart from a
+    few roundings of each p_j.
     """
 
     classes: int
@@ -94,10 +95,10 @@ def minimise(
 def _quasi_newton(rows, lam, tilt, inverse, tolerance):
     """Return weights, gradient norms and passes.
 
-    A step is accepted if, at its end, the objective rises at most half as fast as it fell at the start. A
-    convex function's slope locates its minimum along a direction, so the objective's values, whose rounding
-    would hide half of the digits, are not needed. By convexity, every pair of a step and a gradient change
-    is valid for BFGS.
+    A step is accepted if, at its end, the objective rises at most half as fast as it fell at the start.
+    Slopes alone locate a convex function's minimum along a direction. The objective's values are not used,
+    because their rounding would hide half of the digits. By convexity, every pair of a step and a gradient
+    change is valid for BFGS.
     """
     W, direction, gradient = np.zeros((3, *tilt.shape))
     restarts = tilt.shape[1]

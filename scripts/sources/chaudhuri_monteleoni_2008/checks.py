@@ -75,10 +75,11 @@ class DegradesLess(Point):
 def degrades_less(results, *, first, second, without, **where):
     """As lambda falls, the cost of privacy rises less for the methods `first` than for `second`.
 
-    Each list names one method per lambda, the largest lambda first. The cost is the error minus that of
-    the non-private method in `without` at the same lambda. The rise is the cost minus that at the first
-    lambda. The claim holds if the 95 % interval of the rises' difference, paired by fold, is below zero
-    at every later lambda on every data set. It fails if one interval is above zero.
+    Each list names one method per lambda, the largest lambda first. A method's cost is its error minus
+    the error of the non-private method in `without` at the same lambda. The rise is this cost minus the
+    cost at the first lambda. The claim holds if the 95 % interval of the rise of `first` minus the rise of
+    `second`, paired by fold, is below zero at every later lambda on every data set. It fails if one
+    interval is above zero.
     """
     frame = results.cells(methods=[*first, *second, *without], **where)
     verdicts, texts, worst = [], [], -math.inf

@@ -183,7 +183,7 @@ def first_components(experiment, spec, paths, seed, out):
 def lasso_pixels(experiment, spec, inputs, seed, out):
     """Weights (methods, d) of the first simulation at the sweep's largest size, and two examples.
 
-    If a method standardises pixels, the weights are for standardised pixels. Weights for original ones
+    If a method standardises pixels, the weights are for standardised pixels. Weights for original pixels
     would be largest at the border, where almost no image has ink and pixels vary least.
     """
     cells = experiment.entry_cells(spec)

@@ -31,8 +31,8 @@ def accuracy_panels(experiment, spec, frame):
     printed values, with their standard deviations as bars, in the panel of a method compared with them.
 
     options["printed_of"]: the data set on which verdicts compare the printed values, if the figure shows
-    another preparation of its rows. options["printed_by"]: method -> another method, whose printed values
-    are also drawn for it.
+    another preparation of its rows. options["printed_by"]: method -> another method. The other method's
+    printed values are also drawn for this method.
     """
     (dataset,) = frame["dataset"].unique()
     counts = read_json(data_path(dataset, "json"))["class_counts"].values()

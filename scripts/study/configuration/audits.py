@@ -72,7 +72,7 @@ def load(config, experiments=None):
     where += ", with the changes of `audit` in the configuration" if changes else ""
     shipped, *own = (*map(read_yaml, files), changes)
     attacks = shipped.get("mechanisms")
-    attacks = attacks if isinstance(attacks, dict) else {}  # the schema reports this
+    attacks = attacks if isinstance(attacks, dict) else {}  # the schema reports other types
     listed, concerned = set(attacks), {*MECHANISMS, *CONTROLS}
     if experiments is not None:
         methods = [method for experiment in experiments for method in experiment.methods.values()]
@@ -121,7 +121,7 @@ def _without(change, left_out):
     """A change, such as an overlay, without the settings of the attacks `left_out`."""
     mechanisms = change.get("mechanisms")
     if not isinstance(mechanisms, dict):
-        return change  # the schema reports this
+        return change  # the schema reports other types
 
     def whole(name, label, attack):
         return label not in left_out[name] or "epsilons" in (attack or ())

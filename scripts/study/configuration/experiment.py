@@ -41,7 +41,7 @@ class Cell(NamedTuple):
 class Experiment:
     """A resolved experiment. The keys of its configuration are read-only attributes.
 
-    folder: that of its results, below the root of all results; by default, `name`.
+    folder: the results' folder, below the root of all results; by default, `name`.
     """
 
     def __init__(self, name, values, folder=None):

@@ -11,13 +11,13 @@ class Inputs(NamedTuple):
     """A kind of input.
 
     needs: the key by which an entry names its input: sweep, analysis, datasets or None. A check may name a
-    table instead of an analysis. An entry without datasets has the experiment's.
+    table instead of an analysis. An entry without `datasets` uses those of the experiment.
 
     paths(experiment, entry): name -> path of each file; a single file has the name "".
 
     frame: the name of the function in `study.jobs.summary` that reads the entry's cells. If None, the
     kind's function gets all paths or, if `needs` is analysis, the analysis's path. choice: whether the kind
-    also reads the .json files of the jobs' choices.
+    also reads the choice, a .json file beside each path.
     """
 
     needs: str | None

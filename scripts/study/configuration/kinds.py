@@ -37,7 +37,7 @@ class Kind(NamedTuple):
 
     suffix: the extension of an analysis's file. exclusive: whether the job measures time, so on a small
     machine it runs alone. describes_data: whether the function also reads the data sets' .json. printed:
-    whether the function reads the source's facts whatever its options.
+    whether the function reads the source's facts even if no option names them.
     """
 
     inputs: Inputs = CELLS
@@ -144,7 +144,7 @@ def _declared(file):
 
 @cache
 def _words(file):
-    """WORDS, and the option classes that a file defines or imports from another file of kinds."""
+    """WORDS, and option classes that a file defines or imports from another file that declares kinds."""
     words = dict(WORDS)
     for node in _tree(file).body:
         if isinstance(node, ast.ImportFrom) and node.module:

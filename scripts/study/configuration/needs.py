@@ -30,7 +30,7 @@ def claims(experiment):
 
 
 def decided(experiment, readings):
-    """[comparisons, claims]: the names of those that cells alone decide, or that a reading judges, too."""
+    """[names of comparisons, names of claims] that cells alone decide or that some reading judges."""
     names = []
     for section, by_cells in (("published", comparisons), ("claims", claims)):
         known = {*by_cells(experiment), *(name for r in readings for name in r.values[section])}
@@ -39,7 +39,7 @@ def decided(experiment, readings):
 
 
 def made(experiment, published, claims):
-    """{tables, analyses}: the names of those that verdicts on these comparisons and claims need."""
+    """Names of the {tables, analyses} that verdicts on these comparisons and claims need."""
     specs = [experiment.published[name] for name in published]
     for name in claims:
         specs += experiment.claims[name].get("checks", ())

@@ -31,8 +31,8 @@ QUANTITIES = {
 class Printed(NamedTuple):
     """A printed value.
 
-    sd: its printed standard deviation, or None. path: its place in the source. dataset, method,
-    train_size, epsilon: those of the cell with which the value is compared, or None.
+    sd: its printed standard deviation, or None. path: its place in the source. dataset, method, train_size,
+    epsilon: of the cell with which the value is compared, or None.
     """
 
     value: float

@@ -41,7 +41,7 @@ def check(experiments, sources, datasets):
         valid = names[name] | {"datasets": datasets}
         read = experiments[experiment.axis()].published if "reading" in experiment.values else {}
         for key, spec in experiment.published.items():
-            if read.get(key) != spec:  # otherwise the main experiment's check suffices
+            if read.get(key) != spec:  # equal entries are checked in the main experiment
                 _comparison(spec, f"{where()}: published.{key}", sources[source], valid)
         for key, entry in experiment.figures.items():
             taken = kinds.FIGURES[entry["kind"]].options

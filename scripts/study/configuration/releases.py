@@ -60,7 +60,7 @@ def load(name):
 def check(name):
     """Raise `Refused` if the release cannot be made, or an error of `load`. A missing download passes.
 
-    Only the job checks the digest of its arithmetic, which depends on its number of threads.
+    The digest of the arithmetic depends on the number of threads, so only the release's job checks it.
     """
     if any(not Path(path).exists() for path in download(name)):
         return
@@ -73,7 +73,7 @@ def check(name):
 
 
 def check_place(release, folder):
-    """Raise `Refused` if a folder has a model that is not in the budget book: two would be published."""
+    """Raise `Refused` if `folder` has a model that the budget book lacks: a second would be published."""
     there = Path(folder) / MODEL
     own = release.book.path / release.request.name / MODEL
     if there.exists() and not (own.exists() and there.read_bytes() == own.read_bytes()):
@@ -224,7 +224,7 @@ def _group(entry):
 
 
 def _check_benchmarks(values, path):
-    """Refuse settings that may have been chosen from results on the same rows, which no budget pays for."""
+    """Refuse settings possibly chosen from results on the same rows: no budget pays for such a choice."""
     if values["premise"] != CHOSEN_WITHOUT:
         return
     known = {}

@@ -83,7 +83,8 @@ def origin(path, files, config, other="--config"):
     """The file from which a key of Snakemake's merged configuration comes; `other` if there is none.
 
     path: the key's parts; the last may be in no file. files: name -> content of the files in
-    `workflow.configfiles`. Overlays override the default, and later ones override earlier ones.
+    `workflow.configfiles`. Overlays override the last file, the default; later overlays override earlier
+    ones.
     """
     names = list(files)
     merged = follow(config, path)[0]

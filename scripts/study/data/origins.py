@@ -341,7 +341,7 @@ def data_bytes(entry):
     """Bytes of all rows as floats; 0 if the configuration does not determine them.
 
     A table's columns are the listed numbers and categories. If no numbers are listed, the result is the
-    files' size, because a number and its delimiter take about eight characters.
+    files' size, because a number and its delimiter take about as much as a float, eight bytes.
     """
     source = entry["source"]
     rows = source.get("rows", 0) + source.get("holdout", 0) + source.get("public_rows", 0)

@@ -128,7 +128,7 @@ def label_pair(positive):
 
 
 def two_classes(labels, positive, where):
-    """+1 for labels that are `positive`, -1 for others. That both occur is the premise `BOTH`.
+    """+1 for labels that are `positive`, -1 for others. The premise `BOTH` states that both occur.
 
     positive: a label, a list of labels, or {"above": number} for all larger numbers. Texts are compared
     exactly, true and false without regard to case, and numbers by value.

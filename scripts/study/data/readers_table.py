@@ -34,9 +34,9 @@ def is_parquet(path):
 def read_blocks(path, choose, *, sha256=None, **csv_options):
     """Read a file in blocks (row numbers, columns).
 
-    choose: a function from all column names to (those of numeric columns, those of text columns). If it
-    chooses none, rows are only counted. sha256: a pickle's checksum. csv_options: member, delimiter, names
-    and comment.
+    choose: a function from all column names to (names of numeric columns, names of text columns). If it
+    chooses no columns, rows are only counted. sha256: a pickle's checksum. csv_options: member, delimiter,
+    names and comment.
     """
     if is_pickle(path):
         return _pickle_blocks(path, choose, sha256)
@@ -101,9 +101,9 @@ def _whole_lines(handle):
 def _parts(lines, delimiter):
     """(bytes, ends of rows, ends of other cells, mask of rows that are not empty) of whole lines.
 
-    Empty rows are removed here, because pandas would remove lines of blanks, too. The result is None if
-    pandas and the csv module might disagree. Examples are quotes inside a cell, and a cell that continues
-    in the next block.
+    Empty rows are removed here, because pandas would remove lines of blanks with them. The result is None
+    if pandas and the csv module might disagree, such as on quotes inside a cell, or on a cell that
+    continues in the next block.
     """
     if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
         return None

@@ -11,8 +11,8 @@ STEPS = ("scale_to_bounds", "constant_feature", "clip")
 class Units(NamedTuple):
     """The map from coefficients of prepared columns to those of the table's columns.
 
-    names: those of the table's coefficients. matrix: T (k, k); the table's coefficients are T times those
-    of the prepared columns `kept`. kept: indices of prepared columns that are not reference levels.
+    names: names of the table's k coefficients. kept: indices of the k prepared columns that are not
+    reference levels. matrix: T (k, k); the table's coefficients are T times those of these columns.
     """
 
     names: list
@@ -26,7 +26,7 @@ class Units(NamedTuple):
         reference: column -> reference level, by default the first.
 
         The preparation mapped a number x with bounds [low, high] to 2 (x - low)/(high - low) - 1, and a
-        level to 0 or 1. It divided all columns by the clipping radius, which no row's norm exceeds.
+        level to 0 or 1. No row is longer than the clipping radius, so clipping only divided rows by it.
         """
         steps = {step["step"]: step.get("options", {}) for step in meta["steps"]}
         categories, bounds = meta["categories"], steps.get("scale_to_bounds", {})

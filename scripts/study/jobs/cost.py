@@ -1,7 +1,7 @@
 """Write and read a job's time and memory, which form the last line of its log.
 
-Snakemake's `benchmark:` needs a thread and a file per job, which take a quarter of the time of short jobs
-on many cores. It also misses jobs that end before its first sample.
+Snakemake's `benchmark:` needs a thread and a file per job, which take a quarter of a short job's time on a
+machine with many cores. It also misses jobs that end before its first sample.
 """
 
 import os
@@ -21,8 +21,8 @@ MAXRSS_MB = 1024**2 if sys.platform == "darwin" else 1024  # ru_maxrss is in byt
 class Cost(NamedTuple):
     """The time and memory of a job.
 
-    script: its name without .py. cpu: processor seconds. wall: wall-clock seconds. peak_mb: maximum memory,
-    including pages that forks share (`study.jobs.fork`).
+    script: the script's name without .py. cpu: processor seconds. wall: wall-clock seconds. peak_mb:
+    maximum memory, including pages that forks share (`study.jobs.fork`).
     """
 
     script: str

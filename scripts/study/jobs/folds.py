@@ -24,9 +24,9 @@ def training_folds(arguments, *, first=None, in_blocks=False):
     whole_folds, zero = (vars(arguments).get(key) for key in ("whole", "zero"))
     has_test = _has_test(arguments, data)
     official = data.floats(part="test", in_blocks=in_blocks) if has_test else None
-    # Deferred preparation steps treat each row by itself, so rows may be prepared together. If the
-    # splits need more rows in total than the data set has, preparing all rows once is faster, unless
-    # they are read in blocks.
+    # Deferred preparation steps treat each row by itself, so all rows may be prepared once. If the
+    # splits need more rows in total than the data set has, this is faster than preparing each split,
+    # unless rows are read in blocks.
     count = min(first or math.inf, per_data_set(arguments))
     again = size * count > len(data.y) and not (in_blocks and data.large())
 
@@ -58,7 +58,7 @@ def per_data_set(arguments):
 
 
 def all_training_rows(arguments):
-    """Yield X of all training rows for every fold or simulation; `training_folds` uses the first of them.
+    """For every fold or simulation, yield X of all rows from which `training_folds` takes training rows.
 
     If every split trains on all rows, each X is the same array.
     """

@@ -18,7 +18,7 @@ def read_cell(path):
 
 
 def replicate_of(draws):
-    """For each draw, the number of its data set or division or, if there is only one, of its fold."""
+    """For each draw, the number of its data set or division if there are several, otherwise of its fold."""
     several = "data_set" in draws and draws["data_set"].nunique() > 1
     return draws["data_set" if several else "fold"].to_numpy()
 
@@ -33,8 +33,8 @@ def summarise(draws):
     """Mean and 95 % interval of each metric of `dp.metrics.ALL` for one cell; NaN for missing metrics.
 
     The interval is Student's t over the means of replicates (see `replicate_of`), limited to the metric's
-    range. Draws on one fold are not independent, because they share its rows. Neither are folds of a
-    simulated data set. Means leave out failed draws, which `status` counts.
+    range. Draws on one fold are not independent, because they share its rows. Nor are folds of a simulated
+    data set independent. Means leave out failed draws, which `status` counts.
     """
     # For tens of thousands of cells, arrays are faster than pandas.
     status = draws["status"].to_numpy(dtype=str)

@@ -21,7 +21,8 @@ class ObjectivePerturbationCM08(Tilted):
     def _guarantee(self, n, d, p):
         """`exact_epsilon` at epsilon' = (1 - s) epsilon, plus s epsilon.
 
-        The sum is at least epsilon, and equal to it for logistic loss if n lam epsilon' >= 2 R^2.
+        s is the output noise's share. The sum is at least epsilon. For logistic loss, it equals epsilon
+        if n lam epsilon' >= 2 R^2.
         """
         plan = self._plan(n, d, p)
         n_lambda = n * p.lam

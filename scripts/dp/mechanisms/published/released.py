@@ -160,7 +160,7 @@ class FunctionalCentredReleased(Mechanism):
         gram = gram - across - across.transpose(0, 2, 1) + n * means[:, :, None] * means[:, None, :]
         moment = moment - means * y.sum() - total * mean + n * means * mean
         # A product's sensitivity is its range over the corners of the centred bounds. For a square, the
-        # program takes the squared lower bound.
+        # program takes the square of the centred lower bound, -mean.
         of_x, of_y = np.stack([-means, R - means]), np.stack([-1 - mean, 1 - mean])
         corners = of_x[:, None] * of_y[None]
         product = np.ptp(corners.reshape(4, draws, d), axis=0)
@@ -215,10 +215,10 @@ class LeastSquaresReleased(Mechanism):
 class PoissonSGDReleased(Mechanism):
     """Opacus' DP-SGD for logistic loss, given a batch size and a target epsilon.
 
-    There are n/batch batches, rounded up. A record is in each with probability 1 over their number.
-    A noisy sum of clipped gradients is divided by n times that probability, rounded down. Here,
-    dp_accounting replaces the program's accountant. The program accounts for add-remove, under
-    which n is private.
+    There are n/batch batches, rounded up. A record is in each batch with probability 1/(number of
+    batches). A noisy sum of clipped gradients is divided by n times that probability, rounded down.
+    Here, dp_accounting replaces the program's accountant. The program accounts for add-remove,
+    under which n is private.
 
     records:
       "public"   n is the number of rows, taken as public: the same with or without a record. Under

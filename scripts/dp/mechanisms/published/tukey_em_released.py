@@ -14,8 +14,9 @@ class TukeyEMReleased(ShellModel):
 
     The test's noise has scale epsilon/2 instead of 2/epsilon. The test omits the deepest depth, and
     its distance is -1 if no k satisfies the condition. Depth i has the weight e^{epsilon i/2}, but
-    the point comes from shell i + 1. The point is not uniform there: the first coordinate outside
-    the box R_{i+2} is drawn as if later coordinates had the lengths of R_{i+2}, not R_{i+1}.
+    the point comes from shell i + 1, between the boxes R_{i+1} and R_{i+2}. The point is not uniform
+    there: the program draws which coordinate is the first outside R_{i+2} as if later coordinates had
+    the lengths of R_{i+2}, not R_{i+1}.
     """
 
     def _plan(self, p):

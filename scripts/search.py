@@ -74,7 +74,6 @@ def main():
     )
     if mechanism.uses_all_rows:
         shared["all_rows"] = (rows for rows in all_rows for _ in range(entry["folds"]))
-    # Releases with the same number of rows run together.
     for (size, d), tasks in itertools.groupby(divided(), key=lambda task: task[0][0].shape):
         releases = mechanism.release_many(
             tasks,

@@ -113,7 +113,6 @@ class Project:
         return output
 
     def kill(self, process):
-        """Kill a process and all that it started."""
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 

@@ -409,7 +409,6 @@ def _ours(results, spec, item):
 
 
 def _draws(results, cell, column):
-    """Return a cell's draws of a reported column or, without such a column, of the metric."""
     draws = results.draws(cell, column)
     return results.draws(cell, column.removesuffix("_mean")) if draws is None else draws
 

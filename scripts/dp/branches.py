@@ -153,13 +153,11 @@ def _own_files(mechanism):
 
 
 def _shape(release):
-    """Names, shapes and types of all results, without values."""
     parts = {"weights": release.weights, "status": release.status, **release.info}
     return {name: (np.shape(value), np.asarray(value).dtype.kind) for name, value in parts.items()}
 
 
 def _run(mechanism, side, settings, draws, files=()):
-    """Return (release or None, error message, lines of `files` that ran)."""
     lines = _Lines(files)
     try:
         with lines:

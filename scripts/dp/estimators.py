@@ -513,7 +513,6 @@ _KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USO", "text") | {"b": 
 
 
 def _labels(model):
-    """The labels if each class has only one, otherwise the model's class names."""
     target = model.schema.columns[model.schema.target]
     if isinstance(target, rows.Category):
         return target.values
@@ -567,7 +566,6 @@ def _cells(X):
 
 
 def _cell(value):
-    """A value as the text of a cell, empty if missing (NaN, None, NA)."""
     if isinstance(value, bytes):
         return value
     text = str(_plain(value)).encode(errors="replace")

@@ -291,14 +291,12 @@ class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
         return self._spread(self.scale, value + other)
 
     def _spread(self, scale, value):
-        """These draws with this scale and value, broadcast to one shape."""
         known = [each for each in (self.draws, self.unit, scale, value) if each is not None]
         known = np.broadcast_arrays(*known)
         return self._like(*known)
 
 
 def _plain(thing):
-    """`thing` with every `_Noisy` in it replaced by an array."""
     if isinstance(thing, _Noisy):
         return np.asarray(thing)
     if isinstance(thing, dict):

@@ -9,7 +9,6 @@ from study.jobs import paired
 from tables.tuning import Price
 
 LEAST = 1e-4  # smaller excesses are drawn at this value
-# The styles of the ways of tuning, in order.
 LOOKS = (("#0072B2", "o", "-"), ("#D55E00", "D", "-"), ("#009E73", "^", "-"), ("#777777", "X", ":"))
 
 

@@ -49,8 +49,6 @@ class Gathered:
         self.partial = partial
         self.folder = Path(paths.results(experiment.name))
 
-    # -- cells
-
     @cached_property
     def gaps(self):
         """(cell, reason) of every cell without a run file."""
@@ -143,8 +141,6 @@ class Gathered:
             shown["epsilon_proven"] = shown["epsilon_proven"].mask(claims, NOT_PROVEN)
         return columns, shown.to_numpy(dtype=object).tolist()
 
-    # -- verdicts
-
     @property
     def smaller(self):
         """Settings smaller than in the experiment's file, in words (`study.configuration.sizes`)."""
@@ -198,8 +194,6 @@ class Gathered:
         shown = {"verdict": verdicts.NOT_JUDGED, "reason": why, "decided_by": why}
         blank = dict.fromkeys(("distance", "readings", "luck"), "")
         return row | {key: text for key, text in (shown | blank).items() if key in row}
-
-    # -- figures and tables
 
     def figures(self):
         figures = []
@@ -320,8 +314,6 @@ class Gathered:
                     changes.append(f"{key.replace('_', ' ')} of the sweep {name}")
         return "; ".join(changes)
 
-    # -- data and provenance
-
     def data(self):
         datasets = []
         for name in self.experiment.datasets:
@@ -369,7 +361,7 @@ def _kind_of_data(source):
 
 
 def _why(log):
-    """Why a file is missing: the last line of its job's log, or "not run"."""
+    """Why a file is missing."""
     log = Path(log)
     if not log.exists():
         return "not run"

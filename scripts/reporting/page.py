@@ -183,7 +183,6 @@ def _named_table(columns, rows, names):
 
 
 def _number_figures(cards, audited, experiments):
-    """Add numbers to all figures, in the page's order."""
     numbers = itertools.count(1)
     for card in cards:
         if card["figure"]:

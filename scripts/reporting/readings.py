@@ -5,7 +5,6 @@ from pathlib import Path
 from study import paths
 from study.jobs.files import read_csv
 
-# Kinds of printed values and claims, counted separately.
 MEANS, SPREADS, SETTINGS, CLAIMS = "means", "standard deviations", "settings", "claims"
 KINDS = (MEANS, SPREADS, SETTINGS, CLAIMS)
 

@@ -155,9 +155,6 @@ def _recommended(name):
             }
 
 
-# What the page shows of the record.
-
-
 def recommended(stale):
     return answers(read(), stale)
 

@@ -49,7 +49,6 @@ def after(words, option):
 
 @pytest.mark.parametrize(("unit", "per_mb"), [("MB", 1), ("KB", 1024)])
 def test_lsf(project, unit, per_mb):
-    """Submissions specify queue, project, minutes, and memory per slot in the cluster's unit."""
     if unit == "KB":  # one job suffices to test this unit
         project.snakemake(*TINY, "--until", "run", "--", RESULTS)
     install(project, "bsub", "bjobs", "bkill", "badmin", "lsclusters", "bhist")
@@ -113,7 +112,6 @@ def test_recovery_on_lsf(project):
 
 
 def test_submit_command_with_a_status_command(project):
-    """The profile `generic` also works with Slurm's commands."""
     install(project, "sbatch", "squeue", "scancel")
     project.snakemake(
         *("--workflow-profile", "workflow/profiles/generic", *TINY),

@@ -72,7 +72,6 @@ class Chromium:
         return json.loads(message)
 
     def open(self, url):
-        """Load a page, and wait until it is complete."""
         self.call("Page.navigate", url=url)
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self.events.append(self._next())

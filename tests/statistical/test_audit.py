@@ -382,7 +382,6 @@ def test_tight_pairs_are_nearly_reached():
 
 
 def test_the_last_bits_of_sums_are_not_what_is_found():
-    """Sides whose scores differ only by rounding are not told apart."""
     mechanism = SimpleNamespace(
         fit=None,
         release=lambda X, y, *, restarts, rng, **_: Release(
@@ -522,8 +521,6 @@ def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
 
 
 def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mechanism():
-    """The attack refutes a mechanism whose noise is scaled for a third of its sensitivity."""
-
     class Less(OwnMean):
         def release(self, X, y, **arguments):
             return super().release(X, y, **arguments | {"bound": 0.3})

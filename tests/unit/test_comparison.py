@@ -42,7 +42,6 @@ def test_a_method_is_beaten_by_the_one_that_says_so():
 
 
 def test_the_best_method_is_kept_in_the_set_as_often_as_promised():
-    """Seven methods are equally good. At most 5 % of 800 sets, up to chance, omit the first."""
     rng = np.random.default_rng(4)
     missed = 0
     for _ in range(800):

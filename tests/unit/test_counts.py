@@ -58,7 +58,6 @@ def test_the_loss_has_the_slopes_of_its_values(offset):
 
 
 def test_below_the_cap_it_is_poissons_likelihood():
-    """The loss times LARGEST equals scipy's negative log likelihood, up to a constant."""
     from scipy.stats import poisson
 
     offset, k, z = -1.2, 5, np.linspace(-2, 1.2, 7)

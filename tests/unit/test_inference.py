@@ -228,7 +228,6 @@ def test_the_debiased_bootstrap_finds_the_model_whose_mean_release_is_the_one_th
 
 
 def test_variances_of_many_releases_of_the_same_rows_are_the_noise():
-    """The stated covariance minus its sampling term agrees with 600 draws on one data set."""
     rng = generator(3)
     X, y = rows(20_000, rng)
     lam = MECHANISM.rule_lambda(20_000, 6, 1.0, DELTA)

@@ -191,7 +191,6 @@ def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
 
 
 def test_standard_errors_are_over_data_sets():
-    """All intervals of the first data set cover, and none of the second."""
     low, high = np.full((2, 3, 1), -1.0), np.full((2, 3, 1), 1.0)
     low[1] = 0.5
     (line,) = inference._judged(low, high, np.zeros(1), None, np.ones(1))

@@ -195,7 +195,6 @@ def test_preparation_is_scikit_learns(data, rows):
 
 
 def test_preparation_is_fitted_on_all_rows_where_they_are_given(data):
-    """The reference prepares all rows, fits the lasso on the prepared subset, and transforms back."""
     X, y = data
     settings = {"lam": 0.01, "rate": 0.05, "max_iterations": 50}
     for kind in ("standardise", "pca"):
@@ -219,7 +218,6 @@ def test_preparation_is_fitted_on_all_rows_where_they_are_given(data):
 
 
 def test_private_rounds_are_those_of_the_definition(data):
-    """With negligible noise, rounds sum clipped gradients over centres and take soft-thresholded steps."""
     X, y = data
     lam, clip, rate, rounds = 0.01, 0.2, 0.8, 6
     w = np.zeros(12)

@@ -99,7 +99,6 @@ def test_columns_without_groups_are_rounded_to_five_values():
 
 
 def test_without_noise_it_is_the_linear_discriminant_of_the_rows():
-    """The reference uses the rows' means and covariance within classes, and normal log odds."""
     levels, y = drawn(3000, generator(3))
     X = one_hot(levels)
     settings = {"epsilon": 1e7, "delta": DELTA, "groups": SIZES}

@@ -75,7 +75,6 @@ def test_the_releases_compose_to_mu(n):
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.3])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
 def test_one_number_has_the_lesser_of_two_noises(epsilon, delta):
-    """Draws follow the stated law. By numerical integration of its density, the guarantee holds."""
     mu, moved = gaussian_mu(epsilon, delta), 0.25
     noise = one_number(moved, epsilon, mu)
     laws = {

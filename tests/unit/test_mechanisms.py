@@ -239,7 +239,6 @@ def test_rows_beyond_the_bound_and_other_labels_are_refused(name):
 )
 @settings(max_examples=15, deadline=None)
 def test_noise_is_never_calibrated_to_a_bound_that_the_data_break(name, n, d, bound, excess, seed):
-    """All random rows except one are within a random bound."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     X *= bound * rng.random((n, 1)) / np.linalg.norm(X, axis=1, keepdims=True)

@@ -329,7 +329,6 @@ def test_a_name_is_spent_once(tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 @pytest.mark.parametrize("n", [N, N // 2])
 def test_what_fits_again_and_again_spends_nothing(tmp_path, n):
-    """Folds with n_rows rows or their own names, and bootstraps of all rows, are refused."""
     X, y = frame()
     one = estimator(tmp_path, n_rows=n)
     for search in (
@@ -411,7 +410,6 @@ def test_labels_of_the_same_meaning_are_read(tmp_path, target, labels, monkeypat
 
 
 def test_a_frame_is_the_file_that_it_came_from(tmp_path):
-    """fit sees the CSV's rows: text with commas, quotes, numbers, missing cells."""
     X, y = frame()
     X.loc[3, "visits"], X.loc[5, "ward"], X.loc[6, "ward"] = np.nan, 'a "b"\nc', " icu "
     seen = []

@@ -611,7 +611,6 @@ def test_a_copy_in_single_precision_changes_nothing_but_time(lam, rng, monkeypat
 @pytest.mark.parametrize("n, d", [(20000, 6), (5000, 50)])
 @pytest.mark.parametrize("restarts", [4, 12])
 def test_the_way_of_double_precision_alone_ends_at_the_same_point(n, d, restarts, rng, monkeypatch):
-    """Fits with sampling, prediction, single precision or a start are certified, and near those without."""
     X, y = problem(n, d, rng)
     lam = 0.01
     linear = n * np.geomspace(1e-4, 1, restarts)[:, None] * directions(restarts, d, rng)

@@ -85,10 +85,7 @@ def test_a_group_of_other_guarantees():
 
 
 def test_a_person_with_five_years():
-    """At the same delta, epsilon is 1 for a record and 5.93 for a person.
-
-    At epsilon 5, the person's delta is 86 times as large.
-    """
+    """At epsilon 5, the person's delta is 86 times as large."""
     mechanism = MECHANISMS["gaussian_objective_perturbation"]
     lam = mechanism.rule_lambda(16152, 10, 1.0, DELTA)
     stated = mechanism.guarantee(16152, 10, epsilon=1.0, delta=DELTA, lam=lam)

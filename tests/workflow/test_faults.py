@@ -50,7 +50,6 @@ def wait_until_completed(project, process, paths, number):
 
 @pytest.mark.slow
 def test_killed_at_random_moments(finished, fresh):
-    """No half-written file counts as complete, and the final bytes are the same after DP_KILLS kills."""
     whole = results(finished)
     rng = random.Random(9)
     resume = ("--cores", 2, *TINY)

@@ -183,8 +183,6 @@ class Mechanism:
     # Whether `release` accepts `all_rows`, the features of all training rows, which start with X.
     uses_all_rows = False
 
-    # ---- what a subclass defines
-
     def _guarantee(self, n, d, p):
         """The guarantee for a public size n and d released coordinates.
 
@@ -271,8 +269,6 @@ class Mechanism:
             key = repr([getattr(p, name) for name in self.options if name not in but])
             groups.setdefault(key, []).append(position)
         return [(candidates[positions[0]], positions) for positions in groups.values()]
-
-    # ---- public calls
 
     def check(self, n: int, d: int, **settings) -> None:
         """Refuse settings with which the mechanism cannot run.
@@ -475,8 +471,6 @@ class Mechanism:
         with self._own_code(self._check_together):
             self._check_together(n, d, p)
         return p
-
-    # ---- how the public calls check arguments and results
 
     def _tasks(self, folds, rngs, fits, all_rows, candidates, arguments):
         """Check and yield (fold, task) lazily. A task is (X, y, list with one p per candidate, rng)."""

@@ -241,7 +241,7 @@ class _Functional(Mechanism):
 
 
 def _times(p, n):
-    """The factor of the sum's noise: n if `objective` puts the noise on the mean, otherwise 1."""
+    """The factor of the sum's noise."""
     return n if getattr(p, "objective", "sum") == "mean" else 1
 
 

@@ -126,7 +126,7 @@ class _GaussianTilt(Tilted):
         return self._kind(p).loss
 
     def _checked_plan(self, n, d, p, plan):
-        """The plan. Raises `Refused` unless the minimiser of every data set can be certified."""
+        """Raises `Refused` unless the minimiser of every data set can be certified."""
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
             check_certifiable(n, d, lam, p.bound, self._kind(p).loss, plan.tolerance, tilt=reach)

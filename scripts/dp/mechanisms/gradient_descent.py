@@ -64,7 +64,6 @@ class Classifier(Mechanism):
         return full_batch.classes_of(p.loss, p.classes)
 
     def _descend(self, X, y, p, **settings):
-        """`full_batch.descend` with settings from p, which `settings` override."""
         named = ("iterations", "learning_rate", "loss", "classes", "lam")
         own = {name: value for name, value in vars(p).items() if name in named}
         return full_batch.descend(X, y, **own | {"size": p.public_n} | settings)

@@ -123,7 +123,7 @@ class IterativeHessianMixing(Mechanism):
         return p.proven(reason, profile=profile)
 
     def _release(self, X, y, p, draws, rng):
-        """The draws. H is sampled as A^1/2 W A^1/2, A = X'X + g^2 I, with W Wishart: steps need no X~."""
+        """H is sampled as A^1/2 W A^1/2, A = X'X + g^2 I, with W Wishart: steps need no X~."""
         n, d = p.public_n or len(X), X.shape[1]
         rows, tau0, gamma, sigma, _ = self._plan(d, p)
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])

@@ -69,7 +69,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
 
     def _plan(self, n, d, p):
-        """The `Plan`. `mu_output` is for all releases but the minimiser, `output_scale` for the weights."""
+        """`mu_output` is for all releases but the minimiser, `output_scale` for the weights."""
         second = self._second(vars(p))
         if second >= 1:
             raise Refused(

@@ -133,7 +133,7 @@ class Tilted(Mechanism):
         return getattr(p, "loss", "logistic")
 
     def _release(self, X, y, p, draws, rng):
-        """The draws. A restart without a certificate has weights of 0, and its status says why.
+        """A restart without a certificate has weights of 0, and its status says why.
 
         The solver starts from `fit`, if given. The solver's tolerance is half of the plan's, which
         leaves the other half for rounding.

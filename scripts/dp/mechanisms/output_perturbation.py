@@ -51,7 +51,7 @@ class Perturbed(Mechanism):
     # Whether the guarantee needs the fit's certificate. If so, settings are refused under which some
     # data set could prevent the certificate.
     certified = True
-    law = staticmethod(l2_laplace)  # distribution of the noise
+    law = staticmethod(l2_laplace)
 
     def scale(self, n: int, d: int, p: Parameters) -> float:
         raise NotImplementedError

@@ -155,7 +155,7 @@ class PrivateSelection(Mechanism):
         public = {"public": p.public, "initial": p.initial} if of.uses_public_rows else {}
         law, noise, *rngs = rng.spawn(2 + len(plan.candidates))
         counts = [selection.draw(p.law, p.runs, law) for _ in range(draws)]
-        draw = np.repeat(np.arange(draws), counts)  # the draw of each run
+        draw = np.repeat(np.arange(draws), counts)
         setting = law.integers(len(plan.candidates), size=len(draw))
         runs = Release(
             np.zeros((len(draw), X.shape[1], *([p.classes] if p.classes else []))),
@@ -280,7 +280,6 @@ def _stated(n, d, p, epsilon, delta):
 
 
 def _profiles(stated):
-    """Profiles of guarantees. Those with the same reason share one."""
     profiles = {}
     for each in stated:
         key = (each.epsilon, each.delta) if each.profile is None else each.reason

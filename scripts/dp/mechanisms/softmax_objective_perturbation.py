@@ -75,7 +75,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
         self._plan(n, d, p)
 
     def _plan(self, n, d, p):
-        """The `Plan`. A refusal names a larger lambda that works, or says that none does."""
+        """A refusal names a larger lambda that works, or says that none does."""
         try:
             return self._planned(n, d, p)
         except _NoTilt as error:
@@ -105,7 +105,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
         )
 
     def _planned(self, n, d, p):
-        """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
+        """Raises `Refused` unless the minimiser of every data set can be certified.
 
         Raises `_NoTilt` if lambda is too small for useful noise.
         """
@@ -151,7 +151,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
         return p.proven(reason, profile=Curve(symmetric(delta)))
 
     def _release(self, X, y, p, draws, rng):
-        """The draws. The solver's tolerance is half of the plan's: the other half is for rounding."""
+        """The solver's tolerance is half of the plan's: the other half is for rounding."""
         (rows, d), K = X.shape, p.classes
         n = stated_size(self.name, p, rows)
         plan, per_record = self._plan(n, d, p), n / rows

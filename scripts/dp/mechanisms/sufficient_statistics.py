@@ -46,7 +46,7 @@ class SufficientStatistics(Mechanism):
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _release(self, X, y, p, draws, rng):
-        """Draws. With `repair: none`, a quadratic without a minimum has the status "unbounded"."""
+        """With `repair: none`, a quadratic without a minimum has the status "unbounded"."""
         n, d = X.shape
         sigma = gaussian_sigma(p.epsilon, p.delta, gram_and_moment(p.bound))
         gram, moment = quadratics.moments(X, y)

@@ -404,7 +404,6 @@ def saturated_diagonal_l2() -> Pair:
 
 
 def _of_weights(scores):
-    """A statistic of the weights, for every mechanism."""
     return lambda *_, **__: scores
 
 
@@ -724,7 +723,6 @@ def pulled_class() -> Pair:
 
 
 def _unpenalised():
-    """One record at 1, whose label flips, and 399 at 0 with both labels."""
     X = np.zeros((400, 1))
     X[0] = 1
     sides = _replace(X, np.where(np.arange(400) % 2, -1, 1), 0, label=-1)
@@ -766,7 +764,6 @@ def flipped_label() -> Pair:
 
 
 def _beside(row, other=None, label=None):
-    """Sides of eight three-dimensional records, one of which changes."""
     X = np.array(
         [[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [-1, 0, 0], [0, -1, 0], [0.6, 0.8, 0], [0, 0.6, -0.8]]
     )

@@ -185,12 +185,10 @@ def _exact(value):
 
 
 def _above(value):
-    """A number with three digits, rounded up."""
     return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(value)):g}"
 
 
 def _up(share):
-    """A share in percent, rounded up."""
     return f"{math.ceil(1000 * share) / 10:g}"
 
 

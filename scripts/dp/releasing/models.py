@@ -314,7 +314,7 @@ def _longest(problem, noise):
 
 
 def _proven(plan):
-    """The plan itself. Raises `Refused` if its rounded numbers do not reach its delta."""
+    """Raises `Refused` if its rounded numbers do not reach its delta."""
     if not plan.delta_at(plan.epsilon) <= plan.delta:
         raise Refused("the calibrated noise does not reach delta: this is a fault of the program")
     return plan

@@ -148,7 +148,7 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
 
 
 def _hessian(rows, weights, precision):
-    """Sum of weights_i x_i x_i' in this precision. Rows converted to it are kept in `rows`."""
+    """Sum of weights_i x_i x_i' in this precision."""
     if precision not in rows:
         rows[precision] = rows[np.float64].astype(precision)
     scaled = rows[precision] * np.sqrt(weights, dtype=precision)[:, None]

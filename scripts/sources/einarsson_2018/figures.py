@@ -23,9 +23,6 @@ from study.configuration.options import Options
 from study.data.prepared import Prepared
 from study.jobs.files import read_json
 
-# Figures of image data.
-
-
 LOOKS = (("#0072B2", "-"), ("#D55E00", "--"), ("#000000", ":"))
 
 
@@ -178,9 +175,6 @@ def _titles(data):
     return ", ".join(images.title for images in data)
 
 
-# Principal components of standardised rows.
-
-
 LINES = (
     *(("#000000", "-"), ("#0072B2", "--"), ("#D55E00", ":")),
     *(("#009E73", "-."), ("#CC79A7", "-"), ("#56B4E9", "--")),
@@ -261,9 +255,6 @@ def explained_variance(experiment, spec, path):
     return fig
 
 
-# Densities of the noise that mechanisms add.
-
-
 class NoiseDensities(Options):
     noise: str = "laplace"
     epsilons: list = [0.1, 0.5, 1, 10]
@@ -297,9 +288,6 @@ def noise_densities(experiment, spec, _):
     axes.set_title(spec["title"], loc="left")
     axes.legend(fontsize="small")
     return fig
-
-
-# Learning curves, one per epsilon, and errors against the proven epsilon.
 
 
 class EpsilonFamily(Options):
@@ -378,9 +366,6 @@ def _proven(experiment, row):
     return arguments.guarantee(mechanism, meta, cell.train_size, options, **settings).epsilon
 
 
-# Heat maps of searches over two options.
-
-
 class SearchGrid(Options):
     x: str = "batch"
     y: str = "lambda"
@@ -447,9 +432,6 @@ def search_grid(experiment, spec, paths):
 
 def _option(option):
     return r"$\lambda$" if option == "lambda" else option.replace("_", " ")
-
-
-# Figures of the distributed lasso.
 
 
 @figure(DRAWS)
@@ -525,9 +507,6 @@ def _mark(axes, pixels, side, colour, marker):
 def _shown(experiment, frame):
     shown = set(frame["method"])
     return {label: method for label, method in experiment.methods.items() if label in shown}
-
-
-# Figures of private stochastic gradient descent.
 
 
 def _choices(paths):

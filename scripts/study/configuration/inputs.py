@@ -39,7 +39,6 @@ def _results(experiment, entry):
 
 
 def _analysis(experiment, entry):
-    """The file of an analysis or table; {} if this run does not make it."""
     if entry.get("analysis") in experiment.analyses:
         return {"": experiment.analysis_path(entry["analysis"])}
     if entry.get("table") in experiment.tables:

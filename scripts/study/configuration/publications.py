@@ -123,7 +123,7 @@ def _of_members(check, name, members):
 
 
 def _below(value, *keys):
-    """The mapping below these keys in values not yet validated; {} if there is none."""
+    """The mapping below these keys in values not yet validated."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}

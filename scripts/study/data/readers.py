@@ -213,7 +213,7 @@ def read_csv(
 ):
     """X, labels and feature names of a table, or of several tables (a sequence of paths).
 
-    label: the label's column. numbers: whether labels are numbers. columns: the numeric features, by
+    numbers: whether labels are numbers. columns: the numeric features, by
     default all other columns. categories: column -> public list of categories, each of which becomes a
     feature "column=category" of zeros and ones. missing: column, or "*" for all others -> the replacement
     of missing cells, or "drop" to leave out the row. counts: a Counter, to which missing cells by column

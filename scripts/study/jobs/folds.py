@@ -77,14 +77,13 @@ def _splits(arguments, data):
     """Yield (part of `Prepared`, training row numbers, test row numbers) for every fold or simulation."""
     split = _simulations if arguments.simulations else _folds
     for part, division in _repetitions(arguments, data.replicates):
-        # Components of the seed.
         again = [f"division {division}"] * (division > 0) + [part] * bool(part)
         for train, test in split(arguments, data, *again):
             yield part, train, test
 
 
 def _repetitions(arguments, parts):
-    """(part, number of the division) for every division. Several data sets have one division each."""
+    """(part, number of the division) for every division."""
     divisions = vars(arguments).get("divisions") or 1
     return [(part, 0) for part in parts] if len(parts) > 1 else [*product(parts, range(divisions))]
 

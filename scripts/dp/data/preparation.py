@@ -297,7 +297,7 @@ def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
 
 
 def _finite(X, change):
-    """change(X), but finite rows stay finite: infinity becomes the largest float, and NaN becomes 0.
+    """change(X), where finite rows stay finite: overflow becomes the largest float, or 0.
 
     Otherwise, one extreme record would make `check_rows` refuse all rows.
     """

@@ -83,7 +83,7 @@ def group(meta, stated):
 
 
 def _unit(meta, stated):
-    """The end of a guarantee's reason: the record and its group; "" if the unit has one record."""
+    """What a record is, and the guarantee for its group: text for a reason; "" for units of one record."""
     row, words, epsilon, delta = group(meta, stated)
     if not words:
         return ""

@@ -1,8 +1,8 @@
 """The float error of `composed_delta` must stay within the margin of `models.SLACK`.
 
-The reference follows the inequalities in `dp.privacy.gaussian_tilt` with Gaussian profiles in 40
-digits, and quadratures with many more nodes. Every split of epsilon into e1 and the rest gives a proven
-bound, so the reference may search for e1 in any way.
+The reference evaluates the inequalities in `dp.privacy.gaussian_tilt` with Gaussian profiles in 40
+digits, and with many more quadrature nodes than the code. Every split of epsilon into e1 and epsilon -
+e1 gives a proven bound, so the reference may search for e1 in any way.
 """
 
 import math

@@ -94,7 +94,7 @@ def moved(n: int, lam: float, tolerance: float, adjacency: str, stated: bool = F
 
 
 def certified(n: int, p: Parameters, plan: Plan) -> str:
-    """The part of a guarantee's reason about the solver's point and its noise."""
+    """The part of a guarantee's reason that covers the solver's error and the output noise."""
     every = "every data set" if p.public_n is None else f"every data set of at most {n} records"
     return (
         f"a point of gradient norm at most tau = {plan.tolerance:g} is found on {every} (a premise: "

@@ -76,9 +76,9 @@ class PrivateMarginals(Mechanism):
 
     Any row has one level of each of k variables (`Variables.levels`), so a record is in one cell of
     every table. Replacing it changes each table by at most sqrt(2), and may change all tables. The
-    k tables with the class have noise of standard deviation s, and the m = k (k - 1)/2 tables of two
-    variables t. In units of the noise, the squared distance of neighbours is at most 2 k/s^2 + 2
-    m/t^2. The first term is share mu^2, and the second (1 - share) mu^2. So with a public n, the
+    k tables with the class have noise of standard deviation s, and m = k (k - 1)/2 tables of two
+    variables have noise of t. In units of the noise, the squared distance of neighbours is at most 2
+    k/s^2 + 2 m/t^2. The first term is share mu^2, and the second (1 - share) mu^2. So with a public n, the
     release is exactly mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7).
 
     Ferrando and Sheldon (TMLR 2025) form sufficient statistics from such tables. Their AIM chooses
@@ -95,8 +95,8 @@ class PrivateMarginals(Mechanism):
     The intercept is Bayes-optimal for normal rows with this covariance.
 
     groups: sizes of one-hot variables, in the order of their columns, which come first. Other
-    columns, such as a constant, get weights of 0. A row has bound/sqrt(k + number of other columns)
-    in place of a one, as if divided by the maximum norm. Without groups, every column is a
+    columns, such as a constant, get weights of 0. In place of ones, rows have bound/sqrt(k + number
+    of other columns), as after division by the maximum norm. Without groups, every column is a
     variable, rounded to one of five values between -bound/sqrt(d) and bound/sqrt(d).
     """
 

@@ -10,7 +10,7 @@ from dp.solvers.newton import least_tolerance
 
 NEWTON = 100  # maximum number of Newton steps in one attempt; most take about a dozen
 TINY = np.finfo(float).tiny
-UNCERTAIN = 1000  # maximum number of descent steps if double precision may not certify the result
+UNCERTAIN = 1000  # maximum number of descent steps if double precision may be too coarse
 BLOCK_ROWS = 4096  # rows of a block, as `dp.solvers.rounding` assumes
 
 

@@ -359,7 +359,7 @@ class Slower(Options):
 
 @check(ANALYSIS, Slower)
 def slower(results, *, analysis, slow, fast, factor, fits):
-    """On every data set, the least time of a single fit by the procedure `slow` is at least `factor`
+    """On every data set, the shortest time of a single fit by the procedure `slow` is at least `factor`
     times that of `fast`. The claim fails only if no repeat reaches the factor.
     fits: the number of runs of `slow` that a protocol of many draws needs in place of one run of `fast`.
     """
@@ -382,7 +382,7 @@ class AsFast(Options):
 
 @check(ANALYSIS, AsFast)
 def as_fast(results, *, analysis, first, second, factor):
-    """On every data set, the least times of a single fit by two procedures differ by at most the factor
+    """On every data set, the shortest times of a single fit by two procedures differ by at most the factor
     `factor`. The claim fails only if all repeats differ by more.
     """
     ratios, lowest, highest = _time_ratios(results, analysis, first, second)
@@ -405,9 +405,9 @@ def _times_text(template, ratios, lowest, highest):
 
 
 def _time_ratios(results, analysis, first, second):
-    """By data set: the ratio of the least times over all repeats, and the extreme ratios of single repeats.
+    """By data set: the ratio of the shortest times of all repeats, and the extreme ratios of one repeat.
 
-    Other work on the machine can only lengthen a measured time, so the least time is the most accurate.
+    Other work on the machine can only lengthen a measured time, so the shortest time is the most accurate.
     """
     frame = results.analysis(analysis)
     times = (

@@ -7,8 +7,6 @@ import numpy as np
 from dp import intervals
 from study.configuration.experiment import Cell
 
-FOLDS = "_sd_folds"  # the standard deviation of folds' means
-
 
 def interval(values):
     """Return (mean, low, high) by Student's t over folds; low and high are NaN for a single fold."""
@@ -24,8 +22,8 @@ def fold_means(results, row, column):
     column: a column of results.csv; error_sd gives standard deviations of the draws, and error_sd_folds
     pseudo-values of the folds' standard deviation.
     """
-    folds = column.endswith(FOLDS)
-    name, _, what = (column.removesuffix(FOLDS), "", "sd") if folds else column.rpartition("_")
+    folds = column.endswith("_sd_folds")  # the standard deviation of folds' means
+    name, _, what = column.removesuffix("_folds").rpartition("_")
     if what not in ("mean", "sd"):
         return None
     cell = Cell(*(row[key] for key in Cell._fields))

@@ -22,7 +22,7 @@ COLUMNS = (
 # The deltas at which attacks bound epsilon if a profile is proven. Smaller deltas need more releases.
 DELTAS = (0.001, 0.01, 0.03, 0.1, 0.2, 0.4)
 POINTS = 25  # points of the proven curve
-RELEASES = 300  # releases per data set of the attack on low-order bits
+RELEASES = 300  # releases per data set in the attack on low-order bits
 
 
 def main():
@@ -110,7 +110,7 @@ def exact(mechanism, pair, settings):
 
 
 def bits(mechanism, settings, rng):
-    # The attack brings its own neighbours, lam and bound.
+    # The attack on low-order bits chooses neighbours, lam and bound itself.
     names = {"epsilon", "delta", *mechanism.options}
     settings = {name: value for name, value in settings.items() if name in names}
     if math.isinf(settings["epsilon"]):

@@ -33,7 +33,7 @@ def main():
 
 
 def variant_of(mechanism, options):
-    """Options with text values, such as loss or calibration, including defaults."""
+    """Options whose values are strings, such as loss or calibration, with defaults filled in."""
     if mechanism not in MECHANISMS:
         return frozenset()  # the auditor's control is not a mechanism
     options = {

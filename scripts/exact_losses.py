@@ -1,4 +1,4 @@
-"""Computes privacy losses from densities, for differences too small for attacks."""
+"""Computes privacy losses from densities, for differences too small for attacks to detect."""
 
 import json
 

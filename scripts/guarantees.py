@@ -74,7 +74,7 @@ class Guarantees:
 
 
 def group(meta, stated):
-    """(record, group, the group's epsilon, the group's delta), if a unit has several records."""
+    """(record, group, the group's epsilon, its delta); the last three are "" if units are single rows."""
     if not meta.get("unit"):
         return "row", "", "", ""
     unit = meta["unit"]
@@ -83,7 +83,7 @@ def group(meta, stated):
 
 
 def _unit(meta, stated):
-    """What a record is, and the guarantee for its group: text for a reason; "" for units of one record."""
+    """Text appended to a reason: what a record is, and the guarantee for its group. "" without a group."""
     row, words, epsilon, delta = group(meta, stated)
     if not words:
         return ""

@@ -82,7 +82,7 @@ def main():
                 table.coordinate_bound if table.coordinate_bound < table.bound else None
             ),
             "largest_norm": largest,
-            # number of missing cells by column, and of rows dropped for them
+            # number of missing cells per column, and of rows dropped because of them
             "missing": {name: count for name, count in missing.items() if count},
             "steps": record,
             "put_off": [name for name, _ in table.later.steps],
@@ -101,10 +101,10 @@ def main():
 
 
 def prepared(dataset, entry, seed, missing, replicate=0):
-    """(`dp.data.preparation.Table`; separating hyperplane, weights or None; the record of the steps).
+    """(`dp.data.preparation.Table`, weights of a separating hyperplane or None, record of the steps).
 
-    missing: a Counter, to which missing cells are added. replicate: 0 for the data set itself, otherwise
-    the index of a further one from the same distribution, without a holdout.
+    missing: a Counter to which missing cells are added. replicate: 0 for the data set itself, otherwise
+    the index of a further data set from the same distribution, which has no holdout.
     """
     source, separator = entry["source"], None
     again = (replicate,) if replicate else ()  # a component of the seed
@@ -155,7 +155,7 @@ def check(table, parts):
     classes = examples.NUMBERS if table.target else len(table.classes) or None
     largest = 0.0
     for part, (X, y) in parts.items():
-        # Test rows may exceed the bound, because steps are fitted on training rows.
+        # Test rows may exceed the bound, because preparation steps are fitted on training rows.
         bound = np.finfo(float).max if part == "_test" else table.bound
         for rows in examples.slices(max(1, len(y)), BLOCK_ROWS):
             floats = table.later.apply(X[rows])
@@ -188,7 +188,10 @@ def class_counts(y):
 
 
 def simulate(dataset, source, seed, *again):
-    """(`Table`; separating hyperplane, weights or None). Holdout rows, or else public rows, come first."""
+    """(`Table`, weights of a separating hyperplane or None).
+
+    The first rows are the holdout or, without one, the public rows.
+    """
     rng = generator(seed, "data", dataset, "simulate", *again)
     if source["simulate"] == "mixture":
         return simulate_mixture(source, rng), None
@@ -203,7 +206,7 @@ def simulate(dataset, source, seed, *again):
 
 
 def first_shuffled(table, source, seed):
-    """The source's first rows in random order, the same for all data sets from one source."""
+    """The first `source["first"]` rows in a random order that all data sets from one source share."""
     order = generator(seed, "data", source["sklearn"], "shuffle").permutation(len(table.X))
     rows = order[: source["first"]]
     return table._replace(X=table.X[rows], y=table.y[rows])

@@ -39,8 +39,8 @@ def main():
             raise ValueError(
                 f"{arguments.dataset} has neither public nor holdout rows to search on"
             )
-        # The rows are public, so this epsilon protects nothing. It is scaled so the noise equals that of a
-        # run on the private rows.
+        # The rows are public, so this epsilon protects nothing. It is scaled so that the noise equals that
+        # of a run on the private rows.
         cell["epsilon"] *= arguments.train_size / (len(rows[1]) * (1 - 1 / entry["folds"]))
         simulations, all_rows = [(rows, None)], iter([rows[0]])
     else:
@@ -56,7 +56,7 @@ def main():
     axes = (arguments.experiment, arguments.dataset, arguments.search)
 
     def divided():
-        """Yield (training rows, all rows of a simulation, numbers of rows left out) for every part."""
+        """Yield (rows to train on, all rows of the simulation, indices of held-out rows) for every part."""
         for simulation, (train, _) in enumerate(simulations):
             shuffle = generator(arguments.seed, *axes, simulation, "search folds")
             parts = split_folds(len(train[0]), entry["folds"], shuffle)

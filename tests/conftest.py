@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_make_parametrize_id(val, argname):
-    """Name bytes in test ids by their argument: compressed bytes contain a time, which changes ids."""
+    """Use the argument's name as the id of bytes: compressed bytes contain a time, so ids would vary."""
     return argname if isinstance(val, bytes) else None
 
 

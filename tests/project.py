@@ -101,7 +101,7 @@ class Project:
                 self.kill(process)
 
     def finish(self, process, ok=True, timeout=600):
-        """Return a process's output. Fail unless its success equals `ok`; None allows either."""
+        """Return a process's output. ok: whether it must succeed; None allows success and failure."""
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -140,7 +140,7 @@ class Project:
             time.sleep(0.02)
 
     def incomplete(self):
-        """Paths of Snakemake's incomplete files, whose jobs still run or were killed."""
+        """Paths of Snakemake's incomplete files, whose jobs are still running or were killed."""
         marks = [p for p in (self / ".snakemake/incomplete").glob("*") if p.is_file()]
         return [base64.b64decode(mark.name).decode() for mark in marks]
 

@@ -49,9 +49,9 @@ def accounting(experiment, spec, inputs, seed, out):
     """One row per case, accounting and epsilon: the noise, and its ratio to that of exact accounting.
 
     "adassp": releases of the smallest eigenvalue, X'X and X'y, under replace-one with bounds 1. Exact
-    accounting uses that X'X and X'y cannot both change by their maximum. "boosted": releases of the
-    eigenvalue, X'X and ten sums of residuals clipped at 1/4, under replace-one. "sketch": the noise gamma
-    of three sketches of options["rows"] rows, under add-remove; renyi is the bound of the sketch's
+    accounting uses the fact that X'X and X'y cannot both change by their maximum. "boosted": releases of
+    the eigenvalue, X'X and ten sums of residuals clipped at 1/4, under replace-one. "sketch": the noise
+    gamma of three sketches of options["rows"] rows, under add-remove; renyi is the bound of the sketch's
     authors, and gdp an approximation with too little noise.
     """
     delta, rows = spec["options"]["delta"], spec["options"]["rows"]

@@ -1,7 +1,8 @@
 """Simulates tables with known coefficients, to test intervals.
 
-Columns are prepared like real ones: clipped to public bounds, mapped to [-1, 1], with a constant column,
-and divided by the square root of the number of columns. A category has no column for its reference level.
+Columns are prepared like real ones: they are clipped to public bounds and mapped to [-1, 1]. A constant
+column is added, and all are divided by the square root of their number. A category has no column for its
+reference level.
 """
 
 import math
@@ -133,7 +134,7 @@ CHOSEN = {
     "rare_class": normals([0.6] * 3, [0.8, -0.5, 0.3], -4),
     "weak": normals([0.35] * 9, [1, 1, -1, 0.5, 0.5, 0, 0, -0.3, 0.2], -0.8),
 }
-# The rule for printing intervals was then tested on these designs.
+# The rule was then tested on these designs.
 HELD_OUT = {
     "hospital": hospital(0.02, [0.6, 0.25, 0.1, 0.05], 1.5, -0.8, 1),
     "clinic": hospital(0.3, [0.5, 0.5], 1.0, 0.5),
@@ -180,8 +181,8 @@ DESIGNS = {
     "logistic": Design("noise_aware_logistic", ROBUST, LOGISTIC, True, BALLS, COEFFICIENTS),
     "other": Design("noise_aware_logistic", ROBUST, LOGISTIC, False, BALLS),
     "linear": Design("noise_aware_log_cosh", WIDTHS, losses.get(LOG_COSH), False, BALLS),
-    # Clipping targets to [-1, 1] shrinks only errors with magnitudes above TAU, and their magnitudes stay
-    # above TAU. So errors clipped at TAU are symmetric.
+    # Clipping targets to [-1, 1] shrinks only errors above TAU in magnitude, and leaves them above TAU.
+    # So errors clipped at TAU remain symmetric.
     "boosted": Design("noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4),
     "boosted_uneven": Design(
         "noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4

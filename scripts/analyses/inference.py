@@ -128,7 +128,7 @@ def coverage(experiment, spec, inputs, seed, out):
     moments; boosting uses the second half of its steps.
     "noise_aware_robust": the second moments are released.
     "noise_aware_last": boosting uses its last step.
-    "biased": the release of "noise_aware", without correction of the bias from the ridge or the initial
+    "biased": the release of "noise_aware", without correcting for bias from the ridge or the initial
     weights.
     "naive": the release of "noise_aware", as if it contained no noise.
 
@@ -184,7 +184,7 @@ def bootstrap(experiment, spec, inputs, seed, out):
     design: one of `DESIGNS`. Each data set has one release, with the design's first options.
     "bootstrap": basic intervals. "bootstrap_debiased": `rounds` steps adjust the simulated model until
     its mean release equals the actual one. Neither bootstrap costs privacy: rows are simulated from the
-    released Hessian, and targets get normal errors, whose deviation also comes from the release.
+    released Hessian, and targets get normal errors, whose standard deviation is also from the release.
     """
     options, rows, name = spec["options"], [], spec["options"]["design"]
     design = DESIGNS[name]
@@ -252,7 +252,7 @@ class Regression(Options):
 def regression(experiment, spec, inputs, seed, out):
     """Coefficients of a logistic regression in the columns' own units, with and without privacy.
 
-    The non-private regression is statsmodels' Logit, on columns scaled by their bounds alone. The private
+    The non-private regression is statsmodels' Logit, on columns scaled only by their bounds. The private
     regression is one release per epsilon, with lambda from `rule_lambda`. Both use all rows. A category
     has a coefficient for each level except its reference: the level in `reference`, or else the first.
     A sentence replaces each interval that `dp.inference.answered` does not print.

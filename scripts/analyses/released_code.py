@@ -25,10 +25,10 @@ class ReleasedCode(Options):
 def released_code(experiment, spec, inputs, seed, out):
     """One row per program, attack and claimed epsilon of options["programs"].
 
-    A program's entry states its mechanism, repository and commit, the dates of the commit and of reading
-    it, delta, trials, how it differs from the proof, and the repair. `repaired` names a repaired mechanism.
-    It is attacked in the same way, with `repaired_options` and with the attack's options that the repaired
-    mechanism accepts. An entry of `attacks` states options, a pair, claimed epsilons, and values that
+    A program's entry states its mechanism, repository and commit, the dates of the commit and of our
+    reading, delta and trials, how it differs from the proof, and the repair. `repaired` names a repaired
+    mechanism, which is attacked in the same way. It gets `repaired_options` and those of the attack's
+    options that it accepts. An entry of `attacks` states options, a pair, claimed epsilons, and values that
     replace the program's. All bounds hold simultaneously with probability options["confidence"].
     """
     cases = {

@@ -230,7 +230,7 @@ def _all(holds):
 
 
 def _in_range(frame, column, least, most):
-    """Return masks of the cells whose 95 % interval is inside [least, most], or overlaps this range.
+    """Return masks of cells whose 95 % interval is inside [least, most], and of those where it overlaps it.
 
     A cell without an interval is judged by its mean.
     """
@@ -405,7 +405,7 @@ def _times_text(template, ratios, lowest, highest):
 
 
 def _time_ratios(results, analysis, first, second):
-    """By data set: the ratio of the shortest times of all repeats, and the extreme ratios of one repeat.
+    """For each data set: the ratio of the shortest times, and the lowest and highest ratio in a repeat.
 
     Other work on the machine can only lengthen a measured time, so the shortest time is the most accurate.
     """

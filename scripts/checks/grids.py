@@ -6,7 +6,7 @@ METHODS = (options.Method, options.Procedure, options.Rows)  # types of options 
 
 
 def shares(search, source):
-    """Return name -> three numbers, for lambda and each option with published values: the source's values
+    """Return name -> three counts, for lambda and each option with published values: the source's values
     that were tried, other values that were tried, and all of the source's values.
     """
     counts = {}
@@ -20,9 +20,7 @@ def shares(search, source):
 
 
 def thinned(experiment, source, methods):
-    """Describe these methods' searches that try fewer values or simulations than the source's; "" for
-    none.
-    """
+    """Say which searches of these methods try fewer values or simulations than the source; "" for none."""
     searches = {}
     for method in methods:
         name = experiment.methods.get(method, {}).get("search")

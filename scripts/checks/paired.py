@@ -43,9 +43,9 @@ def fold_means(results, row, column):
 def pseudo_values(means):
     """Jackknife pseudo-values of the standard deviation of folds' means (data sets, folds).
 
-    Each pseudo-value leaves out one data set or, if there is only one data set, one fold. The mean of the
-    pseudo-values estimates the standard deviation, and has about the error of a mean of independent values
-    (Miller, Jackknifing variances, Ann. Math. Statist. 39, 1968). None for fewer than three folds.
+    Each pseudo-value leaves out one data set or, if there is only one data set, one fold. Their mean
+    estimates the standard deviation, with about the standard error of a mean of independent values
+    (Miller, Jackknifing variances, Ann. Math. Statist. 39, 1968). None for fewer than three fold means.
     """
     groups = means if len(means) > 1 else means.T
     n = len(groups)
@@ -58,9 +58,9 @@ def pseudo_values(means):
 def difference(results, first, second, column, factor=1.0):
     """Return (mean, low, high) of first - factor x second, for two rows of the results on one data set.
 
-    If both rows have individual draws, differences are paired by fold or by data set. If not, the intervals
-    of two means are combined as if independent; a missing interval makes low and high NaN. For columns
-    other than means, low and high then equal the difference.
+    If both rows have individual draws, differences are paired by fold or by data set. Otherwise, the
+    intervals of two means are combined as if independent; if one is missing, low and high are NaN. For
+    columns that are not means, they equal the difference.
     """
     pair = [fold_means(results, row, column) for row in (first, second)]
     if all(each is not None for each in pair) and len(pair[0]) == len(pair[1]):

@@ -31,10 +31,10 @@ class Prediction(NamedTuple):
     """What another run by the source's protocol would print.
 
     mean: our mean.
-    interval: (low, high), contains that run's mean with 95 % probability.
+    interval: (low, high), which contains that run's mean with 95 % probability.
     error: the standard error of an end of the interval, which depends on our seeds.
     sd: the median standard deviation that such a run would print.
-    sd_interval: contains that standard deviation with 95 % probability.
+    sd_interval: (low, high), which contains that standard deviation with 95 % probability.
     sd_error: the standard error of sd, as a share of sd.
 
     The last three are None if the run has only one value.
@@ -141,7 +141,8 @@ def _error_of_sd(shares, counts, z=None, removed=0.0):
     """Return the standard error of an estimated standard deviation s, as a share of s.
 
     The square of s is a sum of mean squares v. With k degrees of freedom, v has the variance 2 v^2/k. So
-    the standard deviation of s is the root of the sum of variances, divided by 2 s (Satterthwaite).
+    the standard deviation of s is the square root of the sum of these variances, divided by 2 s
+    (Satterthwaite).
 
     shares: the mean squares v, of folds or data sets, and of draws.
     counts: the k of each v.

@@ -177,7 +177,7 @@ def l1_jump(results, *, n, lam):
     """The L1-regularised minimiser moves by more than 2/(n lam) when one record is replaced.
 
     The example has n - 1 records at (1, 1)/sqrt(2) with label 1, for which the two weights are
-    interchangeable. The last record moves from (1, 0) to (0, 1), which changes the weight that is used.
+    interchangeable. The last record, which decides which weight is used, moves from (1, 0) to (0, 1).
     """
     import numpy as np
 

@@ -107,7 +107,7 @@ def _alike(row, other):
 
 
 class Printed:
-    """A printed value in our units, its standard deviation or None, and half a unit of the last digits."""
+    """A printed value in our units, its standard deviation or None, and half units of their last digits."""
 
     def __init__(self, spec, item, value, sd):
         self.spec, self.item = spec, item

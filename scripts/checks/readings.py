@@ -83,7 +83,7 @@ def _yes(truth):
 
 
 def _concerns_value(results, main, value):
-    """Whether a reading compares a printed value with another cell, table or analysis than `main` does.
+    """Whether a reading and `main` compare a printed value with different cells, tables or analyses.
 
     value: <comparison>/<number>.
     """
@@ -96,7 +96,7 @@ def _concerns_value(results, main, value):
 
 
 def _concerns_claim(results, main, name):
-    """Whether a reading decides a claim from other cells, tables or analyses than `main` does.
+    """Whether a reading and `main` decide a claim from different cells, tables or analyses.
 
     Using a subset of the same cells does not count.
     """

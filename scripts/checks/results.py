@@ -143,7 +143,7 @@ class Read(Results):
     """Results of a reading: its own cells, and those that it shares with the main experiment."""
 
     def __init__(self, reading, main):
-        import pandas as pd  # 0.6 s to import
+        import pandas as pd
 
         self.own = set(reading.cells())
         self.main, self.reading = main, reading

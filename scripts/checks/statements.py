@@ -48,8 +48,7 @@ def run(results, check):
 def join(outcomes):
     """Return the `Outcome` of checks that must all hold.
 
-    The joint number and threshold are those of the first check that has a number and the same `holds`
-    as all checks together.
+    Its number and threshold are those of the first check that has a number and the joint `holds`.
     """
     if any(outcome.holds is False for outcome in outcomes):
         holds = False

@@ -22,7 +22,7 @@ NOT_EXCLUDED = "not excluded"
 CALIBRATED = "calibrated"
 NOT_TESTED = "not tested"
 NOT_RUN = "not run"
-# Verdicts that only the page uses.
+# Verdicts that only the report (`reporting`) gives.
 NOT_JUDGED = "not judged"
 NOT_DECIDED = "not decided yet"
 

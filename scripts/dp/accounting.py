@@ -24,7 +24,7 @@ __all__ = [
     "rule_delta",
 ]
 
-# `narrow_difference` is exact to rounding for mu = sensitivity / standard deviation below this.
+# `narrow_difference` is accurate to rounding if mu, the sensitivity / standard deviation, is below this.
 NARROW = 0.1
 
 REPLACE_ONE = "replace-one"

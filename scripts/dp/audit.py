@@ -25,7 +25,7 @@ from dp.solvers.fits import shared_fit
 __all__ = ["attack", "epsilon_lower_bound", "privacy_loss_1d"]
 
 GRID = 801  # points per axis of the first grid
-REACH = 9.0  # axes are sinh-spaced; nonzero |w| are from 0.02/R to 4000/R
+REACH = 9.0  # axes are sinh-spaced; nonzero |w| range from 0.02/R to 4000/R
 ZOOMS = 14  # refinements; each divides the cell width by about seven
 
 
@@ -278,7 +278,7 @@ def attack(
     sides = [_Side(mechanism, X, y, arguments) for X, y in pair.sides]
     try:
         statistic = pair.statistic and pair.statistic(pair, mechanism, **arguments)
-    except pairs.Unsuited:  # a statistic learned from pilot releases tests any mechanism
+    except pairs.Unsuited:  # a statistic learned from pilot releases suits any mechanism
         statistic = None
     if statistic is None:
         pilots = [
@@ -345,9 +345,9 @@ def check(
     delta: float = 0.0,
     **options,
 ) -> None:
-    """Raise the errors of `guarantee`, using the mechanism's own `check` if it has one."""
+    """Raise the errors that `guarantee` would, by the mechanism's own `check` if it has one."""
     mechanism, pair, settings = _asked(mechanism, pair, epsilon, delta, options)
-    # Only `guarantee` tells whether data sets of different sizes are covered.
+    # Only the guarantee shows whether neighbours of different sizes are covered.
     private_n = pair.resized and settings.get("public_n") is None
     if type(mechanism).check is Mechanism.check or private_n:
         _guarantee(mechanism, pair, settings)
@@ -453,7 +453,7 @@ def _events(first, second):
     sides = np.sort(first), np.sort(second)
     # A stable sort merges two sorted runs in linear time.
     pooled = np.sort(np.concatenate(sides), kind="stable")
-    # The number of pooled scores above a threshold grows geometrically.
+    # From one threshold to the next, the number of pooled scores beyond it grows geometrically.
     ranks = np.unique(np.geomspace(1, len(pooled), CANDIDATES).astype(int)) - 1
     for sign in (1, -1):
         thresholds = np.unique(sign * pooled[::-sign][ranks])

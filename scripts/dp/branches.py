@@ -1,8 +1,8 @@
 """Tests of whether one record changes how a mechanism treats all others.
 
 A proof of privacy covers a record's share in sums, fits and counts. It often overlooks a release's status,
-an exception that one record raises, or a fallback that one singular matrix triggers for all parts of the
-rows.
+an exception that one record causes, or a fallback: one singular matrix may change how all parts of the
+rows are fitted.
 """
 
 import inspect
@@ -168,7 +168,7 @@ def _run(mechanism, side, settings, draws, files=()):
 
 
 def _excess(first, second, epsilon, delta):
-    """Whether an event's counts in equally many draws contradict (epsilon, delta)-DP."""
+    """Whether an event's counts, in equally many draws on both sides, contradict (epsilon, delta)-DP."""
     epsilon = min(epsilon, 700.0)  # larger exponents overflow
     level = 1 - (1 - CONFIDENCE) / 2
     (p, q), draws = (np.sum(first), np.sum(second)), len(first)
@@ -187,9 +187,10 @@ def differences(
 ) -> list[str]:
     """Describe where behaviour on two neighbours differs by more than the guarantee allows.
 
-    With the same random numbers, both sides must agree in exceptions, messages, names, shapes and types
-    of all results, and executed lines of the mechanism's files. Statuses and weights may differ as the
-    guarantee (or, if nothing is proven, the claim) allows.
+    With the same random numbers, both sides must raise the same exceptions with the same messages. They
+    must return results of the same names, shapes and types, and execute the same lines of the mechanism's
+    files. Statuses and weights may differ as far as the guarantee (or, if nothing is proven, the claim)
+    allows.
 
     Parameters
     ----------

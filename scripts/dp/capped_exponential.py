@@ -11,9 +11,9 @@ from dp import losses
 class CappedExponential(losses.MarginLoss):
     """h(z) = e^s for s = offset + z <= 0, and 1 + s above: 0 <= h' <= 1 and 0 <= h'' <= 1.
 
-    Let a count be v M and its rate e^s M, with the public maximum M. Then h(z) - v s is Poisson's negative
-    log likelihood divided by M, up to a constant. For rates above M, h' stays 1, so slopes are bounded.
-    `offset` is at most 0. h'' jumps at s = 0, where `curvature` is 1.
+    Let a count be v M and its rate e^s M, with the public maximum M. Then h(z) - v s is the negative
+    Poisson log-likelihood divided by M, up to a constant. For rates above M, h' stays 1, so slopes are
+    bounded. `offset` is at most 0. h'' jumps at s = 0, where `curvature` is 1.
 
     Callers set all labels to 1, and pass -v s in the linear term of `dp.solvers.minimise`.
     """

@@ -25,8 +25,8 @@ def greater(differences: np.ndarray | Sequence[float]) -> float:
 def holm(p: np.ndarray | Sequence[float]) -> np.ndarray:
     """Adjusted p values (tests,) (Holm, Scand. J. Stat. 1979).
 
-    Rejecting at adjusted p values of at most alpha rejects any true hypothesis with probability at most
-    alpha, under any dependence.
+    Rejecting all hypotheses with an adjusted p value of at most alpha rejects a true one with probability
+    at most alpha, under any dependence.
     """
     p = np.asarray(p, dtype=float)
     order = np.argsort(p, kind="stable")
@@ -39,10 +39,10 @@ def holm(p: np.ndarray | Sequence[float]) -> np.ndarray:
 def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Test each method against every other, from losses (methods, folds) on the same folds.
 
-    Returns p (methods,), the smallest Holm-adjusted p value of each method's one-sided tests against the
-    others, and `by` (methods,), the other method in that test (-1 for none). The methods with p > alpha are
-    a confidence set for the best method, at level 1 - alpha. Folds are treated as independent, although
-    folds of a cross-validation share training rows.
+    Each test's alternative is that the other method has a smaller mean loss. Returns p (methods,), each
+    method's smallest Holm-adjusted p value, and `by` (methods,), the other method in that test (-1 for
+    none). The methods with p > alpha are a confidence set for the best method, at level 1 - alpha. Folds
+    are treated as independent, although folds of a cross-validation share training rows.
     """
     losses = np.asarray(losses, dtype=float)
     count = len(losses)

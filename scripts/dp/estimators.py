@@ -1,4 +1,4 @@
-"""Private models with scikit-learn's conventions, on tables before preprocessing.
+"""Private models with scikit-learn's conventions, for tables that have not been preprocessed.
 
     model = PrivateClassifier.load("releases/visits/model.json")
     model.predict_proba(frame)     # columns by name, in any order, in their own units
@@ -197,7 +197,7 @@ class _Private(BaseEstimator):
         return self._with(files.parse(content))
 
     def _check_spending(self, request, book):
-        """Refuse a new name without `spend`, stating its cost. This opens no new book."""
+        """Refuse a new name without `spend`, stating its cost. This creates no book."""
         if self.spend is True:
             return
         cost, said = (request.epsilon, request.delta), "(epsilon {:g}, delta {:g})".format
@@ -283,7 +283,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
     release : str
         Name in the book, for one release.
     book : str or pathlib.Path
-        The budget book's folder: keep it next to the rows, and as private.
+        The budget book's folder: keep it next to the rows, and just as private.
     budget : dict
         {"epsilon": .., "delta": ..}, the total of all releases in the book.
     n_rows : int
@@ -493,7 +493,7 @@ def _check_caller():
 
 
 def _labelled(y, target):
-    """Return y as numbers, text or booleans, like the target. Errors depend on the dtype of y alone."""
+    """Return y as numbers, text or booleans, like the target. Errors depend on y only through its dtype."""
     if isinstance(target, rows.Number):
         stated = {"numbers"}
     else:

@@ -9,7 +9,7 @@ from dp.data.examples import Rows, slices
 
 BLOCK_ELEMENTS = 1 << 13  # scores at a time: 64 kB, so that malloc reuses memory
 KEPT = 1 << 23  # maximum number of scores in memory: 64 MB
-CACHED = 1 << 14  # scores that fit the cache together with their results
+CACHED = 1 << 14  # scores that fit in the cache together with their results
 SORTED = 1 << 20  # maximum number of test rows for an exact AUC
 BINS = 1 << 15
 
@@ -22,8 +22,8 @@ def _blocks(rows, restarts):
 def _scores(weights, X, intercept, look):
     """Yield (a slice of the restarts, their scores (restarts, n)).
 
-    A slice is one restart or at most CACHED scores. First, look(restarts, rows, scores (rows, restarts)) is
-    called for every block of rows.
+    A slice has at most CACHED scores, or is a single restart. Before its scores are yielded, look(restarts,
+    rows, scores (rows, restarts)) is called for every block of rows.
     """
     intercept = np.broadcast_to(intercept, len(weights))
     for part in slices(len(weights), max(1, KEPT // max(1, len(X)))):
@@ -68,7 +68,7 @@ def classification(
 ) -> dict[str, np.ndarray]:
     """The metrics in `metrics.CLASSES`, name -> (restarts,), from arguments as for `error_rate`.
 
-    log_loss interprets scores as log-odds (for K classes, as arguments of a softmax), for any training
+    log_loss interprets scores as log-odds (for K classes, as arguments of a softmax), whatever the training
     loss. auc is NaN for K classes, and computed by `binned_auc` for more than SORTED rows.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.CLASSES}
@@ -134,11 +134,11 @@ def binned_auc(
     intercept: float | np.ndarray = 0.0,
     look: Callable | None = None,
 ) -> np.ndarray:
-    """Approximate `auc` of weights (restarts, d) on the rows of X, in two passes and little memory.
+    """Approximate `auc` of weights (restarts, d) on the rows of X, in two passes, with little memory.
 
     The first pass finds each restart's range of scores. The second divides this range into BINS equal bins
-    and counts both classes in each. A positive and a negative in one bin count half, so the error is at
-    most half the share of such pairs. look: as for `_scores`.
+    and counts both classes in each. A positive and a negative in the same bin count half, so the error is
+    at most half the share of such pairs. look: as for `_scores`.
     """
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
@@ -202,8 +202,8 @@ def counts(
     """The metrics in `metrics.COUNTS` for weights (restarts, d), name -> (restarts,).
 
     y encodes the counts k = largest (y + 1)/2. The predicted rates are m = largest min(e^(w.x + b), 1).
-    deviance is Poisson's, the mean of 2 (k log(k/m) - k + m). d2 is 1 minus the deviance over the deviance
-    of predicting the mean test count, or NaN if all test counts are equal.
+    deviance is the Poisson deviance, the mean of 2 (k log(k/m) - k + m). d2 is 1 minus the deviance over
+    the deviance of predicting the mean test count, or NaN if all test counts are equal.
     """
     values = {name: np.full(len(weights), np.nan) for name in metrics.COUNTS}
     share = (np.asarray(y, dtype=float) + 1) / 2

@@ -4,7 +4,7 @@ import math
 
 
 def cm08_lemma_3(n: int, d: int, *, lam: float, epsilon: float, delta: float) -> float:
-    """Output perturbation: a bound on the excess risk with probability 1 - delta over the noise.
+    """Output perturbation: an excess risk bound that holds with probability 1 - delta over the noise.
 
     The bound is 2 d^2 (1 + lam) log^2(d/delta) / (lam^2 n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008,
     lemma 3), for mean logistic loss + lam/2 ||w||^2 and rows of norm at most 1. It follows from the
@@ -16,7 +16,7 @@ def cm08_lemma_3(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
 
 
 def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) -> float:
-    """Objective perturbation: a bound on the excess risk with probability 1 - delta over the noise.
+    """Objective perturbation: an excess risk bound that holds with probability 1 - delta over the noise.
 
     The bound is 8 d^2 log^2(d/delta) / (lam n^2 epsilon^2) (Chaudhuri, Monteleoni, NIPS 2008, lemma 4). By
     strong convexity, the noise b in the objective's linear term moves the minimiser by at most ||b||/(n
@@ -28,7 +28,7 @@ def cm08_lemma_4(n: int, d: int, *, lam: float, epsilon: float, delta: float) ->
 
 
 def cm08_theorem_4(d: int, *, norm: float, loss: float, epsilon: float, delta: float) -> float:
-    """Objective perturbation: the number of rows for a loss close to a good classifier's.
+    """Objective perturbation: the number of rows that suffice for a loss close to a good classifier's.
 
     It is max(norm^2/loss^2, d log(d/delta) norm/(loss epsilon)) (Chaudhuri, Monteleoni, NIPS 2008, theorem
     4), up to a constant factor that the source omits. With probability 1 - delta, the released loss is then

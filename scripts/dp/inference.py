@@ -1,6 +1,6 @@
 """Confidence intervals from private releases, by post-processing alone.
 
-They include the privacy noise and correct the bias of a ridge or a starting point.
+They include the privacy noise and correct the bias from a ridge or a starting point.
 """
 
 import math
@@ -15,7 +15,7 @@ __all__ = ["Intervals", "Linearised", "answered", "bootstrap", "linearise", "wal
 
 FLOOR = 0.5  # minimum eigenvalue of a released Hessian, in standard deviations of its noise
 UNRESOLVED = 0.8  # maximum share of a coefficient's variance that the Hessian's noise may cause
-SELECTED = 1.0  # minimum eigenvalue of a direction with a reported interval, in the unit of FLOOR
+SELECTED = 1.0  # minimum eigenvalue of a direction with a reported interval, in the units of FLOOR
 CURVED = 3.0  # widening where the Hessian changes: see `linearise`
 
 
@@ -88,9 +88,9 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     variance. None gets one if the Hessian at the true weights may differ much from the released one
     (`linearise`).
 
-    The estimates play no role: selection by them would reduce coverage. Among small eigenvalues, those
-    that noise raised are favoured; `unselected` corrects this bias. `FLOOR`, `CURVED` and `UNRESOLVED` were
-    chosen on half of the simulated designs and tested on the other half.
+    The estimates play no role: selection by them would reduce coverage. The rule favours small eigenvalues
+    that noise raised; `unselected` corrects this bias. `FLOOR`, `CURVED` and `UNRESOLVED` were chosen on
+    half of the simulated designs and tested on the other half.
 
     Parameters
     ----------
@@ -123,9 +123,10 @@ def unselected(hessian: np.ndarray, deviation: float) -> np.ndarray:
     """Released Hessians (draws, d, d), with eigenvalues corrected for the selection of reported intervals.
 
     A direction gets an interval if its eigenvalue exceeds about t = `SELECTED` standard deviations of its
-    noise, so small selected eigenvalues are too large. In these units, a normal variable of mean m has the
-    conditional mean m + phi(m - t)/Phi(m - t) above t. The corrected eigenvalue is the m whose conditional
-    mean equals the released one (the conditional maximum likelihood estimate), but at least `FLOOR`.
+    noise, so small eigenvalues that pass are biased upwards. In these units, a normal variable of mean m
+    has the conditional mean m + phi(m - t)/Phi(m - t) above t. The corrected eigenvalue is the m whose
+    conditional mean equals the released one (the conditional maximum likelihood estimate), but at least
+    `FLOOR`.
     """
     from scipy.special import ndtr
 
@@ -161,9 +162,9 @@ class Linearised(NamedTuple):
 
 
 def symmetric_noise(U: np.ndarray, deviation: float | np.ndarray) -> np.ndarray:
-    """Covariance (draws, d, d) of E u, where E is isotropic symmetric noise and uu' has the mean U.
+    """Covariance (draws, d, d) of E u, where E is isotropic symmetric noise and uu' has mean U.
 
-    deviation: standard deviation of E's diagonal, one number or one per draw. E_ij E_kl has the mean
+    deviation: standard deviation of E's diagonal, one number or one per draw. E_ij E_kl has mean
     deviation^2/2 (1(i=k, j=l) + 1(i=l, j=k)), so the covariance is deviation^2/2 (trace(U) I + U).
     """
     trace = np.trace(U, axis1=1, axis2=2)[:, None, None]
@@ -195,8 +196,8 @@ def linearise(
 
     The Hessian changes between w and theta: at an estimate too near 0, the Hessian is too large, and the
     interval too narrow. So variances are multiplied by 1 + `CURVED` times the mean square change of log
-    l'', at most by 2. This factor is from simulation, not derived. If the change is 1 or more, the whole
-    covariance counts as unresolved.
+    l'', but at most by 2. This factor is from simulation, not derived. If the change is 1 or more, the
+    whole covariance counts as unresolved.
 
     Small eigenvalues are not raised to the norm of the noise: intervals of rare categories, and of columns
     much smaller than others, would become much too narrow.
@@ -260,14 +261,14 @@ def curvature_level(hessian: np.ndarray, deviation: float, bound: float = 1.0) -
     """Lower bound (draws,) on the mean of l'' over rows, which holds with probability 0.98.
 
     hessian (draws, d, d): as released, before it is floored. Its trace is the mean of l'' |x|^2, where
-    |x| <= R = bound, plus noise of standard deviation sqrt(d) deviation.
+    |x| <= R = bound, plus noise of standard deviation sqrt(d) times `deviation`.
     """
     trace = np.trace(hessian, axis1=1, axis2=2)
     return (trace - 2 * deviation * np.sqrt(hessian.shape[1])) / bound**2
 
 
 def logistic_change(hessian: np.ndarray, U: np.ndarray, level: np.ndarray) -> np.ndarray:
-    """Mean square change (draws,) of log l'' between weights that differ by u, where uu' has the mean U.
+    """Mean square change (draws,) of log l'' between weights that differ by u, where uu' has mean U.
 
     hessian, U: (draws, d, d). level (draws,): from `curvature_level`. For logistic loss, (d log l''/dz)^2 =
     1 - 4 l''. Means over rows are weighted by l'', so the mean of (x.u)^2 is tr(H U) over the mean of l'',
@@ -321,14 +322,14 @@ class Steps(NamedTuple):
     def clipped(self, theta: np.ndarray) -> np.ndarray:
         """The share (T, draws), at most 0.9, by which D at theta_t may be smaller than D at theta.
 
-        Residuals change by x.(theta_t - theta). For symmetric errors, the first order cancels. The share is
-        these changes' mean square over clip^2, as for log-cosh loss.
+        Residuals change by x.(theta_t - theta). For symmetric errors, the first-order term cancels. The
+        share is the mean square of these changes, divided by clip^2, as for log-cosh loss.
         """
         away = self.thetas - theta
         return np.minimum(0.9, np.einsum("tri,rij,trj->tr", away, self.size, away) / self.clip**2)
 
     def wrong(self, U: np.ndarray) -> np.ndarray:
-        """Covariance (draws, d, d) of (error of D) u, where uu' has the mean U."""
+        """Covariance (draws, d, d) of (error of D) u, where uu' has mean U."""
         whole = np.reshape(self.error, (-1, 1, 1)) ** 2 * self.D @ U @ self.D
         return symmetric_noise(U, self.deviation) + whole
 
@@ -370,10 +371,10 @@ def late_iterates(steps: Steps) -> Linearised:
         theta_t + D^-1 (m_t + ridge theta_t) = theta + D^-1 (s + xi_t)
 
     that does not depend on earlier noise, the starting point or the B of `Steps.spread`. The mean over k
-    steps has the covariance D^-1 (J + sigma^2/k I) D^-1; the covariance of `last_iterate` contains about
+    steps has covariance D^-1 (J + sigma^2/k I) D^-1; the covariance of `last_iterate` contains about
     sigma^2 in place of sigma^2/k. An error E of D adds D^-1 E u, where u is the mean of theta_t - theta. As
-    in `linearise`, the mean of uu' is about cc' plus the covariance of theta_T, where c is the mean of
-    D^-1 (m_t + ridge theta_t). The product of c and the mean of `Steps.clipped` counts as unresolved.
+    in `linearise`, the mean of uu' is about cc' plus the covariance of theta_T, where c is the mean of D^-1
+    (m_t + ridge theta_t). The product of c and the mean of `Steps.clipped` counts as unresolved.
     """
     half = len(steps.thetas) // 2
     theta, moment = steps.thetas[half:].mean(axis=0), steps.moments[half:].mean(axis=0)
@@ -413,7 +414,7 @@ def normal_rows(moment: np.ndarray, n: int, bound: float, rng: np.random.Generat
 
 
 def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
-    """Rows whose mean of weight(X) x x' has about the trace of `matrix`. start: a first covariance."""
+    """Rows whose mean of weight(X) x x' has about the trace of `matrix`. start: the initial covariance."""
     unit = rng.standard_normal((n, len(matrix)))
     root = np.linalg.cholesky(start)
     for _ in range(rounds):
@@ -426,8 +427,8 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
     """Return the standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, and E l''(e).
 
-    loss: a loss of residuals, such as log-cosh. The ratio increases with the deviation, which bisection
-    finds up to 100 times the loss's width.
+    loss: a loss of residuals, such as log-cosh. The ratio increases with the standard deviation, so
+    bisection finds it, up to 100 times the loss's width.
     """
     from scipy.special import ndtri
 

@@ -42,7 +42,7 @@ class MarginLoss:
         return scores * y
 
     def signs(self, y: np.ndarray) -> np.ndarray:
-        """The factor of l'(z) x in a row's gradient."""
+        """The factor that multiplies l'(z) x in a row's gradient."""
         return y
 
     def at_zero(self) -> float:
@@ -50,7 +50,7 @@ class MarginLoss:
         return float(self.value(0.0))
 
     def total(self, z: np.ndarray) -> np.ndarray:
-        """Sum of l over the first axis, of at most SUMMED entries."""
+        """Sum of l over the first axis, which has at most SUMMED entries."""
         return self.value(z).sum(axis=0)
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -25,7 +25,7 @@ __all__ = ["Found", "allowed", "attack"]
 FAR = 3.65  # NumPy computes normal draws beyond FAR by another formula
 BITS = 2.0**52
 NEAR = np.arange(-2, 3)  # offsets to try around a rounded quotient
-LOG = 4e-16  # relative accuracy of a logarithm and of the steps around it
+LOG = 4e-16  # relative error of a logarithm and the steps around it
 SAMPLES = 12_000  # draws to find the constants from, at least 20 per constant
 ROWS, COLUMNS, LAMBDA = 1000, 50, 0.01  # defaults of `attack`
 BLOCK = 1 << 21
@@ -106,7 +106,8 @@ class Found(NamedTuple):
 def allowed(epsilon: float, delta: float = 0.0) -> float:
     """Largest share of releases that any attack can assign to the right neighbour.
 
-    For equally likely sides, the share is (1 + TV)/2, and TV <= (e^eps - 1 + 2 delta)/(e^eps + 1).
+    For equally likely neighbours, the share is (1 + TV)/2, where TV, the total variation distance of their
+    releases, is at most (e^eps - 1 + 2 delta)/(e^eps + 1).
 
     Parameters
     ----------

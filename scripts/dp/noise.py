@@ -15,7 +15,7 @@ __all__ = ["gaussian", "l2_laplace", "laplace"]
 
 
 def law(function: Callable) -> Callable:
-    """Let a generator with a method `law`, such as `dp.replay.Recorder`, replace the noise."""
+    """Let a generator with a method `law`, such as `dp.replay.Recorder`, supply the noise instead."""
 
     @wraps(function)
     def draw(dimension, scale, size, rng):
@@ -38,7 +38,7 @@ def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator
     dimension : int
         d, the number of released coordinates.
     scale : float
-        In units of z, at least 0; a scale of 0 gives no noise.
+        In the units of z, at least 0; a scale of 0 gives no noise.
     size : int
         Number of independent vectors.
     rng : numpy.random.Generator

@@ -1,14 +1,15 @@
-"""Deterministic replay: how far one record moves values before noise, in units of that noise.
+"""Deterministic replay: how far one record moves values before noise, in units of the noise scale.
 
 A mechanism runs on a data set and, with the same draws, on a neighbour. In the second run, every use of a
 noisy value gets the first run's value. So both share one transcript and differ only by the record's effect.
 A replay shows two things more clearly than many releases:
 
-- The distance between the two values before noise, divided by the noise scale. Gaussian distances mu_1,
-  mu_2, .. compose to sqrt(mu_1^2 + mu_2^2 + ..). Laplace distances add up (in L1, or in L2 for
+- The distance between the two values before noise, divided by the noise scale. The total of Gaussian
+  distances mu_1, mu_2, .. is sqrt(mu_1^2 + mu_2^2 + ..). Laplace distances add up (in L1, or in L2 for
   `l2_laplace`). If the total exceeds the guarantee, a sensitivity is wrong.
 - Anything released without noise. Results that depend only on noisy values and public numbers are equal bit
-  for bit in both runs. So differing releases, noise scales or numbers of draws depend on the rows directly.
+  for bit in both runs. So if releases, noise scales or numbers of draws differ, they depend on the rows
+  directly.
 
 A replay takes milliseconds. The method is by Cebere et al. (PETS 2026, arXiv 2602.17454).
 
@@ -43,7 +44,7 @@ EXCEEDS, LEAKS, FLOW, CHOICE, IDLE, REFUSED, HOLDS = FINDINGS = (
     "refused",
     "holds",
 )
-CLOSE = 1e-9  # relative tolerance for sums computed in another order
+CLOSE = 1e-9  # relative tolerance for sums computed in a different order
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
 ORDERS = ("permutation", "permuted", "shuffle")
 # numpy functions that move entries without computing
@@ -132,14 +133,14 @@ class Tape:
 
 
 class _Parted(Exception):
-    """The second run uses a noisy value that the first run did not use, or one of another shape."""
+    """The second run uses a noisy value that the first run did not use, or that had another shape there."""
 
 
 class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
     """An array value + scale * draw, evaluated when a caller needs its numbers.
 
-    Sums and products with numbers, indexing and reshaping give another `_Noisy`. All its arrays have one
-    shape.
+    Sums and products with numbers, indexing and reshaping give another `_Noisy`. All its arrays have the
+    same shape.
     """
 
     __array_priority__ = 1000.0
@@ -376,7 +377,7 @@ def replay(
     Parameters
     ----------
     run : Callable
-        (X, y, rng) -> the release, any nesting of arrays, numbers and texts.
+        (X, y, rng) -> the release, any nesting of arrays, numbers and strings.
     first, second : tuple
         The data sets (X, y).
     epsilon, delta : float
@@ -446,7 +447,7 @@ def judge(
 
 
 class Distances:
-    """Distances between two runs' values before noise, in units of the noise: mu and pure of `Replay`.
+    """Distances between two runs' values before noise, in noise scales: mu and pure of `Replay`.
 
     problem: a sentence, or "" for none. Two values that share a draw must move equally, because their
     difference has no noise.
@@ -496,7 +497,7 @@ class Distances:
         shifts[numbers] = largest
 
     def epsilon(self, delta: float) -> float:
-        """The epsilon of the composition at delta: exact for one kind of noise, otherwise a sum."""
+        """The epsilon of all noise at delta: exact for one kind of noise, the sum of epsilons for two."""
         if not self.mu:
             return self.pure
         return self.pure + (gaussian_epsilon(1 / self.mu, delta) if delta > 0 else math.inf)
@@ -558,7 +559,7 @@ def of_mechanism(
     seed: int = 0,
     **options,
 ) -> tuple[Replay, Guarantee]:
-    """Replay a mechanism on a pair against its proven guarantee.
+    """Replay a mechanism on a pair and compare the result with the mechanism's proven guarantee.
 
     Parameters
     ----------

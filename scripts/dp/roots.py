@@ -1,4 +1,4 @@
-"""Bisection for calibrations. It returns the end at which the condition holds."""
+"""Bisection for calibrations. It returns the end of the last interval at which the condition holds."""
 
 import math
 from collections.abc import Callable
@@ -9,8 +9,8 @@ def least(
 ) -> float:
     """The smallest number at which `holds` is true, rounded up to a relative precision.
 
-    `holds` is false at `low`. `high` is tried first, and doubled until `holds` is true. Above `most`, the
-    result is infinite.
+    `holds` is false at `low`. `high` is tried first, and doubled until `holds` is true. If doubling it
+    exceeds `most`, the result is infinite.
     """
     while not holds(high):
         low, high = high, 2 * high

@@ -23,8 +23,8 @@ def cross_validate(
 
     grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. measure: error_rate or
     mean_squared_error of `dp.evaluation`. lasso: one of `dp.solvers.lasso_scales.SCALES`, for logistic loss
-    with an L1 instead of the L2 penalty. Returns errors (m, folds), NaN if a fit failed, and the status of
-    every fit.
+    with an L1 penalty instead of the L2 penalty. Returns errors (m, folds), NaN if a fit failed, and the
+    status of every fit.
     """
     errors = np.empty((len(grid), len(folds)))
     status = np.empty(errors.shape, dtype=object)
@@ -43,7 +43,7 @@ def cross_validate(
 
 
 def most_frequent_best(errors: np.ndarray) -> tuple[np.ndarray, int]:
-    """Choose the candidate with the most wins over simulations, E18's tuning rule.
+    """Choose the candidate that wins the most simulations: E18's tuning rule.
 
     errors: (simulations, candidates) validation errors, preferred candidates first. A simulation's winner
     is the first candidate with the smallest error; NaN never wins. Mean error, then preference, breaks ties

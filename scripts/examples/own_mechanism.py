@@ -59,13 +59,13 @@ print(f"epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}: {guarantee.rea
 
 # %% Replay, in milliseconds: the exact change of the noised quantity when one record changes
 def replayed(mechanism):
-    """The worst finding of all replays, and the largest epsilon that the noise implies in any."""
+    """The worst finding of all replays, and the largest epsilon that the noise implies in any of them."""
     replays = [run for _, _, run, _ in replay.on_general_pairs(mechanism, 1.0, DELTA)]
     worst = min(replays, key=lambda run: replay.FINDINGS.index(run.finding))
     return worst.finding, max(run.epsilon for run in replays)
 
 
-# %% Audit: a lower bound on epsilon, from releases alone
+# %% Audit: a lower bound on epsilon, from releases only
 def attacked(mechanism):
     """The 95 % lower bound on epsilon at the stated delta, from attacks on one row with label 1 or -1."""
     first = np.array([[1.0, 0.0]]), np.array([1.0])
@@ -90,7 +90,7 @@ with (OUT / "ledger.csv").open("w", newline="", encoding="utf-8") as file:
     writer.writerows(ledger)
 
 # %% Comparison: the same rows, folds and epsilons for each method; test errors, paired by fold
-# These rows are isotropic, which favours a mean. Also compare on data that do not favour it.
+# These rows are isotropic, which favours a mean. Also compare on data that do not favour a mean.
 METHODS = {
     OWN.name: (OWN, {}),
     "objective perturbation": (

@@ -33,7 +33,7 @@ RANGES = {
     "educ": (9, 20),
 }
 
-# %% The release: it spends epsilon 1, once, from the budget in survey.book
+# %% The release: it spends epsilon = 1, once, from the budget in survey.book
 # Keep survey.book as private as the rows. A second run returns the stored model and spends nothing.
 model = PrivateClassifier(
     "affair",
@@ -60,7 +60,7 @@ document = model.model_.document
 (OUT / "card.md").write_text(card(document), encoding="utf-8")
 (OUT / "table.csv").write_text(table_csv(document), encoding="utf-8")
 
-# %% Predictions for new rows, from the published model alone
+# %% Predictions for new rows, from the published model only
 published = PrivateClassifier.load(OUT / "model.json")
 new = pd.DataFrame({"educ": [12, 16], "age": [27, 27], "yrs_married": [6, 6]}).assign(
     rate_marriage=[2, 5], religious=[1, 4]

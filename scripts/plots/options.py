@@ -98,7 +98,7 @@ def option_curve(experiment, spec, frame):
     drawn = {}
     for axes in grid.flat:
         handles, labels = axes.get_legend_handles_labels()
-        drawn = dict(zip(labels, handles, strict=True)) | drawn  # prefer a line's handle
+        drawn = dict(zip(labels, handles, strict=True)) | drawn  # earlier axes take precedence
     labels = [look["label"] for look in looks.values() if look["label"] in drawn]
     fig.legend(
         [drawn[label] for label in labels],

@@ -15,7 +15,7 @@ TOGETHER = 4  # maximum number of curves on common axes, not counting baselines
 WIDTH = 40  # characters per line of a panel's title
 NAMED = 5  # maximum number of names at curves' ends, or of legend entries inside the axes
 APART = 0.058  # distance between names at right ends, as a share of the axes' height
-NARROW = 0.35  # panels that fill less than this share of a common y axis get their own y axis
+NARROW = 0.35  # if a panel fills less of a common y axis than this share, none is shared
 TRIED = 8  # maximum number of values shown as ticks of a logarithmic axis
 PARTS = ("color", "marker", "linestyle")  # properties of a look that are passed to seaborn
 BAND = ("error_low", "error_high")
@@ -97,7 +97,7 @@ class _Panels(NamedTuple):
     """The layout of panels.
 
     names: [""] for one panel. headings: the text above each panel. each: whether every curve has its own
-    panel. parted: which of "x" and "y" panels do not share.
+    panel. parted: the axes ("x", "y") that panels do not share.
     """
 
     names: list
@@ -193,7 +193,7 @@ def _limit(axes, frame, placed, curves, scales, panels):
         axes.set_ylim(scales.within)
     elif bottom is not None:
         axes.set_ylim(bottom=bottom)
-        if bottom:  # otherwise rows below `bottom` would change the upper end
+        if bottom:  # rows below `bottom` must not change the upper end
             axes.set_ylim(top=frame[band[1] if band else y].max() + 0.05)
     fixed = scales.within or "y" in scales.log
     if (scales.own or "y" in panels.parted) and not fixed:
@@ -244,7 +244,7 @@ def _explain(fig, spec, looks, panels, note, printed):
         fig.set_size_inches(9.2, 4.2)
         fig.legend(loc="outside right upper", **look)
     elif explained or note:
-        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # an opaque frame hides curves
+        fig.axes[0].legend(**look, frameon=True, edgecolor="none")  # opaque, to cover the curves
 
 
 def _name(axes, frame, looks, x, y):

@@ -12,7 +12,7 @@ def coefficients(document):
     """One line per coefficient except the intercept: estimate and 95 % interval, or its sentence.
 
     A numeric column's coefficient is per tenth of the distance between its public bounds, so columns are
-    comparable. document: the content of model.json, with the sentences that explain missing intervals.
+    comparable. document: the content of model.json, whose table says why an interval is missing.
     """
     steps = {
         c["name"]: (float(c["high"]) - float(c["low"])) / SHARE

@@ -12,7 +12,7 @@ from study.jobs.files import read_csv, read_json
 
 NOUNS = {"classes": "To learn two classes", "numbers": "To learn a number"}
 TABLE = ("regime", "task", "adjacency", "experiment")  # columns that identify a table
-FEW = 2  # up to this number of data sets, no interval is shown
+FEW = 2  # with at most this many data sets, no interval is shown
 # Columns that the form needs for every method.
 KNOWN = ("title", "mechanism", "standing", "kept", "kept_low", "kept_high")
 
@@ -20,8 +20,8 @@ KNOWN = ("title", "mechanism", "standing", "kept", "kept_low", "kept_high")
 def answers(smaller=()):
     """Return the section's content, or None without recommendations.
 
-    smaller: experiments at smaller than default sizes. If recommendations.csv has one, no method is
-    recommended.
+    smaller: experiments with sizes below the defaults. If recommendations.csv has one of them, no method
+    is recommended.
     """
     path, across = Path(paths.RECOMMENDATIONS()), Path(paths.ACROSS())
     if not (path.exists() and across.exists()):
@@ -60,7 +60,7 @@ def percent(text):
 def shipped():
     """Return `questions` of the workflow's own data sets, if it has run in its own folder.
 
-    A study's form uses these, because a choice by the study's own rows would cost privacy.
+    A study's form uses these, because a choice by results on the study's own rows would cost privacy.
     """
     path = paths.HOME / "results/recommendations.csv"
     return questions(read_csv(path), path.parent / "data") if path.exists() else []
@@ -208,7 +208,7 @@ def _cell(rows):
 
 
 def _needed(rows, names):
-    """Return a table of the rows that competing methods need to keep 95 % of the gain."""
+    """Return a table of how many rows competing methods need to keep 95 % of the gain."""
     needed = {}
     for row in rows:
         if row["rows_are"] and not row["why"] and row["regime"] == UNTUNED:

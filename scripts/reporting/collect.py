@@ -39,8 +39,8 @@ LARGEST_DOWNLOAD = 2_000_000  # bytes; larger CSV files are not offered for down
 class Gathered:
     """One experiment's part of the report.
 
-    stand_ins: data set -> why its numbers are not decidable. partial: whether files may be older than their
-    inputs.
+    stand_ins: data set -> why claims about its numbers cannot be decided. partial: whether files may be
+    older than their inputs.
     """
 
     def __init__(self, experiment, stand_ins, partial=True):
@@ -147,7 +147,7 @@ class Gathered:
         return self.experiment.values.get("smaller", [])
 
     def verdicts(self, section):
-        """Return the rows (dictionaries of text) of published.csv, claims.csv or defects.csv.
+        """Return the rows (dictionaries of strings) of published.csv, claims.csv or defects.csv.
 
         All rows are undecided if the experiment is incomplete, or the file is missing or (in a partial
         report) older than a cell on which it depends.
@@ -172,7 +172,7 @@ class Gathered:
         runs = {self.experiment.run_path(cell) for cell in self.cells}
         files = set(verdict_inputs.of_checks(self.experiment, section, ()))
         files.discard(str(self._at(paths.GUARANTEES)))
-        if section != "defects" or files - runs:  # files other than runs may depend on any cell
+        if section != "defects" or files - runs:  # inputs other than runs may depend on any cell
             files = runs
         return any(Path(run).stat().st_mtime > path.stat().st_mtime for run in files)
 
@@ -217,7 +217,7 @@ class Gathered:
         return [cell for cell, _ in self.gaps if cell in cells]
 
     def _redraw(self, spec, kind):
-        """(base64 picture or None, reason) of a figure drawn from existing cells."""
+        """(base64 picture or None, why it is incomplete or missing), drawn from existing cells."""
         cells, missing = self.experiment.entry_cells(spec), self._gaps_of(spec)
         why = f"{len(missing)} of {len(cells)} cells are missing" if missing else "not made yet"
         if len(missing) == len(cells):
@@ -285,7 +285,7 @@ class Gathered:
         return tables
 
     def downloads(self):
-        """[(file name, packed)] of the experiment's CSVs, except run files."""
+        """[(file name, packed content)] of the experiment's CSVs, except run files."""
         parts = ("", *(place.part for place in (paths.TABLE, paths.TUNED, paths.ANALYSIS)))
         files = [path for part in parts for path in (self.folder / part).glob("*.csv")]
         return [

@@ -1,4 +1,4 @@
-"""Computes positions of marks on an axis, in percent, for rows of text on the page."""
+"""Computes the positions of marks and ticks in the page's dot plots, in percent of the axis."""
 
 import math
 
@@ -7,7 +7,7 @@ STEPS = (0.5, 1, 2, 5, 10, 20, 25, 50)  # possible distances between ticks of a 
 
 
 def brief(text):
-    """Three significant digits, or an integer from 1,000 on; "" if absent, "none" if infinite."""
+    """Three significant digits, but an integer from 1,000 up; "" if absent, "none" if infinite."""
     if text in (None, ""):
         return ""
     value = float(text)

@@ -1,8 +1,8 @@
 """Forecasts the cost of jobs from the median of recorded jobs, or from the mean for training jobs.
 
-A job is assumed to take START CPU seconds plus a time proportional to its work. A fit's work is training
-rows x folds (or simulations). A run's work is a fit's x draws. A search's is a fit's x the search's own
-folds x candidates.
+A job is assumed to take START CPU seconds plus a time proportional to its work. The work of a fit is
+training rows x folds (or simulations). A run multiplies this by its draws, and a search by its own folds
+and the number of candidates.
 """
 
 import math
@@ -42,7 +42,7 @@ class Forecast(NamedTuple):
 def job(rule, experiment, path, experiments):
     """The `Job` of a path below its rule's folder, such as <dataset>/<method>/n=<size>/eps=<epsilon>.
 
-    experiments: folder of results -> resolved configuration. A reading's jobs count for its experiment.
+    experiments: folder of results -> resolved configuration. A reading's jobs count towards its experiment.
     """
     values = experiments.get(experiment)
     experiment = experiment.partition("/")[0]
@@ -71,7 +71,7 @@ def job(rule, experiment, path, experiments):
 def record(measured, experiments):
     """Yield rows of COLUMNS from `reporting.costs.measured`, per rule, experiment and method.
 
-    Training jobs are reported by their mean, because the largest dominate the total time.
+    Training jobs are recorded by their mean, not the median, because the largest dominate the total time.
     """
     groups = {}
     for one in measured:

@@ -1,4 +1,4 @@
-"""Makes the page's privacy ledger: a picture for each family, with each mechanism's worst attack."""
+"""Builds the page's privacy ledger: a picture for each family, with each mechanism's worst attack."""
 
 import json
 import math
@@ -116,7 +116,7 @@ def summary(by_mechanism):
 
 
 def variant(attacks):
-    """The options that all of a mechanism's attacks with the worst verdict share, and its others lack.
+    """The options of all attacks with a mechanism's worst verdict, and of none of its other attacks.
 
     "" means that the verdict concerns the whole mechanism.
     """
@@ -156,8 +156,8 @@ def why(attack, count):
 def _order(attack):
     """Sort key that puts the worst attack first.
 
-    Ties are sorted by the factors by which audited and proven epsilon exceed the claim, then by
-    |log epsilon|.
+    Ties are broken by the factors by which audited and then proven epsilon exceed the claim (largest
+    first), then by |log epsilon|.
     """
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]

@@ -121,13 +121,13 @@ def _leave_out(experiments, beyond):
 
 
 def command(configuration):
-    """The command that runs this configuration, without cores and targets."""
+    """The command that runs this configuration, without `--cores` and targets."""
     study = f'-s "${paths.HOME_VARIABLE}"/Snakefile' if paths.in_study() else ""
     return " ".join(filter(None, ("snakemake", study, configuration)))
 
 
 def short(value):
-    """A value for the page: floats with four significant digits, keys in words, "" for None and NaN."""
+    """A value for the page: floats with four significant digits, keys as words, "" for None and NaN."""
     number = _float(value)
     if isinstance(value, str) and re.fullmatch(KEY, value):
         return words(value)
@@ -160,7 +160,7 @@ def heading(column):
 
 
 def named(text, names):
-    """Replace keys by names in a sentence, except one-word keys that may be plain words.
+    """Replace the keys in a sentence by names, except one-word keys that may be ordinary words.
 
     names: key -> name. Data sets need no entry.
     """

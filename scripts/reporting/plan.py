@@ -10,16 +10,16 @@ from typing import NamedTuple
 from study import paths
 from study.configuration.config import ConfigError, read_yaml
 
-# For these rules, one job makes all files of the rule in a folder.
+# Rules whose job writes all of the rule's files in a folder.
 ONE_PER_FOLDER = ("provenance", "report", "ledger", "exact_losses", "spending", "recommendations")
 
 
 class Planned(NamedTuple):
     """A planned job.
 
-    experiment: the output's folder, such as an experiment's, data or audit; "" if it has none.
+    experiment: the output's folder of results, such as an experiment's or "data"; "" if it has none.
     path: the output's path below the rule's folder.
-    file: the job's first file.
+    file: the job's first output file.
     pending: whether the job must still run.
     """
 
@@ -32,7 +32,7 @@ class Planned(NamedTuple):
 
 
 def configuration(configfiles=()):
-    """Return (configuration, its files) as Snakemake merges them, and set the folder of results."""
+    """Return (configuration as Snakemake merges it, its files), and set the folder of results."""
     config, files = merged(configfiles)
     paths.use(str(config.get("results", paths.results())))
     return config, files

@@ -20,7 +20,7 @@ def kind_of(row):
 def once(rows, again=()):
     """Return the rows with each printed number once, even if several methods are compared with it.
 
-    again: comparisons to leave out, whose numbers the source also prints elsewhere.
+    again: comparisons to leave out, because the source also prints their numbers elsewhere.
     """
     unique = {}
     for row in rows:
@@ -35,14 +35,14 @@ def once(rows, again=()):
 
 
 def again(experiment):
-    """The comparisons of an experiment with numbers that its source also prints elsewhere."""
+    """The names of an experiment's comparisons whose numbers its source also prints elsewhere."""
     return [
         name for name, spec in experiment.values.get("published", {}).items() if spec.get("again")
     ]
 
 
 def shown(experiment):
-    """Return {open, kinds, joint}: open settings, and how many entries hold under each reading.
+    """Return {open, kinds, joint}: settings left open, and how many entries hold under each reading.
 
     Without readings.csv, return None.
     """

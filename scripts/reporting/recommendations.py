@@ -1,4 +1,4 @@
-"""Recommends methods: those unbeaten at a question, their cost, and the rows that they need.
+"""Recommends methods: which are unbeaten at a question, what they cost, and how many rows they need.
 
 A question is a task, a data set, a training size, an epsilon and an adjacency in one experiment, whose
 methods share folds. A method with a failed draw does not compete. Neither does a void method: its proven
@@ -8,8 +8,8 @@ public rows, changed after results were seen, or tried as one of several.
 The trivial model predicts the best constant: the class shares, or the mean of the targets. A draw's score
 is its loss: log loss, or 1 - R^2 for regression, capped at the trivial model's loss, because nobody has to
 use a model worse than the trivial one. The gain is the trivial model's loss minus the non-private model's.
-A method's `kept` is its share of the gain. If an unbeaten method's mean loss without the cap is no smaller
-than the trivial model's, it has "no gain" and is not recommended.
+A method's `kept` is the share of the gain that it keeps. If an unbeaten method's mean loss without the cap
+is no smaller than the trivial model's, it has "no gain" and is not recommended.
 """
 
 import itertools
@@ -32,7 +32,7 @@ SHARE = 0.95  # share of the gain that defines how many rows a method needs
 UNTUNED, SELECTED = "nothing tuned", "selected and paid for"  # regimes
 NOT_BEATEN, BEATEN, FAILED, VOID = "not beaten", "beaten", "failed", "void"
 NO_GAIN = "no gain"
-# task -> (metric, its sign as a loss)
+# task -> (metric, sign that makes it a loss)
 TASKS = {"classes": ("log_loss", 1.0), "numbers": ("r2", -1.0)}
 QUESTION = ("regime", "task", "experiment", "dataset", "train_size", "epsilon", "adjacency")
 COLUMNS = (
@@ -89,7 +89,7 @@ def _of_experiment(experiment):
 
 
 class _Scores:
-    """All draws on one data set at one training size. counts: label -> number of rows, for classes."""
+    """All draws on one data set at one training size. counts: label -> number of rows (classes only)."""
 
     def __init__(self, task, draws, plain, counts):
         self.task = task
@@ -203,7 +203,7 @@ def _or(value, otherwise):
 
 
 def _with_rows_needed(rows):
-    """The rows, with the training size at which each method reaches SHARE of the largest size's gain."""
+    """The rows, with the size at which each method reaches SHARE of the largest size's non-private gain."""
     rows = pd.DataFrame(rows)
     if rows.empty:
         return []
@@ -221,9 +221,9 @@ def _with_rows_needed(rows):
 def _costs(experiment, cells):
     """Return (method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
 
-    CPU seconds are those of the cell's job, including its start, divided by its draws on all folds, plus
-    those of the non-private fit, divided by the folds. Memory is the maximum over the method's jobs on the
-    data set.
+    The CPU seconds of the cell's job, including its start, are divided by the number of draws on all folds.
+    Those of the non-private fit, divided by the number of folds, are added. Memory is the maximum over the
+    method's jobs on the data set.
     """
     seconds, memory = {}, {}
     for cell in cells:

@@ -1,8 +1,8 @@
 """Reads and writes the record in config/record/: verdicts of runs too long to repeat.
 
 Each file belongs to a source or, for recommendations, to an experiment. It has the lines of the source's
-table of verdicts, with date, machine and stamps (`checks.stamps`), digests of a sample of cells, and the
-total CPU seconds of each run.
+table of verdicts, with date, machine and stamps (`checks.stamps`). It also has digests of a sample of
+cells, and the total CPU seconds of each run.
 """
 
 import hashlib
@@ -39,12 +39,12 @@ def files():
 
 
 def read(name=None):
-    """Return lines of the record, as dictionaries of text: all lines, or those of one file."""
+    """Return lines of the record, as dictionaries of strings: all lines, or those of one file."""
     return [row for path in files() if name in (None, path.stem) for row in read_csv(path)]
 
 
 def write(name, rows):
-    """Write the lines of one file, sorted, so an update differs only in changed results."""
+    """Write the lines of one file, sorted, so that an update changes only the lines of changed results."""
     rows = sorted(rows, key=lambda row: (row["experiment"], row["section"]))
     write_csv(FOLDER / f"{name}.csv", COLUMNS, ([row[key] for key in COLUMNS] for row in rows))
 
@@ -55,7 +55,7 @@ def file_of(experiment):
 
 
 def made_by(experiment, own, configfile):
-    """The lines that one experiment's finished results give, without stamps.
+    """The record's lines for one experiment's finished results, without stamps.
 
     own: the experiment and its readings.
     """
@@ -132,7 +132,7 @@ def run_path(row):
 
 
 def _recommended(name):
-    # Import here, because the module loads pandas, which the workflow does not need to start.
+    # Imported here because the module loads pandas, which the workflow can start without.
     from reporting.recommendations import NOT_BEATEN
 
     for row in read_csv(paths.RECOMMENDATIONS()):
@@ -165,7 +165,7 @@ def why_stale(row, stale):
 
 
 def beside(source, decided, stale):
-    """Recorded verdicts on the values and statements of a source that this run leaves open, or None.
+    """Recorded verdicts on those values and statements of a source that this run leaves open, or None.
 
     decided: experiment -> section -> rows of this run's verdicts. stale: see `why_stale`.
     """

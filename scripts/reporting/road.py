@@ -1,4 +1,4 @@
-"""Makes the first part of a study's page: forecasts of its releases, made without reading rows."""
+"""Builds the first part of a study's page: forecasts of its releases, computed without reading rows."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Makes a card per source: its printed numbers and claims, how many hold, and its methods' privacy."""
+"""Builds a card per source: its printed numbers and claims, how many hold, and its methods' privacy."""
 
 import math
 
@@ -126,8 +126,8 @@ def _bar(rows):
 def privacy(parts):
     """Return sentences on the claimed and proven epsilon of the source's private methods.
 
-    A method counts as the source's if a printed number is compared with it. Cells with another lambda than
-    the published one are left out. If preparation or tuning looked at the private rows, a sentence names
+    A method counts as the source's if a printed number is compared with it. Cells whose lambda is not the
+    published one are left out. If preparation or tuning looked at the private rows, a sentence names
     these steps instead of an epsilon.
     """
     worst, unproven, spoilt = {}, {}, {}
@@ -181,7 +181,7 @@ def _of_another_lambda(experiment, row):
 
 
 def _tables(part, shown, source):
-    """The source's printed tables in their layout, with our numbers in every cell."""
+    """The source's tables in their printed layout, with our numbers in every cell."""
     tables = []
     for name, spec in part.experiment.values.get("published", {}).items():
         cells = {}

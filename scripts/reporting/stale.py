@@ -21,7 +21,7 @@ def stampers(configfile, names):
 
 
 def loaded(configfile, names=None):
-    """Configuration, experiments and data sets with these overlays. names: of experiments; None for all."""
+    """Configuration, experiments and data sets with these overlays. names: experiments; None for all."""
     only = names and sources.concerned(names & sources.experiment_files().keys())
     return load(*merged(configfile.split()), only=only)
 

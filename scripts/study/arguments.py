@@ -34,7 +34,7 @@ def learns_counts(mechanism):
 
 
 def _for_numbers(mechanism, options):
-    """Name the mechanism's losses for regression or, if it has none, other mechanisms."""
+    """Name the mechanism's losses for regression or, if it has none, mechanisms that learn numbers."""
     cell = {"lam": 1.0, "epsilon": 1.0, "delta": 1e-6 if mechanism.delta == "needed" else 0.0}
 
     def takes(loss):

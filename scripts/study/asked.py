@@ -91,8 +91,8 @@ def no_profile(profile, directory=None):
 def no_target(target, rules, files, made):
     """An error message if `target` is not a target of the workflow; otherwise "".
 
-    rules: names of targets. files: folder -> all its result files; the key "" lists some files of other
-    folders. made: whether a rule makes a file with the target's name.
+    rules: names of rules that may be targets. files: folder -> all its result files; the key "" lists some
+    files of other folders. made: whether the target matches some rule's output.
     """
     path = os.path.normpath(target)
     if target in rules or Path(target).exists():

@@ -2,7 +2,8 @@
 
 The digest of these files is a parameter of the job's rule, so an edit reruns only jobs that execute the
 edited code. Syntax trees are digested, so no job reruns after a git checkout, or after edits of comments,
-layout, functions' annotations or docstrings (except first lines in the files `SHOWN`).
+layout, functions' annotations or docstrings. Only an edit of a docstring's first line in the
+files `SHOWN` does rerun jobs.
 """
 
 import ast
@@ -18,7 +19,7 @@ from pathlib import Path
 from dp.mechanisms import added_folder
 from study.configuration import kinds
 
-ROOT = Path(__file__).resolve().parents[1]  # scripts/, which is on the path of every job
+ROOT = Path(__file__).resolve().parents[1]  # scripts/, which is on every job's sys.path
 
 
 def roots():
@@ -91,7 +92,7 @@ def _imported(tree, path):
 
 @cache
 def imports(path):
-    """The project files that a file imports, even inside functions, with the files of their packages."""
+    """The project files that a file imports, even inside functions, and their packages' __init__.py."""
     return frozenset(file for name in _found(path)[1] for file in module_files(name))
 
 
@@ -141,7 +142,7 @@ def canonical_code(tree, summaries=False):
     """A syntax tree as text that changes if the code's behaviour may change.
 
     The text omits docstrings, functions' annotations, `__all__`, and empty fields, which differ between
-    Python versions. (`ast.dump` takes twice as long as this.) summaries: whether to include the first lines
+    Python versions. (`ast.dump` would take twice as long.) summaries: whether to include the first lines
     of functions' docstrings.
     """
     words = []
@@ -164,7 +165,7 @@ def canonical_code(tree, summaries=False):
                     continue
                 if field == "body" and isinstance(node, WITH_DOCSTRING):
                     value = value[_has_docstring(node) :]
-                if isinstance(node, ast.Module):  # no file uses `import *`
+                if isinstance(node, ast.Module):  # `__all__` is unused: no file has `import *`
                     value = [statement for statement in value if not _sets_all(statement)]
                 words.append(f"{field}=")
                 visit(value)

@@ -1,7 +1,7 @@
 """Ways in which a method gets its lambda: a stated number, a job's choice, a rule, or private selection.
 
-`Experiment.regularisation` returns an instance. A job gets the instance's `text` as an argument, for
-`parse`. `file` is an input of the job, or None.
+`Experiment.regularisation` returns an instance. A job gets the instance's `text` as an argument,
+which `parse` reads. `file` is an input of the job, or None.
 """
 
 from typing import NamedTuple

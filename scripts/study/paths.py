@@ -115,7 +115,7 @@ ATTACK = Place("audit", "runs", "{mechanism}/{label}/eps={epsilon}")
 ATTACKS = Place("audit", "", "{mechanism}")
 LEDGER = Place("audit", "", "ledger")  # also png and pdf
 PROFILES = Place("audit", "", "profiles", "png")
-HELD = Place("audit", "claims", "held")  # made if no attack refutes a study's own mechanisms
+HELD = Place("audit", "claims", "held")  # only if no attack refutes a study's own mechanisms
 EXACT = Place("audit", "", "exact")
 REPLAY = Place("audit", "", "replay")
 SPENDING = Place("audit", "", "spending")
@@ -124,7 +124,7 @@ AUDITED_CELLS = Place("audit", "", "cells")
 BY_SOURCE = Place("verdicts", "", "{source}")
 
 REPORT = Place("", "", "report", "html")
-PARTIAL_REPORT = Place("", "", "report-partial", "html")  # instead of REPORT if this run shows less
+PARTIAL_REPORT = Place("", "", "report-partial", "html")  # of a partial run, if REPORT shows more
 COSTS = Place("", "", "costs")
 RECOMMENDATIONS = Place("", "", "recommendations")
 ACROSS = Place("", "", "regret")  # regret of recommended methods across data sets, as csv and png

@@ -47,9 +47,9 @@ def coverage(experiment, spec, path):
 def coverage_rule(experiment, spec, path):
     """The effect of the rule for printing intervals, one row per design.
 
-    answered: the share of printed intervals. coverage, coverage_of_others: the mean coverage of printed
-    and of other intervals. least: the lowest coverage of a coefficient with at least 40 printed intervals.
-    width_ratio: the median over coefficients.
+    answered: the share of intervals that are printed. coverage, coverage_of_others: the mean coverage of
+    printed and of other intervals. least: the lowest coverage of a coefficient with at least 40 printed
+    intervals. width_ratio: its median over coefficients, for printed intervals.
     """
     frame, rows = _read(path), []
     keys = ["half", "design", "train_size", "epsilon", "method"]

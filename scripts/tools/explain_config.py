@@ -119,9 +119,9 @@ TYPES = {
     "boolean": "true or false",
     "null": "null",
 }
-# `Mechanism.delta` -> what the table says.
+# `Mechanism.delta` -> its text in the table.
 DELTAS = {"none": "none", "needed": "needed", "optional": "0 or more"}
-NEEDS = ("sweep", "analysis")  # keys that an entry must have; `datasets` has a default
+NEEDS = ("sweep", "analysis")  # keys that an entry must have (`datasets` has a default)
 # Place in `study.paths` -> what its files contain, in the order of a run.
 PLACES = {
     "DATA": "rows that mechanisms see; beside them, as `.json`, what was done to them",
@@ -243,7 +243,7 @@ def _table(rows, head=("key", "value", "meaning")):
 
 
 def _options(defaults):
-    """Options with their defaults, except defaults that YAML cannot write, such as REQUIRED."""
+    """Options with their defaults, except defaults that have no YAML form, such as REQUIRED."""
     shown = []
     for name, default in defaults.items():
         plain = isinstance(default, (str, int, float, bool, list, tuple, dict, type(None)))

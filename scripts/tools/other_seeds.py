@@ -4,7 +4,7 @@
 
 The experiments run once per seed, in the folder results-seed-<seed>. The program prints every verdict of
 published.csv, claims.csv and defects.csv that changes, with both runs' numbers. If it was stopped, the same
-command resumes it. With --compare, it runs nothing, and compares existing folders.
+command resumes it. With --compare, it only compares existing folders.
 
 Chance explains a change if both verdicts state agreement under some reading, or if one of them is "too wide
 to decide", "undecided" or "not excluded", which lie between agreement and failure. After any other change,

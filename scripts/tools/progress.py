@@ -1,7 +1,7 @@
 """Shows how many jobs of an active or stopped run are done.
 
 python scripts/tools/progress.py                                   # once
-python scripts/tools/progress.py --watch 60                        # again after changes, every minute
+python scripts/tools/progress.py --watch 60                        # checks every minute, prints changes
 python scripts/tools/progress.py --configfile config/real.yaml -- einarsson_sgd
 """
 

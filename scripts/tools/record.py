@@ -67,7 +67,7 @@ def write(arguments):
 
 
 def confirm(arguments):
-    """Renew the stamps of code and data if a rerun sample of cells gives the recorded bytes."""
+    """Renew the stamps of code and data if rerunning a sample of cells reproduces the recorded bytes."""
     old = set(stale.digests())
     rows = [
         row

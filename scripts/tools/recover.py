@@ -3,8 +3,8 @@
     python scripts/tools/recover.py --workflow-profile workflow/profiles/slurm [any Snakemake arguments]
 
 If Snakemake is killed, its cluster jobs keep running, and would write the same files as a new run. This
-program cancels this folder's jobs; on Slurm, only those named by the profiles. If a run of the folder is
-alive, on this machine or another that shares it, the program changes nothing.
+program cancels this folder's jobs; on Slurm, only those with the profiles' name prefix. If a run of the
+folder is alive, on this machine or another that shares it, the program changes nothing.
 """
 
 import os

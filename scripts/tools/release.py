@@ -1,4 +1,4 @@
-"""Makes publishable models of your own rows, and shows their cost.
+"""Makes publishable models from your own rows, and shows their cost.
 
     snakemake --cores 1 -- releases/<name>/model.json          # makes the model, through `make` below
     python "$DP_HOME/scripts/tools/release.py" book <name>     # budget spent, by release
@@ -182,7 +182,7 @@ def _expected(pair):
 
 
 def change(arguments):
-    """Change a book's budget and record the reason. The files of its releases need the same change."""
+    """Change a book's budget and record the reason. Its releases' YAML files need the same change."""
     _, values = releases.read(arguments.name)
     account = book.Book(values["book"])
     with account.locked():

@@ -1,4 +1,4 @@
-"""Compares the accuracy and CPU time of this project's releases with other libraries' at equal epsilon.
+"""Compares this project's releases with other libraries', at equal epsilon, in accuracy and CPU time.
 
     python tests/benchmarks/estimators.py [fits]                2 minutes
 
@@ -52,7 +52,7 @@ def error(task, weights, intercept, d):
 
 
 def ours(task, X, y, epsilon):
-    """Weights and intercept of a release or, if epsilon is None, the non-private minimiser."""
+    """Weights and intercept of a release or, if epsilon is None, of the non-private minimiser."""
     sys.path.insert(0, str(ROOT / "scripts"))
     from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -102,7 +102,7 @@ def theirs(task, X, y, epsilon):
 
 
 def measured(fit, fits):
-    """Return lists of task, rows, columns, epsilon, mean error and processor seconds per fit."""
+    """Return lists of task, rows, columns, epsilon, mean error and CPU seconds per fit."""
     warnings.simplefilter("ignore")
     lines = []
     for task, sizes in TASKS.items():

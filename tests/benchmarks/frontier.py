@@ -221,7 +221,7 @@ def cases():
 
 
 def passes(info):
-    """Solver's mean passes over the rows per restart, or 8 if unreported."""
+    """The solver's mean number of passes over the rows per restart; 8 if not reported."""
     return float(np.mean(info.get("iterations", 8)))
 
 

@@ -6,18 +6,18 @@
 times as much, and 13 GB of memory to simulate.
 
 The jobs' scripts prepare simulated data, fit, and run objective perturbation (epsilon 0.1, lambda 0.01,
-50 restarts), each in its own process with one thread. The file has n training rows and n/3 test rows. Jobs
+50 restarts), each in its own process with one thread. The data have n training rows and n/3 test rows. Jobs
 on few rows run many simulations, so startup hardly counts. Each time is the minimum of a few runs, minus
 the startup time, which is the minimum on 100 rows. A table is printed and written to
 results/benchmarks/growth.csv:
 
-    seconds            processor seconds of the run job per simulation
+    seconds            CPU seconds of the run job per simulation
     passes             the solver's passes over the training rows, averaged over the restarts
     ns_per_row         nanoseconds per training row and restart (ns_per_pass: the same per pass)
-    fit_seconds        processor seconds of the fit job per simulation; each computes one minimiser
-    memory_mb          peak memory of the run job: the file's size (data_mb) plus all else
+    fit_seconds        CPU seconds of the fit job per simulation; each computes one minimiser
+    memory_mb          peak memory of the run job: the data file's size (data_mb) plus the rest
                        (beside_data_mb)
-    fit_beside_data_mb peak memory of the fit job, minus the file's size
+    fit_beside_data_mb peak memory of the fit job, minus the data file's size
 
 The last line is the largest ns_per_row divided by the smallest: 1 for linear growth.
 """
@@ -58,7 +58,7 @@ def job(script, *arguments):
 
 
 def least(costs):
-    """Minimum time, which other work disturbs least, and maximum memory."""
+    """The minimum time, which is least sensitive to other load, and the maximum memory."""
     seconds, memory = zip(*costs, strict=True)
     return min(seconds), max(memory)
 

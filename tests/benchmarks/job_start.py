@@ -3,8 +3,8 @@
     python tests/benchmarks/job_start.py [repetitions]
 
 It times a bare interpreter, the import of numpy, and `run.py --help` with each mechanism loaded. It prints
-the median and minimum of wall-clock seconds, and the minimum processor seconds, which other work disturbs
-less. The exit status is 1 if both minima of a mechanism exceed the limit.
+the median and minimum wall-clock time, and the minimum CPU time, which is less sensitive to other load. The
+exit status is 1 if both minima of a mechanism exceed the limit.
 """
 
 import os
@@ -20,7 +20,7 @@ LIMIT = 0.35
 
 
 def seconds(code, repetitions):
-    """Sorted wall-clock and processor seconds of fresh interpreters that run `code`."""
+    """Sorted wall-clock and CPU seconds of fresh interpreters that run `code`."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     times = []
     for _ in range(repetitions + 1):

@@ -5,7 +5,7 @@
 The releases are plain objective perturbation, and `noise_aware_logistic`, which also releases a Hessian and
 scores. Both set lambda by their formula, at epsilon 1 and delta 1e-6, on simulated rows with one thread.
 The float mechanisms use the same settings, and their default tolerance. Parsed lines contain ten or twenty
-numbers. Times are processor seconds. The exit status is 1 if a release exceeds its limit in `SIZES`.
+numbers. Times are CPU seconds. The exit status is 1 if a release exceeds its limit in `SIZES`.
 """
 
 import os
@@ -69,7 +69,7 @@ def draw_all(plan):
 
 
 def main():
-    models.noise_aware_logistic(10, 2, 1.0, 1e-6)  # imports on first use, before timing
+    models.noise_aware_logistic(10, 2, 1.0, 1e-6)  # imports modules, before timing
     print("rows       columns  release       tau      s on a lattice  of that draws  s in floats")
     late = False
     for (n, d), limit in SIZES.items():

@@ -2,9 +2,9 @@
 
     python tests/benchmarks/overhead.py [experiment]        # default: cm08
 
-It prints wall-clock seconds, and divides both cores' seconds into the jobs' work, Snakemake with its
-shells, and the rest: waiting, and imports that forks share (`study.jobs.fork`). The wall-clock time
-should be at most 1.8 times the jobs' work per core.
+It prints the wall-clock time. It splits the time of both cores into the jobs' CPU time ("work"), that of
+Snakemake and its shells, and the rest: waiting, and imports that forks share (`study.jobs.fork`). The
+wall-clock time should be at most 1.8 times the jobs' work per core.
 """
 
 import os
@@ -50,7 +50,7 @@ def main():
     for name, value in rows.items():
         print(f"{name:24} {value:8.1f} s {100 * value / (CORES * wall):6.1f} %")
     print(f"wall-clock time / (work of the jobs / {CORES}) = {CORES * wall / sum(jobs):.2f}")
-    # Other work disturbs this ratio less than the wall-clock ratio.
+    # This ratio is less sensitive to other load than the wall-clock ratio.
     print(f"processor seconds / work of the jobs = {1 + snakemake / sum(jobs):.2f}")
 
 

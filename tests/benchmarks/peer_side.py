@@ -2,10 +2,10 @@
 
     <the peers' python> tests/benchmarks/peer_side.py data.npz
 
-It reads one task per line from standard input, as JSON. It answers with a line of processor `seconds` and
-`units`, the number of fits or simulated steps. jax-privacy's answer also contains the mean `error` of its
-releases on the rows. The first output line states each library's version, or why it cannot be imported.
-This program imports nothing from the project.
+It reads one task per line from standard input, as JSON. It answers each with a line, also JSON: `seconds`
+of CPU time, and `units`, the number of fits or simulated steps. jax-privacy's answer also contains the mean
+`error` of its releases on the rows. The first output line states each library's version, or why it cannot
+be imported. This program imports nothing from the project.
 """
 
 import functools
@@ -76,7 +76,7 @@ def opacus_steps(X, y, *, batch, steps, lam, rate, clip, noise, seed):
 
 @functools.cache
 def compiled(batches, steps, size, lam, rate, clip, noise):
-    """Return a compiled function of X, y, chosen rows and keys that makes one descent per key."""
+    """Return a compiled function of X, y, chosen rows and keys that runs one descent per key."""
     jax = importlib.import_module("jax")
     clipping = importlib.import_module("jax_privacy.clipping")
     noises = importlib.import_module("jax_privacy.noise_addition")
@@ -112,7 +112,7 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
 
         return jax.lax.scan(step, (start, state), chosen, length=steps)[0][0]
 
-    # Steps on few rows are faster for all descents at once, steps on many rows for one at a time.
+    # With few rows per step, all descents at once are faster; with many rows, one descent at a time.
     if batches == "fixed":
         return jax.jit(jax.vmap(descent, (None, None, 0, 0)))
     return jax.jit(
@@ -125,7 +125,7 @@ def jax_privacy_steps(X, y, *, batches, steps, size, simulations, lam, rate, cli
 
     batches: "fixed" (disjoint, with norm-Laplace noise) or, with Gaussian noise, "Poisson" (jax-privacy's
     sampling, padded to one size) or "all" (all rows). size: rows per batch, or their expectation. noise:
-    its scale on each sum. The first call compiles, so time a second call with the same arguments.
+    the noise scale of each sum. The first call compiles, so time a second call with the same arguments.
     """
     jax = importlib.import_module("jax")
     selection = importlib.import_module("jax_privacy.batch_selection")

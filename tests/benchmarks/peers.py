@@ -2,18 +2,18 @@
 
     python tests/benchmarks/peers.py [repetitions]        2 minutes
 
-diffprivlib, Opacus and jax-privacy are left out unless this command made their environment:
+diffprivlib, Opacus and jax-privacy are left out unless this command has created their environment:
 
     python3.11 -m venv .venv-peers && .venv-peers/bin/pip install -r envs/peers.txt
 
-The wide problem is MNIST's digits 4 and 9 if this command prepared them, and otherwise simulated rows of
-the same shape and a similar spectrum:
+The wide problem is MNIST's digits 4 and 9 if this command has prepared them, and otherwise simulated rows
+of the same shape and a similar spectrum:
 
     snakemake --cores 1 --configfile config/real.yaml -- results/data/mnist_4_9.npz
 
 All programs use one thread and the same rows, and take turns. The table of medians is printed and written
-to results/benchmarks/peers.csv. Seconds are processor seconds per unit; ratios are the peer's seconds
-divided by this project's. Floor, least and reading do less than this project, so their ratios are below 1.
+to results/benchmarks/peers.csv. Seconds are CPU seconds per unit; ratios are the peer's seconds divided
+by this project's. Floor, least and reading do less than this project, so their ratios are below 1.
 Units are:
 
     fit       one minimiser, certified to a gradient norm of at most 1e-9. Peers get the same tolerance;
@@ -136,7 +136,7 @@ class PeerProcess:
 
 
 def timed(function, units, repeat=1):
-    """Return a callable that returns processor seconds, units and the function's other results."""
+    """Return a callable that returns CPU seconds, units and the function's other results."""
 
     def call():
         start = time.process_time()
@@ -173,7 +173,7 @@ def scikit_learn(X, y, solver, sizes=(None,)):
                 C=1 / (len(rows) * LAMBDA),
                 fit_intercept=False,
                 solver=solver,
-                tol=TOLERANCE / math.sqrt(X.shape[1]),  # limits the gradient's largest entry
+                tol=TOLERANCE / math.sqrt(X.shape[1]),  # bounds the gradient's largest entry
                 max_iter=1000,
             )
             norms.append(gradient_norm(rows, labels, model.fit(rows, labels).coef_[0]))
@@ -248,7 +248,7 @@ def private_fits(X, y, peers, repetitions):
 
 
 def wide_fits(what, X, y, repetitions):
-    """Time fits on 50 nested subsets: warm-started as in a fit job, each alone, and 24 joint restarts each.
+    """Time fits on 50 nested subsets: warm-started as in a fit job, separately, or with 24 joint restarts.
 
     The peers are scikit-learn's fastest solver, which misses the tolerance on the gradient norm, and the
     fastest that reaches it.
@@ -327,7 +327,7 @@ def reading(X, batch, simulations):
 
 
 def poisson_reading(X, sampling, simulations, arithmetic=False):
-    """Return a function that draws Poisson batches and reads them in blocks of this project's size."""
+    """Return a function that draws Poisson batches and reads them in blocks as large as this project's."""
     rng, d = np.random.default_rng(1), X.shape[1]
     size = max(full_batch.LEAST_ROWS, full_batch.GATHERED // d)
     gathered, w = np.empty((size, d)), np.ones(d)
@@ -354,8 +354,8 @@ def descents(problems, peers, repetitions):
         gaussian = {"delta": 1e-5, "learning_rate": 1.0}
         poisson = gaussian | {"sampling": 0.05, "iterations": 100}
         shared = {"problem": name, "lam": LAMBDA, "clip": 1.0, "seed": 1}
-        # task -> (mechanism, its options, jax-privacy's batches, rows of a batch, and the numbers of
-        # steps of this project, the loop and Opacus)
+        # task -> (mechanism, its options, jax-privacy's batches, rows per batch, and the numbers of
+        # steps for this project, the loop and Opacus)
         plan = {
             f"DP-SGD, batch {batch}": (
                 *("dp_sgd", fixed, "fixed", batch, steps),

@@ -3,8 +3,8 @@
     python tests/benchmarks/reading.py [rows] [plain|quoted|missing|gzip]
 
 The table, in a temporary folder (2 GB), contains nine numbers and a label per row. One process reads it,
-and another prepares it as the workflow does. The output is wall-clock and processor seconds, and peak
-memory. The exit status is 1 if reading 10 million rows takes more than 3 GB, or if both times exceed 60 s.
+and another prepares it as the workflow does. The output is wall-clock and CPU seconds, and peak memory.
+The exit status is 1 if reading 10 million rows takes more than 3 GB, or more than 60 s by both measures.
 """
 
 import gzip

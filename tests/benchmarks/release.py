@@ -81,7 +81,7 @@ def main():
     for epsilon in EPSILONS:
         settings = {"epsilon": epsilon, "delta": DELTA, "bound": bound}
         lam, seconds = mechanism.rule_lambda(*X.shape, **settings), []
-        for _ in range(3):  # Take the minimum, which other work disturbs least.
+        for _ in range(3):  # Take the minimum, which is least sensitive to other load.
             start = time.process_time()
             release = mechanism.release(
                 X, y, lam=lam, restarts=DRAWS, rng=generator(2, epsilon), **settings

@@ -4,8 +4,8 @@
 
 In a temporary copy of the project, it measures `snakemake -n` (at most 60 s and 600 MB), the longest path
 (at most 200 characters), and the computation of guarantees and the aggregation of run files (each at most
-60 s and 1 GB). The exit status is 1 if the memory, a path, or the smaller of wall-clock and processor
-seconds exceeds its limit.
+60 s and 1 GB). The exit status is 1 if the memory, a path, or the smaller of wall-clock and CPU seconds
+exceeds its limit.
 """
 
 import json
@@ -62,7 +62,7 @@ def experiment(cells):
 
 
 def measured(project, *command):
-    """Wall-clock and processor seconds, peak MB and standard output of a Python command."""
+    """Wall-clock and CPU seconds, peak MB and standard output of a Python command."""
     code = (
         "import resource, subprocess, sys; code = subprocess.run(sys.argv[1:]).returncode;"
         "used = resource.getrusage(resource.RUSAGE_CHILDREN);"
@@ -123,7 +123,7 @@ def main():
         over += ["a path"] if longest > LONGEST_PATH else []
 
         run_files(project, study)
-        # Guarantees need only the description of the data, so none are simulated.
+        # Guarantees need only the description of the data, so no data are simulated.
         meta = {"private_rows": [], "columns": ["x"] * 10, "bound": 1.0}
         Path(data_path("cm08_separable", "json")).parent.mkdir(parents=True, exist_ok=True)
         Path(data_path("cm08_separable", "json")).write_text(json.dumps(meta))

@@ -23,7 +23,7 @@ def cluster(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def prepared(fresh):
-    """Copy with data and fits from this machine, but without results of cells."""
+    """A copy with data and fits made on this machine, but without run files."""
     project = fresh("prepared")
     project.snakemake(*OVERLAY, "--until", "fit", "--", RESULTS)
     assert not run_files(project)

@@ -118,7 +118,7 @@ def test_what_a_killed_run_finished_is_kept(project, cluster, local):
     project.python("scripts/tools/recover.py", *SBATCH, *CELLS, timeout=300)
     assert (project / RESULTS).read_bytes() == local
     unchanged = [path for path, when in done.items() if path.stat().st_mtime_ns == when]
-    assert len(unchanged) >= len(done) - 1  # one job may have ended before Snakemake noticed
+    assert len(unchanged) >= len(done) - 1  # the killed run may have missed one job's end
     assert len(run_files(project)) > len(done)
 
 
@@ -149,7 +149,7 @@ def test_node_that_goes_down_and_comes_back(project, cluster, local):
     project.wait_for(lambda: jobs(cluster, project, "RUNNING"), 120)
     cluster.run("scontrol", "update", "nodename=n1", "state=down", "reason=test")
     time.sleep(3)
-    # Slurm refuses to resume a node that has returned.
+    # This may fail, because Slurm refuses to resume a node that has already returned to service.
     cluster.run("scontrol", "update", "nodename=n1", "state=resume", check=False)
     project.wait_for(lambda: "down" not in cluster.state_of("n1"), 60)
     project.finish(process, timeout=300)

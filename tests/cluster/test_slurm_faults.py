@@ -1,4 +1,4 @@
-"""Tests that workflow/README.md's remedies for cluster faults lead to the bytes of an undisturbed run."""
+"""Tests that workflow/README.md's remedies for cluster faults give the same bytes as an undisturbed run."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Controls a headless Chromium over a pipe, without driver, port or package."""
+"""Controls a headless Chromium over a pipe, without a driver, port or package."""
 
 import fcntl
 import json
@@ -9,7 +9,7 @@ import time
 
 
 class Chromium:
-    """A browser with one page. `events`: all its events, in order."""
+    """A browser with one page. `events` has all its events, in order."""
 
     def __init__(self, binary, profile, width=1200, height=900):
         from_us, to_browser = (_high(end) for end in os.pipe())

@@ -1,4 +1,4 @@
-"""Fixtures of a small, hand-made run without the tuning curve's file."""
+"""Fixtures for a small, hand-made run that lacks the tuning curve's file."""
 
 import os
 import shutil
@@ -92,7 +92,7 @@ def decided(experiment):
 
 @pytest.fixture
 def browser():
-    """Path of Chromium. Without it, the test is skipped."""
+    """Path of Chromium; if it is not installed, the test is skipped."""
     names = ("chromium", "chromium-browser", "google-chrome")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if path is None:

@@ -62,7 +62,7 @@ def test_what_holds_at_once_under_a_reading():
         # each number holds under some reading, but no reading makes both hold
         *(row("x: y", "t/0", "no"), row("x: y", "t/1", "yes")),
         row("x: y", "c", "yes", section="claims"),
-        # A number that the reading does not concern keeps its result of "as stated". An undecided
+        # A number that the reading does not concern counts as it does under "as stated". An undecided
         # number does not count.
         *(row("x: z", "t/0", "no", "no"), row("x: z", "t/1", "")),
     ]

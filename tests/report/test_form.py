@@ -17,7 +17,7 @@ from study import paths
 from study.configuration.experiment import data_path
 from study.jobs.files import write_csv, write_json
 
-# Within a task, columns differ so much in number that only the nearest data set counts.
+# Within a task, the numbers of columns differ so much that only the nearest data set counts.
 COLUMNS = {"small": 5, "middle": 100, "wide": 2000, "income": 8, "bills": 400}
 # (task, data set, rows, epsilon, adjacency) -> {unbeaten method: share kept of the non-private gain}
 RECORDED = {
@@ -69,7 +69,7 @@ def opened(project, browser, tmp_path):
 
 
 def ask(page, **fields):
-    """Fill in the form, and return its methods, its rows of recorded questions, and its text."""
+    """Fill in the form, and return what it answers: methods, rows of recorded questions, and text."""
     return page.evaluate(f"""(asked => {{
         const form = document.getElementById("choose");
         for (const [key, value] of Object.entries(asked)) form.elements[key].value = value;

@@ -345,7 +345,7 @@ def test_a_partial_report_judges_nothing_itself(decided):
         path.write_bytes(content)
         os.utime(path, (before + 3600, before + 3600))
         assert found(section) == {"not decided yet"}
-        # A full report ignores file times, because Snakemake makes it last.
+        # A full report ignores file times, because Snakemake creates the report last.
         full = Gathered(decided, {}, partial=False).verdicts(section)
         assert "not decided yet" not in {row["verdict"] for row in full}
         os.utime(path, (before, before))

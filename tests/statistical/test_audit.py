@@ -316,7 +316,7 @@ def test_known_faults_are_found(mechanism, pair, epsilon, least):
 
 
 def test_gaussian_noise_by_the_classical_formula_is_found_at_a_large_epsilon():
-    """For a claim of 8 at delta 0.1, the true epsilon is 10.05. At delta 1e-5, no attack could tell."""
+    """For a claim of 8 at delta 0.1, the true epsilon is 10.05. At delta 1e-5, the claim would hold."""
     bound = audit.epsilon_lower_bound(
         "dp_gd", "opposite_corner", epsilon=8.0, delta=0.1, trials=400_000, rng=generator(60),
         iterations=1, clip=0.5, noise="published",
@@ -468,7 +468,7 @@ def test_shift_loss_is_the_largest_log_ratio_of_densities(name):
 
 
 class OwnNoise(Perturbed):
-    """A user's mechanism: the common fit plus noise of a law, with or without delta."""
+    """A user's mechanism: the shared fit `l2` plus noise of a given law, with or without delta."""
 
     name, fit = "own_noise", "l2"
     options = {"loss": Loss(), "tolerance": NonNegative(1e-9)}
@@ -533,7 +533,7 @@ def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mecha
 
 
 def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
-    """The loss is the minimisers' distance in the noise's norm, over its scale; NaN for Gaussian noise."""
+    """The minimisers' distance in the noise's norm, divided by its scale; NaN for Gaussian noise."""
     scale = 2 / (3 * 1.5)  # n lambda = 3
     pair = pairs.find("saturated")
     shift = np.subtract(*pairs.minimisers(pair, OwnNoise(), epsilon=1.5, **pair.arguments))
@@ -698,9 +698,9 @@ def test_gaussian_mechanisms_with_a_fifth_of_the_noise_are_caught(monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_exact_curve_of_the_free_jacobian(epsilon):
-    """Exact densities in one dimension give the largest delta over gradient sums of other records.
+    """Exact densities in one dimension give the largest delta over the other records' gradient sums.
 
-    At the least n lambda for which the Jacobian costs no epsilon, this delta is the claimed one. At half
+    At the smallest n lambda for which the Jacobian costs no epsilon, this delta is the claimed one. At half
     that n lambda, with the same noise, it is 1.26 to 1.37 times the claim.
     """
     from dp.accounting import gaussian_sigma

@@ -1,4 +1,4 @@
-"""Reproduces the weights of Einarsson's (2018) table A.1 and the lasso's 166 pixels from MNIST."""
+"""Reproduces, from MNIST, the weights of Einarsson's (2018) table A.1 and the lasso's 166 pixels."""
 
 import csv
 import gzip

@@ -1,4 +1,4 @@
-"""Kolmogorov-Smirnov tests of the noise's laws, with fixed seeds."""
+"""Kolmogorov-Smirnov tests of the noise distributions, with fixed seeds."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def test_l2_laplace_norm_is_gamma(dimension, scale):
     z = noise.l2_laplace(dimension, scale, DRAWS, generator(11, dimension))
     norms = np.linalg.norm(z, axis=1)
     assert stats.kstest(norms, stats.gamma(dimension, scale=scale).cdf).pvalue > LEAST_P
-    # So many draws detect a wrong shape or scale.
+    # With this many draws, a wrong shape or scale is detected.
     assert stats.kstest(norms, stats.gamma(dimension + 1, scale=scale).cdf).pvalue < 1e-6
     assert stats.kstest(norms, stats.gamma(dimension, scale=1.1 * scale).cdf).pvalue < 1e-6
 

@@ -1,7 +1,7 @@
 """The privacy loss of objective perturbation, by change of variables on explicit data sets.
 
 The released minimiser's density follows from the tilt's law and Jacobian, not from the closed form
-that it tests.
+under test.
 """
 
 import numpy as np
@@ -16,12 +16,12 @@ from dp.seeds import generator
 
 
 def tilt(w, X, y, counts, n_lambda, loss):
-    """Tilt b for which w minimises the objective."""
+    """The tilt b for which w minimises the objective."""
     return -(n_lambda * w + (counts * loss.derivative(y * (X @ w)) * y) @ X)
 
 
 def log_density(w, X, y, counts, n_lambda, epsilon_b, bound, loss):
-    """Log density of w up to a constant that all data sets share."""
+    """The log density of w, up to a constant that all data sets share."""
     curvature = counts * loss.curvature(y * (X @ w))
     jacobian = n_lambda * np.eye(len(w)) + (X * curvature[:, None]).T @ X
     norm = np.linalg.norm(tilt(w, X, y, counts, n_lambda, loss))

@@ -11,7 +11,7 @@ KEY = b"of tests alone"
 
 
 def weights(plan, label, count):
-    """Released weights (count,) of data whose only nonzero row has this label."""
+    """Released weights (count,) for data whose only nonzero row has this label."""
     V, y = np.zeros((N, 1), np.int32), np.zeros(N, np.int32)
     V[0, 0], y[0] = rows.ONE, label
     keys = (hmac.digest(KEY, f"{label} {k}".encode(), "sha256") for k in range(count))

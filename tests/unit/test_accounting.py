@@ -40,7 +40,7 @@ def classical_sigma(epsilon, delta):
 
 
 def test_classical_gaussian_fails_where_the_facts_say():
-    """At delta = 1e-5, the classical sigma is too small for claimed epsilons from 8.42 on."""
+    """At delta = 1e-5, the classical sigma is too small for claimed epsilons of 8.42 and above."""
     delta = 1e-5
     for claimed, true in ((10, 10.394), (1, 0.751)):
         sigma = classical_sigma(claimed, delta)

@@ -35,7 +35,7 @@ OVERLAYS = {"default": (), "real": ("real",)}
 
 @cache
 def configuration(overlay):
-    """The configuration, with 300 of the 10,000 columns of the widest simulations."""
+    """The configuration, with the widest simulations cut from 10,000 columns to 300."""
     config, experiments, datasets = configured(*OVERLAYS[overlay])
     narrow = {
         name: entry | {"source": entry["source"] | {"columns": 300}}
@@ -54,8 +54,8 @@ def public_facts(dataset, overlay):
 def cases():
     """The overlay, experiment, data set and private method of some cells.
 
-    They cover every data set, and pair every mechanism with each of its settings, kinds of data set and
-    kinds of experiment.
+    They cover every data set, and every mechanism with each of its settings, each kind of data set and
+    each kind of experiment that it meets.
     """
     overlays, met = {}, set()
     for overlay in OVERLAYS:
@@ -110,7 +110,7 @@ def folder(tmp_path_factory):
 
 
 def rows(data, meta, size):
-    """Return the data set's rows or, if not downloaded, substitutes with equal bounds and classes."""
+    """Return the data set's rows, or substitutes with its bounds and classes if it is not downloaded."""
     if data.exists():
         prepared = Prepared(data)
         return prepared.floats(np.arange(size) % len(prepared.y))
@@ -136,14 +136,14 @@ def stated_is_drawn(folder, overlay, name, dataset, label):
     experiment = configuration(overlay)[1][name]
     mechanism = MECHANISMS[experiment.methods[label]["mechanism"]]
     cells = experiment.cells(datasets=[dataset], methods=[label])
-    # Published lambdas are known only for sweeps' sizes; otherwise 100 rows suffice.
+    # Published lambdas exist only for the sweeps' sizes. With other lambdas, 100 rows suffice.
     fixed = experiment.methods[label]["lambda"] == "published"
     size = min(cell.train_size for cell in cells) if fixed else 100
     meta = read_json(data_path(dataset, "json"))
     trained = experiment.trained_rows(cells[0]._replace(train_size=size))
     X, y = rows(folder / data_path(dataset), meta, trained)
     for epsilon in {cell.epsilon for cell in (cells[0], cells[-1])}:
-        # With an unusual epsilon, no reason contains the number by chance.
+        # With an unusual epsilon, no reason contains the noise parameter by chance.
         cell = Cell(dataset, label, size, epsilon * (1.0937 if epsilon < 1 else 0.9137))
         lam = experiment.regularisation(experiment.methods[label], *cell[:1], *cell[2:])
         if lam.file:
@@ -216,7 +216,7 @@ def test_spending_says_that_cells_do_not_compose(folder, monkeypatch, tmp_path):
 
 
 def test_the_breast_cancer_constants_describe_their_rows():
-    """Each `premise` states how far the data set's centres are from its rows' means."""
+    """Each `premise` states how far the centring constants are from the columns' means."""
     from sklearn.datasets import load_breast_cancer
 
     datasets, data = configuration("default")[2], load_breast_cancer()
@@ -246,7 +246,7 @@ def test_the_breast_cancer_constants_describe_their_rows():
 
 
 def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
-    """If cells share unit draws, guarantees do not compose: the minimiser follows even without the seed."""
+    """If cells share unit draws, guarantees do not compose: the minimiser leaks, even without the seed."""
     X, y = Prepared(folder / data_path("wdbc_row_norm")).floats()
     mechanism = MECHANISMS["output_perturbation"]
     one, two = (

@@ -33,7 +33,7 @@ FILES = {
     ],
 )
 def test_an_unknown_target_names_the_nearest(target, meant):
-    # Rules match any figure name, but only the configuration knows valid ones.
+    # Rules match any figure name; only the configuration knows which are valid.
     made = target.startswith((FIGURES, "results/cm08/runs"))
     actual = asked.no_target(target, RULES, FILES, made)
     assert actual == f"no target {target!r}; did you mean {meant!r}?"

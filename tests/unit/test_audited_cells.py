@@ -20,8 +20,8 @@ def test_the_largest_bound_with_its_attack():
 @pytest.mark.parametrize(
     "change",
     [
-        {"epsilon_claimed": "2"},  # attacked with less noise than the cell's
-        {"epsilon_proven": "inf"},  # attacked with parameters for which less is proven
+        {"epsilon_claimed": "2"},  # attacked with less noise than the cell has
+        {"epsilon_proven": "inf"},  # attacked with parameters for which no finite epsilon is proven
         {"delta": "1e-5"},
     ],
 )

@@ -21,7 +21,7 @@ def rows(n, rng):
 
 
 def simulated(draws, ridge=30.0, T=6, sigma=8.0):
-    """Simulate unconverged recursions (`inference.Steps`) with equal P and D, and different s and noise."""
+    """Simulate unconverged recursions (`inference.Steps`) that share P and D, but not s and noise."""
     rng = generator(1, "recursion")
     one = rng.standard_normal((40, 3))
     D, P = one.T @ one, np.linalg.inv(one.T @ one * 1.5 + 40 * np.eye(3))

@@ -33,6 +33,6 @@ def test_bounds_hold_and_are_not_vacuous_by_mistake(name, bound):
     excess = regularised_risk(release.weights, X, y, lam) - regularised_risk(best, X, y, lam)
     limit = bound(400, 3, lam=lam, epsilon=epsilon, delta=delta)
     assert (excess <= limit).mean() >= 1 - delta
-    # The lemmas use loose constants: 1 + lam for 1/4 + lam, 8 for 4, and a union bound on the norm's
-    # tail. So the bounds may be up to 200 times the quantile.
+    # The lemmas are loose: 1 + lam in place of 1/4 + lam, 8 in place of 4, and a union bound on the
+    # norm's tail. So the bounds may be up to 200 times the quantile.
     assert 1 < limit / np.quantile(excess, 1 - delta) < 200

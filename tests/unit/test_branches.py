@@ -60,7 +60,7 @@ def test_neighbours_have_the_same_branches(name):
     mechanism = MECHANISMS[name]
     allowed = ALLOWED.get(name, ())
     cases = of_classes(neighbours(48, 2)) if name in OF_CLASSES else None
-    draws = 20 if name == "counts_objective_perturbation" else 100  # it solves each draw alone
+    draws = 20 if name == "counts_objective_perturbation" else 100  # it solves each draw separately
     faults = differences(mechanism, settings(mechanism), cases=cases, draws=draws, allowed=allowed)
     options = for_numbers(mechanism)
     if options is not None:
@@ -75,7 +75,7 @@ def test_neighbours_have_the_same_branches(name):
     ("n", "d"), [(2100, 3), (60, 45), pytest.param(2100, 45, marks=pytest.mark.slow)]
 )
 def test_every_way_of_a_solver_ends_with_a_certificate(name, n, d):
-    """The cases cover the start in single precision, sampling, and wide rows."""
+    """The cases cover a start on a sample of rows, a start in single precision, and wide rows."""
     mechanism = MECHANISMS[name]
     arguments = settings(mechanism)
     assert not differences(mechanism, arguments, cases=neighbours(n, d), draws=6)
@@ -137,7 +137,7 @@ def test_a_singular_part_moves_no_other_fit():
 
 
 def test_stacks_of_matrices_are_decomposed_one_by_one():
-    """No matrix of a stack changes a bit of another's result, as `_shortest_fits` requires."""
+    """Replacing matrices of a stack changes no bit of the others' results, as `_shortest_fits` requires."""
     rng = generator(6)
     for d in (1, 2, 3, 7, 20):
         A = rng.standard_normal((200, d + 2, d))

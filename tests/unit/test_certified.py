@@ -56,7 +56,7 @@ def hard(kind, bound, rng):
 
 
 def settings(loss, n, d, bound, rng):
-    """Draw a lambda and a tolerance, in half of the draws the smallest accepted one."""
+    """Draw a lambda and a tolerance, which is the smallest accepted one in half of the draws."""
     lam = loss.c * bound**2 * 10.0 ** rng.uniform(-10, -1)
     least = newton.least_tolerance(n, d, lam, bound, loss)
     return lam, least * 10.0 ** (rng.choice([0, 1]) * rng.uniform(0, 4))
@@ -155,7 +155,7 @@ def test_settings_in_which_rounding_could_decide_are_refused_before_data_are_see
         with pytest.raises(ValueError, match="double precision certifies"):
             mechanism.guarantee(20, 2, **arguments)
         with pytest.raises(ValueError, match="double precision certifies"):
-            # Arguments are refused before these rows, beyond the bound, are read.
+            # Arguments are refused before these rows, which exceed the bound, are read.
             mechanism.release(np.full((20, 2), 1e9), np.ones(20), rng=generator(1), **arguments)
     assert "a premise" in mechanism.guarantee(20, 2, epsilon=1.0, lam=0.01).reason
 
@@ -220,7 +220,7 @@ def test_a_record_has_a_bounded_share_where_margins_overflow(name, options):
 
 
 def test_rounding_at_the_weights_is_counted_where_there_are_millions_of_columns():
-    """Weights may be tolerance/lambda longer than the minimiser. This adds to the margins' error."""
+    """The weights' norm may exceed the minimiser's by tolerance/lambda, which adds to margins' errors."""
     for d in (10**4, 10**6):
         lam = 0.25 / newton.STEEPEST * (1 + 1e-9)
         least = newton.least_tolerance(2, d, lam)

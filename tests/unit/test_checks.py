@@ -18,7 +18,7 @@ PRIVATE = {"private": True, "mechanism": "output_perturbation"}
 
 
 def results(rows, **values):
-    """`Results` of rows (dataset, method, n, epsilon, error, half interval)."""
+    """`Results` from rows (dataset, method, n, epsilon, error, half-width of its interval)."""
     frame = pd.DataFrame(
         [
             {
@@ -123,7 +123,7 @@ def test_intervals_of_the_folds_spread_cover_its_difference(shape, law, monkeypa
     made.frame = made.frame.assign(error_sd_folds=[0.03, 0.02])
     draws = {}
     monkeypatch.setattr(made, "draws", lambda cell, column: draws[cell.method])
-    # Folds are shared, so the two methods' means have a part in common.
+    # Folds are shared, so the two methods' means share a component.
     sds = {"one": math.hypot(0.02, 0.03), "two": math.hypot(0.02, 0.01)}
     for _ in range(400):
         common = rng.normal(0.3, 0.02, shape)
@@ -421,7 +421,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
     other = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.1], "row": {0.1: [0.3, 0.1]}}}}
     )
-    # For the noiseless model, the source prints an error of 0.2, and this project has 0.05.
+    # For the noiseless model, the source prints an error of 0.2, and ours is 0.05.
     for rows, at in (([plain, private], 1), ([private, plain], 0)):
         spec = {"t": SPEC | {"rows": rows}}
         actual = [r for r in verdicts_of(CURVES, other, spec) if not r["id"].endswith("/sd")]
@@ -437,7 +437,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
         ):
             rows_ = verdicts_of(CURVES, other, spec, readings=[read | {"holds": holds}])
             assert {row["id"]: row["verdict"] for row in rows_}[f"t/{at}"] == verdict
-    # A noiseless model is the source's if its error is a printed standard deviation or less off.
+    # A noiseless model is the source's if its error is within one printed standard deviation.
     near = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.16], "row": {0.1: [0.3, 0.1]}}}}
     )
@@ -697,7 +697,7 @@ def test_least_times_are_compared_fit_by_fit_or_by_a_protocol_of_many():
     assert (actual.holds, actual.number) == (False, 1.5)
     assert (
         cells.slower(results, **slower, factor=3).holds is None
-    )  # one repeat was 4.5 times as long
+    )  # one repeat took 4.5 times as long
     actual = cells.slower(results, **slower, factor=3, fits=200)
     assert (actual.holds, actual.number) == (True, 300.0)
     for first, second, number in (("gp", "fit", 1.5), ("fit", "gp", 1 / 1.5)):
@@ -718,7 +718,7 @@ def test_a_busy_machine_does_not_refute_a_claim_about_time():
 
 def test_a_spread_that_a_mean_does_not_allow(monkeypatch):
     monkeypatch.setattr(printed, "_values", lambda results, *paths: [float(p) for p in paths])
-    # 0, 0, 0, 0 and 0.005 have the mean 0.001 and the standard deviation sqrt(5) 0.001
+    # 0, 0, 0, 0 and 0.005 have mean 0.001 and standard deviation 0.001 sqrt(5)
     allowed = {"mean": "0.001", "half": 0.0, "count": 5}
     assert np.std([0, 0, 0, 0, 0.005], ddof=1) == pytest.approx(math.sqrt(5) * 0.001)
     assert not printed.printed_spread(None, sd="0.00223", **allowed).holds

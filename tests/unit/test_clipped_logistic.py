@@ -120,7 +120,7 @@ def test_the_guarantee_is_met_with_less_noise_than_logistic_loss_needs(adjacency
 
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 def test_output_noise_is_composed_although_the_profile_has_kinks(adjacency):
-    """In the first case, integrating from one whole number to the next would miss a kink near an end."""
+    """In the first case, integrating over unit intervals of z would miss a kink near an interval's end."""
     cases = [(0.00010826662225969308, 0.010405124807501978, 0.02002549786993048, 16.19)]
     cases += [(0.1, 0.05, 0.003, 0.02), (1.0, 0.3, 0.2, 1.5), (4.0, 0.5, 0.02, 30.0)]
     for epsilon, m, mu, r in cases:

@@ -53,6 +53,6 @@ def test_ids_depend_on_neither_time_nor_user_nor_process(tmp_path, request):
 
 
 def test_no_id_holds_bytes(request):
-    """Bytes are long, and compressed bytes contain the time."""
+    """Bytes make ids long, and compressed bytes contain the time."""
     ids = [item.nodeid for item in request.session.items]
     assert not [name for name in ids if "\\x" in name]

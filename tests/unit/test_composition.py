@@ -59,9 +59,9 @@ def test_gaussian_epsilon_inverts_delta():
 
 
 def test_laplace_profile():
-    """One coordinate has delta = 1 - e^((epsilon - ratio)/2), with ratio = sensitivity/scale.
+    """For one coordinate, delta = 1 - e^((epsilon - ratio)/2), with ratio = sensitivity/scale.
 
-    Many coordinates have nearly the profile of normal noise.
+    For many coordinates, the profile is nearly that of normal noise.
     """
     actual = composition.laplace_coordinates_delta(1, 1.5, [0.5, 1.0, 1.5])
     assert actual == pytest.approx([-math.expm1(-0.5), -math.expm1(-0.25), 0.0], abs=1e-4)

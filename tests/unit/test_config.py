@@ -1,4 +1,4 @@
-"""A bad configuration ends with one sentence that names file, key and nearest valid name."""
+"""A bad configuration ends with one sentence that names the file, the key and the nearest valid name."""
 
 import copy
 import re
@@ -29,7 +29,7 @@ def update(base, changes):
 
 
 def _others(folder, names):
-    """Names in config/ of other experiments."""
+    """The `names` of experiments and sources that the tests leave out."""
     of_few = {"chaudhuri_monteleoni_2008", "wdbc.yaml", "_template", "_template.yaml"}
     return {*names} - of_few if Path(folder).name in ("experiments", "sources") else ()
 

@@ -31,7 +31,7 @@ ODD = [
 
 
 def place(value, rng):
-    """Path of a random value. Short paths are as likely as long ones, though most values are deep."""
+    """A random value's path. Most values are deep, but a path ends after each step with probability 0.2."""
     path = []
     while isinstance(value, (dict, list)) and len(value) and (not path or rng.random() < 0.8):
         path.append(rng.choice(list(value) if isinstance(value, dict) else range(len(value))))
@@ -80,7 +80,7 @@ def change(values, rng):
 
 
 class Files:
-    """Configuration files in memory, and cached results that unchanged files determine."""
+    """Configuration files in memory, and results cached by the content that determines them."""
 
     def __init__(self, monkeypatch):
         monkeypatch.chdir(ROOT)

@@ -64,7 +64,7 @@ def test_the_rules_for_steps_are_those_that_are_stated(epsilon):
 
 
 def test_what_changed_after_results_competes_with_none_and_is_named():
-    """The section, or a comment next to the method, explains each method with `after_results`."""
+    """scripts/README.md, or a comment next to the method, explains each method with `after_results`."""
     results = {
         name
         for experiment in ("frontier_classification", "frontier_regression", "health")

@@ -140,7 +140,7 @@ def test_no_density_in_one_dimension_exceeds_the_profile(v, n_lambda, epsilon):
 
 
 def test_the_jacobian_has_to_be_paid_for():
-    """Just below the rate's cap, slope and curvature are largest. Gaussian noise covers only the slope."""
+    """Slope and curvature are largest just below the rate's cap. Gaussian noise covers only the slope."""
     sigma, n_lambda, epsilon = 1.0, 0.05, 1.0
     paid = counts_tilt.profile(1 / sigma, 1 / n_lambda, ADD_REMOVE)
     worst = max(

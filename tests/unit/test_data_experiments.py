@@ -75,5 +75,5 @@ def test_the_default_needs_no_download_and_the_overlays_combine():
     for overlays in (["real"], ["real", "full"]):
         assert images in downloads(*overlays)["einarsson_data"]
     assert not any(downloads("smoke").values())
-    # The published protocols need their source's data even without config/real.yaml.
+    # The published protocols need the source's data even without config/real.yaml.
     assert images in downloads("full")["einarsson_logistic"]

@@ -128,7 +128,7 @@ def test_boxes_are_quartiles_of_weights_and_noise(tmp_path):
     for k, (top, bottom) in enumerate(zip(fig.axes[:2], fig.axes[2:], strict=True)):
         values = [*arrays["noise"][k], arrays["weights"][k]]
         magnitudes = [np.abs(v[v != 0]) for v in values]
-        # Quartiles between order statistics are interpolated on the drawn scale.
+        # Quartiles between order statistics are interpolated on the axis' scale.
         for axes, shown, there, back in (
             (top, values, np.arcsinh, np.sinh),
             (bottom, magnitudes, np.log, np.exp),

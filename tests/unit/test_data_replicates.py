@@ -1,4 +1,4 @@
-"""If data sets are drawn from one law, intervals are over data sets."""
+"""If data sets are drawn from one distribution, intervals are over data sets."""
 
 import json
 import math
@@ -71,7 +71,7 @@ def test_folds_are_of_each_data_set_and_all_draws_are_shared_among_them(data):
 
 
 def draws(values):
-    """Frame of a run file, from values of shape (data sets, folds, draws)."""
+    """The data frame of a run file, from values of shape (data sets, folds, draws)."""
     at = np.indices(values.shape).reshape(3, -1)
     names = ("data_set", "fold", "restart")
     frame = pd.DataFrame(dict(zip(names, at, strict=True)) | {"error": values.ravel()})
@@ -142,7 +142,7 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
         np.testing.assert_array_equal(ours, theirs[1][0][:, 0])
     assert all(set(results[0]) != set(other) for other in results[4:])
     assert [folds.draws_on_each(each, {"data_replicates": 1}) for each in (one, divided)] == [20, 7]
-    # data sets drawn from one law are divided once each
+    # data sets drawn from one law are each divided once
     three = Namespace(**vars(divided) | {"data": folder / "three.npz", "divisions": 2})
     assert len(list(folds.training_folds(three))) == 12
     assert folds.draws_on_each(three, {"data_replicates": 3}) == 7
@@ -150,8 +150,8 @@ def test_rows_that_were_not_drawn_are_divided_anew_and_draws_shared_among_divisi
 
 def test_another_division_of_the_same_rows_lies_in_the_interval_of_divisions():
     rng, inside = np.random.default_rng(3), 0
-    # All divisions share the rows' sampling error (0.05), which makes folds differ, but not the
-    # means of divisions.
+    # All divisions share the rows' sampling error (0.05). It makes folds differ, but not the
+    # divisions' means.
     for _ in range(200):
         chance = rng.permuted(np.tile(rng.normal(0, 0.05, 5), (21, 1)), axis=1)
         draws = 0.37 + chance - chance.mean(axis=1, keepdims=True)

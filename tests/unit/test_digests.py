@@ -88,6 +88,6 @@ def test_summaries_count_where_they_are_shown():
 
 
 def test_every_version_of_python_finds_the_same():
-    """The value is recorded: a parser that records more or less would change every digest."""
+    """The digest is recorded here. A parser that keeps more or less would change every digest."""
     digest = hashlib.sha256(code(CODE).encode()).hexdigest()
     assert digest.startswith("74e0be08662706b0")

@@ -1,4 +1,4 @@
-"""Programs and commands in documents run, and links lead somewhere."""
+"""Programs and commands in documents run, and link targets exist."""
 
 import csv
 import re

@@ -33,7 +33,7 @@ def environment(python):
 
 
 def requirements(lines):
-    """Requirements in lines, without comments and hashes."""
+    """Return the requirements in `lines`, ignoring comments and hashes."""
     lines = (re.sub(r"(^|\s)#.*|\s*\\$|^\s*--hash.*", "", line).strip() for line in lines)
     return [Requirement(line) for line in lines if line]
 
@@ -64,7 +64,7 @@ def pinned(requirement):
 
 
 def conda():
-    """Return the conda file's versions of Python and, by name, of packages."""
+    """Return the conda file's Python version, and its packages' versions by name."""
     entries = yaml.safe_load((ENVS / "environment.yaml").read_text())["dependencies"]
     (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
     (python,) = [entry.split("=")[1] for entry in entries if str(entry).startswith("python=")]
@@ -217,7 +217,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def tools(tmp_path):
-    """Folder with the commands that setup.sh uses, but no Python."""
+    """A folder with the commands that setup.sh uses, but without Python."""
     folder = tmp_path / "tools"
     folder.mkdir()
     for name in TOOLS:

@@ -1,4 +1,4 @@
-"""Tests Veldhuizen's (2020) non-separable data and breast-cancer rows."""
+"""Tests the non-separable data and breast-cancer rows of Veldhuizen (2020)."""
 
 import json
 import subprocess

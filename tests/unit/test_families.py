@@ -1,4 +1,4 @@
-"""With `vary`, an entry of `methods` stands for a labelled method per combination of settings."""
+"""With `vary`, an entry of `methods` stands for one labelled method per combination of settings."""
 
 import copy
 import itertools
@@ -142,7 +142,7 @@ def test_a_familys_name_stands_for_its_members(study):
 
 
 def _of_cm08(loaded, checks=(), published=None):
-    """cm08 with a further family of two methods, and these checks of one claim."""
+    """cm08 with another family of two methods, and with `checks` for one claim."""
     value = read_yaml(ROOT / "config/sources/chaudhuri_monteleoni_2008/cm08.yaml")
     value["methods"]["family"] = {
         "mechanism": "dp_sgd",

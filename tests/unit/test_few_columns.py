@@ -1,4 +1,4 @@
-"""Descents that choose columns with noise, and simulated rows of many columns."""
+"""Tests descents that choose columns with noise, and simulated rows with many columns."""
 
 import math
 

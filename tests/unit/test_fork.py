@@ -1,4 +1,4 @@
-"""Forked jobs get the same streams, status and folder as started jobs, and end like them."""
+"""Forked jobs have the same streams, status, folder and ending as jobs that start an interpreter."""
 
 import os
 import signal

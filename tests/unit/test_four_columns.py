@@ -31,7 +31,7 @@ def way(experiment, label):
 
 
 def columns(experiment, sweep):
-    """(mechanism, grid) -> ways of tuning in a sweep. A rule has no grid, and counts for each grid."""
+    """(mechanism, grid) -> ways of tuning in a sweep. A rule has no grid, so it counts for all grids."""
     result, rules = {}, set()
     for label in sorted({cell.method for cell in experiment.cells(sweep)}):
         if experiment.methods[label]["private"]:
@@ -44,7 +44,7 @@ def columns(experiment, sweep):
 
 
 def own(experiments):
-    """Experiments that compare methods by this project's protocol."""
+    """Experiments that compare methods under this project's protocol."""
     for experiment in experiments.values():
         if experiment.values.get("recommends") or "source" not in experiment.values:
             yield experiment
@@ -61,7 +61,7 @@ def test_what_is_tuned_stands_in_four_columns(experiments):
 
 
 def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
-    """`frontier_tuning` tunes all mechanisms with several settings, or settings changed after results."""
+    """`frontier_tuning` tunes mechanisms that have several settings, or settings changed after results."""
     tuned, mechanism = set(), MECHANISMS.__getitem__
     tuning = experiments["frontier_tuning"]
     for label, method in tuning.methods.items():

@@ -195,8 +195,8 @@ def test_the_noise_is_symmetric_and_has_its_law():
             X, y, epsilon=scale, restarts=4000, rng=generator(4), repair="none", **options
         )
         law = law or norm(scale=release.info["scale"])
-        # w = -e/(2E) for noise e on the linear and E on the quadratic coefficient. The sign of e is
-        # symmetric, and 2E > 0 in half of the draws.
+        # w = -e/(2E) for noise e on the linear and E on the quadratic coefficient. Both are symmetric
+        # around 0, so a minimum exists (E > 0) in half of the draws.
         assert abs(release.info["unbounded"].mean() - 0.5) < 0.03
         noise = mechanism.release(
             X, y, epsilon=scale, restarts=4000, rng=generator(4), lam=1e9, **options

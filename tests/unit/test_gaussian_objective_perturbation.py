@@ -35,7 +35,7 @@ def test_vectors_were_found():
 @pytest.mark.parametrize("case", FREE)
 @pytest.mark.parametrize("bound", [1.0, 2.5])
 def test_noise_of_the_free_jacobian(case, bound):
-    """If output noise takes the share s of mu, the tilt's noise is the reference over sqrt(1 - s^2)."""
+    """If output noise takes s mu, the tilt's noise is the reference divided by sqrt(1 - s^2)."""
     case = dict(case)
     expected = case.pop("expected")
     settings = {"lam": 0.1 * bound**2, "bound": bound, "output": 0.01, "tolerance": 1e-8}
@@ -192,7 +192,7 @@ LOG_COSH = {"log_cosh": {"tau": 0.25}}
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_log_cosh_costs_the_gaussian_noise_of_half_of_delta(adjacency, epsilon):
-    """Under replace-one, noise is less than for half of delta: removing has one tail, and adding two."""
+    """Adding a record has two tails, removing it one, so replace-one needs less noise than for delta/2."""
     n, d, bound = 20_000, 10, 2.0
     arguments = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "adjacency": adjacency}
     lam = MECHANISM.rule_lambda(n, d, loss=LOG_COSH, **arguments)
@@ -225,7 +225,7 @@ def test_log_cosh_releases_the_tilt_that_is_paid_for():
 
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 def test_exact_densities_in_one_dimension_of_log_cosh_stay_below_the_profile(adjacency):
-    """A record with a near or far target is removed or replaced; others add any gradient sum."""
+    """A record with a near or far target is removed or replaced, at many gradient sums of the others."""
     n_lambda, epsilon, tau, w = 3.0, 1.0, 0.25, np.linspace(-40, 40, 40_001)
     arguments = {"epsilon": epsilon, "delta": 1e-3, "lam": n_lambda / 100, "adjacency": adjacency}
     arguments |= {"loss": LOG_COSH, "tolerance": 1e-8}

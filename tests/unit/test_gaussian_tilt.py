@@ -28,7 +28,7 @@ def deltas_1d(pull, sigma, n_lambda, epsilon, row=1.0, points=40_001):
     """delta of (removing, adding) a logistic record v = row; the other records' gradients sum to -pull.
 
     Many other records with small rows can have any such sum and no curvature. So the tilt is b = pull -
-    n_lambda w, plus s v with the record, of slope s. The density of w is that of b times |db/dw|.
+    n_lambda w, plus s v if the record, of slope s, is there. The density of w is that of b times |db/dw|.
     """
     w = np.linspace(pull - 14 * sigma, pull + row + 14 * sigma, points) / n_lambda
     s, curvature = slopes(w * row)
@@ -67,7 +67,7 @@ def test_densities_in_one_dimension_are_those_of_the_solver():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_add_remove_is_exact_at_the_threshold_and_too_much_below(epsilon):
-    """At the least n lambda where the Jacobian costs nothing, removal's exact delta is DELTA.
+    """At the smallest n lambda where the Jacobian costs nothing, removal's exact delta is DELTA.
 
     At half of this n lambda, delta is 1.26 to 1.37 times DELTA, and at a quarter 31 to 34 times.
     """
@@ -204,7 +204,7 @@ def test_the_removal_integral_against_quadrature(loss):
 def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=60_001):
     """delta of (removing, adding) a record x = 1 with target y and log-cosh loss of width 1.
 
-    The tilt is b = pull - (n_lambda + curvature) w, plus tanh(y - w) with the record. The other records'
+    The tilt is b = pull - (n_lambda + curvature) w, plus tanh(y - w) if the record is there. The others'
     curvatures sum to `curvature` at any w: their residuals stay where the loss is quadratic.
     """
     steep = n_lambda + curvature

@@ -130,7 +130,7 @@ def test_selected_eigenvalues_are_lowered_to_the_mean_they_have_without_selectio
 
 
 def visits(n, rng):
-    """Rows with age, ward, a count from 0 to 40 that is mostly near 0, a constant and a number."""
+    """Rows with age, ward, a count from 0 to 40 that is mostly near 0, and a constant; numeric targets."""
     age = np.clip(rng.normal(52, 13, n), 18, 90)
     ward = rng.choice(4, n, p=[0.3, 0.35, 0.1, 0.25])
     count = np.minimum(rng.negative_binomial(1.6, 1.6 / 5.6, n), 40)
@@ -144,7 +144,7 @@ def visits(n, rng):
 def test_a_count_is_covered_among_the_intervals_that_are_printed(epsilon):
     """In the count's direction, the Hessian is as small as its noise.
 
-    Without `unselected`, 0.87 to 0.90 of 900 intervals cover.
+    Without `unselected`, 0.87 to 0.90 of 900 intervals cover the truth.
     """
     rng, loss = generator(41, int(2 * epsilon)), get("log_cosh", tau=0.25)
     (truth,), _ = minimise(*visits(500_000, rng), 1e-9, loss=loss)
@@ -367,7 +367,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
     """The curvature's sensitivity is sqrt(2) c R^2, for l'' <= c and rows of norm R.
 
     The scores' sensitivity is sqrt(2) tau^2 R^2 if robust, else tau^2. Orthogonal rows attain
-    those with sqrt(2).
+    the sensitivities with a factor of sqrt(2).
     """
     tau, rng = 0.5, generator(23)
     loss = get("log_cosh", tau=tau)
@@ -395,7 +395,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
 
 
 def test_one_number_stands_for_the_slopes_if_errors_do_not_depend_on_rows():
-    """At a large epsilon, intervals agree with robust ones, unless residuals grow with a column."""
+    """At large epsilon, non-robust intervals agree with robust ones unless residuals grow with a column."""
     rng = generator(26)
     X, y = linear_rows(40_000, rng)
     settings = {"epsilon": 50.0, "delta": DELTA, "lam": 1e-4, **WIDTH}
@@ -411,7 +411,7 @@ def test_one_number_stands_for_the_slopes_if_errors_do_not_depend_on_rows():
     uneven = np.clip(X @ THETA / 4 + 0.5 * X[:, 0] * rng.standard_normal(len(y)), -1, 1)
     (one, _), (other, _) = errors(uneven, False), errors(uneven, True)
     assert other[0] > 1.2 * one[0]
-    settings |= {"epsilon": 0.05, "lam": 1.0}  # the noise is as large as the mean square
+    settings |= {"epsilon": 0.05, "lam": 1.0}  # the noise is as large as the slopes' mean square
     assert errors(0 * y, False, n=2000)[1]
 
 

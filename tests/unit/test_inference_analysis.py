@@ -36,7 +36,7 @@ def simulated(tmp_path):
 
 
 def survey(tmp_path, n=4000):
-    """Write a prepared data set. Return two columns of numbers, a one-hot column, labels and facts."""
+    """Write a prepared data set. Return two numeric columns, a one-hot category, labels and facts."""
     rng = np.random.default_rng(3)
     low, high = np.array(list(BOUNDS.values()), dtype=float).T
     raw = rng.uniform(low, high, (n, 2))

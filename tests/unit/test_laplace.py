@@ -40,7 +40,7 @@ def test_sum_intercept_is_scikit_learns_objective(data, lam, intercept, solver):
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_a_path_of_lambdas_ends_at_the_minimisers_of_each_alone(data, loss, intercept):
-    """Fits are certified to tolerance / ridge, even if single precision cannot resolve the ridge."""
+    """Fits are certified to within tolerance / ridge, even if single precision cannot resolve the ridge."""
     lams = [4.0, 0.5, 0.25, 1e-3, 1e-5, 0.1]
     path = list(sum_intercept_path(*data, lams, loss=loss, intercept=intercept))
     for lam, (weights, info) in zip(lams, path, strict=True):
@@ -132,7 +132,7 @@ def test_guarantees():
 def test_the_published_scale_is_broken_and_the_repair_holds(d):
     """For a record along (1, ..., 1), the exact loss is the minimisers' L1 distance divided by the scale.
 
-    Noise with the signs of the difference reaches this loss.
+    Noise whose signs are those of the difference attains this loss.
     """
     epsilon, lam = 0.3, 5.0
     X = np.full((1, d), 1 / math.sqrt(d)) * (1 - 1e-15)

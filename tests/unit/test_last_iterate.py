@@ -46,7 +46,7 @@ def test_the_cyclic_proof_holds_step_by_step(c, batches, epochs):
     actual = last_iterate_mu_cyclic(batches, epochs, 1.0, c)
     assert actual == pytest.approx(math.sqrt((a**2).sum()), rel=1e-9)
     assert actual <= composition_mu(epochs, 1.0) * (1 + 1e-12)
-    # the exact value of a quadratic is a lower bound
+    # the exact value for a quadratic is a lower bound
     reach = c ** np.arange(batches * epochs)
     exact = (reach[::batches]).sum() / math.sqrt((reach**2).sum())
     assert exact <= actual * (1 + 1e-12)

@@ -59,7 +59,7 @@ def test_what_a_record_moves_is_as_stated(adjacency):
     assert (largest <= limits * (1 + 1e-9)).all() and (largest >= 0.95 * limits).all()
 
 
-@pytest.mark.parametrize("n", [40, 180, 181, 400, 40_000])  # n mu = 22.36 at 180.2
+@pytest.mark.parametrize("n", [40, 180, 181, 400, 40_000])  # n mu = 22.36 at n = 180.2
 def test_the_releases_compose_to_mu(n):
     p = SIMPLE.parameters(n, 3, epsilon=0.5, delta=DELTA)
     scales = SIMPLE._scales(n, p)

@@ -37,7 +37,7 @@ from dp.solvers.newton import minimise
 N, D = 60, 3
 LAMBDA = 0.1
 SEEDED = object()
-# At these epsilons, mechanisms release more than the class rate even for so few rows.
+# At these epsilons, mechanisms release more than the class rate even from N rows.
 LESS_NOISE = {"mean_direction": 3.0, "guarded_objective_perturbation": 3.0}
 # A few choices among few columns often coincide, so this mechanism makes 20.
 CHOICES = {"frank_wolfe": 20}
@@ -73,7 +73,7 @@ def common(name, **changes):
 
 
 def refused(name, match, X=None, y=None, rng=SEEDED, **changes):
-    """Assert that `release` and, unless rows are given, `guarantee` refuse with one sentence."""
+    """Assert that `release` refuses in one sentence, and `guarantee` too if it takes what is wrong."""
     arguments = common(name, **changes)
     known = {"restarts", "fit", "all_rows", "public", "initial"} & arguments.keys()
     calls = [lambda: release(name, X, y, rng=rng, **arguments)]
@@ -130,7 +130,7 @@ def test_half_floats_are_computed_with_in_double_precision(name):
     assert repr(guarantees[0]) == repr(guarantees[1])
 
 
-# Mechanisms without and with additive noise. A user's mechanism is in neither set.
+# OTHER do more than add noise, ADDITIVE only add noise. A user's mechanism is in neither set.
 OTHER = {
     *("amp", "dp_sgd_poisson", "gaussian_objective_perturbation", "iterative_hessian_mixing"),
     *("coordinate_descent", "frank_wolfe", "iterative_thresholding"),
@@ -741,7 +741,7 @@ def test_supremum_calibration_is_the_largest():
 
 
 def test_huber_and_general_losses_scale_with_kappa_and_c():
-    """For any loss, as in CM08's theorem 3, noise is for kappa R. The repaired form also pays for c R^2."""
+    """As in CM08's theorem 3, noise scales with kappa R for any loss. The repair also pays for c R^2."""
     X, y = rows()
     for bound in (1.0, 2.0):
         huber = losses.get("huber")
@@ -876,7 +876,7 @@ def test_the_share_of_the_output_noise_is_nearly_the_best(loss, tolerance):
 
 
 def test_output_noise_costs_as_little_accuracy_as_its_share_says():
-    """If exact minimisers' tilts cost all epsilon, excess risk is below (1 + q^(2/3))^3 times theirs."""
+    """Excess risk is below (1 + q^(2/3))^3 times that of exact minimisers whose tilts cost all epsilon."""
     X, y = rows(1000, 5)
     mechanism, lam, epsilon, tolerance = MECHANISMS["objective_perturbation_cm08"], 0.1, 5.0, 1e-5
     settings = {"epsilon": epsilon, "lam": lam}
@@ -944,7 +944,7 @@ def test_the_advice_for_too_much_output_noise_is_what_helps(tolerance, lam, advi
 
 
 def test_a_lambda_that_is_not_certified_on_every_data_set_is_refused_or_raised():
-    """CM08's form refuses such a lambda. The repaired form's ridge makes it large enough."""
+    """CM08's form refuses such a lambda. The repaired form adds a ridge that makes it large enough."""
     with pytest.raises(ValueError, match="larger lambda"):
         MECHANISMS["objective_perturbation_cm08"].guarantee(N, D, epsilon=1.0, lam=1e-9)
     plan = MECHANISMS["objective_perturbation"].plan(N, D, epsilon=1.0, lam=1e-9)

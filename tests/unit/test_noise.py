@@ -1,4 +1,4 @@
-"""Tests shapes, scaling and refusals of noise. tests/statistical tests its laws."""
+"""Tests shapes, scaling and refusals of noise. tests/statistical tests its distributions."""
 
 import numpy as np
 import pytest

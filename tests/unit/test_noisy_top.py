@@ -47,7 +47,7 @@ def test_each_row_has_its_own_rate():
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("rho", [0.02, 0.5])
 def test_no_neighbours_need_more_than_is_stated(count, rho):
-    """Range, Rényi divergences and delta are tested at all corners of the box of neighbours' values."""
+    """Tests the loss's range, Rényi divergences and delta with each value moved up, down or not at all."""
     moved, m = 0.3, 4
     rate = noisy_top.choice_rate(rho, count, moved)
     profile, orders = noisy_top.Concentrated(rho), np.array([1.001, 1.5, 2.0, 8.0, 64.0])
@@ -68,7 +68,7 @@ def test_no_neighbours_need_more_than_is_stated(count, rho):
             largest = max(largest, renyi[0] / (orders[0] * rho))
             delta = np.maximum(first - np.exp(epsilons)[:, None] * second, 0).sum(axis=1)
             assert (delta <= profile.delta(epsilons)).all()
-    least = 0.85 if count == 1 else 0.6  # nearly reached if half of the mass rises
+    least = 0.85 if count == 1 else 0.6  # rho is nearly reached if half of the mass rises
     assert largest > least
 
 

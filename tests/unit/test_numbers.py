@@ -126,7 +126,7 @@ def record(rng, d, bound):
 
 
 def ascend(gap, d, bound, rng):
-    """Largest gap(record, other) of a local search from random starts."""
+    """Largest gap(record, other) found by a local search from random starts."""
 
     def records(theta):
         parts = []
@@ -297,12 +297,12 @@ def test_no_neighbours_exceed_epsilon(name, calibration):
 
 
 def test_the_supremum_is_approached():
-    """`other` is near -x, and w far out, orthogonal to x, so tilts differ by kappa (1 + t) along x."""
+    """`other` is near -x, and w far out, nearly orthogonal to x: tilts differ by kappa (1 + t) along x."""
     loss, epsilon, n_lambda = losses.get("log_cosh", tau=0.3), 1.0, 0.5
     t = 0.6
     r = 0.3 * math.atanh(t)
     delta = 1e-3
-    # Targets are 0, and residuals r and -r + 100, as `other` is -x turned a little to the second axis.
+    # Targets are 0. Residuals are r and -r + 100, as `other` is -x turned slightly to the second axis.
     x, other = np.array([1.0, 0.0]), np.array([-math.cos(delta), math.sin(delta)])
     w = np.array([r, 1e5])
     scale = 2 * 0.3 / epsilon

@@ -29,7 +29,7 @@ def moved(X, y, X_other, y_other, **options):
 
 @pytest.mark.parametrize("lam", [0.0, 1.0])
 def test_a_flipped_label_moves_the_weights_by_the_bound_at_most(lam):
-    """The record is alone on its axis, where weights stay near 0, so each slope is half of the largest."""
+    """The record is alone on its axis, where weights stay near 0, so each slope is half the maximum."""
     X, y = np.zeros((40, 2)), np.ones(40)
     X[0, 0], X[1:, 1] = 1.0, 1.0
     options = {"lam": lam, "epochs": 3, "batch": 5, "learning_rate": 1e-3 if lam == 0 else 0.5}

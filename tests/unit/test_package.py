@@ -55,7 +55,7 @@ def test_the_version_stands_in_one_place():
 
 
 def test_dependencies_are_those_of_the_environment():
-    """`workflow` and the extras that it includes list all dependencies but those of tests and clusters."""
+    """`workflow` and the extras it includes list all dependencies except those of tests and clusters."""
     text = (ROOT / "envs/requirements.txt").read_text(encoding="utf-8")
     parts = re.split(r"^# (the workflow|submission.*|checks and tests)$", text, flags=re.MULTILINE)
     lines = [line for line in parts[2].splitlines() if line.strip()]
@@ -133,7 +133,7 @@ print("the tour ends")
 """
 
 
-# Imports every module; prints those of optional extras that are not installed.
+# Imports every module, and prints the missing packages of optional extras.
 EVERY = """
 import importlib, pkgutil
 import dp

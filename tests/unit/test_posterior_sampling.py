@@ -36,7 +36,7 @@ def test_loss_range(name, reach):
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 @pytest.mark.parametrize(("epsilon", "radius"), [(0.5, 1.0), (20.0, 1.0), (20.0, 0.2), (5.0, 4.0)])
 def test_the_draw_in_one_dimension(name, epsilon, radius):
-    """Draws have the density exp(-epsilon F/(2D)) on [-radius, radius]. F: objective. D: loss range."""
+    """Draws have density exp(-epsilon F/(2D)) on [-radius, radius], with objective F and loss range D."""
     X, y = rows(40, 1)
     lam = 0.05
     D = loss_range(name, radius)
@@ -108,7 +108,7 @@ def test_the_densities_of_neighbours_differ_by_at_most_epsilon():
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
 def test_acceptance_at_thirty_dimensions(epsilon):
-    """If the ball cuts the posterior, about 2/sqrt(4 pi d) = 10 % of proposals are accepted.
+    """If the ball truncates the posterior, about 2/sqrt(4 pi d) = 10 % of proposals are accepted.
 
     Without a tilt, almost none would be.
     """
@@ -121,7 +121,7 @@ def test_acceptance_at_thirty_dimensions(epsilon):
         assert release.info["acceptance"] > 0.9  # the ball contains the posterior
     else:
         assert 0.05 < release.info["acceptance"] < 0.2
-        # Without a tilt, proposals come from the posterior without the ball.
+        # Without a tilt, proposals come from the posterior before truncation.
         gamma = epsilon / (2 * loss_range("squared", math.sqrt(30)))
         covariance = np.linalg.inv(gamma * X.T @ X)
         plain = generator(4).multivariate_normal(covariance @ (gamma * X.T @ y), covariance, 10000)
@@ -129,7 +129,7 @@ def test_acceptance_at_thirty_dimensions(epsilon):
 
 
 def test_uniform_on_the_ball_where_the_data_say_nothing():
-    """Radii to the power d are uniform, as is the angle of the projection to a plane."""
+    """Radii to the power d are uniform, as is the angle of the projection onto a plane."""
     d, size = 5, 3000
     draws, _ = truncated_draws(np.zeros((d, d)), np.zeros(d), 2.0, size, generator(5))
     radii = np.linalg.norm(draws, axis=1)
@@ -178,7 +178,7 @@ def test_every_draw_is_made():
 
 
 def extreme(kind, n, d, rng):
-    """Rows of norm 1 that are equal, equal but for one label, or random; or rows of zeros."""
+    """Rows of norm 1 that are equal, equal except for one label, or random; or rows of zeros."""
     X = rng.standard_normal((n, d))
     y = np.ones(n)
     if kind == "one direction":
@@ -195,7 +195,7 @@ def extreme(kind, n, d, rng):
 @pytest.mark.parametrize("kind", ["one direction", "one against all", "noise", "nowhere"])
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 def test_no_data_set_needs_more_proposals_than_is_said(name, kind):
-    """The stated number of proposals alone decides refusals, so no data set may need many more."""
+    """Refusals depend only on the stated number of proposals, which no data set may exceed by much."""
     rng, worst = generator(9, name, kind), 0.0
     for d, n in ((1, 1), (1, 400), (4, 30), (4, 1000), (20, 200)):
         for radius in (0.05, 0.5, 3.0):

@@ -19,7 +19,7 @@ IN_BLOCKS = [name for name in MECHANISMS if MECHANISMS[name].in_blocks]
 
 
 class Unread(Rows):
-    """Rows that must not become one array."""
+    """Rows that fail if they are read as one array."""
 
     def __array__(self, dtype=None, copy=None):
         raise AssertionError("all rows were read at once")
@@ -75,7 +75,7 @@ def test_large_parts_are_the_same_rows_in_the_files_order(tmp_path, monkeypatch)
     np.testing.assert_array_equal(np.asarray(actual), whole)
     test, _ = data.floats(part="test", in_blocks=True)
     np.testing.assert_array_equal(test[2:5], data.later.apply(X[2:5]))
-    # Without `in_blocks`, rows have the requested order instead of the sorted one.
+    # Without `in_blocks`, rows come in the requested order, not sorted.
     np.testing.assert_array_equal(data.floats(rows)[0], data.later.apply(X[rows]))
 
 
@@ -145,7 +145,7 @@ def test_rows_read_in_blocks_obey_the_bound():
 
 
 def test_memory_does_not_grow_with_the_rows_as_floats():
-    """500,000 rows of 20 floats take 80 MB. Their order takes 4 MB."""
+    """500,000 rows of 20 floats would take 80 MB. The array of their indices takes 4 MB."""
     rng = np.random.default_rng(5)
     X = rng.integers(-5, 6, (500_000, 20)).astype(np.int8)
     y = np.where(X[:, 0] + X[:, 1] > rng.integers(-2, 3, 500_000), 1, -1).astype(np.int8)

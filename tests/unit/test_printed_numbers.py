@@ -1,9 +1,9 @@
 """Every number that a source prints is in its source.yaml, and in published.csv next to this project's.
 
-A person wrote the printed.yaml in the same folder from the texts, not from source.yaml:
+A person wrote the printed.yaml beside each source.yaml from the source itself:
 
     results:    # what the source measured or chose: its `tables` contain these and no others
-      <place>: {at: <path in source.yaml>, values: [..]}     # or count: of a long table
+      <place>: {at: <path in source.yaml>, values: [..]}     # or count: <n>, for a long table
     again:      # results that the text repeats elsewhere
       <place>: {<path of one number>: <the number>}
     settings:   # what the source set: source.yaml contains these among others
@@ -46,7 +46,7 @@ def printed(request):
 
 
 def leaves(value, path):
-    """Map paths to every number or text below a value."""
+    """Map the path of each number or string below a value to it."""
     if isinstance(value, dict):
         items = value.items()
     elif isinstance(value, list):
@@ -61,7 +61,7 @@ def leaves(value, path):
 
 
 def numbers(value):
-    """Count each number, including numbers in texts and keys."""
+    """Count each number, including numbers in strings."""
     counts = Counter()
     for path, leaf in leaves(value, "").items():
         if isinstance(leaf, (int, float)):
@@ -73,7 +73,7 @@ def numbers(value):
 
 
 def table_numbers(source):
-    """All numbers in a source's tables, by path, except names of columns."""
+    """All numbers in a source's tables, by path, without column names."""
     paths = leaves(source.values["tables"], "tables")
     return {path: value for path, value in paths.items() if "/columns/" not in path}
 

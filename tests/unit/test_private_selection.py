@@ -124,7 +124,7 @@ def test_the_score_of_several_classes():
 
 
 def test_the_best_run_is_released_as_far_as_its_noisy_score_tells():
-    """One of two clipping norms is hopeless. All K runs use the hopeless one with probability E 2^-K."""
+    """One of two clipping norms is hopeless. All K runs use it with probability E 2^-K."""
     X, y = rows(200)
     good = {}
     for epsilon, runs in ((90.0, 8.0), (0.01, 8.0)):
@@ -180,11 +180,11 @@ def test_whatever_a_mechanism_takes_is_selected():
     start = {"pretrain": True, "iterations": 1}
     arguments = settings | {"epsilon": 90.0, "public": (X[:200], y[:200])}
     release = SELECTION.release(X[200:], y[200:], settings=start, **descent, **arguments)
-    assert (release.weights[:, 0] > 5).all()  # a single step moves less
+    assert (release.weights[:, 0] > 5).all()  # further than a single step moves
 
 
 def test_a_mechanism_that_gives_more_away_than_it_claims_is_asked_for_less():
-    """The true cost is over 400 times the claim. The search begins at 900, where profiles overflow."""
+    """The proven epsilon is over 400 times the claim. The search begins at 900, where profiles overflow."""
     actual = plan(2.0, n=800, of="lasso_output_perturbation", grid={"lambda": [0.1]})
     proven = (
         MECHANISMS["lasso_output_perturbation"].guarantee(800, 3, **actual.candidates[0]).epsilon
@@ -207,7 +207,10 @@ def test_numbers_and_intercepts():
 
 
 def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
-    """Both scores claim 0.1. For the exact score, an attack finds over 1, and less than 3.2 is proven."""
+    """Both scores claim an epsilon of 0.1.
+
+    With the exact score, an attack finds over 1, and the proven epsilon is below 3.2.
+    """
     pair = pairs.find("opposite_corner")
     for score in ("exact", "noisy"):
         options = {"law": "poisson", "score": score}

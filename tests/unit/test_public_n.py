@@ -1,4 +1,4 @@
-"""Under add-remove, n is the number of records, taken as public, or a stated number."""
+"""Under add-remove, n is either the number of records, taken as public, or stated."""
 
 import math
 
@@ -67,7 +67,7 @@ def test_reasons_say_what_n_is_taken_for(name):
 
 @pytest.mark.parametrize("name", TAKERS)
 def test_n_is_what_is_stated_in_all_that_is_released(name):
-    """With n stated as 50, 40 records give the release of 50 records, of which 10 are rows of zeros.
+    """With n stated as 50, 40 records give the same release as with 10 rows of zeros added.
 
     The zeros' label is -1, since `mean_direction` counts the label 1. Sampled batches depend on the
     rows, so `dp_sgd_poisson` needs sampling probability 1.
@@ -93,11 +93,11 @@ def test_where_n_is_not_used_the_reason_says_so(name):
 
 
 def spread_epsilon(d, ratio, delta):
-    """Exact epsilon at delta of N(0, I) and N(0, ratio^2 I) in d dimensions, by the squared norm."""
+    """Exact epsilon at delta between N(0, I) and N(0, ratio^2 I) in d dimensions, by the squared norm."""
     log, slope = d * math.log(ratio), 0.5 * (1 - ratio**-2)
 
     def over(epsilon):
-        t = (epsilon + log) / slope  # where the ratio wide/narrow is e^epsilon
+        t = (epsilon + log) / slope  # where the density ratio wide/narrow is e^epsilon
         wide = chi2.sf(t / ratio**2, d) - math.exp(min(0, epsilon + chi2.logsf(t, d)))
         s = (log - epsilon) / slope
         narrow = chi2.cdf(s, d) - math.exp(min(0, epsilon + chi2.logcdf(s / ratio**2, d)))
@@ -111,10 +111,10 @@ def spread_epsilon(d, ratio, delta):
 
 
 def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
-    """All gradients are 0, so releases are noise divided by n/2.
+    """All gradients are nearly 0, so releases are noise divided by n/2.
 
-    The claim is 1. The noise's spread alone costs an epsilon of 5.6 with 10,000 columns and 128 or 129
-    records, and more than 5.5 with 625 columns and 32 or 33 records.
+    The claim is 1. The noise's spread by itself costs an epsilon of 5.6 with 10,000 columns and 128 or
+    129 records, and more than 5.5 with 625 columns and 32 or 33 records.
     """
     assert spread_epsilon(10_000, 129 / 128, 1e-6) == pytest.approx(5.599, abs=1e-3)
     assert spread_epsilon(625, 33 / 32, 1e-6) > 5.5

@@ -34,7 +34,7 @@ def test_means_with_their_spread_once_per_method(experiments):
     results = {(v.method, v.epsilon): v for v in values}
     assert results["adam", None][:2] == (0.958, 0.017)
     assert results["functional_laplace_adam", 1000][:2] == (0.857, 0.154)
-    # The value is printed once, and compared with the source's optimiser and the exact minimiser.
+    # The one printed value is compared with both the source's optimiser and the exact minimiser.
     assert (
         results["functional_laplace", 0.001].path == results["functional_laplace_adam", 0.001].path
     )

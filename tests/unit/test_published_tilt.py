@@ -17,7 +17,7 @@ def test_amp_is_private_and_noisier_than_needed(epsilon):
     tilt = published_tilt.amp(epsilon, DELTA, n)
     sensitivity = (
         2 * n * tilt.gradient_norm / tilt.n_lambda
-    )  # the minima on both data sets are approximate
+    )  # factor 2: both data sets' minimisers are approximate
     delta = gaussian_tilt.composed_delta(
         epsilon, 1 / tilt.sigma, sensitivity / tilt.sigma_output, 1 / tilt.n_lambda, REPLACE_ONE
     )

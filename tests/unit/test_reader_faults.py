@@ -1,6 +1,6 @@
 """Randomly damaged data files give rows, or one sentence says what is wrong.
 
-A plain run tests a sample of files; `-m slow` tests DP_FAULTS files.
+A plain run damages each file 50 times, and `-m slow` DP_FAULTS times.
 """
 
 import gzip
@@ -32,7 +32,7 @@ def zipped(text, method):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, content in (("in/rows.csv", text), ("in/notes.txt", "none")):
-            # The member has a fixed time, so faults damage the same bytes in every run.
+            # The member has a fixed timestamp, so faults damage the same bytes in every run.
             archive.writestr(zipfile.ZipInfo(name), content, method)
     return buffer.getvalue()
 
@@ -91,7 +91,7 @@ def damage(content, rng):
 
 
 def outcome(name, folder):
-    """Rows that are read, or None if one sentence refuses them."""
+    """The table that is read, or None if a one-line error refuses the file."""
     dataset = entry(name, folder)
     try:
         table = readers.read(dataset, "toy")

@@ -145,7 +145,7 @@ def test_all_columns_with_empty_cells_are_named_at_once(write):
     )
     with pytest.raises(ValueError, match=r"column 'c', .*`missing: \{c: drop, d: drop\}`"):
         read(write(text), missing={"b": 0, "y": "drop"})
-    # If `missing` cannot replace the first bad cell, the error names it.
+    # If `missing` cannot replace the first bad cell, the error only names that cell.
     with pytest.raises(ValueError, match=r"row 2: 'x' is not a number$"):
         read(write("a,b,y\n1,x,yes\n1,,no\n"))
 
@@ -360,7 +360,7 @@ def test_a_pickle_is_read_under_its_checksum_alone(tmp_path):
     del entry["source"]["sha256"]
     with pytest.raises(ValueError, match="is read only where its SHA-256 is configured"):
         readers.read(entry, "t")
-    # A pickle is a program, so a different file must not run.
+    # Loading a pickle runs code, so a file with another checksum must not be loaded.
     path.write_bytes(b"cos\nmkdir\n(S'" + str(tmp_path / "ran").encode() + b"'\ntR.")
     entry["source"]["sha256"] = sha256
     with pytest.raises(ValueError, match="wrong checksum"):

@@ -1,4 +1,4 @@
-"""Tests reading documents as weighted terms in RCV1's format."""
+"""Documents, as weighted terms in RCV1's format, are read and folded."""
 
 import gzip
 

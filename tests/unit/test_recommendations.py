@@ -141,7 +141,7 @@ def test_scores_and_tests_are_those_of_the_draws(experiment):
     assert (actual["worse"]["excess_low"], actual["worse"]["excess_high"]) == pytest.approx(
         interval
     )
-    # Despite a log loss of 9, the method counts as no worse than knowing nothing.
+    # Despite a log loss of 9, the method counts as no worse than the best constant.
     assert actual["useless"]["kept"] == 0 and actual["useless"]["value"] == pytest.approx(
         9, rel=0.1
     )
@@ -160,7 +160,7 @@ def test_the_gain_starts_at_the_best_constant(experiment):
     assert middle["best"]["kept"] == pytest.approx((nothing - 0.45) / (nothing - 0.4), abs=0.05)
     best = next(row for row in recommendations.across(rows) if row["method"] == "best")
     assert (best["not_beaten"], best["questions"]) == (2, 3)
-    # No model beats a constant that errs in one row of twenty.
+    # No model beats a constant that is wrong on one row in twenty.
     rare = {"-1": 1000, "1": 19000}
     write_json(data_path("rows", "json"), META | {"class_counts": rare})
     assert recommendations.recommend([experiment]) == []

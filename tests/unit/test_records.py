@@ -1,4 +1,4 @@
-"""Tests which files in a folder of results a configuration may write or replace."""
+"""Tests which files in a results folder a configuration may write or replace."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_only_existing_cells_of_another_configuration_are_refused(cells):
     first, second, third = cells
     records.keep("e", A, {first: "x", third: "x"})
     assert f"{first} among them would be replaced" in records.refusal("e", B, {first: "y"})
-    assert not records.refusal("e", A, {first: "y"})  # an edit of the settings
+    assert not records.refusal("e", A, {first: "y"})  # the same configuration, edited
     assert not records.refusal("e", B, {first: "x", second: "y", third: "y"})
     assert not records.refusal("f", B, {first: "y"})
 

@@ -1,4 +1,4 @@
-"""Curves and bands are at the values in a DataFrame's columns, in single figures and panels."""
+"""Curves and bands are drawn at the values in a DataFrame's columns, in single figures and panels."""
 
 from types import SimpleNamespace
 

@@ -57,7 +57,7 @@ def test_adassp_scales_by_the_rows_own_targets_and_columns():
 
 
 def test_the_sum_of_squares_has_no_noise_and_the_moment_has():
-    """In one dimension, x y has sensitivity 2 and epsilon 1/3, so its noise has scale 6."""
+    """In one dimension, x y has sensitivity 2 and a third of epsilon = 1, so its noise has scale 6."""
     X, y = rows(50, 1)
     weights = release("functional", X, y, 4000).weights[:, 0]
     noise = weights * (X.T @ X).item() - X[:, 0] @ y
@@ -72,7 +72,8 @@ def test_centring_is_least_squares_with_an_intercept_and_spends_a_share_twice():
     expected = np.linalg.lstsq(np.column_stack([X, np.ones(300)]), y, rcond=None)[0]
     np.testing.assert_allclose(release.weights[0], expected[:2], atol=1e-5)
     assert release.info["intercept"][0] == pytest.approx(expected[2], abs=1e-5)
-    # For one column the program itself computes mean x, mean y, x y and x^2; y^2 shifts no weight.
+    # With one column, mean x, mean y, x y and x^2 get noise. A share of epsilon goes to y^2, which the
+    # weights do not use.
     shares = []
 
     class Followed(replay.Recorder):
@@ -101,7 +102,7 @@ def test_the_noise_on_least_squares_has_the_rows_own_scale():
 
 
 def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
-    """Releases of tiny rows are noise. Its variance grows with steps, and falls as 1 / divisor^2."""
+    """Releases of tiny rows are noise of variance steps (sigma / divisor)^2."""
     for n, steps, sampling, divisor in ((128, 2, 1 / 2, 64), (129, 3, 1 / 3, 43), (60, 1, 1, 60)):
         actual = release("poisson_sgd", np.full((n, 4), 1e-9), np.ones(n), 20_000).weights.std()
         sigma = gaussian_sigma(1.0, 1e-6)
@@ -111,7 +112,7 @@ def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
 
 
 def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
-    """`dp_sgd_poisson` without `public_n` has the program's assumption and accounting."""
+    """`dp_sgd_poisson` without `public_n` shares the program's assumption and accounting."""
     program, ours = MECHANISMS["poisson_sgd_released"], MECHANISMS["dp_sgd_poisson"]
     guarantee = program.guarantee(129, 8, epsilon=1.0, delta=1e-6)
     same = {"adjacency": "add-remove", "sampling": 1 / 3, "iterations": 3}
@@ -124,7 +125,7 @@ def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
 
 
 def test_the_length_of_newtons_step_follows_the_exact_direction():
-    """A tiny row and a row of zeros have similar noisy directions. The tiny row's exact one is longer."""
+    """Noise hides a tiny row in the direction. Its exact direction is longer, so the step is shorter."""
     y = np.ones(40, dtype=np.int8)
     spread = []
     for size in (0.0, 0.01):

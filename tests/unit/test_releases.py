@@ -39,7 +39,7 @@ STEPS = [{"constant_feature": {}}, {"clip": {"radius": 2.0}}]
 
 @pytest.fixture
 def loaded(tmp_path, monkeypatch):
-    """Return a function that loads a study's release, with changes to its data set and release."""
+    """Function that loads a study's release, with changes to its data set and request."""
 
     def load(entry=None, release=None, header="id,age,ward,visits,readmitted", more=None):
         entry = ENTRY | (entry or {})
@@ -262,7 +262,7 @@ def test_a_model_of_another_book_is_not_replaced(loaded, tmp_path):
 
 
 def test_the_job_is_in_a_process_of_its_own(tmp_path):
-    """The shell function of hooks.smk hands all jobs but a release to a long-lived process."""
+    """The shell function of hooks.smk hands all jobs except releases to a long-lived process."""
     rule = (ROOT / "workflow/rules/release.smk").read_text()
     hooks = (ROOT / "workflow/rules/hooks.smk").read_text()
     (command,) = (line.strip() for line in rule.splitlines() if "scripts/tools/release.py" in line)

@@ -207,7 +207,7 @@ def test_a_certificate_is_never_given_above_the_tolerance():
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("n, d, ridge", [(1, 1, 1e-3), (20, 3, 1e-3), (200, 8, 1e-2)])
 def test_descent_ends_within_its_bound_on_the_worst_data(loss, n, d, ridge):
-    """Descent starts at 0, without the solver. Arithmetic in 40 digits also certifies where it ends."""
+    """Descent starts at 0, without the solver. 40-digit arithmetic also certifies its end point."""
     rng = generator(92, n, str(loss))
     for name, data in worst_data(n, d, 1.0, rng).items():
         X, y = prepared(*data, loss)
@@ -274,7 +274,7 @@ def test_refusals_come_from_public_numbers():
 
 
 def minimisers_1d(x, y, lam, loss, tilts):
-    """Bisect the derivative, in floats, for every tilt."""
+    """The minimiser for every tilt, by bisecting the derivative in floats."""
     low, high = np.full(len(tilts), -1e4), np.full(len(tilts), 1e4)
     for _ in range(120):
         w = (low + high) / 2

@@ -23,7 +23,7 @@ def data(tmp_path_factory):
 
 
 def compared(name, X, y, epsilon):
-    """Map quantities, such as the excess loss, to their draws (DRAWS,) in floats and on a lattice."""
+    """Draws of each quantity, such as the excess loss, in floats and on a lattice, each (DRAWS,)."""
     numbers = name == "randhie_visits"
     mechanism = MECHANISMS["noise_aware_log_cosh" if numbers else "noise_aware_logistic"]
     plan = getattr(models, mechanism.name)(*X.shape, epsilon, DELTA, robust=True)

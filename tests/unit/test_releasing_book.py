@@ -76,7 +76,7 @@ def counted(table, event, name="first"):
 
 
 def killed(function):
-    """Run a function in a fork, and return whether it was killed. Otherwise, it must succeed or refuse."""
+    """Whether a function was killed in a fork. Otherwise, it must succeed or refuse."""
     child = os.fork()
     if child == 0:
         status = 3
@@ -96,7 +96,7 @@ def killed(function):
 
 
 def dying(number, half=False):
-    """Make the process kill itself before its `number`th change to the disk or, if `half`, in a write."""
+    """Kill this process before its `number`th change to the disk or, if `half`, halfway through a write."""
     count = 0
 
     def wrap(call, name):

@@ -1,4 +1,4 @@
-"""Tests model.json and its derivatives: coefficients in columns' units, table, card, figure."""
+"""Tests model.json and what follows from it: coefficients in columns' units, table, card, figure."""
 
 import csv
 import io

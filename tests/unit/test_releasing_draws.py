@@ -12,7 +12,7 @@ KEY = bytes(range(32))
 
 
 def p_value(values, probabilities):
-    """Chi-square p-value of integers, given their probabilities. Rare values form one class."""
+    """Chi-square p-value of integers, given their probabilities. Rare values are pooled."""
     common = {k: p for k, p in probabilities.items() if p * len(values) >= 10}
     counts = np.array([np.sum(np.array(values) == k) for k in common])
     expected = np.array(list(common.values())) * len(values)
@@ -57,7 +57,7 @@ def test_fine_lattices_have_the_moments_of_a_normal():
     assert abs(z.mean()) < 4 / math.sqrt(n)
     assert abs(z.var() - 1) < 4 * math.sqrt(2 / n)
     assert abs((z**4).mean() - 3) < 4 * math.sqrt(96 / n)
-    assert any(int(each * scale) % 2 for each in z)  # the last digit is also used
+    assert any(int(each * scale) % 2 for each in z)  # the lowest bit also varies
 
 
 def test_uniform_integers_below_a_bound():

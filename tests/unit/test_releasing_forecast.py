@@ -206,7 +206,7 @@ def test_the_epsilon_that_a_width_needs_gives_it(study):
 
 def test_a_release_with_a_holdout(study):
     actual = forecast.outlook(request(holdout=0.2), study, 5)
-    alone = math.sqrt(0.25 * 0.75 / 600) * 1.96  # the sampling error alone, if 1/4 are wrong
+    alone = math.sqrt(0.25 * 0.75 / 600) * 1.96  # half-width from sampling only, if 1/4 are wrong
     assert alone * 0.9 < actual.held < 2 * alone
 
 

@@ -99,7 +99,7 @@ def test_predictions_by_integers_are_those_by_fractions():
 
 
 def every_record(step):
-    """What a record adds to the sums, for each kind of score and label or for a grid of pairs."""
+    """What a record adds to the sums, for each sign of score and label, or for a grid of pairs."""
     if step is None:
         return [
             holdout.summands(np.array([s]), np.array([t]), None)[0]
@@ -166,7 +166,7 @@ def divergence(p, q, epsilon):
 
 
 def test_exact_neighbours_pay_the_maximum():
-    """On all data sets of 5 records, in 3 orders, a replacement costs at most what the larger part does."""
+    """On all data sets of 5 records, in 3 orders, a replacement costs no more than the costlier part."""
     n, held, rr, scale = 5, 2, 0.8, 2
     sets = list(itertools.combinations(range(n), held))
     reach = range(-12 * scale, 12 * scale + 2)
@@ -190,7 +190,7 @@ def test_exact_neighbours_pay_the_maximum():
                     fixed = max(fixed, divergence(whole, actual, epsilon))
         assert worst <= most + 1e-12
         # If positions are fixed, a neighbour in another order changes both parts, so its divergence
-        # can exceed the larger part's.
+        # can exceed the costlier part's.
         assert fixed > most + 0.01
 
 
@@ -362,7 +362,7 @@ def test_a_fresh_key_gives_another_partition_and_other_noise(plan):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """All releases have one key. The meaning of an epsilon is not computed."""
+    """All releases share one key and one meaning of epsilon."""
     meant = meaning.meaning(Gaussian(1.0))
     monkeypatch.setattr(books, "new_key", lambda: KEY)
     monkeypatch.setattr(meaning, "meaning", lambda profile: meant)
@@ -370,7 +370,7 @@ def quick(monkeypatch):
 
 
 def made(folder, target, cells, method):
-    """Release 600 lines with a quarter held out, and return the document in model.json."""
+    """The document in model.json for 600 lines, a quarter of them held out."""
     schema = rows.Schema([rows.Number("x", 0, 10), target], target.name)
     rng = np.random.default_rng(11)
     x = rng.uniform(0, 10, 600)

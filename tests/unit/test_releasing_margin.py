@@ -195,7 +195,7 @@ def test_the_slack_covers_the_arithmetic_where_the_jacobian_is_paid(case):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0, 20.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-12])
 def test_gaussian_profiles_are_right_to_much_less_than_the_slack(epsilon, delta):
-    """For plain releases by rule, the reference is delta's closed form in 40 digits."""
+    """With output perturbation, or lambda by rule, the reference is delta's closed form in 40 digits."""
     for make in (models.objective_perturbation, models.output_perturbation_gaussian):
         lam = {"lam": 0.01} if make is models.output_perturbation_gaussian else {}
         plan = make(10_000, 5, epsilon, delta, **lam)

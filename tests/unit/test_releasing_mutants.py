@@ -26,7 +26,7 @@ def check_law():
     found_in_draws.test_gaussian_draws_have_their_exact_probabilities("4")
 
 
-# Map names to the module, a text in it, the replacement, and the check that must then fail.
+# Map names to the module, a string in its source, the replacement, and the check that must then fail.
 MUTANTS = {
     "sensitivity of the point halved": (
         *(tilt, "(2 * Fraction(tolerance) + rounding)", "(Fraction(tolerance) + rounding / 2)"),
@@ -120,7 +120,7 @@ def patched(module, old, new, patch):
     assert source.count(old) == 1, f"{old!r} is {source.count(old)} times in {module.__name__}"
     namespace = dict(vars(module))
     exec(compile(source.replace(old, new), module.__file__, "exec"), namespace)
-    # Other modules have imported the functions, so their code is exchanged in place.
+    # Other modules have imported the functions, so their code is replaced in place.
     for name, changed in namespace.items():
         original = vars(module).get(name)
         both = isinstance(original, FunctionType) and isinstance(changed, FunctionType)

@@ -1,4 +1,4 @@
-"""Each line becomes a row of integers, independently of others, with an exact bound on its norm."""
+"""Each line becomes a row of integers, independently of other lines, with an exact bound on its norm."""
 
 import math
 import subprocess
@@ -136,7 +136,7 @@ def test_a_longest_line_is_public():
 
 
 def test_a_quoted_cell_takes_no_memory_beside_its_own():
-    """A reader that stored every letter would take 130 MB for a cell of 1 MB."""
+    """A reader that stored each letter separately would take 130 MB for a cell of 1 MB."""
     code = (
         f"{PEAK_MB}\nfrom dp.releasing import rows\n"
         "line = b'5,\"' + b'a' * (1 << 22) + b'\"\"' * (1 << 22) + b'\",1'\n"

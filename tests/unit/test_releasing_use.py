@@ -504,7 +504,7 @@ FAILS = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", FAILS)
 def test_checks_of_scikit_learn(kind, monkeypatch):
-    """All fits share one key, since otherwise fits are separate releases that never agree."""
+    """All fits share one key, since releases under different keys never agree."""
     monkeypatch.setattr(books, "new_key", lambda: bytes(32))
     actual = check_estimator(kind(), expected_failed_checks=FAILS[kind], on_fail=None)
     failed = {

@@ -63,7 +63,7 @@ def test_numpy_s_own_draws_are_followed(draw):
 
 
 def test_an_adaptive_descent_is_measured_at_the_first_run_s_transcript():
-    """Both runs take two steps on quadratics, and both second steps are at the first run's noisy point."""
+    """Both runs take two steps on quadratics, the second at the first run's noisy point."""
     seen = []
 
     def run(X, y, rng):
@@ -77,12 +77,12 @@ def test_an_adaptive_descent_is_measured_at_the_first_run_s_transcript():
     X, y = np.array([[1.0, 0], [0, 1]]), np.array([1.0, -1])
     replayed = replay.replay(run, (X, y), (X, np.array([1.0, 1])), epsilon=99, delta=DELTA)
     moved = [np.linalg.norm(seen[k] - seen[k + 2]) / 2 for k in range(2)]
-    assert moved[0] == moved[1]  # the contribution of the targets, at the same point
+    assert moved[0] == moved[1]  # at one point, gradients differ only in the targets' part
     assert replayed.mu == pytest.approx(math.hypot(*moved))
 
 
 def test_a_symmetric_matrix_s_noise_counts_once():
-    """Both sides of the diagonal share one draw, so isotropic noise protects the Frobenius norm."""
+    """Mirrored entries share one draw, so isotropic noise is for a sensitivity in the Frobenius norm."""
     replayed, stated = replay.of_mechanism(
         "sufficient_statistics", "turned_row", EPSILON, DELTA, lam=0.0
     )
@@ -127,7 +127,7 @@ def clipped(X, radius=1.0):
     return X * np.minimum(1.0, radius / np.maximum(norms, 1e-300))
 
 
-SIGMA = gaussian_sigma(EPSILON, DELTA, 2.0)  # a sum of rows of norm at most 1
+SIGMA = gaussian_sigma(EPSILON, DELTA, 2.0)  # for a sum of rows of norm at most 1, replace-one
 
 
 def right(X, y, rng):
@@ -166,7 +166,7 @@ def budget_twice(X, y, rng):
 
 
 def root_two_missing(X, y, rng):
-    """X'X with noise for a sensitivity of 1: enough if a row is removed, but not if it turns by 90°."""
+    """X'X with noise for a sensitivity of 1: enough for removing a row, but not for turning it by 90°."""
     d = X.shape[1]
     sigma = gaussian_sigma(EPSILON, DELTA, 1.0)
     noisy = rng.normal(0, 1, (d, d)) * sigma
@@ -215,7 +215,7 @@ def test_planted_faults(fault, expected):
 
 
 def test_the_last_bits_of_a_sum_are_not_seen():
-    """A sum's rounding error depends on its rows, but the replay compares only the two sums."""
+    """A sum's rounding error depends on its rows. The replay misses this, since it compares only sums."""
     finding = findings(right)
     assert finding.finding == replay.HOLDS and finding.epsilon <= EPSILON
 

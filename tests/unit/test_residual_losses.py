@@ -112,7 +112,7 @@ def test_labels_are_targets_as_well(loss, restarts):
 
 @pytest.mark.parametrize("loss", ["log_cosh", "huber_residual"])
 def test_failed_steps_do_not_end_the_cheap_ones(loss):
-    """Large residuals start where the loss is linear, so the fit needs few passes and no Hessians."""
+    """The fit starts where the loss is linear, at large residuals. It needs few passes and no Hessians."""
     rng = np.random.default_rng(2)
     X = (rng.standard_normal((3000, 60)) + 2) * np.arange(1, 61) ** -0.75
     X /= np.linalg.norm(X, axis=1, keepdims=True)

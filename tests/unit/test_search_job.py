@@ -1,4 +1,4 @@
-"""A search's results do not depend on whether simulations run together, or on simulations it ignores."""
+"""A search's results do not depend on whether simulations run together, or how many others exist."""
 
 import csv
 import json

@@ -34,7 +34,7 @@ def generating(law, mean, z):
 
 
 def best_of(p, law, mean):
-    """Each point's probability of being the best of K draws, by increasing points; last, P(K = 0)."""
+    """Each point's probability of being the best of K draws, worst point first; then P(K = 0)."""
     F = generating(law, mean, np.concatenate([[0.0], np.minimum(np.cumsum(p), 1.0)]))
     return np.append(np.diff(F), F[0])
 
@@ -104,7 +104,7 @@ def test_best_of_k_by_simulation():
 
 
 def test_an_exact_score_on_private_rows_is_not_covered():
-    """A base that ignores the data is 0-DP. Its best point by an exact private score is not (1, 0.2)-DP."""
+    """A base that ignores the data is 0-DP. Selection by an exact private score is not even (1, 0.2)-DP."""
     points, law, mean = 50, "logarithmic", 500.0
     p = np.full(points, 1 / points)
     base = profile_of(p, p)
@@ -165,7 +165,7 @@ def test_refusals():
 
 @pytest.mark.parametrize(("law", "mean"), CASES)
 def test_what_an_exact_score_costs(law, mean):
-    """The bound holds although each data set orders the points in its own way, at random or reversed."""
+    """The bound holds even if the other data set ranks the points at random or in reverse."""
     rng = np.random.default_rng(4)
     cost, closest = selection.cost_of_exact_score(law, mean), 0.0
     for p, q in pairs():

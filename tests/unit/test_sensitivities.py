@@ -10,7 +10,7 @@ D = 3
 
 
 def record(rng, bound, label_bound=1.0):
-    """A row of norm at most `bound`, often equal to it, and a label, often at an end of its range."""
+    """A row of norm at most `bound` and a label, both often at an end of their range."""
     x = rng.normal(size=D)
     size = bound * (1.0 if rng.random() < 0.7 else rng.random())
     y = label_bound * (rng.choice([-1, 1]) if rng.random() < 0.7 else rng.uniform(-1, 1))
@@ -18,7 +18,7 @@ def record(rng, bound, label_bound=1.0):
 
 
 def search(distance, bound, label_bound=1.0, adjacency=REPLACE_ONE, starts=40, steps=250, seed=0):
-    """Return the largest distance(x, y, z, u) that shrinking random moves find from random starts."""
+    """Return the largest distance(x, y, z, u) found by ever smaller random moves from random starts."""
     rng = np.random.default_rng(seed)
     best = 0.0
 
@@ -73,7 +73,7 @@ def test_labels_of_size_one_have_the_known_value():
 def test_smallest_eigenvalue_and_newton_directions(adjacency):
     rng = np.random.default_rng(1)
     bound, ridge = 1.3, 0.4
-    root = 0.5  # the root of the curvature 1/4
+    root = 0.5  # square root of the curvature 1/4
     limits = {
         "eigenvalue": sensitivities.smallest_eigenvalue(bound),
         "direction": sensitivities.newton_direction(ridge, bound),
@@ -136,7 +136,10 @@ def test_trace_and_vectors():
 
 
 def test_spectral_ridges():
-    """The noise has the stated norm. A ridge may be below that by half of X'X's eigenvalue, not by all."""
+    """The noise has the stated norm.
+
+    A ridge may be lower than this by half of X'X's eigenvalue, not by all of it.
+    """
     rng = np.random.default_rng(0)
     d, sigma = 40, 3.0
     draws = rng.normal(0, sigma, (200, quadratics.coefficients(d)))

@@ -112,9 +112,9 @@ def test_the_gaussian_approximation_is_too_small_a_gamma():
 
 
 def test_the_whole_algorithm():
-    """The whole delta is larger than for sketches alone, or for eigenvalue and gradients alone.
+    """The whole delta exceeds that of the sketches, and that of the eigenvalue and gradients.
 
-    The gap exceeds the probability that the eigenvalue's lower bound fails.
+    Each gap exceeds the probability that the eigenvalue's lower bound fails.
     """
     rows, steps, gamma, gradient, tau0 = 60, 3, 120.0, 0.05, 6.0
     parts = math.hypot(sketches.eigenvalue_mu(rows, gamma), math.sqrt(steps) * gradient)

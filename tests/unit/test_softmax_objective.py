@@ -167,7 +167,7 @@ def test_rounding_of_softmax_gradients_is_within_its_bound():
 
 @pytest.mark.parametrize("present", [4, 3, 1])
 def test_regression_without_privacy_is_the_minimiser(present):
-    """A class without rows also gets weights, since lambda alone separates it from others."""
+    """A class without rows also gets weights, which are finite because of lambda."""
     X, y = rows(200)
     y = y % present
     release = MECHANISMS["softmax_regression"].release(X, y, lam=1e-3, classes=4, tolerance=1e-9)

@@ -8,8 +8,8 @@ from dp.privacy import gaussian_tilt, softmax_tilt
 from dp.privacy.profiles import gaussian_profile
 from dp.seeds import generator
 
-# Orthonormal coordinates of the plane orthogonal to (1, 1, 1), on which alone softmax depends. Along
-# (1, 1, 1), the minimiser is -b/Lambda on every data set.
+# Orthonormal coordinates of the plane orthogonal to (1, 1, 1). Softmax depends only on them.
+# Along (1, 1, 1), the minimiser is -b/Lambda on every data set.
 PLANE = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]])
 
 
@@ -30,7 +30,7 @@ def log_density(w, records, pull, sigma, n_lambda):
 
 
 def exact(one, other, pull, sigma, n_lambda, epsilons, points=281):
-    """delta of (one, other) and of (other, one) at each epsilon, (2, len), by a sum over the plane."""
+    """delta of (one, other) and of (other, one) at each epsilon, (2, epsilons), by a sum over the plane."""
     centre = -(PLANE @ pull) / n_lambda
     reach = (9 * sigma + 2 * (len(one) + len(other))) / n_lambda
     u = np.linspace(-reach, reach, points)

@@ -140,8 +140,8 @@ def test_levels_end_in_a_certificate(loss, n, d, rng):
 def test_the_certificate_is_the_gradient_at_the_weights(n, d, lam, norm, loss, seed):
     """For tiny to huge lambda and linear terms, no failure is silent.
 
-    The reported gradient norm is that of plain formulas, up to rounding. It is within the tolerance unless
-    rounding of the weights alone can exceed it.
+    The reported gradient norm equals that of plain formulas, up to rounding. It is within the tolerance
+    unless rounding the weights can exceed it.
     """
     rng = np.random.default_rng(seed)
     X, y = problem(n, d, rng)
@@ -194,7 +194,7 @@ def test_main_directions_are_those_of_the_singular_values(rng):
 
 @pytest.mark.parametrize("d", [20, 60])
 def test_approximate_inverses_of_a_quadratics_hessians(d, rng):
-    """With all main directions of X, the inverse is exact. Otherwise, it meets BFGS's secant equation."""
+    """With all main directions of X, the inverse is exact. It always satisfies BFGS's secant equation."""
     X, _ = problem(500, d, rng)
     lam = np.array([0.1, 0.3])
     hessians = [X.T @ X / len(X) + ridge * np.eye(d) for ridge in lam]
@@ -249,7 +249,7 @@ def test_a_starting_point_that_is_not_finite(rng):
 
 
 def test_what_double_precision_cannot_reach_is_not_converged(rng):
-    """At ||w|| = 1e10 the spacing of the weights alone changes the gradient by 1e-8."""
+    """At ||w|| = 1e10, rounding the weights is enough to change the gradient by 1e-8."""
     X, y = problem(1, 5, rng)
     linear = 1e8 * directions(30, 5, rng)
     W, info = minimise(X, y, 0.01, linear)
@@ -328,7 +328,7 @@ def worst_data(n, d, bound, rng):
     "n, d, bound", [(1, 1, 1.0), (20, 3, 0.1), (300, 8, 1.0), (40, 41, 1.0), (3000, 3, 30.0)]
 )
 def test_what_is_not_refused_is_certified_on_the_worst_data(n, d, bound, loss, rng):
-    """For a zero, small or large tilt, extended precision checks the result, and few passes suffice."""
+    """For a zero, small or large tilt, extended precision confirms the result, and few passes suffice."""
     loss = losses.get(loss) if loss == "logistic" else losses.get("huber", h=loss)
     lam = loss.c * bound**2 / 1e6
     tilts = (
@@ -577,7 +577,7 @@ def test_memory_does_not_grow_with_rows_times_restarts(rng):
     few, many = (0.01 * n * directions(restarts, d, rng) for restarts in (5, 100))
     minimise(X, y, 0.01, few)
     used = [peak(lambda linear=linear: minimise(X, y, 0.01, linear)) for linear in (few, many)]
-    assert max(used) < n * 100 * 8 / 10  # an array of n x restarts would have 96 MB
+    assert max(used) < n * 100 * 8 / 10  # an array of n x restarts would take 96 MB
     assert used[1] < used[0] + 6e6
     half = peak(lambda: minimise(X[::2], y[::2], 0.01, many))
     assert used[1] < half + 2e6

@@ -28,7 +28,7 @@ def objective(w, X, y, l1, l2):
 
 
 def reference(X, y, l1, l2):
-    """Find the minimum as a smooth problem with bounds: w = p - q with p, q >= 0."""
+    """Find the minimiser by a smooth problem with bounds: w = p - q with p, q >= 0."""
     d = X.shape[1]
 
     def value(pq):
@@ -203,7 +203,7 @@ def test_the_l1_minimiser_jumps_as_far_as_was_found():
 
     guarantee = MECHANISMS[LASSO].guarantee(1000, 2, epsilon=1.0, lam=lam)
     assert moved / claimed <= guarantee.epsilon == pytest.approx(1000 * math.log(2))
-    # On the same neighbours, the repaired form (elastic net) moves by at most the claim.
+    # On the same neighbours, the repaired form's minimiser (elastic net) moves no further than claimed.
     repaired = [FITS["elastic_net"](rows, y, lam)[0] for rows in (X, other)]
     assert np.linalg.norm(repaired[0] - repaired[1]) <= claimed + 2e-9 / lam
 

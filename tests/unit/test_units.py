@@ -42,7 +42,7 @@ def test_a_group_of_a_gaussian_has_the_parameter_times_its_size(epsilon, size):
 
 
 def test_a_group_on_exact_distributions():
-    """The chain of data sets has three steps; the mechanism counts with clipped geometric noise."""
+    """The data sets are three steps apart; the mechanism adds truncated geometric noise to a count."""
     p, states = 0.6, np.arange(13)
 
     def law(centre):
@@ -77,7 +77,7 @@ def test_a_group_of_other_guarantees():
     point = Guarantee(1.0, 1.0, DELTA, "replace-one", "")
     epsilon, delta = composition.of_group(point, 5)
     assert epsilon == 5.0 and delta == pytest.approx(DELTA * math.expm1(5) / math.expm1(1))
-    # Randomised response that fails with probability delta attains at least delta in five steps.
+    # Five steps give the same for randomised response that fails with probability DELTA.
     assert group_delta(approximate(1.0, DELTA), 5.0, 5) == pytest.approx(delta)
     void = Guarantee(1.0, math.inf, 0.0, "replace-one", "")
     assert composition.of_group(void, 5) == (math.inf, 0.0)
@@ -85,7 +85,7 @@ def test_a_group_of_other_guarantees():
 
 
 def test_a_person_with_five_years():
-    """At epsilon 5, the person's delta is 86 times as large."""
+    """Without the profile, the person's epsilon is 5 at 86 times the record's delta."""
     mechanism = MECHANISMS["gaussian_objective_perturbation"]
     lam = mechanism.rule_lambda(16152, 10, 1.0, DELTA)
     stated = mechanism.guarantee(16152, 10, epsilon=1.0, delta=DELTA, lam=lam)

@@ -84,8 +84,7 @@ def test_so_are_those_of_predictions_and_of_their_standard_deviations(ours, spre
 
 
 def test_what_little_is_left_of_a_spread_is_known_badly():
-    # Two draws on each fold have sd 0.2, and folds differ by only 0.01, so the remaining spread is
-    # chance.
+    # With two draws per fold, of sd 0.2, and folds only 0.01 apart, what remains of the spread is chance.
     rng, protocol = np.random.default_rng(2), Protocol(5, 1, shared=True)
     results = [
         predict(normal(rng, 50, 2, 0.01, 0.2).reshape(10, 5, 2), protocol, rng) for _ in range(60)
@@ -96,7 +95,7 @@ def test_what_little_is_left_of_a_spread_is_known_badly():
 
 
 def test_a_count_has_no_narrower_interval_than_a_row():
-    # In any division, 195 of 500 rows (0.39) were wrong. 0.391 is half a row more than 0.39.
+    # In every split, 195 of 500 rows (0.39) were wrong. 0.391 is half a row more than 0.39.
     interval = counted((0.39, 0.39), 500, (0, 1))
     assert interval == pytest.approx((0.389, 0.391))
     assert distance(0.391, 0.39, interval, half=0.0005)[0] == INSIDE

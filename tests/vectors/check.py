@@ -32,7 +32,7 @@ def value(module: str, case: dict) -> float:
 
 
 def agrees(actual: float, case: dict) -> bool:
-    """Whether the value is within the case's relative tolerance of the expected one."""
+    """Whether the value is within the case's relative tolerance."""
     expected = case["expected"]  # may be infinite
     return actual == expected or abs(actual - expected) <= case["tolerance"] * abs(expected)
 
@@ -47,7 +47,7 @@ def missing(error: BaseException) -> str | None:
 
 
 def main() -> int:
-    """Check every case, print the results, and return the exit code."""
+    """Check every case and return the exit code."""
     agreed = wrong = 0
     for name, vectors in read().items():
         good, without = 0, {}

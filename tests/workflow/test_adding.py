@@ -1,4 +1,4 @@
-"""Follows the recipes as a user would."""
+"""Follows the recipes for additions as a user would."""
 
 import ast
 import csv
@@ -31,7 +31,7 @@ def entry(start):
 
 @pytest.fixture(scope="module")
 def project(fresh):
-    """Copy with everything that the recipes add. `.output`: its run's output."""
+    """Copy with everything that the recipes add, after a run. `.output`: the run's output."""
     project = fresh("adding")
     project.write("scripts/dp/mechanisms/noisy_mean.py", block("python", '@register("noisy_mean")'))
     project.append("config/datasets.yaml", "\n" + block("yaml", "my_survey:\n"))
@@ -150,7 +150,7 @@ def test_no_test_demands_an_entry_for_the_mechanism(extended):
     paths = filter(can_notice, sorted((ROOT / "tests/unit").glob("test_*.py")))
     names = [path.relative_to(ROOT) for path in paths]
     assert {"test_mechanisms.py", "test_explain.py", "test_envs.py"} < {path.name for path in names}
-    # The recipe's last step adds figure kinds to config/README.md; this test is about the mechanism.
+    # Remove the figure kind, which this copy's config/README.md does not list (the recipe's last step).
     (extended / "scripts/plots/spread.py").unlink()
     others = " and ".join(f"not {part}" for part in [*LIST_NONE, *OF_ANOTHER])
     output = extended.python("-m", "pytest", "-q", "-k", others, *names, timeout=1200)

@@ -144,8 +144,7 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 def without_repetitions():
     """Configuration changes that remove jobs with the same code as another job.
 
-    Only one reading, size, epsilon, figure of a kind and attack on a mechanism remain, with few
-    releases.
+    One reading, size, epsilon, figure per kind and attack per mechanism remain, with few releases.
     """
     settings, drawn = {}, set()
     listed, smoke, _ = configured("smoke")

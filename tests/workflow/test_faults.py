@@ -1,4 +1,4 @@
-"""Tests faults of a run: it is killed, memory or disk is full, or its folder is read-only."""
+"""Tests faults of a run: it is killed, memory or disk space runs out, or its folder is read-only."""
 
 import os
 import random
@@ -53,10 +53,10 @@ def test_killed_at_random_moments(finished, fresh):
     whole = results(finished)
     rng = random.Random(9)
     resume = ("--cores", 2, *TINY)
-    project, kills, met = fresh("killed"), 0, [0]  # met: finished files at each kill
+    project, kills, met = fresh("killed"), 0, [0]  # met: number of finished files at each kill
     while kills < int(os.environ.get("DP_KILLS", "3")):
         process = project.start(*resume, program=["scripts/tools/recover.py"])
-        # A moment is a number of files and a delay, as durations depend on the machine.
+        # Kill after a number of files and a delay, since durations depend on the machine.
         wait_until_completed(project, process, whole, met[-1] + rng.randint(1, 3))
         time.sleep(rng.uniform(0, 0.5))
         if process.poll() is not None:  # start again, because the run had ended

@@ -61,7 +61,7 @@ def test_a_report_and_a_job_elsewhere_do_not_miss_the_file(project):
     (project / "my_survey.csv").unlink()
     project.snakemake("--report", "report.zip", "--", "my_study")
     assert (project / "report.zip").stat().st_size > 0
-    # Run the job as a cluster's node does.
+    # Run the job as a cluster node does.
     before = (project / CELL).read_bytes()
     (project / CELL).unlink()
     words = ("--mode", "remote", "--nolock", "--force", "--allowed-rules", "run", "--", CELL)

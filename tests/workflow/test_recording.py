@@ -1,4 +1,4 @@
-"""The record is written from finished results, read back, stale after an edit, and confirmed."""
+"""The record is written from finished results and read back. Edits make it stale; equal bytes renew it."""
 
 import csv
 import hashlib

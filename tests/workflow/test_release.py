@@ -142,7 +142,7 @@ def test_the_printed_request_for_own_rows_is_forecast_previewed_made_and_used(tm
 
 
 def table(seed):
-    """Lines of a table with cells that must appear nowhere."""
+    """Lines of a table, with cells that must not appear in any output."""
     rng, lines = np.random.default_rng(seed), []
     for k in range(ROWS):
         ward = ("general", "surgery")[rng.integers(2)]
@@ -153,7 +153,7 @@ def table(seed):
 
 
 def forbidden(lines, data, seed):
-    """Private texts, and private numbers as texts, that were not paid for."""
+    """Private strings, and private numbers as strings, that were not paid for."""
     schema = rows.Schema(
         [
             *(rows.Unused("id"), rows.Number("age", 18, 98)),

@@ -1,4 +1,4 @@
-"""If something fails, the report is made anyway; once the fault is repaired, it is complete."""
+"""If something fails, a report is written anyway; once the fault is repaired, it is complete."""
 
 import csv
 import io

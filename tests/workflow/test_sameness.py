@@ -1,4 +1,4 @@
-"""Results have the same bytes for any number of cores, order of jobs, or interruption."""
+"""Results have the same bytes whatever the number of cores, order of jobs or interruptions."""
 
 import os
 import signal
@@ -55,7 +55,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(finished, fresh):
     for path in cut_off:
         project.write(path, "fold,restart,error\n0,0,0.\n")
 
-    # If the killed run left its lock, the next only names the remedy.
+    # If the killed run left its lock, the next run only names the remedy.
     output = project.snakemake(*TINY, ok=None)
     if "its lock is still there" in output:
         assert "recover.py" in output and "--unlock" not in output

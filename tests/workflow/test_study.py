@@ -1,4 +1,4 @@
-"""Tests a study in its own folder, run with the workflow's Snakefile or as another's module."""
+"""Tests a study in its own folder, run with this workflow's Snakefile or one that has it as a module."""
 
 import csv
 import json
@@ -314,7 +314,7 @@ def printed_commands():
     """workflow/README.md's commands for a study from the template."""
     text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^    export DP_HOME=.*\n(?:    .*\n)+", text, flags=re.MULTILINE)
-    (block,) = (each for each in blocks if "pytest" in each)  # not that of a release
+    (block,) = (each for each in blocks if "pytest" in each)  # not the block for releases
     return textwrap.dedent(block)
 
 

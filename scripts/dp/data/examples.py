@@ -35,7 +35,7 @@ def simulate_separable(
 
     Points x with |u.x| < margin are redrawn, where u is the unit separator; y = sgn(u.x) (Chaudhuri,
     Monteleoni, NIPS 2008, section 6). Returns X (rows, columns), y (rows,) in {-1, 1} and u (columns,),
-    by default uniform.
+    which is uniformly random by default.
     """
     if not 0 <= margin < 1:
         raise ValueError(f"a margin on the unit sphere lies in [0, 1), not {margin}")
@@ -104,9 +104,9 @@ def simulate_linear(
     """Rows in an ellipsoid within the unit ball, and targets that are linear in them plus noise.
 
     X = Z diag(s) Q' with Z uniform on the unit sphere, s geometric from 1 to 1/condition, and Q a random
-    rotation. The weights are random. The score x.w has variance 0.09, to which all axes contribute equally
-    in expectation. y = x.w + noise t, where t is standard normal or, with `degrees`, Student's t. With
-    probability `outliers`, a target becomes -1 or 1 at random. Returns X, y and the weights.
+    rotation. The weights w are random. The scores x.w have variance 0.09, to which all axes contribute
+    equally in expectation. y = x.w + noise t, where t is standard normal or, with `degrees`, Student's t.
+    With probability `outliers`, a target becomes -1 or 1 at random. Returns X, y and the weights.
     """
     if not condition >= 1 or not noise >= 0 or not 0 <= outliers < 1:
         raise ValueError(
@@ -154,8 +154,8 @@ def simulate_expanded_band(
 def maximum_margin_separator(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Unit vector u that maximises min_i y_i u.x_i on separable data, by scikit-learn's linear SVM.
 
-    At cost 1e8, the squared hinge loss reaches the hard margin to about seven digits. Raises ValueError for
-    inseparable data.
+    With C = 1e8, the squared hinge loss attains the hard margin to about seven digits. Raises ValueError
+    for inseparable data.
     """
     from sklearn.svm import LinearSVC  # this import takes 1 s
 
@@ -214,7 +214,7 @@ def row_norms(X: np.ndarray | Rows) -> np.ndarray:
 def normalise_rows(X: np.ndarray, bound: float = 1.0) -> np.ndarray:
     """Every row scaled to the norm `bound`, except rows of zeros.
 
-    Each result depends on one row alone, so the step costs no privacy.
+    Each result depends on a single row, so the step costs no privacy.
     """
     _check_bound(bound)
     X, norms, _ = _by_largest(X)
@@ -265,7 +265,7 @@ def check_rows(
     """Raise unless every row obeys the public bound and every label is one of the public classes.
 
     classes: None for labels -1 and 1; a number for labels 0 .. classes - 1; NUMBERS for targets in [-1,
-    1]. Longer rows are refused because noise is calibrated to the bound.
+    1]. Rows longer than the bound are refused because noise is calibrated to it.
     """
     X, y = as_rows(X), np.asarray(y)
     if X.ndim != 2 or len(X) == 0 or y.shape != (len(X),):

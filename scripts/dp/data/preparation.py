@@ -1,7 +1,8 @@
 """Preparation steps, each with its privacy status.
 
 A step is a function (Table, **options) -> Table. If its result for one row depends on other private rows,
-it spends unaccounted privacy: later releases have no finite epsilon (`dp.accounting.after_preparation`).
+it spends privacy that is not accounted for: later releases have no finite epsilon
+(`dp.accounting.after_preparation`).
 """
 
 import inspect
@@ -42,7 +43,7 @@ class Table(NamedTuple):
     groups: per one-hot categorical feature, its column names. Every row is 1 in one of these columns and
         0 in the others.
     later: steps still to be applied to X. `columns` and the bounds describe rows after these steps.
-    coordinate_bound: the public bound on every |x_j|, infinite if there is none but `bound`.
+    coordinate_bound: the public bound on every |x_j|, infinite if none is known besides `bound`.
     target: for numeric y, (name, low, high) of the target in its own units.
     """
 
@@ -175,8 +176,8 @@ def scale_by_constants(table: Table, /, **constants) -> Table:
 def scale_to_bounds(table: Table, /, **bounds) -> Table:
     """Each column clipped to its public bounds and mapped to [-1, 1]: column name -> [low, high].
 
-    "*" stands for all columns not named. One-hot columns take no bounds and stay 0 and 1. One column
-    per group is 1, so a group counts like one column in the bound on the norm.
+    "*" stands for all columns not named. One-hot columns take no bounds and stay 0 and 1. In each row, one
+    column per group is 1, so a group counts as one column in the bound on the norm.
     """
     one_hot = {name for group in table.groups for name in group}
     scaled = [name for name in table.columns if name not in one_hot]
@@ -239,7 +240,7 @@ def random_projection(
 def standardise(table: Table) -> Table:
     """Each column minus the training rows' mean, divided by their standard deviation.
 
-    The deviation divides by n. A constant column becomes zeros.
+    The standard deviation has divisor n. A constant column becomes zeros.
     """
     mean, deviation = moments(_train(table))
     X = np.array(table.X, dtype=float)
@@ -278,8 +279,9 @@ def max_norm(table: Table) -> Table:
 def pca(table: Table, components: int) -> Table:
     """The training rows' leading principal components: scores of the centred rows.
 
-    If R bounds the norms of rows, it also bounds their mean's, and a projection lengthens no vector. So the
-    scores' bound is 2 R. Each component's largest weight in magnitude is positive.
+    If R bounds the norms of the rows, it also bounds the norm of their mean, and projection lengthens no
+    vector. So the bound on the scores' norm is 2 R. Each component's largest weight in magnitude is
+    positive.
     """
     if not 1 <= components <= min(len(table.columns), len(_train(table))):
         raise ValueError(

@@ -38,7 +38,7 @@ SHRINKAGES = {"soft": soft_threshold, "as_printed": printed_threshold}
 class Centre:
     """A data centre, which returns only the gradient of its *summed* loss.
 
-    The gradient X'X w - X'y comes from the rows or X'X, whichever is less work.
+    The gradient X'X w - X'y is computed from the rows or from X'X, whichever is less work.
 
     X: (n, d). y: (n,). count: the number of centres of equal size whose rows this object combines.
     """
@@ -97,13 +97,13 @@ def proximal_gradient(
     centres: objects with `rows`, `count` and `gradient(w)`. gradients: a rule of `GRADIENTS`. lam, rate:
     (values,). Iteration from zero ends after `max_iterations`, or when the cost changes by at most
     `cost_difference`, falls below `loss_threshold`, exceeds 1.5e12 or is not finite. With a small step,
-    iteration ends far from the minimiser, so the step size regularises; hence no lambda starts from
-    another's result.
+    iteration ends far from the minimiser, so the step size regularises. Therefore no lambda is warm-started
+    from another's result.
 
     Since the loss is quadratic and y_i^2 is 1 for every label, the coordinator needs only the summed
     gradient g: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For numeric targets, the right side
-    is larger by the constant sum_i (1 - y_i^2) / 2. This moves no minimiser, but may keep the cost above
-    `loss_threshold`.
+    is larger by the constant sum_i (1 - y_i^2) / 2. This does not move the minimiser, but may keep the cost
+    above `loss_threshold`.
 
     Returns weights (values, d), iterations (values,) and the rule that stopped each, one of `STOPPED`.
     """

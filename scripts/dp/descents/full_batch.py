@@ -14,7 +14,7 @@ from dp.data.examples import NUMBERS, ROUNDING, row_norms, slices
 from dp.descents import poisson
 from dp.errors import Refused
 
-BLOCK_ELEMENTS = 1 << 14  # scores computed at a time: 128 kB, which fit the cache
+BLOCK_ELEMENTS = 1 << 14  # scores computed at a time: 128 kB, which fits in the cache
 GATHERED = 1 << 17  # numbers in the rows gathered at a time: 1 MB
 LEAST_ROWS = 256
 
@@ -37,7 +37,7 @@ def _scores(X, W):
 
 
 def _residuals(scores, y, loss, valued):
-    """Return losses (n, restarts), or None unless `valued`, and the losses' derivatives in the scores.
+    """Return losses (n, restarts), or None unless `valued`, and their derivatives with respect to scores.
 
     scores: (n, restarts, K), overwritten; the derivatives have this shape. y: None if rows are already
     multiplied by their labels.
@@ -112,7 +112,7 @@ def mean_gradient(
         residual = residual.reshape(len(part), restarts * K)
         gradient = part.T @ residual
         if clip is not None and not np.isfinite(gradient).all():
-            # After overflow a score may be NaN, but the record's contribution must stay bounded.
+            # After overflow, a score may be NaN, but the record's contribution must stay bounded.
             gradient = part.T @ np.nan_to_num(residual, posinf=0.0, neginf=0.0)
         total = total + gradient
     return value / len(X), total.reshape(d, restarts, K).transpose(1, 0, 2) / len(X)

@@ -48,7 +48,7 @@ def successes(trials: int, probability: float, rng: np.random.Generator) -> np.n
         gaps = rng.standard_exponential(int(expected + 5 * math.sqrt(expected)) + 8)
         with np.errstate(over="ignore"):
             gaps /= rate
-        np.minimum(gaps, trials, out=gaps)  # sums then fit 64 bits
+        np.minimum(gaps, trials, out=gaps)  # so that sums fit in 64 bits
         gaps = gaps.astype(np.int64)
         gaps += 1
         gaps[0] += last

@@ -12,7 +12,7 @@ from dp import losses
 from dp.data.examples import slices
 from dp.errors import Refused
 
-CACHED = 1 << 15  # numbers worked on at a time: 256 kB
+CACHED = 1 << 15  # numbers processed at a time: 256 kB
 SCHEDULES = ("inverse_sqrt", "inverse_lambda", "constant")
 
 
@@ -46,7 +46,7 @@ def learning_rate(step: int, schedule: str, rate: float, lam: np.ndarray) -> np.
 
 
 def program_gradient(w: np.ndarray, examples: np.ndarray, clip: float) -> np.ndarray:
-    """Sum over examples of the logistic loss' gradient as E18's program computes it, at weights w.
+    """Sum over examples of the logistic loss's gradient as E18's program computes it, at weights w.
 
     w: (runs, values, d). examples: (runs, rows, d), each multiplied by its label. Coordinate j of the
     gradient at example x is -x_j/(1 + exp(w_j x_j)), with w_j x_j instead of w.x, as in d logistic
@@ -55,7 +55,7 @@ def program_gradient(w: np.ndarray, examples: np.ndarray, clip: float) -> np.nda
     runs, values, d = w.shape
     total = np.zeros_like(w)
     for rows in slices(examples.shape[1], max(1, CACHED // d)):
-        fit = max(1, CACHED // (d * (rows.stop - rows.start)))  # pairs of a run and a lambda
+        fit = max(1, CACHED // (d * (rows.stop - rows.start)))  # (run, lambda) pairs at a time
         for run in slices(runs, max(1, fit // values)):
             x = examples[run, None, rows]
             for value in slices(values, fit):
@@ -86,8 +86,8 @@ def descend(
 ) -> tuple[np.ndarray, np.ndarray]:
     """w <- w - eta (lam w + (sum of clipped gradients + noise) / b), from w = 0.
 
-    as_run: the sum of gradients is `program_gradient`, and the number lam sum_j w_j is added to every
-    coordinate instead of lam w.
+    as_run: the sum of gradients is `program_gradient`, and the scalar lam sum_j w_j replaces lam w in every
+    coordinate.
 
     rows: (blocks, n, d), each row multiplied by its label, so margins are rows.w. For a residual loss,
         rows are not multiplied, and `targets` are (blocks, n).
@@ -130,7 +130,7 @@ def descend(
                     slope = loss.derivative(scores)
                     length = np.abs(slope) * norms[chosen].reshape(runs, 1, -1)
                     slope *= clip / np.maximum(length, clip)
-                    # After overflow a margin may be NaN, but the record's contribution must stay bounded.
+                    # After overflow, a margin may be NaN, but the record's contribution must stay bounded.
                     np.nan_to_num(slope, copy=False)
                     total = slope @ examples
                 if noise is not None:

@@ -17,7 +17,7 @@ The public methods `guarantee`, `release` and `release_many` check arguments and
 `MECHANISMS["my_mechanism"]` imports only that mechanism's file, so a job depends on no other
 mechanism's source.
 
-The environment variable DP_MECHANISMS names a folder of further mechanisms, with unproven claims.
+The environment variable DP_MECHANISMS names a folder of further mechanisms, whose claims count as unproven.
 """
 
 import copy
@@ -49,7 +49,7 @@ __all__ = ["MECHANISMS", "Mechanism", "Release", "register"]
 # Public facts about prepared data that a mechanism may use besides `bound`.
 FACTS = {"coordinate_bound": Optional(Ordinary()), "classes": Optional(Whole(least=2))}
 ADDED = "DP_MECHANISMS"
-ORDINARY = Ordinary()  # allowed epsilon, lambda and bound
+ORDINARY = Ordinary()  # values allowed for epsilon, lambda and bound
 
 
 class Release(NamedTuple):
@@ -122,7 +122,8 @@ def join(releases: list[Release]) -> Release:
 class Mechanism:
     """Base class of mechanisms, which are stateless, with one instance each.
 
-    `bound` is the public bound R on ||x||_2. `lam` weighs ||w||^2 / 2, added to the *mean* loss.
+    `bound` is the public bound R on ||x||_2. `lam` is the weight of ||w||^2 / 2, which is added to the
+    *mean* loss.
 
     Methods
     -------
@@ -151,7 +152,7 @@ class Mechanism:
     """
 
     name: str
-    # Option's name -> its kind (`dp.mechanisms.options`), which has the default.
+    # Option's name -> its kind (`dp.mechanisms.options`), which contains the default.
     options: dict = {}
     # "none": the mechanism is pure and refuses a delta. "needed": it needs a delta > 0. "optional":
     # it is pure at delta = 0, and its noise is Gaussian otherwise.
@@ -201,7 +202,7 @@ class Mechanism:
     def _release_many(self, tasks, draws):
         """Yield the result of `_release` for each task, with the draws of all candidates joined.
 
-        Override it instead of `_release` if many releases are faster together. `tasks` iterates
+        Override this instead of `_release` if many releases are faster together. `tasks` iterates
         lazily over (X, y, list with one p per candidate, rng).
         """
         for X, y, candidates, rng in tasks:
@@ -238,7 +239,7 @@ class Mechanism:
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda from public numbers alone, for callers that state none.
+        """lambda from public numbers alone, for callers that give none.
 
         Parameters
         ----------
@@ -532,7 +533,7 @@ class Mechanism:
             yield fold, release
 
     def _checked(self, release, draws, d):
-        """Return a `Release` of checked shapes. Draws that are not finite get the status "diverged"."""
+        """Return a `Release` with checked shapes. Draws that are not finite get the status "diverged"."""
         if not isinstance(release, Release):
             pair = isinstance(release, tuple) and isinstance(release[-1], dict)
             weights, info = release if pair else (release, {})

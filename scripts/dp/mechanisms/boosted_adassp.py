@@ -46,7 +46,7 @@ def boost(
         np.clip(np.subtract(y, residual, out=residual), -clip, clip, out=residual)
         moment = residual @ X
         if not np.isfinite(moment).all():
-            # After overflow a residual may be NaN, but the record's contribution must stay bounded.
+            # After overflow, a residual may be NaN, but the record's contribution must stay bounded.
             moment = np.nan_to_num(residual) @ X
         moment = moment - n_lambda * theta + gaussian(X.shape[1], sigma, draws, rng)
         if steps is not None:
@@ -104,7 +104,7 @@ class BoostedAdaSSP(Mechanism):
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _beside(self, n, p):
-        """The part of the guarantee's reason about a subclass' further releases."""
+        """The part of the guarantee's reason about a subclass's further releases."""
         return ""
 
     def _release(self, X, y, p, draws, rng):

@@ -4,8 +4,9 @@ A target y in [-1, 1] stands for the count M (y + 1)/2. M is public, and larger 
 to M. u = (y + 1)/2 is the count in units of M. The model's rate is M min(e^(w.x + b), 1).
 
 All private mechanisms first release the mean of u with noise. Its logarithm is the intercept b, so
-weights of 0 predict the constant rate. Clipping is at `clip` times the noisy mean count, or at M if
-that is smaller. Only in the second case does M affect the slopes' noise, so M may be generous.
+weights of 0 predict the constant rate. The clipping threshold is `clip` times the noisy mean count,
+or M if that is smaller. Only in the second case does M affect the slopes' noise, so M may be
+generous.
 """
 
 import math
@@ -95,16 +96,15 @@ class CountsGradientDescent(Counts):
     """A noisy mean count, then T gradient steps for Poisson regression with Gaussian noise.
 
     At s = w.x + b, a record has the slope min(e^s, 1) - u. Its gradient is clipped to norm C R with
-    C = min(1, clip * rate). `rate` is the noisy mean of u, which is released, so C may depend on
-    it. Replacing a record changes the mean of u by at most 1/n, and the mean gradient by at most
-    2CR/n. The Gaussian releases of T gradients and the rate compose to mu-Gaussian DP, where mu^2
-    is the sum of their mu^2 (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). This covers all
-    iterates.
+    C = min(1, clip q). q is the noisy mean of u, which is released, so C may depend on it.
+    Replacing a record changes the mean of u by at most 1/n, and the mean gradient by at most 2CR/n.
+    The Gaussian releases of T gradients and the rate compose to mu-Gaussian DP, where mu^2 is the
+    sum of their mu^2 (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). This covers all iterates.
 
     rate: the rate's share of mu^2, by default the share for which noise on the mean of u has a
     standard deviation of 0.0025, clipped to [1 %, 15 %].
-    learning_rate: a step is the gradient times learning_rate/(rate R^2). rate R^2 is about the
-    maximum curvature, so a learning_rate of 2 gives the longest stable step.
+    learning_rate: a step is the gradient times learning_rate/(q R^2). q R^2 is about the maximum
+    curvature, so a learning_rate of 2 gives the longest stable step.
     iterations: T, by default n mu/12, from 1 to 200, where mu is that of all steps together. At the
     default options, the noise of all steps then moves a score by a standard deviation of at most
     2 clip learning_rate T/(n mu) = 1/2, even if no step contracts.
@@ -145,7 +145,7 @@ class CountsGradientDescent(Counts):
             for rows in slices(n, SUMMED):
                 slopes = np.exp(np.minimum(X[rows] @ W.T + b, 0.0))
                 slopes = (slopes - u[rows, None]) / C
-                # After overflow a score may be NaN, but the record's contribution must stay bounded.
+                # After overflow, a score may be NaN, but the record's contribution must stay bounded.
                 np.nan_to_num(slopes, copy=False, posinf=np.inf, neginf=-np.inf)
                 np.clip(slopes, -limits[rows, None], limits[rows, None], out=slopes)
                 gradient += slopes.T @ X[rows]
@@ -172,8 +172,8 @@ class CountsObjectivePerturbation(Counts):
     """A noisy mean count, then w + z: w nearly minimises a tilted objective, and z is Gaussian.
 
     The objective is the mean of h(w.x) - v w.x, plus lam/2 ||w||^2 + b.w/n, with Gaussian b.
-    Counts are clipped again: v is min(u, C)/C, with C and `rate` as for `counts_gd`. h is
-    `CappedExponential` with offset log(rate/C). So lam is for counts in units of C M.
+    Counts are clipped again: v is min(u, C)/C, with C and q as in `counts_gd`. h is
+    `CappedExponential` with offset log(q/C). So lam is for counts in units of C M.
     `dp.privacy.counts_tilt` proves that the exact minimiser costs as much as Gaussian noise with mu
     = 2R/scale, plus log(1 + R^2/(n lam)) of epsilon for the Jacobian. z covers the solver's error
     (`gaussian_tilt.with_output_noise`). The rate is another Gaussian release.
@@ -183,7 +183,7 @@ class CountsObjectivePerturbation(Counts):
     """
 
     delta = "needed"
-    # The largest b, of probability e^-60, are neglected, so delta must be far larger.
+    # Values of b beyond `gaussian_reach`, of probability e^-60, are neglected, so delta must be far larger.
     least_delta = 1e-20
     needs_lambda = True
     options = RATE | {"clip": Ordinary(4.0), "output": Between(0.03, low=0, high=1)} | TOLERANCE

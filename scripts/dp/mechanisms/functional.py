@@ -30,7 +30,7 @@ from dp.noise import gaussian, laplace
 from dp.privacy import quadratics
 from dp.privacy.profiles import Gaussian
 
-# By loss: alpha, beta, and the ratio of the polynomial's mean to the mean loss of `dp.losses`.
+# For each loss: alpha, beta, and the ratio of the polynomial's mean to the mean loss of `dp.losses`.
 POLYNOMIALS = {"squared": (1.0, 2.0, 2.0), "logistic": (0.125, 0.5, 1.0)}
 
 
@@ -71,11 +71,11 @@ def l2_sensitivity(d: int, bound: float = 1.0, loss: str = "squared") -> float:
 
     By Cauchy-Schwarz, sum |M_jk| <= d ||M||_F and ||L||_1 <= sqrt(d) ||L||_2. Let r and r' be the
     norms of x and x', and k = -y y' x.x'. Then ||M||_F^2 = r^4 + r'^4 - 2 k^2 and ||L||_2^2 = r^2 +
-    r'^2 + 2 k. For fixed k, both norms grow with r and r', so at worst r = r' = R. There, k >= 0,
-    since ||M||_F depends on k^2 and ||L||_2 increases in k. With k = R^2 cos 2u, 0 <= u <= pi/4,
-    the change is at most cos u (a sin u + b), where a = 2 sqrt(2) alpha d R^2 and b = 2 beta
-    sqrt(d) R. The maximum is at the s = sin u that solves 2 a s^2 + b s - a = 0. For squared loss,
-    it is at most 2 (1 + sqrt(d) R)^2.
+    r'^2 + 2 k. For fixed k, both norms grow with r and r', so at worst r = r' = R. The worst k is
+    at least 0, since ||M||_F depends on k^2 and ||L||_2 increases in k. With k = R^2 cos 2u, 0 <= u
+    <= pi/4, the change is at most cos u (a sin u + b), where a = 2 sqrt(2) alpha d R^2 and b = 2
+    beta sqrt(d) R. The maximum is at the s = sin u that solves 2 a s^2 + b s - a = 0. For squared
+    loss, it is at most 2 (1 + sqrt(d) R)^2.
     """
     alpha, beta, _ = POLYNOMIALS[loss]
     a, b = 2 * math.sqrt(2) * alpha * d * bound**2, 2 * beta * math.sqrt(d) * bound
@@ -203,8 +203,8 @@ class _Functional(Mechanism):
     def _in_batches(self, X, y, p, noise, rng):
         """Weights (draws, d) after a step of Adam on the noisy polynomial of every batch.
 
-        All draws share an epoch's order of rows. `noise` (draws, coefficients) is for all batches,
-        or only for the first if each gets new noise.
+        All draws share an epoch's order of rows. `noise` (draws, coefficients) is used for all
+        batches, or only for the first if each batch gets new noise.
         """
         n, d = X.shape
         alpha, beta, times = POLYNOMIALS[self.loss]
@@ -241,7 +241,7 @@ class _Functional(Mechanism):
 
 
 def _times(p, n):
-    """The factor of the sum's noise."""
+    """The factor by which noise is multiplied in the objective summed over n records."""
     return n if getattr(p, "objective", "sum") == "mean" else 1
 
 

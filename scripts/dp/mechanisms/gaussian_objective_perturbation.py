@@ -1,12 +1,12 @@
-"""Gaussian objective perturbation, with the tightest known accounting and published ones.
+"""Gaussian objective perturbation, with the tightest known accounting or as published.
 
 `dp.privacy.gaussian_tilt` proves the cost of an exact minimiser. Gaussian output noise covers the
 solver's error, as in `dp.mechanisms.objective_perturbation`. Let tau be the certified gradient norm
-of the mean objective. Given the exact minimiser, the solver's points on neighbours of equal size
-differ by at most 2 tau/lambda. Under add-remove, both summed objectives have the same Lambda = n
-lambda, and with n + 1 records the gradient norm is at most (n + 1) tau. So the points differ by at
-most 2 tau/lambda + tau/(n lambda). With `public_n`, both gradient norms are at most `public_n` tau,
-and the bound is 2 tau/lambda.
+of the mean objective. Given the value of the exact minimiser, the solver's points on neighbours of
+equal size differ by at most 2 tau/lambda. Under add-remove, both summed objectives have the same
+Lambda = n lambda, and with n + 1 records the gradient norm is at most (n + 1) tau. So the points
+differ by at most 2 tau/lambda + tau/(n lambda). With `public_n`, both gradient norms are at most
+`public_n` tau, and the bound is 2 tau/lambda.
 """
 
 import math
@@ -39,7 +39,7 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
-# Maximum noise, divided by the noise if the Jacobian cost no epsilon. More noise is useless.
+# Maximum ratio of the noise to the noise for a free Jacobian. More noise is useless.
 MOST_NOISE = 50
 
 
@@ -110,13 +110,14 @@ class _GaussianTilt(Tilted):
     """
 
     delta = "needed"
-    # The largest tilts, of probability e^-60 = 9e-27, are neglected, so delta must be far larger.
+    # Tilts beyond `gaussian_reach`, of probability e^-60 = 9e-27, are neglected, so delta must be
+    # far larger.
     least_delta = 1e-20
     numbers = False  # subclasses with a residual loss set it to True
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Refuse invalid settings. Only making the plan can refuse any, so the slow profile is omitted."""
+        """Refuse invalid settings. This omits the slow profile, which refuses none."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -126,7 +127,7 @@ class _GaussianTilt(Tilted):
         return self._kind(p).loss
 
     def _checked_plan(self, n, d, p, plan):
-        """Raises `Refused` unless the minimiser of every data set can be certified."""
+        """Return `plan`. Raises `Refused` unless the minimiser of every data set can be certified."""
         for reach in (0.0, plan.scale * gaussian_reach(d)):
             lam = p.lam + plan.ridge
             check_certifiable(n, d, lam, p.bound, self._kind(p).loss, plan.tolerance, tilt=reach)

@@ -47,7 +47,7 @@ def gradient_norm(p: Parameters, loss: str = "logistic") -> float:
 
 
 class Classifier(Mechanism):
-    """Base class. `loss` decides between labels -1 and 1, labels 0, .., K - 1 (softmax) and numbers."""
+    """Base class. `loss` decides if y has labels -1 and 1, labels 0, .., K - 1 (softmax) or numbers."""
 
     needs_lambda = False
     facts = ("classes",)  # only the softmax loss uses it
@@ -96,7 +96,7 @@ class Descent(Classifier):
     def _release(self, X, y, p, draws, rng):
         noise = self._noise(p.public_n or len(X), p)
         start = self._start(p) if p.initial is None and p.pretrain else p.initial
-        descents = draws if noise else 1  # without noise all draws are equal
+        descents = draws if noise else 1  # without noise, all draws are identical
         # Accounting for the last iterate forbids any other release.
         traced = p.traced and getattr(p, "accounting", "composition") == "composition"
         weights, trace = self._descend(
@@ -121,14 +121,14 @@ class DPGradientDescent(Descent):
     accounting:
       "composition"   as if all iterates were released
       "last_iterate"  for the last iterate alone, if `dp.privacy.last_iterate` proves a smaller mu. This
-                      needs rows within R, a loss that is convex and smooth even after clipping,
-                      lambda > 0, and a learning rate below 2/(lambda + curvature). No loss of an
-                      earlier iterate is reported. Under add-remove, only the step on n records has
-                      to be a contraction.
+                      needs rows of norm at most R, a loss that is convex and smooth even after
+                      clipping, lambda > 0, and a learning rate below 2/(lambda + curvature). No
+                      loss of an earlier iterate is reported. Under add-remove, only the step on n
+                      records has to be a contraction.
     noise:
       "analytic"   sigma = sqrt(T) 2C/(n mu) with the mu that is (epsilon, delta)-DP exactly
-      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), claimed to give this epsilon. The
-                   exact curve proves a larger epsilon, unless the claimed epsilon is small
+      "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta)), claimed to give this epsilon. By
+                   the exact curve, epsilon is larger, unless the claimed one is small
 
     loss: "logistic" (labels in {-1, 1}), "softmax" (labels 0, 1, ..), or a loss of residuals for
     targets in [-1, 1].
@@ -185,7 +185,7 @@ class DPGradientDescent(Descent):
         put noise of standard deviation e T 2C/(n mu) on every weight, so e T = n mu/R^2. This takes
         n mu/K steps at the rate 1/c, where c = R^2/K is the maximum curvature at W = 0. If n mu/K
         exceeds 300, first the rate rises, up to 1.5/c, and then the number of steps, up to 1000. If
-        n mu/K is below 1, one step has a smaller rate.
+        n mu/K is below 1, a single step is taken at a smaller rate.
 
         With lambda, curvatures are in [lambda, c + lambda]. A step at rate e multiplies a distance
         by at most max(|1 - e lambda|, |1 - e (c + lambda)|). The minimum, c/(c + 2 lambda), is at e
@@ -244,7 +244,7 @@ class GradientDescent(Descent):
     """Without privacy: the steps of `dp_gd` without clipping and noise."""
 
     private = False
-    # With 0 iterations, the fit of public rows alone is released.
+    # With 0 iterations, only the fit to the public rows is released.
     options = LOSS | STEPS | {"iterations": Whole(100, least=0)}
 
     def _guarantee(self, n, d, p):

@@ -25,7 +25,7 @@ from dp.privacy import quadratics, sketches
 from dp.privacy.sensitivities import vector_sum
 
 EPSILONS = 1e-3, 30.0  # epsilons for which `calibrate` finds the noise
-PRIVATE_SIDE = 1e-3  # relative width at which the search of `calibrate` ends
+PRIVATE_SIDE = 1e-3  # relative width of the bracket at which the search of `calibrate` ends
 
 
 @lru_cache(maxsize=64)
@@ -73,8 +73,8 @@ class IterativeHessianMixing(Mechanism):
         l    = max(0, smallest eigenvalue of X'X - (gamma/sqrt k)(tau0 - N(0, 1)))
         tau0 = sqrt(2 log max(3/delta, 2/rho)).
 
-    gamma and the noise follow from the exact profile of all releases together, not the authors'
-    Renyi bound.
+    gamma and the noise follow from the exact profile of all releases together, not from the
+    authors' Renyi bound.
 
     share: the gradients' share of the squared Gaussian-DP parameter (`calibrate`).
     """
@@ -123,7 +123,7 @@ class IterativeHessianMixing(Mechanism):
         return p.proven(reason, profile=profile)
 
     def _release(self, X, y, p, draws, rng):
-        """H is sampled as A^1/2 W A^1/2, A = X'X + g^2 I, with W Wishart: steps need no X~."""
+        """H is sampled as A^1/2 W A^1/2, where A = X'X + g^2 I and W is Wishart, so steps need no X~."""
         n, d = p.public_n or len(X), X.shape[1]
         rows, tau0, gamma, sigma, _ = self._plan(d, p)
         values, vectors = np.linalg.eigh(quadratics.moments(X, y)[0])

@@ -16,7 +16,7 @@ from dp.noise import laplace, numbers
 
 
 class Coordinates(Perturbed):
-    """w + z, where w is a minimiser, and z has independent Laplace coordinates of a subclass' scale.
+    """w + z, where w is a minimiser, and z has independent Laplace coordinates of scale `scale`.
 
     info contains E18's statistics, each (restarts,): sample variance of the noise, mean and
     variance of the noiseless weights.

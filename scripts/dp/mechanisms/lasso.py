@@ -128,11 +128,11 @@ class DistributedLasso(_OverCentres):
 class DPDistributedLasso(_OverCentres):
     """The lasso over data centres that clip and sum their gradients, and add Gaussian noise.
 
-    In each of `rounds` rounds, every centre sends sum_i clip((w.x_i - y_i) x_i) + N(0, sigma^2 I)
-    over its rows. The coordinator takes a soft-thresholded step along the total divided by n. Rows
-    are not standardised, because that would use private rows without noise.
+    In each of `rounds` rounds, every centre sends sum_i clip((w.x_i - y_i) x_i), over its rows,
+    plus N(0, sigma^2 I). The coordinator takes a soft-thresholded step along the total divided by
+    n. Rows are not standardised, because that would use private rows without noise.
 
-    rate: the step size, by default 1/bound^2, since bound^2 bounds the mean loss' curvature.
+    rate: the step size, by default 1/bound^2, since bound^2 bounds the mean loss's curvature.
     """
 
     delta = "needed"

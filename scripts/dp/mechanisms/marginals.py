@@ -45,7 +45,7 @@ class Variables(NamedTuple):
     grouped: int
 
     def levels(self, X: np.ndarray) -> np.ndarray:
-        """Zeros and ones (n, K) that mark the rows' levels, one per variable in any row."""
+        """Zeros and ones (n, K) that mark the rows' levels, one per variable in each row."""
         X, first, marks = np.asarray(X, dtype=float), 0, np.zeros((len(X), len(self.part)))
         for variable, size in enumerate(self.sizes):
             if self.grouped:
@@ -76,28 +76,29 @@ class PrivateMarginals(Mechanism):
 
     Any row has one level of each of k variables (`Variables.levels`), so a record is in one cell of
     every table. Replacing it changes each table by at most sqrt(2), and may change all tables. The
-    k tables with the class have noise of standard deviation s, and m = k (k - 1)/2 tables of two
-    variables have noise of t. In units of the noise, the squared distance of neighbours is at most 2
-    k/s^2 + 2 m/t^2. The first term is share mu^2, and the second (1 - share) mu^2. So with a public n, the
-    release is exactly mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7).
+    noise has standard deviation s on the k tables with the class, and t on the m = k (k - 1)/2
+    tables of two variables. In units of the noise, the squared distance between neighbours is at
+    most 2 k/s^2 + 2 m/t^2. The first term is share mu^2, and the second (1 - share) mu^2. So with a
+    public n, the release is exactly mu-Gaussian DP (Dong, Roth, Su, JRSS B 84, 2022, theorem 2.7).
 
     Ferrando and Sheldon (TMLR 2025) form sufficient statistics from such tables. Their AIM chooses
     tables and fits a graphical model. Here, all tables are released.
 
-    All else is post-processing, in closed form. Class sizes are the minimum-variance mean of the
-    class tables' sums. A variable's counts are the nearest nonnegative ones with sum n. Each table is
-    estimated by its expectation under independence (of two variables: within classes) plus f times
-    the remainder. f = max(0, 1 - e/|remainder|^2) is James and Stein's factor, where e is four
-    standard deviations above the mean of |remainder|^2 under noise alone. So if noise hides the
-    tables of two variables, the model is naive Bayes. If it hides all tables, the model is the
+    All else is post-processing, in closed form. Class sizes are the minimum-variance weighted mean
+    of the class tables' sums. A variable's counts are the nearest nonnegative ones with sum n. Each
+    table is estimated by its expectation under independence (for two variables: within classes)
+    plus f times the remainder. f = max(0, 1 - e/|remainder|^2) is James and Stein's factor, where e
+    is four standard deviations above the mean of |remainder|^2 under noise alone. So if noise hides
+    the tables of two variables, the model is naive Bayes. If it hides all tables, the model is the
     class rate. A ridge of max(0.03, 2 k/(n mu)) is added to the covariance within classes. The
-    weights are the inverse of this sum times the difference of the class means.
-    The intercept is Bayes-optimal for normal rows with this covariance.
+    weights are the inverse of this sum times the difference of the class means. The intercept is
+    Bayes-optimal for normal rows with this covariance.
 
     groups: sizes of one-hot variables, in the order of their columns, which come first. Other
-    columns, such as a constant, get weights of 0. In place of ones, rows have bound/sqrt(k + number
-    of other columns), as after division by the maximum norm. Without groups, every column is a
-    variable, rounded to one of five values between -bound/sqrt(d) and bound/sqrt(d).
+    columns, such as a constant, get weights of 0. A level is marked by bound/sqrt(k + number of
+    other columns) instead of 1: the value after scaling the largest possible norm to `bound`.
+    Without groups, every column is a variable, rounded to one of five values between -bound/sqrt(d)
+    and bound/sqrt(d).
     """
 
     delta = "needed"

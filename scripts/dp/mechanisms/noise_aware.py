@@ -39,7 +39,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     the releases themselves.
     info["level"]: (draws,), `dp.inference.curvature_level`.
 
-    covariance: the Hessian's share of mu^2. A second release, if any, gets the same share.
+    covariance: the Hessian's share of mu^2. If there is a second release, it gets the same share.
     """
 
     numbers = False
@@ -69,7 +69,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
 
     def _plan(self, n, d, p):
-        """`mu_output` is for all releases but the minimiser, `output_scale` for the weights."""
+        """`mu_output` covers all releases except the minimiser, `output_scale` only the weights."""
         second = self._second(vars(p))
         if second >= 1:
             raise Refused(

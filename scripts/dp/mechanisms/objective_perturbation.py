@@ -1,7 +1,7 @@
 """Objective perturbation: the minimiser of an objective with a random linear term (CM08 algorithm 2).
 
-The solver's point w is near the minimiser w*, and the error e = w - w* depends on the data. So the
-release is w + z. Given the data, w* and the noise b in the term b.w/n (the tilt) determine each
+The solver returns a point w near the minimiser w*, and the error e = w - w* depends on the data. So
+the release is w + z. Given the data, w* and the noise b in the term b.w/n (the tilt) determine each
 other. Hence e is a function of w*, the data, and other restarts' independent tilts. If the gradient
 norm at w is at most tau, strong convexity gives ||e|| <= tau/(lam + ridge). So neighbours' errors
 differ by at most 2 tau/(lam + ridge). Given w*, noise z of norm ~ Gamma(d, 2 tau/((lam + ridge) s
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
 class Tilted(Mechanism):
     """Base class: w + z, where w is near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
 
-    A subclass' `tilt` determines ridge and the scale of b.
+    A subclass's `tilt` determines ridge and the scale of b.
     """
 
     numbers = True
@@ -95,12 +95,12 @@ class Tilted(Mechanism):
         """The `Plan`.
 
         Raises `Refused` unless a minimiser is certified on every data set (`check_certifiable`).
-        Neglects the largest tilts, of probability e^-60.
+        Tilts beyond `l2_laplace_reach`, of probability e^-60, are neglected.
         """
         loss, tolerance = margin_loss(p.loss), p.tolerance
         calibration = {"calibration": p.calibration} if "calibration" in self.options else {}
         settings = {"lam": p.lam, "bound": p.bound, "loss": loss, **calibration}
-        # The ridge at all of epsilon is at most the ridge at the tilt's part of epsilon, found below.
+        # The ridge for all of epsilon is at most the ridge for the tilt's part, which is computed below.
         _, ridge = self.tilt(n, p.epsilon, **settings)
         check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance)
         share = self.share(n, d, p.lam + ridge, p.bound, loss, tolerance)

@@ -20,7 +20,7 @@ def _number(value):
 def plain(value: object) -> object:
     """Convert a number to Python's int or float, and leave anything else unchanged.
 
-    NumPy would compute with half floats in half precision, perhaps with too little noise.
+    Otherwise, NumPy would compute with half-precision floats, and noise might be too small.
     """
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
@@ -57,7 +57,7 @@ class Between(Option):
 
 
 class Ordinary(Between):
-    """A number x between 1e-50 and 1e50, for which x^4 and x^-4 are ordinary floats.
+    """A number x between 1e-50 and 1e50, so that x^4 and x^-4 neither underflow nor overflow.
 
     Squares of other numbers may underflow or overflow, which would disable clipping.
     """
@@ -169,7 +169,7 @@ PUBLIC_N = {"public_n": Optional(Whole())}
 
 
 def public_size(p: object) -> str:
-    """The end of a guarantee's reason: what n is under add-remove."""
+    """Text appended to a guarantee's reason under add-remove: what n is."""
     if p.adjacency != ADD_REMOVE:
         return ""
     if p.public_n is not None:
@@ -178,7 +178,7 @@ def public_size(p: object) -> str:
 
 
 def stated_size(name: str, p: object, records: int) -> int:
-    """`public_n` or, by default, the number of records. Raises `Refused` if `public_n` is smaller."""
+    """`public_n` or, by default, the number of records. Raises `Refused` if they exceed `public_n`."""
     n = p.public_n or records
     if records > n:
         raise Refused(
@@ -189,7 +189,7 @@ def stated_size(name: str, p: object, records: int) -> int:
 
 
 def unused_size(p: object) -> str:
-    """The end of a guarantee's reason under add-remove if n is not used."""
+    """Text appended to a guarantee's reason under add-remove if n is not used."""
     return "; n is not used" if p.adjacency == ADD_REMOVE else ""
 
 

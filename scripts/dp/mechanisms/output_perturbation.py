@@ -14,7 +14,7 @@ from dp.solvers.newton import check_certifiable
 
 
 def certificate(p: Parameters, norm: str = "gradient norm") -> str:
-    """The part of a guarantee's reason about tau, the bound on `norm`."""
+    """The part of a guarantee's reason about tau, the certified bound on the norm called `norm`."""
     return (
         f"tau = {p.tolerance:g} the {norm} that the solver certifies on every data set (in real numbers by "
         f"its rate of convergence; that rounding does not prevent it is a premise, and settings in which "
@@ -28,9 +28,9 @@ def sensitivity(
     """L2 sensitivity of the L2-regularised minimiser under replace-one.
 
     The objective is lam-strongly convex, and one record changes its gradient by at most 2 kappa R /
-    n. So exact minimisers differ by at most 2 kappa R / (n lam) (Chaudhuri, Monteleoni, Sarwate,
-    JMLR 12, 2011, corollary 8), for margins and residuals. Points of gradient norm at most tau are
-    within tau/lam of the minimisers, which adds 2 tau/lam.
+    n. So, for losses of margins or residuals, exact minimisers differ by at most 2 kappa R / (n lam)
+    (Chaudhuri, Monteleoni, Sarwate, JMLR 12, 2011, corollary 8). Points of gradient norm at most tau
+    are within tau/lam of the minimisers, which adds 2 tau/lam.
 
     tolerance: tau, the gradient norm certified on every data set.
     """
@@ -43,13 +43,13 @@ def sensitivity(
 class Perturbed(Mechanism):
     """w + z, where w is the minimiser that `fit` names in `dp.solvers.fits`, and z is noise.
 
-    A minimiser not certified to `tolerance` gives weights of 0 and the status "not_converged".
-    Under a finite guarantee, no data can cause this. A free intercept is released without noise.
+    A minimiser not certified to `tolerance` gives weights of 0 and the status "not_converged". If
+    the guarantee is finite, no data can cause this. A free intercept is released without noise.
     """
 
     in_blocks = True
-    # Whether the guarantee needs the fit's certificate. If so, settings are refused under which some
-    # data set could prevent the certificate.
+    # Whether the guarantee needs the fit's certificate. If so, settings under which the fit of some
+    # data set might not be certified are refused.
     certified = True
     law = staticmethod(l2_laplace)
 
@@ -121,9 +121,9 @@ class OutputPerturbation(Perturbed):
 class GaussianOutputPerturbation(OutputPerturbation):
     """The minimiser plus Gaussian noise, whose standard deviation is the L2 sensitivity over mu.
 
-    Under add-remove, Lambda = n lambda of the summed loss is public. A record changes the minimiser
-    by at most kappa R/Lambda. Certified points for n and n + 1 records are within n tau/Lambda and
-    (n + 1) tau/Lambda of their minimisers.
+    Under add-remove, Lambda = n lambda, which regularises the summed loss, is public. A record
+    changes the minimiser by at most kappa R/Lambda. Certified points for n and n + 1 records are
+    within n tau/Lambda and (n + 1) tau/Lambda of their minimisers.
     """
 
     delta = "needed"

@@ -12,7 +12,7 @@ from dp.mechanisms.options import Optional, Ordinary, Whole
 from dp.noise import gaussian
 from dp.privacy.profiles import Gaussian
 
-TOGETHER = 1 << 20  # maximum size of a step's batches over all draws: 8 MB
+TOGETHER = 1 << 20  # maximum number of floats in all draws' batches of one step: 8 MB
 
 
 @register("output_sgd")
@@ -22,14 +22,14 @@ class OutputSGD(Mechanism):
     Steps are w <- w - eta (lambda w + mean gradient of a batch) from 0, for logistic loss. A
     batch's objective is lambda-strongly convex and (c R^2 + lambda)-smooth with c = 1/4. So a step
     multiplies distances by at most rho = max(|1 - eta lambda|, |1 - eta (c R^2 + lambda)|). An eta
-    with rho > 1 is refused. Neighbours share all steps but one batch of b rows per pass, whose
-    gradients differ by at most 2 kappa R/b. So after k passes of m batches, weights differ by at
-    most
+    with rho > 1 is refused. Neighbours' batches of b rows differ once per pass, and the mean
+    gradients of these two batches by at most 2 kappa R/b. So after k passes of m batches, weights
+    differ by at most
 
         2 eta kappa R/b (1 + rho^m + .. + rho^((k-1) m)),
 
-    since, at worst, the record is in the last batch of every pass. The noise's standard deviation is
-    this bound over mu.
+    the value if the record is in the last batch of every pass, which is the worst case. The noise's
+    standard deviation is this bound over mu.
 
     learning_rate: eta, by default 1/sqrt(n), as in the source, but at most 1/(c R^2 + lambda).
     """

@@ -41,7 +41,7 @@ class PoissonSGD(Classifier):
         **PUBLIC_N,
     }
 
-    # `check` omits the guarantee, which takes a second.
+    # `check` omits the guarantee, which takes a second to compute.
     check = Classifier.parameters
 
     def _check_together(self, n, d, p):
@@ -53,7 +53,7 @@ class PoissonSGD(Classifier):
             )
 
     def _noise(self, p):
-        """The standard deviation of a batch sum's noise divided by C, and the profile of all steps."""
+        """The noise multiplier of a batch sum (standard deviation over `clip`), and all steps' profile."""
         if p.sampling >= 1:
             return vector_sum(1.0, p.adjacency) * math.sqrt(p.iterations) / p.mu, Gaussian(p.mu)
         return composition.sampled_multiplier(

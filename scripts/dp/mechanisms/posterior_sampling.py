@@ -4,7 +4,7 @@ The density is exp(-gamma (F(w) + n lam/2 ||w||^2)) on ||w|| <= rho, where F is 
 This is the exponential mechanism. Replacing a record changes F(w) by at most D = sup |l - l'|, so
 the density and its integral each change by a factor of at most e^(gamma D). With gamma =
 epsilon/(2D), the draw is epsilon-DP (McSherry, Talwar, FOCS 2007; Wang, Fienberg, Smola, ICML
-2015). The draw must be exact: a distance t in total variation would add (1 + e^epsilon) t to delta.
+2015). The draw must be exact: an error of t in total variation would add (1 + e^epsilon) t to delta.
 The rejection sampler never gives up, because giving up would distinguish data sets.
 """
 

@@ -17,15 +17,15 @@ from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
 from dp.privacy import selection
 from dp.privacy.profiles import Gaussian, approximate, with_chords
 
-# Epsilons at which non-Gaussian profiles are tabulated, in units of the total: dense where delta is
-# evaluated.
+# Epsilons at which non-Gaussian profiles are tabulated, divided by the total epsilon: dense where
+# delta is evaluated.
 POINTS = np.concatenate([np.arange(1, 7) / 12, 0.5 + np.arange(1, 27) / 26])
 CLOSE = 2e-3  # share of epsilon that runs may leave unspent
-LARGEST = 100  # maximum total epsilon, for which e^epsilon cannot overflow
+LARGEST = 100  # maximum total epsilon, so that e^epsilon cannot overflow
 
 
 class Plan(NamedTuple):
-    """The privacy of the runs, and the settings to choose from.
+    """The settings to choose from, and the privacy of one run and of the whole choice.
 
     epsilon, delta: budget of one run without its score.
     mu: Gaussian-DP parameter of a run's score.
@@ -47,10 +47,9 @@ class Plan(NamedTuple):
 class PrivateSelection(Mechanism):
     """The best of K runs of the mechanism `of`, each with settings drawn at random from `grid`.
 
-    K follows a public `law` with mean `runs`. K and running times are secret. A run's score is its
-    `dp.evaluation.bounded_loss` on the same rows plus Gaussian noise of standard deviation 1/mu.
-    One record changes that loss by at most 1 (either adjacency), so the score has Gaussian-DP
-    parameter mu.
+    K follows a public `law` with mean `runs`. K and running times must stay secret. A run's score is
+    its `dp.evaluation.bounded_loss` on the same rows plus Gaussian noise of standard deviation 1/mu.
+    One record changes that loss by at most 1 (either adjacency), so the score is mu-Gaussian DP.
 
     In the theorems of `dp.privacy.selection`, the mechanism Q is one run. It releases a setting,
     weights and a noisy score, and its profile is the maximum of the settings' profiles. So the run
@@ -62,7 +61,7 @@ class PrivateSelection(Mechanism):
     settings: fixed options of `of`.
     grid: name -> values to draw from. Without "lambda" in the grid, lambda is `lam` or, by default,
     follows from the rule of `of`.
-    share: the score's share of a run's mu^2, as if `of` were Gaussian.
+    share: the score's share of a run's mu^2, treating `of` as Gaussian.
 
     info["setting"]: index of the released combination of the grid, -1 if K is 0.
     info["scale"]: standard deviation of the noise on scores.
@@ -211,11 +210,11 @@ def _candidates(n, d, p, epsilon, delta):
 
 @lru_cache(maxsize=256)
 def _plan(n, d, text):
-    """The `Plan` of settings in JSON.
+    """The `Plan` for settings given as JSON.
 
-    The search for a run's epsilon starts from the epsilon for a Gaussian mechanism. The total is
-    nearly proportional to a run's epsilon, so each step rescales a run's epsilon. A step that would
-    leave the known interval bisects it instead.
+    The search for a run's epsilon starts from the value for a Gaussian mechanism. The total
+    is nearly proportional to this epsilon, so each step rescales it. A step that would leave the
+    bracketing interval bisects that interval instead.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))
@@ -233,7 +232,7 @@ def _plan(n, d, text):
         inner *= (1 - CLOSE / 4) * p.epsilon / plan.total
         if not low < inner < high:
             inner = (low + high) / 2 if high < math.inf else 2 * low
-        if inner < 1e-9 * p.epsilon:  # the proven epsilon does not fall with the requested one
+        if inner < 1e-9 * p.epsilon:  # lowering a run's requested epsilon does not lower the total
             break
     raise Refused(
         f"private_selection cannot run {p.of} within a total epsilon of {p.epsilon:g}: give a larger "
@@ -260,7 +259,7 @@ def _at(n, d, p, epsilon, delta):
 
 
 def _with_exact_score(n, d, p, plan):
-    """The `Plan` with `selection.cost_of_exact_score` in its total."""
+    """The `Plan` for exact scores: its total includes `selection.cost_of_exact_score`."""
     _, stated = _stated(n, d, p, plan.epsilon, plan.delta)
     one = max(
         profile.epsilon(p.delta / p.runs) if p.delta < p.runs else 0.0

@@ -38,7 +38,7 @@ class PreconditionedGradientDescent(Classifier):
     lambda + s sqrt(2d), where s sqrt(2d) is about the noise's largest eigenvalue. With the inverse
     P, T steps follow: w <- w - P (gradient + lambda w + noise).
 
-    share: the matrix' share of mu^2.
+    share: the matrix's share of mu^2.
     iterations: T, by default 5 if n mu/sqrt(d) < 150, else 10.
     """
 
@@ -90,7 +90,7 @@ class DPNewton(Mechanism):
     """Newton's method for logistic loss with noisy gradients and directions (Ganesh et al., NeurIPS 2023).
 
     Each step releases the mean gradient g and the trace of the Hessian H with noise. The ridge l =
-    max((c tr/(n^2 rho))^(1/3), 1/n) follows from the noisy trace tr, with c = 1/2 and rho half of
+    max((c tr/(n^2 rho))^(1/3), 1/n) follows from the noisy trace tr. Here, c is 1/2, and rho is half
     the direction's mu^2. One record changes the direction (H + (l + lambda) I)^-1 g, for the noisy
     g, by at most |g| D, with D from `dp.privacy.sensitivities.newton_direction`. The direction's
     noise has standard deviation |g| D/mu. The source has R = 1. Here, weights are in units of 1/R.
@@ -100,8 +100,8 @@ class DPNewton(Mechanism):
     split equally over T = `iterations` steps.
 
     The noisy trace is floored at its noise's standard deviation. The source floors it at 0, so a
-    negative trace makes the ridge 1/n. D grows as 1/l^2, so one such step can make weights as long
-    as 10^5. With our floor, |g| D/mu is at most 0.28 |g|/l.
+    negative trace makes the ridge 1/n. D grows as 1/l^2, so one such step can raise the norm of the
+    weights to 10^5. With our floor, |g| D/mu is at most 0.28 |g|/l.
     """
 
     delta = "needed"
@@ -129,7 +129,7 @@ class DPNewton(Mechanism):
         return p.proven(reason + public_size(p), profile=Gaussian(p.mu))
 
     def _ridge(self, n, p, trace, deviation, mu):
-        """l from noisy traces, elementwise. l, `trace` and `deviation` are proportional to R^2."""
+        """l from noisy traces of standard deviation `deviation`, elementwise. All three scale with R^2."""
         unit = p.bound**2
         trace = np.maximum(trace, deviation)
         return unit * np.maximum(np.cbrt(trace / unit / (n * mu) ** 2), 1 / n)
@@ -158,7 +158,7 @@ class DPNewton(Mechanism):
 
 
 def _weights(z):
-    """Weights of records in the Hessian's upper bound, in [0, 1/4], at margins z."""
+    """The records' weights in the Hessian's upper bound, in [0, 1/4], for margins z."""
     z = np.nan_to_num(z)  # a record's contribution must stay bounded after overflow
-    z = np.maximum(np.abs(z), 1e-6)  # below 1e-6, tanh(z/2)/(2z) is 1/4 to 1e-13
+    z = np.maximum(np.abs(z), 1e-6)  # below 1e-6, tanh(z/2)/(2z) is within 1e-13 of 1/4
     return np.minimum(np.tanh(z / 2) / (2 * z), 0.25)

@@ -28,7 +28,7 @@ OPTIONS = {
 
 
 class _Run(NamedTuple):
-    """The data set of one descent, and generators of its three kinds of draws."""
+    """The index of one descent's data set, and the generators for its three kinds of draws."""
 
     train: int
     projection: np.random.Generator
@@ -40,8 +40,8 @@ class _SGD(Mechanism):
     """w <- w - eta_t (lambda w + (1/b) sum of clipped gradients + z_t/b) over disjoint batches.
 
     `release_many` runs all data sets, restarts and candidates together. With `dimensions` = k, rows
-    are multiplied by a Gaussian matrix (d, k) of variance 1/k, drawn independently of the data. The
-    released weights are this matrix times the k weights.
+    are multiplied by a Gaussian matrix (d, k), drawn independently of the data, whose entries have
+    variance 1/k. The released weights are this matrix times the k weights.
 
     info["intercept"]: the weight of the column of ones (`bias`).
     info["scale"]: (restarts,), the noise scale of each batch's sum of gradients, or 0.
@@ -51,7 +51,7 @@ class _SGD(Mechanism):
 
     needs_rng = True
     law = staticmethod(l2_laplace)
-    as_run = False  # whether updates follow E18's program, not its formulas
+    as_run = False  # whether updates follow E18's program rather than its formulas
 
     def _scale(self, p):
         return 0.0
@@ -107,7 +107,7 @@ class _SGD(Mechanism):
         width = (p.dimensions or d) + p.bias
         projected = p.dimensions is not None
         residual = losses.get(p.loss).residual
-        held = 8 * width * (len(plan[0]) + n * projected)  # bytes of noise and of projected rows
+        held = 8 * width * (len(plan[0]) + n * projected)  # bytes per run: noise, projected rows
         step = min(CHUNK_BYTES // held, EXAMPLES_BYTES // (8 * width * int(plan[2].max())))
         parts = []
         for j in range(0, len(runs), max(1, step)):
@@ -155,7 +155,7 @@ class _SGD(Mechanism):
 def _rows(trains, runs, dimensions, bias, residual):
     """Rows times labels (blocks, n, width), targets or None, each run's block, and projections or None.
 
-    With `residual`, rows are not multiplied by labels, and targets are (blocks, n).
+    With `residual`, rows are not multiplied by labels, and targets have the shape (blocks, n).
     """
     n, d = np.shape(trains[0][0])
     if dimensions is None:
@@ -230,7 +230,7 @@ class ProjectedMinimiser(SGD):
     options = {key: OPTIONS[key] for key in ("dimensions", "bias")}
 
     def _by_rule(self, n, d, p):
-        """Values for the options of the descent, which does not run."""
+        """Placeholders for the descent's options, because no descent runs."""
         return {
             "batch": n,
             "epochs": 1,
@@ -246,7 +246,7 @@ class ProjectedMinimiser(SGD):
 
         w = np.empty((len(lams), len(runs), rows.shape[2]))
         for j, place in enumerate(block):
-            for k, lam in enumerate(lams):  # rows are multiplied by their labels
+            for k, lam in enumerate(lams):  # rows are already multiplied by their labels
                 w[k, j] = minimise(rows[place], np.ones(rows.shape[1]), lam)[0][0]
         return self._of_features(w, projections, p)
 

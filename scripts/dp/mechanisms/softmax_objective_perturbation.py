@@ -1,7 +1,7 @@
 """Gaussian objective perturbation for many classes, with softmax loss.
 
-`dp.privacy.softmax_tilt` proves an exact minimiser's cost. Output noise covers the solver's error,
-as in `dp.mechanisms.gaussian_objective_perturbation`.
+`dp.privacy.softmax_tilt` proves what an exact minimiser costs in privacy. Output noise covers the
+solver's error, as in `dp.mechanisms.gaussian_objective_perturbation`.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ from dp.solvers.newton import check_certifiable
 
 
 class _NoTilt(Refused):
-    """At this lambda, no useful noise in the objective is private."""
+    """At this lambda, no noise in the objective suffices, or only noise too large to be useful."""
 
 
 @register("softmax_objective_perturbation")
@@ -40,12 +40,12 @@ class SoftmaxObjectivePerturbation(Mechanism):
     epsilon. Otherwise, the Jacobian adds about R^2/(n lambda) to epsilon.
 
     output: the output noise's share of mu.
-    radius: with the rule's lambda, b moves the score of a row of norm R by a standard deviation of
-    at most about `radius`.
+    radius: with the rule's lambda, b shifts the score of a row of norm R with a standard deviation
+    of at most about `radius`.
     """
 
     delta = "needed"
-    least_delta = 1e-20  # the largest b, of probability e^-60 = 9e-27, are neglected
+    least_delta = 1e-20  # the largest b, of total probability at most e^-60 = 9e-27, are neglected
     facts = ("classes",)
     options = ADJACENCY | PUBLIC_N | TOLERANCE
     options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(1.0)}
@@ -75,14 +75,14 @@ class SoftmaxObjectivePerturbation(Mechanism):
         self._plan(n, d, p)
 
     def _plan(self, n, d, p):
-        """A refusal names a larger lambda that works, or says that none does."""
+        """The plan. A refusal names a larger lambda that works, or says that none does."""
         try:
             return self._planned(n, d, p)
         except _NoTilt as error:
             raise Refused(f"{error}{self._remedy(n, d, p)}") from error
 
     def _remedy(self, n, d, p):
-        """The end of the message: a lambda that works, or that epsilon must be larger."""
+        """Text appended to the refusal: a lambda that works, or that epsilon must be larger."""
 
         def works(lam):
             try:
@@ -151,7 +151,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
         return p.proven(reason, profile=Curve(symmetric(delta)))
 
     def _release(self, X, y, p, draws, rng):
-        """The solver's tolerance is half of the plan's: the other half is for rounding."""
+        """The solver's tolerance is half of the plan's; the other half covers rounding."""
         (rows, d), K = X.shape, p.classes
         n = stated_size(self.name, p, rows)
         plan, per_record = self._plan(n, d, p), n / rows

@@ -118,10 +118,10 @@ class AdaSSP(Mechanism):
     def _mus(self, p):
         """Gaussian-DP parameters of the eigenvalue's release and of the joint release under replace-one.
 
-        The published deviations of X'X and X'y have the ratio R^2 to R, so R cancels. With rows
-        rescaled to x/R, the pair changes by at most sqrt(2 - 2 k^2 + 2 + 2 k), where k = |cos| of
-        two rows' angle. The maximum, sqrt(9/2), is at k = 1/2. In the Frobenius norm, the upper
-        triangle changes by no more than the whole matrix.
+        The published deviations of X'X and X'y are in the ratio R^2 to R, so R cancels. With rows
+        rescaled to x/R, (X'X, X'y) changes by at most sqrt(2 - 2 k^2 + 2 + 2 k), where k is |cos| of
+        the angle between the two rows. The maximum, sqrt(9/2), is at k = 1/2. In the Frobenius norm,
+        the upper triangle changes by no more than the whole matrix.
         """
         eigenvalue, matrix, _ = self._deviations(p)
         published = p.calibration == "published"

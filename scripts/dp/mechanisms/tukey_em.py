@@ -18,8 +18,8 @@ class ShellModel(Mechanism):
     """A point drawn by depth among m least-squares fits on disjoint random parts, if a test passes.
 
     If the test fails, the release has the status "refused" and weights of 0. A singular part gets
-    the minimum-norm fit. The n mod m left-over rows are unused. As the proof needs, a part's fit
-    depends on its rows alone, to the last bit (`_shortest_fits`).
+    the minimum-norm fit. The n mod m left-over rows are unused. As the proof requires, a part's fit
+    depends only on its own rows, to the last bit (`_shortest_fits`).
 
     models: m, by default min(1000, n // d). With a smaller m, the test rarely passes; with a larger
     one, fits have fewer rows.
@@ -92,8 +92,8 @@ class ShellModel(Mechanism):
 def _shortest_fits(gram, moment):
     """The minimum-norm w with gram w = moment for each part, (m, d, 1), from (m, d, d) and (m, d, 1).
 
-    All matrices take the same steps, singular or not. If a singular one could raise an error, or
-    change the algorithm for all, one record would change every fit. NumPy calls LAPACK once per
+    All matrices go through the same steps, singular or not. If a singular one could raise an error,
+    or change the algorithm for all, one record would change every fit. NumPy calls LAPACK once per
     matrix, on a copy.
     """
     values, vectors = np.linalg.eigh(gram)

@@ -1,3 +1,3 @@
-"""Profiles, composition and sensitivities for proofs, and worst pairs for attacks."""
+"""Profiles, composition and sensitivities for proofs, and worst-case pairs for attacks."""
 
 __all__ = ["composition", "pairs", "profiles"]

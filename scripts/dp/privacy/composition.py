@@ -161,9 +161,9 @@ def sampled_steps(
 def sampled_multiplier(
     epsilon: float, delta: float, steps: int, sampling: float, adjacency: str = REPLACE_ONE
 ) -> tuple[float, Losses]:
-    """Approximate smallest sigma/C for which `sampled_steps` is (epsilon, delta)-DP, and its profile.
+    """The smallest sigma/C at which `sampled_steps` is (epsilon, delta)-DP, and the profile there.
 
-    sigma/C is rounded up to a relative 1e-4. Losses are discretised as coarsely as epsilon allows.
+    sigma/C may be too large by a relative 1e-4. Losses are discretised as coarsely as epsilon allows.
     """
     if delta < LEAST_DELTA:
         raise Refused(
@@ -196,9 +196,9 @@ def sampled_multiplier(
 def laplace_coordinates_delta(
     dimension: int, ratio: float, epsilons: Sequence[float]
 ) -> list[float]:
-    """Upper bounds on delta(epsilon) of independent Laplace noise, on `dimension` coordinates.
+    """Upper bounds on delta(epsilon) for independent Laplace noise on d = `dimension` coordinates.
 
-    The value changes by `ratio` noise scales in L2 norm, evenly: by ratio/sqrt(d) in each of d coordinates.
+    The value changes by `ratio` noise scales in L2 norm, spread evenly: by ratio/sqrt(d) per coordinate.
     So the loss is a sum of d independent Laplace losses, and is at most sqrt(d) ratio.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld

@@ -38,8 +38,8 @@ So, as for that loss, replacing a record costs
 
     delta(e) <= G(2m)(min(e, max(m^2, e - J))) for every Lambda.
 
-This bound is constant on [m^2, m^2 + J], so it is not convex in e^e. Composition may still use it: a true
-profile below the bound is below the bound's greatest convex minorant, the profile of a pair.
+This bound is constant on [m^2, m^2 + J], so it is not convex in e^e. Composition may still use it, because
+a true profile below the bound is below the bound's greatest convex minorant, the profile of a pair.
 
 A record can attain its largest slope and its largest curvature at the same w, so the Jacobian costs privacy
 at every Lambda.
@@ -49,7 +49,7 @@ from dp.accounting import REPLACE_ONE
 from dp.privacy import gaussian_tilt
 from dp.privacy.profiles import Curve
 
-SAME = "clipped_logistic"  # at 4r, this loss of `gaussian_tilt` has the bounds above at r
+SAME = "clipped_logistic"  # the bounds above at r are those of this loss in `gaussian_tilt` at 4r
 
 
 def profile(m: float, r: float, adjacency: str = REPLACE_ONE) -> Curve:

@@ -22,15 +22,15 @@ OBJECTIVE = ("objective_perturbation_cm08", "objective_perturbation")
 
 
 def redrawn_functional_loss(epsilon: float) -> float:
-    """Supremum of the functional mechanism's privacy loss, d = 1, if it discards unbounded draws.
+    """Supremum of the functional mechanism's privacy loss for d = 1, if it discards unbounded draws.
 
     The only record has |x| <= 1. Its coefficients x^2 and -2 y x each get Laplace noise of scale s =
     4/epsilon (their exact L1 sensitivity over epsilon). Both are redrawn until the noisy x^2 is positive;
     rejected draws stay secret. Each draw is kept with probability A(x) = 1 - e^(-x^2/s)/2. The released
     density is the Laplace density divided by A(x). So (x, 1) against (1, -1) has the loss (1 - x^2 + 2 (1 +
     x))/s + log(A(1)/A(x)), if the released coefficients are at most x^2 and -2 x. The first term, the loss
-    without redrawing, has its maximum epsilon at x = 1, where its slope is 0 and the second term falls. So
-    the supremum exceeds epsilon, but not 2 epsilon.
+    without redrawing, has its maximum, epsilon, at x = 1, where its slope is 0 and the second term falls.
+    So the supremum exceeds epsilon, but not 2 epsilon.
     """
     import numpy as np
 
@@ -41,7 +41,7 @@ def redrawn_functional_loss(epsilon: float) -> float:
 
 
 def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Sequence[float]:
-    """deltas at epsilon of a Gaussian tilt, d = 1, for removing and adding a record x = 1, logistic loss.
+    """deltas at epsilon of a Gaussian tilt for removing and adding x = 1 (d = 1, logistic loss).
 
     The objective is the summed loss plus Lambda w^2/2 + b w with b ~ N(0, sigma^2). Many rows of small norm
     add a constant gradient -p and no curvature. Without the record, w has the density of b at p - Lambda w,

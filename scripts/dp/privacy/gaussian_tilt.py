@@ -77,9 +77,9 @@ m^2/2 = e/2 + m^2. Logistic, e < m^2: take M = D0. The removal at e1 < 0 is by r
 
     Lambda >= R^2/(e/2 + mu^2/4) gives G(mu)(e); if e < mu^2/4, every Lambda does.
 
-Clipped logistic, e < m^2: M = D0 gives G(mu)(e) as above. Since delta falls, delta(e) <= G(mu)(mu^2/4) for
-every e >= m^2. If e >= m^2 + J, take M = D0+v+v', split e - J as above and add J to e2. Hence delta(e) <=
-G(mu)(min(e, max(m^2, e - J))) for every Lambda.
+Clipped logistic, e < m^2: M = D0 gives G(mu)(e) as above. Since delta falls with e, delta(e) <=
+G(mu)(mu^2/4) for every e >= m^2. If e >= m^2 + J, take M = D0+v+v', split e - J as above and add J to e2.
+Hence delta(e) <= G(mu)(min(e, max(m^2, e - J))) for every Lambda.
 
 Log-cosh: delta(e) <= 2 G(m)(e1) + e^e1 G(m)(e2) (two tails for the addition, one for the removal) for any
 e1 >= 0, if 2 r <= e2 + m^2/2 and e2 >= max(r, m^2/2). At the split above, this is at most 2 G(2m)(e). This
@@ -165,7 +165,7 @@ def _loss_table(m, r, loss, start, stop):
 
 
 def _tail(start, m, epsilon):
-    """Integral over u > start of (1 - e^(epsilon - m^2/2 - m u)) phi(u), start >= (epsilon - m^2/2)/m."""
+    """Integral of (1 - e^(epsilon - m^2/2 - m u)) phi(u) over u > start >= (epsilon - m^2/2)/m."""
     from scipy.special import log_ndtr
 
     upper, lower = log_ndtr(-start), epsilon + log_ndtr(-start - m)
@@ -258,7 +258,7 @@ def replacement(
     """delta(epsilon) of replacing a record, for epsilon >= 0: the smallest bound over splits of epsilon.
 
     The split that is exact for normals comes first. If the Jacobian costs privacy at this split, splits
-    shifted by `SHIFTS` follow, then splits near the best.
+    shifted by `SHIFTS` follow, then splits near the best so far.
     """
     epsilon = np.asarray(epsilon, dtype=float)
     if loss == "clipped_logistic":
@@ -395,8 +395,8 @@ def calibrate(
     """Smallest sigma of the tilt for which the exact minimiser is proven (epsilon, delta)-DP.
 
     If the Jacobian costs nothing, the result is `sigma_where_free`. (Log-cosh under replace-one needs a
-    smaller sigma, because removing a record costs only one tail.) Otherwise sigma is a root of the profile,
-    checked to be private.
+    smaller sigma, because removing a record costs only one tail.) Otherwise sigma is the root at which the
+    profile reaches delta, rounded up to be private.
     """
     if loss not in NEVER_FREE:
         sigma = sigma_where_free(epsilon, delta, bound, slope, adjacency, loss)
@@ -415,7 +415,7 @@ def calibrate(
 
 
 def largest_parameter(delta_at: Callable[[float], float], delta: float, start: float) -> float:
-    """The largest mu <= start with delta_at(mu) <= delta, to a relative 1e-8, checked to be private."""
+    """The largest mu <= start with delta_at(mu) <= delta, up to a relative 1e-8, never too large."""
 
     def over(mu):
         return math.log(max(delta_at(mu), 1e-300) / delta)
@@ -453,8 +453,8 @@ def rule_lambda(
 
     Lambda* is `least_regularisation`. The second term bounds the tilt's shift, about sqrt(d) sigma/(n
     lambda), by `radius`/R. output: the output noise's share of mu (`with_output_noise`). With output noise,
-    Lambda* is twice the threshold for the tilt's own mu, so the tilt's delta exceeds a Gaussian's
-    negligibly. Clipped logistic loss uses the threshold of logistic loss. Its Jacobian always costs
+    Lambda* is instead twice this threshold, at the tilt's own mu. So the tilt's delta exceeds a Gaussian's
+    only negligibly. Clipped logistic loss uses the threshold of logistic loss. Its Jacobian always costs
     privacy: with output noise, about a sixteenth of epsilon.
     """
     mu = gaussian_mu(epsilon, delta / SIGNS[loss])
@@ -508,7 +508,7 @@ def composed_delta(
 
 
 def _between(delta, epsilon, mu, kinks):
-    """E delta(epsilon - L), L ~ N(mu^2/2, mu^2), piece by piece, since `integral` may miss kinks."""
+    """E delta(epsilon - L), L ~ N(mu^2/2, mu^2), integrated between kinks, which `integral` may miss."""
 
     def integrand(z):
         there = delta(epsilon - mu * mu / 2 - mu * z)
@@ -520,7 +520,7 @@ def _between(delta, epsilon, mu, kinks):
 
 
 def _gaussian_from(m, r, adjacency, loss):
-    """The e0 for which the profile is at most SIGNS times the Gaussian one outside [-e0, e0]."""
+    """The e0 for which the profile is at most SIGNS[loss] times the Gaussian one outside [-e0, e0]."""
     if adjacency == ADD_REMOVE:
         return max(r - m * m / 2, 0.0) if loss == "logistic" else max(2 * r - m * m / 2, r)
     if loss == "logistic":
@@ -543,8 +543,8 @@ def with_output_noise(
     """sigma and mu_output for which tilt and output noise together are (epsilon, delta)-DP.
 
     If the mean objective's gradient at w has norm at most tau, a public number, w is within tau/lambda of
-    the exact minimiser. Given this minimiser, the w of two neighbours of equal size differ by at most 2
-    tau/lambda. So noise N(0, s^2 I) with s = 2 tau/(lambda mu_output) makes a mu_output-GDP release.
+    the exact minimiser. Given the same minimiser, the w of neighbours of equal size differ by at most 2
+    tau/lambda. So adding N(0, s^2 I) with s = 2 tau/(lambda mu_output) is then a mu_output-GDP release.
     mu_output = output * mu and mu^2 = mu_tilt^2 + mu_output^2. A small n_lambda lowers mu.
     """
     _check(loss, adjacency)
@@ -565,8 +565,8 @@ def shared_parameter(
 ) -> tuple[float, float]:
     """(m, mu_output) of the largest mu <= start with delta_at(m, mu_output) <= delta.
 
-    mu_output is `output` times mu, and mu^2 = (parts m)^2 + mu_output^2. m is the tilt's parameter for one
-    record.
+    mu_output is `output` times mu, and mu^2 = (k m)^2 + mu_output^2, with k = 2 under replace-one and 1
+    under add/remove. m is the tilt's parameter for adding or removing one record.
     """
     parts = vector_sum(1.0, adjacency)
 

@@ -49,7 +49,7 @@ def contraction(learning_rate: float, strong_convexity: float, smoothness: float
 
 
 def composition_mu(steps: int, ratio: float) -> float:
-    """sqrt(T) s/sigma: all iterates released (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3)."""
+    """mu = sqrt(T) s/sigma, for all iterates released (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3)."""
     return math.sqrt(steps) * ratio
 
 
@@ -61,7 +61,7 @@ def last_iterate_mu(steps: int, ratio: float, c: float) -> float:
     if c >= 1:
         return composition_mu(steps, ratio)
     power = c**steps
-    # `expm1` loses no digits for c near 1
+    # `expm1` avoids cancellation for c near 1
     lost = -math.expm1(steps * math.log(c)) if c > 0 else 1.0
     return ratio * math.sqrt(lost / (1 + power) * (1 + c) / (1 - c))
 
@@ -113,7 +113,7 @@ def dp_gd_mu(
     bound: float = 1.0,
     clip: float | None = math.inf,
 ) -> tuple[float, str]:
-    """(mu, reason): the smaller mu of composition and last iterate, for full batches, replace-one.
+    """(mu, reason): the smaller of the mu by composition and by last iterate (full batches, replace-one).
 
     sigma: standard deviation of the noise on the mean gradient. The last iterate's theorem has five
     conditions: only w_T is released (no losses, iterates or early stopping); no momentum; row norms are at
@@ -136,5 +136,5 @@ def dp_gd_mu(
 
 
 def rule_steps(n: int, d: int, mu: float, largest: int = 1000) -> int:
-    """T = min(largest, n mu/sqrt(d)), at least 1, from public numbers alone."""
+    """T = min(largest, n mu/sqrt(d)), at least 1, from public numbers only."""
     return max(1, min(largest, round(n * mu / math.sqrt(d))))

@@ -24,9 +24,9 @@ class OneNumber(NamedTuple):
 
 
 def one_number(moved: float, epsilon: float, mu: float) -> OneNumber:
-    """The smaller noise that makes a number private if neighbours' numbers differ by at most `moved`.
+    """Laplace or Gaussian noise, whichever is smaller, for a number that a record changes by up to `moved`.
 
-    mu: the Gaussian-DP parameter of (epsilon, delta). Laplace noise of scale moved/epsilon is (epsilon,
+    mu: the Gaussian-DP parameter of (epsilon, delta). Laplace noise of scale moved/epsilon gives (epsilon,
     0)-DP (Dwork, McSherry, Nissim, Smith, TCC 2006), with standard deviation sqrt(2) moved/epsilon.
     Gaussian noise has a standard deviation of moved/mu, about three times as large at (1, 1e-6).
     """

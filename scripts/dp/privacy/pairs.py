@@ -60,7 +60,7 @@ class Pair(NamedTuple):
 
 
 class LazySides:
-    """Sides of known size (n, d), made at first use, so configuration checks need little memory."""
+    """Sides of known size (n, d), created at first use, so configuration checks need little memory."""
 
     def __init__(self, size: tuple[int, int], make: Callable) -> None:
         self.size, self.make = size, cache(make)
@@ -226,7 +226,7 @@ def released_column(column: int) -> Callable:
     return factory
 
 
-# Law of a tilt -> log density, up to a constant, from b and its scale.
+# Law of a tilt -> function from b and its scale to the log density, up to a constant.
 TILTS = {
     l2_laplace: lambda b, scale: -np.linalg.norm(b, axis=1) / scale,
     gaussian: lambda b, sigma: -np.einsum("ij,ij->i", b, b) / (2 * sigma**2),
@@ -234,7 +234,7 @@ TILTS = {
 
 
 def check_tilts(mechanism: object, laws: Iterable[Callable] = (l2_laplace,)) -> None:
-    """Raise `Unsuited` unless a mechanism tilts by one of these laws."""
+    """Raise `Unsuited` unless a mechanism's tilt has one of these laws."""
     if not hasattr(mechanism, "tilt"):
         raise Unsuited(f"{mechanism.name} has no `tilt`, a random linear term in its objective")
     if getattr(mechanism, "law", l2_laplace) not in laws:
@@ -295,7 +295,7 @@ def tilt_log_ratio(pair: Pair, mechanism: object, **arguments) -> Callable:
 
 
 def tilt_loss_1d(pair: Pair, mechanism: object, **arguments) -> float:
-    """The privacy loss of objective perturbation, d = 1, on a fine grid of minimisers.
+    """The privacy loss of objective perturbation for d = 1, on a fine grid of minimisers.
 
     The loss is the largest log density ratio, plus the output noise's share of epsilon. For Gaussian tilts,
     it is the exact minimiser's epsilon at delta, the larger of both directions.

@@ -34,13 +34,13 @@ def most_proposals(loss: str, n: int, d: int, epsilon: float, reach: float) -> f
     For a Gaussian truncated to the ball, `truncated_draws` accepts with probability of order 1/sqrt(d +
     gamma n reach), where gamma n reach bounds rho times the gradient at 0.
 
-    Logistic loss multiplies this probability by a ratio: the integral of exp(-gamma F) over the ball,
-    divided by the integral of its envelope exp(-gamma Q). Q is a quadratic lower bound on F, and touches F
-    at w0. The ratio is at least cosh(reach/2)^-d: let u = w - w0 and c = cosh(reach/2)^2. Up to a constant,
-    Q is g.u + u'Hu/2 with g.u >= 0, because w0 is the minimiser on the ball. F is at most g.u + c u'Hu/2,
-    because curvatures lie in [1/(4c), 1/4]. At u/sqrt(c), F is at most Q(u), and the ball shrunk by sqrt(c)
-    towards w0 lies in the ball. The ratio is also at least exp(-gamma n (1/4 - 1/(4c)) (2 reach)^2/2), from
-    the largest F - Q. A few Newton steps find w0 approximately.
+    For logistic loss, this probability is multiplied by a ratio: the integral of exp(-gamma F) over the
+    ball, divided by the integral of its envelope exp(-gamma Q). Q is a quadratic lower bound on F, and
+    touches F at w0. The ratio is at least cosh(reach/2)^-d: let u = w - w0 and c = cosh(reach/2)^2. Up to a
+    constant, Q is g.u + u'Hu/2 with g.u >= 0, because w0 is the minimiser on the ball. F is at most g.u + c
+    u'Hu/2, because curvatures lie in [1/(4c), 1/4]. At u/sqrt(c), F is at most Q(u), and the ball shrunk by
+    sqrt(c) towards w0 lies in the ball. The ratio is also at least exp(-gamma n (1/4 - 1/(4c)) (2
+    reach)^2/2), from the largest F - Q. A few Newton steps find w0 approximately.
     """
     pull = epsilon / (2 * loss_range(loss, reach)) * n * reach
     logarithm = math.log(4 * math.sqrt(d + pull))
@@ -154,7 +154,7 @@ def logistic_envelope(
         curvature = (X.T * (s * (1 - s))) @ X + (ridge + 1e-9) * np.eye(d)
         start = _minimiser_on_ball(curvature, curvature @ start - gradient, radius)
     s = 1 / (1 + np.exp(y * (X @ start)))
-    gradient = -X.T @ (s * y)  # of F alone, because the ridge is already quadratic
+    gradient = -X.T @ (s * y)  # of F without the ridge, which is already quadratic
     touched = np.logaddexp(0.0, -y * (X @ start)).sum()
 
     def log_excess(points):

@@ -4,8 +4,8 @@ delta(epsilon) is the supremum over neighbours and events of P(E) - e^epsilon Q(
 divergence. It is convex and decreasing in e^epsilon. Exchanging P and Q reflects the curve: delta(-epsilon)
 = 1 - e^-epsilon + e^-epsilon delta_QP(epsilon).
 
-A profile is a `Gaussian`, `Curve` or `Losses`, with `delta(epsilon)` and `epsilon(delta)`. Upper bounds
-compose to upper bounds.
+A profile is a `Gaussian`, `Curve` or `Losses`, with `delta(epsilon)` and `epsilon(delta)`. The composition
+of upper bounds is an upper bound.
 """
 
 import math
@@ -29,11 +29,11 @@ __all__ = [
     "repeated",
 ]
 
-# Integrals over a Gaussian loss go this many standard deviations to either side. Callers add the
+# Integrals over a Gaussian loss extend this many standard deviations to either side. Callers add the
 # probability beyond, 2e-33 per side.
 FAR = 12.0
 PANELS = (24, 96, 384, 1536, 6144)  # panel counts tried for an integral; a panel has 8 nodes
-AGREE = 1e-7  # relative difference of estimates at which refinement ends
+AGREE = 1e-7  # relative difference between successive estimates at which refinement ends
 SPACING = 1e-4  # smallest spacing of discretised losses
 POINTS = 4000  # maximum number of points of a distribution on each side of 0
 TAIL = 1e-15  # largest delta at a grid's end, counted as the probability of an infinite loss
@@ -82,7 +82,7 @@ def symmetric(delta: Callable) -> Callable:
 def nodes(
     start: float | np.ndarray, stop: float | np.ndarray, panels: int, order: int = 8
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Composite Gauss-Legendre nodes and weights (m, k) on [start, stop]; the ends are numbers or (m,)."""
+    """Composite Gauss-Legendre nodes and weights (m, k) on [start, stop], numbers or arrays (m,)."""
     x, weight = legendre(order)
     x = ((np.arange(panels)[:, None] + (x + 1) / 2) / panels).ravel()
     weight = np.tile(weight / 2 / panels, panels)
@@ -126,13 +126,13 @@ class Profile:
         Returns
         -------
         float
-            Infinite if no epsilon up to 10^6 has this delta.
+            Infinite if no epsilon up to 10^6 suffices for this delta.
         """
         if not 0 < delta < 1:
             raise ValueError(f"a profile's epsilon needs 0 < delta < 1, not {delta}")
         if self.delta(0.0) <= delta:
             return 0.0
-        # If losses can be infinite, there may be no epsilon with this delta.
+        # If losses can be infinite, there may be no epsilon that suffices for this delta.
         return roots.least(lambda e: self.delta(e) <= delta, 0.0, 1.0, relative=1e-10, most=1e6)
 
     @property
@@ -206,14 +206,14 @@ class Losses(Profile):
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
         epsilon = np.asarray(epsilon, dtype=float)
-        # One epsilon at a time, since the library sums several in Python.
+        # One epsilon at a time, since for several, the library loops over losses in Python.
         deltas = [
             self.distribution.get_delta_for_epsilon(each) for each in epsilon.ravel().tolist()
         ]
         return np.reshape(deltas, epsilon.shape)[()]
 
     def epsilon(self, delta: float) -> float:
-        # The library sums in another order for `delta`, so round up slightly.
+        # The library sums in another order here than for `delta`, so round up slightly.
         return float(self.distribution.get_epsilon_for_delta(delta)) * (1 + 1e-12)
 
 
@@ -284,10 +284,10 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
     """The `Curve` of a Gaussian release composed with a release of any one of `profiles`.
 
     profiles: upper bounds for both directions. epsilons: increasing numbers > 0. Between these numbers,
-    chords in t = e^epsilon replace the maximum of the profiles. Chords are the profile of finitely many
-    losses, one at each end of a chord, with probability t times the change of slope there. The remaining
-    probability is that of an infinite loss. So the result is the mean, over these losses l, of the Gaussian
-    profile at epsilon - l.
+    chords in t = e^epsilon replace the maximum of the profiles. The chords form the profile of a loss with
+    finitely many values, the chords' ends, each with probability t times the change of slope there. The
+    remaining probability is that of an infinite loss. So the result is the mean, over these losses l, of
+    the Gaussian profile at epsilon - l.
     """
     at = np.max([np.asarray(symmetric(each.delta)(epsilons)) for each in profiles], axis=0)
     zero = max(float(each.delta(0.0)) for each in profiles)
@@ -297,7 +297,8 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
     deltas = np.minimum.accumulate(deltas)
     t = np.exp(points)
     slopes = np.concatenate([[(deltas[0] - 1) / t[0]], np.diff(deltas) / np.diff(t), [0.0]])
-    # A profile is convex in t, so negative changes of slope are rounding errors. Zeros only raise delta.
+    # A profile is convex in t, so negative changes of slope are rounding errors. Setting them to 0 can
+    # only raise delta.
     mass = np.maximum(t * np.diff(slopes), 0.0)
     steps, mass = points[mass > 0], mass[mass > 0]
 
@@ -312,7 +313,7 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
 def integral(
     integrand: Callable, start: float, stop: float, panels: Iterable[int] = PANELS
 ) -> float:
-    """An upper estimate of an integral, refined until two estimates agree: the last plus the difference."""
+    """An upper estimate of an integral: the last estimate plus its change in the final refinement."""
     before = math.inf
     for count in panels:
         x, weight = nodes(start, stop, count)
@@ -347,7 +348,7 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
 def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     """An epsilon at delta for data sets that differ in several records.
 
-    Exact for a Gaussian profile, otherwise the smallest that `group_delta` shows with several values of mu.
+    Exact for a Gaussian profile, otherwise the smallest that `group_delta` proves with one of several mu.
 
     Parameters
     ----------
@@ -418,8 +419,8 @@ def losses(profile: Profile, spacing: float | None = None) -> object:
 def compose(*profiles) -> Profile:
     """The profile of adaptive releases from the same records.
 
-    Gaussians compose to a Gaussian [2]_. Gaussians and one curve compose to an integral. Both are exact.
-    Several curves compose pessimistically, as privacy loss distributions.
+    The composition of Gaussians is a Gaussian [2]_, and that of Gaussians and one curve is an integral.
+    Both are exact. Several curves compose pessimistically, as privacy loss distributions.
 
     Parameters
     ----------

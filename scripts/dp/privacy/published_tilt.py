@@ -20,7 +20,8 @@ class Tilt(NamedTuple):
     """A published calibration.
 
     n_lambda: ridge for the *summed* loss. sigma: standard deviation of b for that loss. sigma_output:
-    standard deviation of the noise on weights. gradient_norm: tau, of the *mean* objective.
+    standard deviation of the noise on weights. gradient_norm: tau, a bound on the gradient norm of the
+    *mean* objective (`amp`) or of the *summed* one (`redberg`).
     """
 
     n_lambda: float
@@ -30,7 +31,7 @@ class Tilt(NamedTuple):
 
 
 def amp_share(epsilon: float) -> float:
-    """The tilt's share of epsilon, by the untuned rule in the appendix of AMP's paper."""
+    """The tilt's share of epsilon_obj (see `amp`), by the untuned rule in the appendix of AMP's paper."""
     return max(min(0.88671 + 0.0186607 * epsilon**-0.372906, 0.99), 1 - 1 / epsilon + 0.001)
 
 
@@ -125,7 +126,7 @@ def _sigma(private, start):
 def redberg_sigma(
     epsilon: float, delta: float, n_lambda: float, slope: float = 1.0, curvature: float = 0.25
 ) -> float:
-    """The smallest sigma for which `redberg_delta` is at most delta; infinite if none is."""
+    """The smallest sigma for which `redberg_delta` is at most delta; infinite if there is none."""
     return _sigma(
         lambda sigma: redberg_delta(epsilon, sigma, n_lambda, slope, curvature) <= delta,
         gaussian_sigma(epsilon, delta, slope),

@@ -1,6 +1,6 @@
 """Noisy quadratic objectives w'Aw/2 - b.w: symmetric noise, and minimisers.
 
-Any use of noisy coefficients and public numbers alone is post-processing.
+Whatever is computed only from noisy coefficients and public numbers is post-processing.
 """
 
 import functools
@@ -38,8 +38,8 @@ def unpack(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of the monomials as a symmetric matrix and a vector.
 
     values: (restarts, d + d(d+1)/2), coefficients of w_1, .., w_d, then of w_j w_k, j <= k, row by row.
-    Returns Q (restarts, d, d) and c (restarts, d) with polynomial = w'Qw + c.w. Q_jk and Q_kj are each half
-    the coefficient of w_j w_k, j < k.
+    Returns Q (restarts, d, d) and c (restarts, d), where the polynomial is w'Qw + c.w. Q_jk and Q_kj are
+    each half the coefficient of w_j w_k, j < k.
     """
     return values[:, _positions(d)] * np.where(np.eye(d) > 0, 1.0, 0.5), values[:, :d]
 
@@ -92,10 +92,10 @@ def solve(
     quadratic has no minimum.
 
     repair:
-      "ridge"  every eigenvalue grows by sqrt(d) deviation, the order of the noise's spectral norm.
-               Those still below deviation become deviation, so all quadratics are bounded
-      "trim"   w is orthogonal to directions with eigenvalues that are not positive (Zhang et al.,
-               PVLDB 5, 2012, section 6.2)
+      "ridge"  every eigenvalue grows by sqrt(d) deviation, of the order of the noise's spectral norm.
+               Those still below `deviation` become `deviation`, so all quadratics are bounded
+      "trim"   w is orthogonal to directions whose eigenvalues are not positive (Zhang et al., PVLDB 5,
+               2012, section 6.2)
       "none"   the weights are NaN if the quadratic has no minimum
     """
     d = A.shape[-1]

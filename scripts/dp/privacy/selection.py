@@ -170,7 +170,7 @@ def renyi_bound_epsilon(profile: Profile, law: str, mean: float, delta: float) -
 
 
 def selection_epsilon(profile: Profile, law: str, mean: float, delta: float) -> float:
-    """Total epsilon at delta, by the better bound."""
+    """Total epsilon at delta, by the better of the two bounds."""
     return min(
         profile_epsilon(profile, law, mean, delta), renyi_bound_epsilon(profile, law, mean, delta)
     )

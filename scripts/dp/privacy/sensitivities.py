@@ -1,6 +1,6 @@
 """Sensitivities of Gram matrices, Hessians and Newton steps, and ridges that cover noise.
 
-Rows have ||x||_2 <= R. Sensitivities are of sums; for means under replace-one, divide by the public n.
+Rows have ||x||_2 <= R. Sensitivities are for sums; for means under replace-one, divide by the public n.
 Matrix sensitivities are in the Frobenius norm unless stated otherwise, for
 `dp.privacy.quadratics.isotropic` noise.
 """
@@ -23,7 +23,7 @@ def vector_sum(norm: float, adjacency: str = REPLACE_ONE) -> float:
 
 
 def gram(bound: float = 1.0, adjacency: str = REPLACE_ONE) -> float:
-    """Frobenius sensitivity of X'X: sqrt(2) R^2 replace-one, R^2 add/remove.
+    """Frobenius sensitivity of X'X: sqrt(2) R^2 under replace-one, R^2 under add/remove.
 
     ||x x' - z z'||^2 = |x|^4 + |z|^4 - 2 (x.z)^2 <= 2 R^4. Row weights in [0, a] multiply the sensitivity
     by a.
@@ -46,12 +46,12 @@ def gram_and_moment(
 
     Its square is the maximum, over neighbours, of the change of X'X in squared Frobenius norm plus that of
     X'y in squared Euclidean norm. Add/remove: sqrt(R^4 + Y^2 R^2). Replace-one: let (x, y) be replaced by
-    (z, u), and a = |x|, b = |z|, c = |cos| of their angle. The squared change a^4 + b^4 - 2 a^2 b^2 c^2 +
-    |y x - u z|^2 is convex in y and in u, so it is largest for |y| = |u| = Y, with signs that make it a^4
-    + b^4 - 2 (abc)^2 + Y^2 (a^2 + b^2 + 2 abc). This is a parabola in abc with its vertex at Y^2/2. If
-    Y^2/2 <= ab, its maximum, a^4 + b^4 + Y^2 (a^2 + b^2) + Y^4/2, increases in a and b. Otherwise the
-    maximum is at c = 1, and (a+b)^2 ((a-b)^2 + Y^2) increases in a and b, since Y^2 + 2a^2 >= 2ab. So the
-    worst case has a = b = R, and the sensitivity is
+    (z, u), a = |x|, b = |z|, and c = |cos| of the angle between x and z. The squared change a^4 + b^4 - 2
+    a^2 b^2 c^2 + |y x - u z|^2 is convex in y and in u, so it is largest for |y| = |u| = Y. With the
+    worst signs, it is a^4 + b^4 - 2 (abc)^2 + Y^2 (a^2 + b^2 + 2 abc). This is a parabola in abc with its
+    vertex at Y^2/2. If Y^2/2 <= ab, its maximum, a^4 + b^4 + Y^2 (a^2 + b^2) + Y^4/2, increases in a and b.
+    Otherwise the maximum is at c = 1, and (a+b)^2 ((a-b)^2 + Y^2) increases in a and b, since Y^2 + 2a^2 >=
+    2ab. So the worst case has a = b = R, and the sensitivity is
 
         sqrt(2 R^4 + 2 Y^2 R^2 + Y^4/2) = sqrt(2) (R^2 + Y^2/2) if Y^2 <= 2 R^2, else 2 Y R.
     """
@@ -63,7 +63,7 @@ def gram_and_moment(
 
 
 def hessian_trace(bound: float = 1.0, curvature: float = 0.25) -> float:
-    """Sensitivity of sum w_i |x_i|^2, 0 <= w_i <= curvature, either adjacency: curvature R^2."""
+    """Sensitivity of sum w_i |x_i|^2, 0 <= w_i <= curvature, under either adjacency: curvature R^2."""
     return curvature * bound**2
 
 

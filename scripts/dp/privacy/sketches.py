@@ -12,8 +12,8 @@ below gamma, v <= R^2/gamma. (If the smaller S has none, v = a/(1+a) with a <= R
 by noise along that direction turns a larger v into a smaller one, so v = R^2/gamma is the worst. T sketches
 of k rows are one sketch of kT rows.
 
-S >= gamma I unless l exceeds the smallest eigenvalue. `total` adds this event's probability to delta:
-Phi(-tau0), for l at tau0 noise deviations below the noisy eigenvalue.
+S >= gamma I unless l exceeds the smallest eigenvalue. `total` adds this event's probability to delta. It is
+Phi(-tau0) if l is tau0 standard deviations of the noise below the noisy eigenvalue.
 """
 
 import math
@@ -125,7 +125,7 @@ def gamma_renyi(rows: int, epsilon: float, delta: float, bound: float = 1.0) -> 
 def eigenvalue_mu(rows: int, gamma: float, bound: float = 1.0) -> float:
     """Gaussian parameter R^2 sqrt(k)/gamma of the smallest eigenvalue's release.
 
-    The noise has standard deviation gamma/sqrt(k), and the eigenvalue sensitivity R^2. rows: k of one
+    The noise has standard deviation gamma/sqrt(k), and the eigenvalue has sensitivity R^2. rows: k, of one
     sketch.
     """
     return bound**2 * math.sqrt(rows) / gamma
@@ -142,8 +142,9 @@ def total(
 ) -> Curve:
     """The profile of Iterative Hessian Mixing: T sketches of k rows, the eigenvalue, and T gradients.
 
-    gradient: Gaussian parameter of one step. tau0: the lower bound on the smallest eigenvalue lambda_min is
-    lambda_min - (gamma/sqrt k)(tau0 - N(0, 1)), which exceeds lambda_min with probability Phi(-tau0).
+    gradient: Gaussian parameter of one gradient. tau0: the lower bound on the smallest eigenvalue
+    lambda_min is lambda_min - (gamma/sqrt k)(tau0 - N(0, 1)), which exceeds lambda_min with probability
+    Phi(-tau0).
     """
     from scipy.special import ndtr
 

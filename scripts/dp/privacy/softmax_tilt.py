@@ -107,7 +107,7 @@ def composed_delta(
     smallest = 1.0
     for extra, least in jacobian(m, r, classes):
         if adjacency == REPLACE_ONE:
-            # e2 = (e + J)/2 + M^2/2 is at least `least`, and e1 = (e - J)/2 - M^2/2 is at least 0.
+            # The split needs e2 = (e + J)/2 + M^2/2 >= `least` and e1 = (e - J)/2 - M^2/2 >= 0.
             least = max(2 * least - extra - m * m, extra + m * m)
         if epsilon < least:
             continue
@@ -160,8 +160,8 @@ def rule_lambda(
 ) -> float:
     """lambda for the *mean* loss, from public numbers: max(10 R^2/epsilon, sigma R/radius)/n.
 
-    sigma is `sigma_where_free`. The first term keeps J below a tenth of epsilon. With the second term,
-    the tilt moves the score of a row of norm R by a standard deviation of at most `radius`, for any d.
+    sigma is `sigma_where_free`. The first term keeps J below a tenth of epsilon. By the second term, the
+    tilt shifts the score of a row of norm R with standard deviation at most `radius`, for any d.
     """
     sigma = sigma_where_free(epsilon, delta, classes, bound, adjacency)
     return max(10 * bound**2 / epsilon, sigma * bound / radius) / n

@@ -53,7 +53,7 @@ def distance(
 
 
 def threshold(epsilon: float, delta: float) -> float:
-    """The threshold log(1/(2 delta))/epsilon of k^ + noise."""
+    """The threshold for k^ + noise: log(1/(2 delta))/epsilon."""
     return math.log(1 / (2 * delta)) / epsilon
 
 

@@ -12,14 +12,14 @@
     disk        private files
     making      one draw per name
     files       model.json
-    card        a text for a model's readers
+    card        a summary for a model's readers
     using       predictions of a released model
     meaning     the best attack
     forecast    accuracy and interval widths, without rows
-    preview     how a release reads a file, for the owner alone
+    preview     how a release reads a file, only for the owner
 
 Released numbers are integers with public exponents, so low-order bits reveal nothing. The guarantee is
-for replace-one adjacency, on these premises:
+for replace-one adjacency, under these premises:
 
     key  nobody who sees the release can distinguish HMAC-SHA512 under a secret key from random bits
     P1   numbers are IEEE binary64, rounded to nearest, and matrix products sum plain products in some order

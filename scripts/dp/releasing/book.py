@@ -2,9 +2,9 @@
 
 A book is a private folder (0700) next to the rows, for all studies of the same people:
 
-    book.jsonl            a line per event, on the disk before anything depends on the event
-    key                   the book's key, never deleted, for digests of rows and the chain
-    <name>/key            the key of one release, while it is being made
+    book.jsonl            a line per event, written to disk before anything depends on the event
+    key                   the book's key for digests of rows and for the chain, never deleted
+    <name>/key            the key of one release, until the release is finished
     <name>/model.json     the model of a finished release
 
 Every line has a field `chain`, a keyed digest of the line and of the previous `chain`. So the book detects
@@ -17,14 +17,15 @@ removed from the end. Events:
               and a commitment to its key. This spends the cost
     done      name and SHA-256 of model.json
     preview   the owner looked at the rows; name of the request
-    raise     another budget, with the reason
+    raise     a new budget, with the reason
 
 Epsilons and deltas add up. Basic composition is a privacy filter, so later settings may depend on earlier
 releases (Rogers, Roth, Ullman, Vadhan, NeurIPS 2016).
 
-An interrupted release resumes with its key, so with the same draw. It needs the same rows, request, code,
-libraries and arithmetic, because a choice among reruns with the same noise would invalidate the proof.
-Storing the model deletes the key. Then the name returns this model, whatever the rows.
+An interrupted release resumes with its key, and so with the same draw. It needs the same rows, request,
+code, libraries and arithmetic, because a choice among reruns with the same noise would invalidate the
+proof. Once the model is stored, the key is deleted. From then on, the name returns this model, whatever the
+rows are.
 """
 
 import contextlib
@@ -101,9 +102,9 @@ class Budget(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A release to be made.
+    """A release that has begun.
 
-    key: its own secret key. spent: the book's sums, for model.json.
+    key: its own secret key. spent: the book's totals, for model.json.
     """
 
     key: bytes
@@ -111,7 +112,7 @@ class Begun(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """A book's sums. releases: (name, epsilon, delta, whether done), in order."""
+    """A book's totals. releases: (name, epsilon, delta, whether done), in order."""
 
     epsilon: Fraction
     delta: Fraction
@@ -211,7 +212,7 @@ class Book:
         self._check_folders()
 
     def _verified(self, line):
-        """The event of the next line, or None if this book did not write the line there."""
+        """The event of the next line, or None if this book did not write that line at this place."""
         try:
             event = json.loads(line)
             chain = event.pop("chain")
@@ -220,7 +221,7 @@ class Book:
         return event | {"chain": chain} if chain == self._chained(event) else None
 
     def _check_folders(self):
-        """Refuse the book if no line names a release that has a folder: that release's cost is unknown."""
+        """Refuse the book if a release has a folder but no line, because its cost is unknown."""
         named = {event["name"] for event in self._events if event["event"] == "begin"}
         for folder in sorted(self.path.iterdir()):
             files = [file for file in (KEY, MODEL) if os.path.lexists(folder / file)]
@@ -231,7 +232,7 @@ class Book:
                 )
 
     def _own_key(self, size):
-        """The book's key, created if the book is empty. size: number of bytes of the lines."""
+        """The book's key, created if the book is empty. size: that of book.jsonl, in bytes."""
         with contextlib.suppress(FileNotFoundError):
             return disk.read_private(self.path / KEY)
         if size:
@@ -250,7 +251,7 @@ class Book:
         return self._keyed(b"line", before.encode(), json.dumps(event, sort_keys=True).encode())
 
     def _append(self, event):
-        """Append a line: on the disk if this method returns, absent if it raises."""
+        """Append a line. It is on disk if this method returns, and absent if this method raises."""
         event = event | {"chain": self._chained(event)}
         line = json.dumps(event, sort_keys=True).encode() + b"\n"
         if self._torn:
@@ -450,7 +451,7 @@ class Book:
         return Begun(key, _summary(self.spent()))
 
     def same_rows(self, name: str, data: bytes) -> bool:
-        """Whether a release was begun with these rows: an answer for their owner alone.
+        """Whether a release was begun with these rows. Only their owner may learn the answer.
 
         Parameters
         ----------
@@ -506,7 +507,7 @@ class Book:
 
 
 def _summary(spent):
-    """The book's sums in model.json."""
+    """The book's totals as model.json states them."""
     return {
         "epsilon": float(spent.epsilon),
         "delta": float(spent.delta),

@@ -1,4 +1,4 @@
-"""The card and the table of a release for non-experts, from model.json alone.
+"""A release's card and table for non-experts, written from model.json only.
 
 The fields of the claim follow NIST SP 800-226 ("Guidelines for Evaluating Differential Privacy
 Guarantees", 2025).
@@ -28,7 +28,7 @@ KINDS = {"logistic": "logistic regression", "log_cosh": "robust linear regressio
 
 
 def table_csv(document: dict) -> str:
-    """The regression table as CSV. Without intervals, the table has only coefficients and a sentence.
+    """The regression table as CSV. Without intervals, each row has only a coefficient and a remark.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def _rows(document):
 
 
 def card(document: dict) -> str:
-    """card.md, a text in Markdown that may be published.
+    """card.md, a Markdown summary that may be published.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ def prepared(path: Path) -> Path:
 
 
 def destroy(path: Path) -> None:
-    """Overwrite and remove a key, also under its temporary name. Disks and backups may still hold it."""
+    """Overwrite and remove a key file and its unfinished copy. Disks and backups may still hold the key."""
     for file in (path, prepared(path)):
         try:
             size = file.lstat().st_size

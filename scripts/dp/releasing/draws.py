@@ -1,9 +1,9 @@
-"""Draw exact discrete Gaussian noise from a key, with integer arithmetic alone.
+"""Draw exact discrete Gaussian noise from a key, using only integer arithmetic.
 
 The rejection sampler of Canonne, Kamath, Steinke (NeurIPS 2020, algorithms 1 to 3) is exact if its bits
 are uniform. The bits are HMAC-SHA512(key, part, counter) for counter = 0, 1, .. A key of 256 bits from the
-operating system serves one release. It determines the draws of each part (tilt, output noise, ..). So an
-interrupted release can be rerun, but nobody can choose its draw.
+operating system serves one release. It determines the draws of each part (tilt, output noise, ..). So
+rerunning an interrupted release repeats its draws, and nobody can choose the best of several.
 """
 
 import hmac

@@ -17,11 +17,11 @@ Keys:
                   `square` (sums over rows, `dp.releasing.statistics`) if the method has them
     tilt          {step, scale} of the noise in the objective
     weights       (d,), for predictions: a row of integers v (`rows.Schema`) has the score weights . v 2^-20
-    coefficients  (d,), the weights in the own units of the columns and of a numeric target; the last is
-                  the intercept
+    coefficients  (d,), the weights converted to the own units of the columns and of a numeric target;
+                  the last is the intercept
     table         null, or per column {column, estimate, standard_error, low, high, p_value, says},
-                  corrected for the ridge's bias, with 95 % intervals that include the noise; null where
-                  `says` is a sentence
+                  corrected for the ridge's bias, with 95 % intervals that include the noise; where `says`
+                  is a sentence, the numbers are null
     estimates, covariance  null, or the numbers behind the table, in the columns' own units
     holdout       null, or {rows, step, scale, integers} of `dp.releasing.holdout`, and the errors
     guarantee     {epsilon, delta, adjacency, reason, profile: [[epsilon, delta], ..], premises: [..],
@@ -250,9 +250,9 @@ def _premises(request):
 def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:
     """(T (d, d), shift (d,)) such that coefficients in the columns' own units are T weights + shift.
 
-    With a = `schema.each` 2^-20, a row's entry is a (2 x - low - high)/(high - low) for a number x, and a
-    for a category's level and for the constant. So scores are linear in the columns of rows that are not
-    clipped or shortened. For a target with bounds [l, h], a score s is the prediction l + (h - l)(s + 1)/2.
+    Let `a` = `schema.each` 2^-20. A number x becomes `a` (2 x - low - high)/(high - low), and a category's
+    level or the constant becomes `a`. So scores are linear in the columns of rows that are not clipped or
+    shortened. For a target with bounds [l, h], a score s is the prediction l + (h - l)(s + 1)/2.
     """
     a, d = schema.each / rows.ONE, schema.d
     T, shift, j = a * np.eye(d), np.zeros(d), 0

@@ -6,8 +6,8 @@ privacy. It takes seconds, or many minutes for a million rows.
 A column of numbers has a beta distribution between its bounds with the expected mean and standard
 deviation. Levels of a category have their expected shares. Columns are independent, except for expected
 correlations of numbers (a Gaussian copula), which can make intervals several times wider. If no effects are
-stated, one standard deviation changes the score equally for all columns, with alternating signs. Effects
-also change widths, through the ridge and the Hessian's noise.
+stated, one standard deviation of any column changes the score by the same amount, with alternating signs.
+Effects also change widths, through the ridge and the Hessian's noise.
 """
 
 import math
@@ -34,8 +34,8 @@ TESTED = 5_000  # number of these rows on which accuracy is measured
 SCORED = 20  # maximum number of releases whose accuracy is measured
 WORK = 8_000_000  # approximate count of simulated numbers per epsilon
 DRAWS = (9, 400)  # range of the number of releases per epsilon
-TRIES = 5  # at each epsilon, a search makes 1/TRIES of the final forecast's releases
-LEAST, MOST = 0.02, 20.0  # range of tried epsilons
+TRIES = 5  # a search makes 1/TRIES as many releases per epsilon as the final forecast
+LEAST, MOST = 0.02, 20.0  # range of epsilons that are tried
 NEAR = 0.03  # relative precision of the search for an epsilon
 
 
@@ -48,7 +48,7 @@ class Expected(NamedTuple):
         Column -> {"mean": .., "deviation": ..}, or {level: share}. By default, the mean is the middle of
         the bounds, the deviation a sixth of the distance between them, and shares are equal.
     effects : dict
-        Name in `Schema.names` -> coefficient in the column's own units, by default 0. Without any, all
+        Name in `Schema.names` -> coefficient in the column's own units, by default 0. If none is given, all
         columns have equal effects, scaled by `strength` or `explained`.
     positives : float
         Share of the second class.
@@ -234,7 +234,7 @@ class Study:
         )
 
     def rows(self, n: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
-        """Simulate (V, y) of n rows, in the form of `Schema.rows`."""
+        """Simulate (V, y) of n rows, in the form that `Schema.rows` returns."""
         rng = generator(self.seed, "draw", draw)
         V = self._columns(n, rng)
         y = self._labels(V @ (self.weights / rows.ONE), rng)
@@ -374,7 +374,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
 def _typical(widths):
     """Each column's geometric mean and (10 %, 90 %) quantiles of the widths (draws, d).
 
-    The mean is taken over finite widths; it is infinite unless more than half are finite.
+    The mean is over finite widths; unless more than half are finite, it is infinite.
     """
     finite = np.isfinite(widths)
     logs = np.where(finite, np.log(np.where(finite, widths, 1.0)), 0.0)
@@ -425,8 +425,8 @@ def needed(
     enough : Callable
         Condition `Outlook` -> bool, for instance from `width` or `share`.
     draws : int or None
-        Number of releases at the resulting epsilon. The search makes a fifth as many per epsilon, at least
-        9.
+        Number of releases at the resulting epsilon. At each epsilon that the search tries, it makes a fifth
+        as many, but at least 9.
 
     Returns
     -------
@@ -469,7 +469,7 @@ def needed(
         else:
             low = middle
     result = at(high, draws)
-    while not enough(result) and high < MOST:  # the search, with fewer releases, may err
+    while not enough(result) and high < MOST:  # the search makes fewer releases, so it may err
         high *= 1 + 2 * NEAR
         result = at(high, draws)
     return result
@@ -503,7 +503,7 @@ def width(column: str, wanted: float) -> Callable[[Outlook], bool]:
 
 
 def share(wanted: float) -> Callable[[Outlook], bool]:
-    """A condition for `needed`: the model keeps at least this share of the gain without privacy.
+    """A condition for `needed`: the private model keeps at least this share of the gain.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Errors of a released model on held-out rows, which cost rows but no additional epsilon.
+"""Errors of a released model on held-out rows. They cost training rows, but no additional epsilon.
 
 A public number `held` of n records is held out for noisy sums of errors. The model is fitted to the others.
-The model and the sums are each (epsilon, delta)-DP, and so are both together.
+The model and the sums are each (epsilon, delta)-DP, and so is their joint release.
 
 WHICH RECORDS. The release's key determines a uniform set of `held` positions, independent of the rows and
 never published.
@@ -28,16 +28,16 @@ the number 2, which counts the record twice:
     numbers   (e, t, t^2, 2)   e = min(1, 8 (f - t)^2 - 1);  t in [-1, 1]
     invalid   zeros
 
-LEMMA 4. Two of these vectors are at most sqrt(8) apart in Euclidean norm; errors and labels alone attain
+LEMMA 4. Two of these vectors are at most sqrt(8) apart in Euclidean norm; errors and labels already attain
 this. Proof. (e - e')^2 <= 4. For classes, (t - t')^2 <= 4. For numbers let r = |t - t'| and s = |t + t'|
 <= 2 - r. Then r^2 + (t^2 - t'^2)^2 = r^2 (1 + s^2) <= r^2 (1 + (2 - r)^2), which increases on [0, 2] and
-is 4 at 2. A record's vector and zeros are at most sqrt(1 + 1 + 1 + 4) apart.
+equals 4 at 2. A record's vector and the zero vector are at most sqrt(1 + 1 + 1 + 4) apart.
 
 An error |f - t| of a number is capped at 1/2, a quarter of the target's range. Without the cap, the noise
 on the mean square would be 16 times as large.
 
-The vectors are exact integers in units of 2^-40: a score is the sum of v_j k_j over the row's integers
-and the weights' released integers. A score of 0 belongs to the first class. So lemma 2
+The vectors are exact integers in units of 2^-40: a score is the sum of v_j k_j, with the row's integers v_j
+and the weights' released integers k_j. A score of 0 belongs to the first class. So lemma 2
 (`dp.releasing.lattice`) holds with rho = 0, on a fine lattice.
 """
 
@@ -95,7 +95,7 @@ def _delta(noise, epsilon):
 
 
 def size(n: int, share: float) -> int:
-    """The number of held-out records, a share of n rounded down."""
+    """The number of held-out records: `share` of n, rounded down."""
     if not 0 < share < 1:
         raise Refused(f"the share that is held out must be between 0 and 1, not {share}")
     held = math.floor(n * Fraction(str(share)))
@@ -129,7 +129,7 @@ def held_out(n: int, held: int, key: bytes) -> np.ndarray:
 
 
 def scores(V: np.ndarray, weights: Sequence[int]) -> np.ndarray:
-    """Exact scores (rows,), as Python's integers, of integer rows V (rows, d)."""
+    """Exact scores (rows,), as Python integers, of integer rows V (rows, d)."""
     point = np.array([int(each) for each in weights], dtype=object)
     parts = [V[part].astype(object) @ point for part in slices(len(V), BLOCK)]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=object)
@@ -149,8 +149,8 @@ def numbers(exact_scores: np.ndarray, step: int) -> np.ndarray:
 def summands(exact_scores: np.ndarray, y: np.ndarray, step: int | None) -> np.ndarray:
     """The vectors of lemma 4 for records, (rows, 3 or 4) of int64 in units of 2^-40.
 
-    exact_scores: (rows,). y: -1 and 1, or targets in units of 2^-20. step: the weights have units of
-    2^step; None for classes.
+    exact_scores: (rows,). y: -1 and 1, or targets in units of 2^-20. step: log2 of the weights' unit, or
+    None for classes.
     """
     one = np.full(len(y), 1 << -STEP)
     if step is None:
@@ -246,7 +246,7 @@ def between(
         (mean - m)^2 <= z^2 (m (cap - m)/count + 5/4 (cap deviation/(2 count))^2),
 
     where z is the normal quantile. The variance of the errors is at most m (cap - m) (Bhatia, Davis,
-    Am. Math. Monthly 107, 2000), with equality for errors of 0 and cap, such as those of classes. For
+    Am. Math. Monthly 107, 2000), with equality if every error is 0 or cap, as for classes. For
     such errors, the interval is Wilson's. The second term is due to the noise: in (sum + count) cap/2 -
     count m, the noise on the sum is multiplied by cap/2, and the noise on twice the count by cap/4 -
     m/2 <= cap/4.
@@ -254,8 +254,8 @@ def between(
     The mean is approximately normal. Coverage at a nominal 95 % was measured over 20,000 draws of 100 and
     of 2000 records, with and without noise. It was at least 94.6 % for normal, exponential and lognormal
     errors (at least 99 % without noise), and with 2 % of errors at the cap. With 0.5 % of 100 records at
-    the cap and no noise it was 90.6 %, and only lower ends missed. If errors differ little, intervals are
-    wider than necessary, since the variance is not released.
+    the cap and no noise it was 90.6 %, and all misses were at lower ends. If errors differ little,
+    intervals are wider than necessary, since the variance is not released.
     """
     from scipy.special import ndtri
 

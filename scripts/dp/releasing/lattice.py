@@ -17,11 +17,11 @@ then a post-processing of a mu-GDP release, where gamma is lemma 1's bound and
 
     mu = (D + 2 rho + g sqrt(m))/s.
 
-Proof. C = rnd_g(value) is within rho + g sqrt(m)/2 of f, so the C of two neighbours differ by at most D + 2
-rho + g sqrt(m). C is on the lattice, so rnd_g(C + N) = C + rnd_g(N), N ~ N(0, s^2 I), and lemma 1 replaces
-rnd_g(N), coordinate by coordinate. If the error is random (threads), the bound holds for every pair of
-executions, and a hockey-stick divergence is jointly convex. The error may depend on anything except this
-release's own noise, which is therefore drawn after C.
+Proof. C = rnd_g(value) is within rho + g sqrt(m)/2 of f, so two neighbours' values of C differ by at most
+D + 2 rho + g sqrt(m). C is on the lattice, so rnd_g(C + N) = C + rnd_g(N), N ~ N(0, s^2 I), and lemma 1
+replaces rnd_g(N), coordinate by coordinate. If the error is random (threads), the bound holds for every
+pair of executions, and a hockey-stick divergence is jointly convex. The error may depend on anything except
+this release's own noise, which is therefore drawn after C.
 
 Even releases of counts use a fine lattice: on the integers with s near 6, lemma 1 would add 0.0605/36 to
 delta. So s/g is always at least 2^BITS.
@@ -87,7 +87,7 @@ class Noise(NamedTuple):
 
     @property
     def variation(self) -> Fraction:
-        """Lemma 1's total variation distance for all coordinates."""
+        """Lemma 1's bound on the total variation distance, for all coordinates together."""
         return self.count * total_variation(Fraction(self.scale))
 
     def draw(self, stream: Stream) -> list[int]:
@@ -132,14 +132,14 @@ def released(values: Iterable[Fraction], noise: Noise, stream: Stream) -> list[i
 
 
 def together(noises: Sequence[Noise]) -> Fraction:
-    """The Gaussian parameter of several releases, rounded up."""
+    """The mu of several Gaussian releases together, rounded up."""
     return root(sum(noise.mu**2 for noise in noises))
 
 
 def failure(epsilon: float, variation: Fraction) -> Fraction:
-    """(1 + e^epsilon) eta: the increase in delta from a private release M~ to the actual release M.
+    """(1 + e^epsilon) eta: how much the delta of a private release M~ grows for the actual release M.
 
-    M is within the total variation distance eta of M~, and ' marks a neighbour:
+    M is within the total variation distance eta of M~. M' and M~' are the releases of a neighbour:
     M(E) <= M~(E) + eta <= e^eps M~'(E) + delta + eta <= e^eps (M'(E) + eta) + delta + eta.
     """
     return variation * (1 + Fraction(math.exp(epsilon)) * (1 + Fraction(1, 10**12)))

@@ -1,4 +1,4 @@
-"""Make and store the model of a file of rows, and charge the budget book."""
+"""Make and store a model of the rows in a file, and charge the budget book."""
 
 import ctypes
 import gzip
@@ -53,7 +53,7 @@ def made_by() -> dict:
 def arithmetic() -> str:
     """A digest of what determines numerical kernels and the order of sums in this process.
 
-    Another order of sums changes a minimiser's last bits, so a rerun could differ.
+    A different order changes a minimiser's last bits, so a rerun could differ.
     """
     facts = [
         _built(np),
@@ -71,7 +71,7 @@ def _built(library):
 
 
 def _loaded():
-    """Each loaded BLAS with kernels and threads or, without threadpoolctl, the number of cores."""
+    """Each loaded BLAS library with its kernels and threads. Without threadpoolctl: the number of cores."""
     try:
         from threadpoolctl import threadpool_info
     except ImportError:
@@ -116,7 +116,7 @@ def planned(request: Request) -> models.Plan | holdout.Package:
 def make(
     request: Request, book: Book, path: Path | bytes, header: bool = True, alone: bool = False
 ) -> bytes:
-    r"""model.json of a release, which is made only if the book has no finished release of this name.
+    r"""Content of model.json. A release is made only if the book has no finished release of this name.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def make(
     ------
     dp.errors.Refused
         Before rows are read, no message depends on them. Afterwards, the message is one of three constants,
-        or says that the book cannot be used or that an interrupted release was begun with other rows.
+        or says that the book cannot be used or that an interrupted release was begun with different rows.
 
     Examples
     --------

@@ -18,9 +18,9 @@ With a prior probability p that the row is x, the attacker is right with probabi
     (1 - p) + p delta(log((1 - p)/p)),
 
 since p P(E) + (1 - p) (1 - Q(E)) = (1 - p) + p (P(E) - Q(E) (1 - p)/p). After an accusation, the row is x
-with probability p P(E) over p P(E) + (1 - p) Q(E).
+with probability p P(E)/(p P(E) + (1 - p) Q(E)).
 
-Every epsilon gives a valid bound, so approximate minima are valid.
+Every epsilon gives a valid bound, so an approximate minimum is a valid bound, too.
 """
 
 import decimal
@@ -37,7 +37,7 @@ CLOSE = 1e-4  # precision of the search for epsilon
 
 
 class Meaning(NamedTuple):
-    """The best attack, given a prior probability that a row is x.
+    """The success of the best attack, given a prior probability that a row is x.
 
     false: shares of false accusations. power, posterior: for each of these, the share of true accusations,
     and the probability that an accused row is x. right: the maximum probability of a right answer.
@@ -66,7 +66,7 @@ class Meaning(NamedTuple):
 
 
 def _most(share):
-    """A share of at most 1 in percent, rounded up."""
+    """A share in [0, 1] as a percentage, rounded up."""
     return f"{decimal.Decimal(share).quantize(decimal.Decimal('1e-3'), decimal.ROUND_CEILING):.1%}"
 
 

@@ -1,7 +1,7 @@
 """Plans and releases of whole models.
 
-A plan depends on public numbers alone; settings without a proof are refused. A release takes a plan, rows
-of integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). All parts except the tilt are together
+A plan depends only on public numbers; settings without a proof are refused. A release takes a plan, rows
+of integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). Together, all parts except the tilt are
 one Gaussian release, whose mu^2 is the sum of the parts' mu^2.
 """
 
@@ -57,7 +57,7 @@ class Plan(NamedTuple):
     noises : dict
         Part -> `dp.releasing.lattice.Noise`, in the order of release; the first is "weights".
     longest : float
-        Radius of the ball onto which weights are projected before statistics.
+        Radius of the ball onto which weights are projected before statistics are computed.
 
     Methods
     -------
@@ -75,7 +75,7 @@ class Plan(NamedTuple):
 
     @property
     def variation(self) -> Fraction:
-        """eta: the total variation distance from a release of real numbers."""
+        """eta: a bound on the total variation distance to the same release in real numbers."""
         total = sum(noise.variation for noise in self.noises.values())
         if self.tilt is not None:
             total += self.tilt.noise.variation + lattice.UNLIKELY
@@ -123,7 +123,10 @@ def composed(epsilon: float, m: float, mu: float, r: float, loss: str) -> float:
 
 
 def delta_left(epsilon: float, delta: float, coordinates: int, bits: int) -> float:
-    """delta less `SLACK` and the cost of coordinates on lattices with 2^bits points per deviation."""
+    """What `SLACK` and the cost of rounding leave of delta.
+
+    bits: each of the `coordinates` is on a lattice with at least 2^bits points per standard deviation.
+    """
     most = lattice.failure(
         epsilon, coordinates * lattice.total_variation(Fraction(1 << bits)) + lattice.UNLIKELY
     )
@@ -154,7 +157,7 @@ def objective_perturbation(
     """The `Plan` of theorem 1 (`dp.releasing.tilt`), with statistics at the released weights.
 
     Options are those of `dp.mechanisms.noise_aware`; each statistic gets the share `covariance` of mu^2.
-    lam: None for `rule_lambda`. tolerance: None for the smallest that every data set allows.
+    lam: None for `rule_lambda`. tolerance: None for the smallest that is reached on every data set.
     """
     loss = losses.get(loss)
     name, kappa = loss.name, loss.kappa
@@ -184,7 +187,7 @@ def objective_perturbation(
     mu = Fraction(mu) / BESIDE
 
     def below(part):
-        """The share part/second of the parts' joint mu, rounded down, as float division may round up."""
+        """part/second, a share of the joint mu. It is rounded down, since float division may round up."""
         return Fraction(part / second) * (1 - Fraction(1, 10**15))
 
     moved = tilt.moved(problem, tilted.noise.step, tolerance)
@@ -201,7 +204,7 @@ def objective_perturbation(
 def noise_aware_logistic(
     n: int, d: int, epsilon: float, delta: float, robust: bool = False, **options
 ) -> Plan:
-    """The plan of logistic weights with their Hessian, for intervals.
+    """A plan that releases logistic weights and, for intervals, their Hessian.
 
     Parameters
     ----------
@@ -233,7 +236,7 @@ def noise_aware_logistic(
 def noise_aware_log_cosh(
     n: int, d: int, epsilon: float, delta: float, robust: bool = True, tau: float = 0.25, **options
 ) -> Plan:
-    """The plan of log-cosh weights for a numeric target, with statistics for intervals.
+    """A plan that releases log-cosh weights for a numeric target, and statistics for intervals.
 
     Parameters
     ----------
@@ -271,7 +274,10 @@ def output_perturbation_gaussian(
     tolerance: float | None = None,
     bits: int = lattice.BITS,
 ) -> Plan:
-    """The plan of noisy weights by lemma 2 (`dp.releasing.lattice`), D = 2 kappa/(n lam), rho = tau/lam."""
+    """A plan that releases only weights, by output perturbation.
+
+    It uses lemma 2 (`dp.releasing.lattice`), with D = 2 kappa/(n lam) and rho = tau/lam.
+    """
     loss = losses.get(loss)
     _check(n, d, epsilon, delta)
     _check_lambda(lam)
@@ -314,7 +320,7 @@ def _longest(problem, noise):
 
 
 def _proven(plan):
-    """Raises `Refused` if its rounded numbers do not reach its delta."""
+    """The plan. Raises `Refused` if its noise, with rounded numbers, does not achieve its delta."""
     if not plan.delta_at(plan.epsilon) <= plan.delta:
         raise Refused("the calibrated noise does not reach delta: this is a fault of the program")
     return plan
@@ -368,7 +374,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     y : numpy.ndarray of int32, (n,)
         Labels -1 and 1, or targets in units of 2^-20; 0 in rows of zeros.
     key : bytes
-        A secret from `dp.releasing.draws.new_key`, for this release alone.
+        A secret from `dp.releasing.draws.new_key`, only for this release.
 
     Returns
     -------
@@ -384,7 +390,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
     >>> schema = rows.Schema([rows.Number("age", 0, 120), rows.Category("ill", ("no", "yes"))], "ill")
     >>> lines = [b"%d,%s" % (20 + k % 70, b"yes" if k % 70 > 40 else b"no") for k in range(5000)]
     >>> plan = noise_aware_logistic(5000, schema.d, epsilon=1.0, delta=1e-6)
-    >>> found = release(plan, *schema.rows(lines, n=5000), key=bytes(32))  # a key that is no secret
+    >>> found = release(plan, *schema.rows(lines, n=5000), key=bytes(32))  # a key that is not secret
     >>> described(found).weights.shape
     (2,)
     """
@@ -409,7 +415,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
 
 
 class Described(NamedTuple):
-    """Weights (d,) without the ridge's bias, their covariance (d, d), and which get intervals (d,).
+    """Weights (d,) without the ridge's bias, covariance (d, d), and whether each has an interval (d,).
 
     unresolved (d, d): the part of the covariance due to the Hessian's noise, as in `Linearised`.
     """

@@ -1,7 +1,7 @@
-"""A preview of how a release reads a file, for the rows' owner alone.
+"""A preview of how a release reads a file, only for the owner of the rows.
 
-A preview, even its number of sentences, is private and without noise. Bounds or categories changed after
-a preview depend on private rows.
+Everything in a preview, even its number of sentences, is private and has no noise. Bounds or categories
+changed after a preview depend on private rows.
 """
 
 from collections import Counter

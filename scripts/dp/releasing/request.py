@@ -46,7 +46,7 @@ def _weights_alone(n, d, epsilon, delta, loss, tau=0.25, **options):
     return models.objective_perturbation(n, d, epsilon, delta, loss, **options)
 
 
-# Ranges of numeric options, beyond which models are useless or floats overflow.
+# Ranges of numeric options, outside which models are useless or floats overflow.
 RANGES = {"output": (1e-6, 1), "covariance": (1e-6, 1), "radius": (1e-3, 1e6), "tau": (1e-3, 1e3)}
 SHARES = ("output", "covariance", "radius")
 METHODS = {

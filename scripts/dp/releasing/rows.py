@@ -1,19 +1,19 @@
 """Convert each line of a file to a row of integers of bounded norm.
 
-Line feeds separate records. `Schema.rows` computes a row v of integers from each line and public numbers
-alone, with ||v|| <= 2^20 exactly; v stands for v 2^-20. An invalid line becomes the row of zeros with the
-label 0, which adds nothing to a gradient. A line is invalid if it has a wrong number of cells, invalid
-quotes, or a cell that is no number or in no category. To bound memory, lines of more than 64 KiB (or 200
+Line feeds separate records. From each line and public numbers only, `Schema.rows` computes a row v of
+integers, with ||v|| <= 2^20 exactly; v stands for v 2^-20. An invalid line becomes the row of zeros with
+the label 0, which adds nothing to a gradient. A line is invalid if its number of cells is wrong, its quotes
+are invalid, or a cell has no valid number or category. To bound memory, lines of more than 64 KiB (or 200
 bytes per column, if that is more) are invalid, too. So a changed line changes only its row, and no message
 reveals its content.
 
 A number is [+-] digits [. digits] [e [+-] digits] in ASCII, between spaces or tabs. Digits may be missing
 on one side of the point. Its exact value x is clipped to public bounds [low, high] and mapped to trunc(K
-(2 x - low - high)/(high - low)), where K = floor(2^20/sqrt(c)) and c counts the numbers, the categorical
-columns and the constant. A category is coded as K in its own column; a reference level has no column. So
-the squared norm is at most c K^2 <= 4^20. Rows are divided by a public `radius` <= 1 and, if they become
-too long, shortened. A cell in `EMPTY` that is no listed category is missing, and the column's `missing`
-replaces it.
+(2 x - low - high)/(high - low)), where K = floor(2^20/sqrt(c)) and c counts the numeric columns, the
+categorical columns and the constant. A category is coded as K in its own column; a reference level has no
+column. So the squared norm is at most c K^2 <= 4^20. Rows are divided by a public `radius` <= 1 and, if
+they become too long, shortened. A cell in `EMPTY` that is not a listed category is missing, and the
+column's `missing` replaces it.
 """
 
 import math
@@ -33,11 +33,11 @@ DIGITS = 20
 ONE = 1 << DIGITS  # maximum norm of a row
 WIDEST = 1 << 14  # maximum number of columns
 NUMBER = re.compile(rb"([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d+))?")
-LONGEST_CELL = 200  # bytes; a longer cell is no number
+LONGEST_CELL = 200  # bytes; a longer cell is not a number
 LONGEST_LINE = 1 << 16  # bytes; a longer line is invalid, except with many columns
 FAR = 1000  # decimal exponent beyond which a number is 0 or exceeds every bound
 KEPT = 1 << 16  # maximum number of cached cells per column
-EMPTY = (b"", b"nan", b"na", b"n/a", b"null", b"?")  # missing cells, in upper or lower case
+EMPTY = (b"", b"nan", b"na", b"n/a", b"null", b"?")  # missing cells, ignoring case
 Value = str | float | int | bool
 
 
@@ -285,7 +285,7 @@ def header(data: bytes, separator: bytes = b",") -> list[str]:
 
 
 def split_lines(data: bytes, header: bool = True) -> list[bytes]:
-    """The lines of a file, without the header."""
+    """The lines of a file, without its header if it has one."""
     lines = data.split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -293,7 +293,7 @@ def split_lines(data: bytes, header: bool = True) -> list[bytes]:
 
 
 def cells_of(line: bytes, separator: bytes) -> list[bytes] | None:
-    """A line's cells, perhaps quoted; None if the quotes are invalid."""
+    """The cells of a line, which may be quoted; None if the quotes are invalid."""
     line = line.removesuffix(b"\r")
     if b'"' not in line:
         return [cell.strip(b" \t") for cell in line.split(separator)]
@@ -320,7 +320,7 @@ def cells_of(line: bytes, separator: bytes) -> list[bytes] | None:
 
 
 def decimal(cell: bytes) -> tuple[int, int] | None:
-    """(m, e) for the number m 10^e in a cell, or None if the cell is no number.
+    """(m, e) for the number m 10^e in a cell, or None if the cell is not a number.
 
     An e above FAR becomes FAR, and a number with e below -FAR becomes 0.
     """
@@ -369,7 +369,7 @@ def _bound(column, value):
 
 
 def fraction(value: float | str) -> Fraction | None:
-    """The exact value of a number as written, or None if `value` is no number."""
+    """The exact value of a number as written, or None if `value` is not a number."""
     try:
         return Fraction(str(value))
     except (ValueError, ZeroDivisionError):
@@ -501,7 +501,7 @@ def shortened(V: np.ndarray) -> np.ndarray:
     out = np.empty(V.shape, np.int32)
     for part in slices(len(V), BLOCK_ROWS):
         block = np.clip(V[part].astype(np.int64), -(1 << 31), 1 << 31)
-        # A row with an entry above 2^23 is too long. Else 2^14 squares sum to at most 2^60.
+        # A row with an entry above 2^23 is too long. Otherwise, 2^14 squares sum to at most 2^60.
         while (large := (np.abs(block) > 1 << 23).any(axis=1)).any():
             block[large] = np.where(block[large] < 0, -(-block[large] // 2), block[large] // 2)
         squares = np.einsum("ij,ij->i", block, block)

@@ -91,7 +91,7 @@ from dp.solvers.newton import minimise
 U = 2.0**-53
 BLOCK = 2048  # rows of a block, within which sums of rounded slopes are exact
 FIXED = 96  # fractional bits of descent's iterates
-LONGEST = 10**14  # maximum count of numbers that a descent may read, which takes hours
+LONGEST = 10**14  # maximum count of numbers that a descent may read; reading them takes hours
 EVERY = 50  # steps of descent between certificate checks
 REACH = Fraction(10_954_452, 10**6)  # above sqrt(120): see `dp.noise.gaussian_reach`
 
@@ -112,7 +112,7 @@ class Problem(NamedTuple):
         return (2 * self.pull + inner) / self.lam * (1 + 1e-9)
 
     def low(self, size: float) -> float:
-        """The module docstring's error of X lo, in units of u, at a point of norm `size`."""
+        """The module docstring's bound on the error of X lo, in units of u, at a point of norm `size`."""
         return (self.d + 2) * math.sqrt(self.d) * 2.0**-32 * size
 
     def rounding(self, size: float) -> float:
@@ -153,7 +153,7 @@ def split(point: list[Fraction] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(hi, lo) of the module docstring for a point, with lo rounded to floats."""
     first = np.array([float(value) for value in point])
     size = math.hypot(*first)
-    if size < 1e-200 or not math.isfinite(size):  # scores of so small a point are far below rho
+    if size < 1e-200 or not math.isfinite(size):  # scores at such a small point are far below rho
         return first, np.zeros_like(first)
     unit = 2.0 ** (math.frexp(size)[1] - 32)
     hi = np.rint(first / unit) * unit
@@ -228,7 +228,7 @@ def descend(
 
 
 def _fixed(values, digits):
-    """Floats as Python's integers in units of 2^-digits, rounded towards 0."""
+    """Floats as Python integers in units of 2^-digits, rounded towards 0."""
     return np.array([int(math.ldexp(value, digits)) for value in values.tolist()], dtype=object)
 
 

@@ -1,6 +1,7 @@
 """Predictions of a published model for new records: post-processing, which costs no privacy.
 
-`dp.releasing.rows` reads a new record like the model's rows. An invalid record has no prediction.
+`dp.releasing.rows` reads a new record in the same way as a training row. An invalid record has no
+prediction.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ BLOCK = 1 << 14  # records read together
 
 
 def names(model: files.Model) -> list[str]:
-    """The columns that a record needs, in the order of cells for `design`."""
+    """The columns that a record needs, in the order in which `design` expects their cells."""
     schema = model.schema
     return [schema.columns[k].name for k in schema.used]
 
@@ -48,7 +49,7 @@ def probabilities(log_odds: np.ndarray) -> np.ndarray:
 
 
 def classes(log_odds: np.ndarray) -> np.ndarray:
-    """Classes 0 and 1 from log odds without NaN. Log odds of 0 give class 0, as in `holdout`."""
+    """Classes 0 and 1 from log odds that are not NaN. Log odds of 0 give class 0, as in `holdout`."""
     return (log_odds > 0).astype(int)
 
 

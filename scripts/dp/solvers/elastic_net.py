@@ -79,8 +79,8 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
     third derivative of logistic loss is at most l''. Let r = max_i |x_i.u|, the largest change of a
     margin, and s = u'Hu with the Hessian H. Then a fraction t of the step changes the objective by at most
     -t s + s (e^(t r) - t r - 1)/r^2. The bound's minimum, at t = log(1 + r)/r, is negative (Sun and
-    Tran-Dinh, Generalized self-concordant functions, 2019). Between attempts, accelerated descent moves
-    closer, so if l2 > 0, the search succeeds on any data.
+    Tran-Dinh, Generalized self-concordant functions, 2019). Between attempts, accelerated descent
+    approaches the minimiser, so if l2 > 0, the search succeeds on any data.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2
@@ -146,7 +146,7 @@ def _minimise_quadratic(hessian, linear, l1, v):
     See Lee, Battle, Raina, Ng (NIPS 2006). A step goes towards the minimiser for the current signs. If a
     weight reaches zero on the way, the step ends and the weight becomes inactive. Otherwise, the zero
     weight with the largest violation of its optimality condition becomes active. Every step lowers the
-    function, so no signs repeat.
+    function, so no combination of signs repeats.
     """
     v, sign = v.copy(), np.sign(v)
     active = (v != 0) | (l1 == 0)

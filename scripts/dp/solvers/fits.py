@@ -16,7 +16,7 @@ from dp.solvers.lasso_scales import minimise_lasso
 from dp.solvers.newton import LEAST_STEP, Info, minimise
 
 # Minimum ratio of ridge to largest curvature for Hessians in single precision: about 10 eps, so that their
-# rounding is small beside the ridge.
+# rounding is small compared with the ridge.
 SINGLE = 1e-6
 
 
@@ -54,7 +54,8 @@ def sum_intercept(
     E18's scikit-learn. "free" does not regularise b, as in scikit-learn's other solvers. The certified
     gradient is that of the objective divided by n C, mean loss + lam/(2n) ||w||^2.
 
-    Returns weights (1, d + 1), b last, and info as `dp.solvers.minimise`. Columns of zeros keep weight 0.
+    Returns weights (1, d + 1), b last, and info as from `dp.solvers.minimise`. Columns of zeros get
+    weight 0.
     """
     return next(sum_intercept_path(X, y, [lam], loss, intercept, tolerance))
 
@@ -68,7 +69,7 @@ def sum_intercept_path(
     tolerance: float = 1e-9,
     max_iterations: int = 100,
 ) -> Iterator[tuple[np.ndarray, dict]]:
-    """`sum_intercept` for every lambda in turn, each from the previous minimiser.
+    """`sum_intercept` for every lambda in turn, each starting from the previous minimiser.
 
     The Hessian is positive definite (with a free intercept, if both classes are present). It is
     computed in single precision, unless rounding would hide the ridge or a step has failed. Gradients are
@@ -112,7 +113,7 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
     """Return weights, gradient norm and iterations.
 
     rows: dictionary, precision -> the rows times labels; other precisions are added when needed. For a
-    residual loss, rows are not multiplied, and shift holds the targets. ridge: one per weight.
+    residual loss, rows are not multiplied, and shift holds the targets. ridge: one number per weight.
     """
     signed = rows[np.float64]
     n = len(signed)
@@ -158,7 +159,7 @@ def _hessian(rows, weights, precision):
 def l1(
     X: np.ndarray, y: np.ndarray, lam: float, tolerance: float = 1e-9, penalty_scale: str = "mean"
 ) -> tuple[np.ndarray, dict]:
-    """An argmin of mean logistic loss + lam ||w||_1, `penalty_scale` as in `dp.solvers.lasso_scales`."""
+    """An argmin of mean logistic loss + lam ||w||_1. penalty_scale: see `dp.solvers.lasso_scales`."""
     return minimise_lasso(X, y, lam, penalty_scale, tolerance)
 
 
@@ -197,7 +198,7 @@ def penalties(fit: str, lam: float, lambda1: float | None = None) -> tuple[float
 
 
 def fit_options(name: str, options: dict) -> dict:
-    """The options that the fit takes."""
+    """Those of the options that the fit accepts."""
     parameters = inspect.signature(FITS[name]).parameters
     return {key: value for key, value in options.items() if key in parameters}
 

@@ -5,7 +5,7 @@
 "standardised"  mean loss + lam sum_j s_j |w_j|, s_j the standard deviation of column j of these rows:
                 the penalty is that of standardised columns
 "lassoglm"      deviance/n + lam sum_j s_j |w_j|, where the deviance is twice the loss, with a free
-                intercept, which is fitted but not returned, as from MATLAB's lassoglm
+                intercept, which is fitted but not returned, as in MATLAB's lassoglm
 """
 
 import numpy as np

@@ -19,7 +19,7 @@ from dp.solvers.passes import EPS, Direct, Implicit
 
 TOGETHER = 256  # maximum number of restarts solved together
 THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most about 131072
-DIRECT = 40  # maximum number of columns for which Hessians are formed; beyond, conjugate gradients
+DIRECT = 40  # maximum number of columns for which Hessians are formed; else conjugate gradients
 CENTRED = 8  # minimum number of restarts for a common centre
 NEARBY = 0.6  # largest change of a typical margin for which one step suffices
 KEPT = 1 << 23  # maximum count of stored numbers: 64 MB, unless one restart needs more
@@ -33,7 +33,7 @@ SPREAD = 1e-5  # smallest ratio of eigenvalues that single precision resolves
 class Info(dict):
     """The iterations, gradient_norm and status of each restart, as keys and attributes.
 
-    `learnt` serves a later `minimise` that gets this `Info` as `near`.
+    Its attribute `learnt` saves time in a later `minimise` that gets this `Info` as `near`.
     """
 
     def __getattr__(self, name):
@@ -61,7 +61,7 @@ def minimise(
 
     X: (n, d), real numbers of any type, or `dp.data.examples.Rows`, read in blocks. y: (n,) in {-1, 1}, or
     in [-1, 1] for a residual loss. lam: positive, one number or one per restart. linear: (restarts, d), or
-    (d,) for one restart; None is zeros. loss: as for `dp.losses.get`. initial: starting points (d,) or
+    (d,) for one restart; None for zeros. loss: as for `dp.losses.get`. initial: starting points (d,) or
     (restarts, d), which do not affect the certificate. max_iterations: None for as many as needed, if
     double precision can certify the result. near: `Info` of an earlier call on similar rows with equal lam,
     loss and number of restarts, which saves time.
@@ -160,7 +160,7 @@ def least_tolerance(
     within the tolerance on any data. The tolerance is infinite if c R^2 exceeds 10^10 lambda, since descent
     (`dp.solvers.accelerated`) could then take more than 10^7 steps after Newton's method gives up. The
     norm of the returned weights may exceed the minimiser's by tolerance/lambda. If d is so large that
-    rounding this excess could take another quarter of the tolerance, the result is infinite, too.
+    rounding due to this excess could use another quarter of the tolerance, the result is infinite, too.
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
@@ -179,10 +179,10 @@ def check_certifiable(
 ) -> None:
     """Raise `Refused` unless `minimise` can certify the tolerance on every data set.
 
-    A fit without a certificate would distinguish data sets. Give the solver half of the tolerance
+    Otherwise, whether a fit is certified would distinguish data sets. Give the solver half of the tolerance
     (`least_tolerance`).
 
-    tilt: T >= ||linear||. Random tilts may exceed T with negligible probability.
+    tilt: T >= ||linear||. Random tilts may exceed T, but only with negligible probability.
     """
     least = least_tolerance(n, d, lam, bound, loss, tilt)
     if not least <= tolerance < math.inf:
@@ -325,7 +325,7 @@ def _predict(rows, sample, lam, tilt, W):
 
 
 def _follow_path(rows, lam, tilt, W, tolerance, limit):
-    """Minimise for decreasing lambdas, each from the previous minimiser.
+    """Minimise for decreasing lambdas, starting each time from the previous minimiser.
 
     Returns the first three results of `_newton`. A small lambda may need such a path if most margins are
     far from where the loss is curved.
@@ -345,7 +345,8 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
     """Improve W by descent, in place, where `least_tolerance` promises a smaller gradient norm.
 
     Newton's method may fail if the loss's slope has kinks, and on wide rows if conjugate gradients do not
-    resolve lambda. Descent moves closer on any data; then Newton's method tries again.
+    resolve lambda. On any data, descent approaches the minimiser; then Newton's method tries
+    again.
     """
     norms = row_norms(rows.X)
     bound = norms.max() / (1 + ROUNDING)  # norms may exceed the public bound by rounding
@@ -421,7 +422,8 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
 
         length = np.linalg.norm(W[:, active], axis=0)
         terms = rows.size + np.linalg.norm(tilt[:, active], axis=0) + lam[active] * length
-        lost = ~accepted & (moved <= 8 * EPS * length)  # a short step may cross a kink of the slope
+        # Even a step as short as rounding may be rejected, where it crosses a kink of the slope.
+        lost = ~accepted & (moved <= 8 * EPS * length)
         lost |= norm[active] <= 8 * EPS * terms  # the gradient is only rounding error
         stuck = (stalled[active] > 10) & lost | (step[active] < LEAST_STEP)
         going = (norm[active] > goal[active]) & ~stuck

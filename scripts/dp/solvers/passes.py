@@ -86,7 +86,7 @@ class Direct(Passes):
         return self.d * (self.d + 1) // 2
 
     def convert(self, part: slice, dtype: type) -> np.ndarray:
-        """Rows y_i x_i, or x_i for residual losses, column by column."""
+        """Rows y_i x_i, or x_i for residual losses, in column-major order."""
         if self.loss.residual:
             return self.X[part].astype(dtype, order="F")
         return np.multiply(self.X[part], self.y[part, None], dtype=dtype, order="F")
@@ -147,7 +147,7 @@ class Implicit(Passes):
             self.copies[product_dtype] = np.asarray(X[:]).astype(product_dtype, "C", copy=False)
 
     def convert(self, part: slice, dtype: type) -> np.ndarray:
-        """Rows x_i, uncopied if possible. Labels multiply the margins, which costs less than for rows."""
+        """Rows x_i, uncopied if possible. Labels multiply the margins, not the rows, which is cheaper."""
         if dtype in self.copies:
             return self.copies[dtype][part]
         return self.X[part].astype(dtype, order="C", copy=False)

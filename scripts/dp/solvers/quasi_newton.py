@@ -1,7 +1,7 @@
 """Limited-memory BFGS on many tilted objectives with wide rows, for `dp.solvers.newton`.
 
 Only a few eigenvalues of wide rows' Hessians are far above lambda. They belong to the rows' principal
-directions, which a sample shows (Halko, Martinsson, Tropp, SIAM Review 53, 2011). With an initial inverse
+directions, which a sample reveals (Halko, Martinsson, Tropp, SIAM Review 53, 2011). With an initial inverse
 Hessian built from these directions, every step reduces the gradient norm to about a tenth (Nocedal,
 Mathematics of Computation 35, 1980).
 
@@ -31,7 +31,7 @@ def main_directions(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return orthonormal principal directions (d, k) and mean squares of the rows' coordinates.
 
-    The mean squares are (k,) along each direction, and one number, their average along all others.
+    The mean squares are (k,), one per direction, and a number, their average in all other directions.
     """
     n, d = X.shape
     k = min(MAIN, d, max(1, n // 20))  # n rows do not resolve more
@@ -64,7 +64,7 @@ class InverseHessians:
         return other
 
     def learn(self, active: np.ndarray, step: np.ndarray, change: np.ndarray) -> None:
-        """Learn from changes of gradients along steps (d, active)."""
+        """Learn from steps (d, active) and the changes of gradients along them."""
         steps, changes = np.zeros((2, len(step), len(self.common)))
         both = np.full(len(self.common), np.inf)
         steps[:, active], changes[:, active] = step, change
@@ -101,11 +101,12 @@ def full_steps(
     inverse: InverseHessians,
     further: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Take full steps from W (d, restarts) until the gradient norm is at most goal or does not fall.
+    """Take full steps from W (d, restarts) until the gradient norm is at most goal or stops falling.
 
-    inverse: learns from every step. Steps start from the best point so far, and end if more than RETRIES in
-    a row fail (SLOW). further: take one more step after the goal is met. Returns weights, gradient norms
-    (before the extra step; not finite if no gradient was) and passes over the rows.
+    inverse: learns from every step. Each step starts from the best point so far. After more than RETRIES
+    consecutive failed steps (see SLOW), the search ends. further: take one more step after the goal is met.
+    Returns weights, gradient norms (before the extra step; not finite if no gradient was) and passes over
+    the rows.
     """
     trial, W, norm = W, W.copy(), np.full(W.shape[1], np.inf)
     best = np.zeros_like(W)  # gradients at W

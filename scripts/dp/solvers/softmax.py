@@ -38,7 +38,7 @@ class Constants:
 
 
 class _InverseHessians(quasi_newton.InverseHessians):
-    """Inverse Hessians for weights (d K, restarts), initially from the rows' principal directions."""
+    """Inverse Hessians for weights (d K, restarts), initially built from the rows' principal directions."""
 
     def first(self, gradient, part):
         """Multiply all classes at once by the same inverse."""

@@ -23,10 +23,10 @@ class StepsCostMore(Options):
 def steps_cost_more(results, *, solved, noiseless, private, epsilons, sweep):
     """At the largest training size, the steps of a descent cost more than its noise at these `epsilons`.
 
-    The steps cost the error of the descent without noise (`noiseless`) minus that of the minimiser
-    (`solved`). The noise costs the error of the private descent (`private`) minus that of `noiseless`. The
-    claim holds if the 95 % interval of the difference of the costs, paired by simulation, lies above zero
-    on every data set. It fails if one interval lies below zero.
+    The cost of the steps is the error of the descent without noise (`noiseless`) minus the minimiser's
+    (`solved`). The cost of the noise is the error of the private descent (`private`) minus that of
+    `noiseless`. The claim holds if the 95 % interval of the first cost minus the second, paired by
+    simulation, lies above zero on every data set. It fails if one interval lies below zero.
     """
     frame = results.cells(
         methods=[solved, noiseless, private], sweep=sweep, train_size="largest"

@@ -299,7 +299,7 @@ class EpsilonFamily(Options):
 def epsilon_family(experiment, spec, frame):
     """Test error, or the width of its 95 % interval, against training rows: one curve per epsilon.
 
-    With several private methods, each epsilon has its own panel, and curves are methods. Non-private
+    With several private methods, each epsilon has its own panel, with one curve per method. Non-private
     methods are black. Options: log (both axes logarithmic), show ("error" or "width").
     """
     options = spec["options"]

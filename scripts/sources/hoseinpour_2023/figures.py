@@ -21,7 +21,7 @@ def pretraining(experiment, spec, draws):
     """Training accuracy against epsilon, with and without pre-training; published values are hollow.
 
     The source prints single draws, so bands contain 95 % of our single draws. Horizontal lines show
-    non-private descent: from zero weights, from pre-trained ones, trained on public rows alone, and run to
+    non-private descents: from zero weights, from pre-trained weights, on public rows only, and run to
     convergence.
     """
     printed = by_column(experiment, spec["options"]["published"], draws)

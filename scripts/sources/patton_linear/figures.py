@@ -28,11 +28,11 @@ def accuracy_panels(experiment, spec, frame):
     """Mean accuracy with 95 % intervals against epsilon, one panel per group of methods.
 
     Every panel shows the majority class's accuracy and the non-private baseline. Hollow markers show
-    printed values, with their standard deviations as bars, in the panel of a method compared with them.
+    printed values, with their standard deviations as bars, in the panel of the method compared with them.
 
-    options["printed_of"]: the data set on which verdicts compare the printed values, if the figure shows
-    another preparation of its rows. options["printed_by"]: method -> another method. The other method's
-    printed values are also drawn for this method.
+    options["printed_of"]: the data set with which verdicts compare the printed values, if the figure shows
+    its rows prepared in another way. options["printed_by"]: method -> another method, whose printed values
+    are also drawn for this method.
     """
     (dataset,) = frame["dataset"].unique()
     counts = read_json(data_path(dataset, "json"))["class_counts"].values()
@@ -46,7 +46,8 @@ def accuracy_panels(experiment, spec, frame):
     for value in printed_values.values(experiment, spec["options"]["published"], frame):
         if value.dataset == (spec["options"]["printed_of"] or dataset):
             printed.setdefault(value.method, {})[value.path] = value
-    drawn = set()  # each printed value is drawn once, next to the first method compared with it
+    # A printed value is drawn once, at the first method compared with it; only `printed_by` repeats it.
+    drawn = set()
     for axes, (title, methods) in zip(grid.flat, panels.items(), strict=False):
         baseline = spec["options"]["baseline"]
         _panel(axes, experiment, frame, methods, baseline, max(counts) / sum(counts))

@@ -46,7 +46,7 @@ class Audits:
         return [attack for attack in self.attacks() if first[attack[:2]] == attack]
 
     def attack(self, mechanism, label):
-        """{pair, delta, options, trials, confidence, family} of one attack, at any of its epsilons.
+        """{pair, delta, options, trials, confidence, family} of one attack, the same at all its epsilons.
 
         family: the number of attacks on the mechanism. Their bounds hold simultaneously with probability
         `confidence`.
@@ -62,7 +62,7 @@ class Audits:
 
 
 def load(config, experiments=None):
-    """`Audits` of config/audit.yaml, changed by the `audit` section of `config`.
+    """The `Audits` of config/audit.yaml, with the changes in the `audit` section of `config`.
 
     experiments: if not None, only their mechanisms, the controls, and mechanisms that a study adds or names
     in its config/audit.yaml are attacked.
@@ -105,7 +105,7 @@ def load(config, experiments=None):
             if attack["pair"] not in pairs.PAIRS:
                 near = nearest(attack["pair"], list(pairs.PAIRS))
                 raise ConfigError(f"{key}: no pair {attack['pair']!r}{near}")
-            # If the audit is disabled, only an attack's own job checks it.
+            # If the audit is disabled, each attack is checked only by its own job.
             for epsilon in attack["epsilons"] if values["enabled"] else ():
                 try:
                     check(
@@ -118,7 +118,7 @@ def load(config, experiments=None):
 
 
 def _without(change, left_out):
-    """A change, such as an overlay, without the settings of the attacks `left_out`."""
+    """A change (an overlay, say) without mechanisms in `left_out`, unless it defines an attack on them."""
     mechanisms = change.get("mechanisms")
     if not isinstance(mechanisms, dict):
         return change  # the schema reports other types

@@ -114,7 +114,7 @@ def _own(available):
 
 
 def listed(config, available):
-    """The experiments that a run without targets makes, or that `settings` changes; None if invalid."""
+    """The experiments of a run without targets, and those in `settings`; None if invalid."""
     names = config.get("experiments", _own(available))
     settings = config.get("settings", {})
     if not isinstance(names, list) or not names or not isinstance(settings, dict):
@@ -126,7 +126,7 @@ def listed(config, available):
 def _last(layers):
     """Return a function from a key's parts to the place of the layer that sets the key's longest prefix.
 
-    layers: pairs (where, changes). The last of tied layers is taken.
+    layers: pairs (where, changes). If several layers tie, the last one is taken.
     """
 
     def where(path=()):
@@ -137,7 +137,7 @@ def _last(layers):
 
 
 def _check_together(files, where):
-    """Refuse overlays that cannot be combined, because a later error would not name them."""
+    """Refuse overlays that exclude each other; a later error would not name them."""
     for values in files.values():
         excluded = values.get("not_with")
         for other in files:
@@ -147,7 +147,7 @@ def _check_together(files, where):
 
 
 def _over(defaults, values):
-    """Merge as Snakemake does: mappings are merged, other values replaced, and null is a value."""
+    """Merge as Snakemake does: mappings are merged, other values are replaced, and null is a value."""
     both = {**defaults, **values}
     for key in defaults.keys() & values.keys():
         if isinstance(defaults[key], dict) and isinstance(values[key], dict):

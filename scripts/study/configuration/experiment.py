@@ -61,7 +61,7 @@ class Experiment:
         return cls(values.pop("name"), values, values.pop("folder", None))
 
     def to_json(self, *keys):
-        """The values of those `keys` that exist or, if none of them does, all values, as a line of JSON."""
+        """One line of JSON with the values of those `keys` that exist or, if none does, with all values."""
         keys = [key for key in keys if key in self.values] or self.values
         return json.dumps(self.named() | {key: self.values[key] for key in keys})
 

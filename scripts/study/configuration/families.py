@@ -127,7 +127,7 @@ def _member(method, name, values):
 
 
 def _searches(value, families):
-    """Replace a search of a family by one search per member."""
+    """Replace a family's search by one search per member."""
     searches = {}
     for name, search in value["searches"].items():
         for label in families.get(search["method"], [None]):

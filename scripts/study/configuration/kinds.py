@@ -1,6 +1,6 @@
 """Kinds of tables, figures, analyses and checks: their functions, inputs and options.
 
-A decorated function declares the kind with its name:
+A decorated function declares the kind of the same name:
 
     @figure(CELLS, EpsilonCurve, describes_data=True)
     def epsilon_curve(experiment, spec, frame): ...

@@ -16,7 +16,7 @@ def comparisons(experiment):
 
 
 def claims(experiment):
-    """The ids of claims that cells alone decide."""
+    """The ids of claims that are decided only by this experiment's cells."""
     return [
         name
         for name, entry in experiment.claims.items()
@@ -30,7 +30,7 @@ def claims(experiment):
 
 
 def decided(experiment, readings):
-    """[names of comparisons, names of claims] that cells alone decide or that some reading judges."""
+    """[names of comparisons, names of claims] that are decided only by cells, or judged by some reading."""
     names = []
     for section, by_cells in (("published", comparisons), ("claims", claims)):
         known = {*by_cells(experiment), *(name for r in readings for name in r.values[section])}

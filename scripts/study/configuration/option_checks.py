@@ -11,7 +11,7 @@ def check(options, values, known, fail):
     """Refuse unknown options, values of a wrong type, and unknown names.
 
     known: type of names -> (valid names, what they name). fail: a function (place, text) that returns
-    the error to raise. An option's place is text such as ".panels.first".
+    the error to raise. An option's place is a string such as ".panels.first".
     """
     valid = fields(options)
     for name in values:

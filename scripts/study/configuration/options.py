@@ -77,7 +77,7 @@ def defaults(options):
 
 
 def named(options, values, *what):
-    """The distinct names of the types `what` in the option values `values`, at any depth."""
+    """The distinct names, at any depth of the options' `values`, whose type is one of `what`."""
     names = {}
     for option, field in fields(options).items():
         names |= dict.fromkeys(_names(values.get(option), field.type, what))

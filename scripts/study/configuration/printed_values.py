@@ -48,7 +48,7 @@ class Printed(NamedTuple):
 def expand(spec):
     """The values of one comparison, as dictionaries.
 
-    A row that lists sizes or epsilons stands for one value per number, whose path contains the number.
+    A row that lists sizes or epsilons stands for one value per combination; its path contains the numbers.
     """
     for row in spec["rows"]:
         at = {key: row.get(key, spec.get(key)) for key in ("train_size", "epsilon")}

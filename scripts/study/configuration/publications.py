@@ -1,4 +1,4 @@
-"""Check the names that experiments use in their sections on sources, before anything runs."""
+"""Check the names in experiments' sections about a source, before anything runs."""
 
 import itertools
 
@@ -20,7 +20,7 @@ def check(experiments, sources, datasets):
     """Raise ConfigError unless every name in `published`, `claims` and `defects` exists.
 
     Overlays may add or remove methods and sweeps. So a name is valid if it is in the experiment's file or
-    in any overlay in config/. In `experiments`, a check on a family of methods becomes one per member.
+    in any overlay in config/. In `experiments`, a check on a family becomes one check per member.
     """
     files = source_files.experiments(experiments)
     names = _names(experiments, files)
@@ -63,7 +63,7 @@ def check(experiments, sources, datasets):
 
 def _names(experiments, files):
     """Experiment -> section -> names that its values, its file or any overlay contain."""
-    # Parse only files with settings, because long ones are slow to parse.
+    # Parse only files that contain `settings`, because long files are slow to parse.
     overlays = paths.configuration("*.yaml")
     overlays = [read_yaml(path) for path in overlays if b"settings" in path.read_bytes()]
     names = {}

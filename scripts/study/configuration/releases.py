@@ -58,9 +58,10 @@ def load(name):
 
 
 def check(name):
-    """Raise `Refused` if the release cannot be made, or an error of `load`. A missing download passes.
+    """Raise `Refused` if the release cannot be made, and also what `load` raises.
 
-    The digest of the arithmetic depends on the number of threads, so only the release's job checks it.
+    Nothing is checked while the rows are still to be downloaded. The digest of the arithmetic depends on
+    the number of threads, so only the release's job checks it.
     """
     if any(not Path(path).exists() for path in download(name)):
         return
@@ -73,7 +74,7 @@ def check(name):
 
 
 def check_place(release, folder):
-    """Raise `Refused` if `folder` has a model that the budget book lacks: a second would be published."""
+    """Refuse a `folder` with a model that the budget book lacks: a second model would be published."""
     there = Path(folder) / MODEL
     own = release.book.path / release.request.name / MODEL
     if there.exists() and not (own.exists() and there.read_bytes() == own.read_bytes()):
@@ -199,7 +200,7 @@ def _check_entry(entry):
 def _radius(entry, count):
     """The clipping radius as a share of a row's largest possible norm.
 
-    count: the number of columns, with the constant.
+    count: the number of columns, including the constant.
     """
     longest = math.sqrt(count)
     taken = [

@@ -122,7 +122,7 @@ def _method(scope, label, method):
 
 
 def _selected(scope, key, method):
-    """Replace a mechanism by private selection among its runs at the values of a search's grid."""
+    """Replace a mechanism with private selection among its runs at the values of a search's grid."""
     if not method["private"]:
         text = f"{method['mechanism']} has no privacy to pay with: give it 'lambda: searched'"
         raise scope.fail(f"{key}.lambda", text)
@@ -211,7 +211,7 @@ def _search(scope, label, search, datasets):
         scope, f"{key}.grid", search["grid"], MECHANISMS[methods[search["method"]]["mechanism"]]
     )
     for user in methods.values():
-        # The search chooses settings for every epsilon, so epsilons cannot share a fit.
+        # The search chooses settings for each epsilon separately, so epsilons cannot share a fit.
         if user.get("search") == label and methods[search["method"]]["private"]:
             user["fit"] = None
 

@@ -93,7 +93,7 @@ def experiments(names=None):
         for size, changes in sizes.items():
             if not isinstance(changes, dict):
                 raise problem(path, f"sizes.{size}", wrong_type("a mapping", changes))
-        source = value.get("source")  # the schema refuses values that are not text
+        source = value.get("source")  # the schema refuses a source that is not a string
         known = (source, name) if isinstance(source, str) else None
         file, sections = added.get(known, (path, {}))
         entries[name] = (_with(value, sections), sizes, _where(path, file, sections))
@@ -165,7 +165,7 @@ def _given(available, files):
             sections = additions.setdefault((key, experiment), (path, {}))[1]
             sections.setdefault(section, {})[name] = content
 
-        # `load` reports values of a wrong type.
+        # Values of a wrong type are skipped here; `load` reports them.
         for section in ("claims", "defects"):
             for entry in _listed(values.get(section)):
                 if isinstance(entry, dict) and {"experiment", *facts.DECIDES} & entry.keys():

@@ -1,4 +1,4 @@
-"""Fill numbers into titles of tables, figures and analyses, so titles follow overlays.
+"""Fill numbers into titles of tables, figures and analyses, so that titles show an overlay's changes.
 
 `{train_size}` and `{epsilon}` stand for the training sizes and finite epsilons of the entry's cells.
 `{data}` stands for its data sets' names, each up to the first comma. Any other field is an option of the
@@ -10,7 +10,7 @@ import re
 from study import canonical
 from study.configuration.validation import nearest
 
-# Braces of TeX, as in $\hat{y}$ and $R^{2}$, follow a command, an index or an exponent.
+# TeX braces, as in $\hat{y}$ and $R^{2}$, follow a command, an index or an exponent.
 FIELD = re.compile(r"(?<![\w\\^}])\{(\w+)\}")
 
 
@@ -53,7 +53,7 @@ def _data(experiment, entry, datasets):
 
 
 def _spelled(numbers):
-    """Spell out numbers, or the range of more than two: "14,000", "0.1 and 1", "100 to 4,000"."""
+    """Write out one or two numbers, or the range of more: "14,000", "0.1 and 1", "100 to 4,000"."""
     distinct = sorted(set(numbers))
     texts = [f"{n:,}" if isinstance(n, int) else canonical.epsilon(n) for n in distinct]
     if len(texts) < 3:

@@ -1,6 +1,6 @@
 """Validate YAML files against JSON schemas.
 
-Every problem raises a `ConfigError` with one sentence: the file, the key and the nearest valid name.
+Every problem raises a `ConfigError`: one sentence that names the file, the key and the nearest valid name.
 """
 
 import copy
@@ -33,7 +33,7 @@ class ConfigError(Exception):
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """A YAML loader that refuses duplicate keys, of which PyYAML silently uses the last."""
+    """A YAML loader that refuses duplicate keys; PyYAML silently keeps the last one."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -70,19 +70,19 @@ def read_yaml(path):
 
 @cache
 def _parsed(text):
-    """A YAML text's value, pickled, because unpickling takes a tenth of the time of parsing."""
+    """The value of YAML text, pickled: unpickling takes a tenth of the time that parsing takes."""
     return pickle.dumps(yaml.load(text, _Loader))
 
 
 def in_file(path):
-    """Return the argument `where` of `validate` if all keys are in one file."""
+    """Return the argument `where` of `validate` for a file that contains all keys."""
     return lambda key=(): str(path)
 
 
 def origin(path, files, config, other="--config"):
     """The file from which a key of Snakemake's merged configuration comes; `other` if there is none.
 
-    path: the key's parts; the last may be in no file. files: name -> content of the files in
+    path: the key's parts; the last part need not exist in any file. files: name -> content of the files in
     `workflow.configfiles`. Overlays override the last file, the default; later overlays override earlier
     ones.
     """
@@ -173,7 +173,7 @@ def problem(source, key, text):
 
 
 def _check_plain(value, path, where):
-    """Refuse infinite numbers, and values into which YAML turns unquoted text, such as yes into true.
+    """Refuse NaN, infinite or huge numbers, and unquoted text that YAML converts: dates, or the key yes.
 
     Only options may be infinite, such as an epsilon without privacy.
     """

@@ -23,7 +23,7 @@ def of_comparisons(experiment):
 
 
 def prepared(experiments):
-    """The preparation records of data sets in comparisons, which state the numbers of rows."""
+    """The preparation records of the comparisons' data sets; they state the numbers of rows."""
     return sorted(
         {
             data_path(cell.dataset, "json")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 MIRRORS = "DP_DATA_MIRROR"  # an environment variable: folders or URLs, separated by commas
-TIMEOUT = 60  # seconds without an answer from a server
+TIMEOUT = 60  # seconds to wait for an answer from a server
 CHUNK = 1 << 20
 
 # Log-in pages, proxies and moved addresses answer with a web page.
@@ -128,7 +128,7 @@ def _bring(place, part, wanted):
         try:
             _download(place, part, resume=True)
             return _check(part, wanted)
-        except _WrongContent:  # the part may belong to another file, so download it anew
+        except _WrongContent:  # the part may belong to another file, so start over
             _download(place, part, resume=False)
     else:
         _download(place, part, resume=False)

@@ -26,7 +26,7 @@ NAMED_FILES = {
 
 
 def resolve(name, entry, files):
-    """Replace names and addresses of files in a source by paths, and add the addresses to `files`.
+    """Replace the file names and addresses in a source by paths, and add the addresses to `files`.
 
     files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError whose text begins with the key.
     """
@@ -86,7 +86,7 @@ def _places(name, file, source, files):
         if "sha256" in source:
             files[own]["sha256"] = source["sha256"]
         return [f"{paths.RAW}/{own}"]
-    # pathlib takes no absolute pattern. A pattern without matches is returned, so messages name it.
+    # `Path.glob` refuses absolute patterns. A pattern without matches is returned, so messages name it.
     return [file] if Path(file).exists() else sorted(glob.glob(file)) or [file]  # noqa: PTH207
 
 
@@ -286,10 +286,10 @@ def prepared_rows(entry):
 
 
 def public_facts(entry):
-    """The bounds, columns and classes that the preparation will record, as far as already known.
+    """The bounds, columns and classes that the preparation will record, as far as they are known now.
 
-    If only the file names the columns, or a step is fitted on rows, ten columns and a bound of 1 are
-    assumed.
+    If the columns' names are only in the file, or a step is fitted on rows, ten columns and a bound of 1
+    are assumed.
     """
     source = entry["source"]
     classes = entry.get("classes") or [each["class"] for each in source.get("components", ())]

@@ -84,7 +84,7 @@ class Prepared:
         X, y = self.arrays[f"X{suffix}"], self.arrays[f"y{suffix}"]
         if in_blocks and self.large(rows, part):
             rows = np.arange(len(X)) if rows is None else rows
-            rows.sort()  # in place, because a copy would need much memory
+            rows.sort()  # in place, because a copy would take a lot of memory
             return Rows(X, rows, self.later.apply), y[rows]
         if rows is not None:
             X, y = X[rows], y[rows]

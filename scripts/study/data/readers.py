@@ -25,12 +25,12 @@ BUNDLED_OPTIONS = {"diabetes": {"scaled": False}}
 
 FORMAT = ("member", "delimiter", "names", "comment", "sha256")  # keys of a table's source
 
-MISSING = ("", "nan", "na", "n/a", "null")  # texts that cannot be labels
+MISSING = ("", "nan", "na", "n/a", "null")  # strings that cannot be labels
 DROPPED = "rows dropped"
 # Premises of guarantees.
 BOTH = "that rows of both labels occur (data with one label are refused)"
 COMPLETE = "how many rows have no missing cell (a record that comes to lack one can change it)"
-EMPTY = (*MISSING, "?")  # texts of a cell that count as missing
+EMPTY = (*MISSING, "?")  # cell contents that count as missing
 
 
 def read(entry, dataset, counts=None):
@@ -130,8 +130,8 @@ def label_pair(positive):
 def two_classes(labels, positive, where):
     """+1 for labels that are `positive`, -1 for others. The premise `BOTH` states that both occur.
 
-    positive: a label, a list of labels, or {"above": number} for all larger numbers. Texts are compared
-    exactly, true and false without regard to case, and numbers by value.
+    positive: a label, a list of labels, or {"above": number} for all larger numbers. Strings are
+    compared exactly, true and false without regard to case, and numbers by value.
     """
     labels = list(map(str, labels))
     try:
@@ -229,7 +229,7 @@ def read_csv(
     counts = Counter() if counts is None else counts
     first = None  # the columns of the first file
     blocks, labels = [], []
-    problem, empty = "", {}  # the first problem; columns whose empty cells have no rule
+    problem, empty = "", {}  # the first problem; columns with empty cells but no rule for them
     for path in paths:
 
         def choose(known, path=path):
@@ -303,7 +303,7 @@ def _check_names(path, known, label, columns, categories, delimiter, names):
 
 
 def other_delimiter(known, delimiter, name):
-    """Another delimiter, in YAML, with which the header has the column `name`; None if there is none."""
+    """Another delimiter, as YAML text, that gives the header a column `name`; None if there is none."""
     for other in ",;\t|".replace(delimiter, ""):
         if name in [part.strip(' "') for part in delimiter.join(known).split(other)]:
             return json.dumps(other)
@@ -329,7 +329,7 @@ class _Block:
         self.kept = np.ones(len(rows), bool)
         self.counts = Counter()  # missing cells by column
         self.problems = []  # (row, problem of a cell, whether the cell is empty)
-        self.empty = {}  # columns whose empty cells have no rule, in order
+        self.empty = {}  # columns with empty cells but no rule for them, in order
 
     def take(self, name, convert, dtype=float):
         """Convert the cells of a column, with one call of `convert` per distinct text."""
@@ -398,7 +398,7 @@ def _label(text):
 
 
 def read_sklearn(name, features=None):
-    """X, class names (or numbers of a target) and feature names of a scikit-learn data set.
+    """X, class names (or target values) and feature names of a scikit-learn data set.
 
     features: the names of features to keep, in this order; None for all.
     """
@@ -408,7 +408,7 @@ def read_sklearn(name, features=None):
     names = bunch.target
     if "target_names" in bunch:
         names = [str(bunch.target_names[k]) for k in bunch.target]
-    # Pixels are integers from 0 to 16, stored as bytes as in an image file.
+    # Pixels are integers from 0 to 16, stored as bytes, as in an image file.
     X = np.asarray(bunch.data, dtype=np.uint8 if name == "digits" else float)
     columns = [str(c) for c in bunch.feature_names]
     for feature in features or ():

@@ -40,7 +40,7 @@ def read_documents(source):
 
 
 def fold(numbers, columns):
-    """The column and sign of each term, by a hash of the terms' numbers that depends on no row.
+    """The column and sign of each term, from a hash of the term's number, so independent of the rows.
 
     Folding preserves inner products on average (Weinberger, Dasgupta, Langford, Smola, Attenberg, ICML
     2009).

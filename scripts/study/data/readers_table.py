@@ -1,7 +1,7 @@
 """Read tables in blocks of rows: CSV text, Parquet, and pandas' pickles with a known checksum.
 
 A block has row numbers (a file's first line is row 1) and columns by name. A numeric column is an array of
-floats, with NaN for missing cells. Any other column is a pair (codes, texts), with the cells texts[codes].
+floats, with NaN for missing cells. Any other column is a pair (codes, texts) with cells texts[codes].
 """
 
 import csv
@@ -101,8 +101,8 @@ def _whole_lines(handle):
 def _parts(lines, delimiter):
     """(bytes, ends of rows, ends of other cells, mask of rows that are not empty) of whole lines.
 
-    Empty rows are removed here, because pandas would remove lines of blanks with them. The result is None
-    if pandas and the csv module might disagree, such as on quotes inside a cell, or on a cell that
+    Empty rows are removed here, because pandas would also remove lines that contain only spaces. The result
+    is None if pandas and the csv module might disagree, such as on quotes inside a cell, or on a cell that
     continues in the next block.
     """
     if delimiter not in PLAIN_DELIMITERS or "\0" in lines or lines.startswith("\ufeff"):
@@ -128,7 +128,7 @@ def _parts(lines, delimiter):
 
 
 def _check_widths(path, numbers, ends, delimiters, width):
-    """Refuse rows that are too short or too long, which pandas would fill up or truncate."""
+    """Refuse rows that are too short or too long, which pandas would pad or truncate."""
     widths = 1 + np.diff(np.searchsorted(delimiters, ends), prepend=0)
     if (widths != width).any():
         bad = int(np.argmax(widths != width))
@@ -188,7 +188,7 @@ def _records(path, rows, read, width, where, text):
 
 
 def _floats(cells):
-    """Texts as numbers; None unless all are finite and `canonical.parse` accepts them."""
+    """Strings as floats; None unless all are finite and `canonical.parse` accepts them."""
     together = "".join(cells)
     if "_" in together or not together.isascii():
         return None
@@ -200,7 +200,7 @@ def _floats(cells):
 
 
 def _values(series, numeric):
-    """A block's column, made from a pandas Series. Missing texts become empty texts."""
+    """A block's column, from a pandas Series. Missing text cells become empty strings."""
     import pandas as pd
 
     kind = series.dtype
@@ -237,7 +237,7 @@ def _parquet_blocks(path, choose):
 
 
 def _pickle_blocks(path, choose, sha256):
-    """Yield blocks of a pickle. Loading it runs a program, so its checksum must be the configured one."""
+    """Yield blocks of a pickle. Loading it can run any code, so its checksum must be the configured one."""
     import pandas as pd
 
     try:

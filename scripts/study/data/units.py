@@ -12,7 +12,7 @@ class Units(NamedTuple):
     """The map from coefficients of prepared columns to those of the table's columns.
 
     names: names of the table's k coefficients. kept: indices of the k prepared columns that are not
-    reference levels. matrix: T (k, k); the table's coefficients are T times those of these columns.
+    reference levels. matrix: T (k, k); the table's coefficients are T times those of the kept columns.
     """
 
     names: list
@@ -74,8 +74,8 @@ def of_entry(entry: dict) -> str | None:
 def lost(steps: list, radius: float | None, numbers: int, categories: int) -> str | None:
     """Why coefficients have no units after these steps, with a remedy; None if they have units.
 
-    numbers, categories: the numbers of columns of each type. The longest possible row has every number at
-    a bound, one level of each category, and the constant.
+    numbers, categories: how many columns are numeric, and how many categorical. The longest possible row
+    has every number at a bound, one level of each category, and the constant.
     """
     longest = math.sqrt(numbers + categories + 1)
     if steps == list(STEPS) and radius >= longest * (1 - 1e-12):

@@ -21,7 +21,7 @@ MAXRSS_MB = 1024**2 if sys.platform == "darwin" else 1024  # ru_maxrss is in byt
 class Cost(NamedTuple):
     """The time and memory of a job.
 
-    script: the script's name without .py. cpu: processor seconds. wall: wall-clock seconds. peak_mb:
+    script: the script's name without .py. cpu: CPU seconds. wall: wall-clock seconds. peak_mb:
     maximum memory, including pages that forks share (`study.jobs.fork`).
     """
 
@@ -49,7 +49,7 @@ def read(log):
 
 
 def _age():
-    """Seconds since this process was started or forked; without /proc, its processor seconds."""
+    """Seconds since this process was started or forked; its CPU time if there is no /proc."""
     try:
         ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
         now = time.clock_gettime(time.CLOCK_BOOTTIME)

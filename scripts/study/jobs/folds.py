@@ -89,7 +89,7 @@ def _repetitions(arguments, parts):
 
 
 def _folds(arguments, data, *again):
-    # The seed does not depend on the method, so all methods have the same folds and nested subsets.
+    # The seed does not depend on the method, so all methods share folds and nested training subsets.
     rng = generator(arguments.seed, arguments.experiment, arguments.dataset, "folds", *again)
     rows = len(data.y)
     if vars(arguments).get("whole"):

@@ -1,7 +1,7 @@
 """Run a machine's jobs as forks of servers that have already imported the modules of job scripts.
 
-A fork takes a few hundredths of a second. Starting Python with numpy takes 0.13 s of processor time, and
-with seaborn 1.2 s. `study/jobs/ask.py` asks a server to run a job with the job's own arguments,
+A fork takes a few hundredths of a second. Starting Python and importing numpy takes 0.13 s of CPU time, or
+1.2 s with seaborn. `study/jobs/ask.py` asks a server to run a job with the job's own arguments,
 environment, folder and standard streams. Without a server, each job starts an interpreter.
 """
 
@@ -26,15 +26,16 @@ if __name__ == "__main__":
 from dp.mechanisms import MECHANISMS
 from study.jobs import ask
 
-# Modules that jobs of these scripts import only inside functions.
+# script -> modules that its jobs import only inside functions
 LATER = dict.fromkeys(ask.TABLES_AND_FIGURES, ("seaborn", "study.jobs.summary"))
 PATIENCE = 10  # seconds within which a request must arrive
 
 
 def begin(folder):
-    """Start and return the servers. Their sockets are in `folder`, which the servers remove.
+    """Start and return the servers, whose sockets are in `folder`.
 
-    A server ends when its standard input is closed, at the latest when this process ends.
+    A server ends when its standard input is closed, at the latest when this process ends. The first server
+    to end removes `folder`.
     """
     environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     servers = []

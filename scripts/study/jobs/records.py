@@ -41,7 +41,7 @@ def _called(file):
 
 
 def of_experiment(experiment, seed):
-    """Run file -> digest of all settings that determine its content, without code and data."""
+    """Run file -> digest of all settings that determine its content, except code and data."""
     digests = {}
     for name, method in experiment.methods.items():
         choice = experiment.values.get(lambdas.WORDS.get(method["lambda"]))
@@ -136,7 +136,7 @@ def refused_page(path, configuration, names):
 
 
 def mark_stale(path):
-    """Make an existing report show that results have changed since."""
+    """Make an existing report show that results have changed since it was written."""
     path = Path(path)
     times, text = path.stat(), path.read_bytes()
     temporary = path.with_name(f".{path.name}.stale")

@@ -10,7 +10,7 @@ from study.jobs import cost
 
 
 def run(main, job=True):
-    """Run a main function. Errors that users can repair are shown as messages, with exit status 1.
+    """Run a main function. Errors that users can fix are shown as messages, with exit status 1.
 
     job: whether to log the job's time and memory.
     """

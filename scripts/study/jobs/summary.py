@@ -111,7 +111,7 @@ def cells_frame(experiment, cells):
 
 
 def results_frame(experiment, cells):
-    """The rows of results.csv for these cells. Varied options are texts, or NaN if a method lacks them."""
+    """The rows of results.csv for these cells. Varied options are strings; NaN if a method lacks them."""
     text = {name: str for name in experiment.varied() if name != "lambda"}
     path = paths.CELLS(experiment=experiment.folder)
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=text)

@@ -51,7 +51,7 @@ def _write():
 
 
 def _import_anew():
-    """Let a fork import the project's files again, because it has inherited the imports of all jobs."""
+    """Let a fork import the project's files again, because it inherits the imports of all jobs."""
     scripts = _started_by_fork()
     if not scripts:
         return

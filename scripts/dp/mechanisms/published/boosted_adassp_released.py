@@ -18,11 +18,11 @@ class BoostedAdaSSPReleased(Mechanism):
 
     The program takes the Gaussian-DP parameter mu of (epsilon, delta), instead of 1/mu, as the
     noise *multiplier* of each of T + 2 releases. Standard deviations are mu R^2 on the eigenvalue
-    and on the upper triangle of X'X, and mu R Y on every sum X' residual. With the smallest
-    eigenvalue of X'X, the releases would compose to Gaussian DP with parameter sqrt(T + 2)/mu under
-    add-remove.
+    and on the upper triangle of X'X, and mu R Y on every sum X' residual. If the program took the
+    smallest eigenvalue of X'X, the releases together would be Gaussian DP with parameter
+    sqrt(T + 2)/mu under add-remove.
 
-    But the program takes the smallest *positive* eigenvalue, whose change is not bounded by R^2.
+    But it takes the smallest *positive* eigenvalue, whose change is not bounded by R^2.
     For n - 1 equal records of norm R, it is (n - 1) R^2; one tiny record along another axis makes
     it tiny. Without a positive eigenvalue, as for rows of zeros, the program fails. So no finite
     epsilon holds.

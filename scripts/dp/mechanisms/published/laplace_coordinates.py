@@ -15,7 +15,7 @@ class LaplaceCoordinates(Coordinates):
     """E18 as written: lambda beside the mean loss, Laplace scale 2 kappa R/(n lambda epsilon) per weight.
 
     The scale is the L2 sensitivity over epsilon. But independent Laplace noise needs the L1
-    sensitivity, perhaps sqrt(d) times as large.
+    sensitivity, which may be sqrt(d) times as large.
     """
 
     numbers = True
@@ -39,8 +39,8 @@ class LaplaceCoordinatesSum(Coordinates):
 
     The fit minimises ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)) with C = 1/lambda. The intercept b
     is regularised like the weights (`dp.solvers.fits.sum_intercept`). The program that E18's
-    appendix names (github.com/IngvarBjarki/master_thesis) does so too, because scikit-learn in 2018
-    called liblinear.
+    appendix names (github.com/IngvarBjarki/master_thesis) does this too, because LIBLINEAR,
+    scikit-learn's default solver in 2018, does.
 
     info["intercept"]: (restarts,), released without noise.
     """

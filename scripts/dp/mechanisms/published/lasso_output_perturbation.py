@@ -30,9 +30,9 @@ class LassoOutputPerturbation(Perturbed):
     """w + z, where w minimises mean logistic loss + lam ||w||_1, and ||z|| ~ Gamma(d, 2R/(n lam epsilon)).
 
     The noise is output perturbation's, whose sensitivity bound needs an L2 penalty's curvature.
-    `elastic_net_output_perturbation` repairs it. The solver's point is scaled to ||w||_1 <= log 2 /
-    lam, where all minimisers are, so the guarantee needs no certificate. No guarantee holds if
-    `penalty_scale` uses the columns' standard deviations.
+    `elastic_net_output_perturbation` repairs this by adding one. The solver's point is scaled into
+    the ball ||w||_1 <= log 2 / lam, which contains all minimisers, so the guarantee needs no
+    certificate. No guarantee holds if `penalty_scale` uses the columns' standard deviations.
 
     penalty_scale: what lam means in the fit (`dp.solvers.lasso_scales`), which the source does not
     say. Noise is calibrated as if lam multiplied a penalty added to the mean loss.
@@ -53,7 +53,7 @@ class LassoOutputPerturbation(Perturbed):
         return weights * min(1.0, bound / max(np.abs(weights).sum(), 1e-300))
 
     def _guarantee(self, n, d, p):
-        """`lasso_sensitivity` over the noise's scale: epsilon n log 2 / R ("summed": n times that)."""
+        """`lasso_sensitivity` over the noise scale: epsilon n log 2 / R, or for "summed" n times that."""
         scale = self.scale(n, d, p)
         bound = f"2R/(n lambda) = {scale * p.epsilon:.6g} bounds the sensitivity under"
         only_l2 = f"{bound} L2 regularisation only"

@@ -20,12 +20,12 @@ class MeanClippedDescent(Descent):
       "unbounded"  the record may outweigh all others and reverse the mean: a change of 2C for any n
       "bounded"    gradients have norm at most kappa R, where kappa is 1 for logistic and sqrt(2) for
                    softmax loss. So the mean changes by at most 2 kappa R/n, and the clipped mean by no
-                   more, because projection onto a ball increases no distance. The bound is the smaller
-                   of 2 kappa R/n and 2C, or 2C if gradients have no bound.
+                   more, because projecting onto a ball does not increase distances. The bound is the
+                   smaller of 2 kappa R/n and 2C, or 2C if gradients have no bound.
     noise:
       "published"  sigma = 2C/(n epsilon) sqrt(2 T ln(1.25/delta))
-      "analytic"   sigma = sqrt(T)/mu times the bound of `rows`, with the mu that is
-                   (epsilon, delta)-DP exactly
+      "analytic"   sigma = sqrt(T)/mu times the bound of `rows`, with the largest mu for which
+                   mu-Gaussian DP implies (epsilon, delta)-DP
     pretrain: as in dp_gd.
     """
 
@@ -38,11 +38,11 @@ class MeanClippedDescent(Descent):
     )
 
     def moved(self, n: int, p: Parameters) -> float:
-        """The maximum change of the clipped mean gradient by a record."""
+        """The maximum change of the clipped mean gradient if a record is replaced."""
         return min(2 * p.clip, 2 * self._each(p) / n)
 
     def _each(self, p):
-        """The maximum norm of a record's gradient, infinite if rows have no bound."""
+        """The maximum norm of a record's gradient, infinite unless `rows` is "bounded"."""
         return gradient_norm(p, p.loss) if p.rows == "bounded" else math.inf
 
     def sigma(self, n: int, p: Parameters) -> float:
@@ -64,7 +64,7 @@ class MeanClippedDescent(Descent):
         return p.proven(reason, proven, Gaussian(mu))
 
     def _noise(self, n, p):
-        # Clipping each gradient to its bound keeps overflow from spoiling the mean.
+        # Each gradient is clipped to its bound, so an overflow in one cannot spoil the mean.
         bound = self._each(p)
         clip = bound if math.isfinite(bound) else None
         return {"clip": clip, "mean_clip": p.clip, "sigma": self.sigma(n, p)}

@@ -18,7 +18,7 @@ from dp.privacy.profiles import Gaussian
 
 
 class _SeededByAByte:
-    """Normal draws of NumPy's legacy generator, with one of 256 seeds for each row."""
+    """Normal draws from NumPy's legacy generator, with one of 256 seeds for each row."""
 
     def __init__(self, rng: np.random.Generator, draws: int) -> None:
         seeds, self.which = np.unique(rng.integers(256, size=draws), return_inverse=True)
@@ -56,7 +56,7 @@ class AdaSSPReleased(Mechanism):
 
     It centres targets, divides them by their maximum absolute value, standardises columns, and
     normalises rows. Then it releases X'X + I, its smallest eigenvalue, and X'y. The normal noise
-    has standard deviation sqrt(log(6/delta)) 3/epsilon, and half this variance off the diagonal of
+    has standard deviation 3 sqrt(log(6/delta))/epsilon, and half this variance off the diagonal of
     X'X.
     """
 
@@ -96,8 +96,9 @@ class FunctionalReleased(Mechanism):
     """diffprivlib's LinearRegression without an intercept, for columns in [0, R] and targets in [-1, 1].
 
     Every coefficient of the squared loss, including the constant, gets Laplace noise for an equal
-    part of epsilon. The sensitivity of a column's squares follows from the lower bound alone, 0, so
-    the diagonal of X'X has no noise. A quadratic without a minimum has the status "unbounded".
+    share of epsilon. The sensitivity of a column's sum of squares is computed only from the lower
+    bound, 0, so the diagonal of X'X has no noise. A quadratic without a minimum has the status
+    "unbounded".
     """
 
     needs_lambda = False
@@ -114,7 +115,7 @@ class FunctionalReleased(Mechanism):
         n, d = X.shape
         count = quadratics.coefficients(d)
         noise = laplace(count, (1 + count) / p.epsilon, draws, rng)
-        # Sensitivities: 2R for x y, 0 for x^2, R^2 for a product of two columns. `unpack` halves 2 R^2.
+        # Sensitivities: 2R for x y, 0 for x^2, R^2 for a product of two columns (doubled: `unpack` halves).
         rows, columns = np.triu_indices(d)
         noise[:, :d] *= 2 * p.bound
         noise[:, d:] *= np.where(rows == columns, 0.0, 2 * p.bound**2)
@@ -241,7 +242,7 @@ class PoissonSGDReleased(Mechanism):
     check = Mechanism.parameters
 
     def _noise(self, n, p):
-        """Steps, sampling, divisor, standard deviation of a sum's noise divided by C, and profile."""
+        """Steps, sampling, divisor, standard deviation of a sum's noise over `clip`, and profile."""
         batches = math.ceil(n / p.batch)
         steps, sampling, divisor = p.epochs * batches, 1 / batches, n // batches
         if batches == 1:
@@ -280,7 +281,7 @@ class PoissonSGDReleased(Mechanism):
         return Release(w, np.full(draws, "ok"), {"scale": p.clip * sigma / divisor})
 
 
-REGULARISATION = 1e-8  # the ridge of `NewtonReleased`, for the mean loss
+REGULARISATION = 1e-8  # the ridge that `NewtonReleased` adds to the mean loss
 
 
 def zero_concentrated(epsilon: float, delta: float) -> float:
@@ -298,10 +299,10 @@ def zero_concentrated(epsilon: float, delta: float) -> float:
 class NewtonReleased(Mechanism):
     """The damped private Newton method for logistic loss, a baseline in DP-Newton's program.
 
-    It takes T steps from a random unit vector. The gradient gets Gaussian noise for `share` of
-    rho/T (`zero_concentrated`), and the Hessian for 1 - share. Eigenvalues are floored at 1e-5. The
-    step is the noisy direction times min(log(1 + s)/s, 1), where s is the norm of the direction
-    *without noise*. The program's reset of weights with large norms is omitted.
+    It takes T steps from a random unit vector. Each step spends rho/T (`zero_concentrated`): `share`
+    of it on the gradient's Gaussian noise, the rest on the Hessian's. Eigenvalues are floored at
+    1e-5. The step is the noisy direction times min(log(1 + s)/s, 1), where s is the norm of the
+    direction *without noise*. The program's reset of weights with large norms is omitted.
     """
 
     delta = "needed"

@@ -31,9 +31,9 @@ class DPSGDAsRun(_AsRun, DPSGD):
     The sum of gradients changes by at most 2 clip. But the noise (v_1 l_1, .., v_D l_D), with v
     uniform on the sphere and each l_j ~ Gamma(D, 2 clip/epsilon), does not have the density
     exp(-epsilon ||z||/(2 clip)) that the proof needs. Far out along one coordinate, its density
-    falls like exp(-epsilon/(2 clip) (sum_j |z_j|^(2/3))^(3/2)), due to the v with the smallest
-    sum_j |z_j|/|v_j|. The log ratio of densities at (t, 0) and (t, c) grows like t^(1/3), without
-    bound.
+    falls like exp(-epsilon/(2 clip) (sum_j |z_j|^(2/3))^(3/2)), because the v with the smallest
+    sum_j |z_j|/|v_j| dominate. The log ratio of the densities at (t, 0) and (t, c) grows like
+    t^(1/3), without bound.
     """
 
     options = PROGRAM

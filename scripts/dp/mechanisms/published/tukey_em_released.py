@@ -15,8 +15,8 @@ class TukeyEMReleased(ShellModel):
     The test's noise has scale epsilon/2 instead of 2/epsilon. The test omits the deepest depth, and
     its distance is -1 if no k satisfies the condition. Depth i has the weight e^{epsilon i/2}, but
     the point comes from shell i + 1, between the boxes R_{i+1} and R_{i+2}. The point is not uniform
-    there: the program draws which coordinate is the first outside R_{i+2} as if later coordinates had
-    the lengths of R_{i+2}, not R_{i+1}.
+    there: to draw which coordinate is the first outside R_{i+2}, the program gives later coordinates
+    the lengths of R_{i+2}, not of R_{i+1}.
     """
 
     def _plan(self, p):
@@ -36,6 +36,6 @@ class TukeyEMReleased(ShellModel):
         return volumes[:, :-1]
 
     def _draw(self, points, volumes, t, rate, rng):
-        shells = tukey.log_shells(volumes, t, rate)[:, :-1]  # the deepest shell has none below it
+        shells = tukey.log_shells(volumes, t, rate)[:, :-1]  # no shell follows the deepest one
         depth = t + tukey.choose(shells, rng)
         return tukey.shell_point(points, depth + 1, rng, inner_right=True)

@@ -36,7 +36,7 @@ def of(experiments, rows, across, seed):
 
 
 def plain(value):
-    """A value for JSON, with "inf" for infinity and null for NaN."""
+    """A value for JSON, with "inf" or "-inf" for infinities and null for NaN."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -44,7 +44,7 @@ def plain(value):
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "inf"
+        return None if math.isnan(value) else str(value)
     return value
 
 

@@ -146,6 +146,6 @@ class AdaSSP(Mechanism):
         wanted = matrix * math.sqrt(d * factor)
         ridge = np.maximum(0.0, wanted - least) + n * p.lam
         A = gram + matrix * E + ridge[:, None, None] * np.eye(d)
-        # With probability rho, an eigenvalue may still be about zero or negative.
+        # Despite the ridge, an eigenvalue of A may be near zero or negative.
         weights, unbounded = quadratics.solve(A, moment + vector * e, repair="trim")
         return weights, {"scale": matrix, "unbounded": unbounded}

@@ -28,7 +28,7 @@ def proximal_descent(
     limit: int,
     attempt: Callable,
     proximal: Callable = lambda w: w,
-) -> np.ndarray:
+) -> None:
     """Descend from `start` on a function whose smooth part has curvatures in [convex, smooth].
 
     gradient: of the smooth part. proximal: the proximal map of the other part divided by `smooth`.

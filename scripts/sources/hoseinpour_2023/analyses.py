@@ -48,7 +48,7 @@ class DescentBoundaries(Options):
 
 @analysis(DATA, DescentBoundaries, suffix="npz", describes_data=True)
 def descent_boundaries(experiment, spec, paths, seed, out):
-    """One released weight array per method and epsilon, and the weights of pre-training alone (npz).
+    """The training rows, and one released weight array per method and epsilon (npz).
 
     weights: (methods, epsilons, d, K). Every release is the first draw, whatever its result.
     """

@@ -144,7 +144,7 @@ def decision_regions(experiment, spec, path):
 
 @figure(ANALYSIS)
 def moved_boundaries(experiment, spec, path):
-    """Decision boundary of all points, and that after each single move; the largest change is bold."""
+    """Decision boundaries before and after each move of a single point; the largest change is bold."""
     with np.load(path) as arrays:
         result = {name: arrays[name] for name in arrays.files}
     X, y, full, moved = (result[name] for name in ("X", "y", "full", "moved"))
@@ -186,7 +186,7 @@ def moved_boundaries(experiment, spec, path):
 
 
 def _limits(X):
-    """[low, high] of the two drawn features: a tenth beyond the points and their mirror images."""
+    """[low, high] of both drawn features, symmetric about 0 and a tenth beyond the largest value."""
     reach = 1.1 * np.abs(X[:, :2]).max()
     return np.array([[-reach, reach], [-reach, reach]])
 

@@ -46,8 +46,9 @@ def audited(cell, attacks):
     """The largest lower bound among attacks that apply to this cell, and the attack that found it.
 
     An attack applies if it has the cell's delta and variant of the mechanism, and if its claimed and proven
-    epsilons are at most the cell's. Its rows, columns and lambda may differ, because the claim is for all
-    values. All bounds on a mechanism hold simultaneously, so the largest has the same confidence.
+    epsilons are at most the cell's. Its numbers of rows and columns, and its lambda, may differ, because
+    the claim is for all values. All bounds on a mechanism hold simultaneously, so the largest has the same
+    confidence.
     """
     stated = ("epsilon_claimed", "epsilon_proven")
     usable = [

@@ -70,7 +70,6 @@ def main():
             "labels": {} if table.target else label_names(table),
             **target(table, entry),
             "class_counts": counts[""],
-            # the number of data sets from the same distribution
             "data_replicates": source.get("data_replicates", 1),
             "public_rows": len(public),
             "holdout_rows": source.get("holdout", 0),
@@ -107,7 +106,7 @@ def prepared(dataset, entry, seed, missing, replicate=0):
     the index of a further data set from the same distribution, which has no holdout.
     """
     source, separator = entry["source"], None
-    again = (replicate,) if replicate else ()  # a component of the seed
+    again = (replicate,) if replicate else ()
     if "simulate" in source:
         own = source | {"holdout": 0} if replicate else source
         table, separator = simulate(dataset, own, seed, *again)
@@ -206,7 +205,7 @@ def simulate(dataset, source, seed, *again):
 
 
 def first_shuffled(table, source, seed):
-    """The first `source["first"]` rows in a random order that all data sets from one source share."""
+    """The first `source["first"]` rows after a shuffle that all data sets from one source share."""
     order = generator(seed, "data", source["sklearn"], "shuffle").permutation(len(table.X))
     rows = order[: source["first"]]
     return table._replace(X=table.X[rows], y=table.y[rows])

@@ -10,7 +10,7 @@ from dp.replay import CHOICE, CLOSE, EXCEEDS, HOLDS, Replay
 
 
 def from_floats(X: np.ndarray, y: np.ndarray, bound: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """(V, y) for float rows, truncated to integers, and shortened if their norm exceeds the public `bound`.
+    """(V, y) for float rows, truncated to multiples of bound/rows.ONE and shortened to the public `bound`.
 
     A row with a non-finite number becomes zeros. y: labels -1 and 1, or floats in [-1, 1].
     """

@@ -55,7 +55,6 @@ class Project:
         return cls(folder)
 
     def duplicate(self, folder):
-        """Another copy, with all results and Snakemake's records."""
         shutil.copytree(self.folder, folder, symlinks=True)
         return Project(folder)
 

@@ -35,7 +35,7 @@ def timing(experiment, spec, paths, seed, out):
     The column `procedure` contains "plain", this project's certified L2 fit; "scikit_learn", the default
     LogisticRegression; and "general_purpose", a common form of objective perturbation, in which SciPy's
     BFGS minimises a tilted objective without its gradient. Other procedures are the experiment's private
-    methods, with one draw and with options["restarts"] draws. The draws of a release may share a fit.
+    methods, with one draw and with options["restarts"] draws.
     """
     options = spec["options"]
     rows = []

@@ -123,7 +123,7 @@ def lower_than(
 
 
 def _pairs(results, first, second, column, where):
-    """Return pairs of rows of two methods at every common point.
+    """Pairs of rows of two methods at every common point.
 
     A non-private row is paired with every epsilon of the other method.
     """
@@ -197,8 +197,8 @@ class Level(Cells):
 def level(results, *, at_least, at_most, share, column, **where):
     """The mean error, or another column, lies in [at_least, at_most] in at least a `share` of the cells.
 
-    A cell counts as inside or outside this range only if its whole 95 % interval is inside or outside. The
-    claim is undecided if it depends on the remaining cells.
+    A cell counts as inside or outside this range only if its whole 95 % interval is. The claim is undecided
+    if it depends on the remaining cells.
     """
     frame = _ok(results.cells(**where), column)
     inside, possible = (mask.mean() for mask in _in_range(frame, column, at_least, at_most))
@@ -230,7 +230,7 @@ def _all(holds):
 
 
 def _in_range(frame, column, least, most):
-    """Return masks of cells whose 95 % interval is inside [least, most], and of those where it overlaps it.
+    """Masks of cells whose 95 % interval is inside [least, most], and of cells whose interval overlaps it.
 
     A cell without an interval is judged by its mean.
     """

@@ -6,8 +6,8 @@ METHODS = (options.Method, options.Procedure, options.Rows)  # types of options 
 
 
 def shares(search, source):
-    """Return name -> three counts, for lambda and each option with published values: the source's values
-    that were tried, other values that were tried, and all of the source's values.
+    """Name -> three counts, for lambda and each option with published values: the source's values that were
+    tried, other values that were tried, and all of the source's values.
     """
     counts = {}
     for name, path in search["published"].items():

@@ -15,8 +15,7 @@ class Implied(NamedTuple):
 
 
 def crossing(epsilons, errors, target):
-    """Return the first and last epsilon at which a falling curve equals `target`, by interpolation in log
-    epsilon.
+    """The first and last epsilon at which a falling curve equals `target`, by interpolation in log epsilon.
 
     The two differ if the curve is level at the target. Both are 0 if the whole curve lies below the
     target, and inf if above. epsilons: increasing and positive. errors: non-increasing.
@@ -36,8 +35,7 @@ def crossing(epsilons, errors, target):
 
 
 def implied_epsilon(epsilons, errors, low, high, target):
-    """Return the `Implied` epsilon at which the curve of mean errors equals `target`; None for fewer than
-    two points.
+    """The `Implied` epsilon where the curve of mean errors equals `target`; None for fewer than two points.
 
     Isotonic regression first makes every curve non-increasing. low, high: the ends of the errors' 95 %
     intervals. The interval of the implied epsilon ends where these two curves cross the target.

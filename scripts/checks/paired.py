@@ -9,14 +9,13 @@ from study.configuration.experiment import Cell
 
 
 def interval(values):
-    """Return (mean, low, high) by Student's t over folds; low and high are NaN for a single fold."""
+    """(mean, low, high) by Student's t over folds; low and high are NaN for a single fold."""
     mean, _, low, high = intervals.of_mean(np.asarray(values, dtype=float))
     return mean, low, high
 
 
 def fold_means(results, row, column):
-    """Return a cell's mean for each data set or, if there is only one, for each fold; None without
-    draws.
+    """A cell's mean for each data set or, if there is only one, for each fold; None without draws.
 
     row: a row with the cell's coordinates.
     column: a column of results.csv; error_sd gives standard deviations of the draws, and error_sd_folds
@@ -43,9 +42,9 @@ def fold_means(results, row, column):
 def pseudo_values(means):
     """Jackknife pseudo-values of the standard deviation of folds' means (data sets, folds).
 
-    Each pseudo-value leaves out one data set or, if there is only one data set, one fold. Their mean
-    estimates the standard deviation, with about the standard error of a mean of independent values
-    (Miller, Jackknifing variances, Ann. Math. Statist. 39, 1968). None for fewer than three fold means.
+    Each pseudo-value leaves out one data set or, if there is only one, one fold. Their mean estimates
+    the standard deviation, with about the standard error of a mean of independent values (Miller,
+    Jackknifing variances, Ann. Math. Statist. 39, 1968). None for fewer than three fold means.
     """
     groups = means if len(means) > 1 else means.T
     n = len(groups)
@@ -56,11 +55,10 @@ def pseudo_values(means):
 
 
 def difference(results, first, second, column, factor=1.0):
-    """Return (mean, low, high) of first - factor x second, for two rows of the results on one data set.
+    """(mean, low, high) of first - factor x second, for two rows of the results on one data set.
 
-    If both rows have individual draws, differences are paired by fold or by data set. Otherwise, the
-    intervals of two means are combined as if independent; if one is missing, low and high are NaN. For
-    columns that are not means, they equal the difference.
+    If both rows have individual draws, differences are paired by fold or by data set. Otherwise, intervals
+    of means are combined as if independent (NaN if one is missing), and other columns are taken as exact.
     """
     pair = [fold_means(results, row, column) for row in (first, second)]
     if all(each is not None for each in pair) and len(pair[0]) == len(pair[1]):
@@ -76,8 +74,7 @@ def difference(results, first, second, column, factor=1.0):
 
 
 def slope(results, rows, along, column):
-    """Return (slope, low, high) of a column per factor of 10 of `along`, by least squares on every
-    fold.
+    """(slope, low, high) of a column per factor of 10 of `along`, by least squares on every fold.
 
     rows: points of a curve. If a point has no individual draws, the points' intervals are combined as if
     independent.

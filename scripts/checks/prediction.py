@@ -34,7 +34,7 @@ class Prediction(NamedTuple):
     interval: (low, high), which contains that run's mean with 95 % probability.
     error: the standard error of an end of the interval, which depends on our seeds.
     sd: the median standard deviation that such a run would print.
-    sd_interval: (low, high), which contains that standard deviation with 95 % probability.
+    sd_interval: like interval, for that run's standard deviation.
     sd_error: the standard error of sd, as a share of sd.
 
     The last three are None if the run has only one value.
@@ -49,7 +49,7 @@ class Prediction(NamedTuple):
 
 
 def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False):
-    """Return the `Prediction` for a run by `protocol`; None if we have only one fold of one data set.
+    """The `Prediction` for a run by `protocol`; None if we have only one fold of one data set.
 
     draws: our values (folds, draws) or (data sets, folds, draws). Draws that failed on any fold are
     left out.
@@ -138,7 +138,7 @@ def predict(draws, protocol, rng, *, limits=(-math.inf, math.inf), paired=False)
 
 
 def _error_of_sd(shares, counts, z=None, removed=0.0):
-    """Return the standard error of an estimated standard deviation s, as a share of s.
+    """The standard error of an estimated standard deviation s, as a share of s.
 
     The square of s is a sum of mean squares v. With k degrees of freedom, v has the variance 2 v^2/k. So
     the standard deviation of s is the square root of the sum of these variances, divided by 2 s

@@ -66,10 +66,10 @@ def listed(experiment, source, comparisons):
 
 
 def _baseline(own, number, experiment):
-    """Return the index of the non-private printed value that belongs to a private value, or None.
+    """The index of the non-private printed value that belongs to a private value, or None.
 
-    Both values have the same data set and training size. If several non-private values match, the last one
-    before the private value is taken or, if there is none before it, the first one after it.
+    Both values have the same data set and training size. If several match, the last one before the private
+    value is taken or, if there is none, the first one after it.
     own: the `Printed` values of a comparison.
     """
 
@@ -139,7 +139,7 @@ class Printed:
         return {key: stated.get(key) for key in Protocol._fields}
 
     def describe(self, experiment, spread=False):
-        """Return the columns that describe the value or, if `spread`, its standard deviation."""
+        """The columns that describe the value or, if `spread`, its standard deviation."""
         item = self.item
         method = experiment.methods.get(item["method"], {})
         private = item["epsilon"] is not None and method.get("private", True)
@@ -258,7 +258,7 @@ def _compare_spread(results, value, stand_ins):
 
 
 def _judgement(published, ours, interval, half, absolute, margin, errors, limits=None):
-    """Return {distance, reason, half, holds, near} of a printed number.
+    """{distance, reason, half, holds, near} of a printed number.
 
     near: whether the printed number is within `margin` of our value or of the interval of a new run. If a
     non-private number is near, our model is taken to be the source's.

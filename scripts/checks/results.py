@@ -58,7 +58,7 @@ class Results:
             return dict(arrays)
 
     def draws(self, cell, column):
-        """Return a cell's draws (data sets, folds, restarts), NaN if failed; None if the run has none."""
+        """A cell's draws (data sets, folds, restarts), NaN if failed; None if the run has none."""
         import pandas as pd
 
         path = Path(self.run_path(cell))
@@ -115,7 +115,7 @@ class Results:
         return path
 
     def cells(self, *, sweep=None, datasets=None, methods=None, train_size=None, epsilon=None):
-        """Return the rows of `frame` that match all arguments; None matches every row.
+        """The rows of `frame` that match all arguments; None matches every row.
 
         train_size, epsilon: a number, a list of numbers, or the "smallest" or "largest" finite number on
         each data set. Rows of non-private methods match any epsilon.

@@ -51,7 +51,7 @@ class Stamper:
         return [experiment for experiment in self.experiments.values() if experiment.axis() == name]
 
     def stamps(self, row):
-        """Return {settings, code, judge, data} of a recorded row; all "" if it names a removed item."""
+        """{settings, code, judge, data} of a recorded row; all "" if it names a removed item."""
         # A value's id is `<comparison> <place>`. Its stamps do not depend on the place.
         key = row["section"], row["id"].partition(" ")[0], row["method"], row["dataset"]
         if key not in self._known:

@@ -46,7 +46,7 @@ def run(results, check):
 
 
 def join(outcomes):
-    """Return the `Outcome` of checks that must all hold.
+    """The `Outcome` of checks that must all hold.
 
     Its number and threshold are those of the first check that has a number and the joint `holds`.
     """
@@ -141,8 +141,7 @@ def decide(results, source, section, stand_ins, readings=()):
 
 
 def _judged(result, section, readings, another):
-    """Return the verdict, its reason and, for a claim, the number of deciding readings, including the
-    stated one.
+    """The verdict, its reason and, for a claim, the number of deciding readings, including the stated one.
 
     readings: rows of readings.csv that decide the claim or leave it open. If a reading leaves the claim
     open, the claim does not fail.

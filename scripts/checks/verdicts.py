@@ -93,8 +93,7 @@ def sd_of(half, replicates):
 
 
 def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
-    """Return ((low, high), standard error of an end) of a 95 % prediction interval for the mean of a new
-    run.
+    """((low, high), standard error of an end) of a 95 % prediction interval for the mean of a new run.
 
     It is used if no individual draws can be resampled (`checks.prediction`). Let s be the replicates'
     standard deviation. The difference of the new mean over k' replicates and our mean over k replicates has
@@ -116,7 +115,7 @@ def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
 def distance(
     published, ours, interval, *, half=0.0, absolute=ABSOLUTE, errors=(0.0, 0.0), limits=None
 ):
-    """Return (distance, reason) of a printed value from a computed value.
+    """(distance, reason) of a printed value from a computed value.
 
     interval: the prediction interval, or None.
     half: half a unit of the last printed digit; a number that rounds into the interval is inside.
@@ -167,7 +166,7 @@ def matches(distance):
 
 
 def margin(published, sd=None, *, share=False, spread=False):
-    """Return the smallest difference from our number that must count as a disagreement.
+    """The smallest difference from our number that must count as a disagreement.
 
     sd: the standard deviation printed with the number.
     share: whether the number is an error or an accuracy; 0.05 and 0.95 then have the same margin.
@@ -187,7 +186,7 @@ def too_wide(interval, margin):
 
 
 def with_readings(tried, still_open):
-    """Return the verdict under all readings that are about the source's model.
+    """The verdict under all readings that are about the source's model.
 
     tried: pairs (reading, holds), with holds "yes", "no", or "" if open. The stated reading, "", comes
     first if it is about the source's model. If the stated reading is open, all other readings are ignored.

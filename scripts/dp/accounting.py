@@ -32,7 +32,7 @@ ADD_REMOVE = "add-remove"
 
 
 def check_adjacency(adjacency: str) -> None:
-    """Raise ValueError unless the adjacency is `REPLACE_ONE` or `ADD_REMOVE`."""
+    """Raise ValueError for an unknown adjacency."""
     if adjacency not in (REPLACE_ONE, ADD_REMOVE):
         raise ValueError(f"adjacency is {REPLACE_ONE} or {ADD_REMOVE}, not {adjacency!r}")
 
@@ -277,7 +277,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
 
 
 def rule_delta(n: int) -> float:
-    """The delta for a public number of records: min(1e-6, 1/(10 n)), so n delta is at most 0.1.
+    """The delta min(1e-6, 1/(10 n)), so n delta is at most 0.1.
 
     Parameters
     ----------

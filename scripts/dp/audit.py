@@ -40,8 +40,8 @@ def privacy_loss_1d(
     """Supremum of the privacy loss over all replace-one pairs in one dimension.
 
     The supremum is over records, released values and public sizes n with n lambda = `n_lambda`. For
-    objective perturbation, a sinh-spaced grid of 801 points per axis is refined 14 times around its best
-    point; 401 points give the same result to 1e-6. Minimisers are assumed exact (tolerance 0).
+    objective perturbation, a grid of 801 points per axis is refined around its best point; 401 points give
+    the same result to 1e-6. Minimisers are assumed exact (tolerance 0).
 
     Parameters
     ----------
@@ -183,8 +183,8 @@ def epsilon_lower_bound(
 ) -> float:
     """A lower bound on epsilon that holds with probability `confidence`.
 
-    The first half of the releases chooses an event (a statistic, a threshold and its side) and the order of
-    the two data sets, on which the event has probabilities p and q. The second half gives Clopper-Pearson
+    The first half of the releases chooses an event (a statistic, a threshold and its side). It also chooses
+    which data set gives the event's probability p; the other gives q. The second half gives Clopper-Pearson
     bounds on both, each at confidence 1 - (1 - confidence)/2. Since (epsilon, delta)-DP means p <=
     e^epsilon q + delta, the result is log((p_low - delta) / q_high), at least 0. Noise of 1e-9 times the
     scores' range hides the last bits of floating-point sums, which distinguish any two data sets.
@@ -439,7 +439,6 @@ class _Side:
 
 
 def _blur(scores, half, streams):
-    """Add uniform noise of 1e-9 times each statistic's range."""
     for name in scores[0]:
         seen = np.concatenate([side[name][:half] for side in scores])
         seen = seen[np.isfinite(seen)]

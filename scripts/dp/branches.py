@@ -187,10 +187,9 @@ def differences(
 ) -> list[str]:
     """Describe where behaviour on two neighbours differs by more than the guarantee allows.
 
-    With the same random numbers, both sides must raise the same exceptions with the same messages. They
-    must return results of the same names, shapes and types, and execute the same lines of the mechanism's
-    files. Statuses and weights may differ as far as the guarantee (or, if nothing is proven, the claim)
-    allows.
+    With the same random numbers, both sides must agree in exceptions, messages, executed lines of the
+    mechanism's files, and names, shapes and types of results. Statuses and weights may differ as far as the
+    guarantee (or, if nothing is proven, the claim) allows.
 
     Parameters
     ----------

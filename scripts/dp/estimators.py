@@ -2,7 +2,7 @@
 
     model = PrivateClassifier.load("releases/visits/model.json")
     model.predict_proba(frame)     # columns by name, in any order, in their own units
-    model.guarantee_               # for the people whose rows the model was fitted on
+    model.guarantee_
 
 As in `dp.releasing.rows`, numbers are clipped to public bounds, and categories looked up in public lists.
 
@@ -101,7 +101,6 @@ class _Private(BaseEstimator):
         Returns
         -------
         PrivateClassifier or PrivateRegressor
-            An instance of `cls`.
 
         Raises
         ------
@@ -137,7 +136,6 @@ class _Private(BaseEstimator):
         Returns
         -------
         PrivateClassifier or PrivateRegressor
-            The fitted estimator.
 
         Raises
         ------
@@ -275,8 +273,7 @@ class _Private(BaseEstimator):
 class PrivateClassifier(ClassifierMixin, _Private):
     """A private model of two classes.
 
-    `fit` needs every parameter whose default is None, except `method`, `options` and `holdout`. See the
-    module's docstring.
+    `fit` needs every parameter whose default is None, except `method`, `options` and `holdout`.
 
     Parameters
     ----------
@@ -436,10 +433,8 @@ class PrivateRegressor(RegressorMixin, _Private):
 
     Methods
     -------
-    load
-        The estimator of a published model.
-    fit
-        Make the release, or load the stored one.
+    load, fit
+        As for `PrivateClassifier`.
     predict
         Predictions for new rows.
 

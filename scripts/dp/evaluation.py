@@ -134,7 +134,7 @@ def binned_auc(
     intercept: float | np.ndarray = 0.0,
     look: Callable | None = None,
 ) -> np.ndarray:
-    """Approximate `auc` of weights (restarts, d) on the rows of X, in two passes, with little memory.
+    """Approximate `auc` of weights (restarts, d) on the rows of X, with little memory.
 
     The first pass finds each restart's range of scores. The second divides this range into BINS equal bins
     and counts both classes in each. A positive and a negative in the same bin count half, so the error is

@@ -25,9 +25,9 @@ class Intervals(NamedTuple):
     Attributes
     ----------
     estimate : numpy.ndarray
-        Estimates of the coefficients theta_j.
+        Of the coefficients theta_j.
     standard_error : numpy.ndarray
-        Standard errors, including privacy noise.
+        Including privacy noise.
     low, high : numpy.ndarray
         Ends of the interval.
     p_value : numpy.ndarray
@@ -54,7 +54,7 @@ def wald(
     estimate : numpy.ndarray, (draws, d)
         Coefficients.
     covariance : numpy.ndarray, (draws, d, d)
-        The estimates' covariance, including privacy noise.
+        Including privacy noise.
     level : float
         In (0, 1).
     answered : numpy.ndarray of bool, (draws, d), or None
@@ -148,7 +148,7 @@ class Linearised(NamedTuple):
     estimate : numpy.ndarray, (draws, d)
         Coefficients.
     covariance : numpy.ndarray, (draws, d, d)
-        Covariance of the coefficients, including privacy noise.
+        Including privacy noise.
     unresolved : numpy.ndarray, (draws, d, d)
         Part of the covariance that the Hessian's noise causes, to first order.
     """

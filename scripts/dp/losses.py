@@ -1,7 +1,7 @@
 """Losses of margins and of residuals, with their constants for privacy proofs.
 
 A margin loss is l(z) of z = y w.x for labels y in {-1, 1}. A residual loss is l(z) of z = w.x - y for
-targets y in [-1, 1], with l even and l(0) = 0. `arguments(scores, y)` computes z from scores w.x.
+targets y in [-1, 1], with l even and l(0) = 0.
 
 `value(z)`, `derivative(z)` and `curvature(z)` are l, l' and l'' elementwise, also at infinite z. For rows
 of norm at most 1:
@@ -83,7 +83,7 @@ class Logistic(MarginLoss):
         return np.subtract(value, np.minimum(z, 0.0), out=value)
 
     def total(self, z: np.ndarray) -> np.ndarray:
-        """The sum of l, from one logarithm of a product of numbers in [1, 2]."""
+        """From one logarithm of a product of numbers in [1, 2]."""
         value = np.exp(-np.abs(z))
         value += 1.0
         return np.log(value.prod(axis=0)) - np.minimum(z, 0.0).sum(axis=0)
@@ -201,7 +201,7 @@ class Robust(ResidualLoss):
 class HuberResidual(Robust):
     """z^2/2 for |z| <= tau, tau |z| - tau^2/2 beyond (Huber, Annals of Mathematical Statistics 35, 1964).
 
-    l'' jumps at the ends of the quadratic piece, where `curvature` returns l'' of this piece.
+    `curvature` at the jumps of l'' is as for `Huber`.
     """
 
     name = "huber_residual"

@@ -147,7 +147,7 @@ def guesses(
 ) -> np.ndarray:
     """Guess which side, 0 or 1, each release (m, d) comes from.
 
-    The guess is the side with fewer impossible coordinates or, in a tie, with the nearer centre.
+    This side has fewer impossible coordinates or, in a tie, the nearer centre.
     """
     size = max(1, BLOCK // (256 * len(NEAR) * released.shape[1]))
     parts = [released[start : start + size] for start in range(0, len(released), size)]

@@ -133,7 +133,7 @@ class Tape:
 
 
 class _Parted(Exception):
-    """The second run uses a noisy value that the first run did not use, or that had another shape there."""
+    """The second run uses a noisy value that the first lacks, or has in another shape."""
 
 
 class _Noisy(np.lib.mixins.NDArrayOperatorsMixin):
@@ -559,7 +559,7 @@ def of_mechanism(
     seed: int = 0,
     **options,
 ) -> tuple[Replay, Guarantee]:
-    """Replay a mechanism on a pair and compare the result with the mechanism's proven guarantee.
+    """Compare a mechanism's replay on a pair with its proven guarantee.
 
     Parameters
     ----------
@@ -572,7 +572,7 @@ def of_mechanism(
     Returns
     -------
     Replay
-        The result. If nothing is proven, the claimed epsilon is tested.
+        If nothing is proven, the claimed epsilon is tested.
     dp.accounting.Guarantee
         The tested guarantee.
 

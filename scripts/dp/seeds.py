@@ -15,8 +15,8 @@ def generator(seed: int, *axes) -> np.random.Generator:
     """The generator for one purpose. Its draws are reproducible, not secret.
 
     seed: the configuration's only seed, a non-negative integer. axes: the draw's purpose, such as
-    (experiment, data set, method, fold, purpose), each with a stable `str`. If an axis such as
-    epsilon or the training size is omitted, all points of a curve over it use common random numbers.
+    (experiment, data set, method, fold, purpose), each with a stable `str`. Curves over an omitted axis,
+    such as epsilon or the training size, use common random numbers.
     """
     spawn_key = tuple(word for axis in axes for word in _words(axis))
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=spawn_key)))

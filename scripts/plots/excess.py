@@ -29,7 +29,7 @@ def excess(experiment, spec, draws):
     """Mean excess over the baseline with 95 % bands, one panel per data set, on logarithmic axes.
 
     Bands are over folds, or over simulated data sets from one distribution. options["along"]: epsilon,
-    train_size, or columns, the number of columns. For columns, every point of a curve is another data set.
+    train_size, or columns (the number of columns). For columns, every point of a curve is another data set.
     options["metric"]: a metric of `dp.metrics` for which smaller is better.
     """
     options = spec["options"]

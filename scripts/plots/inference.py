@@ -72,8 +72,8 @@ def coverage_designs(experiment, spec, path):
     """Coverage of every coefficient of every design, one panel per epsilon and one row per design.
 
     Full points are for printed intervals, hollow ones for others. A point's size shows its share of all
-    intervals. Points based on fewer than 40 intervals are left out. The rule for printing
-    intervals was chosen on the designs above the line, and tested on the designs below it.
+    intervals. Points based on fewer than 40 intervals are left out. The rule for printing intervals was
+    chosen on the designs above the line, and tested on those below it.
     """
     frame = pd.read_csv(path)
     frame = frame[frame["method"] == "noise_aware"]

@@ -11,8 +11,8 @@ def regret(rows):
     """Mean regret over data sets with 95 % intervals, one panel per task, the smallest at the top.
 
     A panel shows the experiment with the most data sets, and only methods that answer the same questions
-    (data sets, sizes and epsilons). The number beside a method counts the questions in which the
-    method is unbeaten. The method's point is full if it is unbeaten in all questions.
+    (data sets, sizes and epsilons). The number beside a method counts the questions in which it is
+    unbeaten. Its point is full if it is unbeaten in all.
 
     rows: the rows of `reporting.recommendations.across` for one regime and adjacency.
     """

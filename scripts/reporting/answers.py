@@ -18,7 +18,7 @@ KNOWN = ("title", "mechanism", "standing", "kept", "kept_low", "kept_high")
 
 
 def answers(smaller=()):
-    """Return the section's content, or None without recommendations.
+    """The section's content, or None without recommendations.
 
     smaller: experiments with sizes below the defaults. If recommendations.csv has one of them, no method
     is recommended.
@@ -58,7 +58,7 @@ def percent(text):
 
 
 def shipped():
-    """Return `questions` of the workflow's own data sets, if it has run in its own folder.
+    """`questions` of the workflow's own data sets, if it has run in its own folder.
 
     A study's form uses these, because a choice by results on the study's own rows would cost privacy.
     """
@@ -67,7 +67,7 @@ def shipped():
 
 
 def questions(rows, folder):
-    """Return the data of the page's form: all questions, with the competing methods that need no tuning.
+    """The data of the page's form: all questions, with the competing methods that need no tuning.
 
     workflow/report/report.form.js chooses one of these methods. folder: the folder of prepared data.
     """
@@ -138,7 +138,7 @@ def sentence(group):
 
 
 def picture(group):
-    """Return each method's regret in a group, the smallest first, and how often the method is unbeaten."""
+    """Each method's regret in a group, the smallest first, and how often the method is unbeaten."""
     rows = []
     for row in sorted(group, key=lambda row: float(row["shared_regret"])):
         mean, low, high = (row[f"shared_regret{end}"] for end in ("", "_low", "_high"))
@@ -208,7 +208,6 @@ def _cell(rows):
 
 
 def _needed(rows, names):
-    """Return a table of how many rows competing methods need to keep 95 % of the gain."""
     needed = {}
     for row in rows:
         if row["rows_are"] and not row["why"] and row["regime"] == UNTUNED:

@@ -39,7 +39,7 @@ LARGEST_DOWNLOAD = 2_000_000  # bytes; larger CSV files are not offered for down
 class Gathered:
     """One experiment's part of the report.
 
-    stand_ins: data set -> why claims about its numbers cannot be decided. partial: whether files may be
+    stand_ins: data set -> why numbers and claims on it are not decidable. partial: whether files may be
     older than their inputs.
     """
 
@@ -112,7 +112,7 @@ class Gathered:
         return frame.reindex(columns=[*dict.fromkeys([*frame.columns, *SUMMARISED])])
 
     def some(self, cells):
-        """Return a row for each cell with a run file."""
+        """A row for each cell with a run file."""
         from study.jobs.summary import cells_frame
 
         return cells_frame(
@@ -147,7 +147,7 @@ class Gathered:
         return self.experiment.values.get("smaller", [])
 
     def verdicts(self, section):
-        """Return the rows (dictionaries of strings) of published.csv, claims.csv or defects.csv.
+        """The rows (dictionaries of strings) of published.csv, claims.csv or defects.csv.
 
         All rows are undecided if the experiment is incomplete, or the file is missing or (in a partial
         report) older than a cell on which it depends.
@@ -177,7 +177,7 @@ class Gathered:
         return any(Path(run).stat().st_mtime > path.stat().st_mtime for run in files)
 
     def shown(self, section):
-        """Return `verdicts`, marked as not judged if sizes are smaller than in the default run."""
+        """`verdicts`, marked as not judged if sizes are smaller than in the default run."""
         rows = self.verdicts(section)
         return [self._unjudged(section, row) for row in rows] if self.smaller else rows
 
@@ -361,7 +361,6 @@ def _kind_of_data(source):
 
 
 def _why(log):
-    """Why a file is missing."""
     log = Path(log)
     if not log.exists():
         return "not run"

@@ -2,7 +2,7 @@
 
 A job is assumed to take START CPU seconds plus a time proportional to its work. The work of a fit is
 training rows x folds (or simulations). A run multiplies this by its draws, and a search by its own folds
-and the number of candidates.
+and candidates.
 """
 
 import math
@@ -71,7 +71,7 @@ def job(rule, experiment, path, experiments):
 def record(measured, experiments):
     """Yield rows of COLUMNS from `reporting.costs.measured`, per rule, experiment and method.
 
-    Training jobs are recorded by their mean, not the median, because the largest dominate the total time.
+    Training jobs get the mean, because the largest dominate the total time.
     """
     groups = {}
     for one in measured:
@@ -112,7 +112,7 @@ class Costs:
 
 
 def forecast(jobs, costs):
-    """Return {experiment: `Forecast` of its jobs}. Jobs without a known cost count as START seconds."""
+    """{experiment: `Forecast` of its jobs}. Jobs without a known cost count as START seconds."""
     totals = {}
     for one in jobs:
         count, seconds, peak, unknown = totals.get(one.experiment, Forecast(0, 0.0, 0.0, 0))

@@ -116,7 +116,7 @@ def summary(by_mechanism):
 
 
 def variant(attacks):
-    """The options of all attacks with a mechanism's worst verdict, and of none of its other attacks.
+    """The options that all attacks with a mechanism's worst verdict share, and none of its others has.
 
     "" means that the verdict concerns the whole mechanism.
     """

@@ -18,7 +18,7 @@ def kind_of(row):
 
 
 def once(rows, again=()):
-    """Return the rows with each printed number once, even if several methods are compared with it.
+    """The rows with each printed number once, even if several methods are compared with it.
 
     again: comparisons to leave out, because the source also prints their numbers elsewhere.
     """
@@ -35,14 +35,13 @@ def once(rows, again=()):
 
 
 def again(experiment):
-    """The names of an experiment's comparisons whose numbers its source also prints elsewhere."""
     return [
         name for name, spec in experiment.values.get("published", {}).items() if spec.get("again")
     ]
 
 
 def shown(experiment):
-    """Return {open, kinds, joint}: settings left open, and how many entries hold under each reading.
+    """{open, kinds, joint}: settings left open, and how many entries hold under each reading.
 
     Without readings.csv, return None.
     """
@@ -61,7 +60,7 @@ def shown(experiment):
 
 
 def joint(rows, again=()):
-    """Return [(reading, {kind: "k of n"})]: k of the n decided entries hold under a reading.
+    """[(reading, {kind: "k of n"})]: k of the n decided entries hold under a reading.
 
     rows: rows of readings.csv. An entry that a reading does not concern counts as it does under
     the stated reading.

@@ -211,7 +211,6 @@ def _with_rows_needed(rows):
     for _, curve in rows.groupby(curves, sort=False):
         curve = curve[curve["kept"].notna()].sort_values("train_size")
         if len(curve) > 1:
-            # Express gains as shares of the non-private gain at the largest size.
             gains = curve["kept"] * curve["gain"] / curve["gain"].iloc[-1]
             count, what = comparison.rows_for(curve["train_size"].to_numpy(), gains, SHARE)
             rows.loc[curve.index, ["rows_for_95_percent", "rows_are"]] = round(count), what
@@ -219,7 +218,7 @@ def _with_rows_needed(rows):
 
 
 def _costs(experiment, cells):
-    """Return (method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
+    """(method, dataset, train_size, epsilon) -> {cpu_seconds_per_release, peak_mb}.
 
     The CPU seconds of the cell's job, including its start, are divided by the number of draws on all folds.
     Those of the non-private fit, divided by the number of folds, are added. Memory is the maximum over the
@@ -251,7 +250,7 @@ def _took(file):
 
 
 def shared(answered):
-    """Return the questions on which methods are ranked. answered: method -> set of questions.
+    """The questions on which methods are ranked. answered: method -> set of questions.
 
     All methods are ranked on the same questions, because one method's share of four questions is not
     comparable with another's share of twenty. Candidates are each method's set and the intersection of
@@ -280,7 +279,7 @@ def _over_data(rows):
 
 
 def across(rows):
-    """Return rows of ACROSS: each competing method's regret and rank over an experiment's data sets.
+    """Rows of ACROSS: each competing method's regret and rank over an experiment's data sets.
 
     Regret is the best competitor's kept share of the gain at a question, minus the method's. The rank is
     0 for the best competitor and 1 for the last. The 95 % intervals are over data sets (Student's t over

@@ -39,7 +39,7 @@ def files():
 
 
 def read(name=None):
-    """Return lines of the record, as dictionaries of strings: all lines, or those of one file."""
+    """Lines of the record, as dictionaries of strings: all, or those of one file."""
     return [row for path in files() if name in (None, path.stem) for row in read_csv(path)]
 
 
@@ -132,7 +132,7 @@ def run_path(row):
 
 
 def _recommended(name):
-    # Imported here because the module loads pandas, which the workflow can start without.
+    # This module loads pandas, which the workflow does not need to start.
     from reporting.recommendations import NOT_BEATEN
 
     for row in read_csv(paths.RECOMMENDATIONS()):
@@ -227,7 +227,7 @@ def answers(rows, stale=()):
 
 
 def in_document(text):
-    """Return a document with the text between its two marks replaced by the record's summary."""
+    """A document with the text between its two marks replaced by the record's summary."""
     before, _, rest = text.partition(MARKS[0])
     _, _, after = rest.partition(MARKS[1])
     said = []
@@ -242,7 +242,7 @@ def in_document(text):
 
 
 def once(rows):
-    """Return the first row of each recorded statement and printed number."""
+    """The first row of each recorded statement and printed number."""
     unique = {}
     for row in rows:
         if row["section"] in SECTIONS:

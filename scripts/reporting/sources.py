@@ -32,7 +32,7 @@ STATED, READ, FAILED, OPEN, NOT_TESTED = OUTCOMES
 
 
 def cards(gathered, experiments, stale=None):
-    """Return a card per source; the sources of these experiments come first.
+    """A card per source; the sources of these experiments come first.
 
     gathered: a list of `reporting.collect.Gathered`. experiments: their page content, in the same order.
     stale: recorded digests that have changed; with None, cards do not use the record.
@@ -82,7 +82,7 @@ def cards(gathered, experiments, stale=None):
 
 
 def _headline(source, shown):
-    """Return the figure that the source names, or the first figure of its largest experiment."""
+    """The figure that the source names, or the first figure of its largest experiment."""
     drawn = {figure["id"]: figure for e in shown for figure in e["figures"] if figure["data"]}
     most = max(shown, key=lambda e: e["cells"], default={"figures": ()})
     first = next((figure["id"] for figure in most["figures"] if figure["data"]), None)
@@ -124,7 +124,7 @@ def _bar(rows):
 
 
 def privacy(parts):
-    """Return sentences on the claimed and proven epsilon of the source's private methods.
+    """Sentences on the claimed and proven epsilon of the source's private methods.
 
     A method counts as the source's if a printed number is compared with it. Cells whose lambda is not the
     published one are left out. If preparation or tuning looked at the private rows, a sentence names
@@ -222,10 +222,11 @@ def _columns(source, path):
 
 
 def cell(rows, names, scale=1):
-    """Return {printed, ours, says, outcome} of one printed number.
+    """{printed, ours, says, outcome} of one printed number.
 
-    rows: the number's rows of published.csv. The first row decides the outcome; rows of standard deviations
-    come last. scale: 100 if the source prints percentages, because published.csv has fractions.
+    rows: the number's rows of published.csv. The outcome is that of the first mean or, without means, of
+    the first standard deviation. scale: 100 if the source prints percentages, because published.csv has
+    fractions.
     """
     rows = [
         row | {key: float(row[key]) * scale for key in SCALED if row.get(key) not in (None, "")}

@@ -28,7 +28,7 @@ def loaded(configfile, names=None):
 
 @cache
 def digests():
-    """Return recorded digests that have changed, including all digests of unreadable configurations."""
+    """Recorded digests that have changed, including all digests of unreadable configurations."""
     rows, changed = record.read(), set()
     for configfile in {row["configfile"] for row in rows}:
         own = [row for row in rows if row["configfile"] == configfile and row["section"] != "run"]

@@ -7,7 +7,7 @@ from study.jobs import folds
 
 
 def of_mechanism(mechanism, meta, options, **cell):
-    """Return the keyword arguments that `guarantee` and `release` share.
+    """The keyword arguments that `guarantee` and `release` share.
 
     meta: the record of the data's preparation. cell: epsilon, delta, and lam if known.
     """

@@ -56,7 +56,6 @@ def experiments(parsed, available, root, listed):
 
 
 def datasets(parsed, root):
-    """The names of the data sets among the targets."""
     targets = () if parsed is None else parsed.targets
     return {Path(each).stem for each in targets if _folder(each, root) == DATA}
 

@@ -1,9 +1,8 @@
 """Find the project files that a job executes, by following imports.
 
 The digest of these files is a parameter of the job's rule, so an edit reruns only jobs that execute the
-edited code. Syntax trees are digested, so no job reruns after a git checkout, or after edits of comments,
-layout, functions' annotations or docstrings. Only an edit of a docstring's first line in the
-files `SHOWN` does rerun jobs.
+edited code. Syntax trees are digested. So no job reruns after a git checkout, or after edits of comments,
+layout, functions' annotations or docstrings (except first lines in the files `SHOWN`).
 """
 
 import ast

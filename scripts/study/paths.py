@@ -56,8 +56,6 @@ def results(*parts):
 
 
 class _Wildcards(dict):
-    """Values by name; wildcards without a value stay wildcards."""
-
     def __missing__(self, name):
         return f"{{{name}}}"
 

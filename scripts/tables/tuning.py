@@ -62,8 +62,8 @@ def price_of_tuning(experiment, spec, draws):
     """One row per mechanism, cell and way of tuning: the metric, and its excess over the rule's.
 
     options["panels"], options["ways"]: as for the figure of the same name. The first method of each panel
-    is the rule, which is not tuned on rows. over_rule: the excess over this method, paired by fold, with a
-    95 % interval.
+    uses the rule, which is not tuned on rows. over_rule: the excess over this method, paired by fold, with
+    a 95 % interval.
     """
     options = spec["options"]
     means = paired.fold_means(draws, options["metric"])

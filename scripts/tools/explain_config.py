@@ -256,7 +256,7 @@ def _first_line(docstring):
 
 
 def _docstring(module, function):
-    """Return a function's docstring without importing its module, which may need matplotlib."""
+    """A function's docstring, without an import of its module, which may need matplotlib."""
     path = Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py")
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if getattr(node, "name", None) == function:

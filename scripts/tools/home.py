@@ -19,7 +19,7 @@ ARGUMENTS.add_argument(
 
 
 def run_arguments(description):
-    """Return a parser for the arguments that describe a Snakemake run: folder, targets and overlays.
+    """A parser for the arguments that describe a Snakemake run: folder, targets and overlays.
 
     The parser makes paths of overlays relative to the run's folder.
     """

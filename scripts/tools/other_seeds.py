@@ -6,9 +6,9 @@ The experiments run once per seed, in the folder results-seed-<seed>. The progra
 published.csv, claims.csv and defects.csv that changes, with both runs' numbers. If it was stopped, the same
 command resumes it. With --compare, it only compares existing folders.
 
-Chance explains a change if both verdicts state agreement under some reading, or if one of them is "too wide
-to decide", "undecided" or "not excluded", which lie between agreement and failure. After any other change,
-the exit status is 1: a verdict that agrees with one seed fails with another, or is not tested.
+Chance explains a change if both verdicts are "reproduced if ..." (under different readings). It also does
+if one is "too wide to decide", "undecided" or "not excluded", which lie between agreement and failure.
+After any other change, such as from agreement to failure or to "not tested", the exit status is 1.
 """
 
 import argparse

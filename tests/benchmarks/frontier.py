@@ -166,7 +166,6 @@ def floor_of_models(X, y, models):
 
 
 def floor_of_batches(X, y, steps, sampling):
-    """Gather separate batches for each release, and compute two products and one exponential."""
     rng = np.random.default_rng(0)
     for _ in range(steps):
         for _, rows, _ in poisson.batches(N, DRAWS, sampling, rng):
@@ -221,7 +220,7 @@ def cases():
 
 
 def passes(info):
-    """The solver's mean number of passes over the rows per restart; 8 if not reported."""
+    """Mean passes over the rows per restart, or 8 if not reported."""
     return float(np.mean(info.get("iterations", 8)))
 
 

@@ -45,7 +45,7 @@ COLUMNS += ("data_mb", "beside_data_mb", "fit_beside_data_mb")
 
 
 def job(script, *arguments):
-    """Run one job, and return its CPU seconds and peak memory in bytes."""
+    """CPU seconds and peak memory in bytes of one job."""
     command = [sys.executable, SCRIPTS / script, *map(str, arguments)]
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stderr=said)

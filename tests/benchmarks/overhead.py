@@ -2,7 +2,7 @@
 
     python tests/benchmarks/overhead.py [experiment]        # default: cm08
 
-It prints the wall-clock time. It splits the time of both cores into the jobs' CPU time ("work"), that of
+It prints the wall-clock time, and splits the time of both cores into the jobs' CPU time ("work"), that of
 Snakemake and its shells, and the rest: waiting, and imports that forks share (`study.jobs.fork`). The
 wall-clock time should be at most 1.8 times the jobs' work per core.
 """

@@ -129,7 +129,7 @@ def jax_privacy_steps(X, y, *, batches, steps, size, simulations, lam, rate, cli
     """
     jax = importlib.import_module("jax")
     selection = importlib.import_module("jax_privacy.batch_selection")
-    jax.config.update("jax_enable_x64", True)  # double precision, as in this project
+    jax.config.update("jax_enable_x64", True)  # double precision
     n = len(X)
     rows, labels = jax.numpy.asarray(X), jax.numpy.asarray(y, dtype=float)
     descend = compiled(batches, steps, size, lam, rate, clip, noise)
@@ -163,7 +163,6 @@ NEEDS = {
 
 
 def about():
-    """Map each task to its libraries' versions, or to the reason why it cannot run."""
     results = {}
     for task, names in NEEDS.items():
         try:

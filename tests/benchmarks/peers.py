@@ -83,7 +83,7 @@ def narrow(rng):
 
 
 def wide(rng):
-    """Return the data's name, X and y: digits 4 and 9, or simulated rows of similar shape and spectrum."""
+    """Return the wide problem's name, X and y."""
     if DIGITS.exists():
         X, y = Prepared(DIGITS).floats()
         order = rng.permutation(len(X))
@@ -136,8 +136,6 @@ class PeerProcess:
 
 
 def timed(function, units, repeat=1):
-    """Return a callable that returns CPU seconds, units and the function's other results."""
-
     def call():
         start = time.process_time()
         for _ in range(repeat):

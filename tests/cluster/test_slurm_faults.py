@@ -20,7 +20,6 @@ ONE_EACH = (*SBATCH, "--group-components", "cells=1")
 
 
 def begun(project, cluster, *options):
-    """Start a run, and wait until some cells are finished."""
     process = project.start(*ONE_EACH, *options, "--jobs", "2", *CELLS)
     project.wait_for(lambda: run_files(project) and jobs(cluster, project, "RUNNING"), 120)
     return process

@@ -92,7 +92,6 @@ def decided(experiment):
 
 @pytest.fixture
 def browser():
-    """Path of Chromium; if it is not installed, the test is skipped."""
     names = ("chromium", "chromium-browser", "google-chrome")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if path is None:

@@ -54,8 +54,8 @@ def public_facts(dataset, overlay):
 def cases():
     """The overlay, experiment, data set and private method of some cells.
 
-    They cover every data set, and every mechanism with each of its settings, each kind of data set and
-    each kind of experiment that it meets.
+    They cover every data set, and every mechanism with all its settings, kinds of data set and kinds of
+    experiment.
     """
     overlays, met = {}, set()
     for overlay in OVERLAYS:
@@ -126,7 +126,7 @@ def rows(data, meta, size):
 @pytest.mark.slow
 def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    # Skip the cost of group privacy, which takes seconds and does not depend on the noise.
+    # The cost of group privacy takes seconds and does not depend on the noise.
     monkeypatch.setattr("guarantees.of_group", lambda one, size: (one.epsilon, one.delta))
     for case in cases():
         stated_is_drawn(folder, *case)
@@ -136,7 +136,7 @@ def stated_is_drawn(folder, overlay, name, dataset, label):
     experiment = configuration(overlay)[1][name]
     mechanism = MECHANISMS[experiment.methods[label]["mechanism"]]
     cells = experiment.cells(datasets=[dataset], methods=[label])
-    # Published lambdas exist only for the sweeps' sizes. With other lambdas, 100 rows suffice.
+    # Published lambdas exist only for the sweeps' sizes; otherwise 100 rows suffice.
     fixed = experiment.methods[label]["lambda"] == "published"
     size = min(cell.train_size for cell in cells) if fixed else 100
     meta = read_json(data_path(dataset, "json"))
@@ -246,7 +246,7 @@ def test_the_breast_cancer_constants_describe_their_rows():
 
 
 def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
-    """If cells share unit draws, guarantees do not compose: the minimiser leaks, even without the seed."""
+    """Two cells with shared unit draws give the minimiser without the seed: guarantees do not compose."""
     X, y = Prepared(folder / data_path("wdbc_row_norm")).floats()
     mechanism = MECHANISMS["output_perturbation"]
     one, two = (

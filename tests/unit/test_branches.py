@@ -94,7 +94,7 @@ def test_cases_are_neighbours_within_their_bound():
         assert max(np.abs(y).max(), np.abs(y_other).max()) <= 1
 
 
-# ---- one singular part must not change the other parts' fits
+# ---- singular parts
 
 
 class Together(tukey_em.TukeyEM):

@@ -114,10 +114,7 @@ def test_spreads_are_compared_fold_by_fold(monkeypatch):
 @pytest.mark.parametrize("shape", [(1, 24), (1, 72), (12, 8)])
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 def test_intervals_of_the_folds_spread_cover_its_difference(shape, law, monkeypatch):
-    """Of 400 intervals of the difference of two methods' standard deviations, about 95 % cover it.
-
-    With 24 folds and heavy tails, about 90 % do.
-    """
+    """About 95 % of 400 intervals cover the difference. With 24 folds and heavy tails, about 90 % do."""
     rng, covered, widths = np.random.default_rng(11), 0, []
     made = results([("a", "one", 100, 1.0, 0.3, 0.05), ("a", "two", 100, 1.0, 0.3, 0.05)])
     made.frame = made.frame.assign(error_sd_folds=[0.03, 0.02])
@@ -540,7 +537,6 @@ def test_a_protocols_draws_make_the_interval_and_judge_the_spread(monkeypatch):
     assert spread["verdict"] == "too wide to decide"
     wide = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
     mean, spread = compare(CURVES, wide, {"t": spec}, {})
-    # a printed spread does not widen a mean's interval
     assert mean["distance"] == spread["distance"] == "off"
 
 

@@ -10,7 +10,7 @@ import pytest
 from project import COLLECTED
 
 ROOT = Path(__file__).resolve().parents[2]
-# Code of a `sitecustomize` module, which Python imports first. It shifts the clock.
+# Code of `sitecustomize`, which Python imports first.
 CLOCK = """
 import time
 clock, clock_ns = time.time, time.time_ns

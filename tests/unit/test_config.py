@@ -390,7 +390,6 @@ def test_a_bad_data_set(project, entry, expected):
 
 
 OWN = [
-    # (entry, path and content of an existing file, message)
     ("{CSV}", "tow.csv", "", ".source.csv: no file 'toy.csv'; did you mean 'tow.csv'?"),
     ("{CSV}", "x", "", ".source.csv: no file 'toy.csv'; put it there, or correct the path"),
     (

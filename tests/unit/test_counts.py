@@ -215,7 +215,7 @@ def test_steps_and_rate_compose_to_mu():
     p = mechanism.parameters(5000, 6, **settings)
     own, steps, T, sigma = mechanism.plan(5000, p)
     assert math.hypot(own, steps) == pytest.approx(gaussian_mu(1.0, 1e-6))
-    assert math.sqrt(T) * 2 * 2.0 / (5000 * sigma) == pytest.approx(steps)  # clip cancels
+    assert math.sqrt(T) * 2 * 2.0 / (5000 * sigma) == pytest.approx(steps)  # (2CR/n) / (sigma C)
     assert round(5000 * steps / 12) == T
     few, many = (
         mechanism.plan(n, mechanism.parameters(n, 6, epsilon=e, delta=1e-6))[2]
@@ -282,7 +282,6 @@ def test_the_tilt_that_is_paid_for_is_released():
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_it_learns_the_counts(name):
-    """`counts_rate` does not approach the non-private fit."""
     X, k = rows(20_000)
     y = targets(k)
     plain = MECHANISMS["counts_regression"].release(X, y, lam=1e-9)

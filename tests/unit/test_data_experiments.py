@@ -54,7 +54,7 @@ def test_training_sizes_are_checked_against_the_rows_of_two_classes(experiment):
 def downloads(*overlays):
     values, experiments, datasets = configured(*overlays)
     files = read_yaml("config/files.yaml")
-    carried = {  # installed packages contain these files
+    carried = {
         f"data/raw/{name}"
         for name, file in files.items()
         if file["urls"][0].startswith("installed:")

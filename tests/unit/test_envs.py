@@ -33,7 +33,7 @@ def environment(python):
 
 
 def requirements(lines):
-    """Return the requirements in `lines`, ignoring comments and hashes."""
+    """Ignore comments and hashes."""
     lines = (re.sub(r"(^|\s)#.*|\s*\\$|^\s*--hash.*", "", line).strip() for line in lines)
     return [Requirement(line) for line in lines if line]
 
@@ -195,7 +195,7 @@ class Project:
         path.chmod(0o755)
 
     def run(self, **variables):
-        """Run setup.sh, and return its exit code, its output, and the stand-in's calls."""
+        """Run setup.sh."""
         calls = self.root / "calls"
         calls.write_text("")
         result = subprocess.run(

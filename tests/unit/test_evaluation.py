@@ -14,7 +14,7 @@ def rng():
 
 
 @pytest.mark.parametrize("n, kept", [(400, 1 << 23), (400, 900), (1, 1 << 23), (40, 40)])
-@pytest.mark.parametrize("steps", [None, 4.0])  # scores in steps of a quarter, many of them equal
+@pytest.mark.parametrize("steps", [None, 4.0])  # quarters give many equal scores
 def test_classification_is_scikit_learns(n, kept, steps, rng, monkeypatch):
     monkeypatch.setattr(evaluation, "KEPT", kept)
     X, y = rng.standard_normal((n, 3)), rng.choice([-1, 1], n).astype(np.int8)

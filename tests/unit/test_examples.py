@@ -10,7 +10,6 @@ from project import ROOT
 
 
 def run(name, folder):
-    """Return the example script's output, and its tables by name."""
     done = subprocess.run(
         [sys.executable, ROOT / "scripts/examples" / name, folder],
         cwd=folder,

@@ -192,7 +192,7 @@ def nested(draws=1, m=13, d=2, seed=0):
 
 
 def test_volumes_and_weights_of_the_given_examples():
-    """The examples are from google-research/google-research, dp_regression/tukey_test.py."""
+    """From google-research/google-research, dp_regression/tukey_test.py."""
     P = np.array([[-0.5, -0.4, -0.2, 0.1, 0.5], [-0.1, 0.4, 1, 1.7, 2.5]]).T
     np.testing.assert_allclose(np.exp(tukey.log_volumes(P)), [2.6, 0.65])
     P = np.array([[1, 2, 2.5, 3, 3.5, 4.4], [-8, 3, 4, 7, 11, 13], [-2, 0, 0.1, 0.2, 0.3, 6]]).T
@@ -201,10 +201,7 @@ def test_volumes_and_weights_of_the_given_examples():
 
 
 def test_the_distance_moves_by_one_at_most_and_vouches_for_the_draw():
-    """The distances of random neighbours differ by at most 1.
-
-    If a side's distance is at least 1, its draws' law is within (epsilon, delta) of the other side's.
-    """
+    """If a side's distance is at least 1, its draws' law is within (epsilon, delta) of the other's."""
     rng, epsilon, delta, m, t = generator(10), 1.5, 0.2, 60, 15
     seen = set()
     for _ in range(300):

@@ -81,8 +81,7 @@ def test_the_gaussian_sensitivity_is_reached(loss, radius):
     """The records' squared coordinates are equal, so no diagonal term changes."""
     alpha, beta, _ = POLYNOMIALS[loss]
     k = min((beta / (2 * alpha)) ** 2, radius**2)
-    # With many coordinates of equal size, the diagonal's share vanishes. x and x2 have norm
-    # `radius`, x.x2 = k, and coordinates of equal size.
+    # x and x2 have norm `radius`, and x.x2 = k up to the rounding of `same`.
     d = 4096
     same = round(d * (1 + k / radius**2) / 2)
     x = np.full(d, radius / math.sqrt(d))

@@ -50,7 +50,7 @@ def worst_1d(sigma, n_lambda, epsilon):
 
 
 def test_densities_in_one_dimension_are_those_of_the_solver():
-    """The density integrates to 1, and minimisers follow it, so it is a valid reference."""
+    """The density integrates to 1 and minimisers follow it: a valid reference."""
     rng = np.random.default_rng(5)
     sigma, n_lambda, row = 2.0, 1.5, 1.0
     b = rng.normal(0, sigma, 4000)

@@ -317,7 +317,7 @@ LAST = {"accounting": "last_iterate", "lam": 0.1, "learning_rate": 1 / 0.35}
     [(1e-1, 100, 0.245), (1e-1, 1000, 0.077), (1e-2, 100, 0.700), (1e-2, 1000, 0.226), (1e-3, 1000, 0.695)],
 )  # fmt: skip
 def test_noise_for_the_last_iterate_relative_to_composition(lam, steps, relative):
-    """The expected values are the published factors at a learning rate of 1/(lambda + 1/4)."""
+    """Published factors are at a learning rate of 1/(lambda + 1/4)."""
     p = {"epsilon": 1.0, "delta": 1e-6, "lam": lam, "iterations": steps}
     p["learning_rate"] = 1 / (lam + 0.25)
     scales = [

@@ -211,7 +211,7 @@ def test_without_an_answer_nothing_but_the_estimate_is_printed():
 
 
 def test_the_debiased_bootstrap_finds_the_model_whose_mean_release_is_the_one_that_was_found():
-    """`fit` halves the mean and adds 0.2, so a release of 1 implies a model of 1.6."""
+    """A release of 1 implies a model of (1 - 0.2)/0.5 = 1.6."""
 
     def fit(X, y, rng):
         return 0.5 * y.mean(keepdims=True) + 0.2
@@ -364,7 +364,7 @@ def test_intervals_of_numbers_are_not_of_logistic_loss():
 
 @pytest.mark.parametrize("robust", [False, True])
 def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
-    """The curvature's sensitivity is sqrt(2) c R^2, for l'' <= c and rows of norm R.
+    """The curvature's sensitivity is sqrt(2) c R^2, for l'' <= c and rows of norm at most R.
 
     The scores' sensitivity is sqrt(2) tau^2 R^2 if robust, else tau^2. Orthogonal rows attain
     the sensitivities with a factor of sqrt(2).

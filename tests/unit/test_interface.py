@@ -50,7 +50,7 @@ def sections(thing):
 
 
 def listed(section):
-    """Names that a section describes. Names may share a line."""
+    """Names that a section describes."""
     heads = [line.partition(" : ")[0] for line in section.splitlines() if re.match(r"\S", line)]
     return [name.lstrip("*") for head in heads for name in head.split(", ")]
 

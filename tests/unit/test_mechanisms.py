@@ -130,7 +130,8 @@ def test_half_floats_are_computed_with_in_double_precision(name):
     assert repr(guarantees[0]) == repr(guarantees[1])
 
 
-# OTHER do more than add noise, ADDITIVE only add noise. A user's mechanism is in neither set.
+# In a replay, OTHER make random choices or have noise that is added to no value, and ADDITIVE do neither.
+# A user's mechanism is in neither set.
 OTHER = {
     *("amp", "dp_sgd_poisson", "gaussian_objective_perturbation", "iterative_hessian_mixing"),
     *("coordinate_descent", "frank_wolfe", "iterative_thresholding"),
@@ -359,7 +360,6 @@ NO_ROWS = [
 def test_what_is_not_rows_is_refused(name):
     for X, y in NO_ROWS:
         with pytest.raises(Refused, match=r"data must be|whole number"):
-            # with this lambda, a few rows are enough
             MECHANISMS[name].release(X, y, rng=generator(1), **common(name, lam=10.0))
 
 
@@ -754,7 +754,7 @@ def test_huber_and_general_losses_scale_with_kappa_and_c():
             if share < 1:
                 assert release.info["scale"] == pytest.approx(2 * bound / (1 - share), rel=1e-3)
 
-    # a user's own loss, twice as steep as the logistic loss
+    # a user's own loss
     class Steep(losses.Logistic):
         @property
         def kappa(self):
@@ -843,7 +843,7 @@ def test_the_whole_epsilon_is_what_both_noises_cost(
 
 @pytest.mark.parametrize("name", TILTED)
 def test_output_noise_has_the_law_that_is_paid_for(name, monkeypatch):
-    """The solver gets half the tolerance. This test's solver returns zeros: only output noise is left."""
+    """This test's solver returns zeros: only output noise is left."""
     from dp.mechanisms import objective_perturbation as module
 
     def solver(X, y, lam, linear, loss, initial, tolerance):

@@ -263,10 +263,7 @@ def test_the_supremum_is_that_of_slopes_and_curvatures(epsilon, n_lambda, tau):
 
 
 def log_density(w, X, y, n_lambda, loss, scale):
-    """The log density of the exact minimiser at w, up to a constant, for many data sets at once.
-
-    w (m, d), X (m, n, d), y (m, n).
-    """
+    """Log density of the exact minimiser at w (m, d), up to a constant, for X (m, n, d) and y (m, n)."""
     residual = np.einsum("mnd,md->mn", X, w) - y
     slope, curvature = loss.derivative(residual), loss.curvature(residual)
     tilt = n_lambda * w + np.einsum("mn,mnd->md", slope, X)

@@ -9,7 +9,7 @@ from dp.seeds import generator
 
 
 def members(n, draws, sampling, rng):
-    """Return which rows are in each draw's batch, of shape (draws, n)."""
+    """Return which rows are in each draw's batch, (draws, n)."""
     result = np.zeros((draws, n), dtype=bool)
     for part, rows, edges in poisson.batches(n, draws, sampling, rng):
         assert edges[0] == 0 and edges[-1] == len(rows)

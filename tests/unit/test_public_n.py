@@ -113,8 +113,7 @@ def spread_epsilon(d, ratio, delta):
 def test_poisson_batches_reveal_the_number_of_records_unless_n_is_stated():
     """All gradients are nearly 0, so releases are noise divided by n/2.
 
-    The claim is 1. The noise's spread by itself costs an epsilon of 5.6 with 10,000 columns and 128 or
-    129 records, and more than 5.5 with 625 columns and 32 or 33 records.
+    With many columns, its spread by itself costs far more than the claimed epsilon of 1.
     """
     assert spread_epsilon(10_000, 129 / 128, 1e-6) == pytest.approx(5.599, abs=1e-3)
     assert spread_epsilon(625, 33 / 32, 1e-6) > 5.5

@@ -125,7 +125,7 @@ def test_where_n_is_public_the_claim_on_poisson_batches_is_proven():
 
 
 def test_the_length_of_newtons_step_follows_the_exact_direction():
-    """Noise hides a tiny row in the direction. Its exact direction is longer, so the step is shorter."""
+    """Noisy directions hide a tiny row. The exact one is long, so the step is shorter than for zeros."""
     y = np.ones(40, dtype=np.int8)
     spread = []
     for size in (0.0, 0.01):

@@ -1,4 +1,4 @@
-"""A search's results do not depend on whether simulations run together, or how many others exist."""
+"""A search gets the same results from simulations run together or singly, or among others it ignores."""
 
 import csv
 import json

@@ -95,7 +95,7 @@ def test_what_little_is_left_of_a_spread_is_known_badly():
 
 
 def test_a_count_has_no_narrower_interval_than_a_row():
-    # In every split, 195 of 500 rows (0.39) were wrong. 0.391 is half a row more than 0.39.
+    # In every split, 195 of 500 rows (0.39) were wrong. 0.391 is half a row more.
     interval = counted((0.39, 0.39), 500, (0, 1))
     assert interval == pytest.approx((0.389, 0.391))
     assert distance(0.391, 0.39, interval, half=0.0005)[0] == INSIDE

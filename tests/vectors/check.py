@@ -24,7 +24,6 @@ def read() -> dict:
 
 
 def value(module: str, case: dict) -> float:
-    """This package's value for a case."""
     if "mechanism" in case:
         mechanism = importlib.import_module("dp.mechanisms").MECHANISMS[case["mechanism"]]
         return float(mechanism.guarantee(**case["inputs"]).epsilon)
@@ -32,7 +31,6 @@ def value(module: str, case: dict) -> float:
 
 
 def agrees(actual: float, case: dict) -> bool:
-    """Whether the value is within the case's relative tolerance."""
     expected = case["expected"]  # may be infinite
     return actual == expected or abs(actual - expected) <= case["tolerance"] * abs(expected)
 
@@ -47,7 +45,6 @@ def missing(error: BaseException) -> str | None:
 
 
 def main() -> int:
-    """Check every case and return the exit code."""
     agreed = wrong = 0
     for name, vectors in read().items():
         good, without = 0, {}

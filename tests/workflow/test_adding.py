@@ -150,7 +150,7 @@ def test_no_test_demands_an_entry_for_the_mechanism(extended):
     paths = filter(can_notice, sorted((ROOT / "tests/unit").glob("test_*.py")))
     names = [path.relative_to(ROOT) for path in paths]
     assert {"test_mechanisms.py", "test_explain.py", "test_envs.py"} < {path.name for path in names}
-    # Remove the figure kind, which this copy's config/README.md does not list (the recipe's last step).
+    # Remove the figure kind, which config/README.md lists only after the recipe's last step.
     (extended / "scripts/plots/spread.py").unlink()
     others = " and ".join(f"not {part}" for part in [*LIST_NONE, *OF_ANOTHER])
     output = extended.python("-m", "pytest", "-q", "-k", others, *names, timeout=1200)

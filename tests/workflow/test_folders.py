@@ -17,7 +17,6 @@ STALE = '<p class="notice" id="stale" role="status">'
 
 
 def overlay(project, old, new):
-    """Arguments for a configuration that differs from the tiny one in one line."""
     text = (project / "tests/tiny.yaml").read_text(encoding="utf-8")
     assert old in text
     project.write("other.yaml", text.replace(old, new))

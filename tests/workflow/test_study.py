@@ -1,4 +1,4 @@
-"""Tests a study in its own folder, run with this workflow's Snakefile or one that has it as a module."""
+"""Tests a study in its own folder, with the workflow's Snakefile or one that includes it as a module."""
 
 import csv
 import json

@@ -343,7 +343,7 @@ def reshuffle(
 ) -> tuple[np.ndarray, np.ndarray]:
     """One simulation: (train, test) index arrays of a random order of the rows.
 
-    test is a quarter of the rows, or empty if the data have a test part.
+    train has `simulation_rows` rows, and test the others.
     """
     order = np.arange(rows, dtype=np.int32 if rows < 1 << 31 else np.int64)
     rng.shuffle(order)

@@ -279,9 +279,8 @@ def max_norm(table: Table) -> Table:
 def pca(table: Table, components: int) -> Table:
     """The training rows' leading principal components: scores of the centred rows.
 
-    If R bounds the norms of the rows, it also bounds the norm of their mean, and projection lengthens no
-    vector. So the bound on the scores' norm is 2 R. Each component's largest weight in magnitude is
-    positive.
+    The bound R on norms becomes 2 R, since the mean also obeys R and projection lengthens no vector. Each
+    component's largest weight in magnitude is positive.
     """
     if not 1 <= components <= min(len(table.columns), len(_train(table))):
         raise ValueError(
@@ -301,7 +300,7 @@ def _changed(table, X, bound=np.inf, coordinate_bound=np.inf, **other):
 def _finite(X, change):
     """change(X), where finite rows stay finite: overflow becomes the largest float, or 0.
 
-    Otherwise, one extreme record would make `check_rows` refuse all rows.
+    The 0 replaces NaN. Without this step, one extreme record would make `check_rows` refuse all rows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         changed = change(X)

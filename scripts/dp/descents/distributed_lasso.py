@@ -62,8 +62,8 @@ def _mean(centres):
 
 
 # A step follows a weighted sum of the centres' gradients: the mean over all rows, the sum over all rows (as
-# E18 prints it), or the sum of the centres' means (as E18's program computes it). For m centres
-# of one size, the sum of means is m times the mean over all rows.
+# E18 prints it), or the sum of the centres' means (as E18's program computes it). For m centres of one
+# size, the last is m times the first, so steps are m times as long.
 GRADIENTS = {
     "mean": _mean,
     "sum": lambda centres: [1.0] * len(centres),

@@ -39,8 +39,7 @@ def _scores(X, W):
 def _residuals(scores, y, loss, valued):
     """Return losses (n, restarts), or None unless `valued`, and their derivatives with respect to scores.
 
-    scores: (n, restarts, K), overwritten; the derivatives have this shape. y: None if rows are already
-    multiplied by their labels.
+    scores: (n, restarts, K), overwritten; the derivatives have this shape. y: as for `mean_gradient`.
     """
     if loss != "softmax":
         loss, z = losses.get(loss), scores[:, :, 0]

@@ -399,7 +399,6 @@ class Mechanism:
 
     @property
     def multiclass(self) -> bool:
-        """Whether the mechanism can learn more than two classes."""
         return "classes" in self.facts
 
     def defaults(self) -> dict:
@@ -474,7 +473,7 @@ class Mechanism:
         return p
 
     def _tasks(self, folds, rngs, fits, all_rows, candidates, arguments):
-        """Check and yield (fold, task) lazily. A task is (X, y, list with one p per candidate, rng)."""
+        """Check and yield (fold, task) lazily, with tasks as in `_release_many`."""
         arguments, inputs = dict(arguments), {}
         if self.uses_public_rows:
             inputs = {name: arguments.pop(name, None) for name in ("public", "initial")}
@@ -619,7 +618,7 @@ def added_folder() -> Path | None:
 def _files(added):
     """Map each name in a line `@register("name")` to (module, whether it is added), without imports.
 
-    added: the folder of additional mechanisms, which is a package, or None.
+    added: `added_folder()`, which is a package.
     """
     modules, here = {}, Path(__file__).parent
     folders = [(here, __name__, False), (here / "published", f"{__name__}.published", False)]

@@ -36,7 +36,6 @@ def boost(
     A step is theta += P (X' clip(y - X theta, [-clip, clip]) - n lambda theta + N(0, sigma^2 I)).
 
     precondition: multiplies row k of a (draws, d) array by draw k's matrix P.
-    clip: by default p.clip.
     steps: a list to which every step appends (theta, the vector that P multiplies).
     """
     theta, n_lambda = np.zeros((draws, X.shape[1])), (p.public_n or len(X)) * p.lam

@@ -4,9 +4,8 @@ A target y in [-1, 1] stands for the count M (y + 1)/2. M is public, and larger 
 to M. u = (y + 1)/2 is the count in units of M. The model's rate is M min(e^(w.x + b), 1).
 
 All private mechanisms first release the mean of u with noise. Its logarithm is the intercept b, so
-weights of 0 predict the constant rate. The clipping threshold is `clip` times the noisy mean count,
-or M if that is smaller. Only in the second case does M affect the slopes' noise, so M may be
-generous.
+weights of 0 predict the constant rate. Slopes or counts are clipped at `clip` times the noisy mean
+count, or at M if M is smaller. Only then does M affect the slopes' noise, so M may be generous.
 """
 
 import math
@@ -176,7 +175,7 @@ class CountsObjectivePerturbation(Counts):
     `CappedExponential` with offset log(q/C). So lam is for counts in units of C M.
     `dp.privacy.counts_tilt` proves that the exact minimiser costs as much as Gaussian noise with mu
     = 2R/scale, plus log(1 + R^2/(n lam)) of epsilon for the Jacobian. z covers the solver's error
-    (`gaussian_tilt.with_output_noise`). The rate is another Gaussian release.
+    (`gaussian_tilt.with_output_noise`).
 
     output: the output noise's share of mu.
     rate: as for `counts_gd`.
@@ -207,7 +206,7 @@ class CountsObjectivePerturbation(Counts):
         return lam
 
     def plan(self, n: int, d: int, p: object) -> Plan:
-        """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
+        """Raises `Refused` unless the minimiser of every data set can be certified.
 
         The linear term contains the sum of v x. Its norm is at most nR, and its rounding error at
         most that of the gradient's other terms.

@@ -180,7 +180,7 @@ class CoordinateDescent(NoisyValues):
     with Gaussian noise, from w_j. The T choices cost rho (1 - share), and the T values rho share
     (`dp.privacy.noisy_top`).
 
-    iterations: by default as for `frank_wolfe`, with rho (1 - share) in place of rho.
+    iterations: T, by default `_choices` at rho (1 - share).
     """
 
     def _steps(self, n, d, p):

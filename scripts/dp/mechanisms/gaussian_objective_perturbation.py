@@ -4,9 +4,9 @@
 solver's error, as in `dp.mechanisms.objective_perturbation`. Let tau be the certified gradient norm
 of the mean objective. Given the value of the exact minimiser, the solver's points on neighbours of
 equal size differ by at most 2 tau/lambda. Under add-remove, both summed objectives have the same
-Lambda = n lambda, and with n + 1 records the gradient norm is at most (n + 1) tau. So the points
-differ by at most 2 tau/lambda + tau/(n lambda). With `public_n`, both gradient norms are at most
-`public_n` tau, and the bound is 2 tau/lambda.
+Lambda = n lambda, and gradient norms of at most n tau and (n + 1) tau. So the points differ by at
+most 2 tau/lambda + tau/(n lambda). With `public_n`, both gradient norms are at most `public_n` tau,
+and the bound is 2 tau/lambda.
 """
 
 import math
@@ -117,7 +117,7 @@ class _GaussianTilt(Tilted):
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Refuse invalid settings. This omits the slow profile, which refuses none."""
+        """Without the slow profile, which refuses no settings."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):

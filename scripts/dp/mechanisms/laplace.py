@@ -36,10 +36,7 @@ class Coordinates(Perturbed):
 
 @register("laplace_l1")
 class LaplaceL1(Coordinates):
-    """`laplace_coordinates`, repaired: noise for the L1 sensitivity, and no free intercept.
-
-    The objective is the mean loss plus lambda/2 ||w||^2.
-    """
+    """`laplace_coordinates`, repaired: noise for the L1 sensitivity, and no free intercept."""
 
     numbers = True
     fit = "l2"

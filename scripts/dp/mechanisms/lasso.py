@@ -21,7 +21,6 @@ class _OverCentres(Mechanism):
 class DistributedLasso(_OverCentres):
     """Without privacy: the lasso over data centres that send only their gradients.
 
-    centres: the number of data centres.
     part: the rows used: "all", or those of "one" centre.
     preparation, components: as for `dp.descents.distributed_lasso.Preparation`, fitted on
     `all_rows` if given, so that subsets of any size have the same columns and components, as in the

@@ -63,13 +63,12 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
     ) -> float:
-        """lambda by the parent's rule, with `_second` as its `output`."""
         second = self._second(self.defaults() | options)
         options = {key: options[key] for key in options.keys() - {"covariance", "robust"}}
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
 
     def _plan(self, n, d, p):
-        """`mu_output` covers all releases except the minimiser, `output_scale` only the weights."""
+        """`mu_output` covers all releases but the exact minimiser, `output_scale` only the weights."""
         second = self._second(vars(p))
         if second >= 1:
             raise Refused(

@@ -77,9 +77,9 @@ class Tilted(Mechanism):
         Let H be the Hessian at the minimiser without tilt. To second order, tilt and output noise
         raise the objective by a multiple of tr(H^-1) (scale/n)^2 + tr(H) output_scale^2. An exact
         minimiser with all of epsilon for the tilt has only the first term. Since tr(H^-1) >= d^2 /
-        tr(H) and tr(H) <= d lam + c R^2, the increase is at most (1 - s)^-2 + (q/s)^2 times that
-        minimiser's, with q = n tau (1 + c R^2/(d lam)) / (kappa R). The minimum, (1 + q^(2/3))^3,
-        is at s/(1 - s) = q^(2/3).
+        tr(H) and tr(H) <= d lam + c R^2, the ratio of the increase to that minimiser's is at most
+        (1 - s)^-2 + (q/s)^2 with q = n tau (1 + c R^2/(d lam)) / (kappa R). The minimum,
+        (1 + q^(2/3))^3, is at s/(1 - s) = q^(2/3).
         """
         q = n * tolerance * (1 + loss.c * bound * bound / (d * lam)) / (loss.kappa * bound)
         return q ** (2 / 3) / (1 + q ** (2 / 3))
@@ -92,15 +92,14 @@ class Tilted(Mechanism):
         self._plan(n, d, p)
 
     def _plan(self, n, d, p):
-        """The `Plan`.
+        """Raises `Refused` unless a minimiser is certified on every data set (`check_certifiable`).
 
-        Raises `Refused` unless a minimiser is certified on every data set (`check_certifiable`).
         Tilts beyond `l2_laplace_reach`, of probability e^-60, are neglected.
         """
         loss, tolerance = margin_loss(p.loss), p.tolerance
         calibration = {"calibration": p.calibration} if "calibration" in self.options else {}
         settings = {"lam": p.lam, "bound": p.bound, "loss": loss, **calibration}
-        # The ridge for all of epsilon is at most the ridge for the tilt's part, which is computed below.
+        # The ridge for all of epsilon is at most the ridge computed below for the tilt's part.
         _, ridge = self.tilt(n, p.epsilon, **settings)
         check_certifiable(n, d, p.lam + ridge, p.bound, loss, tolerance)
         share = self.share(n, d, p.lam + ridge, p.bound, loss, tolerance)
@@ -135,8 +134,7 @@ class Tilted(Mechanism):
     def _release(self, X, y, p, draws, rng):
         """A restart without a certificate has weights of 0, and its status says why.
 
-        The solver starts from `fit`, if given. The solver's tolerance is half of the plan's, which
-        leaves the other half for rounding.
+        The solver's tolerance is half of the plan's; the other half covers rounding.
         """
         n, d = stated_size(self.name, p, len(X)), X.shape[1]
         plan = self._plan(n, d, p)

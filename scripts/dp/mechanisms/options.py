@@ -1,9 +1,4 @@
-"""Kinds of options, each with a default and allowed values.
-
-A mechanism declares, for example:
-
-    options = {"clip": Ordinary(1.0), "noise": Choice("exact", "published"), "parts": Optional(Whole())}
-"""
+"""Kinds of options, each with a default and allowed values."""
 
 import math
 from numbers import Integral, Real
@@ -20,7 +15,7 @@ def _number(value):
 def plain(value: object) -> object:
     """Convert a number to Python's int or float, and leave anything else unchanged.
 
-    Otherwise, NumPy would compute with half-precision floats, and noise might be too small.
+    From a half-precision number, NumPy would compute in half precision, perhaps with too little noise.
     """
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)
@@ -39,7 +34,6 @@ class Option:
         raise NotImplementedError
 
     def check(self, name: str, value: object) -> None:
-        """Raise `Refused` for a forbidden value."""
         if not self.takes(value):
             raise Refused(f"{name} must be {self.what}, not {value!r}")
 
@@ -178,7 +172,7 @@ def public_size(p: object) -> str:
 
 
 def stated_size(name: str, p: object, records: int) -> int:
-    """`public_n` or, by default, the number of records. Raises `Refused` if they exceed `public_n`."""
+    """`public_n`, by default `records`. Raises `Refused` if `records` exceeds `public_n`."""
     n = p.public_n or records
     if records > n:
         raise Refused(

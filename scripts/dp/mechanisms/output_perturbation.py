@@ -29,10 +29,8 @@ def sensitivity(
 
     The objective is lam-strongly convex, and one record changes its gradient by at most 2 kappa R /
     n. So, for losses of margins or residuals, exact minimisers differ by at most 2 kappa R / (n lam)
-    (Chaudhuri, Monteleoni, Sarwate, JMLR 12, 2011, corollary 8). Points of gradient norm at most tau
-    are within tau/lam of the minimisers, which adds 2 tau/lam.
-
-    tolerance: tau, the gradient norm certified on every data set.
+    (Chaudhuri, Monteleoni, Sarwate, JMLR 12, 2011, corollary 8). Points of gradient norm at most tau =
+    `tolerance`, certified on every data set, are within tau/lam of the minimisers, which adds 2 tau/lam.
     """
     kappa = losses.get(loss).kappa
     if not np.isfinite(kappa):

@@ -22,9 +22,8 @@ class OutputSGD(Mechanism):
     Steps are w <- w - eta (lambda w + mean gradient of a batch) from 0, for logistic loss. A
     batch's objective is lambda-strongly convex and (c R^2 + lambda)-smooth with c = 1/4. So a step
     multiplies distances by at most rho = max(|1 - eta lambda|, |1 - eta (c R^2 + lambda)|). An eta
-    with rho > 1 is refused. Neighbours' batches of b rows differ once per pass, and the mean
-    gradients of these two batches by at most 2 kappa R/b. So after k passes of m batches, weights
-    differ by at most
+    with rho > 1 is refused. In each pass, neighbours differ in one batch of b rows, whose mean
+    gradients differ by at most 2 kappa R/b. So after k passes of m batches, weights differ by at most
 
         2 eta kappa R/b (1 + rho^m + .. + rho^((k-1) m)),
 

@@ -22,7 +22,7 @@ MOST = 1e8  # maximum mean number of proposals per draw on any data set; 1e8 pro
 class PosteriorSampling(Mechanism):
     """One draw from the tempered posterior of squared or logistic loss on ||w|| <= radius.
 
-    The guarantee is for a single draw. Settings whose draws might take too long are refused.
+    Settings whose draws might take too long are refused.
     """
 
     needs_lambda = False
@@ -50,7 +50,7 @@ class PosteriorSampling(Mechanism):
         return float(p.epsilon / (2 * posterior.loss_range(p.loss, p.radius * p.bound)))
 
     def _release(self, X, y, p, draws, rng):
-        """Draws, with the accepted share of proposals as info["acceptance"]."""
+        """info["acceptance"]: the accepted share of proposals."""
         gamma, y = self._gamma(p), np.asarray(y, dtype=float)
         build = posterior.squared_envelope if p.loss == "squared" else posterior.logistic_envelope
         precision, linear, log_excess = build(X, y, gamma, len(X) * p.lam, p.radius)

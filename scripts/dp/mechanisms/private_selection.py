@@ -212,9 +212,9 @@ def _candidates(n, d, p, epsilon, delta):
 def _plan(n, d, text):
     """The `Plan` for settings given as JSON.
 
-    The search for a run's epsilon starts from the value for a Gaussian mechanism. The total
-    is nearly proportional to this epsilon, so each step rescales it. A step that would leave the
-    bracketing interval bisects that interval instead.
+    The search for a run's epsilon starts from the value for a Gaussian mechanism. The total is
+    nearly proportional to a run's epsilon, so each step rescales the latter. A step that would
+    leave the bracket bisects it instead.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))

@@ -85,7 +85,7 @@ class _SGD(Mechanism):
             *others, last = self._alike(candidates)
             for p, chosen in (*others, last):
                 # Candidates share draws, so every group but the last copies the generators. A copy
-                # takes longer than a short descent, and the last group needs none.
+                # takes longer than a short descent.
                 again = runs if chosen is last[1] else copy.deepcopy(runs)
                 lams = [candidates[k].lam for k in chosen]
                 weights[chosen], intercepts[chosen] = self._descend(trains, again, lams, cache, p)
@@ -99,7 +99,7 @@ class _SGD(Mechanism):
     def _descend(self, trains, runs, lams, cache, p):
         """Weights (lambdas, runs, d) and intercepts (lambdas, runs).
 
-        `cache` keeps the latest rows, because other settings of the same runs use them too.
+        `cache` keeps the latest rows, because other settings of the same runs use them.
         """
         n, d = trains[0][0].shape
         scale = self._scale(p)
@@ -196,7 +196,7 @@ class DPSGD(_SGD):
     def _guarantee(self, n, d, p):
         """epsilon-DP with `accounting` "composed", where each of k passes gets epsilon/k.
 
-        With "as_published", each pass gets epsilon, for a total of k epsilon.
+        With "as_published", each gets epsilon, in total k epsilon.
         """
         proven = p.epsilon if p.accounting == "composed" else p.epochs * p.epsilon
         width = (p.dimensions or d) + p.bias

@@ -37,7 +37,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
 
     Labels are 0, .., K - 1. b has about the standard deviation of a Gaussian release of the sum of
     gradients at delta/(K-1). If n lambda is at least twice b's variance, the Jacobian costs no
-    epsilon. Otherwise, the Jacobian adds about R^2/(n lambda) to epsilon.
+    epsilon. Otherwise, it adds about R^2/(n lambda) to epsilon.
 
     output: the output noise's share of mu.
     radius: with the rule's lambda, b shifts the score of a row of norm R with a standard deviation
@@ -75,7 +75,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
         self._plan(n, d, p)
 
     def _plan(self, n, d, p):
-        """The plan. A refusal names a larger lambda that works, or says that none does."""
+        """A refusal names a larger lambda that works, or says that none does."""
         try:
             return self._planned(n, d, p)
         except _NoTilt as error:

@@ -12,7 +12,6 @@ class SoftmaxRegression(Mechanism):
     """Without privacy: argmin of mean_i loss_i(W) + lam/2 ||W||^2, by SciPy's L-BFGS.
 
     tolerance: the maximum absolute entry of the final gradient.
-    iterations: the maximum number of iterations.
     """
 
     private = False

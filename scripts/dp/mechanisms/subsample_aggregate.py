@@ -49,7 +49,7 @@ class SubsampleAggregate(Mechanism):
         return k, size, gaussian_sigma(p.epsilon, p.delta, size) if p.delta else size / p.epsilon
 
     def _release(self, X, y, p, draws, rng):
-        """Draws, with the share of fits outside the ball as info["clipped"]."""
+        """info["clipped"]: the share of fits outside the ball."""
         n, d = X.shape
         k, _, scale = self._scale(n, p)
         blocks = np.array_split(np.arange(n), k)

@@ -67,8 +67,8 @@ class AdaSSP(Mechanism):
     calibration:
       "published"  standard deviations sqrt(log(6/delta)) 3/epsilon times the add/remove sensitivities
                    R^2, R^2, R, with independent noise in the upper triangle. The guarantee states the
-                   epsilon of the composition under replace-one: at delta = 1e-5, 4.743 where 5 is
-                   claimed, and 7.053 where 7 is claimed
+                   epsilon of the composition under replace-one: at delta = 1e-5, 4.743 for a
+                   claimed 5, and 7.053 for 7
       "analytic"   (epsilon, delta) exactly: a third of the squared Gaussian-DP parameter for the
                    eigenvalue, two thirds for the joint release of X'X and X'y (isotropic)
     ridge:

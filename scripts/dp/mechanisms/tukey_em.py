@@ -79,7 +79,7 @@ class ShellModel(Mechanism):
             test = tukey.distance(self._tested(volumes), t, half, p.delta, none)
             test = test + rng.laplace(scale=scale, size=len(points))
             # No point can be drawn from an empty region. Data sets that are likely to pass the
-            # test, and their neighbours, have no empty region.
+            # test, and their neighbours, have none.
             passed = (test > tukey.threshold(half, p.delta)) & (volumes[:, t - 1] > -np.inf)
             passed = np.flatnonzero(passed)
             if len(passed):

@@ -163,7 +163,8 @@ def sampled_multiplier(
 ) -> tuple[float, Losses]:
     """The smallest sigma/C at which `sampled_steps` is (epsilon, delta)-DP, and the profile there.
 
-    sigma/C may be too large by a relative 1e-4. Losses are discretised as coarsely as epsilon allows.
+    sigma/C is at least `LEAST_MULTIPLIER`, and may be too large by a relative 1e-4. Losses are discretised
+    as coarsely as epsilon allows.
     """
     if delta < LEAST_DELTA:
         raise Refused(

@@ -29,12 +29,12 @@ event c > -m'/2 shows that this is at most G(m')(e).
 
 So adding costs at most G(m')(e) <= G(m)(e) for every Lambda.
 
-*Removing* (P = D + record, Q = D). The loss has the bound for adding, plus at most J = log(1 + r) for the
+*Removing* (P = D + record, Q = D). The loss is at most the bound for adding plus J = log(1 + r), for the
 record's Jacobian. So for e >= J, removing costs at most G(m)(e - J). For smaller e, it costs at most the
 total variation distance, the delta of adding at e = 0: at most G(m)(0).
 
 These are the bounds of clipped logistic loss in `gaussian_tilt`, with log(1 + r) instead of log(1 + r/4).
-So, as for that loss, replacing a record costs
+So replacing a record costs
 
     delta(e) <= G(2m)(min(e, max(m^2, e - J))) for every Lambda.
 
@@ -53,7 +53,7 @@ SAME = "clipped_logistic"  # the bounds above at r are those of this loss in `ga
 
 
 def profile(m: float, r: float, adjacency: str = REPLACE_ONE) -> Curve:
-    """The `dp.privacy.profiles.Curve` of the exact minimiser's release. m: R/sigma. r: R^2/Lambda."""
+    """The `dp.privacy.profiles.Curve` of the exact minimiser's release."""
     return gaussian_tilt.profile(m, 4 * r, adjacency, SAME)
 
 

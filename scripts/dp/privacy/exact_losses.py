@@ -41,7 +41,7 @@ def redrawn_functional_loss(epsilon: float) -> float:
 
 
 def gaussian_tilt_deltas(epsilon: float, sigma: float, n_lambda: float) -> Sequence[float]:
-    """deltas at epsilon of a Gaussian tilt for removing and adding x = 1 (d = 1, logistic loss).
+    """deltas at epsilon of a Gaussian tilt for removing and adding a record x = 1 (d = 1, logistic loss).
 
     The objective is the summed loss plus Lambda w^2/2 + b w with b ~ N(0, sigma^2). Many rows of small norm
     add a constant gradient -p and no curvature. Without the record, w has the density of b at p - Lambda w,

@@ -296,8 +296,7 @@ def replacement(
 def profile(m: float, r: float, adjacency: str = REPLACE_ONE, loss: str = "logistic") -> Curve:
     """The `dp.privacy.profiles.Curve` of the exact minimiser's release.
 
-    m: k R/sigma. If the Jacobian costs nothing, the release's Gaussian parameter under replace-one is 2m.
-    r: R^2/Lambda.
+    If the Jacobian costs nothing, the release's Gaussian parameter under replace-one is 2m.
     """
     _check(loss, adjacency)
     if adjacency == ADD_REMOVE:
@@ -449,7 +448,7 @@ def rule_lambda(
     radius: float = 20.0,
     output: float = 0.0,
 ) -> float:
-    """lambda for the *mean* loss, computed from public numbers: max(Lambda*, sqrt(d) sigma R/radius)/n.
+    """lambda for the *mean* loss, from public numbers: max(Lambda*, sqrt(d) sigma R/radius)/n.
 
     Lambda* is `least_regularisation`. The second term bounds the tilt's shift, about sqrt(d) sigma/(n
     lambda), by `radius`/R. output: the output noise's share of mu (`with_output_noise`). With output noise,
@@ -544,8 +543,8 @@ def with_output_noise(
 
     If the mean objective's gradient at w has norm at most tau, a public number, w is within tau/lambda of
     the exact minimiser. Given the same minimiser, the w of neighbours of equal size differ by at most 2
-    tau/lambda. So adding N(0, s^2 I) with s = 2 tau/(lambda mu_output) is then a mu_output-GDP release.
-    mu_output = output * mu and mu^2 = mu_tilt^2 + mu_output^2. A small n_lambda lowers mu.
+    tau/lambda. So w + N(0, s^2 I) with s = 2 tau/(lambda mu_output) is a mu_output-GDP release. mu_output =
+    output * mu and mu^2 = mu_tilt^2 + mu_output^2. A small n_lambda lowers mu.
     """
     _check(loss, adjacency)
     start, r = gaussian_mu(epsilon, delta / SIGNS[loss]), bound**2 / n_lambda
@@ -565,8 +564,8 @@ def shared_parameter(
 ) -> tuple[float, float]:
     """(m, mu_output) of the largest mu <= start with delta_at(m, mu_output) <= delta.
 
-    mu_output is `output` times mu, and mu^2 = (k m)^2 + mu_output^2, with k = 2 under replace-one and 1
-    under add/remove. m is the tilt's parameter for adding or removing one record.
+    mu_output is `output` times mu, and mu^2 = (`parts` m)^2 + mu_output^2, where `parts` is 2 under
+    replace-one and 1 under add/remove. m is the tilt's parameter for adding or removing one record.
     """
     parts = vector_sum(1.0, adjacency)
 

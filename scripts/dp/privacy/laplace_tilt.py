@@ -44,7 +44,7 @@ def exact_epsilon(
     ratio = bound * bound / n_lambda
     if type(margin) is losses.LogCosh:
         # The result is concave in t. Its stationary point solves epsilon_b/2 (1 + r (1 - t^2)) = 2 r t with
-        # r = `ratio`, a quadratic that is solved without cancellation.
+        # r = `ratio`, found here without cancellation.
         root = math.sqrt(4 * ratio * ratio + epsilon_b**2 * ratio * (1 + ratio))
         t = min(1.0, epsilon_b * (1 + ratio) / (2 * ratio + root))
         return epsilon_b / 2 * (1 + t) + math.log1p((1 - t * t) * ratio)
@@ -54,8 +54,7 @@ def exact_epsilon(
     def at(s):
         return epsilon_b / 2 * (1 + s) + math.log1p(s * (1 - s) * ratio)
 
-    # The stationary points of `at` solve epsilon_b/2 (1 + r s (1-s)) + r (1 - 2s) = 0 with r = `ratio`, a
-    # quadratic that is solved without cancellation.
+    # Stationary points solve epsilon_b/2 (1 + r s (1-s)) + r (1 - 2s) = 0, found without cancellation.
     a, b, c = -epsilon_b / 2 * ratio, (epsilon_b / 2 - 2) * ratio, epsilon_b / 2 + ratio
     q = -(b + math.copysign(math.sqrt(b * b - 4 * a * c), b)) / 2
     return max(at(s) for s in (0.0, 1.0, q / a, c / q) if 0 <= s <= 1)

@@ -22,7 +22,7 @@ a_t proportional to c^(T-t):
     mu = s/sigma (sum c^i)/sqrt(sum c^2i) = s/sigma sqrt((1 - c^T)/(1 + c^T) (1 + c)/(1 - c)).
 
 z_t >= 0, because eta s - a_t falls from positive to negative. a_t = eta s gives the mu of composition, so
-the mu above is no larger than that. A quadratic with equal curvatures attains the mu above.
+the mu above is no larger. A quadratic with equal curvatures attains it.
 
 *Cyclic batches*: l batches of size b in a fixed order, and E epochs. A record is used in one of every l
 steps, with s = L/b, where L bounds the distance of two records' gradients. Records of the last batch are
@@ -39,7 +39,7 @@ import math
 
 
 def contraction(learning_rate: float, strong_convexity: float, smoothness: float) -> float:
-    """c of one step: max(|1 - eta m|, |1 - eta M|)."""
+    """The Lipschitz constant c of one step."""
     if not 0 <= strong_convexity <= smoothness < math.inf or not 0 < learning_rate < math.inf:
         raise ValueError(
             f"a contraction needs 0 <= m <= M and a learning rate > 0, "
@@ -118,8 +118,7 @@ def dp_gd_mu(
     sigma: standard deviation of the noise on the mean gradient. The last iterate's theorem has five
     conditions: only w_T is released (no losses, iterates or early stopping); no momentum; row norms are at
     most R; the step includes lam's gradient, which is not clipped; the objective is convex and smooth. With
-    clipping, the fifth condition holds only for losses of one argument w.x. A clipped softmax gradient is
-    not the gradient of a convex and smooth objective.
+    clipping, the fifth condition holds only for losses of one argument w.x.
     """
     size, m, M = constants(loss, lam, bound, clip)
     if not math.isfinite(size):

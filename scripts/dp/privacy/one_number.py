@@ -24,7 +24,7 @@ class OneNumber(NamedTuple):
 
 
 def one_number(moved: float, epsilon: float, mu: float) -> OneNumber:
-    """Laplace or Gaussian noise, whichever is smaller, for a number that a record changes by up to `moved`.
+    """The smaller noise, Laplace or Gaussian, if neighbours' numbers differ by at most `moved`.
 
     mu: the Gaussian-DP parameter of (epsilon, delta). Laplace noise of scale moved/epsilon gives (epsilon,
     0)-DP (Dwork, McSherry, Nissim, Smith, TCC 2006), with standard deviation sqrt(2) moved/epsilon.

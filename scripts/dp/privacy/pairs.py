@@ -1,7 +1,7 @@
 """Neighbouring data sets on which mechanisms are near their worst, with reasons.
 
-A pair is a function, registered by name, that returns a `Pair`. The data sets differ in one record. They
-have equal sizes, except in attacks on the use of n.
+A pair is a function that returns a `Pair`. The data sets differ in one record. They have equal sizes,
+except in attacks on the use of n.
 """
 
 import math
@@ -190,7 +190,7 @@ ORDERS = {l2_laplace: 2, laplace: 1}
 
 
 def order_of_law(mechanism: object) -> int:
-    """Order of the norm in the density of a mechanism's `law`."""
+    """The entry of `ORDERS` for a mechanism's `law`."""
     law = getattr(mechanism, "law", None)
     if law not in ORDERS:
         told = "names no `law`" if law is None else f"has noise of the law {law.__name__}"
@@ -356,10 +356,7 @@ def opposite_residual() -> Pair:
 
 
 def _saturated(direction, others, sine, lam):
-    """Sides whose first records have opposite signs, except in the last coordinate.
-
-    The other records drive w far along the last axis, where both first records have slopes near -1.
-    """
+    """Sides whose first records have opposite signs, except in the last coordinate."""
     size = others + 1, len(direction) + 1
 
     def sides():

@@ -102,7 +102,7 @@ class Profile:
     """
 
     def delta(self, epsilon: float | np.ndarray) -> float | np.ndarray:
-        """delta at any real epsilon, elementwise.
+        """delta, elementwise.
 
         Parameters
         ----------
@@ -285,9 +285,9 @@ def with_chords(profiles: Sequence[Profile], mu: float, epsilons: np.ndarray) ->
 
     profiles: upper bounds for both directions. epsilons: increasing numbers > 0. Between these numbers,
     chords in t = e^epsilon replace the maximum of the profiles. The chords form the profile of a loss with
-    finitely many values, the chords' ends, each with probability t times the change of slope there. The
-    remaining probability is that of an infinite loss. So the result is the mean, over these losses l, of
-    the Gaussian profile at epsilon - l.
+    finitely many values, log t at the chords' ends, each with probability t times the change of slope
+    there. The remaining probability is that of an infinite loss. So the result is the mean, over these
+    losses l, of the Gaussian profile at epsilon - l.
     """
     at = np.max([np.asarray(symmetric(each.delta)(epsilons)) for each in profiles], axis=0)
     zero = max(float(each.delta(0.0)) for each in profiles)

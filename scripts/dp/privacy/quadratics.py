@@ -38,8 +38,7 @@ def unpack(values: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients of the monomials as a symmetric matrix and a vector.
 
     values: (restarts, d + d(d+1)/2), coefficients of w_1, .., w_d, then of w_j w_k, j <= k, row by row.
-    Returns Q (restarts, d, d) and c (restarts, d), where the polynomial is w'Qw + c.w. Q_jk and Q_kj are
-    each half the coefficient of w_j w_k, j < k.
+    Returns Q (restarts, d, d) and c (restarts, d), where the polynomial is w'Qw + c.w.
     """
     return values[:, _positions(d)] * np.where(np.eye(d) > 0, 1.0, 0.5), values[:, :d]
 

@@ -64,7 +64,7 @@ def _check(law, mean):
 def parameter(law: str, mean: float) -> float:
     """g of the logarithmic or geometric distribution with E K = mean; for Poisson, the mean.
 
-    Geometric: 1/mean. Logarithmic: (1/g - 1)/log(1/g) = mean, by bisection.
+    Geometric: 1/mean. Logarithmic: (1/g - 1)/log(1/g) = mean.
     """
     _check(law, mean)
     if law == "poisson":
@@ -89,7 +89,7 @@ def draw(law: str, mean: float, rng: np.random.Generator) -> int:
 
 
 def event_bounds(profile: Profile) -> Callable:
-    """h(z), the largest probability under a neighbour's Q' of an event of probability z under Q."""
+    """h of the module docstring."""
     if isinstance(profile, Gaussian):
         from scipy.special import ndtr, ndtri
 
@@ -99,7 +99,7 @@ def event_bounds(profile: Profile) -> Callable:
 
 
 def largest_ratio(profile: Profile, g: float) -> float:
-    """C: the maximum over z of (g + (1-g) h(z))/(g + (1-g) z), by zooming in.
+    """C of the module docstring, by zooming in.
 
     Below z = 1e-15 g, h(z) is at most h(1e-15 g), and the denominator is at least g.
     """

@@ -6,13 +6,13 @@ public gamma, and l is a noisy lower bound on the smallest eigenvalue of X'X. Th
 Rényi divergence; this module gives the exact profile.
 
 A sketch's rows are k independent draws of N(0, S) with S = X'X + g^2 I. Adding or removing a row x with
-||x|| <= R changes S by x x'. In coordinates that make the smaller S the identity, only one direction has
-different variances. Their ratio is 1 - v, with v = x'S^-1 x for the larger S. If one S has no eigenvalue
+||x|| <= R changes S by x x'. In coordinates that make the smaller S the identity, the variances differ in
+only one direction, with the ratio 1 - v, where v = x'S^-1 x for the larger S. If one S has no eigenvalue
 below gamma, v <= R^2/gamma. (If the smaller S has none, v = a/(1+a) with a <= R^2/gamma.) Post-processing
 by noise along that direction turns a larger v into a smaller one, so v = R^2/gamma is the worst. T sketches
 of k rows are one sketch of kT rows.
 
-S >= gamma I unless l exceeds the smallest eigenvalue. `total` adds this event's probability to delta. It is
+S >= gamma I unless l exceeds the smallest eigenvalue. `total` adds this event's probability to delta:
 Phi(-tau0) if l is tau0 standard deviations of the noise below the noisy eigenvalue.
 """
 

@@ -80,7 +80,7 @@ def free_regularisation(sigma: float) -> float:
 def jacobian(m: float, r: float, classes: int) -> tuple[tuple[float, float], ...]:
     """Pairs (J, e0) of the module's docstring for M = m.
 
-    For e >= e0, removing costs J more epsilon than adding.
+    For e >= e0, the bound for removing at e is that for adding at e - J.
     """
     c, K = max(r - m * m / 4, 0.0), classes
     everywhere = min(c * (K - 1) / K, (K - 1) * math.log1p(r / K))
@@ -161,7 +161,7 @@ def rule_lambda(
     """lambda for the *mean* loss, from public numbers: max(10 R^2/epsilon, sigma R/radius)/n.
 
     sigma is `sigma_where_free`. The first term keeps J below a tenth of epsilon. By the second term, the
-    tilt shifts the score of a row of norm R with standard deviation at most `radius`, for any d.
+    tilt's shift of the score of a row of norm R has standard deviation at most `radius`, for any d.
     """
     sigma = sigma_where_free(epsilon, delta, classes, bound, adjacency)
     return max(10 * bound**2 / epsilon, sigma * bound / radius) / n

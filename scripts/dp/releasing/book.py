@@ -8,9 +8,9 @@ A book is a private folder (0700) next to the rows, for all studies of the same 
     <name>/model.json     the model of a finished release
 
 Every line has a field `chain`, a keyed digest of the line and of the previous `chain`. So the book detects
-edited lines and lines removed from the middle. It detects lines of a release removed from the end while the
-release's folder exists. It does not detect an older copy of the whole book, or `preview` and `raise` lines
-removed from the end. Events:
+edited lines, lines removed from the middle and, while a release's folder exists, its lines removed from the
+end. It does not detect an older copy of the whole book, or `preview` and `raise` lines removed from the
+end. Events:
 
     open      budget (epsilon, delta), adjacency and unit
     begin     a release: name, cost, digests of request, rows, code and arithmetic, versions of libraries,
@@ -24,8 +24,7 @@ releases (Rogers, Roth, Ullman, Vadhan, NeurIPS 2016).
 
 An interrupted release resumes with its key, and so with the same draw. It needs the same rows, request,
 code, libraries and arithmetic, because a choice among reruns with the same noise would invalidate the
-proof. Once the model is stored, the key is deleted. From then on, the name returns this model, whatever the
-rows are.
+proof. Once the model is stored, the key is deleted, and the name returns this model, whatever the rows are.
 """
 
 import contextlib
@@ -122,7 +121,7 @@ class Spent(NamedTuple):
 
 
 class Book:
-    """A folder that records the costs of all releases from the rows of one group of people.
+    """The folder of a budget book.
 
     Use a book only inside `with book.locked():`.
 
@@ -251,7 +250,7 @@ class Book:
         return self._keyed(b"line", before.encode(), json.dumps(event, sort_keys=True).encode())
 
     def _append(self, event):
-        """Append a line. It is on disk if this method returns, and absent if this method raises."""
+        """Append a line, which is on disk if this method returns, and absent if it raises."""
         event = event | {"chain": self._chained(event)}
         line = json.dumps(event, sort_keys=True).encode() + b"\n"
         if self._torn:
@@ -269,7 +268,7 @@ class Book:
         self._events.append(event)
 
     def _open(self):
-        """Write the first line, or check its budget and unit."""
+        """Write the first line, or check budget and unit."""
         if not self._events:
             self._append(
                 {

@@ -54,7 +54,7 @@ def place(path: Path, content: bytes, mode: int) -> None:
 
 
 def prepare(path: Path, content: bytes, mode: int) -> None:
-    """Write a new file to disk under a temporary name, the first half of `place`."""
+    """Write a new file to disk under a temporary name."""
     new = prepared(path)
     with contextlib.suppress(FileNotFoundError):
         new.unlink()
@@ -71,7 +71,7 @@ def prepare(path: Path, content: bytes, mode: int) -> None:
 
 
 def settle(path: Path) -> None:
-    """Give a file from `prepare` its final name, the second half of `place`."""
+    """Give a file from `prepare` its final name."""
     path.hardlink_to(prepared(path))  # a rename would replace an existing file
     prepared(path).unlink()
     sync(path.parent)

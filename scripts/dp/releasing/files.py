@@ -17,8 +17,8 @@ Keys:
                   `square` (sums over rows, `dp.releasing.statistics`) if the method has them
     tilt          {step, scale} of the noise in the objective
     weights       (d,), for predictions: a row of integers v (`rows.Schema`) has the score weights . v 2^-20
-    coefficients  (d,), the weights converted to the own units of the columns and of a numeric target;
-                  the last is the intercept
+    coefficients  (d,), the weights in the columns' own units and, if numeric, the target's; the last is
+                  the intercept
     table         null, or per column {column, estimate, standard_error, low, high, p_value, says},
                   corrected for the ridge's bias, with 95 % intervals that include the noise; where `says`
                   is a sentence, the numbers are null

@@ -425,8 +425,8 @@ def needed(
     enough : Callable
         Condition `Outlook` -> bool, for instance from `width` or `share`.
     draws : int or None
-        Number of releases at the resulting epsilon. At each epsilon that the search tries, it makes a fifth
-        as many, but at least 9.
+        Number of releases at the resulting epsilon. The search makes a fifth as many per epsilon, but at
+        least 9.
 
     Returns
     -------
@@ -503,7 +503,7 @@ def width(column: str, wanted: float) -> Callable[[Outlook], bool]:
 
 
 def share(wanted: float) -> Callable[[Outlook], bool]:
-    """A condition for `needed`: the private model keeps at least this share of the gain.
+    """A condition for `needed`: at least this share of the gain without privacy is kept.
 
     Parameters
     ----------

@@ -192,7 +192,7 @@ class Release(NamedTuple):
 
 
 def release(package: Package, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
-    """The `Release` of all n rows. V: (n, d), y: (n,), as for `models.release`."""
+    """The `Release` of all n rows. V, y: as for `models.release`."""
     if len(V) != package.n:
         raise Refused(f"the plan is for {package.n} rows")
     out = held_out(package.n, package.held, key)

@@ -9,7 +9,7 @@ formula with K(t) = (1/2 - |t|)^2/2 <= 1/8 gives q(k) - phi(k) = integral of K(t
 1/2. So the sum of |q - phi| is at most (integral of |phi''|)/8 = (4/8)/(sqrt(2 pi e) r^2) <= 0.121/r^2,
 since |phi'| has its maximum at r. By Poisson summation the sum S of phi(k) is 1 + 2 sum over j >= 1 of
 exp(-2 pi^2 r^2 j^2), between 1 and 1 + 2.01 exp(-2 pi^2 r^2). Dividing phi by S changes phi by S - 1 in
-L1. So TV is at most half of 0.121/r^2 + S - 1.
+L1. So TV is at most half of (0.121/r^2 + S - 1).
 
 LEMMA 2 (perturbed evaluation). Let f have L2 sensitivity D, given earlier releases. Let every execution
 return a value within rho of f, in R^m. Up to a TV distance of m gamma(s/g), rnd_g(value) + N_g(s^2)^m is

@@ -1,8 +1,7 @@
 """Plans and releases of whole models.
 
-A plan depends only on public numbers; settings without a proof are refused. A release takes a plan, rows
-of integers (`dp.releasing.rows`) and a key (`dp.releasing.draws`). Together, all parts except the tilt are
-one Gaussian release, whose mu^2 is the sum of the parts' mu^2.
+A plan depends only on public numbers; settings without a proof are refused. Together, all parts except the
+tilt are one Gaussian release, whose mu^2 is the sum of the parts' mu^2.
 """
 
 import math
@@ -415,7 +414,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
 
 
 class Described(NamedTuple):
-    """Weights (d,) without the ridge's bias, covariance (d, d), and whether each has an interval (d,).
+    """Weights (d,) without the ridge's bias, their covariance (d, d), and which have intervals (d,).
 
     unresolved (d, d): the part of the covariance due to the Hessian's noise, as in `Linearised`.
     """

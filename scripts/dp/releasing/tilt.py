@@ -178,7 +178,7 @@ def gradient(
     lo: np.ndarray,
     pull: np.ndarray,
 ) -> np.ndarray:
-    """The gradient at hi + lo, up to `Problem.rounding`. X: (n, d), multiples of 2^-20. pull: B/n."""
+    """The gradient at hi + lo, up to `Problem.rounding`. pull: B/n."""
     point, parts = np.stack([hi, lo], axis=1), []
     for rows in slices(problem.n, BLOCK):
         block = X[rows].astype(float)
@@ -284,7 +284,7 @@ class Tilt(NamedTuple):
 
 
 def tilt(deviation: float, kappa: float, d: int, bits: int = lattice.BITS) -> Tilt:
-    """The `Tilt` whose standard deviation s is at least `deviation`, with mu = kappa/s."""
+    """The `Tilt` whose standard deviation sigma is at least `deviation`, with mu = kappa/sigma."""
     step = lattice.step_below(Fraction(deviation), bits)
     scale = math.ceil(Fraction(deviation) / lattice.spacing(step))
     noise = lattice.Noise(step, scale, d, Fraction(kappa) / (scale * lattice.spacing(step)))

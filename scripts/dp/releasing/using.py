@@ -1,7 +1,6 @@
 """Predictions of a published model for new records: post-processing, which costs no privacy.
 
-`dp.releasing.rows` reads a new record in the same way as a training row. An invalid record has no
-prediction.
+`dp.releasing.rows` reads a new record in the same way as a training row.
 """
 
 from collections.abc import Iterable, Sequence

@@ -10,7 +10,7 @@ from dp.solvers.newton import least_tolerance
 
 NEWTON = 100  # maximum number of Newton steps in one attempt; most take about a dozen
 TINY = np.finfo(float).tiny
-UNCERTAIN = 1000  # maximum number of descent steps if double precision may be too coarse
+UNCERTAIN = 1000  # maximum number of descent steps if no certificate is promised
 BLOCK_ROWS = 4096  # rows of a block, as `dp.solvers.rounding` assumes
 
 
@@ -99,7 +99,7 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
         return soft_threshold(w, l1, 1 / smooth)
 
     def newton(w):
-        # After `steps` steps of descent, one further proximal step ends at a certified point.
+        # `steps` counts on this further proximal step.
         w = proximal(w - evaluate(w)[1] / smooth)
         value, gradient, curvature, norm = evaluate(w)
         for _ in range(NEWTON):

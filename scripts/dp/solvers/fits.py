@@ -15,8 +15,8 @@ from dp.solvers.elastic_net import minimise_elastic_net
 from dp.solvers.lasso_scales import minimise_lasso
 from dp.solvers.newton import LEAST_STEP, Info, minimise
 
-# Minimum ratio of ridge to largest curvature for Hessians in single precision: about 10 eps, so that their
-# rounding is small compared with the ridge.
+# Minimum ratio of ridge to largest curvature for Hessians in single precision: about 10 eps, so rounding is
+# small compared with the ridge.
 SINGLE = 1e-6
 
 
@@ -32,7 +32,7 @@ def l2(
 
     The solver gets half of the tolerance, and rounding the other half (`dp.solvers.check_certifiable`).
 
-    near: info of an earlier fit to similar rows, which saves time.
+    near: see `dp.solvers.minimise`.
     """
     return minimise(X, y, lam, loss=loss, tolerance=tolerance / 2, near=near)
 
@@ -198,7 +198,7 @@ def penalties(fit: str, lam: float, lambda1: float | None = None) -> tuple[float
 
 
 def fit_options(name: str, options: dict) -> dict:
-    """Those of the options that the fit accepts."""
+    """The options that the fit accepts."""
     parameters = inspect.signature(FITS[name]).parameters
     return {key: value for key, value in options.items() if key in parameters}
 

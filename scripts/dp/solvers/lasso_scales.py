@@ -5,7 +5,7 @@
 "standardised"  mean loss + lam sum_j s_j |w_j|, s_j the standard deviation of column j of these rows:
                 the penalty is that of standardised columns
 "lassoglm"      deviance/n + lam sum_j s_j |w_j|, where the deviance is twice the loss, with a free
-                intercept, which is fitted but not returned, as in MATLAB's lassoglm
+                intercept, which the weights omit, as in MATLAB's lassoglm
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ SCALES = ("mean", "summed", "standardised", "lassoglm")
 
 
 def weight_beside_mean(lam: float, n: int, scale: str) -> float:
-    """Weight of the L1 penalty when added to the mean loss. Some scales penalise standardised columns."""
+    """Weight of the L1 penalty when added to the mean loss."""
     return lam / {"summed": n, "lassoglm": 2}.get(scale, 1)
 
 

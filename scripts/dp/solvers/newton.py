@@ -286,7 +286,7 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
         W[:, far], _, _, hessian = _newton(
             sample, lam[far], tilt[:, far] + shift, W[:, far], goal, ATTEMPT, further=True
         )
-        # With the sample's Hessians, this step takes a third of the time that it takes with new ones.
+        # With new Hessians instead of the sample's, this step would take three times as long.
         hessian *= n / sample.n
         W[:, far], _, passes[far], _ = _newton(
             rows, lam[far], tilt[:, far], W[:, far], 0.1 * size, 1, hessian, further=True
@@ -345,8 +345,7 @@ def _descend(rows, lam, tilt, W, norm, passes, tolerance):
     """Improve W by descent, in place, where `least_tolerance` promises a smaller gradient norm.
 
     Newton's method may fail if the loss's slope has kinks, and on wide rows if conjugate gradients do not
-    resolve lambda. On any data, descent approaches the minimiser; then Newton's method tries
-    again.
+    resolve lambda. On any data, descent approaches the minimiser; then Newton's method tries again.
     """
     norms = row_norms(rows.X)
     bound = norms.max() / (1 + ROUNDING)  # norms may exceed the public bound by rounding
@@ -422,7 +421,7 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
 
         length = np.linalg.norm(W[:, active], axis=0)
         terms = rows.size + np.linalg.norm(tilt[:, active], axis=0) + lam[active] * length
-        # Even a step as short as rounding may be rejected, where it crosses a kink of the slope.
+        # At a kink of the slope, even a step as short as rounding may be rejected.
         lost = ~accepted & (moved <= 8 * EPS * length)
         lost |= norm[active] <= 8 * EPS * terms  # the gradient is only rounding error
         stuck = (stalled[active] > 10) & lost | (step[active] < LEAST_STEP)

@@ -1,7 +1,7 @@
 """Minimisers of tilted softmax objectives, certified by the norm of the gradient.
 
 All restarts share passes over the rows (`dp.descents.full_batch.mean_gradient`). If quasi-Newton steps
-stall, accelerated descent takes over, which converges on any data.
+stall, accelerated descent takes over.
 """
 
 import math

@@ -118,7 +118,7 @@ def load(config, experiments=None):
 
 
 def _without(change, left_out):
-    """A change (an overlay, say) without mechanisms in `left_out`, unless it defines an attack on them."""
+    """A change, such as an overlay, without the mechanisms in `left_out` on which it defines no attack."""
     mechanisms = change.get("mechanisms")
     if not isinstance(mechanisms, dict):
         return change  # the schema reports other types

@@ -124,7 +124,7 @@ def listed(config, available):
 
 
 def _last(layers):
-    """Return a function from a key's parts to the place of the layer that sets the key's longest prefix.
+    """A function from a key's parts to the place of the layer that sets the key's longest prefix.
 
     layers: pairs (where, changes). If several layers tie, the last one is taken.
     """

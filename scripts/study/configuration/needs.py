@@ -108,7 +108,7 @@ def _listed(value):
 
 
 def _at(field, wanted, cells):
-    """Return the cells whose `field` is a wanted number, or the smallest or largest on their data set.
+    """The cells whose `field` is a wanted number, or the smallest or largest on their data set.
 
     Cells without privacy match every epsilon.
     """

@@ -11,7 +11,7 @@ from functools import cache
 from types import UnionType
 from typing import NamedTuple, NewType, Union, get_args, get_origin, get_type_hints
 
-Method = NewType("Method", str)  # a method of the experiment
+Method = NewType("Method", str)
 Sweep = NewType("Sweep", str)
 DataSet = NewType("DataSet", str)
 Comparison = NewType("Comparison", str)  # an entry of the experiment's `published` section

@@ -32,7 +32,7 @@ class Asked(NamedTuple):
 
 
 def load(name):
-    """Return a release's `Asked`. Raises ConfigError or `Refused`."""
+    """A release's `Asked`. Raises ConfigError or `Refused`."""
     file, values = read(name)
     place, entry = data_set(values["data"], file)
     try:
@@ -58,7 +58,7 @@ def load(name):
 
 
 def check(name):
-    """Raise `Refused` if the release cannot be made, and also what `load` raises.
+    """Raise ConfigError or `Refused` if the release cannot be made.
 
     Nothing is checked while the rows are still to be downloaded. The digest of the arithmetic depends on
     the number of threads, so only the release's job checks it.

@@ -66,7 +66,7 @@ class _Scope:
         self.value, self.where = value, where
 
     def fail(self, key, text):
-        """Return an error about a key, which the caller raises."""
+        """An error about a key, which the caller raises."""
         parts = re.sub(r"\[.*", "", key).split(".") if key else []
         return problem(self.where(parts), key, text)
 

@@ -17,7 +17,7 @@ def toy(experiments):
 
 
 def smaller(ours, file):
-    """Return descriptions of the sizes that are smaller in an experiment than in its file.
+    """Descriptions of the sizes that are smaller in an experiment than in its file.
 
     ours, file: the resolved `Experiment` with and without overlays. Other data sets or methods do not count
     as smaller. Neither do more simulations with fewer draws each, because intervals are over simulations.

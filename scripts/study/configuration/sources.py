@@ -135,7 +135,7 @@ def _with(value, sections):
 
 
 def _where(path, file, sections):
-    """Return a function from a key's parts to the file that contains the key."""
+    """A function from a key's parts to the file that contains the key."""
 
     def where(parts=()):
         below = sections.get(parts[0]) if parts else None

@@ -75,7 +75,7 @@ def _parsed(text):
 
 
 def in_file(path):
-    """Return the argument `where` of `validate` for a file that contains all keys."""
+    """The argument `where` of `validate` for a file that contains all keys."""
     return lambda key=(): str(path)
 
 
@@ -139,7 +139,7 @@ def merge(base, changes):
 
 
 def validate(value, schema_name, where):
-    """Return `value` with defaults. Raises ConfigError for the first problem.
+    """`value` with defaults. Raises ConfigError for the first problem.
 
     where: the file's name, or a function from a key's parts to the file's name.
     """
@@ -168,7 +168,7 @@ def _validator(schema_name):
 
 
 def problem(source, key, text):
-    """Return a ConfigError. key: "" if the problem concerns the whole file."""
+    """A ConfigError. key: "" if the problem concerns the whole file."""
     return ConfigError(f"{source}: {key + ': ' if key else ''}{text}")
 
 

@@ -213,11 +213,11 @@ def read_csv(
 ):
     """X, labels and feature names of a table, or of several tables (a sequence of paths).
 
-    numbers: whether labels are numbers. columns: the numeric features, by
-    default all other columns. categories: column -> public list of categories, each of which becomes a
-    feature "column=category" of zeros and ones. missing: column, or "*" for all others -> the replacement
-    of missing cells, or "drop" to leave out the row. counts: a Counter, to which missing cells by column
-    and dropped rows are added. format: see `study.data.readers_table`.
+    numbers: whether labels are numbers. columns: the numeric features, by default all other columns.
+    categories: column -> public list of categories, each of which becomes a feature "column=category" of
+    zeros and ones. missing: column, or "*" for all others -> the replacement of missing cells, or "drop" to
+    leave out the row. counts: a Counter, to which missing cells by column and dropped rows are added.
+    format: see `study.data.readers_table`.
 
     Raises ValueError, with file, column and row (the first line is row 1), for a missing column, a
     repeated name, a row of the wrong length, an empty cell, an unknown category, or a cell that is not a

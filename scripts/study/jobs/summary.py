@@ -34,7 +34,7 @@ def summarise(draws):
 
     The interval is Student's t over the means of replicates (see `replicate_of`), limited to the metric's
     range. Draws on one fold are not independent, because they share its rows. Nor are folds of a simulated
-    data set independent. Means leave out failed draws, which `status` counts.
+    data set. Means leave out failed draws, which `status` counts.
     """
     # For tens of thousands of cells, arrays are faster than pandas.
     status = draws["status"].to_numpy(dtype=str)

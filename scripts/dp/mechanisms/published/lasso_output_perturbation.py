@@ -30,8 +30,8 @@ class LassoOutputPerturbation(Perturbed):
     """w + z, where w minimises mean logistic loss + lam ||w||_1, and ||z|| ~ Gamma(d, 2R/(n lam epsilon)).
 
     The noise is output perturbation's, whose sensitivity bound needs an L2 penalty's curvature.
-    `elastic_net_output_perturbation` repairs this by adding one. The solver's point is scaled into
-    the ball ||w||_1 <= log 2 / lam, which contains all minimisers, so the guarantee needs no
+    `elastic_net_output_perturbation` repairs this with such a penalty. The solver's point is scaled
+    into the ball ||w||_1 <= log 2 / lam, which contains all minimisers, so the guarantee needs no
     certificate. No guarantee holds if `penalty_scale` uses the columns' standard deviations.
 
     penalty_scale: what lam means in the fit (`dp.solvers.lasso_scales`), which the source does not

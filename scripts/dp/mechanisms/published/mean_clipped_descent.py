@@ -42,7 +42,7 @@ class MeanClippedDescent(Descent):
         return min(2 * p.clip, 2 * self._each(p) / n)
 
     def _each(self, p):
-        """The maximum norm of a record's gradient, infinite unless `rows` is "bounded"."""
+        """The maximum norm of a record's gradient, infinite without a bound."""
         return gradient_norm(p, p.loss) if p.rows == "bounded" else math.inf
 
     def sigma(self, n: int, p: Parameters) -> float:

@@ -1,7 +1,7 @@
 """Released programs, reimplemented from descriptions, with their claims.
 
 config/experiments/released_code.yaml names repositories and commits. The defects do not affect the
-papers' theorems. `boosted_adassp_released.py` and `tukey_em_released.py` have two more programs.
+papers' theorems.
 """
 
 import math
@@ -161,7 +161,7 @@ class FunctionalCentredReleased(Mechanism):
         gram = gram - across - across.transpose(0, 2, 1) + n * means[:, :, None] * means[:, None, :]
         moment = moment - means * y.sum() - total * mean + n * means * mean
         # A product's sensitivity is its range over the corners of the centred bounds. For a square, the
-        # program takes the square of the centred lower bound, -mean.
+        # program takes the square of the centred lower bound, -`means`.
         of_x, of_y = np.stack([-means, R - means]), np.stack([-1 - mean, 1 - mean])
         corners = of_x[:, None] * of_y[None]
         product = np.ptp(corners.reshape(4, draws, d), axis=0)

@@ -40,7 +40,6 @@ class DPSGDAsRun(_AsRun, DPSGD):
 
     @staticmethod
     def law(dimension: int, scale: float, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Noise (size, dimension) as the program draws it."""
         direction = rng.standard_normal((size, dimension))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
         return direction * rng.gamma(dimension, scale, (size, dimension))

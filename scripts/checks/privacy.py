@@ -1,4 +1,4 @@
-"""Checks of privacy proofs that compare a computed number with a threshold."""
+"""Checks of privacy proofs, each comparing a computed number with a threshold."""
 
 import math
 

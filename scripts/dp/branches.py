@@ -168,7 +168,7 @@ def _run(mechanism, side, settings, draws, files=()):
 
 
 def _excess(first, second, epsilon, delta):
-    """Whether an event's counts, in equally many draws on both sides, contradict (epsilon, delta)-DP."""
+    """Whether an event's counts, from equally many draws of each side, contradict (epsilon, delta)-DP."""
     epsilon = min(epsilon, 700.0)  # larger exponents overflow
     level = 1 - (1 - CONFIDENCE) / 2
     (p, q), draws = (np.sum(first), np.sum(second)), len(first)

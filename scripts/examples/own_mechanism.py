@@ -57,7 +57,7 @@ guarantee = OWN.guarantee(1000, 5, epsilon=1.0, delta=DELTA)
 print(f"epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}: {guarantee.reason}")
 
 
-# %% Replay, in milliseconds: the exact change of the noised quantity when one record changes
+# %% Replay (takes milliseconds): the exact change of the noised quantity when one record changes
 def replayed(mechanism):
     """The worst finding of all replays, and the largest epsilon that the noise implies in any of them."""
     replays = [run for _, _, run, _ in replay.on_general_pairs(mechanism, 1.0, DELTA)]

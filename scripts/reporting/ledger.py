@@ -156,8 +156,8 @@ def why(attack, count):
 def _order(attack):
     """Sort key that puts the worst attack first.
 
-    Ties are broken by the factors by which audited and then proven epsilon exceed the claim (largest
-    first), then by |log epsilon|.
+    Ties are broken by the factor by which the audited epsilon exceeds the claim (largest first), then by
+    that of the proven epsilon, then by |log epsilon|.
     """
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]

@@ -121,7 +121,7 @@ def _leave_out(experiments, beyond):
 
 
 def command(configuration):
-    """The command that runs this configuration, without `--cores` and targets."""
+    """The command that runs this configuration, without `--cores` or targets."""
     study = f'-s "${paths.HOME_VARIABLE}"/Snakefile' if paths.in_study() else ""
     return " ".join(filter(None, ("snakemake", study, configuration)))
 

@@ -2,7 +2,7 @@
 
 python scripts/tools/predict.py --model model.json --rows new.csv --out p.csv
 
-The file of rows must have a header line and at least the model's columns. The output has one line per row.
+The input file must have a header line and at least the model's columns. The output has one line per row.
 A line is empty if a numeric cell is not a number or a cell is not in its column's categories. For a
 classifier, `probability` is that of the second class in the model's card.
 """

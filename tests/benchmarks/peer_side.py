@@ -124,8 +124,9 @@ def jax_privacy_steps(X, y, *, batches, steps, size, simulations, lam, rate, cli
     """Time jax-privacy's descents: logistic regression, all steps and simulations in one compiled program.
 
     batches: "fixed" (disjoint, with norm-Laplace noise) or, with Gaussian noise, "Poisson" (jax-privacy's
-    sampling, padded to one size) or "all" (all rows). size: rows per batch, or their expectation. noise:
-    the noise scale of each sum. The first call compiles, so time a second call with the same arguments.
+    sampling, padded to one size) or "all" (all rows). size: rows per batch, or their expected number.
+    noise: the noise scale of each sum. The first call compiles, so time a second call with the same
+    arguments.
     """
     jax = importlib.import_module("jax")
     selection = importlib.import_module("jax_privacy.batch_selection")

@@ -80,7 +80,7 @@ def test_conditions():
 
 @pytest.mark.parametrize("loss", ["logistic", "softmax"])
 def test_constants_hold_for_random_rows(loss):
-    """At random scores, gradients' norms and Hessians' eigenvalues nearly reach the bounds."""
+    """At random scores, gradient norms and Hessian eigenvalues nearly reach their bounds."""
     rng = np.random.default_rng(3)
     d, classes, most, steepest = 2, 3, 0.0, 0.0
     for _ in range(300):

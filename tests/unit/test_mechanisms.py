@@ -41,7 +41,7 @@ SEEDED = object()
 LESS_NOISE = {"mean_direction": 3.0, "guarded_objective_perturbation": 3.0}
 # A few choices among few columns often coincide, so this mechanism makes 20.
 CHOICES = {"frank_wolfe": 20}
-# At these epsilons, mechanisms that may refuse to answer rarely do.
+# Epsilons at which mechanisms that may refuse to answer seldom refuse.
 ANSWERING = {
     "tukey_em": 50.0,
     "tukey_em_released": 50.0,

@@ -209,7 +209,7 @@ def test_numbers_and_intercepts():
 def test_an_exact_score_refutes_the_claim_that_noise_on_it_keeps():
     """Both scores claim an epsilon of 0.1.
 
-    With the exact score, an attack finds over 1, and the proven epsilon is below 3.2.
+    With the exact score, an attack finds an epsilon above 1, and the proven epsilon is below 3.2.
     """
     pair = pairs.find("opposite_corner")
     for score in ("exact", "noisy"):

@@ -269,7 +269,7 @@ class AMP(_Published):
 
 @register("objective_perturbation_redberg")
 class Redberg(_Published):
-    """Objective perturbation as published by Redberg, Koskela, Wang (NeurIPS 2023), under add-remove.
+    """Objective perturbation as published by Redberg, Koskela and Wang (NeurIPS 2023), under add-remove.
 
     sigma_output: standard deviation of the output noise.
     gradient_norm: gradient norm of the *summed* objective.

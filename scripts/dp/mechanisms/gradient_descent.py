@@ -241,7 +241,7 @@ class DPGradientDescent(Descent):
 
 @register("gradient_descent")
 class GradientDescent(Descent):
-    """Without privacy: the steps of `dp_gd` without clipping and noise."""
+    """Without privacy: the steps of `dp_gd` without clipping or noise."""
 
     private = False
     # With 0 iterations, only the fit to the public rows is released.

@@ -1,4 +1,4 @@
-"""Calibrations of Gaussian objective perturbation as published: AMP, and Redberg, Koskela, Wang.
+"""Calibrations of Gaussian objective perturbation as published: AMP, and Redberg, Koskela and Wang.
 
 They are for comparison; `dp.privacy.gaussian_tilt` proves the privacy that they really give. `slope` is
 kappa R, the bound on a record's gradient. `curvature` is sup l'' R^2.
@@ -82,7 +82,7 @@ def amp(
 def redberg_delta(
     epsilon: float, sigma: float, n_lambda: float, slope: float = 1.0, curvature: float = 0.25
 ) -> float:
-    """delta of the exact minimiser (Redberg, Koskela, Wang, NeurIPS 2023, theorem 1), add/remove.
+    """delta of the exact minimiser (Redberg, Koskela and Wang, NeurIPS 2023, theorem 1), add/remove.
 
     Let j = |log(1 - curvature/Lambda)|, m = slope/sigma, and G(m) the Gaussian profile. If epsilon >= j +
     m^2/2, delta is 2 G(m)(epsilon - j). Otherwise it is 1 - e^x + 2 e^x G(m)(m^2/2) with x = epsilon - j -

@@ -85,12 +85,12 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     """Decide which coefficients get an interval.
 
     A coefficient gets no interval if the Hessian's noise causes more than a share `UNRESOLVED` of its
-    variance. None gets one if the Hessian at the true weights may differ much from the released one
+    variance. None gets one if the Hessian at the true weights may differ greatly from the released one
     (`linearise`).
 
-    The estimates play no role: selection by them would reduce coverage. The rule favours small eigenvalues
-    that noise raised; `unselected` corrects this bias. `FLOOR`, `CURVED` and `UNRESOLVED` were chosen on
-    half of the simulated designs and tested on the other half.
+    The estimates play no role, because selection by them would reduce coverage. The rule favours small
+    eigenvalues that noise raised; `unselected` corrects this bias. `FLOOR`, `CURVED` and `UNRESOLVED` were
+    chosen on half of the simulated designs and tested on the other half.
 
     Parameters
     ----------
@@ -425,10 +425,10 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 
 
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
-    """Return the standard deviation of normal errors e with E l'(e)^2/E l''(e) = ratio, and E l''(e).
+    """Return (s, E l''(e)), where s is the sd of normal errors e with E l'(e)^2/E l''(e) = ratio.
 
-    loss: a loss of residuals, such as log-cosh. The ratio increases with the standard deviation, so
-    bisection finds it, up to 100 times the loss's width.
+    loss: a loss of residuals, such as log-cosh. The ratio increases with s, so bisection finds s, up to
+    100 times the loss's width.
     """
     from scipy.special import ndtri
 

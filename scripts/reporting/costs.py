@@ -1,4 +1,4 @@
-"""Reads seconds and memory of finished jobs from their logs."""
+"""Reads run times and memory use of finished jobs from their logs."""
 
 from statistics import median
 from typing import NamedTuple

@@ -39,7 +39,7 @@ def configuration(configfiles=()):
 
 
 def merged(configfiles=()):
-    """Like `configuration`, without setting the folder of results."""
+    """Like `configuration`, but without setting the results folder."""
     from snakemake.utils import update_config
 
     own = [path for path in [Path("config/config.yaml")] if path.exists()]

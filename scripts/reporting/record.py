@@ -132,7 +132,7 @@ def run_path(row):
 
 
 def _recommended(name):
-    # This module loads pandas, which the workflow does not need to start.
+    # Imported here because it loads pandas, which the workflow must be able to start without.
     from reporting.recommendations import NOT_BEATEN
 
     for row in read_csv(paths.RECOMMENDATIONS()):

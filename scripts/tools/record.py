@@ -44,7 +44,7 @@ def write(arguments):
         raise ValueError("name the experiments that have run")
     configfile = " ".join(arguments.configfile)
     known = stale.stampers(configfile, arguments.targets)
-    configuration(arguments.configfile)  # sets the folder of results
+    configuration(arguments.configfile)  # sets the results folder
     targets = [*arguments.targets]
     # Recommendations exist only for listed experiments.
     listed = stale.loaded(configfile)[0]["experiments"]

@@ -2,7 +2,7 @@
 """Mock commands of LSF, Slurm and Grid Engine, which check and record their arguments, and run the job.
 
 Tests link this file under the commands' names. The folder in the environment variable STANDINS gets
-`calls.jsonl`, one line per call, and per job a folder `jobs/<id>` with its process id, name, working
+`calls.jsonl`, one line per call, and for each job a folder `jobs/<id>` with its process id, name, working
 folder and exit code.
 """
 

@@ -61,7 +61,7 @@ def test_what_is_tuned_stands_in_four_columns(experiments):
 
 
 def test_what_results_changed_is_tuned_in_four_ways_too(experiments):
-    """`frontier_tuning` tunes every mechanism with several settings, or settings changed after results."""
+    """`frontier_tuning` tunes mechanisms that have several settings or whose settings followed results."""
     tuned, mechanism = set(), MECHANISMS.__getitem__
     tuning = experiments["frontier_tuning"]
     for label, method in tuning.methods.items():

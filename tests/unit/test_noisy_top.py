@@ -68,7 +68,7 @@ def test_no_neighbours_need_more_than_is_stated(count, rho):
             largest = max(largest, renyi[0] / (orders[0] * rho))
             delta = np.maximum(first - np.exp(epsilons)[:, None] * second, 0).sum(axis=1)
             assert (delta <= profile.delta(epsilons)).all()
-    least = 0.85 if count == 1 else 0.6  # rho is nearly reached if half of the mass rises
+    least = 0.85 if count == 1 else 0.6  # largest if half of the probability rises
     assert largest > least
 
 

@@ -143,7 +143,7 @@ def answers(records, epsilon):
 
 
 def counted(records, answer, scale):
-    """Law of the number of held-out records unlike the answer, plus discrete Gaussian noise."""
+    """Law of the number of held-out records that differ from the answer, plus discrete Gaussian noise."""
     reach = np.arange(-12 * scale, 12 * scale + len(records) + 1)
     p = np.exp(-((reach - sum(r != answer for r in records)) ** 2) / (2 * scale**2))
     return p / p.sum()

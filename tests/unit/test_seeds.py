@@ -69,7 +69,7 @@ def test_other_processes_draw_the_same(hash_seed):
 def test_streams_of_neighbouring_folds_are_uncorrelated():
     draws = np.array([generator(1, "e", "d", "m", k, "noise").normal(size=2000) for k in range(20)])
     correlation = np.corrcoef(draws)[np.triu_indices(20, 1)]
-    # The standard error of each of 190 pairs is 1/sqrt(2000).
+    # Each of the 190 correlations has a standard error of 1/sqrt(2000).
     assert np.abs(correlation).max() < 5 / np.sqrt(2000)
 
 

@@ -120,7 +120,7 @@ def test_entries_with_the_same_bounds_or_constants_have_the_same_premise():
         for each in taken:
             key = json.dumps(each, sort_keys=True)
             premises.setdefault(key, {})[name] = entry.get("premise")
-    # Only law_school_grades predicts what its premise is about, the standardised first-year average.
+    # Only for law_school_grades is the target what the premise describes: the first-year average.
     others = [
         {name: premise for name, premise in by_name.items() if name != "law_school_grades"}
         for by_name in premises.values()

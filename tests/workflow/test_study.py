@@ -373,7 +373,7 @@ def test_an_edited_mechanism_reruns_its_own_and_a_moved_one_nothing(templated, t
 
 @pytest.fixture
 def claiming(fresh, tmp_path):
-    """Study with the template's mechanism and one attack on it, before any run."""
+    """A study with the template's mechanism and one attack on it, not yet run."""
     study = Study(tmp_path / "claiming")
     study.home = fresh("checkout").folder
     shutil.copytree(study.home / "workflow/template", study.folder)

@@ -2,25 +2,25 @@
 
 Amin, Joseph, Ribero, Vassilvitskii (ICLR 2023, arXiv 2208.07353). Let p_(1),j <= .. <= p_(m),j be the order
 statistics of coordinate j. The region of depth at least i is the box R_i = prod_j [p_(i),j, p_(m-i+1),j],
-and V_i is its volume. Below, e is epsilon, except as the base of a power.
+and V_i is its volume.
 
 Neighbours D, D' differ in one point, which moves order statistics by at most one place. So R_{i+1} is
 inside R'_i, which is inside R_{i-1}; depths q differ by at most 1; and V_{i+1} <= V'_i <= V_{i-1}. The
-mechanism M draws from the density e^{e q/2}/Z on R_t, for a public t. For every event E
+mechanism M draws from the density e^{eps q/2}/Z on R_t, for a public t. For every event E
 
-    M(E) <= e^e M'(E) + (1 + e^{e/2}) V_{t-1}/V_{t+g+1} e^{-e g/2},     for every g >= 1.
+    M(E) <= e^eps M'(E) + (1 + e^{eps/2}) V_{t-1}/V_{t+g+1} e^{-eps g/2},     for every g >= 1.
 
-Proof. Where R_t and R'_t overlap, the densities' ratio is at most e^{e/2} Z'/Z. Since R'_t is inside
-R_{t-1}, Z' <= e^{e/2} (Z + e^{e(t-1)/2} (V_{t-1} - V_t)). Points of R_t outside R'_t have depth t, and
-probability at most e^{et/2} (V_t - V_{t+1})/Z. With Z >= e^{e(t+g)/2} V_{t+g}, both additional terms are at
-most V_{t-1}/V_{t+g} e^{-eg/2}, times e^{e/2} for the first and 1 for the second.
+Proof. Where R_t and R'_t overlap, the densities' ratio is at most e^{eps/2} Z'/Z. Since R'_t is inside
+R_{t-1}, Z' <= e^{eps/2} (Z + e^{eps (t-1)/2} (V_{t-1} - V_t)). Points of R_t outside R'_t have depth t, and
+probability at most e^{eps t/2} (V_t - V_{t+1})/Z. With Z >= e^{eps (t+g)/2} V_{t+g}, both additional terms
+are at most V_{t-1}/V_{t+g} e^{-eps g/2}, times e^{eps/2} for the first and 1 for the second.
 
-The test: k^ = 1 + the largest k with V_{t-k-1}/V_{t+k+g+1} e^{-eg/2} <= delta/(8 e^e) for some g >= 1,
-otherwise 0. If a data set satisfies this condition at k, all neighbours do at k - 1, so k^ changes by at
-most 1. The mechanism answers if k^ + Lap(1/e) > log(1/(2 delta))/e, which is e-DP. If k^ = 0, an answer has
-probability at most delta. If k^ >= 1, the answer is (e, (1 + e^{e/2}) delta/(8 e^e))-close to each
-neighbour's, by the bound above and the condition at k = 0; the second number is below delta. So test and
-answer together are (2e, delta)-DP.
+The test: k^ is 1 + the largest k with V_{t-k-1}/V_{t+k+g+1} e^{-eps g/2} <= delta/(8 e^eps) for some g >=
+1, or 0 without such a k. If a data set satisfies this condition at k, all neighbours do at k - 1, so k^
+changes by at most 1. The mechanism answers if k^ + Lap(1/eps) > log(1/(2 delta))/eps, which is eps-DP. If
+k^ = 0, an answer has probability at most delta. If k^ >= 1, the answer is (eps, (1 + e^{eps/2}) delta/(8
+e^eps))-close to each neighbour's, by the bound above and the condition at k = 0; the second number is below
+delta. So test and answer together are (2 eps, delta)-DP.
 """
 
 import math

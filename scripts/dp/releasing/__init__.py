@@ -6,15 +6,15 @@
     tilt        a minimiser with a certified gradient, and theorem 1
     statistics  Hessians and second moments of slopes
     models      plans and releases of models
-    holdout     errors on held-out rows, at the larger of their cost and the model's (theorem 2)
+    holdout     errors on held-out rows; with the model, they cost the larger of both costs (theorem 2)
     request     a release's public facts
     book        the costs of releases
     disk        private files
-    making      one draw per name
+    making      makes a release, with one draw per name
     files       model.json
     card        a summary for a model's readers
     using       predictions of a released model
-    meaning     the best attack
+    meaning     a guarantee as the success of the best attack
     forecast    accuracy and interval widths, without rows
     preview     how a release reads a file, only for the owner
 

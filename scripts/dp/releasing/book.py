@@ -367,7 +367,7 @@ class Book:
     def _adopted(self, request):
         """Add the missing "done" line of a release killed after it wrote model.json."""
         k, begun = self._of("begin", request.name)
-        self._resumed(begun)  # before its "done" line, a release still has its key
+        self._resumed(begun)  # a release keeps its key until its "done" line is written
         path = self.path / request.name / MODEL
         content = path.read_bytes()
         try:

@@ -319,7 +319,7 @@ def _longest(problem, noise):
 
 
 def _proven(plan):
-    """The plan. Raises `Refused` if its noise, with rounded numbers, does not achieve its delta."""
+    """The same plan. Raises `Refused` if its noise, after rounding, does not achieve its delta."""
     if not plan.delta_at(plan.epsilon) <= plan.delta:
         raise Refused("the calibrated noise does not reach delta: this is a fault of the program")
     return plan

@@ -48,7 +48,7 @@ def probabilities(log_odds: np.ndarray) -> np.ndarray:
 
 
 def classes(log_odds: np.ndarray) -> np.ndarray:
-    """Classes 0 and 1 from log odds that are not NaN. Log odds of 0 give class 0, as in `holdout`."""
+    """Classes 0 and 1 from log odds, none of which is NaN. Log odds of 0 give class 0, as in `holdout`."""
     return (log_odds > 0).astype(int)
 
 

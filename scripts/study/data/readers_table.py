@@ -236,7 +236,7 @@ def _parquet_blocks(path, choose):
 
 
 def _pickle_blocks(path, choose, sha256):
-    """Yield blocks of a pickle. Loading it can run any code, so its checksum must be the configured one."""
+    """Yield blocks of a pickle, whose checksum must be the configured one: loading can run any code."""
     import pandas as pd
 
     try:

@@ -184,9 +184,9 @@ class FunctionalCentredReleased(Mechanism):
 class LeastSquaresReleased(Mechanism):
     """DPrivStats' dp_lm for a private design: least squares with Gaussian noise on the weights.
 
-    The sensitivity in dp_lm is 3 R D over the smallest eigenvalue of the private X'X, where D = 2
-    is the width of the targets' bounds. The manual calls the factor 3 a heuristic. A singular X'X
-    is refused. There is no ridge, so lambda is ignored.
+    The sensitivity in dp_lm is 3 R D over the smallest eigenvalue of the private X'X, where R
+    bounds the rows' norms and D = 2 is the width of the targets' bounds. The manual calls the factor 3 a
+    heuristic. A singular X'X is refused. There is no ridge, so lambda is ignored.
     """
 
     delta = "needed"

@@ -74,7 +74,7 @@ class Guarantees:
 
 
 def group(meta, stated):
-    """(record, group, the group's epsilon, its delta); the last three are "" if units are single rows."""
+    """(record, group, the group's epsilon and delta); all but the first are "" if rows have no group."""
     if not meta.get("unit"):
         return "row", "", "", ""
     unit = meta["unit"]

@@ -1,4 +1,4 @@
-"""Writes the report, a self-contained page of all existing results, and each rule's time and memory."""
+"""Writes the report (a self-contained page of all existing results) and each rule's time and memory."""
 
 import argparse
 import json

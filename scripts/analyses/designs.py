@@ -182,7 +182,7 @@ DESIGNS = {
     "other": Design("noise_aware_logistic", ROBUST, LOGISTIC, False, BALLS),
     "linear": Design("noise_aware_log_cosh", WIDTHS, losses.get(LOG_COSH), False, BALLS),
     # Clipping targets to [-1, 1] shrinks only errors above TAU in magnitude, and leaves them above TAU.
-    # So errors clipped at TAU remain symmetric.
+    # So the loss's slope, which is the error clipped at TAU, remains symmetric.
     "boosted": Design("noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4),
     "boosted_uneven": Design(
         "noise_aware_boosted", ITERATES, HUBER, False, BALLS, COEFFICIENTS / 4

@@ -490,8 +490,8 @@ def width_along_size(results, *, method, widens, narrows, sweep):
 
     By the normal approximation, the rank correlation of width and training size, over k sizes, is
     significant if its magnitude exceeds 1.96/sqrt(k - 1). The claim holds if the correlation is
-    significant in the stated direction on every data set at every epsilon. It fails if one is significant
-    in the opposite direction.
+    significant in the stated direction on every data set at every epsilon. It fails if any correlation
+    is significant in the opposite direction.
     """
     frame = _ok(results.cells(methods=method, sweep=sweep, epsilon=[*widens, *narrows]))
     correlations = []

@@ -107,7 +107,10 @@ def _alike(row, other):
 
 
 class Printed:
-    """A printed value in our units, its standard deviation or None, and half units of their last digits."""
+    """A printed value and its standard deviation (or None), in our units.
+
+    half, half_sd: half a unit of the last digit of each.
+    """
 
     def __init__(self, spec, item, value, sd):
         self.spec, self.item = spec, item

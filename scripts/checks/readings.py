@@ -28,9 +28,10 @@ def confront(experiment, readings, source):
 
 
 def most_telling_first(rows):
-    """Sort rows of readings.csv (text): readings that explain more values and claims come first.
+    """Rows of the readings, sorted: readings that explain more values and claims come first.
 
-    A verdict names the first reading that agrees.
+    rows: of readings.csv, as text. Those as stated are left out. A verdict names the first reading that
+    agrees.
     """
     rows = [row for row in rows if row["reading"] != AS_STATED]
     explained = Counter(

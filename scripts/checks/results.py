@@ -58,7 +58,7 @@ class Results:
             return dict(arrays)
 
     def draws(self, cell, column):
-        """A cell's draws (data sets, folds, restarts), NaN if failed; None if the run has none."""
+        """A column of a cell's draws (data sets, folds, restarts), NaN if failed; None if the run lacks it."""
         import pandas as pd
 
         path = Path(self.run_path(cell))

@@ -38,7 +38,10 @@ class About(NamedTuple):
 
 
 class Stamper:
-    """Computes the stamps of one experiment's lines, including its readings, under one configuration."""
+    """Computes the stamps of one experiment's lines under one configuration.
+
+    The stamps of values, claims and cells also cover the experiment's readings.
+    """
 
     def __init__(self, experiments, name, datasets, files, seed):
         self.experiment = experiments[name]

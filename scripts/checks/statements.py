@@ -48,7 +48,7 @@ def run(results, check):
 def join(outcomes):
     """The `Outcome` of checks that must all hold.
 
-    Its number and threshold are those of the first check that has a number and the joint `holds`.
+    Its number and threshold are those of the first check that has a number and agrees with the result.
     """
     if any(outcome.holds is False for outcome in outcomes):
         holds = False
@@ -141,11 +141,11 @@ def decide(results, source, section, stand_ins, readings=()):
 
 
 def _judged(result, section, readings, another):
-    """The verdict, its reason and, for a claim, the number of deciding readings, including the stated one.
+    """The verdict, its reason and, for a claim, the number of readings that decide it.
 
     readings: rows of readings.csv that decide the claim or leave it open. If a reading leaves the claim
     open, the claim does not fail.
-    another: `another_model` of the claim as stated.
+    another: `another_model` of the claim as stated. If false, the stated reading is tried, too.
     """
     if not result.tested and result.holds is None:
         return {"verdict": NOT_TESTED}

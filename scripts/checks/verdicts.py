@@ -115,7 +115,7 @@ def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
 def distance(
     published, ours, interval, *, half=0.0, absolute=ABSOLUTE, errors=(0.0, 0.0), limits=None
 ):
-    """(distance, reason) of a printed value from a computed value.
+    """(distance, reason): one of the distances above, of a printed from a computed value, and why.
 
     interval: the prediction interval, or None.
     half: half a unit of the last printed digit; a number that rounds into the interval is inside.
@@ -166,7 +166,7 @@ def matches(distance):
 
 
 def margin(published, sd=None, *, share=False, spread=False):
-    """The smallest difference from our number that must count as a disagreement.
+    """The smallest difference of a printed number from ours that must count as a disagreement.
 
     sd: the standard deviation printed with the number.
     share: whether the number is an error or an accuracy; 0.05 and 0.95 then have the same margin.
@@ -186,10 +186,10 @@ def too_wide(interval, margin):
 
 
 def with_readings(tried, still_open):
-    """The verdict under all readings that are about the source's model.
+    """The verdict under all readings with which our non-private model is the source's.
 
     tried: pairs (reading, holds), with holds "yes", "no", or "" if open. The stated reading, "", comes
-    first if it is about the source's model. If the stated reading is open, all other readings are ignored.
+    first if it is one of them. If the stated reading is open, all other readings are ignored.
     still_open: the verdict if the value stays open.
 
     The verdict names the first reading that agrees.

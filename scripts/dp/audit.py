@@ -145,12 +145,13 @@ def _around(grid, value, cells=3):
 def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 1.0) -> float:
     """Largest distance between neighbours' L2-regularised minimisers in one dimension.
 
-    Let V be the sum of the other records' gradients. Then n lam w + V(w) + a l'(w a) = 0, and the same
-    holds for w' = w - D and a'. Since V increases in w, n lam D <= a' l'(w' a') - a l'(w a), with equality
-    if V is (nearly) constant. For convex decreasing l, the right side is at most G(w) + G(D - w), where
-    G(w) is the maximum over a in [0, R] of -a l'(w a). G decreases, so this bound decreases in D. The
-    largest D is the root of n lam D = max over w of G(w) + G(D - w). For logistic loss, n lam D is only
-    slightly above kappa R, half of the bound 2 kappa R that holds in any dimension.
+    At the minimiser w, n lam w + V(w) + a l'(w a) = 0, where a is the replaced record and V the sum of the
+    others' gradients. The same holds for the neighbour's w' = w - D and a'. Since V increases in w,
+    n lam D <= a' l'(w' a') - a l'(w a), with equality if V is (nearly) constant. For convex decreasing l,
+    the right side is at most G(w) + G(D - w), where G(w) is the maximum over a in [0, R] of -a l'(w a). G
+    decreases, so this bound decreases in D. The largest D is the root of n lam D = max over w of G(w) +
+    G(D - w). For logistic loss, n lam D is only slightly above kappa R, half of the bound 2 kappa R that
+    holds in any dimension.
     """
     # Let u = w a. For w > 0, G(w) is the maximum of -u l'(u) over u up to w R, divided by w. For w <= 0,
     # the maximum is at a = R.
@@ -452,7 +453,7 @@ def _events(first, second):
     sides = np.sort(first), np.sort(second)
     # A stable sort merges two sorted runs in linear time.
     pooled = np.sort(np.concatenate(sides), kind="stable")
-    # From one threshold to the next, the number of pooled scores beyond it grows geometrically.
+    # The number of pooled scores beyond a threshold grows geometrically from each threshold to the next.
     ranks = np.unique(np.geomspace(1, len(pooled), CANDIDATES).astype(int)) - 1
     for sign in (1, -1):
         thresholds = np.unique(sign * pooled[::-sign][ranks])

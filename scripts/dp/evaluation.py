@@ -143,7 +143,7 @@ def binned_auc(
     restarts, count = len(weights), int(positive.sum())
     pairs = count * (len(positive) - count)
     largest = np.maximum(np.abs(weights).max(axis=1), np.abs(intercept))
-    # Exact division by a power of 2 makes weights less than 2, so scores cannot overflow.
+    # Division by a power of 2, which is exact, makes weights less than 2, so scores cannot overflow.
     size = 2.0 ** (np.frexp(largest)[1] - 1)
     W, b = (weights / size[:, None]).T, intercept / size
     low, high = np.full(restarts, np.inf), np.full(restarts, -np.inf)

@@ -38,9 +38,10 @@ def cm08_theorem_4(d: int, *, norm: float, loss: float, epsilon: float, delta: f
 
 
 def cm08_theorem_5(d: int, *, norm: float, loss: float, epsilon: float, delta: float) -> float:
-    """Output perturbation: the larger of `cm08_theorem_4` and d log(d/delta) norm^2/(loss^(3/2) epsilon).
+    """Output perturbation: the number of rows that suffice, in the sense of `cm08_theorem_4`.
 
-    Chaudhuri, Monteleoni, NIPS 2008, theorem 5.
+    It is the larger of `cm08_theorem_4` and d log(d/delta) norm^2/(loss^(3/2) epsilon) (Chaudhuri,
+    Monteleoni, NIPS 2008, theorem 5).
     """
     third = d * math.log(d / delta) * norm**2 / (loss**1.5 * epsilon)
     return max(cm08_theorem_4(d, norm=norm, loss=loss, epsilon=epsilon, delta=delta), third)

@@ -25,7 +25,7 @@ class Intervals(NamedTuple):
     Attributes
     ----------
     estimate : numpy.ndarray
-        Of the coefficients theta_j.
+        Estimates of the coefficients theta_j.
     standard_error : numpy.ndarray
         Including privacy noise.
     low, high : numpy.ndarray
@@ -85,8 +85,8 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
     """Decide which coefficients get an interval.
 
     A coefficient gets no interval if the Hessian's noise causes more than a share `UNRESOLVED` of its
-    variance. None gets one if the Hessian at the true weights may differ greatly from the released one
-    (`linearise`).
+    variance. No coefficient gets one if the Hessian at the true weights may differ greatly from the
+    released one (`linearise`).
 
     The estimates play no role, because selection by them would reduce coverage. The rule favours small
     eigenvalues that noise raised; `unselected` corrects this bias. `FLOOR`, `CURVED` and `UNRESOLVED` were
@@ -113,7 +113,7 @@ def answered(covariance: np.ndarray, unresolved: np.ndarray) -> np.ndarray:
 
 
 def floored(A: np.ndarray, floor: float | np.ndarray) -> np.ndarray:
-    """Symmetric matrices (draws, d, d), with smaller eigenvalues raised to `floor`."""
+    """Symmetric matrices A (draws, d, d), with eigenvalues below `floor` raised to it."""
     values, vectors = np.linalg.eigh(A)
     values = np.maximum(values, np.reshape(floor, (-1, 1)))
     return (vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)
@@ -182,7 +182,7 @@ def linearise(
     deviation: float = 0.0,
     change: Callable | None = None,
 ) -> Linearised:
-    """Linearise releases w = m + z, where m minimises mean loss + lam/2 ||m||^2 + b.m/n.
+    """Linearise releases w = m + z, where m minimises mean loss + lam/2 ||m||^2 + b.m/n and z is noise.
 
     At m, the mean loss's gradient is -lam m - b/n. To first order, it is also g + H (m - theta), where g,
     the gradient at the true theta, has covariance J/n (J is `scores`). With H = hessian - E,

@@ -83,7 +83,7 @@ class Logistic(MarginLoss):
         return np.subtract(value, np.minimum(z, 0.0), out=value)
 
     def total(self, z: np.ndarray) -> np.ndarray:
-        """From one logarithm of a product of numbers in [1, 2]."""
+        """Sum of l, from one logarithm of a product of numbers in [1, 2]."""
         value = np.exp(-np.abs(z))
         value += 1.0
         return np.log(value.prod(axis=0)) - np.minimum(z, 0.0).sum(axis=0)
@@ -182,7 +182,7 @@ class Squared(ResidualLoss):
 
 @dataclass(frozen=True)
 class Robust(ResidualLoss):
-    """About z^2/2 for |z| far below tau, with slopes near +-tau far above: |l'| <= tau and l'' <= 1."""
+    """About z^2/2 for |z| far below tau; for |z| far above, l' is near +-tau: |l'| <= tau, l'' <= 1."""
 
     tau: float = 0.25
 

@@ -1,7 +1,7 @@
 """An attack on the low-order bits of weights plus noise, at any noise scale.
 
-A program that adds floating-point noise of scale s releases o = fl(w + fl(s z)), where fl rounds and the
-generator, here numpy's, can draw z. For another centre w', often no such z gives o (Mironov, CCS 2012). An
+A program that adds floating-point noise of scale s releases o = fl(w + fl(s z)). Here fl rounds, and z is a
+draw of the generator, here numpy's. For another centre w', often no draw gives o (Mironov, CCS 2012). An
 attacker who knows both neighbours checks which centres can give each released coordinate.
 
 - Normal draws up to 3.65 are k W[i] with k < 2^52 and 256 constants W[i] (the ziggurat method).

@@ -102,7 +102,7 @@ class Tape:
         self.first = first
         self.steps: list[Step] = []
         self.flow: list[tuple] = []
-        self.choices: list[str] = []  # names of generator functions that drew no noise
+        self.choices: list[str] = []  # generator functions that made random choices, by name
         # Index ranges [start, stop) of the draws of each `l2_laplace` vector.
         self.vectors: list[tuple[int, int]] = []
         self.count = 0
@@ -418,7 +418,7 @@ def replay(
 def judge(
     first: Tape, second: Tape, released: list, problems: list[str], epsilon: float, delta: float
 ) -> Replay:
-    """The `Replay` of two tapes, both releases, and both sides' exceptions ("" for none)."""
+    """The `Replay` that follows from both runs' tapes, releases and exceptions ("" for none)."""
     if problems[0] and problems[0] == problems[1]:
         return Replay(REFUSED, f"both data sets: {problems[0]}")
     other = sorted(set(first.choices + second.choices))
@@ -447,7 +447,7 @@ def judge(
 
 
 class Distances:
-    """Distances between two runs' values before noise, in noise scales: mu and pure of `Replay`.
+    """Distances between two runs' values before noise, in units of noise scales: mu and pure of `Replay`.
 
     problem: a sentence, or "" for none. Two values that share a draw must move equally, because their
     difference has no noise.

@@ -1,4 +1,4 @@
-"""Bisection for calibrations. It returns the end of the last interval at which the condition holds."""
+"""Bisection for calibrations. Of the last interval, it returns the end that satisfies the condition."""
 
 import math
 from collections.abc import Callable

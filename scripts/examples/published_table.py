@@ -1,4 +1,4 @@
-# From a pandas data frame to a regression table that may be published.
+# Turns a pandas data frame into a regression table that may be published.
 #
 # Editors show the parts that begin with `# %%` as cells. The script needs the package `dp` with its extra
 # `learn`, pandas, and statsmodels for the rows, and takes five seconds:

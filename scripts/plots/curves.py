@@ -148,9 +148,9 @@ def _curves(experiment, spec, frame, along, label):
 def _printed(experiment, name, frame, datasets, behind, along):
     """A `plots.relations.Mark` for every printed value at a training size of this run.
 
-    If the x axis is epsilon, a curve's only mark has no x position, because the figure shows the epsilon
-    that the printed value implies. datasets: data set -> displayed name. behind: non-private methods, which
-    get no marks.
+    If the x axis is epsilon, a mark that is the only one of its curve has no x position. It becomes a
+    horizontal line, which the curve crosses at the epsilon that the printed value implies. datasets: data
+    set -> displayed name. behind: non-private methods, which get no marks.
     """
     methods = {*frame["method"]} - behind
     printed = [

@@ -12,8 +12,8 @@ COLUMNS = ("profile_epsilon", "profile_delta", "audited_delta", "audited_epsilon
 def profiles(frame):
     """One panel per mechanism with a proven profile, with the audited points of the tightest attack.
 
-    frame: the content of ledger.csv. If a proof is right, its audited points lie below the curve, except
-    with the audit's error probability. Points at epsilon 0 are not drawn, because they bound nothing.
+    frame: the content of ledger.csv. If a panel's proof is right, its audited points lie below its curve,
+    except with the audit's error probability. Points at epsilon 0 are not drawn: they bound nothing.
     """
     shown = [_nearest(rows) for _, rows in _with_profile(frame).groupby("mechanism", sort=False)]
     count = max(len(shown), 1)

@@ -2,12 +2,12 @@
 
 import math
 
-MOST = 1000.0  # end of a logarithmic axis; larger values are drawn there
+MOST = 1000.0  # larger values do not lengthen a logarithmic axis, so it ends at most at 10 MOST
 STEPS = (0.5, 1, 2, 5, 10, 20, 25, 50)  # possible distances between ticks of a linear axis
 
 
 def brief(text):
-    """Three significant digits, but an integer from 1,000 up; "" if absent, "none" if infinite."""
+    """Text of three significant digits or, from 1,000 up, an integer; "" if absent, "none" if infinite."""
     if text in (None, ""):
         return ""
     value = float(text)
@@ -17,7 +17,7 @@ def brief(text):
 
 
 def scaled(rows, unit="", log=False):
-    """{ticks, rows} from [{marks: {kind: value}, bar: (low, high) or None, ...}].
+    """Positions {ticks, rows} from values [{marks: {kind: value}, bar: (low, high) or None, ...}].
 
     On a logarithmic axis, 0 and infinity are drawn at the ends. A linear axis begins at 0.
     """

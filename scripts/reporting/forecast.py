@@ -71,7 +71,7 @@ def job(rule, experiment, path, experiments):
 def record(measured, experiments):
     """Yield rows of COLUMNS from `reporting.costs.measured`, per rule, experiment and method.
 
-    Training jobs get the mean, because the largest dominate the total time.
+    Training jobs get means instead of medians, because the largest jobs dominate the total time.
     """
     groups = {}
     for one in measured:

@@ -116,7 +116,7 @@ def summary(by_mechanism):
 
 
 def variant(attacks):
-    """The options that all attacks with a mechanism's worst verdict share, and none of its others has.
+    """The options that are in all attacks with a mechanism's worst verdict and in no other attack on it.
 
     "" means that the verdict concerns the whole mechanism.
     """

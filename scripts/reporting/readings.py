@@ -41,7 +41,7 @@ def again(experiment):
 
 
 def shown(experiment):
-    """{open, kinds, joint}: settings left open, and how many entries hold under each reading.
+    """{open: settings left open, kinds: `KINDS`, joint: how many entries hold under each reading}.
 
     Without readings.csv, return None.
     """

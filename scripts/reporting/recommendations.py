@@ -1,9 +1,10 @@
 """Recommends methods: which are unbeaten at a question, what they cost, and how many rows they need.
 
 A question is a task, a data set, a training size, an epsilon and an adjacency in one experiment, whose
-methods share folds. A method with a failed draw does not compete. Neither does a void method: its proven
-epsilon exceeds the question's, or its settings were chosen on private rows without payment, chosen on
-public rows, changed after results were seen, or tried as one of several.
+methods share folds. A method with a failed draw does not compete. Neither does a void method.
+A method is void if its proven epsilon exceeds the question's, or its settings were changed after results
+were seen. It is also void if its settings were chosen on public rows, or on private rows without payment.
+So is each of several settings that were tried, because the best of them is known only afterwards.
 
 The trivial model predicts the best constant: the class shares, or the mean of the targets. A draw's score
 is its loss: log loss, or 1 - R^2 for regression, capped at the trivial model's loss, because nobody has to
@@ -203,7 +204,7 @@ def _or(value, otherwise):
 
 
 def _with_rows_needed(rows):
-    """The rows, with the size at which each method reaches SHARE of the largest size's non-private gain."""
+    """The rows, with the size at which each method reaches SHARE of the gain at the largest size."""
     rows = pd.DataFrame(rows)
     if rows.empty:
         return []
@@ -279,7 +280,7 @@ def _over_data(rows):
 
 
 def across(rows):
-    """Rows of ACROSS: each competing method's regret and rank over an experiment's data sets.
+    """Rows with columns ACROSS: each competing method's regret and rank over an experiment's data sets.
 
     Regret is the best competitor's kept share of the gain at a question, minus the method's. The rank is
     0 for the best competitor and 1 for the last. The 95 % intervals are over data sets (Student's t over

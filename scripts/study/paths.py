@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path() if Path.cwd() == _CHECKOUT else _CHECKOUT
-# Jobs read folders from these environment variables, because a changed parameter would rerun all jobs.
+# Jobs read folders from these environment variables. As a rule's parameter, a changed folder would rerun
+# all jobs.
 HOME_VARIABLE = "DP_HOME"
 VARIABLE = "DP_RESULTS"
 RAW = "data/raw"  # downloads, shared by all folders of results
@@ -63,8 +64,8 @@ class _Wildcards(dict):
 class Place(NamedTuple):
     """The place of one kind of file. A call returns a path; missing values stay wildcards.
 
-    folder: an experiment's, a reading's or a shared one (data, audit). part: a folder below `folder`. name:
-    the file's name without suffix.
+    folder: the folder of an experiment or a reading, or a shared one (data, audit). part: a folder below
+    `folder`. name: the file's name without suffix.
     """
 
     folder: str
@@ -113,7 +114,7 @@ ATTACK = Place("audit", "runs", "{mechanism}/{label}/eps={epsilon}")
 ATTACKS = Place("audit", "", "{mechanism}")
 LEDGER = Place("audit", "", "ledger")  # also png and pdf
 PROFILES = Place("audit", "", "profiles", "png")
-HELD = Place("audit", "claims", "held")  # only if no attack refutes a study's own mechanisms
+HELD = Place("audit", "claims", "held")  # made only if no attack refutes a study's own mechanisms
 EXACT = Place("audit", "", "exact")
 REPLAY = Place("audit", "", "replay")
 SPENDING = Place("audit", "", "spending")
@@ -122,10 +123,11 @@ AUDITED_CELLS = Place("audit", "", "cells")
 BY_SOURCE = Place("verdicts", "", "{source}")
 
 REPORT = Place("", "", "report", "html")
-PARTIAL_REPORT = Place("", "", "report-partial", "html")  # of a partial run, if REPORT shows more
+# The report of a partial run that shows less than REPORT.
+PARTIAL_REPORT = Place("", "", "report-partial", "html")
 COSTS = Place("", "", "costs")
 RECOMMENDATIONS = Place("", "", "recommendations")
-ACROSS = Place("", "", "regret")  # regret of recommended methods across data sets, as csv and png
+ACROSS = Place("", "", "regret")  # regret of competing methods across data sets, as csv and png
 SNAPSHOT = Place("", "", "frontier", "json")
 
 

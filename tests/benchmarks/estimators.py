@@ -102,7 +102,7 @@ def theirs(task, X, y, epsilon):
 
 
 def measured(fit, fits):
-    """Return lists of task, rows, columns, epsilon, mean error and CPU seconds per fit."""
+    """[task, rows, columns, epsilon, mean error, CPU seconds per fit] of every task, size and epsilon."""
     warnings.simplefilter("ignore")
     lines = []
     for task, sizes in TASKS.items():

@@ -1,9 +1,9 @@
-"""Times lattice releases (whose guarantee holds in finite precision), float mechanisms, and parsing.
+"""Measures times of lattice releases (private in finite precision), float mechanisms, and parsing.
 
     python tests/benchmarks/lattice.py                      1 minute
 
 The releases are plain objective perturbation, and `noise_aware_logistic`, which also releases a Hessian and
-scores. Both set lambda by their formula, at epsilon 1 and delta 1e-6, on simulated rows with one thread.
+scores. Both set lambda by `rule_lambda`, at epsilon 1 and delta 1e-6, on simulated rows with one thread.
 The float mechanisms use the same settings, and their default tolerance. Parsed lines contain ten or twenty
 numbers. Times are CPU seconds. The exit status is 1 if a release exceeds its limit in `SIZES`.
 """

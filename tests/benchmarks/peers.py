@@ -246,7 +246,7 @@ def private_fits(X, y, peers, repetitions):
 
 
 def wide_fits(what, X, y, repetitions):
-    """Time fits on 50 nested subsets: warm-started as in a fit job, separately, or with 24 joint restarts.
+    """Time fits on 50 nested subsets: warm-started as in a fit job, cold-started, or 24 restarts jointly.
 
     The peers are scikit-learn's fastest solver, which misses the tolerance on the gradient norm, and the
     fastest that reaches it.

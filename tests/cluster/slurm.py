@@ -271,7 +271,7 @@ PartitionName=pair Nodes=n1,n2 DefMemPerCPU=100 MaxTime=1440 State=UP
 
 @contextmanager
 def slurm(root, cpus=4, memory=64000, port=16817):
-    """memory: nominal MB of each node."""
+    """A running cluster, as a context manager. memory: nominal MB of each node."""
     cluster = Slurm(root, cpus, memory, port)
     try:
         cluster.start()

@@ -533,7 +533,7 @@ def test_what_pilot_releases_show_finds_a_fault_on_a_pair_made_for_another_mecha
 
 
 def test_an_exact_loss_is_that_of_the_mechanisms_own_law():
-    """The minimisers' distance in the noise's norm, divided by its scale; NaN for Gaussian noise."""
+    """The loss is the minimisers' distance in the noise's norm over its scale; NaN for Gaussian noise."""
     scale = 2 / (3 * 1.5)  # n lambda = 3
     pair = pairs.find("saturated")
     shift = np.subtract(*pairs.minimisers(pair, OwnNoise(), epsilon=1.5, **pair.arguments))

@@ -43,7 +43,7 @@ def table():
 
 
 def statistics(X, y, row, reshuffles):
-    """Means over reshuffles of the mean and variance of the fitted weights, and the noise variance."""
+    """The fitted weights' mean, their variance, and the noise variance, averaged over reshuffles."""
     n, result = int(row["n_train"]), []
     for k in range(reshuffles):
         rows = np.random.default_rng([n, k]).permutation(len(X))[:n]

@@ -1,4 +1,4 @@
-"""The privacy loss of objective perturbation, by change of variables on explicit data sets.
+"""Computes the privacy loss of objective perturbation by change of variables on explicit data sets.
 
 The released minimiser's density follows from the tilt's law and Jacobian, not from the closed form
 under test.

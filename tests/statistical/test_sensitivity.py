@@ -59,8 +59,9 @@ def test_the_bound_is_reached_by_a_loss_with_a_linear_part():
 
 
 def test_the_bound_is_nearly_reached_by_logistic_loss_on_worst_case_data():
-    """The other records keep w far out along the second axis, where the losses of both opposite
-    records have slopes near -1.
+    """The other records keep w far out along the second axis.
+
+    There, the loss of the replaced record and that of its replacement have slopes near -1.
     """
     ratios = []
     for others, lam in ((1e3, 1e-1), (1e5, 1e-3), (1e9, 1e-7), (1e13, 1e-11)):

@@ -54,8 +54,7 @@ def public_facts(dataset, overlay):
 def cases():
     """The overlay, experiment, data set and private method of some cells.
 
-    They cover every data set, and every mechanism with all its settings, kinds of data set and kinds of
-    experiment.
+    They cover every data set, and each mechanism's settings, kinds of data set and kinds of experiment.
     """
     overlays, met = {}, set()
     for overlay in OVERLAYS:
@@ -126,7 +125,7 @@ def rows(data, meta, size):
 @pytest.mark.slow
 def test_the_noise_that_is_stated_is_the_noise_that_is_drawn(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    # The cost of group privacy takes seconds and does not depend on the noise.
+    # The cost of group privacy takes seconds to compute, and does not affect the noise.
     monkeypatch.setattr("guarantees.of_group", lambda one, size: (one.epsilon, one.delta))
     for case in cases():
         stated_is_drawn(folder, *case)
@@ -246,7 +245,7 @@ def test_the_breast_cancer_constants_describe_their_rows():
 
 
 def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
-    """Two cells with shared unit draws give the minimiser without the seed: guarantees do not compose."""
+    """Two cells that share unit draws reveal the minimiser without the seed: guarantees do not compose."""
     X, y = Prepared(folder / data_path("wdbc_row_norm")).floats()
     mechanism = MECHANISMS["output_perturbation"]
     one, two = (

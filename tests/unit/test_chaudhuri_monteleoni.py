@@ -68,7 +68,7 @@ GROUPS = {"first": "low", "second": "high", "without": "none"}
 
 def test_what_degrades_less_as_lambda_falls():
     actual = degrades((0.2, 0.22, 0.25))
-    # privacy adds 0.1, 0.12 and 0.2 to "low", and 0.1, 0.2 and 0.45 to "high"
+    # at the three lambdas, privacy adds 0.1, 0.12 and 0.2 to "low", and 0.1, 0.2 and 0.45 to "high"
     assert actual.holds and actual.number == pytest.approx(-0.08, abs=0.005)
     assert degrades((0.2, 0.35, 0.6)).holds is False
     assert degrades((0.2, 0.3, 0.5), noise=0.05).holds is None

@@ -114,7 +114,7 @@ def test_spreads_are_compared_fold_by_fold(monkeypatch):
 @pytest.mark.parametrize("shape", [(1, 24), (1, 72), (12, 8)])
 @pytest.mark.parametrize("law", ["normal", "laplace"])
 def test_intervals_of_the_folds_spread_cover_its_difference(shape, law, monkeypatch):
-    """About 95 % of 400 intervals cover the difference. With 24 folds and heavy tails, about 90 % do."""
+    """About 95 % of 400 intervals cover the true difference; about 90 % with 24 folds and heavy tails."""
     rng, covered, widths = np.random.default_rng(11), 0, []
     made = results([("a", "one", 100, 1.0, 0.3, 0.05), ("a", "two", 100, 1.0, 0.3, 0.05)])
     made.frame = made.frame.assign(error_sd_folds=[0.03, 0.02])
@@ -212,7 +212,7 @@ def test_methods_of_two_experiments_are_compared_as_independent(monkeypatch):
     arguments = {"experiment": "made", "as_prepared": None, "epsilon": 1.0}
     for method, other, other_epsilon, holds in (
         ("good", "bad", 0.1, True),  # errors 0.1 and 0.45
-        ("good", "bad", 1.0, False),  # errors 0.1 and 0.08; their difference is +- 0.014
+        ("good", "bad", 1.0, False),  # errors 0.1 and 0.08, a difference of 0.02 +- 0.014
         ("bad", "good", 0.1, True),
         ("good", "good", 1.0, None),
     ):
@@ -350,7 +350,7 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
 
 
 def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):
-    """A check may compare a quantity of each draw, although results.csv lacks it."""
+    """Printed numbers may be compared with a quantity of each draw that results.csv lacks."""
     rng = np.random.default_rng(0)
     draws = 2 + 0.1 * rng.standard_normal((1, 48, 1))
     results = {"noise_variance": draws}
@@ -425,7 +425,7 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
         assert actual[at]["verdict"] == "undecided" and actual[at]["distance"] == ""
         assert "without noise this model is not the source's" in actual[at]["reason"]
         assert actual[1 - at]["verdict"] == "not reproduced by any of 1 reading"
-        # A reading under which the noiseless model agrees decides the verdict.
+        # If the noiseless model agrees under a reading, this reading decides the verdict.
         read = actual[at] | {"reading": "a", "concerned": "yes", "distance": "inside"}
         for holds, verdict in (
             ("yes", "reproduced if a"),
@@ -434,7 +434,8 @@ def test_a_value_of_a_private_method_is_given_that_of_the_model_without_noise():
         ):
             rows_ = verdicts_of(CURVES, other, spec, readings=[read | {"holds": holds}])
             assert {row["id"]: row["verdict"] for row in rows_}[f"t/{at}"] == verdict
-    # A noiseless model is the source's if its error is within one printed standard deviation.
+    # A noiseless model counts as the source's if the printed error is within one printed standard
+    # deviation of ours.
     near = facts.Source(
         "m", "M", {"tables": {"t": {"plain": [0.2, 0.16], "row": {0.1: [0.3, 0.1]}}}}
     )

@@ -24,9 +24,9 @@ def slopes(z, cap):
 
 
 def deltas_1d(pull, sigma, n_lambda, epsilon, cap, row=1.0, points=40_001):
-    """delta of (removing, adding) a record v = row, as in `test_gaussian_tilt.deltas_1d`.
+    """delta of (removing, adding) the record `row`, as in `test_gaussian_tilt.deltas_1d`, with the cap.
 
-    The density jumps where the slope reaches the cap, which is halfway between two grid points.
+    The density jumps where the slope reaches the cap. The grid has this w halfway between two points.
     """
     w = np.linspace(pull - 14 * sigma, pull + row + 14 * sigma, points) / n_lambda
     cell = w[1] - w[0]

@@ -29,7 +29,7 @@ def update(base, changes):
 
 
 def _others(folder, names):
-    """The `names` of experiments and sources that the tests leave out."""
+    """The experiments and sources among `names` that the tests leave out."""
     of_few = {"chaudhuri_monteleoni_2008", "wdbc.yaml", "_template", "_template.yaml"}
     return {*names} - of_few if Path(folder).name in ("experiments", "sources") else ()
 

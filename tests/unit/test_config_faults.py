@@ -31,7 +31,7 @@ ODD = [
 
 
 def place(value, rng):
-    """A random value's path. Most values are deep, but a path ends after each step with probability 0.2."""
+    """A random value's path. It ends after each step with probability 0.2, because most values are deep."""
     path = []
     while isinstance(value, (dict, list)) and len(value) and (not path or rng.random() < 0.8):
         path.append(rng.choice(list(value) if isinstance(value, dict) else range(len(value))))

@@ -233,7 +233,7 @@ def test_there_is_no_accounting_of_the_last_iterate():
 
 @pytest.mark.parametrize("clip", [0.3, 2.0, 50.0])
 def test_a_replaced_record_moves_what_gets_noise_by_its_sensitivity_at_most(clip):
-    """A row whose count goes from 0 to the maximum, with both slopes clipped, reaches mu."""
+    """The move reaches mu if a row's count goes from 0 to the maximum, and both slopes are clipped."""
     mechanism = MECHANISMS["counts_gd"]
     settings = {"epsilon": 1.0, "delta": 1e-5, "clip": clip, "iterations": 3}
     X, k = rows(40)

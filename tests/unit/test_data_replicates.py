@@ -158,7 +158,7 @@ def test_another_division_of_the_same_rows_lies_in_the_interval_of_divisions():
         draws += rng.normal(0, 0.01, (21, 1))  # the division's own error
         actual = predict(draws[:20, :, None], Protocol(5, 1), rng)
         inside += actual.interval[0] <= draws[20].mean() <= actual.interval[1]
-        assert actual.interval[1] - actual.interval[0] < 0.09  # about 0.18 for a single division
+        assert actual.interval[1] - actual.interval[0] < 0.09  # a single division's: about 0.18
     assert inside / 200 > 0.95 - 4 * math.sqrt(0.95 * 0.05 / 200)
 
 

@@ -33,7 +33,7 @@ def environment(python):
 
 
 def requirements(lines):
-    """Ignore comments and hashes."""
+    """The requirements in lines of a file, without comments and hashes."""
     lines = (re.sub(r"(^|\s)#.*|\s*\\$|^\s*--hash.*", "", line).strip() for line in lines)
     return [Requirement(line) for line in lines if line]
 

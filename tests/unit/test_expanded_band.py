@@ -97,7 +97,7 @@ def test_the_real_rows_are_the_same_in_both_forms(tmp_path):
         assert record["columns"][3] == "mean area"
     # Rows are nearly parallel: the area is by far the largest value.
     assert (raw["X"][:, 3] > 0.9).mean() > 0.99
-    # scikit-learn's rows differ only in their norm.
+    # scikit-learn's rows differ from these only in their norm.
     from sklearn.datasets import load_breast_cancer
 
     bunch = load_breast_cancer()

@@ -93,7 +93,7 @@ def test_the_noise_is_that_of_the_proof(name, monkeypatch):
 @pytest.mark.parametrize("steps", [1, 3])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_few_choices_add_up_epsilons(epsilon, steps, monkeypatch):
-    """No choice is more than e^(epsilon/T) times as likely as on a neighbouring data set."""
+    """With T steps, no choice is more than e^(epsilon/T) times as likely as on a neighbouring data set."""
     laws = []
 
     def top(values, count, rate, rng):

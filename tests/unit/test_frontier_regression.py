@@ -106,7 +106,7 @@ def test_what_the_released_boosting_gives():
 def test_the_released_boosting_takes_the_smallest_positive_eigenvalue():
     """One more record changes the smallest positive eigenvalue from 20 to 1.
 
-    The ridge of 1.96 sqrt(16) mu then shrinks all other weights.
+    The ridge, 1.96 sqrt(16) times the noise multiplier, then shrinks the weights along all other axes.
     """
     (X, y), (X_other, y_other) = pairs.find("new_axis").sides
     changed = (X_other != X).any(axis=1) | (y != y_other)

@@ -35,7 +35,7 @@ def test_vectors_were_found():
 @pytest.mark.parametrize("case", FREE)
 @pytest.mark.parametrize("bound", [1.0, 2.5])
 def test_noise_of_the_free_jacobian(case, bound):
-    """If output noise takes s mu, the tilt's noise is the reference divided by sqrt(1 - s^2)."""
+    """If output noise takes s mu, the tilt's noise is `expected` R / sqrt(1 - s^2)."""
     case = dict(case)
     expected = case.pop("expected")
     settings = {"lam": 0.1 * bound**2, "bound": bound, "output": 0.01, "tolerance": 1e-8}
@@ -192,7 +192,7 @@ LOG_COSH = {"log_cosh": {"tau": 0.25}}
 @pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_log_cosh_costs_the_gaussian_noise_of_half_of_delta(adjacency, epsilon):
-    """Adding a record has two tails, removing it one, so replace-one needs less noise than for delta/2."""
+    """An addition costs two tails, a removal one. So replace-one needs less than the noise for delta/2."""
     n, d, bound = 20_000, 10, 2.0
     arguments = {"epsilon": epsilon, "delta": 1e-6, "bound": bound, "adjacency": adjacency}
     lam = MECHANISM.rule_lambda(n, d, loss=LOG_COSH, **arguments)

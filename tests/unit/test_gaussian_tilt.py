@@ -50,7 +50,7 @@ def worst_1d(sigma, n_lambda, epsilon):
 
 
 def test_densities_in_one_dimension_are_those_of_the_solver():
-    """The density integrates to 1 and minimisers follow it: a valid reference."""
+    """The density is a valid reference: it integrates to 1, and minimisers follow it."""
     rng = np.random.default_rng(5)
     sigma, n_lambda, row = 2.0, 1.5, 1.0
     b = rng.normal(0, sigma, 4000)
@@ -151,9 +151,9 @@ def test_no_density_in_two_dimensions_exceeds_the_replace_one_profile(angle, sha
 
 
 def test_split_of_two_normals_is_exact():
-    """G(m)(e1) + e^e1 G(m)(e - e1) = G(2m)(e) at e1 = e/2 - m^2/2, which has either sign.
+    """G(m)(a) + e^a G(m)(eps - a) = G(2m)(eps) at a = eps/2 - m^2/2, which has either sign.
 
-    G(m)(e) is the delta of m-GDP at epsilon e.
+    G(m)(eps) is the delta of m-GDP at epsilon = eps.
     """
     for m in (0.05, 0.4, 1.3):
         for epsilon in (0.0, 0.01, 0.7, 3.0):
@@ -220,10 +220,10 @@ def log_cosh_deltas_1d(pull, y, sigma, n_lambda, epsilon, curvature=0.0, points=
 
 
 def test_log_cosh_adding_has_two_tails_and_removing_one():
-    """If n lambda is small, adding a record costs nearly twice the Gaussian delta: two tails.
+    """If n lambda is small, adding a record costs nearly twice the Gaussian delta, in two tails.
 
     The record's slope changes its sign, at w = 0, quickly relative to the noise. If the Jacobian costs
-    nothing, removing has one tail: at most the Gaussian delta.
+    nothing, removing has one tail, and costs at most the Gaussian delta.
     """
     epsilon, m = 1.0, 1.0
     n_lambda = 0.02

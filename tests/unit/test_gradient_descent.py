@@ -146,7 +146,7 @@ def test_rows_that_overflow_are_clipped_to_numbers():
 
 
 def test_a_score_that_is_no_number_moves_a_clipped_mean_no_farther():
-    """The shift is bounded even if a score is inf - inf, which some orders of summation give."""
+    """Neighbours' releases stay close even if a score is inf - inf, which some orders of summation give."""
     start = np.array([0.0, *np.tile([1.7e308, -1.7e308], 32)])
     known = {"epsilon": 1.0, "delta": 1e-6, "rows": "bounded", "noise": "analytic", "bound": 16.0}
     known |= {"iterations": 1, "clip": 30.0}
@@ -317,7 +317,7 @@ LAST = {"accounting": "last_iterate", "lam": 0.1, "learning_rate": 1 / 0.35}
     [(1e-1, 100, 0.245), (1e-1, 1000, 0.077), (1e-2, 100, 0.700), (1e-2, 1000, 0.226), (1e-3, 1000, 0.695)],
 )  # fmt: skip
 def test_noise_for_the_last_iterate_relative_to_composition(lam, steps, relative):
-    """Published factors are at a learning rate of 1/(lambda + 1/4)."""
+    """Each `relative` is a published factor, for a learning rate of 1/(lambda + 1/4)."""
     p = {"epsilon": 1.0, "delta": 1e-6, "lam": lam, "iterations": steps}
     p["learning_rate"] = 1 / (lam + 0.25)
     scales = [

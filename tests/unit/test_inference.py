@@ -115,7 +115,7 @@ def test_symmetric_noise_has_the_covariance_that_is_stated():
 
 @pytest.mark.parametrize("mean", [0.6, 1.0, 1.7, 3.0])
 def test_selected_eigenvalues_are_lowered_to_the_mean_they_have_without_selection(mean):
-    """`unselected` turns the mean of a truncated normal number (by scipy) into its untruncated mean."""
+    """`unselected` turns a truncated normal variable's mean (by scipy) into the mean without truncation."""
     from scipy.stats import truncnorm
 
     deviation, t = 0.004, inference.SELECTED
@@ -367,7 +367,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
     """The curvature's sensitivity is sqrt(2) c R^2, for l'' <= c and rows of norm at most R.
 
     The scores' sensitivity is sqrt(2) tau^2 R^2 if robust, else tau^2. Orthogonal rows attain
-    the sensitivities with a factor of sqrt(2).
+    those of these sensitivities that have a factor of sqrt(2).
     """
     tau, rng = 0.5, generator(23)
     loss = get("log_cosh", tau=tau)

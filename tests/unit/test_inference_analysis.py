@@ -173,7 +173,7 @@ def test_coverage_of_boosting_is_of_the_coefficients(simulated):
 
 @pytest.mark.parametrize("design", ["logistic", "other"])
 def test_coverage_counts_intervals_by_coefficient_and_flag(simulated, design):
-    """At epsilon 0.2, some intervals are missing."""
+    """At epsilon 0.2, some intervals are not printed."""
     actual = simulated(inference.coverage, design, [500], 0.2, replicates=8, draws=2)
     plain = actual.loc["without_privacy"]
     assert list(plain["coefficient"]) == list(range(6)) and (plain["intervals"] == 8).all()

@@ -27,7 +27,7 @@ MODULES = list(modules())
 
 
 def public():
-    """Classes and functions in `__all__`, and the methods that classes list, by name."""
+    """Classes and functions in `__all__`, and the methods that class docstrings list, by name."""
     for name in MODULES:
         module = importlib.import_module(name)
         for each in module.__all__:

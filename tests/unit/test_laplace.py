@@ -130,7 +130,7 @@ def test_guarantees():
 
 @pytest.mark.parametrize("d", [16, 100])
 def test_the_published_scale_is_broken_and_the_repair_holds(d):
-    """For a record along (1, ..., 1), the exact loss is the minimisers' L1 distance divided by the scale.
+    """For a record along (1, ..., 1), the exact privacy loss is the minimisers' L1 distance over the scale.
 
     Noise whose signs are those of the difference attains this loss.
     """

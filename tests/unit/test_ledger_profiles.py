@@ -114,7 +114,7 @@ def test_what_is_not_proven_is_called_so_until_an_attack_refutes_it():
     ],
 )
 def test_what_low_order_bits_tell(name, epsilon, options, expected):
-    """The ledger's sentence is about the program, not about the pair of data sets in the same row."""
+    """The sentence on low-order bits is about the program, not about the data sets in the same row."""
     delta = 1e-6 if MECHANISMS[name].delta == "needed" else 0.0
     settings = {"epsilon": epsilon, "delta": delta, "bound": 7.0, "classes": 3} | options
     assert attack.bits(MECHANISMS[name], settings, generator(9)).startswith(expected)

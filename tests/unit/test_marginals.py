@@ -15,7 +15,7 @@ SIZES, DELTA = [3, 2, 4], 1e-6
 
 
 def one_hot(levels):
-    """Rows of norm 1 with a constant column, as `clip` makes them."""
+    """Rows of norm 1 with a constant column, as the preparation step `clip` makes them."""
     parts = [np.eye(size)[levels[:, k]] for k, size in enumerate(SIZES)]
     return np.hstack([*parts, np.ones((len(levels), 1))]) / 2
 

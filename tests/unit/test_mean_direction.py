@@ -39,7 +39,7 @@ def test_what_a_record_moves_is_as_stated(adjacency):
     p = SIMPLE.parameters(n, 2, **settings, rate=0.8)
     rate = SIMPLE._rate(n, p)
     shares = np.sqrt([rate, 1 - rate - p.moment, p.moment])
-    limits = np.array(SIMPLE._scales(n, p)) * shares * p.mu * n  # noise scales times mu
+    limits = np.array(SIMPLE._scales(n, p)) * shares * p.mu * n  # n times the sensitivities assumed
     largest = np.zeros(3)
     for _ in range(4000):
         centre, u = rng.uniform(0.02, 0.98), rng.standard_normal(2)

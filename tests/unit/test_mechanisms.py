@@ -73,7 +73,7 @@ def common(name, **changes):
 
 
 def refused(name, match, X=None, y=None, rng=SEEDED, **changes):
-    """Assert that `release` refuses in one sentence, and `guarantee` too if it takes what is wrong."""
+    """Assert that `release` refuses in one sentence, and so does `guarantee` if it takes the argument."""
     arguments = common(name, **changes)
     known = {"restarts", "fit", "all_rows", "public", "initial"} & arguments.keys()
     calls = [lambda: release(name, X, y, rng=rng, **arguments)]
@@ -130,8 +130,8 @@ def test_half_floats_are_computed_with_in_double_precision(name):
     assert repr(guarantees[0]) == repr(guarantees[1])
 
 
-# In a replay, OTHER make random choices or have noise that is added to no value, and ADDITIVE do neither.
-# A user's mechanism is in neither set.
+# In a replay, mechanisms in OTHER make random choices or draw noise that is added to no value. Those in
+# ADDITIVE do neither. A user's mechanism is in neither set.
 OTHER = {
     *("amp", "dp_sgd_poisson", "gaussian_objective_perturbation", "iterative_hessian_mixing"),
     *("coordinate_descent", "frank_wolfe", "iterative_thresholding"),
@@ -876,7 +876,10 @@ def test_the_share_of_the_output_noise_is_nearly_the_best(loss, tolerance):
 
 
 def test_output_noise_costs_as_little_accuracy_as_its_share_says():
-    """Excess risk is below (1 + q^(2/3))^3 times that of exact minimisers whose tilts cost all epsilon."""
+    """Excess risk is below (1 + q^(2/3))^3 times that of exact minimisers whose tilts cost all epsilon.
+
+    q is as in `Tilted.share`.
+    """
     X, y = rows(1000, 5)
     mechanism, lam, epsilon, tolerance = MECHANISMS["objective_perturbation_cm08"], 0.1, 5.0, 1e-5
     settings = {"epsilon": epsilon, "lam": lam}

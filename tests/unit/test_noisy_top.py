@@ -59,8 +59,8 @@ def test_no_neighbours_need_more_than_is_stated(count, rho):
             other = np.array(values) + moved * np.array(signs)
             second = np.array(list(law(other, rate, count).values()))
             loss = np.log(first / second)
-            # The ranges of several choices do not add up: their normalising constants depend on
-            # earlier choices.
+            # For several choices, the sum of their ranges is no bound, because normalising constants
+            # depend on earlier choices.
             assert count > 1 or np.ptp(loss) <= most * (1 + 1e-12)
             with np.errstate(all="raise"):
                 renyi = [math.log((second * np.exp(a * loss)).sum()) / (a - 1) for a in orders]
@@ -68,7 +68,7 @@ def test_no_neighbours_need_more_than_is_stated(count, rho):
             largest = max(largest, renyi[0] / (orders[0] * rho))
             delta = np.maximum(first - np.exp(epsilons)[:, None] * second, 0).sum(axis=1)
             assert (delta <= profile.delta(epsilons)).all()
-    least = 0.85 if count == 1 else 0.6  # largest if half of the probability rises
+    least = 0.85 if count == 1 else 0.6  # largest if values with half of the probability rise
     assert largest > least
 
 

@@ -181,7 +181,7 @@ def test_sensitivities_of_the_functional_mechanism(bound):
     assert 0.999 * gaussian_sensitivity(bound) <= actual <= gaussian_sensitivity(bound) * (1 + 1e-9)
     assert ascend(gap(1), 2, bound, rng) <= l2_sensitivity(2, bound) * (1 + 1e-9)
     worst = 0.0
-    for _ in range(4000):  # a cube of coordinates, especially its corners
+    for _ in range(4000):  # coordinates in [-1, 1], often at an end
         x, x2 = (np.clip(2 * rng.standard_normal(2), -1, 1) for _ in range(2))
         y, y2 = np.clip(2 * rng.standard_normal(2), -1, 1)
         worst = max(worst, gap(1)((x, y), (x2, y2)))
@@ -218,7 +218,7 @@ def test_random_neighbours_of_a_minimiser_stay_within_its_sensitivity(loss):
 
 @pytest.mark.parametrize("reach", [0.2, 0.9, 1.0, 2.5])
 def test_range_of_what_depends_on_the_weights(reach):
-    """Range, over scores and targets, of s^2/2 - y s, a record's term in the log density."""
+    """Over scores and targets, s^2/2 - y s, a record's term in the log density, has range `loss_range`."""
     s, y = np.meshgrid(np.linspace(-reach, reach, 801), np.linspace(-1, 1, 801))
     values = s * s / 2 - y * s
     assert values.max() - values.min() <= loss_range("squared", reach) * (1 + 1e-12)
@@ -294,7 +294,7 @@ def test_no_neighbours_exceed_epsilon(name, calibration):
 
 
 def test_the_supremum_is_approached():
-    """`other` is near -x, and w far out, nearly orthogonal to x: tilts differ by kappa (1 + t) along x."""
+    """For `other` near -x and w far out, nearly orthogonal to x, tilts differ by kappa (1 + t) along x."""
     loss, epsilon, n_lambda = losses.get("log_cosh", tau=0.3), 1.0, 0.5
     t = 0.6
     r = 0.3 * math.atanh(t)

@@ -46,7 +46,7 @@ def printed(request):
 
 
 def leaves(value, path):
-    """Map the path of each number or string below a value to it."""
+    """Path -> number or string, for each one that a value contains."""
     if isinstance(value, dict):
         items = value.items()
     elif isinstance(value, list):

@@ -180,7 +180,7 @@ def test_whatever_a_mechanism_takes_is_selected():
     start = {"pretrain": True, "iterations": 1}
     arguments = settings | {"epsilon": 90.0, "public": (X[:200], y[:200])}
     release = SELECTION.release(X[200:], y[200:], settings=start, **descent, **arguments)
-    assert (release.weights[:, 0] > 5).all()  # further than a single step moves
+    assert (release.weights[:, 0] > 5).all()  # further than a single step moves them
 
 
 def test_a_mechanism_that_gives_more_away_than_it_claims_is_asked_for_less():

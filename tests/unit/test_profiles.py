@@ -46,7 +46,7 @@ def test_gaussian_profiles_hold_on_all_reals():
             assert Gaussian(mu).delta(epsilon) == pytest.approx(
                 gaussian_delta(1 / mu, epsilon), rel=1e-12, abs=1e-300
             )
-        # The pair is symmetric, so the profile is its own reflection.
+        # Gaussian pairs are symmetric, so the profile is its own reflection.
         there = profiles.gaussian_profile(mu, -EPSILONS)
         back = profiles.reflected(lambda e, mu=mu: profiles.gaussian_profile(mu, e), -EPSILONS)
         assert there == pytest.approx(back, rel=1e-9)

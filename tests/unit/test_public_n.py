@@ -67,7 +67,7 @@ def test_reasons_say_what_n_is_taken_for(name):
 
 @pytest.mark.parametrize("name", TAKERS)
 def test_n_is_what_is_stated_in_all_that_is_released(name):
-    """With n stated as 50, 40 records give the same release as with 10 rows of zeros added.
+    """40 records with n stated as 50 give the same release as these records and 10 rows of zeros.
 
     The zeros' label is -1, since `mean_direction` counts the label 1. Sampled batches depend on the
     rows, so `dp_sgd_poisson` needs sampling probability 1.

@@ -1,4 +1,4 @@
-"""Randomly damaged data files give rows, or one sentence says what is wrong.
+"""A randomly damaged data file gives rows, or one sentence that says what is wrong.
 
 A plain run damages each file 50 times, and `-m slow` DP_FAULTS times.
 """

@@ -55,7 +55,7 @@ def test_what_configurations_may_share_a_folder():
         common = plain.keys() & other.keys()
         assert len(common) > 100
         assert all(plain[path] == other[path] for path in common) == shares, overlays
-    # full.yaml runs larger cells on the same data, but in another folder.
+    # full.yaml enlarges some cells of real.yaml, so its results go to another folder.
     real, full = shipped("real"), shipped("real", "full")
     assert any(real[path] != full[path] for path in real.keys() & full.keys())
 

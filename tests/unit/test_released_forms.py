@@ -102,7 +102,7 @@ def test_the_noise_on_least_squares_has_the_rows_own_scale():
 
 
 def test_steps_and_divisor_of_poisson_batches_follow_the_number_of_records():
-    """Releases of tiny rows are noise of variance steps (sigma / divisor)^2."""
+    """Releases of tiny rows are noise, whose variance is steps * (sigma / divisor)^2."""
     for n, steps, sampling, divisor in ((128, 2, 1 / 2, 64), (129, 3, 1 / 3, 43), (60, 1, 1, 60)):
         actual = release("poisson_sgd", np.full((n, 4), 1e-9), np.ones(n), 20_000).weights.std()
         sigma = gaussian_sigma(1.0, 1e-6)

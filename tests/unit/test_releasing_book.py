@@ -96,7 +96,7 @@ def killed(function):
 
 
 def dying(number, half=False):
-    """Kill this process before its `number`th change to the disk or, if `half`, halfway through a write."""
+    """Kill this process before its `number`th change to the disk, or midway if `half` and it writes."""
     count = 0
 
     def wrap(call, name):
@@ -134,7 +134,7 @@ def test_killed_anywhere_it_ends_in_one_draw_and_one_entry(table, half):
         key = key.read_bytes() if key.exists() else None
         content = make(table)
         actual = files.parse(content).document["parts"]["weights"]["integers"]
-        if begun and key is not None and any(key):  # otherwise nothing is drawn, or all is stored
+        if begun and key is not None and any(key):  # otherwise nothing was drawn, or all was stored
             assert actual == of_key(key)
             seen.add("resumed")
         assert make(table) == content == (folder / "first/model.json").read_bytes()

@@ -99,7 +99,7 @@ def test_predictions_by_integers_are_those_by_fractions():
 
 
 def every_record(step):
-    """What a record adds to the sums, for each sign of score and label, or for a grid of pairs."""
+    """What a record adds to the sums, for all signs of score and label, or a grid of scores and targets."""
     if step is None:
         return [
             holdout.summands(np.array([s]), np.array([t]), None)[0]

@@ -27,7 +27,7 @@ def legendre(start, stop, order=200):
 
 
 def largest(u, m, r, curvature):
-    """Largest loss over slopes, from a fine grid and parabolas through its best points."""
+    """Largest privacy loss over slopes, for each u, from a grid refined around its best point."""
 
     def at(s):
         return m * s * u[..., None] + (m * s) ** 2 / 2 + np.log1p(np.maximum(curvature(s), 0) * r)
@@ -91,7 +91,7 @@ class Reference:
         return result
 
     def replace(self, e):
-        """For one e >= 0, return the minimum bound over e1, adding or removing a record first."""
+        """For one e >= 0, return the least bound over e1 and over which comes first, adding or removing."""
 
         def at(e1):
             result = np.ones_like(e1)
@@ -122,7 +122,7 @@ class Reference:
     def composed(self, epsilon, mu):
         """Return delta of the tilt and a Gaussian release of parameter mu, and delta's two summands.
 
-        The first is delta if the Jacobian costs no epsilon. The second is what the Jacobian adds.
+        The first summand is delta if the Jacobian costs no epsilon; the second is what the Jacobian adds.
         """
         with mpmath.workdps(40):
             total = mpmath.sqrt((2 * mpmath.mpf(self.m)) ** 2 + mpmath.mpf(mu) ** 2)

@@ -26,7 +26,7 @@ def check_law():
     found_in_draws.test_gaussian_draws_have_their_exact_probabilities("4")
 
 
-# Map names to the module, a string in its source, the replacement, and the check that must then fail.
+# Name -> the module, a string in its source, the replacement, and the check that must then fail.
 MUTANTS = {
     "sensitivity of the point halved": (
         *(tilt, "(2 * Fraction(tolerance) + rounding)", "(Fraction(tolerance) + rounding / 2)"),

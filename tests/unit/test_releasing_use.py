@@ -34,7 +34,7 @@ REQUEST = {"unit": "one row is one patient", "delta": 1e-5, "premise": CHOSEN_WI
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
-    """Compute each public plan once, and one meaning for all."""
+    """Compute each public plan once, and one `meaning` for all releases."""
     made, whole = {}, Request.plan
     meant = meaning.meaning(Gaussian(1.0))
 
@@ -222,7 +222,7 @@ def test_other_files_are_refused_in_a_sentence(content):
 
 @pytest.mark.filterwarnings("error")
 def test_errors_beyond_the_machine_s_numbers_are_not_said(tmp_path):
-    """The slope's variance is below the smallest float, so its error and p-value would be 0."""
+    """The slope's variance is below the smallest float, so its standard error and p-value would be 0."""
     target = rows.Number("y", 0, 1e-100)
     schema = rows.Schema([rows.Number("x", 0, 1e100), target], "y")
     x = np.random.default_rng(6).uniform(0, 1, N).tolist()

@@ -63,7 +63,7 @@ def test_numpy_s_own_draws_are_followed(draw):
 
 
 def test_an_adaptive_descent_is_measured_at_the_first_run_s_transcript():
-    """Both runs take two steps on quadratics, the second at the first run's noisy point."""
+    """Both runs take two steps on quadratics. Both second gradients are at the first run's noisy point."""
     seen = []
 
     def run(X, y, rng):

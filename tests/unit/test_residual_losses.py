@@ -71,7 +71,7 @@ def test_squared_loss_is_scikit_learns_ridge(d):
 
 
 def test_huber_is_scikit_learns_at_its_scale():
-    """HuberRegressor at scale s minimises 2/s times this loss with tau = epsilon s, lam = alpha s/n."""
+    """At scale s, HuberRegressor minimises 2n/s times our objective: tau = epsilon s, lam = alpha s/n."""
     X, y = problem(900, 5, generator(3))
     huber = HuberRegressor(epsilon=1.35, alpha=0.9, fit_intercept=False, tol=1e-9, max_iter=2000)
     huber.fit(X, y)

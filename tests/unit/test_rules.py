@@ -1,4 +1,4 @@
-"""Tests lambda, steps and delta set by rule: the configuration, and its use by jobs and results."""
+"""Tests the rules for lambda, steps and delta in the configuration, in jobs and in results."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A search gets the same results from simulations run together or singly, or among others it ignores."""
+"""A search's errors are those of single releases, and simulations that it does not use change nothing."""
 
 import csv
 import json

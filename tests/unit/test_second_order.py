@@ -24,7 +24,7 @@ def rows(n=400, d=3, classes=None):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(("loss", "classes"), [("logistic", None), ("softmax", 3)])
 def test_preconditioned_parts_compose_to_mu(adjacency, loss, classes):
-    """mu^2 sums, over all parts, the squared ratio of a record's largest change to the noise scale."""
+    """mu^2 is the sum, over all parts, of (a record's largest change / the noise's scale)^2."""
     n, bound, mechanism = 50, 2.0, MECHANISMS["preconditioned_gd"]
     settings = {"epsilon": 1.0, "delta": 1e-6, "bound": bound, "adjacency": adjacency, "loss": loss}
     settings |= {"classes": classes, "share": 0.4, "iterations": 7}

@@ -138,7 +138,7 @@ def test_trace_and_vectors():
 def test_spectral_ridges():
     """The noise has the stated norm.
 
-    A ridge may be lower than this by half of X'X's eigenvalue, not by all of it.
+    A ridge may be lower than this norm by half of the eigenvalue of X'X, but not by all of it.
     """
     rng = np.random.default_rng(0)
     d, sigma = 40, 3.0
@@ -153,7 +153,10 @@ def test_spectral_ridges():
     gram = 0.9 * edge * np.eye(d)
 
     def unstable(ridge):
-        """Share of draws for which I - P X'X expands: P X'X has an eigenvalue above 2 or below 0."""
+        """Share of draws for which I - P X'X expands, where P = (X'X + noise + ridge)^-1.
+
+        Then P X'X has an eigenvalue above 2 or below 0.
+        """
         values = 0.9 * edge / np.linalg.eigvalsh(gram + noise + ridge * np.eye(d))
         return ((values > 2) | (values < 0)).any(axis=1).mean()
 

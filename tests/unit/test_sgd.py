@@ -82,7 +82,7 @@ def test_batches_are_disjoint_and_cover_the_rows_once():
     ("epochs", "accounting"), [(1, "composed"), (4, "composed"), (4, "as_published")]
 )
 def test_noise_of_one_step_has_the_stated_law(epochs, accounting):
-    """With one row, each pass is one step to w = -(gradient + z), so ||w + gradient|| ~ Gamma(D, scale)."""
+    """With one row, a pass is a step to w = -(gradient + z), so ||w + gradient|| ~ Gamma(d + 1, scale)."""
     d, epsilon, clip = 3, 0.8, 0.5
     X, y = unit_rows(1, d)
     release = DP_SGD.release(
@@ -285,7 +285,7 @@ def test_the_density_of_noise_as_run_has_no_bounded_quotient():
     radius = stats.gamma(2, scale=scale).pdf
 
     def density(a, b):
-        # Integrate over t, the log of the smaller coordinate's share of the direction.
+        # Integrate over t, the log of the direction's second coordinate.
         def at(t):
             sine = np.exp(t)
             cosine = np.sqrt(1 - sine**2)
@@ -295,7 +295,7 @@ def test_the_density_of_noise_as_run_has_no_bounded_quotient():
 
     losses = [math.log(density(t, 1e-3) / density(t, 1.0)) for t in (10, 100, 400)]
     assert losses[0] < losses[1] < losses[2] and losses[1] > 4 * epsilon
-    # The reference is the leading term, without its power factors.
+    # The reference is the leading term of each loss, without power factors.
     expected = [((1 + t ** (2 / 3)) ** 1.5 - t) / scale for t in (100, 400)]
     assert losses[2] - losses[1] == pytest.approx(expected[1] - expected[0], rel=0.35)
     assert (

@@ -12,7 +12,7 @@ from dp.privacy.profiles import Gaussian, Losses, compose, losses
 
 
 def test_monte_carlo_of_whole_sketches():
-    """Rows of N(0, X'X + g^2 I) with and without a record. Losses follow from full densities."""
+    """Profiles match losses, by full densities, of rows of N(0, X'X + g^2 I) with and without a record."""
     rng = np.random.default_rng(8)
     d, rows, draws, epsilon = 3, 6, 40_000, 0.6
     X = rng.normal(size=(5, d))
@@ -85,7 +85,7 @@ def test_replace_one_by_joint_diagonalisation(epsilon):
         if k < 4:
             x, z = np.eye(d)[0], np.eye(d)[1]
         first = base @ base.T + np.outer(x, x)
-        shift = max(0.0, gamma - np.linalg.eigvalsh(first)[0])  # keeps P >= gamma
+        shift = max(0.0, gamma - np.linalg.eigvalsh(first)[0])  # makes `first` >= gamma I
         first = first + shift * np.eye(d)
         second = base @ base.T + np.outer(z, z) + shift * np.eye(d)
         ratios = np.sort(np.linalg.eigvals(np.linalg.solve(second, first)).real)
@@ -112,9 +112,9 @@ def test_the_gaussian_approximation_is_too_small_a_gamma():
 
 
 def test_the_whole_algorithm():
-    """The whole delta exceeds that of the sketches, and that of the eigenvalue and gradients.
+    """The algorithm's delta exceeds the sketches' alone, and that of the eigenvalue and gradients.
 
-    Each gap exceeds the probability that the eigenvalue's lower bound fails.
+    Each difference exceeds the probability that the eigenvalue's lower bound fails.
     """
     rows, steps, gamma, gradient, tau0 = 60, 3, 120.0, 0.05, 6.0
     parts = math.hypot(sketches.eigenvalue_mu(rows, gamma), math.sqrt(steps) * gradient)

@@ -9,7 +9,7 @@ from dp.privacy.profiles import gaussian_profile
 from dp.seeds import generator
 
 # Orthonormal coordinates of the plane orthogonal to (1, 1, 1). Softmax depends only on them.
-# Along (1, 1, 1), the minimiser is -b/Lambda on every data set.
+# Along (1, 1, 1), the minimiser is -tilt/(n lambda) on every data set.
 PLANE = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]])
 
 
@@ -30,7 +30,7 @@ def log_density(w, records, pull, sigma, n_lambda):
 
 
 def exact(one, other, pull, sigma, n_lambda, epsilons, points=281):
-    """delta of (one, other) and of (other, one) at each epsilon, (2, epsilons), by a sum over the plane."""
+    """Return delta (2, epsilons): of (one, other), then of (other, one), by a sum over the plane."""
     centre = -(PLANE @ pull) / n_lambda
     reach = (9 * sigma + 2 * (len(one) + len(other))) / n_lambda
     u = np.linspace(-reach, reach, points)
@@ -47,7 +47,7 @@ def exact(one, other, pull, sigma, n_lambda, epsilons, points=281):
     )
 
 
-# Other records pull towards a third class, between two classes, or away from the record's class 0.
+# Other records' gradient moves the minimiser away from the record's class 0, from 0 to 1, or towards 0.
 PULLS = [np.zeros(3)] + [
     np.array(way) * size for way in ((2, -1, -1), (1, -1, 0), (-2, 1, 1)) for size in (0.5, 4, 40)
 ]
@@ -65,7 +65,7 @@ def bounds(epsilons, sigma, n_lambda, adjacency):
 
 @pytest.mark.parametrize("sigma", [1.5, 5.0])
 def test_exact_densities_of_one_record_more_are_within_a_factor_of_two_of_the_bound(sigma):
-    """At n lambda = 2 sigma^2, delta is nearly Gaussian. The bound is twice that (classes - 1 = 2)."""
+    """At n lambda = 2 sigma^2, delta is nearly the Gaussian one; the bound is classes - 1 = 2 times it."""
     m, n_lambda = math.sqrt(2) / sigma, softmax_tilt.free_regularisation(sigma)
     epsilons = [0.5 * m, 2 * m]
     actual, bound = (
@@ -86,7 +86,7 @@ def test_exact_densities_with_less_regularisation_are_within_the_bound_that_pays
     free = 2 * gaussian_profile(m, np.array(epsilons))
     assert (removing <= np.multiply(bounds(epsilons, sigma, n_lambda, ADD_REMOVE), 1.002)).all()
     assert (adding <= free * 1.002).all()
-    if share == 0.05:  # Removal pays for the Jacobian. Adding nearly reaches the bound without it.
+    if share == 0.05:  # Only removal pays for the Jacobian. Adding nearly attains the free bound.
         assert removing[2] > 5 * free[2] and adding[2] > 0.9 * free[2]
 
 
@@ -128,7 +128,7 @@ def test_every_step_of_the_proof_on_random_probabilities(K):
 
 
 def test_a_split_of_probability_attains_what_the_jacobian_costs():
-    """For two equally likely classes and a large Gaussian loss t, the whole loss is nearly t + extra."""
+    """For two equally likely classes and a large Gaussian privacy loss t, the total is nearly t + extra."""
     K, m, r, t = 3, 0.2, 0.02, 1.0
     p, U = np.array([0, 0.5, 0.5]), (t - m * m / 2) / m
     B = np.array([0, 1, 1]) * math.sqrt(2) * U

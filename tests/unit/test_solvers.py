@@ -118,7 +118,7 @@ def test_duplicate_rows_and_columns_of_zeros(rng):
 @pytest.mark.parametrize("loss", SLOPES)
 @pytest.mark.parametrize("n, d", [(14000, 10), (30000, 3), (5000, 50)])
 def test_levels_end_in_a_certificate(loss, n, d, rng):
-    """With so many rows, the solver samples and uses single precision. Results do not change."""
+    """With so many rows, the solver samples and uses single precision, but the result is certified."""
     X, y = problem(n, d, rng)
     linear = np.concatenate([np.zeros((1, d)), 0.1 * n * directions(6, d, rng)])
     W, info = minimise(X, y, 0.01, linear, loss=loss)
@@ -194,7 +194,7 @@ def test_main_directions_are_those_of_the_singular_values(rng):
 
 @pytest.mark.parametrize("d", [20, 60])
 def test_approximate_inverses_of_a_quadratics_hessians(d, rng):
-    """With all main directions of X, the inverse is exact. It always satisfies BFGS's secant equation."""
+    """If main directions span all columns, the inverse is exact. It always meets BFGS's secant equation."""
     X, _ = problem(500, d, rng)
     lam = np.array([0.1, 0.3])
     hessians = [X.T @ X / len(X) + ridge * np.eye(d) for ridge in lam]

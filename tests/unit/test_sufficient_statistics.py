@@ -82,7 +82,7 @@ def test_adassp_states_the_composition(calibration, epsilon):
     if calibration == "published":
         unit = math.sqrt(math.log(6 / delta)) / (epsilon / 3)
         assert (eigenvalue, matrix, vector) == pytest.approx((unit * R**2, unit * R**2, unit * R))
-    # The largest over many neighbouring pairs, composed as the root of the sum of squares.
+    # mu^2 adds up. For the matrix and vector, take the largest sum over many neighbouring pairs.
     worst = 0.0
     for k in np.linspace(-1, 1, 2001):
         M2, L2 = 2 * R**4 * (1 - k**2), 2 * R**2 * (1 + k)
@@ -98,7 +98,7 @@ def test_adassp_states_the_composition(calibration, epsilon):
     ("claimed", "proven"), reference.values("guarantees", "epsilon", function="adassp")
 )
 def test_adassp_as_printed_under_replace_one(claimed, proven):
-    """The printed constants are for add-remove, so claims of an epsilon from about 7 on are false."""
+    """The printed constants are for add-remove, so claims of an epsilon of about 7 or more are false."""
     guarantee = MECHANISMS["adassp"].guarantee(
         300, 4, epsilon=claimed, delta=1e-5, calibration="published"
     )

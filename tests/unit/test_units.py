@@ -35,7 +35,7 @@ def test_a_group_of_a_gaussian_has_the_parameter_times_its_size(epsilon, size):
     exact = gaussian_epsilon(1 / (size * mu), DELTA)
     assert group_epsilon(Gaussian(mu), DELTA, size) == exact
     assert group_epsilon(as_curve(mu), DELTA, size) == pytest.approx(exact, rel=1e-6)
-    # Another split of the chain gives a valid, but worse bound.
+    # Splitting epsilon among the steps as for half of mu gives a valid, but worse bound.
     assert group_delta(Gaussian(mu), exact, size, mu) == pytest.approx(DELTA, rel=1e-6)
     assert group_delta(Gaussian(mu), exact, size, 0.5 * mu) > DELTA
     assert exact > size * epsilon
@@ -77,7 +77,7 @@ def test_a_group_of_other_guarantees():
     point = Guarantee(1.0, 1.0, DELTA, "replace-one", "")
     epsilon, delta = composition.of_group(point, 5)
     assert epsilon == 5.0 and delta == pytest.approx(DELTA * math.expm1(5) / math.expm1(1))
-    # Five steps give the same for randomised response that fails with probability DELTA.
+    # `group_delta` gives the same for randomised response that fails with probability DELTA.
     assert group_delta(approximate(1.0, DELTA), 5.0, 5) == pytest.approx(delta)
     void = Guarantee(1.0, math.inf, 0.0, "replace-one", "")
     assert composition.of_group(void, 5) == (math.inf, 0.0)

@@ -84,7 +84,8 @@ def test_so_are_those_of_predictions_and_of_their_standard_deviations(ours, spre
 
 
 def test_what_little_is_left_of_a_spread_is_known_badly():
-    # With two draws per fold, of sd 0.2, and folds only 0.01 apart, what remains of the spread is chance.
+    # Each fold has two draws, of sd 0.2, and folds are only 0.01 apart. Once the draws' noise is
+    # subtracted, what remains of the folds' spread is chance.
     rng, protocol = np.random.default_rng(2), Protocol(5, 1, shared=True)
     results = [
         predict(normal(rng, 50, 2, 0.01, 0.2).reshape(10, 5, 2), protocol, rng) for _ in range(60)
@@ -217,7 +218,7 @@ def test_shared_draws_spread_a_mean_more_and_the_draws_sd_is_theirs():
     draws = normal(rng, 5, 400, 0.0, 0.1)
     alone = predict(draws, Protocol(5, 1), rng)
     shared = predict(draws, Protocol(5, 1, shared=True), rng)
-    # Five folds share a draw, so the spread is sqrt(5) times as large.
+    # If five folds share a draw, the interval is sqrt(5) times as wide.
     widths = [end[1] - end[0] for end in (alone.interval, shared.interval)]
     assert widths[1] / widths[0] == pytest.approx(math.sqrt(5), rel=0.1)
     assert predict(draws, Protocol(5, 200, sd="draws"), rng).sd == pytest.approx(0.1, rel=0.05)

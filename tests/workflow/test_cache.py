@@ -9,7 +9,7 @@ MADE = ("results/data/survey.npz", "results/data/cm08_separable.npz")
 
 @pytest.fixture
 def checkout(fresh, tmp_path):
-    """Function that makes a copy with a downloaded data set. All copies share a cache."""
+    """Function that copies the project and adds a data set to download. All copies share a cache."""
     (tmp_path / "survey.csv").write_text(f"age,answer\n{ROWS}")
     (tmp_path / "cache").mkdir()
     entry = (

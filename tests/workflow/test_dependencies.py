@@ -144,7 +144,8 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 def without_repetitions():
     """Configuration changes that remove jobs with the same code as another job.
 
-    One reading, size, epsilon, figure per kind and attack per mechanism remain, with few releases.
+    What remains: one reading, one size, one epsilon, one figure per kind, one attack per mechanism, and
+    few releases.
     """
     settings, drawn = {}, set()
     listed, smoke, _ = configured("smoke")

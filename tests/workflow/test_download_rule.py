@@ -15,7 +15,7 @@ TABLE = f"age;answer\n{ROWS}"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """The workflow with one download, `survey.csv`, and a data set that names its address."""
+    """The workflow with one download, `survey.csv`, and a data set whose source is a URL."""
     folder = tmp_path_factory.mktemp("project")
     for name in ("scripts", "workflow", "profiles"):
         folder.joinpath(name).symlink_to(ROOT / name)

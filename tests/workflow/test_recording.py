@@ -1,4 +1,7 @@
-"""The record is written from finished results and read back. Edits make it stale; equal bytes renew it."""
+"""The record is written from finished results and read back.
+
+An edit of the code makes lines stale. Cells with the recorded bytes renew them.
+"""
 
 import csv
 import hashlib

@@ -14,7 +14,10 @@ SEXES, WARDS = ["female", "male"], ["general", "surgery", "intensive"]
 
 @pytest.fixture(scope="module")
 def project(fresh):
-    """Copy with the printed data set and experiment, and a simulated clinic. `.odds`: the true model."""
+    """Copy with the data set and experiment of workflow/README.md, and a simulated clinic's rows.
+
+    `.odds`: the true model.
+    """
     text = (ROOT / "workflow/README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     (block,) = (each for each in blocks if "clinic_table" in each)

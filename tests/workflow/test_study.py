@@ -119,7 +119,7 @@ def new(folder, home):
 
 @pytest.fixture(scope="module")
 def made(fresh, tmp_path_factory):
-    """Read-only study that has run, with a shipped experiment's table at toy size."""
+    """A study that has run, with a shipped experiment's table at toy size. Tests only read it."""
     home = fresh("checkout").folder
     study = new(tmp_path_factory.mktemp("study"), home)
     study.write("config/audit.yaml", "trials: 2000\n")
@@ -306,7 +306,7 @@ def test_a_cluster_finds_the_workflow(made, tmp_path):
 
 
 NOISE = "draws, rng)\n"
-# The audit makes one attack on the mechanism.
+# With this overlay, the audit makes one attack on the mechanism.
 OVERLAY = "audit: {trials: 20000, default: {opposite_corner: [1], flipped_label: null}}\n"
 
 

@@ -364,7 +364,8 @@ def prepare(
     rows of integers remain integers, and the last row-wise steps become `Table.later`. overwrite: table.X
     may be overwritten, to save a copy.
 
-    Returns the table and, per step, a dictionary. Raises if the rows end up without a bound.
+    Returns the table and, per step, a dictionary: step, what, private_rows, and premise and options if any.
+    Raises ValueError if the rows end up without a bound.
     """
     record = [
         {

@@ -1,1 +1,1 @@
-"""Descents with noise that solve many problems at once."""
+"""Noisy descents that solve many problems at once."""

@@ -118,7 +118,7 @@ def descend(
             for k, (start, stop, divisor) in enumerate(zip(*plan, strict=True)):
                 step += 1
                 chosen = (first + order[:, start:stop]).ravel()
-                # All indices are in range; the mode "clip" saves a copy.
+                # All indices are in range, so the mode "clip" clips none; it only avoids a copy.
                 examples = np.take(rows, chosen, 0, gathered[: len(chosen)], mode="clip")
                 examples = examples.reshape(runs, -1, d)
                 if as_run:

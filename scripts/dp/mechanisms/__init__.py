@@ -181,14 +181,14 @@ class Mechanism:
     # Whether `release` accepts public rows as `public` = (X, y), or `initial` weights that depend on
     # no private row.
     uses_public_rows = False
-    # Whether `release` accepts `all_rows`, the features of all training rows, which start with X.
+    # Whether `release` accepts `all_rows`, the features of all training rows, of which the first are X.
     uses_all_rows = False
 
     def _guarantee(self, n, d, p):
-        """The guarantee for a public size n and d released coordinates.
+        """Return why the requested (epsilon, delta) holds or, without privacy, why no guarantee does.
 
-        Returns why the requested (epsilon, delta) holds or, without privacy, why no guarantee does.
-        If another guarantee holds, returns it as a `dp.accounting.Guarantee`.
+        n: the public size. d: the number of released coordinates. If another guarantee holds, it is
+        returned as a `dp.accounting.Guarantee`.
         """
         raise NotImplementedError
 

@@ -103,7 +103,7 @@ class BoostedAdaSSP(Mechanism):
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _beside(self, n, p):
-        """The part of the guarantee's reason about a subclass's further releases."""
+        """What a subclass adds to the guarantee's reason, about its further releases."""
         return ""
 
     def _release(self, X, y, p, draws, rng):

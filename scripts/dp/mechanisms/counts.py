@@ -206,7 +206,7 @@ class CountsObjectivePerturbation(Counts):
         return lam
 
     def plan(self, n: int, d: int, p: object) -> Plan:
-        """Raises `Refused` unless the minimiser of every data set can be certified.
+        """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
 
         The linear term contains the sum of v x. Its norm is at most nR, and its rounding error at
         most that of the gradient's other terms.

@@ -52,7 +52,7 @@ class FewColumns(Mechanism):
         return min(p.coordinate_bound or math.inf, p.bound)
 
     def _largest_slope(self, W, p):
-        """The slope bound k at each of the weights W, (draws,)."""
+        """The slope bound k (draws,) at weights W (draws, d)."""
         reach = np.minimum(
             self._bound(p) * np.abs(W).sum(axis=1), p.bound * np.linalg.norm(W, axis=1)
         )
@@ -233,7 +233,7 @@ class IterativeThresholding(NoisyValues):
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
         count, bound = min(p.columns, d), self._bound(p)
-        # The maximum L2 change, divided by the maximum change of one weight.
+        # The maximum L2 change of `count` weights, divided by the maximum change of one weight.
         together = min(math.sqrt(count), p.bound / bound)
         W, scores, draw = np.zeros((draws, d)), np.zeros((n, draws)), np.arange(draws)[:, None]
         choosing, values = self._costs(p)

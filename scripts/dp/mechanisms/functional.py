@@ -87,10 +87,10 @@ def gaussian_sensitivity(bound: float = 1.0, loss: str = "squared") -> float:
     """L2 sensitivity of the coefficients under replace-one for ||x||_2 <= R, labels in {-1, 1}.
 
     The squared change of the distinct monomials' coefficients is alpha^2 (2 ||M||_F^2 - sum M_jj^2)
-    + beta^2 ||L||_2^2. With k as in `l2_sensitivity` and both norms R, it is at most 4 alpha^2 (R^4
-    - k^2) + 2 beta^2 (R^2 + k). Let t = beta/(2 alpha). If t <= R, the maximum is at k = t^2, and
-    the sensitivity is 2 alpha (R^2 + t^2). Otherwise it is at k = R^2, and the sensitivity is 2
-    beta R. Coordinates in [-B, B] have R = sqrt(d) B. For squared loss and B = 1, the sensitivity is
+    + beta^2 ||L||_2^2. With k as in `l2_sensitivity` and both norms equal to R, it is at most 4
+    alpha^2 (R^4 - k^2) + 2 beta^2 (R^2 + k). Let t = beta/(2 alpha). If t <= R, the maximum is at
+    k = t^2, and the sensitivity is 2 alpha (R^2 + t^2). Otherwise it is at k = R^2, and the sensitivity is
+    2 beta R. Coordinates in [-B, B] have R = sqrt(d) B. For squared loss and B = 1, the sensitivity is
     then 2 (d + 1).
     """
     alpha, beta, _ = POLYNOMIALS[loss]
@@ -163,7 +163,10 @@ class _Functional(Mechanism):
         return p.proven(reason, proven, Gaussian(math.sqrt(times) * size / scale))
 
     def _noise(self, d, p, draws, rng):
-        """Noise (draws, coefficients) with linear coefficients first, its scale and standard deviation."""
+        """Noise, its scale and its standard deviation.
+
+        The noise has shape (draws, coefficients), linear coefficients first.
+        """
         scale, _ = self._scale(d, p)
         law, deviation = (gaussian, scale) if p.delta else (laplace, math.sqrt(2) * scale)
         return law(quadratics.coefficients(d), scale, draws, rng), scale, deviation
@@ -228,7 +231,7 @@ class _Functional(Mechanism):
         return quadratics.descend(gradients(), (len(noise), d), p.learning_rate)
 
     def _composed(self, p):
-        """The number of releases that a record affects (None: no finite epsilon holds), and why.
+        """(number of releases that a record affects, None if no finite epsilon holds; the reason as text).
 
         With new noise for each of an epoch's disjoint batches, an epoch is one release (parallel
         composition), and epochs compose.

@@ -39,7 +39,7 @@ from dp.privacy.profiles import Curve, symmetric
 from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
 
-# Maximum ratio of the noise to the noise for a free Jacobian. More noise is useless.
+# Maximum ratio of the tilt's noise to that with a free Jacobian. More noise is useless.
 MOST_NOISE = 50
 
 
@@ -72,7 +72,7 @@ class Kind(NamedTuple):
 
 
 def kind(loss: losses.Loss, clip: float | None = None) -> Kind:
-    """The `Kind` of a loss with clipped slopes. Raises `Refused` if no proof covers it."""
+    """The `Kind` of a loss, perhaps with clipped slopes. Raises `Refused` if no proof covers it."""
     loss = losses.get(loss)
     if type(loss) not in (losses.Logistic, losses.LogCosh):
         raise Refused(
@@ -104,7 +104,7 @@ def certified(n: int, p: Parameters, plan: Plan) -> str:
 
 
 class _GaussianTilt(Tilted):
-    """Base class: w + z, where w is near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
+    """Base class that releases w + z, w near argmin of mean loss + (lam + ridge)/2 ||w||^2 + b.w/n.
 
     b, the tilt, and z are Gaussian.
     """
@@ -117,7 +117,7 @@ class _GaussianTilt(Tilted):
     law = staticmethod(gaussian)
 
     def check(self, n: int, d: int, **settings) -> None:
-        """Without the slow profile, which refuses no settings."""
+        """Check settings without computing the profile, which is slow and refuses none."""
         self._plan(n, d, self.parameters(n, d, **settings))
 
     def _kind(self, p):
@@ -246,7 +246,7 @@ class _Published(_GaussianTilt):
         return self._checked_plan(n, d, p, plan)
 
     def _guarantee(self, n, d, p):
-        """The source's epsilon as claimed, and the epsilon of the composed profile as proven."""
+        """The guarantee: the source's epsilon is claimed, and that of the composed profile proven."""
         plan = self._plan(n, d, p)
         profile = self._profile(n, p, plan)
         proven = profile.epsilon(p.delta)

@@ -47,7 +47,7 @@ def gradient_norm(p: Parameters, loss: str = "logistic") -> float:
 
 
 class Classifier(Mechanism):
-    """Base class. `loss` decides whether y has labels -1 and 1, 0, .., K - 1 (softmax) or numbers."""
+    """Base class. `loss` decides whether y has labels -1 and 1, labels 0 to K - 1 (softmax), or numbers."""
 
     needs_lambda = False
     facts = ("classes",)  # only the softmax loss uses it

@@ -91,7 +91,7 @@ class IterativeHessianMixing(Mechanism):
         **PUBLIC_N,
     }
 
-    # `check` omits the guarantee, which takes a second.
+    # `check` omits the guarantee, which takes a second to compute.
     check = Mechanism.parameters
 
     def _check_together(self, n, d, p):

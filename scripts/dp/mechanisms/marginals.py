@@ -14,7 +14,7 @@ from dp.privacy import quadratics
 from dp.privacy.profiles import Gaussian
 
 LEVELS = 5  # levels of a column without groups
-RIDGE = 0.03  # minimum ridge, for covariances of zeros and ones
+RIDGE = 0.03  # minimum ridge, for columns in units of `Variables.unit`
 KEPT = 1 << 20  # maximum number of table cells held at once
 # e of `PrivateMarginals` is this many standard deviations above the mean under noise alone.
 SURE = 4.0
@@ -96,7 +96,7 @@ class PrivateMarginals(Mechanism):
 
     groups: sizes of one-hot variables, in the order of their columns, which come first. Other
     columns, such as a constant, get weights of 0. A level is marked by bound/sqrt(k + number of
-    other columns) instead of 1: the value after scaling the largest possible norm to `bound`.
+    other columns), which is a 1 after scaling rows to a largest possible norm of `bound`.
     Without groups, every column is a variable, rounded to one of five values between -bound/sqrt(d)
     and bound/sqrt(d).
     """
@@ -160,7 +160,7 @@ def discriminants(
     read: Variables,
     ridge: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (draws, d) for columns of zeros and ones, and intercepts (draws,).
+    """Weights (draws, d) for columns in units of `read.unit`, and intercepts (draws,).
 
     counts: (draws, K, 2), noisy counts of each level in each class.
     pairs: (draws, K, K), noisy counts of each pair of levels, 0 for two levels of one variable.

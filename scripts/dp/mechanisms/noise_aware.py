@@ -68,7 +68,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return super().rule_lambda(n, d, epsilon, delta, bound, **options | {"output": second})
 
     def _plan(self, n, d, p):
-        """`mu_output` covers all releases but the exact minimiser, `output_scale` only the weights."""
+        """A plan: `mu_output` covers all releases but the exact minimiser, `output_scale` only weights."""
         second = self._second(vars(p))
         if second >= 1:
             raise Refused(

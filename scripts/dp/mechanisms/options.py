@@ -15,7 +15,7 @@ def _number(value):
 def plain(value: object) -> object:
     """Convert a number to Python's int or float, and leave anything else unchanged.
 
-    From a half-precision number, NumPy would compute in half precision, perhaps with too little noise.
+    Given a half-precision number, NumPy would compute in half precision, perhaps with too little noise.
     """
     if isinstance(value, Integral) and not isinstance(value, bool):
         return int(value)

@@ -14,7 +14,7 @@ from dp.solvers.newton import check_certifiable
 
 
 def certificate(p: Parameters, norm: str = "gradient norm") -> str:
-    """The part of a guarantee's reason about tau, the certified bound on the norm called `norm`."""
+    """What a guarantee's reason says about tau, the certified bound on the norm called `norm`."""
     return (
         f"tau = {p.tolerance:g} the {norm} that the solver certifies on every data set (in real numbers by "
         f"its rate of convergence; that rounding does not prevent it is a premise, and settings in which "

@@ -129,7 +129,7 @@ class DPNewton(Mechanism):
         return p.proven(reason + public_size(p), profile=Gaussian(p.mu))
 
     def _ridge(self, n, p, trace, deviation, mu):
-        """l, elementwise. l, the noisy `trace` and its noise's `deviation` are proportional to R^2."""
+        """The ridge l, elementwise. l, the noisy `trace` and its noise's `deviation` scale with R^2."""
         unit = p.bound**2
         trace = np.maximum(trace, deviation)
         return unit * np.maximum(np.cbrt(trace / unit / (n * mu) ** 2), 1 / n)

@@ -84,8 +84,8 @@ class _SGD(Mechanism):
             intercepts = np.zeros((len(candidates), len(runs)))
             *others, last = self._alike(candidates)
             for p, chosen in (*others, last):
-                # Candidates share draws, so every group but the last copies the generators. A copy
-                # takes longer than a short descent.
+                # Candidates share draws, so every group but the last copies the generators. The last
+                # does not, because a copy takes longer than a short descent.
                 again = runs if chosen is last[1] else copy.deepcopy(runs)
                 lams = [candidates[k].lam for k in chosen]
                 weights[chosen], intercepts[chosen] = self._descend(trains, again, lams, cache, p)

@@ -35,8 +35,8 @@ class _NoTilt(Refused):
 class SoftmaxObjectivePerturbation(Mechanism):
     """W + Z, where W is near argmin of mean softmax loss + lam/2 ||W||^2 + <b, W>/n; b, Z are Gaussian.
 
-    Labels are 0, .., K - 1. b has about the standard deviation of a Gaussian release of the sum of
-    gradients at delta/(K-1). If n lambda is at least twice b's variance, the Jacobian costs no
+    Labels are 0, .., K - 1. b's standard deviation is about that of a Gaussian release of the sum
+    of gradients at delta/(K-1). If n lambda is at least twice b's variance, the Jacobian costs no
     epsilon. Otherwise, it adds about R^2/(n lambda) to epsilon.
 
     output: the output noise's share of mu.
@@ -45,7 +45,8 @@ class SoftmaxObjectivePerturbation(Mechanism):
     """
 
     delta = "needed"
-    least_delta = 1e-20  # the largest b, of total probability at most e^-60 = 9e-27, are neglected
+    # Tilts b beyond `gaussian_reach`, of probability at most e^-60 = 9e-27, are neglected.
+    least_delta = 1e-20
     facts = ("classes",)
     options = ADJACENCY | PUBLIC_N | TOLERANCE
     options |= {"output": Between(0.03, low=0, high=1), "radius": Ordinary(1.0)}
@@ -75,7 +76,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
         self._plan(n, d, p)
 
     def _plan(self, n, d, p):
-        """A refusal names a larger lambda that works, or says that none does."""
+        """The `Plan`. A refusal names a larger lambda that works, or says that none does."""
         try:
             return self._planned(n, d, p)
         except _NoTilt as error:
@@ -105,7 +106,7 @@ class SoftmaxObjectivePerturbation(Mechanism):
         )
 
     def _planned(self, n, d, p):
-        """Raises `Refused` unless the minimiser of every data set can be certified.
+        """The `Plan`. Raises `Refused` unless the minimiser of every data set can be certified.
 
         Raises `_NoTilt` if lambda is too small for useful noise.
         """

@@ -55,7 +55,7 @@ class SubsampleAggregate(Mechanism):
         blocks = np.array_split(np.arange(n), k)
         fits = [minimise(X[rows], y[rows], p.lam, loss=p.loss)[0] for rows in blocks]
         fits = np.concatenate(fits)
-        # The centre replaces a failed fit: clipping would keep its NaN.
+        # The ball's centre, 0, replaces a failed fit: clipping would keep its NaN.
         fits = np.where(np.isfinite(fits).all(axis=1)[:, None], fits, 0.0)
         clipped = np.linalg.norm(fits, axis=1) > p.radius
         noise = (gaussian if p.delta else l2_laplace)(d, scale, draws, rng)

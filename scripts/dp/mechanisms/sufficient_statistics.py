@@ -135,8 +135,8 @@ class AdaSSP(Mechanism):
         gram, moment = quadratics.moments(X, y)
         noise = gaussian(1 + quadratics.coefficients(d), 1.0, draws, rng)
         E, e = (quadratics.isotropic if analytic else quadratics.upper_triangle)(noise[:, 1:], d)
-        # A lower bound on the smallest eigenvalue with probability at least 1 - delta/6. The
-        # published algorithm omits the factor 2.
+        # With the factor 2 under the root, `least` is at most the smallest eigenvalue with
+        # probability at least 1 - delta/6. The published algorithm omits this factor.
         times = math.sqrt((2 if analytic else 1) * math.log(6 / p.delta))
         least = np.linalg.eigvalsh(gram)[0] + eigenvalue * (noise[:, 0] - times)
         least = np.maximum(least, 0.0)

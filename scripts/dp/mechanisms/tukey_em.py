@@ -40,7 +40,7 @@ class ShellModel(Mechanism):
         return p.models or max(1, min(1000, n // d))
 
     def _plan(self, p):
-        """Noise scale of the test, distance k^ if no k passes, and rate of depth i's weight e^(rate i)."""
+        """Return the test's noise scale, k^ if no k passes, and the rate: depth i has weight e^(rate i)."""
         raise NotImplementedError
 
     def _tested(self, volumes):
@@ -79,7 +79,7 @@ class ShellModel(Mechanism):
             test = tukey.distance(self._tested(volumes), t, half, p.delta, none)
             test = test + rng.laplace(scale=scale, size=len(points))
             # No point can be drawn from an empty region. Data sets that are likely to pass the
-            # test, and their neighbours, have none.
+            # test, and their neighbours, have no empty region.
             passed = (test > tukey.threshold(half, p.delta)) & (volumes[:, t - 1] > -np.inf)
             passed = np.flatnonzero(passed)
             if len(passed):
@@ -90,7 +90,7 @@ class ShellModel(Mechanism):
 
 
 def _shortest_fits(gram, moment):
-    """The minimum-norm w with gram w = moment for each part, (m, d, 1), from (m, d, d) and (m, d, 1).
+    """The minimum-norm w with gram @ w = moment for each part, (m, d, 1), from (m, d, d) and (m, d, 1).
 
     All matrices go through the same steps, singular or not. If a singular one could raise an error,
     or change the algorithm for all, one record would change every fit. NumPy calls LAPACK once per

@@ -26,7 +26,7 @@ GRID = 1e-4  # spacing of discretised privacy losses
 LEAST_MULTIPLIER = 0.3  # smallest sigma/C: with less noise, distributions are too long to compose
 # Compositions lose probabilities of about 1e-15 to rounding and truncation.
 LEAST_DELTA = 1e-13
-GRIDS = 20_000  # maximum number of grid points of a distribution; larger losses get a coarser grid
+GRIDS = 20_000  # maximum number of grid points of a distribution; a wider one gets a coarser grid
 
 
 def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
@@ -108,7 +108,7 @@ def gaussian_steps(
             f"sampling must lie in (0, 1] and delta in (0, 1), not {sampling} and {delta}"
         )
     check_adjacency(adjacency)
-    if sampling == 1:  # one Gaussian release of sqrt(steps) times the sensitivity
+    if sampling == 1:  # equivalent to one Gaussian release with sqrt(steps) times the sensitivity
         moved = vector_sum(contribution, adjacency) * math.sqrt(steps)
         return gaussian_epsilon(sigma, delta, moved)
     return sampled_steps(sigma / contribution, steps, sampling, adjacency).epsilon(delta)

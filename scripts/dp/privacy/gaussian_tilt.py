@@ -14,7 +14,7 @@ s(1-s), 1/4, 1-s^2 and 1 in the order above. Notation: m = k R/sigma, r = R^2/La
 Gaussian profile at any real e (`dp.privacy.profiles.gaussian_profile`).
 
 Minimisers are *exact*; `with_output_noise` covers approximate ones. Lambda is the same on both data sets;
-under add/remove it is public, since the number of records is secret.
+under add/remove, where the number of records is secret, Lambda itself is public.
 
 ONE RECORD. Let D' = D + record. On D, the tilt b(w) = -(grad F(w) + Lambda w) makes w the minimiser. The
 map b is a smooth bijection, because F + Lambda/2 ||.||^2 is strongly convex and grad F has bounded
@@ -407,7 +407,7 @@ def calibrate(
     m = largest_parameter(
         lambda m: float(profile(m, r, adjacency, loss).delta(epsilon)),
         delta,
-        # No tilt beats the Gaussian mechanism.
+        # Start here, because no tilt beats the Gaussian mechanism.
         gaussian_mu(epsilon, delta) / vector_sum(1.0, adjacency),
     )
     return slope * bound / m

@@ -113,7 +113,7 @@ def dp_gd_mu(
     bound: float = 1.0,
     clip: float | None = math.inf,
 ) -> tuple[float, str]:
-    """(mu, reason): the smaller of the mu by composition and by last iterate (full batches, replace-one).
+    """(mu, reason): the smaller of composition's and the last iterate's mu (full batches, replace-one).
 
     sigma: standard deviation of the noise on the mean gradient. The last iterate's theorem has five
     conditions: only w_T is released (no losses, iterates or early stopping); no momentum; row norms are at

@@ -126,7 +126,7 @@ def find(pair: str | tuple | Pair) -> Pair:
 def pilot_statistic(first: np.ndarray, second: np.ndarray) -> Callable:
     """Scores learned from pilot releases of both sides.
 
-    "projection" is the position along the line between the medians, from its middle. "spread" is this
+    "projection" is the position along the line between the medians, 0 at their midpoint. "spread" is this
     position's absolute value, which shows a difference in spread. Two others compare L1 and L2 distances to
     both medians.
     """
@@ -394,7 +394,7 @@ def saturated_diagonal() -> Pair:
 
 @pair
 def saturated_diagonal_l2() -> Pair:
-    """`saturated_diagonal` for noise whose density depends on the L2 norm."""
+    """`saturated_diagonal` with 500 records, for noise whose density depends on the L2 norm."""
     sides, arguments = _saturated(np.full(783, 783**-0.5), 499, sine=0.48, lam=3 / 500)
     reason = SATURATED + " (0.7 with 500 rows); of 784 dimensions noise hardly ever points that way"
     return Pair(sides, arguments, reason, distances(2), shift_loss)

@@ -19,7 +19,7 @@ from dp.privacy.profiles import gaussian_profile
 class Tilt(NamedTuple):
     """A published calibration.
 
-    n_lambda: ridge for the *summed* loss. sigma: standard deviation of b for that loss. sigma_output:
+    n_lambda: ridge for the *summed* loss. sigma: standard deviation of its tilt. sigma_output:
     standard deviation of the noise on weights. gradient_norm: tau, a bound on the gradient norm of the
     *mean* objective (`amp`) or of the *summed* one (`redberg`).
     """

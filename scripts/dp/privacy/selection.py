@@ -16,10 +16,11 @@ Then the best run has the density a(y) = q(y) F'(Q(<y)).
 
 * Logarithmic, P(K=k) = (1-g)^k/(k log(1/g)), and geometric, P(K=k) = g (1-g)^(k-1): F'(z) = E[K]
   (g/(1 - (1-g) z))^(eta+1) with eta = 0 and eta = 1, respectively.
-  Let Q' be Q on a neighbour, z = Q(>=y), and z' = Q'(>=y) <= h(z), where h(z) bounds the probability under
-  Q' of any event of probability z under Q. Then F'(Q(<y))/F'(Q'(<y)) = ((g + (1-g) z')/(g + (1-g)
-  z))^(eta+1) <= C^(eta+1), where C is the maximum over z in [0, 1] of (g + (1-g) h(z))/(g + (1-g) z). So (a
-  - e^x a')_+ <= F'(Q(<y)) (q - e^x C^-(eta+1) q')_+ and, because F' <= E K,
+  Let Q' be Q on a neighbour, with q' and a' in place of q and a. Let z = Q(>=y) and z' = Q'(>=y) <= h(z),
+  where h(z) bounds the probability under Q' of any event of probability z under Q. Then
+  F'(Q(<y))/F'(Q'(<y)) = ((g + (1-g) z')/(g + (1-g) z))^(eta+1) <= C^(eta+1), where C is the maximum over z
+  in [0, 1] of (g + (1-g) h(z))/(g + (1-g) z). So (a - e^x a')_+ <= F'(Q(<y)) (q - e^x C^-(eta+1) q')_+ and,
+  because F' <= E K,
 
       delta(x) <= E[K] delta_Q(x - (eta+1) log C).
 
@@ -35,7 +36,7 @@ and u' = Q'(<y), F'(u)/F'(u') is at most F'(1)/F'(0). So log(1/g) replaces log C
 
 **Rényi bound** (Papernot, Steinke, theorems 2 and 6), if Q's Rényi divergences are known.
 
-delta_Q is for the given adjacency: the larger of the two directions.
+delta_Q is Q's privacy profile for the given adjacency: the larger of the two directions.
 """
 
 import math

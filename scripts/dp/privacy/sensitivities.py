@@ -105,7 +105,7 @@ def noise_norm(sigma: float, d: int) -> float:
 
 
 def eigenvalue_lower_bound(noisy: np.ndarray, sigma: float, quantile: float = 1.96) -> np.ndarray:
-    """max(0, noisy smallest eigenvalue - quantile sigma), elementwise: post-processing."""
+    """max(0, noisy smallest eigenvalue - quantile sigma), elementwise, which is post-processing."""
     return np.maximum(0.0, noisy - quantile * sigma)
 
 

@@ -24,7 +24,7 @@ x/(sigma rho) (b' on D'): K independent standard normals. Let U_j = (B_j - B_y)/
 
 *Adding* (P = D, Q = D'). For one of the signs of B, and a record of norm R,
 
-    log p/q <= (||b'||^2 - ||b||^2)/(2 sigma^2) = M^2 v^2/4 + (M/sqrt(2)) <B, a>.
+    log dP/dQ <= (||b'||^2 - ||b||^2)/(2 sigma^2) = M^2 v^2/4 + (M/sqrt(2)) <B, a>.
 
 The right side is convex in a, so it is maximal over p at a corner of the simplex: 0, or t_j = M U_j +
 M^2/2, the Gaussian mechanism's loss. A maximum is at most the sum, so for every e >= 0 and *every* Lambda,
@@ -53,8 +53,8 @@ With two classes, J = 0 in the first pair, so the Jacobian costs nothing for e >
 logistic loss. With more classes, J > 0 if c > 0, because several p_j may share s. Records of norm below R
 have smaller M, r and c.
 
-REPLACING v by v'. As in `gaussian_tilt`, put D0 + v + v' between D0 + v and D0 + v'. An addition at e1 =
-(e - J)/2 - M^2/2 >= 0 and a removal at e2 = e - e1 give, since the Gaussian profiles at this split are
+REPLACING record z by z'. As in `gaussian_tilt`, put D0 + z + z' between D0 + z and D0 + z'. An addition at
+e1 = (e - J)/2 - M^2/2 >= 0 and a removal at e2 = e - e1 give, since the Gaussian profiles at this split are
 exact,
 
     delta(e) <= (K-1) (G(M)(e1) + e^e1 G(M)(e2 - J)) = (K-1) G(2M)(e - J)  for e >= J + M^2 and e2 >= e0.

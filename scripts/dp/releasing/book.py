@@ -1,4 +1,4 @@
-"""The budget book: the costs of all releases from the rows of one group of people, and the models.
+"""The budget book: the costs and models of all releases from the rows of one group of people.
 
 A book is a private folder (0700) next to the rows, for all studies of the same people:
 
@@ -8,9 +8,9 @@ A book is a private folder (0700) next to the rows, for all studies of the same 
     <name>/model.json     the model of a finished release
 
 Every line has a field `chain`, a keyed digest of the line and of the previous `chain`. So the book detects
-edited lines, lines removed from the middle and, while a release's folder exists, its lines removed from the
-end. It does not detect an older copy of the whole book, or `preview` and `raise` lines removed from the
-end. Events:
+edited lines and lines removed from the middle. While a release's folder exists, it also detects that this
+release's lines were removed from the end. It does not detect an older copy of the whole book, or `preview`
+and `raise` lines removed from the end. Events:
 
     open      budget (epsilon, delta), adjacency and unit
     begin     a release: name, cost, digests of request, rows, code and arithmetic, versions of libraries,

@@ -1,6 +1,6 @@
 """A release's card and table for non-experts, written from model.json only.
 
-The fields of the claim follow NIST SP 800-226 ("Guidelines for Evaluating Differential Privacy
+The fields of the card's claim follow NIST SP 800-226 ("Guidelines for Evaluating Differential Privacy
 Guarantees", 2025).
 """
 

@@ -1,4 +1,4 @@
-"""A request for a release, which holds only public facts and is checked before any row is read."""
+"""Requests for releases. They hold only public facts, and are checked before any row is read."""
 
 import hashlib
 import json

@@ -517,10 +517,10 @@ def shortened(V: np.ndarray) -> np.ndarray:
 
 
 def bounded(V: np.ndarray, y: np.ndarray, numbers: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Bounded rows X (n, d) of float32, exactly v 2^-20, and labels y of float64, from any integers.
+    """Bounded rows X (n, d) of float32 and labels y of float64, from any integers.
 
-    With `numbers`, the targets y, given in units of 2^-20, are clipped to [-1, 1]. Otherwise, labels become
-    their signs, and rows with the label 0 become zeros.
+    X is exactly 2^-20 times the shortened V. With `numbers`, the targets y, given in units of 2^-20, are
+    clipped to [-1, 1]. Otherwise, labels become their signs, and rows with the label 0 become zeros.
     """
     V, y = np.asarray(V), np.asarray(y)
     if V.dtype.kind not in "iu" or y.dtype.kind not in "iu":

@@ -15,7 +15,7 @@ coordinate (`dp.privacy.quadratics.isotropic`).
 Rounding, with u = 2^-53 and the point p: a score's error is u |p.x| plus negligible terms
 (`tilt.gradient`). The error of a record's weight l'' or a^2 is then less than 25 u. (The weight is
 quadratic in the slope, so the slope's ten roundings count twice, and so does the score's error times |z
-l'''| < 1.) For log-cosh, the rounding of y and the score adds up to 2 u (0.77/tau) to this error, since
+l'''| < 1.) For log-cosh, the rounding of y and the score adds at most 2 u (0.77/tau) to this error, since
 |l'''| <= 0.77/tau. (Logistic loss: |l'''| <= 0.1.) The sum has n/2^11 blocks of 2^11 rows, and the products
 and sqrt(2) are rounded five times. Let A = c for the Hessian, otherwise 1. So, under P1 and P2, in any
 order of summation, the computed sum over n records differs from the exact one in Frobenius norm by at most

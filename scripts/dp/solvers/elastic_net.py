@@ -79,8 +79,8 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
     third derivative of logistic loss is at most l''. Let r = max_i |x_i.u|, the largest change of a
     margin, and s = u'Hu with the Hessian H. Then a fraction t of the step changes the objective by at most
     -t s + s (e^(t r) - t r - 1)/r^2. The bound's minimum, at t = log(1 + r)/r, is negative (Sun and
-    Tran-Dinh, Generalized self-concordant functions, 2019). Between attempts, accelerated descent
-    approaches the minimiser, so if l2 > 0, the search succeeds on any data.
+    Tran-Dinh, Generalized self-concordant functions, 2019). Accelerated descent, which attempts Newton
+    steps now and then, approaches the minimiser. So if l2 > 0, the search succeeds on any data.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2
@@ -99,7 +99,7 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
         return soft_threshold(w, l1, 1 / smooth)
 
     def newton(w):
-        # `steps` counts on this further proximal step.
+        # The certificate that `steps` promises needs this extra proximal step.
         w = proximal(w - evaluate(w)[1] / smooth)
         value, gradient, curvature, norm = evaluate(w)
         for _ in range(NEWTON):

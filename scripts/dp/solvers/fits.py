@@ -15,8 +15,8 @@ from dp.solvers.elastic_net import minimise_elastic_net
 from dp.solvers.lasso_scales import minimise_lasso
 from dp.solvers.newton import LEAST_STEP, Info, minimise
 
-# Minimum ratio of ridge to largest curvature for Hessians in single precision: about 10 eps, so rounding is
-# small compared with the ridge.
+# Minimum ratio of ridge to largest curvature for Hessians in single precision: about 10 times float32's
+# machine epsilon, so rounding is small compared with the ridge.
 SINGLE = 1e-6
 
 
@@ -48,7 +48,7 @@ def sum_intercept(
     intercept: str = "regularised",
     tolerance: float = 1e-9,
 ) -> tuple[np.ndarray, dict]:
-    """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, with or without b^2/2.
+    """argmin of ||w||^2/2 + C sum_i loss(y_i (w.x_i + b)), C = 1/lam, plus b^2/2 if b is regularised.
 
     intercept: "regularised" makes b the weight of a column of ones, as in LIBLINEAR, the default solver of
     E18's scikit-learn. "free" does not regularise b, as in scikit-learn's other solvers. The certified

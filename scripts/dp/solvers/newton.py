@@ -342,7 +342,7 @@ def _follow_path(rows, lam, tilt, W, tolerance, limit):
 
 
 def _descend(rows, lam, tilt, W, norm, passes, tolerance):
-    """Improve W by descent, in place, where `least_tolerance` promises a smaller gradient norm.
+    """Improve W by descent, in place, where `least_tolerance` promises that this meets the tolerance.
 
     Newton's method may fail if the loss's slope has kinks, and on wide rows if conjugate gradients do not
     resolve lambda. On any data, descent approaches the minimiser; then Newton's method tries again.

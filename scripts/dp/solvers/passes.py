@@ -62,7 +62,7 @@ class Passes:
 
 
 class Direct(Passes):
-    """Passes that form Hessians, as one column of upper triangles per restart."""
+    """Passes that form each restart's Hessian, and store its upper triangle as a column."""
 
     implicit, signed = False, True
 

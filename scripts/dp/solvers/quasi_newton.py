@@ -31,7 +31,7 @@ def main_directions(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return orthonormal principal directions (d, k) and mean squares of the rows' coordinates.
 
-    The mean squares are (k,), one per direction, and a number, their average in all other directions.
+    The mean squares are (k,), one per direction, and a number, the average over all other directions.
     """
     n, d = X.shape
     k = min(MAIN, d, max(1, n // 20))  # n rows do not resolve more

@@ -42,7 +42,7 @@ class SgdTrace(Options):
 def sgd_trace(experiment, spec, paths, seed, out):
     """Objective, gradient norm and training error along the iterations: medians over simulations.
 
-    All training rows are used, but every simulation has its own order of rows, projection and noise.
+    Every simulation uses all training rows, with its own order of rows, projection and noise.
     Options are those of `dp_sgd`, epsilons (each pass spends epsilon/epochs; inf means no noise),
     simulations, and points (checkpoints).
     """

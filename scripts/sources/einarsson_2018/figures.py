@@ -573,7 +573,7 @@ def _curve(value):
     return rf"$\varepsilon$ = {canonical(value)}" if np.isfinite(value) else "without noise"
 
 
-# Weights before the noise, and the noise added to them (E18 figure 4.17, table A.1).
+# These two show weights before the noise, and the noise added to them (E18 figure 4.17, table A.1).
 
 
 @figure(ANALYSIS)

@@ -118,7 +118,10 @@ def load(config, experiments=None):
 
 
 def _without(change, left_out):
-    """A change, such as an overlay, without the mechanisms in `left_out` on which it defines no attack."""
+    """A change, such as an overlay, without mechanisms in `left_out` for which it has no whole attack.
+
+    An attack is whole if it has epsilons, or a label that is not among those left out.
+    """
     mechanisms = change.get("mechanisms")
     if not isinstance(mechanisms, dict):
         return change  # the schema reports other types

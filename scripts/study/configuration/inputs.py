@@ -1,4 +1,4 @@
-"""The inputs of tables, figures, analyses and checks."""
+"""The kinds of inputs that tables, figures, analyses and checks can have."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -35,9 +35,9 @@ class Kind(NamedTuple):
     The function's arguments are (experiment, spec, inputs) for tables and figures, (experiment, spec,
     inputs, seed, out) for analyses, which write the file `out`, and (results, **options) for checks.
 
-    suffix: the extension of an analysis's file. exclusive: whether the job measures time, so on a small
-    machine it runs alone. describes_data: whether the function also reads the data sets' .json. printed:
-    whether the function reads the source's facts even if no option names them.
+    suffix: the extension of an analysis's file. exclusive: whether the job measures time and so,
+    on a small machine, runs alone. describes_data: whether the function also reads the data sets' .json.
+    printed: whether the function reads the source's facts even if no option names them.
     """
 
     inputs: Inputs = CELLS
@@ -111,7 +111,7 @@ def _roots(folder, in_study):
 
 @cache
 def _index(folders):
-    """(decorator, function) -> file of every kind, without parsing files."""
+    """(decorator, function) -> file, for every kind. No file is parsed."""
     files = {}
     for root in folders:
         for file in sorted(file for name in FOLDERS for file in root.glob(f"{name}/*.py")):

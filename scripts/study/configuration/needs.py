@@ -7,7 +7,7 @@ from study.configuration.printed_values import expand
 
 
 def comparisons(experiment):
-    """The names of comparisons with cells, not with analyses or tables."""
+    """The names of `published` entries that are compared with cells, not with analyses or tables."""
     return [
         name
         for name, spec in experiment.published.items()

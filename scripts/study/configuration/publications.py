@@ -1,4 +1,4 @@
-"""Check the names in experiments' sections about a source, before anything runs."""
+"""Check that the names in experiments' `published`, `claims` and `defects` exist, before anything runs."""
 
 import itertools
 
@@ -20,7 +20,7 @@ def check(experiments, sources, datasets):
     """Raise ConfigError unless every name in `published`, `claims` and `defects` exists.
 
     Overlays may add or remove methods and sweeps. So a name is valid if it is in the experiment's file or
-    in any overlay in config/. In `experiments`, a check on a family becomes one check per member.
+    in any overlay in config/. Also changes `experiments`: checks on a family become checks on its members.
     """
     files = source_files.experiments(experiments)
     names = _names(experiments, files)
@@ -41,7 +41,7 @@ def check(experiments, sources, datasets):
         valid = names[name] | {"datasets": datasets}
         read = experiments[experiment.axis()].published if "reading" in experiment.values else {}
         for key, spec in experiment.published.items():
-            if read.get(key) != spec:  # equal entries are checked in the main experiment
+            if read.get(key) != spec:  # entries equal to the main experiment's are checked there
                 _comparison(spec, f"{where()}: published.{key}", sources[source], valid)
         for key, entry in experiment.figures.items():
             taken = kinds.FIGURES[entry["kind"]].options

@@ -74,7 +74,7 @@ def check(name):
 
 
 def check_place(release, folder):
-    """Refuse a `folder` with a model that the budget book lacks: a second model would be published."""
+    """Refuse if `folder` has a model that the budget book lacks: a second model would be published."""
     there = Path(folder) / MODEL
     own = release.book.path / release.request.name / MODEL
     if there.exists() and not (own.exists() and there.read_bytes() == own.read_bytes()):

@@ -104,7 +104,7 @@ def experiments(names=None):
 
 
 def concerned(names):
-    """`experiments` of these names and of all experiments on which their claims and defects depend."""
+    """As `experiments`, for these names and all experiments on which their claims and defects depend."""
     read, waiting = {}, {*names}
     available = experiment_files()
     while waiting:

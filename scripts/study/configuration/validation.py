@@ -148,7 +148,7 @@ def validate(value, schema_name, where):
         _check_plain(value, (), where)
     validator = _validator(schema_name)
     errors = validator.iter_errors(value)
-    # Report a misspelt key before the required key that it replaces.
+    # Report a misspelt key rather than the required key that is then missing.
     order = [
         ([str(part) for part in e.absolute_path], e.validator != "additionalProperties", k, e)
         for k, e in enumerate(errors)

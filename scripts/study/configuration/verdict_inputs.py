@@ -62,7 +62,7 @@ def checks(experiment, section):
 
 def of_checks(experiment, section, listed):
     """The files that the checks of a section read. listed: this run's experiments."""
-    # Checks read the run files of these cells for paired draws.
+    # To pair draws, checks read the run files of the cells in `decided_from`.
     decided_from = needs.of_checks(experiment, checks(experiment, section))
     files = {experiment.run_path(c): None for c in experiment.cells() if c in decided_from}
     if reads_compared(experiment, section):

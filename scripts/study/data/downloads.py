@@ -21,7 +21,7 @@ MIRRORS = "DP_DATA_MIRROR"  # an environment variable: folders or URLs, separate
 TIMEOUT = 60  # seconds to wait for an answer from a server
 CHUNK = 1 << 20
 
-# Log-in pages, proxies and moved addresses answer with a web page.
+# Log-ins, proxies and moved addresses may answer with a web page instead of the file.
 _HTML = re.compile(rb"^(\xef\xbb\xbf)?\s*(<!doctype\s+html|<html)", re.IGNORECASE)
 # pip prints one of these words if it reaches no index.
 _NO_INDEX = re.compile(

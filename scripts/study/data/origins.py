@@ -28,7 +28,8 @@ NAMED_FILES = {
 def resolve(name, entry, files):
     """Replace the file names and addresses in a source by paths, and add the addresses to `files`.
 
-    files: name -> {urls, sha256}, from config/files.yaml. Raises ValueError whose text begins with the key.
+    files: name -> {urls, sha256}, from config/files.yaml. Raises a ValueError, whose text begins with
+    the key.
     """
     source = entry["source"]
     _check_kind(source)
@@ -220,7 +221,7 @@ def _check_columns(entry):
 
 
 def _missing_problem(entry, column, value):
-    """An error message about the value that replaces a column's missing cells, or None."""
+    """An error message, or None, about the value that replaces a column's missing cells."""
     bounds, categories = entry.get("bounds"), entry.get("categories", {})
     if column in categories:
         known = list(map(str, categories[column]))
@@ -260,7 +261,7 @@ def _check_mixture(source):
 
 
 def step_problem(name, options):
-    """An error message about a preparation step or its options, or None."""
+    """An error message, or None, about a preparation step or its options."""
     if name not in STEPS:
         return f"no step {name!r}{nearest(name, STEPS)}"
     parameters = inspect.signature(STEPS[name].apply).parameters

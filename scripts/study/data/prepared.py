@@ -9,7 +9,8 @@ import numpy as np
 from dp.data.examples import Rows
 from dp.data.preparation import PutOff
 
-# Arrays above LARGE bytes are memory-mapped, and parts of this size are read in blocks if possible.
+# Arrays above LARGE bytes are memory-mapped. Rows that take more than LARGE bytes as floats are read in
+# blocks if possible.
 LARGE = 1 << 28
 
 

@@ -51,7 +51,7 @@ def _write():
 
 
 def _import_anew():
-    """Let a fork import the project's files again, because it inherits the imports of all jobs."""
+    """Make a fork forget the project modules that it inherits, and record those that its job imports."""
     scripts = _started_by_fork()
     if not scripts:
         return

@@ -17,19 +17,19 @@ class BoostedAdaSSPReleased(Mechanism):
     """Boosted AdaSSP as in its authors' program, reimplemented from a description.
 
     The program takes the Gaussian-DP parameter mu of (epsilon, delta), instead of 1/mu, as the
-    noise *multiplier* of each of T + 2 releases. Standard deviations are mu R^2 on the eigenvalue
-    and on the upper triangle of X'X, and mu R Y on every sum X' residual. If the program took the
-    smallest eigenvalue of X'X, the releases together would be Gaussian DP with parameter
-    sqrt(T + 2)/mu under add-remove.
+    noise *multiplier* of each of T + 2 releases. T is `iterations`. Standard
+    deviations are mu R^2 on the eigenvalue and on the upper triangle of X'X. On every sum X' residual,
+    with residuals clipped to Y = 1, they are mu R Y. If the program took the smallest eigenvalue of
+    X'X, the releases together would be Gaussian DP with parameter sqrt(T + 2)/mu under add-remove.
 
     But it takes the smallest *positive* eigenvalue, whose change is not bounded by R^2.
     For n - 1 equal records of norm R, it is (n - 1) R^2; one tiny record along another axis makes
     it tiny. Without a positive eigenvalue, as for rows of zeros, the program fails. So no finite
     epsilon holds.
 
-    The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Residuals are
-    clipped to Y = 1. Draws are random, although the program's default seed is fixed. Failures have
-    the status "failed" and weights of 0.
+    The ridge is max(0, 1.96 sqrt(d) mu R^2 - l), with l as in `boosted_adassp`. Draws are
+    random, although the program's default seed is fixed. Failures have the status "failed" and
+    weights of 0.
     """
 
     delta = "needed"
@@ -72,7 +72,7 @@ class BoostedAdaSSPReleased(Mechanism):
 
 
 def smallest_positive_eigenvalue(gram: np.ndarray) -> float | None:
-    """The smallest positive eigenvalue of a symmetric matrix (d, d), or None."""
+    """The smallest positive eigenvalue of a symmetric matrix (d, d), or None if there is none."""
     from scipy.linalg import eigvalsh  # only this program needs it
 
     positive = eigvalsh(gram, subset_by_value=(0.0, math.inf))

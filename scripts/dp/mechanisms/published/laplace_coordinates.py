@@ -22,7 +22,7 @@ class LaplaceCoordinates(Coordinates):
     fit = "l2"
 
     def _guarantee(self, n, d, p):
-        """sqrt(d) epsilon, because ||v||_1 <= sqrt(d) ||v||_2, plus the cost of the solver's tolerance."""
+        """sqrt(d) epsilon plus the cost of the solver's tolerance, because ||v||_1 <= sqrt(d) ||v||_2."""
         scale = self.scale(n, d, p)
         size = math.sqrt(d) * sensitivity(n, p.lam, p.bound, p.loss, p.tolerance)
         return p.proven(

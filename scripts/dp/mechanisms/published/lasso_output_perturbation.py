@@ -53,7 +53,7 @@ class LassoOutputPerturbation(Perturbed):
         return weights * min(1.0, bound / max(np.abs(weights).sum(), 1e-300))
 
     def _guarantee(self, n, d, p):
-        """`lasso_sensitivity` over the noise scale: epsilon n log 2 / R, or for "summed" n times that."""
+        """Proven epsilon, `lasso_sensitivity`/scale: epsilon n log 2 / R, or n times that for "summed"."""
         scale = self.scale(n, d, p)
         bound = f"2R/(n lambda) = {scale * p.epsilon:.6g} bounds the sensitivity under"
         only_l2 = f"{bound} L2 regularisation only"

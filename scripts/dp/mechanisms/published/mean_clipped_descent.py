@@ -14,7 +14,7 @@ class MeanClippedDescent(Descent):
     """T steps on the mean gradient, clipped to norm C as a whole, with Gaussian noise on each.
 
     This is algorithm 2 of Hoseinpour et al. (2023). They bound the clipped mean's change by 2C, but
-    divide it by n as if single gradients were clipped. T steps compose as in dp_gd.
+    divide this bound by n as if single gradients were clipped. T steps compose as in dp_gd.
 
     rows: how far one replaced record moves the clipped mean.
       "unbounded"  the record may outweigh all others and reverse the mean: a change of 2C for any n
@@ -64,7 +64,7 @@ class MeanClippedDescent(Descent):
         return p.proven(reason, proven, Gaussian(mu))
 
     def _noise(self, n, p):
-        # Each gradient is clipped to its bound, so an overflow in one cannot spoil the mean.
+        # Each gradient is clipped to its bound, if any, so an overflow in one cannot spoil the mean.
         bound = self._each(p)
         clip = bound if math.isfinite(bound) else None
         return {"clip": clip, "mean_clip": p.clip, "sigma": self.sigma(n, p)}

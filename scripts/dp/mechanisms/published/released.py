@@ -1,7 +1,7 @@
 """Released programs, reimplemented from descriptions, with their claims.
 
-config/experiments/released_code.yaml names repositories and commits. The defects do not affect the
-papers' theorems.
+config/experiments/released_code.yaml names repositories and commits. The programs' defects do
+not affect the papers' theorems.
 """
 
 import math
@@ -18,7 +18,7 @@ from dp.privacy.profiles import Gaussian
 
 
 class _SeededByAByte:
-    """Normal draws from NumPy's legacy generator, with one of 256 seeds for each row."""
+    """Normal draws from NumPy's legacy generator, with one of 256 seeds for each draw (row)."""
 
     def __init__(self, rng: np.random.Generator, draws: int) -> None:
         seeds, self.which = np.unique(rng.integers(256, size=draws), return_inverse=True)
@@ -115,7 +115,8 @@ class FunctionalReleased(Mechanism):
         n, d = X.shape
         count = quadratics.coefficients(d)
         noise = laplace(count, (1 + count) / p.epsilon, draws, rng)
-        # Sensitivities: 2R for x y, 0 for x^2, R^2 for a product of two columns (doubled: `unpack` halves).
+        # Sensitivities: 2R for x y, 0 for x^2, and R^2 for a product of two columns, doubled here because
+        # `unpack` halves its noise.
         rows, columns = np.triu_indices(d)
         noise[:, :d] *= 2 * p.bound
         noise[:, d:] *= np.where(rows == columns, 0.0, 2 * p.bound**2)
@@ -242,7 +243,7 @@ class PoissonSGDReleased(Mechanism):
     check = Mechanism.parameters
 
     def _noise(self, n, p):
-        """Steps, sampling, divisor, standard deviation of a sum's noise over `clip`, and profile."""
+        """(steps, sampling, divisor, standard deviation of a sum's noise in units of `clip`, profile)."""
         batches = math.ceil(n / p.batch)
         steps, sampling, divisor = p.epochs * batches, 1 / batches, n // batches
         if batches == 1:
@@ -285,7 +286,10 @@ REGULARISATION = 1e-8  # the ridge that `NewtonReleased` adds to the mean loss
 
 
 def zero_concentrated(epsilon: float, delta: float) -> float:
-    """rho with epsilon = rho + sqrt(4 rho log(sqrt(pi rho)/delta)) (Bun, Steinke, TCC 2016, lemma 3.6)."""
+    """The rho that solves epsilon = rho + sqrt(4 rho log(sqrt(pi rho)/delta)).
+
+    Bun, Steinke, TCC 2016, lemma 3.6.
+    """
     from scipy.optimize import brentq
 
     def over(root):  # root = sqrt(rho); a negative logarithm counts as 0

@@ -1,4 +1,4 @@
-"""Runs one analysis of an experiment, a computation in addition to its cells."""
+"""Runs one analysis of an experiment."""
 
 from study.jobs import script
 from study.jobs.entries import Entry

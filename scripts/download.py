@@ -1,4 +1,4 @@
-"""Downloads a raw file from a mirror or its own URLs, and verifies its checksum."""
+"""Downloads a raw file and verifies its checksum."""
 
 import yaml
 

@@ -42,7 +42,7 @@ def fresh(tmp_path_factory):
 def finished(fresh, tmp_path_factory):
     """Read-only copy in which the tiny experiment has run on two cores.
 
-    `.output`: Snakemake's output; `.captured`: the folder with the records of its jobs' imports.
+    `.output`: Snakemake's output; `.captured`: the folder of its jobs' recorded imports.
     """
     project = fresh("finished")
     project.captured = tmp_path_factory.mktemp("captured")

@@ -30,7 +30,7 @@ def peak_mb():
 
 
 class Project:
-    """A copy of the project in its own folder."""
+    """A copy of the project."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -100,7 +100,7 @@ class Project:
                 self.kill(process)
 
     def finish(self, process, ok=True, timeout=600):
-        """Return a process's output. ok: whether it must succeed; None allows success and failure."""
+        """A process's output. ok: whether it must succeed; None allows both."""
         try:
             output, _ = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:

@@ -8,7 +8,7 @@ OF_CLASSES = ("softmax_objective_perturbation", "softmax_regression")
 
 
 def values(name, *inputs, function=None):
-    """Return (inputs .., expected value) for each case of a file, or of one function or mechanism in it."""
+    """(inputs .., expected value) for each case of a file, or of one function or mechanism in it."""
     return [
         (*(case["inputs"][key] for key in inputs), case["expected"])
         for case in VECTORS[name]["cases"]

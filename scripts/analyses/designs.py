@@ -134,7 +134,7 @@ CHOSEN = {
     "rare_class": normals([0.6] * 3, [0.8, -0.5, 0.3], -4),
     "weak": normals([0.35] * 9, [1, 1, -1, 0.5, 0.5, 0, 0, -0.3, 0.2], -0.8),
 }
-# The rule was then tested on these designs.
+# The rule was then tested on these.
 HELD_OUT = {
     "hospital": hospital(0.02, [0.6, 0.25, 0.1, 0.05], 1.5, -0.8, 1),
     "clinic": hospital(0.3, [0.5, 0.5], 1.0, 0.5),

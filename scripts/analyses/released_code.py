@@ -25,11 +25,11 @@ class ReleasedCode(Options):
 def released_code(experiment, spec, inputs, seed, out):
     """One row per program, attack and claimed epsilon of options["programs"].
 
-    A program's entry states its mechanism, repository and commit, and when these were committed and read.
-    It also states delta and trials, how the program differs from the proof, and the repair. `repaired`
-    names a repaired mechanism, which is attacked in the same way. It gets `repaired_options` and those of
-    the attack's options that it accepts. An entry of `attacks` states options, a pair, claimed epsilons,
-    and values that replace the program's. All bounds hold simultaneously with probability
+    A program's entry states its mechanism, repository, commit, and the dates of the commit and of our
+    reading. It also states delta, trials, how the program differs from the proof, and the repair.
+    `repaired` names a repaired mechanism, which is attacked in the same way. It gets `repaired_options` and
+    those of the attack's options that it accepts. An entry of `attacks` states options, a pair, claimed
+    epsilons, and values that replace the program's. All bounds hold simultaneously with probability
     options["confidence"].
     """
     cases = {

@@ -30,8 +30,8 @@ def confront(experiment, readings, source):
 def most_telling_first(rows):
     """Rows of the readings, sorted: readings that explain more values and claims come first.
 
-    rows: of readings.csv, as text. Those as stated are left out. A verdict names the first reading that
-    agrees.
+    rows: all rows of readings.csv, as text. Rows "as stated" are left out. A verdict names the first
+    reading that agrees.
     """
     rows = [row for row in rows if row["reading"] != AS_STATED]
     explained = Counter(

@@ -13,11 +13,11 @@ LOST = 0.05  # if a larger share of draws failed, the mean over the others decid
 
 
 class Missing(Exception):
-    """This run lacks a result that a comparison or claim needs. The message says why."""
+    """This run lacks a result that a comparison or claim needs."""
 
 
 class Lost(Missing):
-    """Too many draws failed, for instance because a solver did not converge."""
+    """Too many draws failed."""
 
 
 def lost(status):
@@ -58,7 +58,7 @@ class Results:
             return dict(arrays)
 
     def draws(self, cell, column):
-        """A column of a cell's draws (data sets, folds, restarts), NaN if failed; None if the run lacks it."""
+        """A column of a cell's draws (data sets, folds, restarts), NaN if failed; None if missing."""
         import pandas as pd
 
         path = Path(self.run_path(cell))

@@ -24,7 +24,6 @@ SCRIPTS = {"analysis": ("analyses", "analyse.py"), "table": ("tables", "table.py
 class About(NamedTuple):
     """The dependencies of a recorded line.
 
-    methods, datasets: labels of methods and names of data sets.
     entries: the line's comparison or checks, which may name an analysis or a table.
     judges: the scripts that decide the verdict.
     modules: modules that these scripts load by name.

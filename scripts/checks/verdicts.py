@@ -191,8 +191,6 @@ def with_readings(tried, still_open):
     tried: pairs (reading, holds), with holds "yes", "no", or "" if open. The stated reading, "", comes
     first if it is one of them. If the stated reading is open, all other readings are ignored.
     still_open: the verdict if the value stays open.
-
-    The verdict names the first reading that agrees.
     """
     if not tried:
         return UNDECIDED

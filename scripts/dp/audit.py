@@ -150,7 +150,7 @@ def largest_shift_1d(margin: losses.MarginLoss, n_lambda: float, bound: float = 
     n lam D <= a' l'(w' a') - a l'(w a), with equality if V is (nearly) constant. For convex decreasing l,
     the right side is at most G(w) + G(D - w), where G(w) is the maximum over a in [0, R] of -a l'(w a). G
     decreases, so this bound decreases in D. The largest D is the root of n lam D = max over w of G(w) +
-    G(D - w). For logistic loss, n lam D is only slightly above kappa R, half of the bound 2 kappa R that
+    G(D - w). For logistic loss, n lam D is slightly above kappa R, half of the bound 2 kappa R that
     holds in any dimension.
     """
     # Let u = w a. For w > 0, G(w) is the maximum of -u l'(u) over u up to w R, divided by w. For w <= 0,
@@ -453,7 +453,7 @@ def _events(first, second):
     sides = np.sort(first), np.sort(second)
     # A stable sort merges two sorted runs in linear time.
     pooled = np.sort(np.concatenate(sides), kind="stable")
-    # The number of pooled scores beyond a threshold grows geometrically from each threshold to the next.
+    # Ranks, counted from the tail, grow geometrically.
     ranks = np.unique(np.geomspace(1, len(pooled), CANDIDATES).astype(int)) - 1
     for sign in (1, -1):
         thresholds = np.unique(sign * pooled[::-sign][ranks])
@@ -476,7 +476,7 @@ def _limits(events, half, confidence):
 
 
 def _choose(limits, delta):
-    """Return (estimated bound, threshold, sign, statistic, index of p's data set) of the best event."""
+    """(estimated bound, threshold, sign, statistic, index of p's data set) of the best event."""
     best = (-math.inf, math.inf, 1, limits[0][0], 0)
     for name, order, sign, thresholds, p_low, q_high in limits:
         gain = p_low - delta
@@ -508,7 +508,7 @@ CONTROLS = {"ignores_data": IgnoresData()}
 
 
 def find(mechanism: str | object) -> object:
-    """Return a mechanism or control by name, or an object unchanged."""
+    """A mechanism or control by name, or an object unchanged."""
     if not isinstance(mechanism, str):
         return mechanism
     if mechanism in CONTROLS:

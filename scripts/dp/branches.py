@@ -41,9 +41,9 @@ def neighbours(n: int, d: int, bound: float = 1.0) -> Iterator[tuple[str, tuple,
     Parameters
     ----------
     n : int
-        Number of records, at least 4.
+        Records, at least 4.
     d : int
-        Number of columns, at least 2.
+        Columns, at least 2.
     bound : float
         Maximum row norm.
 

@@ -59,7 +59,7 @@ def beaten(losses: np.ndarray | Sequence[np.ndarray]) -> tuple[np.ndarray, np.nd
 def rows_for(
     sizes: np.ndarray | Sequence[float], gains: np.ndarray | Sequence[float], wanted: float
 ) -> tuple[float, str]:
-    """Return (rows, what), where rows is the number of rows at which a learning curve reaches a gain.
+    """(rows, what): the number of rows at which a learning curve reaches a gain.
 
     sizes: training rows, increasing. gains: one per size. Their running maxima are interpolated linearly in
     the logarithm of the rows. what: "at most" if the smallest size reaches the gain, "more than" if no size

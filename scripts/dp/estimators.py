@@ -388,7 +388,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
 
         Parameters
         ----------
-        X : pandas.DataFrame or array, (n, columns)
+        X
             As for `decision_function`.
 
         Returns
@@ -403,7 +403,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
 
         Parameters
         ----------
-        X : pandas.DataFrame or array, (n, columns)
+        X
             As for `decision_function`.
 
         Returns
@@ -462,7 +462,7 @@ class PrivateRegressor(RegressorMixin, _Private):
 
         Parameters
         ----------
-        X : pandas.DataFrame or array, (n, columns)
+        X
             As for `PrivateClassifier.decision_function`.
 
         Returns
@@ -488,7 +488,7 @@ def _check_caller():
 
 
 def _labelled(y, target):
-    """Return y as numbers, text or booleans, like the target. Errors depend on y only through its dtype."""
+    """y as numbers, text or booleans, like the target. Errors depend on y only through its dtype."""
     if isinstance(target, rows.Number):
         stated = {"numbers"}
     else:
@@ -534,7 +534,7 @@ def _plain(value):
 
 
 def _cells(X):
-    """The column names and the cells of each column of a frame or an array (n, columns)."""
+    """The names and cells of the columns of a frame or array (n, columns)."""
     if issparse(X):
         raise TypeError("Sparse data was passed for X, but dense data is required")
     if hasattr(X, "columns"):
@@ -568,7 +568,7 @@ def _cell(value):
 
 
 def _table(columns):
-    """The content of a CSV file without a header, from columns of cells. Spaces replace line feeds."""
+    """A headerless CSV file's content, from columns of cells. Spaces replace line feeds."""
 
     def quoted(cell):
         if b"," in cell or b'"' in cell or b"\n" in cell or b"\r" in cell:

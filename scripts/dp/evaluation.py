@@ -113,7 +113,7 @@ def auc(scores: np.ndarray, positive: np.ndarray) -> np.ndarray:
     scores &= -2
 
     def above(scores, label):
-        """Return (sum of the ranks of label 1, sorted keys)."""
+        """(sum of the ranks of label 1, sorted keys)."""
         keys = scores | label
         keys.view(float).sort(axis=1)
         return (keys & 1).astype(float) @ rank, keys

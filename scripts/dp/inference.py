@@ -29,7 +29,6 @@ class Intervals(NamedTuple):
     standard_error : numpy.ndarray
         Including privacy noise.
     low, high : numpy.ndarray
-        Ends of the interval.
     p_value : numpy.ndarray
         Two-sided p-value of theta_j = 0.
     """
@@ -210,7 +209,6 @@ def linearise(
     Parameters
     ----------
     weights : numpy.ndarray, (draws, d)
-        Released weights.
     hessian : numpy.ndarray, (draws, d, d)
         The Hessian of the mean loss at the weights plus isotropic noise E, `floored` at `FLOOR` times
         `deviation`.
@@ -306,7 +304,7 @@ class Steps(NamedTuple):
     ridge: float = 0.0
 
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return K and the covariance of theta_T under the linear recursion, both (draws, d, d).
+        """K and the covariance of theta_T under the linear recursion, both (draws, d, d).
 
         Let B = I - P (D + ridge I), K = sum over j < T of B^j P, and s as in `last_iterate`. Then
         theta_T = K D theta + K s + sum over j < T of B^j P xi_{T-1-j}.
@@ -425,7 +423,7 @@ def _rows_like(matrix, start, weight, n, bound, rng, rounds=6):
 
 
 def normal_errors(ratio: float, loss: MarginLoss) -> tuple[float, float]:
-    """Return (s, E l''(e)), where s is the sd of normal errors e with E l'(e)^2/E l''(e) = ratio.
+    """(s, E l''(e)), where s is the sd of normal errors e with E l'(e)^2/E l''(e) = ratio.
 
     loss: a loss of residuals, such as log-cosh. The ratio increases with s, so bisection finds s, up to
     100 times the loss's width.
@@ -466,7 +464,6 @@ def bootstrap(
     Parameters
     ----------
     estimate : numpy.ndarray, (d,)
-        Released estimate.
     rows : numpy.ndarray, (n, d)
         Simulated or public rows, with scores rows @ centre.
     fit : Callable
@@ -474,7 +471,6 @@ def bootstrap(
     rng : numpy.random.Generator
         Source of labels and noise.
     replicates : int
-        Number of repetitions.
     level : float
         In (0, 1).
     draw : Callable

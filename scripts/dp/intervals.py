@@ -19,7 +19,7 @@ def student(replicates: int) -> float:
 
 
 def of_mean(values: np.ndarray) -> tuple[float, float, float, float]:
-    """Return mean, standard deviation, low and high; with one replicate, all but the mean are NaN."""
+    """Mean, standard deviation, low and high; with one replicate, all but the mean are NaN."""
     mean = float(values.mean()) if len(values) else math.nan
     if len(values) < 2:
         return mean, math.nan, math.nan, math.nan
@@ -38,7 +38,7 @@ def least_share(count: np.ndarray, trials: int, level: float = UPPER) -> np.ndar
 
 
 def largest_share(count: np.ndarray, trials: int, level: float = UPPER) -> np.ndarray:
-    """Clopper-Pearson upper confidence limit of a probability, one-sided at `level`."""
+    """Upper counterpart of `least_share`."""
     from scipy.special import betaincinv
 
     count = np.asarray(count)

@@ -54,7 +54,7 @@ class MarginLoss:
         return self.value(z).sum(axis=0)
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return (l', l'') at a float32 or float64 array z, in the precision of z. z is overwritten."""
+        """(l', l'') at a float32 or float64 array z, in the precision of z. z is overwritten."""
         raise NotImplementedError
 
     def slope(self, z: np.ndarray) -> np.ndarray:
@@ -248,7 +248,7 @@ Loss = str | dict | MarginLoss
 
 
 def get(loss: Loss, **options) -> MarginLoss:
-    """Return a loss by name, with its options (`h` of "huber", `tau` of "log_cosh" and "huber_residual").
+    """A loss by name, with its options (`h` of "huber", `tau` of "log_cosh" and "huber_residual").
 
     `loss` may also be {name: options} or a loss object. Raises ValueError for an unknown name or option.
     """

@@ -1,8 +1,8 @@
 """An attack on the low-order bits of weights plus noise, at any noise scale.
 
 A program that adds floating-point noise of scale s releases o = fl(w + fl(s z)). Here fl rounds, and z is a
-draw of the generator, here numpy's. For another centre w', often no draw gives o (Mironov, CCS 2012). An
-attacker who knows both neighbours checks which centres can give each released coordinate.
+draw of numpy's generator. For another centre w', often no draw gives o (Mironov, CCS 2012). An attacker who
+knows both neighbours checks which centres can give each released coordinate.
 
 - Normal draws up to 3.65 are k W[i] with k < 2^52 and 256 constants W[i] (the ziggurat method).
 - Laplace draws are -log V or log V, where V is a multiple of 2^-52 (or rarely a float next to one).

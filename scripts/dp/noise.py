@@ -38,9 +38,9 @@ def l2_laplace(dimension: int, scale: float, size: int, rng: np.random.Generator
     dimension : int
         d, the number of released coordinates.
     scale : float
-        In the units of z, at least 0; a scale of 0 gives no noise.
+        In the units of z, at least 0; 0 gives no noise.
     size : int
-        Number of independent vectors.
+        Independent vectors.
     rng : numpy.random.Generator
         Source of the unit draws.
 
@@ -111,8 +111,8 @@ def gaussian(dimension: int, sigma: float, size: int, rng: np.random.Generator) 
 
     Parameters
     ----------
-    dimension : int
-        d, the number of released coordinates.
+    dimension
+        As for `l2_laplace`.
     sigma : float
         Standard deviation, at least 0, as from `dp.accounting.gaussian_sigma`.
     size, rng

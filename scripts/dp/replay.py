@@ -119,7 +119,7 @@ class Tape:
         return numbers
 
     def use(self, noisy: "_Noisy") -> np.ndarray:
-        """Record a use of a noisy value. Return the value or, in the second run, the first run's value."""
+        """Record a use of a noisy value. Return the value or, in the second run, the first run's."""
         bare = noisy.value is None
         value = np.zeros(noisy.shape) if bare else noisy.value
         result = value + noisy.scale * noisy.unit

@@ -21,10 +21,10 @@ def cross_validate(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Test error of the regularised minimiser for every lambda and fold.
 
-    grid: (m,) positive lambdas. folds: a list of (train, test) index arrays. measure: error_rate or
+    grid: (m,) positive lambdas. folds: (train, test) index arrays. measure: error_rate or
     mean_squared_error of `dp.evaluation`. lasso: one of `dp.solvers.lasso_scales.SCALES`, for logistic loss
-    with an L1 penalty instead of the L2 penalty. Returns errors (m, folds), NaN if a fit failed, and the
-    status of every fit.
+    with an L1 instead of the L2 penalty. Returns errors (m, folds), NaN if a fit failed, and every fit's
+    status.
     """
     errors = np.empty((len(grid), len(folds)))
     status = np.empty(errors.shape, dtype=object)

@@ -41,7 +41,7 @@ def learning_curve(experiment, spec, frame):
     """Mean error with 95 % bands against the number of training rows.
 
     options["beside"]: whether the legend is beside the axes, not inside.
-    options["metric"]: a metric of `dp.metrics` instead of the error, such as r2.
+    options["metric"]: a metric of `dp.metrics` instead of the error.
     options["published"]: printed values, drawn as crosses with their standard deviations.
     options["printed_axis"]: the path in source.yaml of the source's axis range.
     options["from_zero"]: whether the axis of errors starts at 0.
@@ -148,9 +148,8 @@ def _curves(experiment, spec, frame, along, label):
 def _printed(experiment, name, frame, datasets, behind, along):
     """A `plots.relations.Mark` for every printed value at a training size of this run.
 
-    If the x axis is epsilon, a mark that is the only one of its curve has no x position. It becomes a
-    horizontal line, which the curve crosses at the epsilon that the printed value implies. datasets: data
-    set -> displayed name. behind: non-private methods, which get no marks.
+    If the x axis is epsilon, a curve's only mark has no x position, and becomes a horizontal line (see
+    `epsilon_curve`). datasets: data set -> displayed name. behind: non-private methods, which get no marks.
     """
     methods = {*frame["method"]} - behind
     printed = [

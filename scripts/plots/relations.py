@@ -96,8 +96,8 @@ NOTHING = Printed()
 class _Panels(NamedTuple):
     """The layout of panels.
 
-    names: [""] for one panel. headings: the text above each panel. each: whether every curve has its own
-    panel. parted: the axes ("x", "y") that panels do not share.
+    names: [""] for one panel. each: whether every curve has its own panel. parted: the axes ("x", "y") that
+    panels do not share.
     """
 
     names: list
@@ -164,7 +164,7 @@ def _plot(shown, looks, x, curves, scales, panels):
         plot = plot.label(title=lambda name: panels.headings[panels.names.index(name)])
     if panels.each:
         plot = plot.add(so.Line(**OTHERS), y="others", group="curve", legend=False)
-    # Each curve has its own layers. A shared layer would draw every combination of colour, marker and line.
+    # A layer shared by curves would draw every combination of colour, marker and line.
     rows = {name: shown[shown["curve"] == name] for name in looks}
     for name in looks if band else ():
         filled = so.Band(alpha=0.15, color=looks[name]["color"])
@@ -272,8 +272,7 @@ def _name(axes, frame, looks, x, y):
 def _print(axes, mark, colour, share):
     """Draw a printed value. If it has no place, its sd is near the right end, shifted left by `share`.
 
-    A value has no place if `Mark.at` is None. The shift, in units of 6 % of the axes' width, keeps error
-    bars apart.
+    The shift, in units of 6 % of the axes' width, keeps error bars apart.
     """
     if mark.at is None:
         axes.axhline(mark.value, color=colour, **PRINTED)

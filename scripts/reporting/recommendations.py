@@ -1,10 +1,10 @@
 """Recommends methods: which are unbeaten at a question, what they cost, and how many rows they need.
 
 A question is a task, a data set, a training size, an epsilon and an adjacency in one experiment, whose
-methods share folds. A method with a failed draw does not compete. Neither does a void method.
-A method is void if its proven epsilon exceeds the question's, or its settings were changed after results
-were seen. It is also void if its settings were chosen on public rows, or on private rows without payment.
-So is each of several settings that were tried, because the best of them is known only afterwards.
+methods share folds. A method that is void or has a failed draw does not compete. A method is void if its
+proven epsilon exceeds the question's, or its settings were changed after results were seen. It is also void
+if its settings were chosen on public rows, or on private rows without payment. So is each of several
+settings that were tried, because the best of them is known only afterwards.
 
 The trivial model predicts the best constant: the class shares, or the mean of the targets. A draw's score
 is its loss: log loss, or 1 - R^2 for regression, capped at the trivial model's loss, because nobody has to
@@ -75,7 +75,7 @@ def _of_experiment(experiment):
         task = "numbers" if there["error_mean"].isna().all() else "classes"
         meta = read_json(data_path(dataset, "json"))
         scores = _Scores(task, own, plain, meta["test_class_counts"] or meta["class_counts"])
-        if scores.gain <= 0:  # the non-private model learns nothing
+        if scores.gain <= 0:
             continue
         private = there[~there["method"].isin(plain)]
         for (e, _), rows in private.groupby(["epsilon", "adjacency"], sort=False):
@@ -253,10 +253,9 @@ def _took(file):
 def shared(answered):
     """The questions on which methods are ranked. answered: method -> set of questions.
 
-    All methods are ranked on the same questions, because one method's share of four questions is not
-    comparable with another's share of twenty. Candidates are each method's set and the intersection of
-    every two sets. The result is the candidate with the largest product of its size and the number of
-    methods that answer all its questions.
+    All methods are ranked on the same questions, because shares of different questions are not comparable.
+    Candidates are each method's set and the intersection of every two sets. The result is the candidate
+    with the largest product of its size and the number of methods that answer all its questions.
     """
     sets = [frozenset(questions) for questions in answered.values()]
     pairs = (one & other for one, other in itertools.combinations(sets, 2))

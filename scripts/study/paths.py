@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
 HOME = Path() if Path.cwd() == _CHECKOUT else _CHECKOUT
-# Jobs read folders from these environment variables. As a rule's parameter, a changed folder would rerun
-# all jobs.
+# Jobs read folders from these environment variables. If a folder were a rule's parameter, changing it would
+# rerun all jobs.
 HOME_VARIABLE = "DP_HOME"
 VARIABLE = "DP_RESULTS"
 RAW = "data/raw"  # downloads, shared by all folders of results
@@ -87,7 +87,7 @@ class Place(NamedTuple):
         return f"{self.name}.{suffix}" if suffix else self.name
 
 
-# Prepared rows (npz), and the record of their preparation (json).
+# Prepared rows (npz), and the preparation's record (json).
 DATA = Place("data", "", "{dataset}", "npz")
 
 FIT = Place("{experiment}", "fits", "{dataset}/{fit}/n={size}", "npz")

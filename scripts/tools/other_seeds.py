@@ -8,7 +8,7 @@ command resumes it. With --compare, it only compares existing folders.
 
 Chance explains a change if both verdicts are "reproduced if ..." (under different readings). It also does
 if one is "too wide to decide", "undecided" or "not excluded", which lie between agreement and failure.
-After any other change, such as from agreement to failure or to "not tested", the exit status is 1.
+After any other change, such as to "not tested", the exit status is 1.
 """
 
 import argparse

@@ -104,7 +104,7 @@ def main():
     if in_use(("bjobs", "-noheader"), "lsf_logs"):
         cancel(lambda: lsf_jobs(folder), "bkill")
     snakemake = [sys.executable, "-m", "snakemake", *paths.snakefile(home.START)]
-    os.chdir(home.START)  # paths in Snakemake's arguments are relative to this folder
+    os.chdir(home.START)
     print("recover: unlocking and resuming ...", flush=True)
     if subprocess.run([*snakemake, "--unlock", *arguments], check=False).returncode:
         sys.exit("recover: the folder could not be unlocked; see the lines above")

@@ -141,7 +141,7 @@ def deep(X, y, p, rng):
     return points[int(np.argmax(volumes))]
 
 
-# ---- the floor: minimum arithmetic of all draws
+# ---- the floor
 
 
 def products(X, y, passes, exponential=True):
@@ -173,7 +173,7 @@ def floor_of_batches(X, y, steps, sampling):
             np.exp(part @ np.ones(D)) @ part
 
 
-# mechanism -> (whether it is a regression, the mechanism's settings, the textbook program, that
+# mechanism -> (whether it is a regression, its settings, the textbook program, that
 # program's settings, the floor)
 def cases():
     lam = MECHANISMS["gaussian_objective_perturbation"].rule_lambda(

@@ -45,7 +45,7 @@ COLUMNS += ("data_mb", "beside_data_mb", "fit_beside_data_mb")
 
 
 def job(script, *arguments):
-    """CPU seconds and peak memory in bytes of one job."""
+    """CPU seconds and peak memory in bytes."""
     command = [sys.executable, SCRIPTS / script, *map(str, arguments)]
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stderr=said)
@@ -64,7 +64,7 @@ def least(costs):
 
 
 def jobs(folder, n, columns, simulations, runs):
-    """Return the costs of the fit and run jobs, the file's size and the number of passes."""
+    """The costs of the fit and run jobs, the file's size and the number of passes."""
     rows = next(rows for rows in range(4 * n // 3, 2 * n) if rows - rows // 4 == n)
     npz, meta, fit = (folder / f"{n}{suffix}" for suffix in (".npz", ".json", ".fit.npz"))
     entry = {

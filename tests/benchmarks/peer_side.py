@@ -2,8 +2,8 @@
 
     <the peers' python> tests/benchmarks/peer_side.py data.npz
 
-It reads one task per line from standard input, as JSON. It answers each with a line, also JSON: `seconds`
-of CPU time, and `units`, the number of fits or simulated steps. jax-privacy's answer also contains the mean
+It reads one JSON task per line from standard input. It answers each with a JSON line: `seconds` of CPU
+time, and `units`, the number of fits or simulated steps. jax-privacy's answer also contains the mean
 `error` of its releases on the rows. The first output line states each library's version, or why it cannot
 be imported. This program imports nothing from the project.
 """
@@ -76,7 +76,7 @@ def opacus_steps(X, y, *, batch, steps, lam, rate, clip, noise, seed):
 
 @functools.cache
 def compiled(batches, steps, size, lam, rate, clip, noise):
-    """Return a compiled function of X, y, chosen rows and keys that runs one descent per key."""
+    """A compiled function of X, y, chosen rows and keys that runs one descent per key."""
     jax = importlib.import_module("jax")
     clipping = importlib.import_module("jax_privacy.clipping")
     noises = importlib.import_module("jax_privacy.noise_addition")
@@ -112,7 +112,7 @@ def compiled(batches, steps, size, lam, rate, clip, noise):
 
         return jax.lax.scan(step, (start, state), chosen, length=steps)[0][0]
 
-    # With few rows per step, all descents at once are faster; with many rows, one descent at a time.
+    # With few rows per step, all descents at once are faster; with many, one at a time.
     if batches == "fixed":
         return jax.jit(jax.vmap(descent, (None, None, 0, 0)))
     return jax.jit(

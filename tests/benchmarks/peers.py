@@ -83,7 +83,7 @@ def narrow(rng):
 
 
 def wide(rng):
-    """Return the wide problem's name, X and y."""
+    """The wide problem's name, X and y."""
     if DIGITS.exists():
         X, y = Prepared(DIGITS).floats()
         order = rng.permutation(len(X))
@@ -118,7 +118,7 @@ class PeerProcess:
                 print(f"{task} is left out: {details['missing']}")
 
     def calls(self, name, task, **arguments):
-        """Return {name: function that runs the task}, or {} if the environment lacks the task's library."""
+        """{name: function that runs the task}, or {} if the environment lacks the task's library."""
         if "versions" not in self.about.get(task, {}):
             return {}
 
@@ -146,7 +146,7 @@ def timed(function, units, repeat=1):
 
 
 def measure(calls, repetitions):
-    """Return each call's results and median seconds per unit. Calls take turns, after a warm-up."""
+    """Each call's results and median seconds per unit. Calls take turns, after a warm-up."""
     seconds, returned = {name: [] for name in calls}, {}
     for turn in range(repetitions + 1):
         for name, call in calls.items():
@@ -161,7 +161,7 @@ def gradient_norm(X, y, w):
 
 
 def scikit_learn(X, y, solver, sizes=(None,)):
-    """Return a function that fits, for each m in `sizes`, the first m rows without privacy."""
+    """A function that fits, for each m in `sizes`, the first m rows without privacy."""
 
     def run():
         norms = []
@@ -187,7 +187,7 @@ def certified(info):
 
 
 def floor(X, restarts, rows=256):
-    """Return a function that computes z = X W, e^z and X'z in blocks that fit into the cache."""
+    """A function that computes z = X W, e^z and X'z in blocks that fit into the cache."""
     blocks = [np.asfortranarray(X[k : k + rows]) for k in range(0, len(X), rows)]
     W = np.ones((X.shape[1], restarts))
 
@@ -246,7 +246,7 @@ def private_fits(X, y, peers, repetitions):
 
 
 def wide_fits(what, X, y, repetitions):
-    """Time fits on 50 nested subsets: warm-started as in a fit job, cold-started, or 24 restarts jointly.
+    """Time fits on 50 nested subsets: warm-started as in a fit job, cold-started, or as 24 joint restarts.
 
     The peers are scikit-learn's fastest solver, which misses the tolerance on the gradient norm, and the
     fastest that reaches it.
@@ -312,7 +312,7 @@ def loop(X, y, batch, steps, noise):
 
 
 def reading(X, batch, simulations):
-    """Return a function that reads one epoch's batches in each simulation's own order."""
+    """A function that reads one epoch's batches in each simulation's own order."""
     rng, gathered = np.random.default_rng(1), np.empty((batch, X.shape[1]))
     orders = [rng.permutation(len(X)) for _ in range(simulations)]
 
@@ -325,7 +325,7 @@ def reading(X, batch, simulations):
 
 
 def poisson_reading(X, sampling, simulations, arithmetic=False):
-    """Return a function that draws Poisson batches and reads them in blocks as large as this project's."""
+    """A function that draws Poisson batches and reads them in blocks as large as this project's."""
     rng, d = np.random.default_rng(1), X.shape[1]
     size = max(full_batch.LEAST_ROWS, full_batch.GATHERED // d)
     gathered, w = np.empty((size, d)), np.ones(d)
@@ -371,8 +371,8 @@ def descents(problems, peers, repetitions):
                 )  # fmt: skip
 
             once = release()
-            # Peers expect the noise scale of a sum. Only dp_sgd reports this scale; other
-            # mechanisms report the noise scale of the mean.
+            # Peers expect the noise scale of a sum. Only dp_sgd reports it; other
+            # mechanisms report that of the mean.
             noise = float(np.mean(once.info["scale"])) * (1 if batches == "fixed" else rows)
             rate = options.get("rate") or options["learning_rate"]
 

@@ -44,7 +44,7 @@ LEVELS = (
 
 
 def adult():
-    """Return Adult's prepared training rows, or None if its files are missing."""
+    """Adult's prepared training rows, or None if its files are missing."""
     entry = read_yaml(ROOT / "config" / "datasets.yaml")["adult"]
     raw = [str(ROOT / "data" / "raw" / name) for name in entry["source"]["csv"]]
     entry["source"]["csv"] = raw

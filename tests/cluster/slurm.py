@@ -1,6 +1,6 @@
 """A temporary Slurm on loopback, without systemd, cgroups or a database.
 
-Jobs run on the node n1; those of the partition `pair` run on n1 and n2.
+Jobs run on the node n1; those of the partition `pair` on n1 and n2.
 """
 
 import os
@@ -21,7 +21,7 @@ READY = 60  # seconds until a daemon must answer
 
 
 def missing():
-    """Return why Slurm cannot start here, or None."""
+    """Why Slurm cannot start here, or None."""
     if os.geteuid() != 0:
         return "a throw-away Slurm needs root"
     absent = [name for name in PROGRAMS if not shutil.which(name)]
@@ -110,7 +110,7 @@ class Slurm:
 
     @contextmanager
     def resumed(self):
-        """Within this context, return drained nodes to service, as an administrator does.
+        """Meanwhile, return drained nodes to service, as an administrator does.
 
         A killed controller loses its last seconds of state. After a restart, it may reuse a job id that a
         node knows. Slurm then drains the node ("Duplicate jobid").
@@ -271,7 +271,7 @@ PartitionName=pair Nodes=n1,n2 DefMemPerCPU=100 MaxTime=1440 State=UP
 
 @contextmanager
 def slurm(root, cpus=4, memory=64000, port=16817):
-    """A running cluster, as a context manager. memory: nominal MB of each node."""
+    """A running cluster. memory: nominal MB of each node."""
     cluster = Slurm(root, cpus, memory, port)
     try:
         cluster.start()

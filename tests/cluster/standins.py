@@ -25,7 +25,7 @@ def refuse(message):
 
 
 def whole(text, what):
-    """Return `text` as a positive integer, which schedulers require for threads, minutes and megabytes."""
+    """`text` as a positive integer, which schedulers require for threads, minutes and megabytes."""
     if not re.fullmatch(r"[1-9]\d*", str(text)):
         refuse(f"{what} must be a positive whole number, not {text!r}")
     return int(text)
@@ -78,7 +78,7 @@ def kill(numbers):
 
 
 def options(words, valued, flags=()):
-    """Return ({option: values}, remaining words). An option's value is the next word, or follows =."""
+    """({option: values}, remaining words). An option's value is the next word, or follows =."""
     values = {}
     words = list(words)
     while words and words[0].startswith("-"):

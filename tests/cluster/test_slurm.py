@@ -149,7 +149,7 @@ def test_node_that_goes_down_and_comes_back(project, cluster, local):
     project.wait_for(lambda: jobs(cluster, project, "RUNNING"), 120)
     cluster.run("scontrol", "update", "nodename=n1", "state=down", "reason=test")
     time.sleep(3)
-    # This may fail, because Slurm refuses to resume a node that has already returned to service.
+    # This may fail: Slurm refuses to resume a node that has already returned.
     cluster.run("scontrol", "update", "nodename=n1", "state=resume", check=False)
     project.wait_for(lambda: "down" not in cluster.state_of("n1"), 60)
     project.finish(process, timeout=300)

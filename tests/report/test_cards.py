@@ -62,8 +62,8 @@ def test_what_holds_at_once_under_a_reading():
         # each number holds under some reading, but no reading makes both hold
         *(row("x: y", "t/0", "no"), row("x: y", "t/1", "yes")),
         row("x: y", "c", "yes", section="claims"),
-        # A number that the reading does not concern counts as it does under "as stated". An undecided
-        # number does not count.
+        # A number that the reading does not concern counts as under "as stated". An undecided one
+        # does not count.
         *(row("x: z", "t/0", "no", "no"), row("x: z", "t/1", "")),
     ]
     results = {
@@ -78,9 +78,9 @@ def test_what_holds_at_once_under_a_reading():
 
 
 def part(*cells, printed=()):
-    """Return the report's facts about an experiment from rows (method, claimed, proven).
+    """The report's facts about an experiment from rows (method, claimed, proven).
 
-    printed: the methods with printed numbers; () stands for all.
+    printed: the methods with printed numbers; () for all.
     """
     methods = {
         name: {"mechanism": name, "title": f"The {name}", "private": name != "plain"}
@@ -162,7 +162,7 @@ def test_a_printed_number_stands_above_ours_with_all_that_is_known():
     other = row | {"method": "n", "ours": "0.3", "verdict": "reproduced"}
     actual = sources.cell([row, spread, other], {"m": "the method"})
     assert (actual["printed"], actual["ours"]) == ("0.296 ± 0.0617", "0.0654 ± 0.0035")
-    assert actual["outcome"] == "under a reading"  # the outcome for the first method
+    assert actual["outcome"] == "under a reading"  # the first method's
     for said in ("the method): 0.0654", "0.06 to 0.07; reproduced if epsilon: 0.02", "(n): 0.3"):
         assert said in actual["says"]
     assert sources.cell([row], {}, scale=100)["printed"] == "29.6"
@@ -193,7 +193,7 @@ def test_a_refuted_variant_is_named_by_its_options():
     bad = attack("refutes the claim", 2, '{"lam": 0.1, "runs": 3, "score": "exact"}')
     other = attack("refutes the claim", 3, '{"lam": 0.1, "law": "poisson", "score": "exact"}')
     assert ledger.entry([good, bad, other])["name"].endswith("(only with score: exact)")
-    assert ledger.variant([bad, other]) == ""  # both attacks refute the claim
+    assert ledger.variant([bad, other]) == ""
     assert "only with" not in ledger.entry([bad, other])["name"]
 
 

@@ -69,7 +69,7 @@ def opened(project, browser, tmp_path):
 
 
 def ask(page, **fields):
-    """Fill in the form, and return what it answers: methods, rows of recorded questions, and text."""
+    """Fill in the form, and return its answer: methods, rows of recorded questions, and text."""
     return page.evaluate(f"""(asked => {{
         const form = document.getElementById("choose");
         for (const [key, value] of Object.entries(asked)) form.elements[key].value = value;

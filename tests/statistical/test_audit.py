@@ -510,7 +510,7 @@ def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
     if pairs.find(name).size[1] > 100:
         pytest.skip("784 dimensions show nothing more")
     arguments = {key: pairs.find(name).arguments.get(key) for key in ("lam", "bound")}
-    sides = pairs.find(name)._replace(arguments=arguments)  # drop the options of other mechanisms
+    sides = pairs.find(name)._replace(arguments=arguments)  # drop other mechanisms' options
     bound = audit.epsilon_lower_bound(
         OwnMean(), sides, epsilon=1.5, delta=1e-5, trials=4000, rng=generator(62)
     )

@@ -63,7 +63,7 @@ def statistics(X, y, row, reshuffles):
 
 
 def test_weights_of_table_a_1_are_those_of_the_summed_loss(fours_and_nines, table):
-    """Variances agree within 20 % at every size but 1880, whose printed row contradicts the other rows."""
+    """Variances agree within 20 % at every size but 1880, whose printed row contradicts the others."""
     X, y = normalise_rows(fours_and_nines[0]), fours_and_nines[1]
     outside = []
     for row in table:

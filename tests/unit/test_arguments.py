@@ -35,7 +35,7 @@ OVERLAYS = {"default": (), "real": ("real",)}
 
 @cache
 def configuration(overlay):
-    """The configuration, with the widest simulations cut from 10,000 columns to 300."""
+    """The widest simulations are cut from 10,000 columns to 300."""
     config, experiments, datasets = configured(*OVERLAYS[overlay])
     narrow = {
         name: entry | {"source": entry["source"] | {"columns": 300}}
@@ -52,7 +52,7 @@ def public_facts(dataset, overlay):
 
 @cache
 def cases():
-    """The overlay, experiment, data set and private method of some cells.
+    """(overlay, experiment, data set, private method) of some cells.
 
     They cover every data set, and each mechanism's settings, kinds of data set and kinds of experiment.
     """
@@ -82,7 +82,7 @@ def cases():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Folder with the prepared data sets that need no download, and public facts about the others."""
+    """The prepared data sets that need no download, and public facts about the others."""
     import prepare
 
     folder = tmp_path_factory.mktemp("project")
@@ -109,7 +109,7 @@ def folder(tmp_path_factory):
 
 
 def rows(data, meta, size):
-    """Return the data set's rows, or substitutes with its bounds and classes if it is not downloaded."""
+    """The data set's rows, or substitutes with its bounds and classes if it is not downloaded."""
     if data.exists():
         prepared = Prepared(data)
         return prepared.floats(np.arange(size) % len(prepared.y))
@@ -245,7 +245,7 @@ def test_the_breast_cancer_constants_describe_their_rows():
 
 
 def test_cells_that_share_unit_draws_give_the_minimiser_away(folder):
-    """Two cells that share unit draws reveal the minimiser without the seed: guarantees do not compose."""
+    """Two such cells suffice, without the seed, so guarantees do not compose."""
     X, y = Prepared(folder / data_path("wdbc_row_norm")).floats()
     mechanism = MECHANISMS["output_perturbation"]
     one, two = (

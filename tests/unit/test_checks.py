@@ -153,7 +153,7 @@ def test_a_spread_within_chance_decides_nothing(monkeypatch):
 def test_similar_is_a_test_of_equivalence():
     outcome = cells.similar(CURVES, method="good", other="bad", within=0.17)
     assert outcome.holds and outcome.number == pytest.approx(0.15)
-    # the difference of 0.15 has an interval of +- 0.014
+    # the interval is +- 0.014
     assert cells.similar(CURVES, method="good", other="bad", within=0.155).holds is None
     assert cells.similar(CURVES, method="good", other="bad", within=0.1).holds is False
 

@@ -18,7 +18,7 @@ DEFAULT = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"experime
 
 
 def update(base, changes):
-    """Merge configurations as Snakemake does: it merges mappings, and null is an ordinary value."""
+    """Merge configurations as Snakemake does: mappings merge, and null is an ordinary value."""
     for key, value in changes.items():
         if isinstance(value, dict):
             before = base.get(key)

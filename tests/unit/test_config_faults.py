@@ -31,7 +31,7 @@ ODD = [
 
 
 def place(value, rng):
-    """A random value's path. It ends after each step with probability 0.2, because most values are deep."""
+    """A random value's path. It ends after each step with probability 0.2, so not only at leaves."""
     path = []
     while isinstance(value, (dict, list)) and len(value) and (not path or rng.random() < 0.8):
         path.append(rng.choice(list(value) if isinstance(value, dict) else range(len(value))))
@@ -48,7 +48,7 @@ class Twice(dict):
 
 
 def change(values, rng):
-    """Return the change's description, and the changed values (text if a key is duplicated)."""
+    """The change's description, and the changed values (text if a key is duplicated)."""
     values = copy.deepcopy(values)
     *parents, last = path = place(values, rng)
     here = values

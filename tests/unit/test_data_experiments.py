@@ -12,7 +12,7 @@ from study.data import origins
 
 @pytest.fixture
 def experiment(tmp_path, monkeypatch):
-    """Return a function that loads an experiment with given values."""
+    """Function that loads an experiment with given values."""
 
     def load(**values):
         (tmp_path / "study.yaml").write_text(yaml.safe_dump({"title": "A study"} | values))

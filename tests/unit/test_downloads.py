@@ -232,7 +232,7 @@ def test_a_file_of_an_installed_package(out, tmp_path, monkeypatch):
 
 @pytest.fixture
 def wheels(tmp_path, monkeypatch):
-    """A folder of wheels that stands in for the package index."""
+    """A folder of wheels, in place of the package index."""
     folder = tmp_path / "wheels"
     folder.mkdir()
     with zipfile.ZipFile(folder / "carrier-1.0-py3-none-any.whl", "w") as wheel:

@@ -33,7 +33,7 @@ def environment(python):
 
 
 def requirements(lines):
-    """The requirements in lines of a file, without comments and hashes."""
+    """Requirements in lines of a file, without comments and hashes."""
     lines = (re.sub(r"(^|\s)#.*|\s*\\$|^\s*--hash.*", "", line).strip() for line in lines)
     return [Requirement(line) for line in lines if line]
 
@@ -64,7 +64,7 @@ def pinned(requirement):
 
 
 def conda():
-    """Return the conda file's Python version, and its packages' versions by name."""
+    """The conda file's Python version, and its packages' versions by name."""
     entries = yaml.safe_load((ENVS / "environment.yaml").read_text())["dependencies"]
     (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
     (python,) = [entry.split("=")[1] for entry in entries if str(entry).startswith("python=")]
@@ -84,7 +84,7 @@ def closure(names, python):
 
 
 def imported(*folders):
-    """Map each imported distribution to a Python or Snakemake file that imports it."""
+    """Imported distribution -> a Python or Snakemake file that imports it."""
     files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     snakefiles = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.smk"))]
     if "workflow" in folders and (ROOT / "Snakefile").exists():
@@ -195,7 +195,6 @@ class Project:
         path.chmod(0o755)
 
     def run(self, **variables):
-        """Run setup.sh."""
         calls = self.root / "calls"
         calls.write_text("")
         result = subprocess.run(
@@ -217,7 +216,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def tools(tmp_path):
-    """A folder with the commands that setup.sh uses, but without Python."""
+    """A folder with setup.sh's commands, but without Python."""
     folder = tmp_path / "tools"
     folder.mkdir()
     for name in TOOLS:

@@ -18,7 +18,7 @@ def experiments(request):
 
 
 def way(experiment, label):
-    """Return how a method's settings are chosen, its mechanism, and the grid of choices."""
+    """How a method's settings are chosen, its mechanism, and the grid of choices."""
     method = experiment.methods[label]
     if method["lambda"] == "selected":
         return "selected", method["options"]["of"], method["options"]["grid"]

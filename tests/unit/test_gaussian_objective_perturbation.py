@@ -35,7 +35,7 @@ def test_vectors_were_found():
 @pytest.mark.parametrize("case", FREE)
 @pytest.mark.parametrize("bound", [1.0, 2.5])
 def test_noise_of_the_free_jacobian(case, bound):
-    """If output noise takes s mu, the tilt's noise is `expected` R / sqrt(1 - s^2)."""
+    """If output noise takes s mu, the tilt's noise is `expected` * `bound` / sqrt(1 - s^2)."""
     case = dict(case)
     expected = case.pop("expected")
     settings = {"lam": 0.1 * bound**2, "bound": bound, "output": 0.01, "tolerance": 1e-8}

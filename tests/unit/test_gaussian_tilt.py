@@ -153,7 +153,7 @@ def test_no_density_in_two_dimensions_exceeds_the_replace_one_profile(angle, sha
 def test_split_of_two_normals_is_exact():
     """G(m)(a) + e^a G(m)(eps - a) = G(2m)(eps) at a = eps/2 - m^2/2, which has either sign.
 
-    G(m)(eps) is the delta of m-GDP at epsilon = eps.
+    G(m)(eps) is the delta of m-GDP at eps.
     """
     for m in (0.05, 0.4, 1.3):
         for epsilon in (0.0, 0.01, 0.7, 3.0):

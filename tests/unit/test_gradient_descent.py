@@ -146,7 +146,10 @@ def test_rows_that_overflow_are_clipped_to_numbers():
 
 
 def test_a_score_that_is_no_number_moves_a_clipped_mean_no_farther():
-    """Neighbours' releases stay close even if a score is inf - inf, which some orders of summation give."""
+    """Neighbours' releases differ by at most `moved`, even if a score is inf - inf.
+
+    Some orders of summation give such a score.
+    """
     start = np.array([0.0, *np.tile([1.7e308, -1.7e308], 32)])
     known = {"epsilon": 1.0, "delta": 1e-6, "rows": "bounded", "noise": "analytic", "bound": 16.0}
     known |= {"iterations": 1, "clip": 30.0}

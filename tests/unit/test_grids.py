@@ -20,7 +20,7 @@ EXPERIMENT = SimpleNamespace(
 
 @pytest.fixture
 def searches(tmp_path):
-    """The files of searches, by cell."""
+    """Searches' files, by cell."""
     rng, result = np.random.default_rng(1), {}
     for method, epsilon in (("dp_sgd", 0.1), ("dp_sgd", 1.0), ("sgd", np.inf)):
         for size in (90, 180):

@@ -367,7 +367,7 @@ def test_moments_of_residuals_move_by_at_most_their_sensitivities(robust):
     """The curvature's sensitivity is sqrt(2) c R^2, for l'' <= c and rows of norm at most R.
 
     The scores' sensitivity is sqrt(2) tau^2 R^2 if robust, else tau^2. Orthogonal rows attain
-    those of these sensitivities that have a factor of sqrt(2).
+    those with a factor of sqrt(2).
     """
     tau, rng = 0.5, generator(23)
     loss = get("log_cosh", tau=tau)

@@ -19,7 +19,7 @@ SITES = ["north", "south", "west"]
 
 @pytest.fixture
 def simulated(tmp_path):
-    """Return a function that analyses a simulated design at delta 1e-6, and returns rows by method."""
+    """Function that analyses a simulated design at delta 1e-6, and returns rows by method."""
 
     def found(analysis, design, train_sizes, epsilon, **counts):
         options = {

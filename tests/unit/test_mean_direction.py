@@ -25,7 +25,7 @@ def rows(n, rng, strength=0.0, share=0.5):
 
 
 def gain(release, X, y):
-    """Return how far each draw's mean loss is below the best constant's."""
+    """How far each draw's mean loss is below the best constant's."""
     share = (y > 0).mean()
     scores = X @ release.weights.T + release.info.get("intercept", np.zeros(len(release.weights)))
     best = -share * math.log(share) - (1 - share) * math.log(1 - share)

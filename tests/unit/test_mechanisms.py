@@ -73,7 +73,7 @@ def common(name, **changes):
 
 
 def refused(name, match, X=None, y=None, rng=SEEDED, **changes):
-    """Assert that `release` refuses in one sentence, and so does `guarantee` if it takes the argument."""
+    """`release` must refuse in one sentence, and `guarantee` too if it takes the argument."""
     arguments = common(name, **changes)
     known = {"restarts", "fit", "all_rows", "public", "initial"} & arguments.keys()
     calls = [lambda: release(name, X, y, rng=rng, **arguments)]
@@ -131,7 +131,7 @@ def test_half_floats_are_computed_with_in_double_precision(name):
 
 
 # In a replay, mechanisms in OTHER make random choices or draw noise that is added to no value. Those in
-# ADDITIVE do neither. A user's mechanism is in neither set.
+# ADDITIVE do neither. A user's is in neither.
 OTHER = {
     *("amp", "dp_sgd_poisson", "gaussian_objective_perturbation", "iterative_hessian_mixing"),
     *("coordinate_descent", "frank_wolfe", "iterative_thresholding"),
@@ -843,7 +843,7 @@ def test_the_whole_epsilon_is_what_both_noises_cost(
 
 @pytest.mark.parametrize("name", TILTED)
 def test_output_noise_has_the_law_that_is_paid_for(name, monkeypatch):
-    """This test's solver returns zeros: only output noise is left."""
+    """The solver returns zeros: only output noise is left."""
     from dp.mechanisms import objective_perturbation as module
 
     def solver(X, y, lam, linear, loss, initial, tolerance):

@@ -22,7 +22,7 @@ def datasets():
 
 @pytest.fixture
 def drawn(datasets, tmp_path, monkeypatch):
-    """Return a function that draws a figure from made-up results and returns both."""
+    """Function that draws a figure from made-up results and returns both."""
 
     def draw(methods, epsilons=(1,), **options):
         figure = {"kind": "option_curve", "title": "A title", "sweep": "main", "options": options}

@@ -13,7 +13,7 @@ DELTA = 1e-6
 
 
 def moved(X, y, X_other, y_other, **options):
-    """Return the largest distance between the two sides' last weights, and the bound on it.
+    """The largest distance between the two sides' last weights, and the bound on it.
 
     Both sides have the same row order.
     """

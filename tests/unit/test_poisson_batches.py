@@ -9,7 +9,7 @@ from dp.seeds import generator
 
 
 def members(n, draws, sampling, rng):
-    """Return which rows are in each draw's batch, (draws, n)."""
+    """Which rows are in each draw's batch, (draws, n)."""
     result = np.zeros((draws, n), dtype=bool)
     for part, rows, edges in poisson.batches(n, draws, sampling, rng):
         assert edges[0] == 0 and edges[-1] == len(rows)
@@ -53,7 +53,7 @@ def test_sizes_are_binomial_and_rows_alike(n, sampling):
 
 
 def test_rows_draws_and_steps_are_independent():
-    """All draws share one sequence of trials, so the end of one draw could affect the start of the next."""
+    """All draws share one sequence of trials, so one draw's end could affect the next one's start."""
     n, draws, sampling, rng = 5, 100_000, 0.4, generator(3)
     first, second = members(n, draws, sampling, rng), members(n, draws, sampling, rng)
     pairs = {

@@ -19,7 +19,7 @@ IN_BLOCKS = [name for name in MECHANISMS if MECHANISMS[name].in_blocks]
 
 
 class Unread(Rows):
-    """Rows that fail if they are read as one array."""
+    """Rows that fail if read as one array."""
 
     def __array__(self, dtype=None, copy=None):
         raise AssertionError("all rows were read at once")

@@ -61,7 +61,7 @@ def leaves(value, path):
 
 
 def numbers(value):
-    """Count each number, including numbers in strings."""
+    """Count each number, also in strings."""
     counts = Counter()
     for path, leaf in leaves(value, "").items():
         if isinstance(leaf, (int, float)):

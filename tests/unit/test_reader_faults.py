@@ -91,7 +91,7 @@ def damage(content, rng):
 
 
 def outcome(name, folder):
-    """The table that is read, or None if a one-line error refuses the file."""
+    """The table, or None if a one-line error refuses the file."""
     dataset = entry(name, folder)
     try:
         table = readers.read(dataset, "toy")

@@ -241,7 +241,7 @@ CELLS = [
 
 
 def by_the_cell(text, columns, label):
-    """Read rows with a plain loop over the csv module, or return None if a cell is refused."""
+    """Rows by a plain loop over the csv module, or None if a cell is refused."""
     rows = [row for row in csv.reader(io.StringIO(text)) if row]
     header, rows = rows[0], rows[1:]
     if not rows or any(len(row) != len(header) for row in rows):

@@ -40,7 +40,7 @@ def test_an_edit_of_what_two_configurations_share_concerns_both(cells):
 
 
 def shipped(*overlays):
-    """Map each run file of a shipped configuration to its cell's digest of settings."""
+    """Run file of a shipped configuration -> its cell's digest of settings."""
     config, experiments, _ = configured(*overlays)
     digests = {}
     for name in config["experiments"]:

@@ -67,7 +67,7 @@ def masses(scale, reach):
 
 
 def check_lemma_2(moved, mu, bits):
-    """Check lemma 2 for two values that are `moved` apart, anywhere relative to the lattice."""
+    """Two values, `moved` apart, are anywhere relative to the lattice."""
     noise = lattice.covering(Fraction(moved), Fraction(mu), 1, bits)
     p = masses(noise.scale, 40 * noise.scale)
     for start in np.linspace(0, 1, 41):
@@ -285,7 +285,7 @@ def minimisers_1d(x, y, lam, loss, tilts):
 
 
 def law_1d(plan, x, y, errors, noisy=True):
-    """Return the first lattice point, and the release's probabilities from there on.
+    """The first lattice point, and the release's probabilities from there on.
 
     errors: the solver's error, in units of tolerance/lambda, as a function of the tilt's index.
     """

@@ -96,7 +96,7 @@ def killed(function):
 
 
 def dying(number, half=False):
-    """Kill this process before its `number`th change to the disk, or midway if `half` and it writes."""
+    """Kill this process before its `number`th change to the disk, or midway if `half` and it is a write."""
     count = 0
 
     def wrap(call, name):

@@ -222,7 +222,7 @@ def test_a_package_costs_no_more_than_its_model(plan):
 
 
 def check_scale():
-    """The noise is that for a sensitivity of sqrt(8) at (1, 1e-6), slightly increased for rounding."""
+    """The noise is for a sensitivity of sqrt(8) at (1, 1e-6), slightly increased for rounding."""
     actual = float(holdout.package(model(), 100).noise.deviation) / (math.sqrt(8) / 0.2367044)
     assert 1 <= actual * (1 + 1e-7) <= 1 + 1e-5
 

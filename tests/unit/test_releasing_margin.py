@@ -91,7 +91,7 @@ class Reference:
         return result
 
     def replace(self, e):
-        """For one e >= 0, return the least bound over e1 and over which comes first, adding or removing."""
+        """The least bound for one e >= 0, over e1 and both orders of adding and removing."""
 
         def at(e1):
             result = np.ones_like(e1)
@@ -120,7 +120,7 @@ class Reference:
         return (1 + self.two) * np.maximum(tail(e / m - m / 2, m, e), 0.0)
 
     def composed(self, epsilon, mu):
-        """Return delta of the tilt and a Gaussian release of parameter mu, and delta's two summands.
+        """Delta of the tilt and a Gaussian release of parameter mu, and delta's two summands.
 
         The first summand is delta if the Jacobian costs no epsilon; the second is what the Jacobian adds.
         """

@@ -104,7 +104,7 @@ def test_best_of_k_by_simulation():
 
 
 def test_an_exact_score_on_private_rows_is_not_covered():
-    """A base without data is 0-DP. Selection by an exact score on private rows is not even (1, 0.2)-DP."""
+    """If the base ignores the data (0-DP), selection by an exact private score is not even (1, 0.2)-DP."""
     points, law, mean = 50, "logarithmic", 500.0
     p = np.full(points, 1 / points)
     base = profile_of(p, p)

@@ -18,7 +18,7 @@ def record(rng, bound, label_bound=1.0):
 
 
 def search(distance, bound, label_bound=1.0, adjacency=REPLACE_ONE, starts=40, steps=250, seed=0):
-    """Return the largest distance(x, y, z, u) found by ever smaller random moves from random starts."""
+    """The largest distance(x, y, z, u) found by ever smaller random moves from random starts."""
     rng = np.random.default_rng(seed)
     best = 0.0
 
@@ -138,7 +138,7 @@ def test_trace_and_vectors():
 def test_spectral_ridges():
     """The noise has the stated norm.
 
-    A ridge may be lower than this norm by half of the eigenvalue of X'X, but not by all of it.
+    A ridge may be lower than this norm by half of X'X's eigenvalue, but not by all.
     """
     rng = np.random.default_rng(0)
     d, sigma = 40, 3.0

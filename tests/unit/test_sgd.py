@@ -89,8 +89,8 @@ def test_noise_of_one_step_has_the_stated_law(epochs, accounting):
         X, y, epsilon=epsilon, lam=1.0, restarts=4000, rng=np.random.default_rng(5), batch=1,
         epochs=epochs, accounting=accounting, schedule="constant", clip=clip, bias=True,
     )  # fmt: skip
-    # With rate 1 and lam 1, w is the last -(gradient + z). The norm of the clipped gradient is far
-    # below the noise.
+    # With rate 1 and lam 1, w is the last -(gradient + z). The clipped gradient is far below the
+    # noise.
     scale = 2 * clip * (epochs if accounting == "composed" else 1) / epsilon
     z = np.column_stack([release.weights, release.info["intercept"]])
     if epochs == 1:
@@ -226,7 +226,7 @@ def test_bad_options_are_refused(options, word):
 def test_as_run_is_the_loop_of_the_sources_program():
     """Each coordinate of a gradient uses its own product w_j x_j, and the whole vector is clipped.
 
-    Regularisation adds the same number, lambda sum(w), to every coordinate.
+    Regularisation adds lambda sum(w) to every coordinate.
     """
     n, d, clip, lam = 23, 3, 0.4, 0.7
     X, y = unit_rows(n, d, 1)
@@ -285,7 +285,7 @@ def test_the_density_of_noise_as_run_has_no_bounded_quotient():
     radius = stats.gamma(2, scale=scale).pdf
 
     def density(a, b):
-        # Integrate over t, the log of the direction's second coordinate.
+        # t: the log of the direction's second coordinate.
         def at(t):
             sine = np.exp(t)
             cosine = np.sqrt(1 - sine**2)

@@ -30,7 +30,7 @@ def log_density(w, records, pull, sigma, n_lambda):
 
 
 def exact(one, other, pull, sigma, n_lambda, epsilons, points=281):
-    """Return delta (2, epsilons): of (one, other), then of (other, one), by a sum over the plane."""
+    """delta (2, epsilons): of (one, other), then of (other, one), by a sum over the plane."""
     centre = -(PLANE @ pull) / n_lambda
     reach = (9 * sigma + 2 * (len(one) + len(other))) / n_lambda
     u = np.linspace(-reach, reach, points)

@@ -28,7 +28,7 @@ def objective(w, X, y, l1, l2):
 
 
 def reference(X, y, l1, l2):
-    """Find the minimiser by solving a smooth problem with bounds: w = p - q with p, q >= 0."""
+    """The minimiser, by a smooth problem with bounds: w = p - q with p, q >= 0."""
     d = X.shape[1]
 
     def value(pq):

@@ -82,7 +82,7 @@ def test_adassp_states_the_composition(calibration, epsilon):
     if calibration == "published":
         unit = math.sqrt(math.log(6 / delta)) / (epsilon / 3)
         assert (eigenvalue, matrix, vector) == pytest.approx((unit * R**2, unit * R**2, unit * R))
-    # mu^2 adds up. For the matrix and vector, take the largest sum over many neighbouring pairs.
+    # The parts' mu^2 add up. For matrix and vector, take the largest sum over many neighbouring pairs.
     worst = 0.0
     for k in np.linspace(-1, 1, 2001):
         M2, L2 = 2 * R**4 * (1 - k**2), 2 * R**2 * (1 + k)

@@ -35,7 +35,7 @@ def test_a_lasso_is_tuned_at_its_own_scale(scale):
     ridge, _ = tuning.cross_validate(X, y, grid, cut)
     assert (ridge[2] < 0.1).all()
     # Added to the mean loss, a penalty with lambda = 30 makes all weights zero. Added to the sum,
-    # the penalty acts like one with lambda = 0.15.
+    # it acts like lambda = 0.15.
     assert (errors[2] > 0.4).all() == (scale != "summed")
 
 

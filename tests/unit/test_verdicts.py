@@ -85,7 +85,7 @@ def test_so_are_those_of_predictions_and_of_their_standard_deviations(ours, spre
 
 def test_what_little_is_left_of_a_spread_is_known_badly():
     # Each fold has two draws, of sd 0.2, and folds are only 0.01 apart. Once the draws' noise is
-    # subtracted, what remains of the folds' spread is chance.
+    # subtracted, the folds' remaining spread is chance.
     rng, protocol = np.random.default_rng(2), Protocol(5, 1, shared=True)
     results = [
         predict(normal(rng, 50, 2, 0.01, 0.2).reshape(10, 5, 2), protocol, rng) for _ in range(60)

@@ -144,8 +144,8 @@ def test_every_file_that_a_job_executes_is_in_its_digest(finished):
 def without_repetitions():
     """Configuration changes that remove jobs with the same code as another job.
 
-    What remains: one reading, one size, one epsilon, one figure per kind, one attack per mechanism, and
-    few releases.
+    Remaining: one reading, size and epsilon, one figure per kind, one attack per mechanism, and few
+    releases.
     """
     settings, drawn = {}, set()
     listed, smoke, _ = configured("smoke")

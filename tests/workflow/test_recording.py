@@ -56,7 +56,7 @@ def stale(project):
 
 @pytest.fixture(scope="module")
 def recorded(finished, tmp_path_factory):
-    """Read-only copy with the recorded verdicts of the tiny experiment."""
+    """Read-only copy with the tiny experiment's recorded verdicts."""
     project = finished.duplicate(tmp_path_factory.mktemp("recorded") / "project")
     for path in (project / "config/record").glob("*.csv"):
         path.unlink()

@@ -40,8 +40,8 @@ class Table(NamedTuple):
         further rows are an official test part. None: no test part.
     classes: names of the classes, () if the labels are -1 and 1.
     pair: names of the labels -1 and 1, if known.
-    groups: per one-hot categorical feature, its column names. Every row is 1 in one of these columns and
-        0 in the others.
+    groups: per one-hot categorical feature, its column names; each row is 1 in one of them and 0
+        in the others.
     later: steps still to be applied to X. `columns` and the bounds describe rows after these steps.
     coordinate_bound: the public bound on every |x_j|, infinite if none is known besides `bound`.
     target: for numeric y, (name, low, high) of the target in its own units.
@@ -360,7 +360,7 @@ def prepare(
 ) -> tuple[Table, list[dict]]:
     """Apply steps in order.
 
-    steps: a list of (name, options). rng_of: (number, name) -> the generator of a random step. put_off:
+    steps: (name, options). rng_of: (number, name) -> the generator of a random step. put_off:
     rows of integers remain integers, and the last row-wise steps become `Table.later`. overwrite: table.X
     may be overwritten, to save a copy.
 
@@ -379,7 +379,7 @@ def prepare(
     for number, (name, options) in enumerate(steps):
         rng = {"rng": rng_of(number, name)} if STEPS[name].random and rng_of else {}
         resolved.append((name, options | rng))
-    waiting = []  # row-wise steps not yet applied
+    waiting = []
     for name, options in resolved:
         if STEPS[name].row_wise and not STEPS[name].random:
             waiting.append((name, options))

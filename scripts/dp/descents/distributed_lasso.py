@@ -51,7 +51,7 @@ class Centre:
         self._gram = None if self._X is not None else X.T @ X
 
     def gradient(self, w: np.ndarray) -> np.ndarray:
-        """sum_i (w.x_i - y_i) x_i at each of the points w (values, d)."""
+        """sum_i (w.x_i - y_i) x_i at each point w (values, d)."""
         gradient = w @ self._gram if self._X is None else (w @ self._X.T) @ self._X
         gradient -= self._moment
         return gradient
@@ -97,8 +97,7 @@ def proximal_gradient(
     centres: objects with `rows`, `count` and `gradient(w)`. gradients: a rule of `GRADIENTS`. lam, rate:
     (values,). Iteration from zero ends after `max_iterations`, or when the cost changes by at most
     `cost_difference`, falls below `loss_threshold`, exceeds 1.5e12 or is not finite. With a small step,
-    iteration ends far from the minimiser, so the step size regularises. Therefore no lambda is warm-started
-    from another's result.
+    iteration ends far from the minimiser, so the step size regularises. So no lambda is warm-started.
 
     Since the loss is quadratic and y_i^2 is 1 for every label, the coordinator needs only the summed
     gradient g: sum_i (y_i - w.x_i)^2 / 2 = (w.(g(w) + g(0)) + n) / 2. For numeric targets, the right side
@@ -118,7 +117,7 @@ def proximal_gradient(
     stopped = np.full(len(lam), "iterations", dtype=object)
 
     def at(w):
-        """Return the sum of all rows' gradients at w, and the gradient that a step follows."""
+        """The sum of all rows' gradients at w, and the gradient that a step follows."""
         centre_gradients = [centre.gradient(w) for centre in centres]
         total = sum(centre_gradients)
         if alike:
@@ -201,7 +200,7 @@ class Preparation:
 
 
 def clipped_sum(X: np.ndarray, y: np.ndarray, w: np.ndarray, clip: float) -> np.ndarray:
-    """Sum over i of (w.x_i - y_i) x_i, each clipped to norm `clip`, at each of the points w (values, d)."""
+    """Sum over i of (w.x_i - y_i) x_i, each clipped to norm `clip`, at each point w (values, d)."""
     slope = w @ X.T - y
     length = np.abs(slope) * np.sqrt(np.einsum("ij,ij->i", X, X))
     slope *= clip / np.maximum(length, clip)

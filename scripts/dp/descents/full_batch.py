@@ -37,7 +37,7 @@ def _scores(X, W):
 
 
 def _residuals(scores, y, loss, valued):
-    """Return losses (n, restarts), or None unless `valued`, and their derivatives with respect to scores.
+    """Losses (n, restarts), or None unless `valued`, and their derivatives with respect to scores.
 
     scores: (n, restarts, K), overwritten; the derivatives have this shape. y: as for `mean_gradient`.
     """
@@ -93,7 +93,7 @@ def mean_gradient(
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """Mean loss (restarts,) and mean of the per-example gradients (restarts, d, K).
 
-    y: None for a margin loss whose rows are already multiplied by their labels. clip: maximum norm of
+    y: None for a margin loss whose rows are multiplied by their labels. clip: maximum norm of
     each example's gradient. limits: `residual_limits`, if known. Unless `valued`, the loss is NaN.
     """
     restarts, d, K = W.shape

@@ -19,7 +19,7 @@ SCHEDULES = ("inverse_sqrt", "inverse_lambda", "constant")
 def batch_plan(
     n: int, batch: int, final: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (starts, stops, divisors) of one pass over n rows in disjoint batches.
+    """(starts, stops, divisors) of one pass over n rows in disjoint batches.
 
     Batches have `batch` rows, at most n. With `final`, their size changes geometrically from `batch` at
     the first row to `final` at the last. A short last batch's sum is divided by its nominal size. The
@@ -118,7 +118,7 @@ def descend(
             for k, (start, stop, divisor) in enumerate(zip(*plan, strict=True)):
                 step += 1
                 chosen = (first + order[:, start:stop]).ravel()
-                # All indices are in range, so the mode "clip" clips none; it only avoids a copy.
+                # All indices are in range, so the mode "clip" only avoids a copy.
                 examples = np.take(rows, chosen, 0, gathered[: len(chosen)], mode="clip")
                 examples = examples.reshape(runs, -1, d)
                 if as_run:

@@ -122,8 +122,8 @@ def join(releases: list[Release]) -> Release:
 class Mechanism:
     """Base class of mechanisms, which are stateless, with one instance each.
 
-    `bound` is the public bound R on ||x||_2. `lam` is the weight of ||w||^2 / 2, which is added to the
-    *mean* loss.
+    `bound` is the public bound R on ||x||_2. `lam` is the weight of ||w||^2 / 2 beside the *mean*
+    loss.
 
     Methods
     -------
@@ -155,7 +155,7 @@ class Mechanism:
     # Option's name -> its kind (`dp.mechanisms.options`), which contains the default.
     options: dict = {}
     # "none": the mechanism is pure and refuses a delta. "needed": it needs a delta > 0. "optional":
-    # it is pure at delta = 0, and its noise is Gaussian otherwise.
+    # pure at delta = 0, otherwise with Gaussian noise.
     delta = "none"
     # The smallest positive delta for which the noise can be computed reliably.
     least_delta = 1e-100
@@ -166,7 +166,7 @@ class Mechanism:
     proven = True
     # Whether a mechanism without privacy draws random numbers.
     needs_rng = False
-    # The FACTS that the mechanism uses. `coordinate_bound` bounds every |x_j| (None: `bound` does).
+    # The FACTS it uses. `coordinate_bound` bounds every |x_j| (None: `bound` does).
     # `classes` is the number of labels 0, 1, .. (None: labels in {-1, 1}).
     facts: tuple = ()
     # Whether the proof covers targets in [-1, 1]. If `loss` is an option, such targets need a loss
@@ -187,15 +187,15 @@ class Mechanism:
     def _guarantee(self, n, d, p):
         """Return why the requested (epsilon, delta) holds or, without privacy, why no guarantee does.
 
-        n: the public size. d: the number of released coordinates. If another guarantee holds, it is
-        returned as a `dp.accounting.Guarantee`.
+        n: the public size. d: the number of released coordinates. Any other guarantee is returned as
+        a `dp.accounting.Guarantee`.
         """
         raise NotImplementedError
 
     def _release(self, X, y, p, draws, rng):
-        """Return the weights of independent draws, or (weights, info).
+        """Return weights (draws, d) or (draws, d, classes) of independent draws, or (weights, info).
 
-        Weights are (draws, d) or (draws, d, classes). Returns a `Release` if a status is not "ok".
+        Returns a `Release` if a status is not "ok".
         """
         raise NotImplementedError
 
@@ -329,7 +329,7 @@ class Mechanism:
             Labels -1 and 1, labels 0, 1, .. of more classes, or numbers in [-1, 1] for a residual
             loss.
         restarts : int
-            The number of draws. The guarantee is for a single draw.
+            Number of draws. The guarantee is for one draw.
         rng : numpy.random.Generator
             The source of all randomness. Whoever knows its seed can subtract the noise.
         fit : tuple or None
@@ -373,7 +373,7 @@ class Mechanism:
         candidates : Sequence[dict]
             "lam" and options that override `arguments`. All candidates use the same random draws.
         restarts : int
-            The number of draws per candidate.
+            Draws per candidate.
         **arguments
             As for `release`.
 
@@ -423,7 +423,7 @@ class Mechanism:
         bound: float = 1.0,
         **options,
     ) -> Parameters:
-        """Checked `Parameters` for a public size n and d coordinates. Raises `Refused` if invalid."""
+        """Checked `Parameters`. Raises `Refused` if invalid."""
         name = self.name
         n, d, epsilon, delta, lam, bound = map(plain, (n, d, epsilon, delta, lam, bound))
         options = {option: plain(value) for option, value in options.items()}
@@ -588,12 +588,11 @@ def register(name: str) -> Callable:
     Parameters
     ----------
     name : str
-        The mechanism's name, as a literal string.
+        A literal string.
 
     Returns
     -------
     Callable
-        The decorator.
 
     Examples
     --------

@@ -58,7 +58,7 @@ def boost(
 class BoostedAdaSSP(Mechanism):
     """Boosted AdaSSP, calibrated exactly, with a ridge for which the descent is stable.
 
-    There are three kinds of Gaussian releases:
+    Three kinds of Gaussian releases:
 
         released                                          sensitivity                     share of mu^2
         smallest eigenvalue of X'X                        R^2                             10 %
@@ -103,7 +103,7 @@ class BoostedAdaSSP(Mechanism):
         return p.proven(reason, profile=Gaussian(p.mu))
 
     def _beside(self, n, p):
-        """What a subclass adds to the guarantee's reason, about its further releases."""
+        """What a subclass's further releases add to the guarantee's reason."""
         return ""
 
     def _release(self, X, y, p, draws, rng):

@@ -35,7 +35,7 @@ RATE = {"rate": Optional(Between(low=0, high=1))}
 
 
 class Counts(Mechanism):
-    """Base class of the mechanisms for counts."""
+    """Base class for counts."""
 
     numbers = True
     counts = True
@@ -100,7 +100,7 @@ class CountsGradientDescent(Counts):
     The Gaussian releases of T gradients and the rate compose to mu-Gaussian DP, where mu^2 is the
     sum of their mu^2 (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3). This covers all iterates.
 
-    rate: the rate's share of mu^2, by default the share for which noise on the mean of u has a
+    rate: the rate's share of mu^2, by default that for which noise on the mean of u has a
     standard deviation of 0.0025, clipped to [1 %, 15 %].
     learning_rate: a step is the gradient times learning_rate/(q R^2). q R^2 is about the maximum
     curvature, so a learning_rate of 2 gives the longest stable step.

@@ -107,7 +107,7 @@ BATCHES = {"batches": Choice("all", "shuffled"), "noise": Choice("once", "per_ba
 
 
 class _Functional(Mechanism):
-    """Base class of functional mechanisms, with Gaussian noise if delta > 0, else Laplace noise."""
+    """Base class of functional mechanisms, with Gaussian noise if delta > 0, else Laplace."""
 
     needs_lambda = False
     facts = ("coordinate_bound",)
@@ -163,10 +163,7 @@ class _Functional(Mechanism):
         return p.proven(reason, proven, Gaussian(math.sqrt(times) * size / scale))
 
     def _noise(self, d, p, draws, rng):
-        """Noise, its scale and its standard deviation.
-
-        The noise has shape (draws, coefficients), linear coefficients first.
-        """
+        """Noise (draws, coefficients), linear ones first; its scale; and its standard deviation."""
         scale, _ = self._scale(d, p)
         law, deviation = (gaussian, scale) if p.delta else (laplace, math.sqrt(2) * scale)
         return law(quadratics.coefficients(d), scale, draws, rng), scale, deviation
@@ -244,7 +241,7 @@ class _Functional(Mechanism):
 
 
 def _times(p, n):
-    """The factor by which noise is multiplied in the objective summed over n records."""
+    """The factor on noise in the objective summed over n records."""
     return n if getattr(p, "objective", "sum") == "mean" else 1
 
 

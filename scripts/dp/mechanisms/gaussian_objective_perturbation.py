@@ -86,7 +86,7 @@ def kind(loss: losses.Loss, clip: float | None = None) -> Kind:
 
 
 def moved(n: int, lam: float, tolerance: float, adjacency: str, stated: bool = False) -> float:
-    """The maximum distance between neighbours' solver errors (see the module's docstring).
+    """The maximum distance between neighbours' solver errors (module docstring).
 
     stated: whether n is `public_n`.
     """
@@ -94,7 +94,7 @@ def moved(n: int, lam: float, tolerance: float, adjacency: str, stated: bool = F
 
 
 def certified(n: int, p: Parameters, plan: Plan) -> str:
-    """The part of a guarantee's reason that covers the solver's error and the output noise."""
+    """What a guarantee's reason says about the solver's error and the output noise."""
     every = "every data set" if p.public_n is None else f"every data set of at most {n} records"
     return (
         f"a point of gradient norm at most tau = {plan.tolerance:g} is found on {every} (a premise: "
@@ -272,7 +272,7 @@ class Redberg(_Published):
     """Objective perturbation as published by Redberg, Koskela and Wang (NeurIPS 2023), under add-remove.
 
     sigma_output: standard deviation of the output noise.
-    gradient_norm: gradient norm of the *summed* objective.
+    gradient_norm: of the *summed* objective.
     """
 
     options = {"sigma_output": Positive(0.15), "gradient_norm": NonNegative(5e-4)}

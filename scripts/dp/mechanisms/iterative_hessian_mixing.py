@@ -25,7 +25,7 @@ from dp.privacy import quadratics, sketches
 from dp.privacy.sensitivities import vector_sum
 
 EPSILONS = 1e-3, 30.0  # epsilons for which `calibrate` finds the noise
-PRIVATE_SIDE = 1e-3  # relative width of the bracket at which the search of `calibrate` ends
+PRIVATE_SIDE = 1e-3  # relative bracket width at which `calibrate` ends
 
 
 @lru_cache(maxsize=64)

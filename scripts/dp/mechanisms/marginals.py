@@ -96,9 +96,8 @@ class PrivateMarginals(Mechanism):
 
     groups: sizes of one-hot variables, in the order of their columns, which come first. Other
     columns, such as a constant, get weights of 0. A level is marked by bound/sqrt(k + number of
-    other columns), which is a 1 after scaling rows to a largest possible norm of `bound`.
-    Without groups, every column is a variable, rounded to one of five values between -bound/sqrt(d)
-    and bound/sqrt(d).
+    other columns): a 1, after the largest possible norm is scaled to `bound`. Without groups, every
+    column is a variable, rounded to one of five values between -bound/sqrt(d) and bound/sqrt(d).
     """
 
     delta = "needed"

@@ -59,7 +59,7 @@ class MeanDirection(Mechanism):
     def _scales(self, n, p):
         """Standard deviations of the noise on r, a/max(p, 1 - p) and V.
 
-        Returns None if only r is released.
+        None if only r is released.
         """
         rate, size = self._rate(n, p), vector_sum(p.bound, p.adjacency)
         if rate == 1:

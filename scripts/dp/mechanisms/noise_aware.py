@@ -39,11 +39,11 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     the releases themselves.
     info["level"]: (draws,), `dp.inference.curvature_level`.
 
-    covariance: the Hessian's share of mu^2. If there is a second release, it gets the same share.
+    covariance: the Hessian's share of mu^2, and as much again for a second release.
     """
 
     numbers = False
-    # There is no `public_n`, because covariances need the number of records.
+    # No `public_n`: covariances need the number of records.
     options = GaussianObjectivePerturbation.options
     options = {k: v for k, v in options.items() if k not in ("loss", "public_n", "clip")}
     options |= {"covariance": Between(0.15, low=0, high=0.45), "robust": Flag(False)}
@@ -78,10 +78,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
         return plan._replace(output_scale=plan.output_scale * second / p.output)
 
     def _scales(self, n, p, plan):
-        """Standard deviations of the noise on the Hessian and on the second release.
-
-        For a matrix, this is the standard deviation on the diagonal.
-        """
+        """Standard deviations, for matrices on the diagonal, of noise on the Hessian and second release."""
         mu = plan.mu_output * math.sqrt(p.covariance) / self._second(vars(p))
         moved = sensitivities.gram(p.bound, plan.adjacency)
         loss = self._kind(p).loss
@@ -127,7 +124,7 @@ class NoiseAwareLogistic(GaussianObjectivePerturbation):
     def _assumed(self, X, y, weights, hessian, scale, rng, loss):
         """The mean of l'^2 x x' without `robust`, and which draws (draws,) are too noisy for intervals.
 
-        Here, the mean is None, so `linearise` uses the Hessian instead.
+        Here, the mean is None, so `linearise` uses the Hessian.
         """
         return None, np.zeros(len(weights), dtype=bool)
 

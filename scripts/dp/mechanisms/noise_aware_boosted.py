@@ -39,7 +39,7 @@ class NoiseAwareBoosted(BoostedAdaSSP):
     sum of clip(residual)^2 x x', each divided by n.
     """
 
-    # There is no `public_n`, because covariances need the number of records.
+    # No `public_n`: covariances need the number of records.
     options = {k: v for k, v in BoostedAdaSSP.options.items() if k != "public_n"} | {
         "covariance": Between(0.05, low=0, high=1),
         "iterates": Choice("late", "last"),

@@ -77,8 +77,8 @@ class Tilted(Mechanism):
         Let H be the Hessian at the minimiser without tilt. To second order, tilt and output noise
         raise the objective by a multiple of tr(H^-1) (scale/n)^2 + tr(H) output_scale^2. An exact
         minimiser with all of epsilon for the tilt has only the first term. Since tr(H^-1) >= d^2 /
-        tr(H) and tr(H) <= d lam + c R^2, the increase is at most (1 - s)^-2 + (q/s)^2 times that
-        minimiser's, with q = n tau (1 + c R^2/(d lam)) / (kappa R). The minimum of this factor,
+        tr(H) and tr(H) <= d lam + c R^2, the increase is at most ((1 - s)^-2 + (q/s)^2) times
+        that minimiser's, with q = n tau (1 + c R^2/(d lam)) / (kappa R). The minimum of this factor,
         (1 + q^(2/3))^3, is at s/(1 - s) = q^(2/3).
         """
         q = n * tolerance * (1 + loss.c * bound * bound / (d * lam)) / (loss.kappa * bound)

@@ -15,7 +15,7 @@ from dp.mechanisms import Mechanism, register
 from dp.mechanisms.options import Choice, Ordinary
 from dp.privacy import posterior
 
-MOST = 1e8  # maximum mean number of proposals per draw on any data set; 1e8 proposals take minutes
+MOST = 1e8  # maximum mean number of proposals per draw on any data set; 1e8 take minutes
 
 
 @register("posterior_sampling")

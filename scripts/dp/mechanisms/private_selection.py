@@ -213,8 +213,8 @@ def _plan(n, d, text):
     """The `Plan` for settings given as JSON.
 
     The search for a run's epsilon starts from the value for a Gaussian mechanism. The total is
-    nearly proportional to a run's epsilon, so each step rescales the latter. A step that would
-    leave the bracket bisects it instead.
+    nearly proportional to a run's epsilon, so each step rescales the latter. Steps that would
+    leave the bracket bisect it.
     """
     p = SimpleNamespace(**json.loads(text))
     delta = p.delta / (2 * max(1.0, p.runs))

@@ -28,7 +28,7 @@ OPTIONS = {
 
 
 class _Run(NamedTuple):
-    """The index of one descent's data set, and the generators for its three kinds of draws."""
+    """The index of a descent's data set, and generators for its three kinds of draws."""
 
     train: int
     projection: np.random.Generator
@@ -84,8 +84,8 @@ class _SGD(Mechanism):
             intercepts = np.zeros((len(candidates), len(runs)))
             *others, last = self._alike(candidates)
             for p, chosen in (*others, last):
-                # Candidates share draws, so every group but the last copies the generators. The last
-                # does not, because a copy takes longer than a short descent.
+                # Candidates share draws, so groups copy the generators. The last need not; a copy takes
+                # longer than a short descent.
                 again = runs if chosen is last[1] else copy.deepcopy(runs)
                 lams = [candidates[k].lam for k in chosen]
                 weights[chosen], intercepts[chosen] = self._descend(trains, again, lams, cache, p)
@@ -99,7 +99,7 @@ class _SGD(Mechanism):
     def _descend(self, trains, runs, lams, cache, p):
         """Weights (lambdas, runs, d) and intercepts (lambdas, runs).
 
-        `cache` keeps the latest rows, because other settings of the same runs use them.
+        `cache` keeps the latest rows, for other settings of the same runs.
         """
         n, d = trains[0][0].shape
         scale = self._scale(p)

@@ -45,7 +45,8 @@ class SoftmaxObjectivePerturbation(Mechanism):
     """
 
     delta = "needed"
-    # Tilts b beyond `gaussian_reach`, of probability at most e^-60 = 9e-27, are neglected.
+    # Tilts b beyond `gaussian_reach`, of probability at most e^-60 = 9e-27, are neglected,
+    # so delta must be far larger.
     least_delta = 1e-20
     facts = ("classes",)
     options = ADJACENCY | PUBLIC_N | TOLERANCE

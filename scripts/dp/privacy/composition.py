@@ -26,7 +26,8 @@ GRID = 1e-4  # spacing of discretised privacy losses
 LEAST_MULTIPLIER = 0.3  # smallest sigma/C: with less noise, distributions are too long to compose
 # Compositions lose probabilities of about 1e-15 to rounding and truncation.
 LEAST_DELTA = 1e-13
-GRIDS = 20_000  # maximum number of grid points of a distribution; a wider one gets a coarser grid
+# If the largest loss exceeds this many grid points, the grid gets coarser, but keeps 8 per coordinate.
+GRIDS = 20_000
 
 
 def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:

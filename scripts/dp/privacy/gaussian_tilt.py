@@ -159,7 +159,7 @@ def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> f
 
 @lru_cache(maxsize=32)
 def _loss_table(m, r, loss, start, stop):
-    """A grid of u, and f(u) on the grid. f is convex, so interpolation bounds f from above."""
+    """A grid of u, and f(u) there. f is convex, so interpolation bounds f from above."""
     u = np.linspace(start, max(stop, start), 6001)
     return u, largest_loss(u, m, r, loss)
 

@@ -68,7 +68,7 @@ def calibrate(
     loss: losses.Loss = "logistic",
     calibration: str = "cms11",
 ) -> tuple[float, float]:
-    """Return (epsilon_b, ridge): ||b|| ~ Gamma(d, 2 kappa R / epsilon_b), and ridge/2 ||w||^2 is added.
+    """(epsilon_b, ridge): ||b|| ~ Gamma(d, 2 kappa R / epsilon_b), and ridge/2 ||w||^2 is added.
 
     With c = R^2 sup l'':
 

@@ -86,7 +86,7 @@ def pair(function: Callable) -> Callable:
 
 
 def find(pair: str | tuple | Pair) -> Pair:
-    """Return the `Pair` of a name or of two data sets, or a `Pair` unchanged.
+    """The `Pair` of a name or of two data sets, or a `Pair` unchanged.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ answered = _of_weights(lambda W: {"answered": W.any(axis=1).astype(float)})
 
 
 def _clusters(below, above, inner=()):
-    """Rows x = 1, so the model fitted to a single row equals the row's target."""
+    """Rows x = 1, so the model fitted to a single row equals its target."""
     y = np.concatenate([-np.ones(below), inner, np.ones(above)])
     return np.ones((len(y), 1)), y
 
@@ -470,7 +470,7 @@ def repeated() -> Pair:
 
 @pair
 def own_scale() -> Pair:
-    """4,000 records, one with a large target. In the neighbour, this record is at 0."""
+    """4,000 records, one with a large target. In the neighbour, it is at 0."""
     X = np.where(np.arange(4000) % 2, -1.0, 1.0)[:, None]
     y = 0.01 * X[:, 0]
     y[0] = 1.0
@@ -513,7 +513,7 @@ def cancelled() -> Pair:
 
 @pair
 def only_record() -> Pair:
-    """One record at x = 1. In the neighbour, this record is at 0."""
+    """One record at x = 1, in the neighbour at 0."""
     return Pair(
         sides=_replace(np.ones((1, 1)), [1.0], 0, row=[0.0], label=0.0),
         arguments={"lam": 0.0, "bound": 1.0},
@@ -577,7 +577,7 @@ def starting_point() -> Pair:
 
 @pair
 def curvature() -> Pair:
-    """One record at x = 1, with n lambda = 0.01. In the neighbour, this record is at 0."""
+    """One record at x = 1, with n lambda = 0.01. In the neighbour, it is at 0."""
     return _curvature(0.01)
 
 
@@ -602,7 +602,7 @@ def _curvature(n_lambda):
 def pulled() -> Pair:
     """One record at x = 1, and 60 that drive its margin far below 0.
 
-    In the neighbour, the first record is at 0.
+    In the neighbour, the first is at 0.
     """
     X = np.full((61, 1), -0.5)
     X[0] = 1

@@ -125,7 +125,7 @@ def _minimiser_on_ball(A, b, radius):
 def squared_envelope(
     X: np.ndarray, y: np.ndarray, gamma: float, ridge: float, radius: float
 ) -> tuple:
-    """Return (precision, linear, log_excess) of `truncated_draws` for squared loss.
+    """(precision, linear, log_excess) of `truncated_draws` for squared loss.
 
     The density exp(-gamma (||y - Xw||^2/2 + ridge ||w||^2/2)) is Gaussian, so there is no excess.
     """
@@ -135,7 +135,7 @@ def squared_envelope(
 def logistic_envelope(
     X: np.ndarray, y: np.ndarray, gamma: float, ridge: float, radius: float
 ) -> tuple:
-    """Return (precision, linear, log_excess) of `truncated_draws` for logistic loss.
+    """(precision, linear, log_excess) of `truncated_draws` for logistic loss.
 
     The Gaussian's quadratic lies below F and touches it at w0. On the ball, |w.x_i| <= m_i = radius
     ||x_i||, and the logistic curvature is at least s_i (1 - s_i), s_i = 1/(1 + e^m_i). So F(w) >= F(w0) +

@@ -132,7 +132,7 @@ class Profile:
             raise ValueError(f"a profile's epsilon needs 0 < delta < 1, not {delta}")
         if self.delta(0.0) <= delta:
             return 0.0
-        # If losses can be infinite, there may be no epsilon that suffices for this delta.
+        # If losses can be infinite, there may be no such epsilon.
         return roots.least(lambda e: self.delta(e) <= delta, 0.0, 1.0, relative=1e-10, most=1e6)
 
     @property
@@ -346,7 +346,7 @@ def group_delta(profile: Profile, epsilon: float, size: int, mu: float = 0.0) ->
 
 
 def group_epsilon(profile: Profile, delta: float, size: int) -> float:
-    """An epsilon at delta for data sets that differ in several records.
+    """An epsilon at delta for data sets that differ in `size` records.
 
     Exact for a Gaussian profile, otherwise the smallest that `group_delta` proves with one of several mu.
 
@@ -357,7 +357,6 @@ def group_epsilon(profile: Profile, delta: float, size: int) -> float:
     delta : float
         In (0, 1).
     size : int
-        Number of records.
 
     Returns
     -------
@@ -425,7 +424,6 @@ def compose(*profiles) -> Profile:
     Parameters
     ----------
     *profiles : Profile
-        Of the releases.
 
     Returns
     -------
@@ -470,9 +468,7 @@ def repeated(profile: Profile, times: int) -> Profile:
     Parameters
     ----------
     profile : Profile
-        Of each release.
     times : int
-        Number of releases.
 
     Returns
     -------

@@ -44,7 +44,7 @@ def distance(
     depths = volumes.shape[-1]
     k = np.arange(max(0, min(t - 1, depths - t - 1)))  # t - k - 1 >= 1 and t + k + 2 <= depths
     rising = -volumes - epsilon / 2 * np.arange(1, depths + 1)
-    # Minimum over each depth and all greater depths.
+    # Minimum from each depth on.
     least = np.minimum.accumulate(rising[..., ::-1], axis=-1)[..., ::-1]
     with np.errstate(invalid="ignore"):  # NaN, from two volumes of 0, fails the test
         logarithms = volumes[..., t - k - 2] + least[..., t + k + 1] + epsilon / 2 * (t + k + 1)

@@ -6,7 +6,7 @@
     tilt        a minimiser with a certified gradient, and theorem 1
     statistics  Hessians and second moments of slopes
     models      plans and releases of models
-    holdout     errors on held-out rows; model and errors cost the larger of their two costs (theorem 2)
+    holdout     errors on held-out rows; model and errors together cost the larger of the two (theorem 2)
     request     a release's public facts
     book        the costs of releases
     disk        private files

@@ -2,7 +2,7 @@
 
 A book is a private folder (0700) next to the rows, for all studies of the same people:
 
-    book.jsonl            a line per event, written to disk before anything depends on the event
+    book.jsonl            a line per event, written to disk before anything depends on it
     key                   the book's key for digests of rows and for the chain, never deleted
     <name>/key            the key of one release, until the release is finished
     <name>/model.json     the model of a finished release
@@ -53,7 +53,7 @@ STATED = ("name", "title", "schema", "rows", "unit", "method", "premise")
 
 
 class Budget(NamedTuple):
-    """The total budget of a book's releases, as exact decimals.
+    """A book's budget, as exact decimals.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Budget(NamedTuple):
 class Begun(NamedTuple):
     """A release that has begun.
 
-    key: its own secret key. spent: the book's totals, for model.json.
+    key: its secret key. spent: the book's totals, for model.json.
     """
 
     key: bytes
@@ -128,9 +128,9 @@ class Book:
     Parameters
     ----------
     path : str or pathlib.Path
-        The folder, next to the rows and as private as they are.
+        The folder, next to the rows.
     budget : Budget or None
-        Set by the first use; later uses must state the same budget. With None, the book is only read.
+        Set by the first use; later uses must restate it. With None, the book is only read.
     unit : str or None
         Meaning of a row, in words. Later uses must restate it, like `budget`.
 
@@ -211,7 +211,7 @@ class Book:
         self._check_folders()
 
     def _verified(self, line):
-        """The event of the next line, or None if this book did not write that line at this place."""
+        """The event of the next line, or None if this book did not write it there."""
         try:
             event = json.loads(line)
             chain = event.pop("chain")
@@ -416,7 +416,7 @@ class Book:
     def begin(self, request: Request, data: bytes, made_by: dict) -> Begun:
         """Spend the cost, or resume an interrupted release. data: the rows' bytes.
 
-        Call this only after `stored` has returned None, under the same lock.
+        Call this only after `stored` returned None, under the same lock.
         """
         name, digest = request.name, self._keyed(b"rows", data)
         k, begun = self._of("begin", name)
@@ -489,7 +489,7 @@ class Book:
         budget : Budget
             At least what is already spent.
         reason : str
-            Why the budget changes, for the book.
+            Kept in the book.
 
         Raises
         ------

@@ -17,7 +17,7 @@ KEY_BYTES = 32
 
 
 def new_key() -> bytes:
-    """A new key from the operating system, to be kept secret.
+    """A new key from the operating system.
 
     Returns
     -------

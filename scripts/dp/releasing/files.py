@@ -125,7 +125,7 @@ def load(path: str | Path) -> Model:
 
 
 def parse(content: bytes) -> Model:
-    """Read a model from its file's content. Raises `Refused` if the content is no model."""
+    """Read a model from its file's content. Raises `Refused` if it is no model."""
     try:
         document = json.loads(content, parse_constant=_no_number)
         if document["format"] != FORMAT:

@@ -35,7 +35,7 @@ SCORED = 20  # maximum number of releases whose accuracy is measured
 WORK = 8_000_000  # approximate count of simulated numbers per epsilon
 DRAWS = (9, 400)  # range of the number of releases per epsilon
 TRIES = 5  # a search makes 1/TRIES as many releases per epsilon as the final forecast
-LEAST, MOST = 0.02, 20.0  # range of epsilons that are tried
+LEAST, MOST = 0.02, 20.0  # range of tried epsilons
 NEAR = 0.03  # relative precision of the search for an epsilon
 
 
@@ -122,7 +122,7 @@ class Study:
         return np.array([self.expected.effects.get(name, 0.0) for name in self.schema.names]) / T
 
     def _equal(self, X):
-        """Weights (d,) for which one standard deviation of any column changes the score by 1 or -1."""
+        """Weights (d,) of equal effects, not yet scaled."""
         spread = X.std(axis=0)
         signs = np.where(np.arange(len(spread)) % 2, -1.0, 1.0)
         weights = np.where(spread > 0, signs / np.where(spread > 0, spread, 1.0), 0.0)
@@ -234,7 +234,7 @@ class Study:
         )
 
     def rows(self, n: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
-        """Simulate (V, y) of n rows, in the form that `Schema.rows` returns."""
+        """Simulate (V, y) of n rows, as `Schema.rows` returns them."""
         rng = generator(self.seed, "draw", draw)
         V = self._columns(n, rng)
         y = self._labels(V @ (self.weights / rows.ONE), rng)
@@ -326,7 +326,7 @@ def outlook(request: Request, study: Study, draws: int | None = None) -> Outlook
     request : dp.releasing.request.Request
     study : Study
     draws : int or None
-        Number of releases; by default, it depends on the numbers of rows and columns.
+        Number of releases, by default from the numbers of rows and columns.
 
     Returns
     -------
@@ -483,7 +483,7 @@ def width(column: str, wanted: float) -> Callable[[Outlook], bool]:
     column : str
         Name in `Outlook.widths`.
     wanted : float
-        Maximum width, in the column's own units.
+        In the column's own units.
 
     Returns
     -------

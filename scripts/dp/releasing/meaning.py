@@ -20,7 +20,7 @@ With a prior probability p that the row is x, the attacker is right with probabi
 since p P(E) + (1 - p) (1 - Q(E)) = (1 - p) + p (P(E) - Q(E) (1 - p)/p). After an accusation, the row is x
 with probability p P(E)/(p P(E) + (1 - p) Q(E)).
 
-Every epsilon gives a valid bound, so an approximate minimum is a valid bound, too.
+Every epsilon gives a valid bound, so an approximate minimum suffices.
 """
 
 import decimal
@@ -109,7 +109,7 @@ def posterior(prior: float, false: float, power: float) -> float:
 def meaning(profile: Profile, prior: float = 0.5, false: Sequence[float] = FALSE) -> Meaning:
     """The `Meaning` of a profile.
 
-    prior: strictly between 0 and 1. false: each in (0, 1).
+    prior and each of `false`: in (0, 1).
     """
     if not 0 < prior < 1:
         raise ValueError(f"a prior probability is strictly between 0 and 1, not {prior}")

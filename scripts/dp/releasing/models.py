@@ -431,7 +431,7 @@ def described(release: Release) -> Described:
     Parameters
     ----------
     release : Release
-        A release of `noise_aware_logistic` or `noise_aware_log_cosh`.
+        Of `noise_aware_logistic` or `noise_aware_log_cosh`.
 
     Returns
     -------

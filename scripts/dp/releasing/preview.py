@@ -109,7 +109,7 @@ def column_sentences(column: Looked) -> list[str]:
 def preview(
     schema: rows.Schema, lines: list[bytes], stated: int, classes: list[str] | None = None
 ) -> Preview:
-    """The `Preview` of a file's lines without its header. stated: the public number of lines."""
+    """The `Preview` of a file's lines without its header."""
     pairs = zip(schema.columns, schema.cells, strict=True)
     looked = [None if reader is None else Looked(column, reader) for column, reader in pairs]
     uneven = nothing = shortened = 0

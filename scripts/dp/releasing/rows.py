@@ -51,7 +51,7 @@ class Number(NamedTuple):
     low, high : float or int or str
         Public bounds, exactly as written. Cells are clipped to them.
     missing : float or int or str or None
-        Value that replaces missing cells; if None, rows with missing cells become zeros.
+        Replaces missing cells; if None, their rows become zeros.
     """
 
     name: str
@@ -124,7 +124,7 @@ class Schema:
     separator : bytes
         One byte between cells.
     radius : float or str
-        Maximum norm, as a share of the largest possible norm: 0.001 to 1.
+        Maximum norm, as a share of the largest possible: 0.001 to 1.
     constant : bool
         Whether to add a constant column, for an intercept.
 
@@ -242,7 +242,7 @@ class Schema:
         Parameters
         ----------
         lines : Iterable[bytes]
-            Lines after the header. If there are fewer than n, zeros fill the remaining rows.
+            Lines after the header. If there are fewer than n, zeros fill the rest.
         n : int
             Public number of lines.
 

@@ -29,7 +29,7 @@ floats. With X = v 2^-20 and v integers:
 
 - hi = k q with integers k, ||k|| < 2^33, and ||v|| <= 2^20. All partial sums of v.k are integers below
   2^53, so X hi is *exact* in any order of summation. |lo_j| <= q/2 and q <= 2^-31 ||w||, so the error of X
-  lo is at most (d+2) u sqrt(d) q/2. X hi + X lo is rounded once, with a relative error of u. The score is
+  lo is at most (d+2) u sqrt(d) q/2. X hi + X lo is rounded once, with a relative error of u. |score| is
   at most |z| + 1, where z is the loss's argument (a margin or residual).
 - The slope, in units of kappa, has at most ten roundings (P2: 8 u for exp or tanh). |z| l''(z) is at most
   |l'(z)| for log-cosh, and 0.3 for logistic loss, so z's relative error adds less than 2 u. So the slope l'

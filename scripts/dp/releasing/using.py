@@ -1,6 +1,6 @@
 """Predictions of a published model for new records: post-processing, which costs no privacy.
 
-`dp.releasing.rows` reads a new record in the same way as a training row.
+`dp.releasing.rows` reads a new record like a training row.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ BLOCK = 1 << 14  # records read together
 
 
 def names(model: files.Model) -> list[str]:
-    """The columns that a record needs, in the order in which `design` expects their cells."""
+    """The columns that a record needs, in the order that `design` expects."""
     schema = model.schema
     return [schema.columns[k].name for k in schema.used]
 

@@ -71,7 +71,7 @@ def minimise_elastic_net(
 
 
 def _newton_and_descent(X, y, l1, l2, tolerance):
-    """Return the subgradient norm, weights, and passes over the rows.
+    """The subgradient norm, weights, and passes over the rows.
 
     A proximal Newton step u minimises the penalty plus a quadratic model of the other terms, over weights
     that are nonzero or whose gradient exceeds l1 in size. Near the minimiser, full steps square the error.
@@ -80,7 +80,8 @@ def _newton_and_descent(X, y, l1, l2, tolerance):
     margin, and s = u'Hu with the Hessian H. Then a fraction t of the step changes the objective by at most
     -t s + s (e^(t r) - t r - 1)/r^2. The bound's minimum, at t = log(1 + r)/r, is negative (Sun and
     Tran-Dinh, Generalized self-concordant functions, 2019). Accelerated descent, which attempts Newton
-    steps now and then, approaches the minimiser. So if l2 > 0, the search succeeds on any data.
+    steps now and then, approaches the minimiser. So if l2 > 0, the search succeeds on any data, for
+    tolerances of at least half of `least_tolerance`.
     """
     (n, d), norms, passes = X.shape, row_norms(X), 0
     smooth = losses.get("logistic").c * float(np.mean(norms**2)) + l2

@@ -69,7 +69,7 @@ def sum_intercept_path(
     tolerance: float = 1e-9,
     max_iterations: int = 100,
 ) -> Iterator[tuple[np.ndarray, dict]]:
-    """`sum_intercept` for every lambda in turn, each starting from the previous minimiser.
+    """`sum_intercept` for every lambda, each starting from the previous minimiser.
 
     The Hessian is positive definite (with a free intercept, if both classes are present). It is
     computed in single precision, unless rounding would hide the ridge or a step has failed. Gradients are
@@ -110,7 +110,7 @@ def sum_intercept_path(
 
 
 def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
-    """Return weights, gradient norm and iterations.
+    """Weights, gradient norm and iterations.
 
     rows: dictionary, precision -> the rows times labels; other precisions are added when needed. For a
     residual loss, rows are not multiplied, and shift holds the targets. ridge: one number per weight.
@@ -189,7 +189,7 @@ def fit_each(
 
 
 def penalties(fit: str, lam: float, lambda1: float | None = None) -> tuple[float, float]:
-    """Return (l1, l2), the weights of ||w||_1 and of ||w||^2 / 2 in the objective of this fit."""
+    """(l1, l2): the weights of ||w||_1 and ||w||^2 / 2 in this fit's objective."""
     if fit == "l1":
         return lam, 0.0
     if fit == "elastic_net":
@@ -206,5 +206,5 @@ def fit_options(name: str, options: dict) -> dict:
 def shared_fit(
     name: str, X: np.ndarray, y: np.ndarray, lam: float, **arguments
 ) -> tuple[np.ndarray, dict]:
-    """Return (weights (1, d), info) of the fit with this name, given a release's arguments."""
+    """(weights (1, d), info) of the named fit, from a release's arguments."""
     return FITS[name](X, y, lam, **fit_options(name, arguments))

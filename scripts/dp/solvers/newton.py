@@ -64,7 +64,7 @@ def minimise(
     (d,) for one restart; None for zeros. loss: as for `dp.losses.get`. initial: starting points (d,) or
     (restarts, d), which do not affect the certificate. max_iterations: None for as many as needed, if
     double precision can certify the result. near: `Info` of an earlier call on similar rows with equal lam,
-    loss and number of restarts, which saves time.
+    loss and number of restarts.
 
     Returns weights (restarts, d) and `Info`:
 
@@ -160,7 +160,7 @@ def least_tolerance(
     within the tolerance on any data. The tolerance is infinite if c R^2 exceeds 10^10 lambda, since descent
     (`dp.solvers.accelerated`) could then take more than 10^7 steps after Newton's method gives up. The
     norm of the returned weights may exceed the minimiser's by tolerance/lambda. If d is so large that
-    rounding due to this excess could use another quarter of the tolerance, the result is infinite, too.
+    rounding due to this excess could use another quarter of the tolerance, the result is infinite.
     """
     smooth = losses.get(loss).c * bound * bound
     if not smooth <= STEEPEST * lam or (d + 10) * (smooth + lam) * EPS > lam / 2:
@@ -223,7 +223,7 @@ def _checked(X, y, lam, linear, loss, initial, tolerance):
 
 
 def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
-    """Return weights, gradient norms, passes and `learnt` (as in `quasi_newton.minimise`)."""
+    """Weights, gradient norms, passes and `learnt` (as in `quasi_newton.minimise`)."""
     n, d = X.shape
     # norm of a typical row
     size = np.sqrt(d * np.mean(np.square(X[:: 1 + (n * d >> 17)], dtype=float)))
@@ -269,7 +269,7 @@ def _solve(X, y, lam, tilt, loss, start, tolerance, max_iterations, learnt):
 
 
 def _approach(X, y, lam, tilt, loss, size, W, tolerance):
-    """Return weights, passes and Hessians near the solution, from a sample and in single precision."""
+    """Weights, passes and Hessians near the solution, from a sample and in single precision."""
     n, d = X.shape
     rows = sample = Direct(X, y, loss, size, np.float32)
     thinning = max(min(THINNING, n // (40 * d)), n // SAMPLE)
@@ -297,7 +297,7 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
 
 
 def _predict(rows, sample, lam, tilt, W):
-    """Return starting points one step from a common centre, and which of them are close to a minimiser.
+    """Starting points one step from a common centre, and which are close to a minimiser.
 
     If many restarts start at one point, the centre is the minimiser of the objective without tilts. From
     there, one step of Halley's method, with differences of the sample's Hessians, leads each restart close
@@ -325,7 +325,7 @@ def _predict(rows, sample, lam, tilt, W):
 
 
 def _follow_path(rows, lam, tilt, W, tolerance, limit):
-    """Minimise for decreasing lambdas, starting each time from the previous minimiser.
+    """Minimise for decreasing lambdas, each from the previous minimiser.
 
     Returns the first three results of `_newton`. A small lambda may need such a path if most margins are
     far from where the loss is curved.
@@ -414,7 +414,7 @@ def _newton(rows, lam, tilt, W, goal, limit, hessian=None, further=False):
             hessian[:, taken] = new[:, accepted]
         best[active] = np.fmin(best[active], norm[active])
         stalled[active] = np.where(halved, 0, stalled[active] + 1)
-        # The secant method: a linear slope would be zero at this share of the step.
+        # Secant method: a linear slope would be zero at this share of the step.
         root = slope[active] / (slope[active] - trial_slope)
         step[active] *= np.where(accepted, 4.0, np.fmin(np.fmax(root, 0.1), 0.5))
         step[active] = np.fmin(step[active], 1.0)

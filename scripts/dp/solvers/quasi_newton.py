@@ -29,7 +29,7 @@ RETRIES = 4  # maximum number of consecutive failed steps
 def main_directions(
     X: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return orthonormal principal directions (d, k) and mean squares of the rows' coordinates.
+    """Orthonormal principal directions (d, k) and mean squares of the rows' coordinates.
 
     The mean squares are (k,), one per direction, and a number, the average over all other directions.
     """
@@ -148,7 +148,7 @@ def minimise(
     tolerance: float,
     learnt: tuple | None = None,
 ) -> tuple:
-    """Return weights, gradient norms, passes over the rows, and `learnt`.
+    """Weights, gradient norms, passes over the rows, and `learnt`.
 
     size: norm of a typical row. learnt: (n, `InverseHessians`) from an earlier call on n similar rows.
     It makes a sample unnecessary unless X has more than 2n rows.

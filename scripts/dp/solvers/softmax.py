@@ -93,7 +93,7 @@ def minimise(
 
 
 def _quasi_newton(rows, lam, tilt, inverse, tolerance):
-    """Return weights, gradient norms and passes.
+    """Weights, gradient norms and passes.
 
     A step is accepted if, at its end, the objective rises at most half as fast as it fell at the start.
     Slopes alone locate a convex function's minimum along a direction. The objective's values are not used,
@@ -112,7 +112,7 @@ def _quasi_newton(rows, lam, tilt, inverse, tolerance):
         end_slope = (ascent * direction[:, active]).sum(axis=0)
         good = end_slope <= -slope[active] / 2
         with np.errstate(invalid="ignore"):
-            # The secant method: a linear slope would be zero at this share of the step.
+            # Secant method: a linear slope would be zero at this share of the step.
             shorter = slope[active] / (slope[active] - end_slope)
         step[active] = np.where(good, 1.0, step[active] * np.clip(np.nan_to_num(shorter), 0.1, 0.7))
         taken = active[good]
@@ -130,7 +130,7 @@ def _quasi_newton(rows, lam, tilt, inverse, tolerance):
 
 
 def _descend(rows, lam, tilt, tolerance):
-    """Return one restart's weights, gradient norm and passes, by accelerated descent from 0."""
+    """One restart's weights, gradient norm and passes, by accelerated descent from 0."""
     best, passes = [None, np.inf], 0
 
     def gradient(W):

@@ -573,7 +573,8 @@ def _curve(value):
     return rf"$\varepsilon$ = {canonical(value)}" if np.isfinite(value) else "without noise"
 
 
-# These two show weights before the noise, and the noise added to them (E18 figure 4.17, table A.1).
+# The next two figures show weights before the noise, and the noise added to them (E18 figure 4.17, table
+# A.1).
 
 
 @figure(ANALYSIS)

@@ -124,7 +124,7 @@ def _without(change, left_out):
     """
     mechanisms = change.get("mechanisms")
     if not isinstance(mechanisms, dict):
-        return change  # the schema reports other types
+        return change
 
     def whole(name, label, attack):
         return label not in left_out[name] or "epsilons" in (attack or ())

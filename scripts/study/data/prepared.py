@@ -9,8 +9,7 @@ import numpy as np
 from dp.data.examples import Rows
 from dp.data.preparation import PutOff
 
-# Arrays above LARGE bytes are memory-mapped. Rows that take more than LARGE bytes as floats are read in
-# blocks if possible.
+# bytes; larger arrays are memory-mapped, and rows that are larger as floats are read in blocks if possible
 LARGE = 1 << 28
 
 

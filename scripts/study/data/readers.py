@@ -408,7 +408,7 @@ def read_sklearn(name, features=None):
     names = bunch.target
     if "target_names" in bunch:
         names = [str(bunch.target_names[k]) for k in bunch.target]
-    # Pixels are integers from 0 to 16, stored as bytes, as in an image file.
+    # Pixels are integers from 0 to 16, stored as bytes.
     X = np.asarray(bunch.data, dtype=np.uint8 if name == "digits" else float)
     columns = [str(c) for c in bunch.feature_names]
     for feature in features or ():

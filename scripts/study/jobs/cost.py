@@ -21,8 +21,8 @@ MAXRSS_MB = 1024**2 if sys.platform == "darwin" else 1024  # ru_maxrss is in byt
 class Cost(NamedTuple):
     """The time and memory of a job.
 
-    script: the script's name without .py. cpu: CPU seconds. wall: wall-clock seconds. peak_mb:
-    maximum memory, including pages that forks share (`study.jobs.fork`).
+    script: the script's name without .py. cpu, wall: seconds. peak_mb: maximum memory, including pages that
+    forks share (`study.jobs.fork`).
     """
 
     script: str

@@ -1,8 +1,8 @@
 """Run a machine's jobs as forks of servers that have already imported the modules of job scripts.
 
 A fork takes a few hundredths of a second. Starting Python and importing numpy takes 0.13 s of CPU time, or
-1.2 s with seaborn. `study/jobs/ask.py` asks a server to run a job with the job's own arguments,
-environment, folder and standard streams. Without a server, each job starts an interpreter.
+1.2 s with seaborn. `study/jobs/ask.py` asks a server to run a job. Without a server, each job starts an
+interpreter.
 """
 
 import gc

@@ -13,7 +13,7 @@ FORK = Path("study", "jobs", "fork.py")  # the process that starts jobs as forks
 
 
 def _started_by_fork():
-    """Return the scripts' folder if this process is a fork that runs a job."""
+    """The scripts' folder if this process is a fork that runs a job."""
     main = Path(getattr(sys.modules["__main__"], "__file__", None) or "").resolve()
     return main.parents[2] if main.parts[-3:] == FORK.parts else None
 

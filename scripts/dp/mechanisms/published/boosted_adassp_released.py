@@ -17,10 +17,10 @@ class BoostedAdaSSPReleased(Mechanism):
     """Boosted AdaSSP as in its authors' program, reimplemented from a description.
 
     The program takes the Gaussian-DP parameter mu of (epsilon, delta), instead of 1/mu, as the
-    noise *multiplier* of each of T + 2 releases. T is `iterations`. Standard
-    deviations are mu R^2 on the eigenvalue and on the upper triangle of X'X. On every sum X' residual,
-    with residuals clipped to Y = 1, they are mu R Y. If the program took the smallest eigenvalue of
-    X'X, the releases together would be Gaussian DP with parameter sqrt(T + 2)/mu under add-remove.
+    noise *multiplier* of each of T + 2 releases (T = `iterations`). Standard deviations are mu R^2 on
+    the eigenvalue and on the upper triangle of X'X. On every sum X' residual, with residuals clipped
+    to Y = 1, they are mu R Y. If the program took the smallest eigenvalue of X'X, the releases
+    together would be Gaussian DP with parameter sqrt(T + 2)/mu under add-remove.
 
     But it takes the smallest *positive* eigenvalue, whose change is not bounded by R^2.
     For n - 1 equal records of norm R, it is (n - 1) R^2; one tiny record along another axis makes

@@ -12,11 +12,11 @@ from dp.privacy import tukey
 class TukeyEMReleased(ShellModel):
     """TukeyEM as in its authors' program, reimplemented from a description.
 
-    The test of `dp.privacy.tukey` has noise of scale epsilon/2 instead of 2/epsilon. It omits the
-    deepest depth, and its distance k^ is -1 if no k satisfies the condition. Depth i has the weight
-    e^{epsilon i/2}, but the point comes from shell i + 1, between the boxes R_{i+1} and R_{i+2}.
-    The point is not uniform there: to draw which coordinate is the first outside R_{i+2}, the
-    program gives later coordinates the lengths of R_{i+2}, not of R_{i+1}.
+    The program's test has noise of scale epsilon/2 instead of 2/epsilon. Unlike that of
+    `dp.privacy.tukey`, it omits the deepest depth, and its distance k^ is -1 if no k satisfies the
+    condition. Depth i has the weight e^{epsilon i/2}, but the point comes from shell i + 1, between
+    the boxes R_{i+1} and R_{i+2}. The point is not uniform there: to draw which coordinate is the
+    first outside R_{i+2}, the program gives later coordinates the lengths of R_{i+2}, not of R_{i+1}.
     """
 
     def _plan(self, p):

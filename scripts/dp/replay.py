@@ -102,7 +102,7 @@ class Tape:
         self.first = first
         self.steps: list[Step] = []
         self.flow: list[tuple] = []
-        self.choices: list[str] = []  # generator functions that made random choices, by name
+        self.choices: list[str] = []  # names of the `Generator` methods that made random choices
         # Index ranges [start, stop) of the draws of each `l2_laplace` vector.
         self.vectors: list[tuple[int, int]] = []
         self.count = 0

@@ -23,7 +23,7 @@ def cross_validate(
 
     grid: (m,) positive lambdas. folds: (train, test) index arrays. measure: error_rate or
     mean_squared_error of `dp.evaluation`. lasso: one of `dp.solvers.lasso_scales.SCALES`, for logistic loss
-    with an L1 instead of the L2 penalty. Returns errors (m, folds), NaN if a fit failed, and every fit's
+    with an L1 penalty in place of L2. Returns errors (m, folds), NaN if a fit failed, and every fit's
     status.
     """
     errors = np.empty((len(grid), len(folds)))

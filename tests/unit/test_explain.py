@@ -55,7 +55,7 @@ def keys(schema):
 
 @pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)
 def test_schemas_hold_known_words_only(path):
-    """Within braces, an unquoted description ends at a comma, and the rest would be an unknown keyword."""
+    """In a YAML flow mapping, an unquoted description ends at a comma; the rest is an unknown keyword."""
     schema = read_yaml(path)
     jsonschema.Draft202012Validator.check_schema(schema)
     known = {*jsonschema.Draft202012Validator.VALIDATORS, "title", "description", "default"}

@@ -39,7 +39,7 @@ LAMBDA = 0.1
 SEEDED = object()
 # At these epsilons, mechanisms release more than the class rate even from N rows.
 LESS_NOISE = {"mean_direction": 3.0, "guarded_objective_perturbation": 3.0}
-# A few choices among few columns often coincide, so this mechanism makes 20.
+# Releases of a few choices among few columns are often equal, so this mechanism makes 20 choices.
 CHOICES = {"frank_wolfe": 20}
 # Epsilons at which mechanisms that may refuse to answer seldom refuse.
 ANSWERING = {

@@ -18,7 +18,7 @@ def test_shape(law, dimension, size):
 
 @pytest.mark.parametrize("law", LAWS)
 def test_common_random_numbers_along_the_scale(law):
-    """From one generator state, draws are proportional to the scale, up to the last bit's rounding."""
+    """From one generator state, draws are proportional to the scale, up to rounding in the last bit."""
     unit = law(10, 1.0, 50, generator(1, "noise"))
     for scale in (1e-8, 0.3, 7.0, 1e12):
         np.testing.assert_allclose(

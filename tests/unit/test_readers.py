@@ -296,7 +296,7 @@ def test_missing_cells_become_what_the_configuration_says(write):
         readers.read(source | {"missing": {"job": "unknown", "y": "drop"}}, "t")
     with pytest.raises(ValueError, match=r"t.csv: column 'y': every row has the label 'no'"):
         readers.read(source | {"missing": {"*": "drop"}, "positive": "no"}, "t")
-    # Listed categories are not missing cells, even if they are called "?" or "".
+    # A listed category is never a missing cell, even if it is "?" or "".
     listed = source | {"categories": {"job": ["clerk", "?", ""]}, "missing": {"a": 2, "y": "no"}}
     np.testing.assert_array_equal(
         readers.read(listed, "t").X[:, 1:], [[0, 0, 1], [1, 0, 0], [0, 1, 0], [1, 0, 0], [1, 0, 0]]

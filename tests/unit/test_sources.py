@@ -171,7 +171,7 @@ def test_names_that_an_overlay_takes_away_or_adds_stay_valid(known):
     values = copy.deepcopy(experiments["cm08"].values)
     del values["sweeps"]["table"], values["methods"]["output_perturbation"]
     publications.check({"cm08": Experiment("cm08", values)}, published, datasets)
-    # This method is only in config/real.yaml.
+    # dp_sgd_d100 is only in config/real.yaml.
     values = copy.deepcopy(experiments["einarsson_sgd"].values)
     assert "dp_sgd_d100" not in values["methods"]
     values["claims"] = {

@@ -31,7 +31,7 @@ def entry(start):
 
 @pytest.fixture(scope="module")
 def project(fresh):
-    """Copy with everything that the recipes add, after a run. `.output`: the run's output."""
+    """A copy with everything that the recipes add, after a run. `.output`: the run's output."""
     project = fresh("adding")
     project.write("scripts/dp/mechanisms/noisy_mean.py", block("python", '@register("noisy_mean")'))
     project.append("config/datasets.yaml", "\n" + block("yaml", "my_survey:\n"))
@@ -93,7 +93,7 @@ def test_a_kind_of_figure_is_a_function_and_an_entry(project):
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory):
-    """Copy of project and tests, with only the mechanism's and the figure's files added."""
+    """A copy of project and tests, to which only the mechanism's and the figure's files are added."""
     folder = tmp_path_factory.mktemp("extended") / "project"
     extra = ("tests", "README.md", "CHANGELOG.md", "CITATION.cff", "LICENSE", ".ci", ".github")
     extra += (".pre-commit-config.yaml", ".snakemake-workflow-catalog.yml")

@@ -268,7 +268,7 @@ def max_norm(table: Table) -> Table:
     largest = np.abs(_train(table)).max(initial=0.0)
     if not largest > 0:
         raise ValueError("max_norm: every training row is zero")
-    X = table.X / largest  # keeps squares from underflow and overflow
+    X = table.X / largest  # so squares neither underflow nor overflow
     X /= examples.row_norms(X[: table.train_rows]).max()
     long = np.flatnonzero(examples.row_norms(X[: table.train_rows]) > 1)  # from rounding
     X[long] = examples.clip_rows(X[long])

@@ -233,7 +233,7 @@ class Mechanism:
         return self.fit
 
     def hides(self, options: dict) -> bool:
-        """Whether the guarantee relies on hidden noisy values, such as earlier iterates."""
+        """Whether the guarantee relies on hiding noisy values, such as earlier iterates."""
         return False
 
     def rule_lambda(

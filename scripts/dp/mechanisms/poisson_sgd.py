@@ -53,7 +53,7 @@ class PoissonSGD(Classifier):
             )
 
     def _noise(self, p):
-        """The noise multiplier of a batch sum (standard deviation over `clip`), and all steps' profile."""
+        """The noise multiplier of a batch sum (standard deviation over `clip`), and the full profile."""
         if p.sampling >= 1:
             return vector_sum(1.0, p.adjacency) * math.sqrt(p.iterations) / p.mu, Gaussian(p.mu)
         return composition.sampled_multiplier(

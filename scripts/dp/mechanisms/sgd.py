@@ -187,8 +187,8 @@ class DPSGD(_SGD):
     Replacing a record changes one batch's sum per pass, by at most 2 clip in L2. Batches are
     disjoint and independent of the data. So noise of norm ~ Gamma(D, 2 clip/epsilon'), for D
     weights including the bias, makes the pass epsilon'-DP (Song, Chaudhuri, Sarwate, GlobalSIP
-    2013; McSherry, SIGMOD 2009). k passes cost k epsilon'. Clipping bounds gradients for any rows,
-    targets and loss, after projection and with the bias column.
+    2013; McSherry, SIGMOD 2009). k passes cost k epsilon'. Gradients are clipped after projection and with
+    the bias column, so the bound holds for any rows, targets and loss.
     """
 
     options = OPTIONS | {"accounting": Choice("composed", "as_published")}

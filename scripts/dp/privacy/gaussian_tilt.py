@@ -159,7 +159,7 @@ def largest_loss(u: np.ndarray, m: float, r: float, loss: str = "logistic") -> f
 
 @lru_cache(maxsize=32)
 def _loss_table(m, r, loss, start, stop):
-    """A grid of u, and f(u) there. f is convex, so interpolation bounds f from above."""
+    """A grid of u, and `largest_loss` there, which is convex, so interpolation bounds it from above."""
     u = np.linspace(start, max(stop, start), 6001)
     return u, largest_loss(u, m, r, loss)
 
@@ -519,7 +519,7 @@ def _between(delta, epsilon, mu, kinks):
 
 
 def _gaussian_from(m, r, adjacency, loss):
-    """The e0 for which the profile is at most SIGNS[loss] times the Gaussian one outside [-e0, e0]."""
+    """An e0 such that, outside [-e0, e0], the profile is at most SIGNS[loss] times the Gaussian profile."""
     if adjacency == ADD_REMOVE:
         return max(r - m * m / 2, 0.0) if loss == "logistic" else max(2 * r - m * m / 2, r)
     if loss == "logistic":

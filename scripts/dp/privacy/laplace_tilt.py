@@ -32,8 +32,8 @@ def exact_epsilon(
     For d >= 2 this bound is tight in a limit; for d = 1 it is an upper bound.
 
     Logistic loss: |l'| = s and l'' = s (1 - s) with s in [0, 1]. Huber hinge: l'' = c for 0 < |l'| < 1, so
-    the supremum is at |l'| = 1. For other losses, and subclasses of these, the expression at |l'| = kappa,
-    with sup l'' instead of l'', is an upper bound.
+    the supremum is at |l'| = 1. For any other loss, even a subclass of a named one, the expression at |l'|
+    = kappa, with sup l'' instead of l'', is an upper bound.
 
     For losses of residuals, only the magnitudes of slopes matter, so the bound is tight in the limit (x'
     near -x, with w.x' far beyond the target). Log-cosh: |l'| = kappa t and l'' = 1 - t^2 with t in [0, 1).

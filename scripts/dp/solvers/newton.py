@@ -297,11 +297,11 @@ def _approach(X, y, lam, tilt, loss, size, W, tolerance):
 
 
 def _predict(rows, sample, lam, tilt, W):
-    """Starting points one step from a common centre, and which are close to a minimiser.
+    """Starting points one step from a common centre, and a mask of those close to a minimiser.
 
     If many restarts start at one point, the centre is the minimiser of the objective without tilts. From
     there, one step of Halley's method, with differences of the sample's Hessians, leads each restart close
-    to its minimiser. Restarts whose margins would change much take no step.
+    to its minimiser. Restarts whose margins would change a lot take no step.
     """
     near = np.zeros(len(lam), dtype=bool)
     if len(lam) < CENTRED or (W[:, :1] != W).any() or (lam[0] != lam).any():

@@ -1,4 +1,4 @@
-"""Classes that declare the options of kinds. A field's type says what the option's value names.
+"""Classes that declare the options of a kind, such as a figure's. A field's type says what its value names.
 
     class LowerThan(Options):
         lower: Method          # required; names a method of the experiment

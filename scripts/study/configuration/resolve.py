@@ -122,7 +122,7 @@ def _method(scope, label, method):
 
 
 def _selected(scope, key, method):
-    """Replace a mechanism with private selection among its runs at the values of a search's grid."""
+    """Replace a mechanism with private selection among its runs over a search's grid."""
     if not method["private"]:
         text = f"{method['mechanism']} has no privacy to pay with: give it 'lambda: searched'"
         raise scope.fail(f"{key}.lambda", text)

@@ -43,7 +43,7 @@ class _Unusable(Exception):
 
 
 class _WrongContent(_Unusable):
-    """This place has a file of that name with other content."""
+    """This place has a file of that name with different content."""
 
 
 def looks_like_html(start):

@@ -5,12 +5,12 @@ import math
 
 import numpy as np
 
-from checks.paired import difference, slope
+from checks import verdicts
+from checks.paired import cell_of, difference, slope
 from checks.results import Lost, Missing, lost
 from checks.statements import Outcome
 from dp import metrics
 from study import canonical
-from study.configuration.experiment import Cell
 from study.configuration.inputs import ANALYSIS, RESULTS, TUNING
 from study.configuration.kinds import check
 from study.configuration.options import (
@@ -162,18 +162,21 @@ def similar(results, *, method, other, within, relative, column, **where):
 
     This is an equivalence test: the claim holds if the 95 % interval of every difference, paired by
     fold, lies within these bounds. It fails if an interval lies entirely outside, and is undecided
-    otherwise.
+    otherwise. Intervals of mean errors reach half a test row further (`verdicts.counted`).
     """
-    outside, inside, gaps = [], [], []
+    outside, inside, same, gaps = [], [], [], []
     for first, second in _pairs(results, method, other, column, where):
         gap, low, high = difference(results, first, second, column)
         low, high = (gap if math.isnan(end) else end for end in (low, high))
+        same.append(gap == low == high == 0 < abs(first[column]))
+        if column == "error_mean":
+            low, high = verdicts.counted((low, high), results.test_rows(cell_of(first)))
         limit = within + relative * max(first[column], second[column]) + 1e-12
         outside.append(low > limit or high < -limit)
         inside.append(-limit <= low and high <= limit)
         place = first if math.isfinite(first["epsilon"]) else second
         gaps.append((abs(gap) - limit + within, gap, low, high, first, second, place))
-    if all(point[1] == point[2] == point[3] == 0 < abs(point[4][column]) for point in gaps):
+    if all(same):
         return Outcome(
             None, f"{method} and {other} are the same in every fold, which tests nothing"
         )
@@ -531,7 +534,7 @@ def coincide(results, *, method, other, share, **where):
     same, worst = [], 0.0
     pairs = _pairs(results, method, other, "error_mean", where)
     for pair in pairs:
-        cells = [Cell(*(row[key] for key in Cell._fields)) for row in pair]
+        cells = [cell_of(row) for row in pair]
         draws = [results.draws(cell, "error") for cell in cells]
         if any(errors is None for errors in draws):
             raise Missing("there are no single draws to compare")

@@ -8,6 +8,11 @@ from dp import intervals
 from study.configuration.experiment import Cell
 
 
+def cell_of(row):
+    """The cell of a row of results.csv."""
+    return Cell(*(row[key] for key in Cell._fields))
+
+
 def interval(values):
     """(mean, low, high) by Student's t over folds; low and high are NaN for a single fold."""
     mean, _, low, high = intervals.of_mean(np.asarray(values, dtype=float))
@@ -25,8 +30,7 @@ def fold_means(results, row, column):
     name, _, what = column.removesuffix("_folds").rpartition("_")
     if what not in ("mean", "sd"):
         return None
-    cell = Cell(*(row[key] for key in Cell._fields))
-    draws = results.draws(cell, name)
+    draws = results.draws(cell_of(row), name)
     if draws is None:
         return None
     if folds:

@@ -7,7 +7,7 @@ import numpy as np
 
 from checks import grids, verdicts
 from checks.implied import implied_epsilon
-from checks.paired import interval
+from checks.paired import cell_of, interval
 from checks.prediction import Protocol, predict
 from checks.results import Lost, Missing, lost
 from checks.verdicts import ABSOLUTE, Sample, prediction_interval, sd_of
@@ -298,7 +298,7 @@ def _cell(results, value):
 
 def _counted_rows(results, value):
     """The number of test rows behind a printed share under the source's protocol; None if unknown."""
-    cell = _cell(results, value)
+    cell = _cell(results, value) if results.experiment.values.get("folds") else None
     rows = results.test_rows(cell) if cell else None
     draws = 1 if cell is None or math.isinf(cell.epsilon) else value.protocol["draws"] or 1
     return rows and rows * draws
@@ -420,7 +420,7 @@ def _own_report(results, row, column):
     """Like `_ours`, for a number that a mechanism reports for every draw, such as its noise variance."""
     draws = None
     if set(Cell._fields) <= set(row.index):
-        draws = _draws(results, Cell(*(row[key] for key in Cell._fields)), column)
+        draws = _draws(results, cell_of(row), column)
     if draws is None or np.isnan(draws).all():
         raise Missing(f"the results have no column {column!r}")
     folds = np.nanmean(draws.reshape(-1, draws.shape[-1]), axis=1)

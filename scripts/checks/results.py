@@ -93,15 +93,14 @@ class Results:
         return read_json(self._present(data_path(dataset, "json")))
 
     def test_rows(self, cell):
-        """The number of test rows over all folds; None if unknown or without folds."""
-        if not self.experiment.values.get("folds"):
-            return None
+        """The number of test rows: over all folds, or of the official test set; None if unknown."""
         if self.experiment.values.get("subsets") == "whole":
             return cell.train_size
         try:
-            return self.data(cell.dataset)["rows"]
+            data = self.data(cell.dataset)
         except Missing:
             return None
+        return data["rows" if self.experiment.values.get("folds") else "test_rows"] or None
 
     def _csv(self, path):
         import pandas as pd  # takes 0.6 s, and configuration checks import this module

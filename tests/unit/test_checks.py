@@ -158,10 +158,23 @@ def test_similar_is_a_test_of_equivalence():
     assert cells.similar(CURVES, method="good", other="bad", within=0.1).holds is False
 
 
+def test_a_difference_of_one_test_row_does_not_decide_a_threshold(monkeypatch):
+    errors = (91 / 1991, 71 / 1991)  # 20 rows apart, where 19.9 are allowed
+    made = results(
+        [("a", name, 100, math.inf, e, 0.0) for name, e in zip("pq", errors, strict=True)]
+    )
+    monkeypatch.setattr(made, "data", lambda dataset: {"rows": 11791, "test_rows": 1991})
+    apart = {"method": "p", "other": "q"}
+    assert cells.similar(made, **apart, within=0.01).holds is None
+    assert cells.similar(made, **apart, within=19.4 / 1991).holds is False
+    assert cells.similar(made, **apart, within=20.6 / 1991).holds is True
+
+
 def test_what_is_equal_by_construction_tests_nothing(monkeypatch):
     made = results([("a", name, 100, 1.0, 0.3, 0.02) for name in ("one", "two")])
     draws = np.random.default_rng(1).normal(0.3, 0.05, (5, 4))
     monkeypatch.setattr(made, "draws", lambda cell, column: draws)
+    monkeypatch.setattr(made, "test_rows", lambda cell: 100)
     assert cells.similar(made, method="one", other="two", within=0.1).holds is None
     assert cells.lower_than(made, lower="one", higher="two").holds is None
 

@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 
-from checks import verdicts
 from checks.paired import cell_of, difference, slope
 from checks.results import Lost, Missing, lost
 from checks.statements import Outcome
+from checks.verdicts import counted
 from dp import metrics
 from study import canonical
 from study.configuration.inputs import ANALYSIS, RESULTS, TUNING
@@ -43,16 +43,29 @@ def _place(row):
 
 
 def _ok(frame, column="error_mean"):
+    frame = _present(frame, column)
+    for row in frame.to_dict("records"):
+        if failed := _failed(row):
+            raise Lost(failed)
+    return frame
+
+
+def _present(frame, column):
+    """The rows that have a value in a column, or that `_failed`."""
     if column not in frame:
         raise Missing(f"the results have no column {column!r}")
-    for row in frame.to_dict("records"):
-        if failed := lost(row.get("status", "ok")):
-            where = f"{row['method']} at {_place(row)}"
-            raise Lost(f"{failed} ({where}): the mean over the other draws is not comparable")
-    frame = frame[frame[column].notna()]
+    failed = np.array([_failed(row) != "" for row in frame.to_dict("records")], dtype=bool)
+    frame = frame[failed | frame[column].notna()]
     if frame.empty:
         raise Missing("this run has no cell that this check reads")
     return frame
+
+
+def _failed(row):
+    """Why a row's mean is not comparable, because too many draws failed; "" if it is."""
+    failed = lost(row.get("status", "ok"))
+    where = f"{row['method']} at {_place(row)}"
+    return failed and f"{failed} ({where}): the mean over the other draws is not comparable"
 
 
 class LowerThan(Options):
@@ -90,10 +103,11 @@ def lower_than(
 
     A point counts for the claim if the 95 % interval of `lower` minus `factor` times `higher`, paired by
     fold, lies below zero. It counts against the claim if this interval lies above zero. The claim is
-    undecided if it depends on the remaining points.
+    undecided if it depends on the remaining points. If too many draws failed at one of these, it is not
+    tested.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
-    pairs = _pairs(results, lower, higher, column, where)
+    pairs, failed = _pairs(results, lower, higher, column, where)
     points = []
     for first, second in pairs:
         gap, low, high = difference(results, first, second, column, factor)
@@ -101,33 +115,44 @@ def lower_than(
         below, above = (high < 0, low > 0) if certain else (gap < 0, gap >= 0)
         points.append((second["dataset"], bool(below), bool(above), gap, low, high, first, second))
     what = "" if column == "error_mean" else f", {column.replace('_', ' ')}"
-    names = list(dict.fromkeys(point[0] for point in points)) if per_dataset else ["all data"]
+    names = dict.fromkeys([point[0] for point in points] + [place for place, _ in failed])
+    names = list(names) if per_dataset else ["all data"]
     texts, verdicts, shares = [], [], []
     for dataset in names:
         group = [point for point in points if dataset in (point[0], "all data")]
+        unknown = sum(dataset in (place, "all data") for place, _ in failed)
+        number = len(group) + unknown
         below, above = (sum(point[k] for point in group) for k in (1, 2))
-        shares.append(below / len(group))
-        possible = (len(group) - above) / len(group)
+        shares.append(below / number)
+        possible = (number - above) / number
         verdicts.append(True if shares[-1] >= share else (None if possible >= share else False))
+        if not group:
+            continue
         worst = max(group, key=lambda point: point[3])
         end = f", difference {_spell(worst[3])} [{_spell(worst[4])}, {_spell(worst[5])}]"
         open_points = len(group) - below - above
         texts.append(
-            f"{dataset}{what}: {lower} is below {_times(factor)}{higher} at {below} of {len(group)} "
-            f"points{f', {open_points} within chance' if open_points else ''} (at worst "
+            f"{dataset}{what}: {lower} is below {_times(factor)}{higher} at {below} of {number} "
+            f"points{f', {open_points} within chance' if open_points else ''}"
+            f"{f', {unknown} not comparable' if unknown else ''} (at worst "
             f"{_spell(worst[6][column])} against {_spell(worst[7][column])}"
             f"{end if worst[4] < worst[5] else ''} at "
             f"{_place(worst[6] if math.isfinite(worst[6]['epsilon']) else worst[7]).partition(', ')[2]})"
         )
-    return Outcome(_all(verdicts), "; ".join(texts), min(shares), share)
+    holds = _all(verdicts)
+    if holds is None and failed:
+        raise Lost(failed[0][1])
+    return Outcome(holds, "; ".join(texts), min(shares), share)
 
 
 def _pairs(results, first, second, column, where):
-    """Pairs of rows of two methods at every common point.
+    """Pairs of rows of two methods at their common points, and (data set, why) of incomparable points.
 
     A non-private row is paired with every epsilon of the other method.
     """
-    frames = [_ok(results.cells(methods=method, **where), column) for method in (first, second)]
+    frames = [
+        _present(results.cells(methods=method, **where), column) for method in (first, second)
+    ]
     private = [not frame["epsilon"].map(math.isinf).any() for frame in frames]
     keys = ["dataset", "train_size", *(["epsilon"] if all(private) else [])]
     rows = [frame.to_dict("records") for frame in frames]
@@ -139,7 +164,14 @@ def _pairs(results, first, second, column, where):
     ]
     if not pairs:
         raise Missing(f"{first} and {second} have no point in common")
-    return pairs
+    reasons = [_failed(one) or _failed(other) for one, other in pairs]
+    failed = [
+        (other["dataset"], why) for (_, other), why in zip(pairs, reasons, strict=True) if why
+    ]
+    pairs = [pair for pair, why in zip(pairs, reasons, strict=True) if not why]
+    if not pairs:
+        raise Lost(reasons[0])
+    return pairs, failed
 
 
 def _times(factor):
@@ -165,17 +197,20 @@ def similar(results, *, method, other, within, relative, column, **where):
     otherwise. Intervals of mean errors reach half a test row further (`verdicts.counted`).
     """
     outside, inside, same, gaps = [], [], [], []
-    for first, second in _pairs(results, method, other, column, where):
+    pairs, failed = _pairs(results, method, other, column, where)
+    for first, second in pairs:
         gap, low, high = difference(results, first, second, column)
         low, high = (gap if math.isnan(end) else end for end in (low, high))
         same.append(gap == low == high == 0 < abs(first[column]))
         if column == "error_mean":
-            low, high = verdicts.counted((low, high), results.test_rows(cell_of(first)))
+            low, high = counted((low, high), results.test_rows(cell_of(first)))
         limit = within + relative * max(first[column], second[column]) + 1e-12
         outside.append(low > limit or high < -limit)
         inside.append(-limit <= low and high <= limit)
         place = first if math.isfinite(first["epsilon"]) else second
         gaps.append((abs(gap) - limit + within, gap, low, high, first, second, place))
+    if failed and not any(outside):
+        raise Lost(failed[0][1])
     if all(same):
         return Outcome(
             None, f"{method} and {other} are the same in every fold, which tests nothing"
@@ -532,7 +567,9 @@ def coincide(results, *, method, other, share, **where):
     common points. If one method fails on a draw, the other must fail on the same draw.
     """
     same, worst = [], 0.0
-    pairs = _pairs(results, method, other, "error_mean", where)
+    pairs, failed = _pairs(results, method, other, "error_mean", where)
+    if failed:
+        raise Lost(failed[0][1])
     for pair in pairs:
         cells = [cell_of(row) for row in pair]
         draws = [results.draws(cell, "error") for cell in cells]

@@ -487,6 +487,35 @@ def test_what_most_draws_failed_of_decides_nothing():
     assert not statements.run(failing, check | {"options": PLACED | check["options"]}).tested
 
 
+def test_points_where_most_draws_failed_do_not_hide_what_the_others_decide():
+    places = [("a", 9), ("a", 18), ("a", 27), ("b", 9)]
+    good = [(d, "good", n, 0.1, 0.2, 0.01) for d, n in places]
+    bad = [(d, "bad", n, 0.1, 0.3, 0.01) for d, n in places]
+    failing = results(good + bad)
+    failing.frame.loc[2, ["status", "error_mean"]] = ["48 of 48 diverged", math.nan]
+
+    def outcome(lower, higher, **options):
+        options |= {"lower": lower, "higher": higher}
+        return statements.run(failing, {"kind": "lower_than", "options": PLACED | options})
+
+    enough = outcome("good", "bad", datasets="a", share=0.6)
+    assert enough.holds and "at 2 of 3 points, 1 not comparable" in enough.decided_by
+    assert not outcome("good", "bad", datasets="a", share=0.7).tested
+    assert outcome("bad", "good", datasets="a", share=0.4).holds is False
+    assert not outcome("bad", "good", datasets="a", share=0.3).tested
+    # On all data sets together, 3 of 4 points decide; a data set of its own has none that does.
+    assert outcome("good", "bad", share=0.75, per_dataset=False).holds
+    assert outcome("bad", "good").holds is False
+    failing.frame.loc[3, "status"] = "6 of 100 diverged"
+    assert not outcome("good", "bad", share=0.5).tested
+    assert not outcome("good", "bad", datasets="b").tested
+
+    alike = {"method": "good", "other": "bad", "datasets": "a"}
+    assert cells.similar(failing, **alike, within=0.01).holds is False
+    with pytest.raises(Missing, match="48 of 48 diverged"):
+        cells.similar(failing, **alike, within=0.2)
+
+
 def test_half_a_row_of_those_counted_is_not_seen(monkeypatch):
     # 195 of 500 rows were wrong; every division tests each row once
     draws = np.full((4, 5, 1), 0.39)

@@ -103,8 +103,8 @@ def lower_than(
 
     A point counts for the claim if the 95 % interval of `lower` minus `factor` times `higher`, paired by
     fold, lies below zero. It counts against the claim if this interval lies above zero. The claim is
-    undecided if it depends on the remaining points. If too many draws failed at one of these, it is not
-    tested.
+    undecided if it depends on the remaining points. It is not tested if it depends on points at which too
+    many draws failed.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
     pairs, failed = _pairs(results, lower, higher, column, where)
@@ -117,17 +117,18 @@ def lower_than(
     what = "" if column == "error_mean" else f", {column.replace('_', ' ')}"
     names = dict.fromkeys([point[0] for point in points] + [place for place, _ in failed])
     names = list(names) if per_dataset else ["all data"]
-    texts, verdicts, shares = [], [], []
+    texts, worst_case, best_case, shares = [], [], [], []
     for dataset in names:
         group = [point for point in points if dataset in (point[0], "all data")]
         unknown = sum(dataset in (place, "all data") for place, _ in failed)
         number = len(group) + unknown
         below, above = (sum(point[k] for point in group) for k in (1, 2))
-        shares.append(below / number)
-        possible = (number - above) / number
-        verdicts.append(True if shares[-1] >= share else (None if possible >= share else False))
+        worst_case.append(_reached(share, below, above + unknown, number))
+        best_case.append(_reached(share, below + unknown, above, number))
         if not group:
+            texts.append(f"{dataset}{what}: {unknown} points not comparable")
             continue
+        shares.append(below / number)
         worst = max(group, key=lambda point: point[3])
         end = f", difference {_spell(worst[3])} [{_spell(worst[4])}, {_spell(worst[5])}]"
         open_points = len(group) - below - above
@@ -139,10 +140,25 @@ def lower_than(
             f"{end if worst[4] < worst[5] else ''} at "
             f"{_place(worst[6] if math.isfinite(worst[6]['epsilon']) else worst[7]).partition(', ')[2]})"
         )
-    holds = _all(verdicts)
-    if holds is None and failed:
+    if _all(worst_case) is not _all(best_case):
         raise Lost(failed[0][1])
-    return Outcome(holds, "; ".join(texts), min(shares), share)
+    return Outcome(_all(worst_case), "; ".join(texts), min(shares), share)
+
+
+def _reached(share, below, above, number):
+    """Whether a `share` of a number of points is below, if all other points are within chance."""
+    if below / number >= share:
+        return True
+    return None if (number - above) / number >= share else False
+
+
+def _counted(results, row, column, gap, low, high):
+    """A difference's interval, or the difference itself if it has none.
+
+    An interval of mean errors is widened by half a test row on either side.
+    """
+    ends = tuple(gap if math.isnan(end) else end for end in (low, high))
+    return counted(ends, results.test_rows(cell_of(row))) if column == "error_mean" else ends
 
 
 def _pairs(results, first, second, column, where):
@@ -200,10 +216,8 @@ def similar(results, *, method, other, within, relative, column, **where):
     pairs, failed = _pairs(results, method, other, column, where)
     for first, second in pairs:
         gap, low, high = difference(results, first, second, column)
-        low, high = (gap if math.isnan(end) else end for end in (low, high))
-        same.append(gap == low == high == 0 < abs(first[column]))
-        if column == "error_mean":
-            low, high = counted((low, high), results.test_rows(cell_of(first)))
+        same.append(gap == 0 < abs(first[column]) and not low < high)
+        low, high = _counted(results, first, column, gap, low, high)
         limit = within + relative * max(first[column], second[column]) + 1e-12
         outside.append(low > limit or high < -limit)
         inside.append(-limit <= low and high <= limit)
@@ -218,7 +232,8 @@ def similar(results, *, method, other, within, relative, column, **where):
     excess, gap, low, high, first, second, place = max(gaps, key=lambda point: point[0])
     text = (
         f"{method} and {other} differ by at most {_spell(abs(gap))} [{_spell(low)}, {_spell(high)}] over "
-        f"{len(gaps)} points ({_spell(first[column])} and {_spell(second[column])} at {_place(place)})"
+        f"{len(gaps)} points{f', {len(failed)} not comparable' if failed else ''} "
+        f"({_spell(first[column])} and {_spell(second[column])} at {_place(place)})"
     )
     holds = False if any(outside) else True if all(inside) else None
     return Outcome(holds, text, float(excess), within)
@@ -369,8 +384,8 @@ def similar_epsilons(results, *, method, first, second, within, **where):
     gaps = []
     for one, other in itertools.product(*pair):
         if all(one[key] == other[key] for key in keys):
-            gap, low, high = difference(results, one, other, "error_mean")
-            low, high = (gap if math.isnan(end) else end for end in (low, high))
+            gap, *ends = difference(results, one, other, "error_mean")
+            low, high = _counted(results, one, "error_mean", gap, *ends)
             gaps.append((abs(gap), low, high, one, other))
     if not gaps:
         raise Missing(f"{method} has no point at both epsilons")

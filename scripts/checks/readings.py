@@ -60,7 +60,9 @@ def _rows(results, decided, source, label, left_open, main):
         if left_out:
             why = f"this reading is not about {', '.join(sorted(left_out))}"
             outcome = statements.Outcome(None, why, tested=False)
-        open_ = outcome.tested and not statements.another_model(results, entry)
+        # A reading whose draws failed may hold, so it leaves a claim open.
+        open_ = outcome.tested or outcome.lost
+        open_ = open_ and not statements.another_model(results, entry)
         concerned = main is None or _concerns_claim(results, main, name)
         if "given" in entry and not concerned:
             concerned = _concerns_value(results, main, entry["given"])

@@ -93,7 +93,10 @@ class Results:
         return read_json(self._present(data_path(dataset, "json")))
 
     def test_rows(self, cell):
-        """The number of test rows: over all folds, or of the official test set; None if unknown."""
+        """The number of a run's test rows: over all folds, or of the official test set; None if unknown.
+
+        Draws do not multiply it, because draws that hardly differ count the same rows.
+        """
         if self.experiment.values.get("subsets") == "whole":
             return cell.train_size
         try:

@@ -8,7 +8,7 @@ if this run lacks a check's inputs. A claim that fails as stated is tried under 
 from typing import NamedTuple
 
 from checks import grids, verdicts
-from checks.results import Missing
+from checks.results import Lost, Missing
 from checks.verdicts import NOT_TESTED, UNDECIDED
 from study.configuration import kinds
 
@@ -25,7 +25,8 @@ class Outcome(NamedTuple):
     """The result of a check.
 
     holds: True, False, or None if not decidable. decided_by: the numbers, in words. number, threshold:
-    the deciding number and its limit. tested: False if this run lacks inputs.
+    the deciding number and its limit. tested: False if this run lacks inputs. lost: whether it lacks them
+    because too many draws failed.
     """
 
     holds: bool | None
@@ -33,6 +34,7 @@ class Outcome(NamedTuple):
     number: float | None = None
     threshold: float | None = None
     tested: bool = True
+    lost: bool = False
 
 
 def run(results, check):
@@ -42,7 +44,7 @@ def run(results, check):
     try:
         return kind.load()(results, **options)
     except Missing as missing:
-        return Outcome(None, str(missing), tested=False)
+        return Outcome(None, str(missing), tested=False, lost=isinstance(missing, Lost))
 
 
 def join(outcomes):
@@ -59,7 +61,8 @@ def join(outcomes):
     deciding = [o for o in outcomes if o.holds is holds and o.number is not None]
     first = deciding[0] if deciding else Outcome(None, "")
     tested = all(outcome.tested for outcome in outcomes)
-    return Outcome(holds, text, first.number, first.threshold, tested)
+    lost = any(outcome.lost for outcome in outcomes)
+    return Outcome(holds, text, first.number, first.threshold, tested, lost)
 
 
 def another_model(results, entry):

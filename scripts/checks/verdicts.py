@@ -31,7 +31,7 @@ RULE = (
     (
         "inside",
         "the printed number is within the prediction interval of a run by the source's protocol, to the "
-        "printed digits and, for a share, to half a row of those counted",
+        "printed digits and, for a share of the rows of folds, to half a row of those counted",
     ),
     (
         "at an end",

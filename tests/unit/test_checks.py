@@ -509,6 +509,18 @@ def test_points_where_most_draws_failed_do_not_hide_what_the_others_decide():
     failing.frame.loc[3, "status"] = "6 of 100 diverged"
     assert not outcome("good", "bad", share=0.5).tested
     assert not outcome("good", "bad", datasets="b").tested
+    # Two points are within chance, so the claim is open whatever the incomparable point says.
+    failing.frame.loc[[0, 1], ["error_mean", "error_low", "error_high"]] = [0.3, 0.29, 0.31]
+    chance = outcome("good", "bad", datasets="a", share=0.5)
+    assert chance.tested and chance.holds is None
+    failing.frame.loc[[0, 1], ["error_mean", "error_low", "error_high"]] = [0.2, 0.19, 0.21]
+    # The number is that of a data set with comparable points.
+    fails = outcome("bad", "good", share=0.5)
+    assert (
+        fails.holds is False
+        and fails.number == 0
+        and "b: 1 points not comparable" in fails.decided_by
+    )
 
     alike = {"method": "good", "other": "bad", "datasets": "a"}
     assert cells.similar(failing, **alike, within=0.01).holds is False

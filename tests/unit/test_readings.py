@@ -244,6 +244,19 @@ def test_a_claim_about_noise_is_decided_only_if_the_model_without_it_is_the_prin
         assert row["verdict"] == verdict
 
 
+def test_a_reading_whose_draws_failed_leaves_a_failing_claim_open(tmp_path, monkeypatch):
+    base, read = study(tmp_path, monkeypatch)
+    file = tmp_path / read.folder / "results.csv"
+    pd.read_csv(file).assign(status="1 of 10 diverged").to_csv(file, index=False)
+    claims = [{"id": "c", "says": "a is below b"}]
+    source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": claims})
+    rows = [{k: r.get(k) or "" for k in confronted.COLUMNS} for r in confront(base, read, source)]
+    assert [row["holds"] for row in rows if row["id"] == "c"] == ["no", ""]
+    tried = confronted.most_telling_first(rows)
+    (row,) = statements.decide(Results(base), source, "claims", {}, tried)
+    assert row["verdict"] == "undecided" and "1 of 10 diverged" in row["decided_by"]
+
+
 def test_a_table_of_its_own_decides_what_a_reading_names(tmp_path, monkeypatch):
     base, read = study(tmp_path, monkeypatch)
     spec = {"title": "t", "kind": "errors", "sweep": "all"}
@@ -260,9 +273,11 @@ def test_a_table_of_its_own_decides_what_a_reading_names(tmp_path, monkeypatch):
         folder.mkdir(parents=True)
         pd.DataFrame({"dataset": ["d"], "sum": [number]}).to_csv(folder / "sums.csv", index=False)
     assert [cell.method for cell in read.entry_cells(spec)] == ["a", "b"]
-    assert verdict_inputs.of_readings(base, [read]) == [
-        f"{tmp_path}/{name}/tables/sums.csv" for name in ("made", "made/readings/x_y")
-    ]
+    tables = {f"{tmp_path}/{name}/tables/sums.csv" for name in ("made", "made/readings/x_y")}
+    # A claim about errors also needs the number of rows.
+    record = paths.DATA("json", dataset="d")
+    assert {*verdict_inputs.of_readings(base, [read])} == tables | {record}
+    assert record in verdict_inputs.of_checks(base, "claims", [])
     source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
     rows = {(row["id"], row["reading"]): row for row in confront(base, read, source)}
     assert len(rows) == 10

@@ -24,18 +24,20 @@ def of_comparisons(experiment):
 
 def prepared(experiments):
     """The preparation records of the comparisons' data sets; they state the numbers of rows."""
-    return sorted(
-        {
-            data_path(cell.dataset, "json")
-            for experiment in experiments
-            for name in needs.comparisons(experiment)
-            for cell in needs.of_comparison(experiment.plain(), name)
-        }
+    return _records(
+        cell
+        for experiment in experiments
+        for name in needs.comparisons(experiment)
+        for cell in needs.of_comparison(experiment.plain(), name)
     )
 
 
+def _records(cells):
+    return sorted({data_path(cell.dataset, "json") for cell in cells})
+
+
 def of_readings(experiment, readings):
-    """The tables, analyses and tunings that verdicts on an experiment and its readings need."""
+    """The tables, analyses, tunings and preparation records that verdicts with readings need."""
     wanted = [(experiment, needs.decided(experiment, readings))]
     wanted += [(reading, (reading.published, reading.claims)) for reading in readings]
     files = []
@@ -43,10 +45,12 @@ def of_readings(experiment, readings):
         made = needs.made(variant, *names)
         files += [paths.TABLE(experiment=variant.folder, name=name) for name in made["tables"]]
         files += [variant.analysis_path(name) for name in made["analyses"]]
-        for check in (check for name in names[1] for check in variant.claims[name]["checks"]):
+        claimed = [check for name in names[1] for check in variant.claims[name]["checks"]]
+        files += _records(needs.of_checks(variant.plain(), claimed))
+        for check in claimed:
             if kinds.CHECKS[check["kind"]].inputs is inputs.TUNING:
                 files += inputs.TUNING.files(variant, check["options"])
-    return files
+    return list(dict.fromkeys(files))
 
 
 def checks(experiment, section):
@@ -64,7 +68,8 @@ def of_checks(experiment, section, listed):
     """The files that the checks of a section read. listed: this run's experiments."""
     # To pair draws, checks read the run files of the cells in `decided_from`.
     decided_from = needs.of_checks(experiment, checks(experiment, section))
-    files = {experiment.run_path(c): None for c in experiment.cells() if c in decided_from}
+    own = [cell for cell in experiment.cells() if cell in decided_from]
+    files = dict.fromkeys([*map(experiment.run_path, own), *_records(own)])
     if reads_compared(experiment, section):
         files[paths.COMPARED(experiment=experiment.folder)] = None
     for check in checks(experiment, section):

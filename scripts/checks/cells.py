@@ -107,7 +107,7 @@ def lower_than(
     many draws failed.
     """
     where = {"sweep": sweep, "datasets": datasets, "train_size": train_size, "epsilon": epsilon}
-    pairs, failed = _pairs(results, lower, higher, column, where)
+    pairs, failed = _comparable(_pairs(results, lower, higher, column, where))
     points = []
     for first, second in pairs:
         gap, low, high = difference(results, first, second, column, factor)
@@ -162,7 +162,7 @@ def _counted(results, row, column, gap, low, high):
 
 
 def _pairs(results, first, second, column, where):
-    """Pairs of rows of two methods at their common points, and (data set, why) of incomparable points.
+    """Pairs of rows of two methods at their common points, even those where draws failed.
 
     A non-private row is paired with every epsilon of the other method.
     """
@@ -180,6 +180,11 @@ def _pairs(results, first, second, column, where):
     ]
     if not pairs:
         raise Missing(f"{first} and {second} have no point in common")
+    return pairs
+
+
+def _comparable(pairs):
+    """The pairs whose means can be compared, and (data set, why) of the others."""
     reasons = [_failed(one) or _failed(other) for one, other in pairs]
     failed = [
         (other["dataset"], why) for (_, other), why in zip(pairs, reasons, strict=True) if why
@@ -213,7 +218,7 @@ def similar(results, *, method, other, within, relative, column, **where):
     otherwise. Intervals of mean errors reach half a test row further (`verdicts.counted`).
     """
     outside, inside, same, gaps = [], [], [], []
-    pairs, failed = _pairs(results, method, other, column, where)
+    pairs, failed = _comparable(_pairs(results, method, other, column, where))
     for first, second in pairs:
         gap, low, high = difference(results, first, second, column)
         same.append(gap == 0 < abs(first[column]) and not low < high)
@@ -582,15 +587,15 @@ def coincide(results, *, method, other, share, **where):
     common points. If one method fails on a draw, the other must fail on the same draw.
     """
     same, worst = [], 0.0
-    pairs, failed = _pairs(results, method, other, "error_mean", where)
-    if failed:
-        raise Lost(failed[0][1])
+    pairs = _pairs(results, method, other, "error_mean", where)
     for pair in pairs:
         cells = [cell_of(row) for row in pair]
         draws = [results.draws(cell, "error") for cell in cells]
         if any(errors is None for errors in draws):
             raise Missing("there are no single draws to compare")
         first, second = (np.asarray(errors, dtype=float) for errors in draws)
+        if np.isnan(first).all() and np.isnan(second).all():
+            raise Lost(_failed(pair[0]) or "every draw failed")
         alike = (np.isnan(first) == np.isnan(second)).all()
         gap = float(np.nanmax(abs(first - second), initial=0.0)) if alike else math.inf
         worst = max(worst, gap)

@@ -64,7 +64,7 @@ RULE = (
     (
         "not tested",
         "this run has other data, another protocol or a smaller search than the source, or lacks what a "
-        "check needs, or more than 5 % of the draws failed",
+        "check needs, or more than 5 % of a cell's draws failed and the verdict depends on their mean",
     ),
     ("not run", "this run has no such result"),
     ("not judged", "this run is smaller than the default one"),

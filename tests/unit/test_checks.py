@@ -360,6 +360,14 @@ def test_methods_coincide_draw_by_draw(monkeypatch):
     assert not cells.coincide(CURVES, method="good", other="bad").holds
     other["good"] = 1e-3
     assert not cells.coincide(CURVES, method="good", other="bad").holds
+    # Means are not compared, so draws may fail, but not all of them.
+    other["good"] = 0.0
+    monkeypatch.setattr(CURVES, "frame", CURVES.frame.assign(status="3 of 6 diverged"))
+    draws[0, :2] = np.nan
+    assert cells.coincide(CURVES, method="good", other="bad").holds
+    draws[:] = np.nan
+    with pytest.raises(Missing, match="3 of 6 diverged"):
+        cells.coincide(CURVES, method="good", other="bad")
 
 
 def test_a_column_of_the_draws_is_compared_by_their_spread(monkeypatch):

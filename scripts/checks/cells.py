@@ -51,7 +51,7 @@ def _ok(frame, column="error_mean"):
 
 
 def _present(frame, column):
-    """The rows that have a value in a column, or that `_failed`."""
+    """The rows that have a value in a column, or of which too many draws failed."""
     if column not in frame:
         raise Missing(f"the results have no column {column!r}")
     failed = np.array([_failed(row) != "" for row in frame.to_dict("records")], dtype=bool)

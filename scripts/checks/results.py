@@ -95,7 +95,7 @@ class Results:
     def test_rows(self, cell):
         """The number of a run's test rows: over all folds, or of the official test set; None if unknown.
 
-        Draws do not multiply it, because draws that hardly differ count the same rows.
+        Further draws do not increase it, because draws that hardly differ count the same rows.
         """
         if self.experiment.values.get("subsets") == "whole":
             return cell.train_size

@@ -115,7 +115,7 @@ def prediction_interval(ours, replicates, limits=(-math.inf, math.inf)):
 def distance(
     published, ours, interval, *, half=0.0, absolute=ABSOLUTE, errors=(0.0, 0.0), limits=None
 ):
-    """(distance, reason): one of the distances above, of a printed from a computed value, and why.
+    """(distance, reason): which of the distances above a printed value has from a computed one, and why.
 
     interval: the prediction interval, or None.
     half: half a unit of the last printed digit; a number that rounds into the interval is inside.

@@ -232,9 +232,12 @@ class Mechanism:
         """The name of the non-private fit that these options use, or None."""
         return self.fit
 
-    def hides(self, options: dict) -> bool:
-        """Whether the guarantee relies on hiding noisy values, such as earlier iterates."""
-        return False
+    def hides(self, options: dict) -> bool | None:
+        """Whether the guarantee relies on hiding noisy values, such as earlier iterates.
+
+        None: not stated. Then a replay refutes a claim only if the release contains all noisy values.
+        """
+        return False if self.proven else None
 
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options

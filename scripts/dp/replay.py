@@ -30,7 +30,6 @@ import scipy.linalg
 from dp import audit
 from dp.accounting import Guarantee, gaussian_epsilon
 from dp.errors import Refused
-from dp.intervals import largest_share, least_share
 from dp.noise import l2_laplace
 from dp.privacy import pairs
 from dp.privacy.profiles import Gaussian
@@ -50,8 +49,8 @@ EXCEEDS, LEAKS, FLOW, UNSEEN, IF_RELEASED, CHOICE, IDLE, REFUSED, HOLDS = FINDIN
     "holds",
 )
 CLOSE = 1e-9  # relative tolerance for sums computed in a different order
-SURE = 1 - 1e-6  # confidence of bounds on simulated shares
-MOST_DRAWS = 64  # draws of noise that are changed to match outputs
+MOST_DRAWS = 64  # draws of noise that are changed to see what follows
+LINES = 8  # random directions in which a function of noise is compared
 LAWS = ("gaussian", "laplace", "l2_laplace")
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
 SAMPLE = (
@@ -130,6 +129,7 @@ class Tape:
         self.choices: list[str] = []  # names of the `Generator` methods that made random choices
         self.ordered = False  # whether rows or other things were put into a random order
         self.rounded = False  # whether noise was rounded before it was added to a value
+        self.units: list[np.ndarray] = []  # values of the unit draws
         # Index ranges [start, stop) of the draws of each `l2_laplace` vector.
         self.vectors: list[tuple[int, int]] = []
         self.count = 0
@@ -147,6 +147,7 @@ class Tape:
         if self.given:
             changed = [self.given.get(int(k), u) for k, u in zip(numbers.flat, unit.flat, strict=True)]
             unit = np.reshape(np.asarray(changed, dtype=float), shape)
+        self.units.append(unit.ravel())
         return numbers, unit
 
     def placed(self, order: np.ndarray) -> np.ndarray:
@@ -543,6 +544,10 @@ def replay(
     worst = _judged(*runs, epsilon, delta, released)
     if again.tape.ordered:
         worst = _of_orders(run, sides, seed, (epsilon, delta, released), worst)
+    if worst.finding in (CHOICE, IF_RELEASED):
+        linear = _linear(run, sides, seed)
+        if linear is not None:
+            return _of_total(linear, epsilon, delta, True)
     if worst.finding == CHOICE and (told := _direct(run, sides, seed, epsilon)):
         return worst._replace(finding=LEAKS, why=told, epsilon=math.inf)
     if worst.finding == IDLE:
@@ -656,8 +661,13 @@ def _judged(one: _Run, two: _Run, epsilon: float, delta: float, released: bool) 
         if known:
             return Replay(LEAKS, why, *moved, math.inf)
         return Replay(IF_RELEASED, f"{why} if every noisy value is released", *moved, math.inf)
-    total = distances.epsilon(delta)
-    why = f"this pair needs epsilon {total:.6g}"
+    return _of_total(distances, epsilon, delta, known)
+
+
+def _of_total(distances, epsilon, delta, known):
+    """The `Replay` for distances. known: whether all noise is in the release, or counts as if it were."""
+    total = _epsilon(distances.mu, distances.pure, delta)
+    moved, why = (distances.mu, distances.pure), f"this pair needs epsilon {total:.6g}"
     if total <= epsilon * (1 + CLOSE):
         return Replay(HOLDS, why, *moved, total)
     if known:
@@ -672,6 +682,94 @@ def _contains(release, tape):
     seen = [step.draws[np.isin(step.result, known) & (step.scale != 0)] for step in noisy]
     used = [step.draws[step.scale != 0] for step in noisy]
     return set(np.concatenate(used)) <= set(np.concatenate(seen))
+
+
+def _epsilon(mu, pure, delta):
+    """The epsilon of all noise at delta: exact for one kind of noise, the sum of epsilons for two."""
+    if not mu:
+        return pure
+    return pure + (gaussian_epsilon(1 / mu, delta) if delta > 0 else math.inf)
+
+
+def _sizes(shifts, vectors):
+    """mu and pure of `Replay` for shifts in units of noise, by law."""
+    pure = float(np.abs(shifts["laplace"]).sum())
+    pure += sum(float(np.linalg.norm(shifts["l2_laplace"][start:stop])) for start, stop in vectors)
+    return float(np.linalg.norm(shifts["gaussian"])), pure
+
+
+class _Total(NamedTuple):
+    mu: float
+    pure: float
+
+
+def _linear(function, sides, seed):
+    """The exact distances if a release is a constant plus the same linear function of all noise, or None.
+
+    Then it does not matter which noisy values are released, or whether noise is added to a value: the
+    release is that of a linear mechanism. Several Gaussian draws on one output count as one.
+    """
+    tape = Tape()
+    first = _run(function, sides[0], seed, tape)
+    if first.problem or tape.choices or tape.ordered or not 0 < tape.count <= MOST_DRAWS:
+        return None
+
+    def outputs(side, given):
+        run = _run(function, side, seed, Tape(given=dict(enumerate(given))))
+        numbers = _numbers(run.released)
+        alike = not run.problem and run.tape.flow == tape.flow and _words(run.released) == words
+        return numbers if alike and numbers.shape == shape and np.isfinite(numbers).all() else None
+
+    words, shape = _words(first.released), _numbers(first.released).shape
+    start, rng = np.concatenate(tape.units), np.random.default_rng(0)
+    origins = [outputs(side, start) for side in sides]
+    if any(each is None for each in origins):
+        return None
+    size = max(np.abs(each).max(initial=1e-300) for each in origins)
+    slopes = np.zeros((len(origins[0]), len(start)))
+    for k in range(-LINES, len(start)):  # first random directions, most of which show a bend
+        step = rng.standard_normal(len(start)) * 3 if k < 0 else np.eye(len(start))[k]
+        ends = [outputs(side, start + step) for side in sides]
+        if any(each is None for each in ends):
+            return None
+        own, other = (end - origin for end, origin in zip(ends, origins, strict=True))
+        most = 1e-9 * max(size, np.abs(own).max(initial=0.0))
+        if np.abs(own - other).max(initial=0.0) > most:
+            return None
+        if k >= 0:
+            slopes[:, k] = own
+    for _ in range(LINES):
+        step = rng.standard_normal(len(start)) * 3
+        end = outputs(sides[0], start + step)
+        if end is None or np.abs(end - origins[0] - slopes @ step).max() > 1e-8 * max(
+            size, np.abs(end).max()
+        ):
+            return None
+    if not len(slopes) or not slopes.any(axis=0).all():
+        return None  # a draw that does not move the release may still decide something
+    moved = origins[1] - origins[0]
+    shift, _, rank, _ = np.linalg.lstsq(slopes, moved, rcond=1e-9)
+    if np.abs(slopes @ shift - moved).max() > 1e-8 * size:
+        return None
+    laws = _laws(tape)
+    if rank < len(start) and set(laws) != {"gaussian"}:
+        return None
+    shift[np.abs(shift) < 1e-9] = 0.0
+    return _Total(*_sizes({law: np.where(laws == law, shift, 0.0) for law in LAWS}, tape.vectors))
+
+
+def _laws(tape):
+    """The law of every draw, (count,)."""
+    drawn = [[step[0]] * math.prod(step[1]) for step in tape.flow if step[0] in LAWS]
+    return np.concatenate([np.zeros(0, dtype="U10"), *drawn])
+
+
+def _words(thing):
+    """All of a release that is no number, in order."""
+    if isinstance(thing, dict | list):
+        parts = thing.items() if isinstance(thing, dict) else enumerate(thing)
+        return [(key, _words(part)) for key, part in parts]
+    return "" if np.asarray(thing).dtype.kind in "fiub" else repr(thing)
 
 
 class Distances:
@@ -690,11 +788,7 @@ class Distances:
             self._step(one, two)
         known = {law: np.nan_to_num(shift, posinf=math.inf) for law, shift in self.shifts.items()}
         self.shifts = known
-        self.mu = float(np.linalg.norm(known["gaussian"]))
-        self.pure = float(np.abs(known["laplace"]).sum())
-        self.pure += sum(
-            float(np.linalg.norm(known["l2_laplace"][start:stop])) for start, stop in first.vectors
-        )
+        self.mu, self.pure = _sizes(known, first.vectors)
         self.scaled = any((ratio != 1).any() for ratio in self.ratios.values())
 
     def _step(self, one, two):
@@ -704,12 +798,13 @@ class Distances:
         if ((one.scale == 0) != (two.scale == 0)).any():
             self.problem = "whether there is noise depends on the rows"
             return
-        moved, live = two.value - one.value, one.scale != 0
+        alike = (one.value == two.value) | (np.isnan(one.value) & np.isnan(two.value))
+        moved, live = np.where(alike, 0.0, two.value - one.value), one.scale != 0
         if not np.isfinite(moved).all():
             self.problem = "a value before noise is not a finite number"
             return
         # Differences within the rounding of a sum count as 0.
-        size = np.maximum(np.abs(one.value), np.abs(two.value))
+        size = np.where(alike, 0.0, np.maximum(np.abs(one.value), np.abs(two.value)))
         moved = np.where(np.abs(moved) <= 1e-12 * size.max(initial=0.0), 0.0, moved)
         if (moved[~live] != 0).any():
             self.problem = "a value that one record moves has noise of scale 0"
@@ -731,23 +826,18 @@ class Distances:
             self.problem = "one draw is on two values that move differently"
         self.shifts[one.law][numbers] = largest
 
-    def epsilon(self, delta: float) -> float:
-        """The epsilon of all noise at delta: exact for one kind of noise, the sum of epsilons for two."""
-        if not self.mu:
-            return self.pure
-        return self.pure + (gaussian_epsilon(1 / self.mu, delta) if delta > 0 else math.inf)
-
     def scales_tell(self, epsilon: float, delta: float) -> bool:
         """Whether noise of different scales tells the runs apart by more than (epsilon, delta).
 
         With delta = 0, it does, because tails with different scales have an unbounded ratio. Otherwise, the
-        event that the privacy loss exceeds epsilon is counted in simulated noisy values of both runs.
+        least delta at epsilon, the mean of (1 - e^(epsilon - loss))+, is estimated from simulated noise.
+        It must exceed delta by five standard errors.
         """
         if delta == 0 or math.isinf(epsilon):
             return math.isfinite(epsilon)
         moved = {law: (self.shifts[law] != 0) | (self.ratios[law] != 1) for law in LAWS}
         rng = np.random.default_rng(0)
-        size = int(min(200_000, max(2_000, 4e6 / sum(map(np.sum, moved.values())))))
+        size = int(min(1_000_000, max(2_000, 4e6 / sum(map(np.sum, moved.values())))))
         losses = np.zeros((2, size))
         for law in ("gaussian", "laplace"):
             at = moved[law]
@@ -766,9 +856,10 @@ class Distances:
             for k, z in enumerate((unit[0], shift + ratio * unit[1])):
                 losses[k] += np.linalg.norm((z - shift) / ratio, axis=1) - np.linalg.norm(z, axis=1)
                 losses[k] += np.log(ratio).sum()
-        for first, second in (losses > epsilon, losses[::-1] < -epsilon):
-            least = least_share(first.sum(), size, SURE)
-            if least - delta > math.exp(epsilon) * largest_share(second.sum(), size, SURE):
+        for loss in (losses[0], -losses[1]):
+            beyond = -np.expm1(np.minimum(epsilon - loss, 0.0))
+            error = 5 * beyond.std() / math.sqrt(size)
+            if (beyond > 0).sum() >= 100 and beyond.mean() - error > delta:
                 return True
         return False
 

@@ -53,9 +53,7 @@ MOST_DRAWS = 64  # draws of noise that are changed to see what follows
 LINES = 8  # random directions in which a function of noise is compared
 LAWS = ("gaussian", "laplace", "l2_laplace")
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
-SAMPLE = (
-    "a permutation that is cut, which is a random sample of the rows: smaller guarantees are proven for samples"
-)
+SAMPLE = "a permutation that is cut, which is a random sample of the rows: smaller guarantees are proven for samples"
 SMOOTH = (
     "the scale of noise depends on the rows, within the guarantee on this pair: only a bound for all "
     "neighbours, such as a smooth sensitivity, makes it private"
@@ -145,7 +143,9 @@ class Tape:
             self.vectors += [(int(k), int(k) + width) for k in numbers[..., 0].ravel()]
         self.count += size
         if self.given:
-            changed = [self.given.get(int(k), u) for k, u in zip(numbers.flat, unit.flat, strict=True)]
+            changed = [
+                self.given.get(int(k), u) for k, u in zip(numbers.flat, unit.flat, strict=True)
+            ]
             unit = np.reshape(np.asarray(changed, dtype=float), shape)
         self.units.append(unit.ravel())
         return numbers, unit
@@ -540,7 +540,9 @@ def replay(
     runs = _both(run, sides, seed)
     again = _run(run, first, seed, Tape())
     if not runs[0].problem and not _equal(runs[0].released, again.released):
-        return Replay(UNSEEN, "two runs on the same rows with the same draws of rng differ: use rng alone")
+        return Replay(
+            UNSEEN, "two runs on the same rows with the same draws of rng differ: use rng alone"
+        )
     worst = _judged(*runs, epsilon, delta, released)
     if again.tape.ordered:
         worst = _of_orders(run, sides, seed, (epsilon, delta, released), worst)
@@ -591,11 +593,12 @@ def _of_orders(function, sides, seed, settings, drawn):
     row = _row(*sides)
     if row is None:
         if drawn.finding in (EXCEEDS, IF_RELEASED, HOLDS):
-            return drawn._replace(finding=CHOICE, why="a random order of different numbers of rows")
+            return drawn._replace(finding=CHOICE, why="permutations of unlike numbers of rows")
         return drawn
     n = len(sides[0][0])
     results = [
-        _judged(*_both(function, sides, seed, row, place), *settings) for place in (0, n // 2, n - 1)
+        _judged(*_both(function, sides, seed, row, place), *settings)
+        for place in (0, n // 2, n - 1)
     ]
     worst = min(results, key=lambda each: (FINDINGS.index(each.finding), -each.mu - each.pure))
     moved = [each.mu > 0 or each.pure > 0 for each in results]
@@ -913,7 +916,9 @@ class _Hidden:
         self.target = _numbers(first.released)
         self.low, self.high = self.target.copy(), self.target.copy()
         steps = [step for step in self.first.steps if step.bare]
-        self.draws = np.unique(np.concatenate([np.zeros(0, int), *(s.draws.ravel() for s in steps)]))
+        self.draws = np.unique(
+            np.concatenate([np.zeros(0, int), *(s.draws.ravel() for s in steps)])
+        )
         if len(self.draws) > MOST_DRAWS:
             self.draws = self.draws[:0]
         self.useful = np.isfinite(self.target).all() and self._vary(side)

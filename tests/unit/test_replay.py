@@ -246,6 +246,15 @@ def test_the_order_of_rows_is_no_choice():
     assert findings(run, names=replay.GENERAL[:4]).finding == replay.HOLDS
 
 
+def test_no_order_is_compared_with_one_of_fewer_rows():
+    def run(X, y, rng):
+        return X[rng.permutation(len(X))].sum(axis=0) + rng.normal(0, SIGMA, 3)
+
+    first, second = pairs.find("left_out").sides
+    replayed = replay.replay(run, first, second, epsilon=1, delta=DELTA)
+    assert replayed.finding == replay.CHOICE and "permutation" in replayed.why
+
+
 def test_a_refusal_of_one_side_is_control_flow():
     def run(X, y, rng):
         if not X[0].any():

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from dp.audit import CONTROLS, check, find
+from dp.audit import CONTROLS, check, find, suited
 from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.privacy import pairs
@@ -142,10 +142,11 @@ def _default(name, values):
     delta = values["exact"]["delta"] if find(name).delta == "needed" else 0.0
     attacks = {}
     for pair, epsilons in values["default"].items():
+        options = suited(name, pair)
         try:
             for epsilon in epsilons:
-                check(find(name), pair, epsilon, delta)
+                check(find(name), pair, epsilon, delta, **options)
         except Refused:
             continue
-        attacks[pair] = {"epsilons": epsilons, "delta": delta, "options": {}}
+        attacks[pair] = {"epsilons": epsilons, "delta": delta, "options": options}
     return {name: attacks} if attacks else {}

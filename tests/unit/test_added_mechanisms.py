@@ -80,7 +80,9 @@ def test_all_mechanisms_of_an_added_file_are_unproven_whichever_is_used_first(fo
         settings = audit.spent(MECHANISMS[name], **asked)
         stated = MECHANISMS[name].guarantee(10, 2, **settings)
         assert stated.claimed_epsilon == 0.5 and math.isnan(stated.epsilon), name
-    assert MECHANISMS["adassp"].guarantee(10, 2, **asked).epsilon == 0.5, "imported by an added file"
+    assert MECHANISMS["adassp"].guarantee(10, 2, **asked).epsilon == 0.5, (
+        "imported by an added file"
+    )
     found, stated = replay.of_mechanism("added_half", "reversed_row", 1.0)
     assert replay.verdict(found, stated).startswith("refutes the claim")
     verdict = attack.verdict(1.687, stated)

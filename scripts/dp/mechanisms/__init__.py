@@ -176,6 +176,8 @@ class Mechanism:
     fit: str | None = None
     # Entries of `Release.info` with one value per restart that become columns of a run's file.
     reports: tuple = ()
+    # Its functions whose branches and loops may depend on the rows. A comment says why this is private.
+    may_branch: tuple = ()
     # Whether X may be `dp.data.examples.Rows`, or floats of any precision, and is read in blocks.
     in_blocks = False
     # Whether `release` accepts public rows as `public` = (X, y), or `initial` weights that depend on

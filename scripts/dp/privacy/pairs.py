@@ -836,8 +836,8 @@ def left_out() -> Pair:
     return Pair(
         sides=((X, y), (X[1:], y[1:])),
         arguments=arguments,
-        reason="the number of records and the largest norm are others on the other side, so noise of a scale "
-        "that follows from either has another spread",
+        reason="the number of records and the largest norm are others on the other side, so noise of a "
+        "scale that follows from either has another spread",
     )
 
 

@@ -87,7 +87,13 @@ def load(config, experiments=None):
     for name in MECHANISMS:
         known = listed | values["mechanisms"].keys()
         if name in concerned - known and find(name).private:
-            values["mechanisms"] |= _default(name, values)
+            attacks = _default(name, values)
+            if values["strict"] and name in MECHANISMS.added() and not attacks:
+                raise ConfigError(
+                    f"{where}: {name} accepts no pair of `default`, so no attack could refute it: choose "
+                    f"pairs for it under `mechanisms`, or leave `strict` out"
+                )
+            values["mechanisms"] |= attacks
     names = [*MECHANISMS, *CONTROLS]
     for name, attacks in values["mechanisms"].items():
         if name not in names:

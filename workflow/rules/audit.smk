@@ -116,7 +116,7 @@ rule replay:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(150),
+        mem_mb=memory(190),
         runtime=minutes(),
     params:
         attacks=json.dumps(replayed(), sort_keys=True),

@@ -48,7 +48,7 @@ class FewColumns(Mechanism):
     def _check_together(self, n, d, p):
         self._check_delta(p.delta, self.smallest_delta(n, d, p))
 
-    def smallest_delta(self, n, d, p):
+    def smallest_delta(self, n: int, d: int, p: object) -> float:
         """A hundred times the probability that any noise falls where NumPy's has no tail.
 
         NumPy's Gumbel noise lacks a tail of probability 2^-53, and a choice compares up to 2 d values.

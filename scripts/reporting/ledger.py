@@ -156,8 +156,8 @@ def why(attack, count):
 def _order(attack):
     """Sort key that puts the worst attack first.
 
-    Ties are broken by the factor by which the audited epsilon exceeds the claim (largest first), then by
-    that of the proven epsilon, then by |log epsilon|.
+    Ties are broken by whether the replay refutes the claim, then by the factor by which the audited epsilon
+    exceeds the claim (largest first), then by that of the proven epsilon, then by |log epsilon|.
     """
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]
@@ -165,7 +165,8 @@ def _order(attack):
     factors = [_number(attack[f"epsilon_{kind}"]) / claimed for kind in ("audited", "proven")]
     beyond = [-factor if factor > 1 + 1e-3 else 0.0 for factor in factors]
     rank = known[0] if known else VERDICTS.index("")
-    return rank, *beyond, abs(math.log(_number(attack["epsilon"])))
+    agrees = not attack["replay"].startswith(VERDICTS[:2])
+    return rank, agrees, *beyond, abs(math.log(_number(attack["epsilon"])))
 
 
 def _number(text):

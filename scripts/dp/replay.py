@@ -13,13 +13,19 @@ A replay shows two things more clearly than many releases:
 
 A replay takes milliseconds. The method is by Cebere et al. (PETS 2026, arXiv 2602.17454).
 
+Noise may also be hidden: a program need not release every noisy value, and smaller guarantees may hold for
+what it does release (the largest of noisy values, the last iterate). So a total above the guarantee is
+certain only if the release contains every noisy value, if it is a linear function of all noise, or if the
+author says that all noisy values count. Otherwise, the finding is conditional.
+
 A replay cannot judge noise that is not added to a value (a tilted objective, a sketch) or random choices (a
-subsample, a selection, a rejection). The finding is then "not additive". Permutations of the rows are
-replayed, since a bound for every order holds for a random order. A replay misses untried pairs and the
-low-order bits of floating-point sums.
+subsample, a selection, a rejection). The finding is then "not additive". But outputs that such randomness
+cannot hide are still found. Permutations of the rows are replayed, since a bound for every order holds for a
+random order. A replay misses untried pairs and the low-order bits of floating-point sums.
 """
 
 import copy
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -49,11 +55,12 @@ EXCEEDS, LEAKS, FLOW, UNSEEN, IF_RELEASED, CHOICE, IDLE, REFUSED, HOLDS = FINDIN
     "holds",
 )
 CLOSE = 1e-9  # relative tolerance for sums computed in a different order
-MOST_DRAWS = 64  # draws of noise that are changed to see what follows
+MOST_DRAWS = 64  # draws of noise that are changed to give other outputs
+MOST_LINEAR = 1000  # draws of noise in a function that is tested for being linear
 LINES = 8  # random directions in which a function of noise is compared
 LAWS = ("gaussian", "laplace", "l2_laplace")
 HIDDEN = "what is stated is for the last noisy value alone, and this counts all of them"
-SAMPLE = "a permutation that is cut, which is a random sample of the rows: smaller guarantees are proven for samples"
+SAMPLE = "a permutation that is cut, a random sample of the rows, for which smaller guarantees are proven"
 SMOOTH = (
     "the scale of noise depends on the rows, within the guarantee on this pair: only a bound for all "
     "neighbours, such as a smooth sensitivity, makes it private"
@@ -587,8 +594,9 @@ def _both(function, sides, seed, row=None, place=None):
 def _of_orders(function, sides, seed, settings, drawn):
     """The worst replay of several random orders of the rows. drawn: that of the order drawn.
 
-    If the row that differs changes nothing at one end of the order, but at the other, some rows are not
-    used. Then the order is a random sample, whose guarantee no single replay shows.
+    A bound for every order holds for a random order. But if the row that differs changes nothing at one
+    place of the order, and something at another, some rows are not used. Then the order is a random sample,
+    and for a sample, smaller guarantees than for every order are proven.
     """
     n, row = len(sides[0][0]), _row(*sides)
     if n != len(sides[1][0]):
@@ -603,7 +611,7 @@ def _of_orders(function, sides, seed, settings, drawn):
     ]
     worst = min(results, key=lambda each: (FINDINGS.index(each.finding), -each.mu - each.pure))
     moved = [each.mu > 0 or each.pure > 0 for each in results]
-    if worst.finding in (EXCEEDS, IF_RELEASED, HOLDS) and any(moved) and not all(moved):
+    if worst.finding in (EXCEEDS, IF_RELEASED) and any(moved) and not all(moved):
         return worst._replace(finding=CHOICE, why=SAMPLE)
     return worst
 
@@ -713,7 +721,7 @@ def _linear(function, sides, seed):
     """
     tape = Tape()
     first = _run(function, sides[0], seed, tape)
-    if first.problem or tape.choices or tape.ordered or not 0 < tape.count <= MOST_DRAWS:
+    if first.problem or tape.choices or tape.ordered or not 0 < tape.count <= MOST_LINEAR:
         return None
 
     def outputs(side, given):
@@ -724,6 +732,8 @@ def _linear(function, sides, seed):
 
     words, shape = _words(first.released), _numbers(first.released).shape
     start, rng = np.concatenate(tape.units), np.random.default_rng(0)
+    # The function must be the same for other rows too, since a function of the rows may agree by chance.
+    sides = [*sides, *itertools.islice(_further(sides[0]), 3)]
     origins = [outputs(side, start) for side in sides]
     if any(each is None for each in origins):
         return None
@@ -731,15 +741,15 @@ def _linear(function, sides, seed):
     slopes = np.zeros((len(origins[0]), len(start)))
     for k in range(-LINES, len(start)):  # first random directions, most of which show a bend
         step = rng.standard_normal(len(start)) * 3 if k < 0 else np.eye(len(start))[k]
-        ends = [outputs(side, start + step) for side in sides]
+        ends = [outputs(side, start + step) for side in (sides if k < 0 else sides[:2])]
         if any(each is None for each in ends):
             return None
-        own, other = (end - origin for end, origin in zip(ends, origins, strict=True))
-        most = 1e-9 * max(size, np.abs(own).max(initial=0.0))
-        if np.abs(own - other).max(initial=0.0) > most:
+        moves = [end - origin for end, origin in zip(ends, origins, strict=False)]
+        most = 1e-9 * max(size, np.abs(moves[0]).max(initial=0.0))
+        if any(np.abs(moves[0] - each).max(initial=0.0) > most for each in moves[1:]):
             return None
         if k >= 0:
-            slopes[:, k] = own
+            slopes[:, k] = moves[0]
     for _ in range(LINES):
         step = rng.standard_normal(len(start)) * 3
         end = outputs(sides[0], start + step)
@@ -869,13 +879,12 @@ class Distances:
 def _direct(run, sides, seed, epsilon):
     """A sentence if noise that is not added to values cannot hide an output, else "".
 
-    Most outputs that follow from such noise cannot be compared. But as many outputs as there are independent
-    draws, at most, can be hidden by it. So `_Hidden` seeks draws with which these outputs are equal on both
-    sides. If further outputs then are one value on the first side, whatever else was drawn, and another on
-    the second, the rows determine them.
+    Such noise hides at most as many outputs as it has independent draws. So `_Hidden` seeks draws with which
+    that many outputs are equal on both sides. If a further output is one value on the first side, whatever
+    else is drawn, and another on the second, then the rows determine it.
     """
-    # A value hidden by epsilon is one on a side, and another on the other, with a probability of at most
-    # 1/(1 + e^-epsilon) squared. So an accusation is wrong with a probability of at most 1e-6.
+    # If (epsilon, 0)-DP hides an output, the first side's value and another one of the second occur with a
+    # probability of at most 1/(1 + e^-epsilon)^2. After the repeats, this is at most 1e-6.
     repeats = math.ceil(7 / math.log1p(math.exp(-epsilon))) if epsilon < 5 else math.inf
     hidden = _Hidden(run, sides[0], seed)
     if math.isinf(repeats) or not hidden.useful:
@@ -902,8 +911,8 @@ def _direct(run, sides, seed, epsilon):
 class _Hidden:
     """The outputs of a function that depend on noise that is added to no value.
 
-    target: all numbers of the first side's release, (m,). matched: indices of outputs that vary independently
-    with this noise. useful: whether there are others.
+    target: all numbers of the first side's release, (m,). matched: indices of outputs that vary
+    independently with this noise. useful: whether there are others.
     """
 
     def __init__(self, run, side, seed):

@@ -51,6 +51,8 @@ REPLAY = {
     "refutes the claim": "the replay refutes the claim",
     "not additive": "not replayed, since its noise is not added",
     "without noise": "not replayed, since it has no noise",
+    "exceeds if every noisy value is released": "the replay exceeds the claim if no noisy value is hidden",
+    "draws from a generator that the replay does not see": "not replayed, since it has a generator of its own",
 }
 COLUMNS = ("mechanism", "verdict", "replay", "attack", "epsilon", *NUMBERS)
 

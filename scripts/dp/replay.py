@@ -20,8 +20,8 @@ author says that all noisy values count. Otherwise, the finding is conditional.
 
 A replay cannot judge noise that is not added to a value (a tilted objective, a sketch) or random choices (a
 subsample, a selection, a rejection). The finding is then "not additive". But outputs that such randomness
-cannot hide are still found. Permutations of the rows are replayed, since a bound for every order holds for a
-random order. A replay misses untried pairs and the low-order bits of floating-point sums.
+cannot hide are still found. Permutations of the rows are replayed, since a bound for every order holds for
+a random one. A replay misses untried pairs and the low-order bits of floating-point sums.
 """
 
 import copy
@@ -117,8 +117,8 @@ class Tape:
     """One run's draws and uses of noise.
 
     first: in the second run, the first run's tape; else None. row, place: put this row at this place of
-    every random order of the rows (None: leave orders as drawn). given: values of unit draws by index, in
-    place of those drawn.
+    every random order of the rows (None: leave orders as drawn). given: values (count,) of all unit draws,
+    in place of those drawn.
     """
 
     def __init__(
@@ -126,9 +126,9 @@ class Tape:
         first: "Tape | None" = None,
         row: int | None = None,
         place: int | None = None,
-        given: dict[int, float] | None = None,
+        given: np.ndarray | None = None,
     ) -> None:
-        self.first, self.row, self.place, self.given = first, row, place, given or {}
+        self.first, self.row, self.place, self.given = first, row, place, given
         self.steps: list[Step] = []
         self.flow: list[tuple] = []
         self.choices: list[str] = []  # names of the `Generator` methods that made random choices
@@ -149,11 +149,8 @@ class Tape:
             width = shape[-1]
             self.vectors += [(int(k), int(k) + width) for k in numbers[..., 0].ravel()]
         self.count += size
-        if self.given:
-            changed = [
-                self.given.get(int(k), u) for k, u in zip(numbers.flat, unit.flat, strict=True)
-            ]
-            unit = np.reshape(np.asarray(changed, dtype=float), shape)
+        if self.given is not None:
+            unit = self.given[numbers]
         self.units.append(unit.ravel())
         return numbers, unit
 
@@ -725,7 +722,7 @@ def _linear(function, sides, seed):
         return None
 
     def outputs(side, given):
-        run = _run(function, side, seed, Tape(given=dict(enumerate(given))))
+        run = _run(function, side, seed, Tape(given=given))
         numbers = _numbers(run.released)
         alike = not run.problem and run.tape.flow == tape.flow and _words(run.released) == words
         return numbers if alike and numbers.shape == shape and np.isfinite(numbers).all() else None
@@ -741,7 +738,7 @@ def _linear(function, sides, seed):
     slopes = np.zeros((len(origins[0]), len(start)))
     for k in range(-LINES, len(start)):  # first random directions, most of which show a bend
         step = rng.standard_normal(len(start)) * 3 if k < 0 else np.eye(len(start))[k]
-        ends = [outputs(side, start + step) for side in (sides if k < 0 else sides[:2])]
+        ends = [outputs(side, start + step) for side in (sides if k < 0 else sides[:1])]
         if any(each is None for each in ends):
             return None
         moves = [end - origin for end, origin in zip(ends, origins, strict=False)]
@@ -811,7 +808,8 @@ class Distances:
             self.problem = "whether there is noise depends on the rows"
             return
         alike = (one.value == two.value) | (np.isnan(one.value) & np.isnan(two.value))
-        moved, live = np.where(alike, 0.0, two.value - one.value), one.scale != 0
+        moved = np.subtract(two.value, one.value, out=np.zeros(alike.shape), where=~alike)
+        live = one.scale != 0
         if not np.isfinite(moved).all():
             self.problem = "a value before noise is not a finite number"
             return
@@ -879,9 +877,9 @@ class Distances:
 def _direct(run, sides, seed, epsilon):
     """A sentence if noise that is not added to values cannot hide an output, else "".
 
-    Such noise hides at most as many outputs as it has independent draws. So `_Hidden` seeks draws with which
-    that many outputs are equal on both sides. If a further output is one value on the first side, whatever
-    else is drawn, and another on the second, then the rows determine it.
+    Such noise hides at most as many outputs as it has independent draws. So `_Hidden` seeks draws with
+    which that many outputs are equal on both sides. If a further output is one value on the first side,
+    whatever else is drawn, and another on the second, then the rows determine it.
     """
     # If (epsilon, 0)-DP hides an output, the first side's value and another one of the second occur with a
     # probability of at most 1/(1 + e^-epsilon)^2. After the repeats, this is at most 1e-6.
@@ -933,8 +931,11 @@ class _Hidden:
 
     def outputs(self, side, seed, given=None):
         """All numbers (m,) of a run that shares all noisy values with the first, or None."""
-        given = dict(zip(self.draws.tolist(), given, strict=True)) if given is not None else None
-        found = _run(self.run, side, seed, Tape(self.first, given=given))
+        units = None
+        if given is not None:
+            units = np.concatenate(self.first.units)
+            units[self.draws] = given
+        found = _run(self.run, side, seed, Tape(self.first, given=units))
         numbers = np.zeros(0) if found.problem else _numbers(found.released)
         used = [[step.draws.tolist() for step in tape.steps] for tape in (self.first, found.tape)]
         if numbers.shape != self.target.shape or used[0] != used[1]:
@@ -950,13 +951,8 @@ class _Hidden:
 
     def _units(self, side, seed):
         tape = Tape(self.first)
-        found = _run(self.run, side, seed, tape)
-        values = dict.fromkeys(self.draws.tolist(), 0.0)
-        for step in tape.steps:
-            if step.bare and (step.scale != 0).all():
-                units = (step.result / step.scale).ravel()
-                values |= dict(zip(step.draws.ravel().tolist(), units, strict=True))
-        return None if found.problem else np.array([values[k] for k in self.draws.tolist()])
+        problem = _run(self.run, side, seed, tape).problem
+        return None if problem else np.concatenate(tape.units)[self.draws]
 
     def _vary(self, side):
         """Find `matched` and the outputs' derivatives. Return whether there are other outputs."""

@@ -52,7 +52,7 @@ REPLAY = {
     "not additive": "not replayed, since its noise is not added",
     "without noise": "not replayed, since it has no noise",
     "exceeds if every noisy value is released": "the replay exceeds the claim if no noisy value is hidden",
-    "draws from a generator that the replay does not see": "not replayed, since it has a generator of its own",
+    "draws from a generator that the replay does not see": "not replayed, since it uses another generator",
 }
 COLUMNS = ("mechanism", "verdict", "replay", "attack", "epsilon", *NUMBERS)
 

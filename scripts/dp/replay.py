@@ -36,6 +36,7 @@ import scipy.linalg
 from dp import audit
 from dp.accounting import Guarantee, gaussian_epsilon
 from dp.errors import Refused
+from dp.intervals import largest_share, least_share
 from dp.noise import l2_laplace
 from dp.privacy import pairs
 from dp.privacy.profiles import Gaussian
@@ -56,6 +57,8 @@ EXCEEDS, LEAKS, FLOW, UNSEEN, IF_RELEASED, CHOICE, IDLE, REFUSED, HOLDS = FINDIN
 )
 CLOSE = 1e-9  # relative tolerance for sums computed in a different order
 MOST_DRAWS = 64  # draws of noise that are changed to give other outputs
+STEP = 1e-2  # change of a unit draw, for derivatives
+RELEASES = 400  # releases of each data set, to count those that repeat
 MOST_LINEAR = 1000  # draws of noise in a function that is tested for being linear
 LINES = 8  # random directions in which a function of noise is compared
 LAWS = ("gaussian", "laplace", "l2_laplace")
@@ -86,6 +89,11 @@ class Step(NamedTuple):
     scale: np.ndarray
     bare: bool
     result: np.ndarray
+
+    @property
+    def live(self) -> np.ndarray:
+        """Which entries have noise."""
+        return self.scale != 0
 
 
 class Replay(NamedTuple):
@@ -554,8 +562,9 @@ def replay(
         linear = _linear(run, sides, seed)
         if linear is not None:
             return _of_total(linear, epsilon, delta, True)
-    if worst.finding == CHOICE and (told := _direct(run, sides, seed, epsilon)):
-        return worst._replace(finding=LEAKS, why=told, epsilon=math.inf)
+        told = _direct(run, sides, seed, epsilon) or _frequent(run, sides, seed, epsilon, delta)
+        if told:
+            return worst._replace(finding=LEAKS, why=told, epsilon=math.inf)
     if worst.finding == IDLE:
         for other in _further(first):
             result = _judged(*_both(run, (first, other), seed), epsilon, delta, released)
@@ -652,23 +661,24 @@ def _judged(one: _Run, two: _Run, epsilon: float, delta: float, released: bool) 
     if other or bare:
         return Replay(CHOICE, what)
     distances = Distances(first, second)
-    problem = distances.problem
+    problem, moved = distances.problem, (distances.mu, distances.pure)
+    known = released or _contains(one.released, first, second)
     if not problem and not _equal(one.released, two.released):
         problem = "the releases differ although all noisy values agree"
-    if problem:
-        return Replay(LEAKS, problem, distances.mu, distances.pure, math.inf)
-    if not any(step.scale.any() for step in first.steps):
+        # A function of the rows that mixes hidden noise, such as the solution of a tilted system, differs
+        # too. But it shows no entry of what it mixes.
+        known = known or _contains(one.released, first, second, any) or _selects(one, two)
+    if not problem and not any(step.scale.any() for step in first.steps):
         return Replay(IDLE, "both data sets give the same release, without any noise")
-    known = released or _contains(one.released, first)
-    moved = distances.mu, distances.pure
-    if distances.scaled:
+    if not problem and distances.scaled:
         if not distances.scales_tell(epsilon, delta):
             return Replay(CHOICE, SMOOTH, *moved)
-        why = "the scale of noise depends on the rows, and tells them apart"
-        if known:
-            return Replay(LEAKS, why, *moved, math.inf)
-        return Replay(IF_RELEASED, f"{why} if every noisy value is released", *moved, math.inf)
-    return _of_total(distances, epsilon, delta, known)
+        problem = "the scale of noise depends on the rows, and tells them apart"
+    if not problem:
+        return _of_total(distances, epsilon, delta, known)
+    if known:
+        return Replay(LEAKS, problem, *moved, math.inf)
+    return Replay(IF_RELEASED, f"{problem}, if every noisy value is released", *moved, math.inf)
 
 
 def _of_total(distances, epsilon, delta, known):
@@ -682,13 +692,36 @@ def _of_total(distances, epsilon, delta, known):
     return Replay(IF_RELEASED, f"{why} if every noisy value is released", *moved, total)
 
 
-def _contains(release, tape):
-    """Whether a release contains every noisy value, so that none is hidden."""
-    noisy = [step for step in tape.steps if step.scale.any()]
-    known = _numbers(release)
-    seen = [step.draws[np.isin(step.result, known) & (step.scale != 0)] for step in noisy]
-    used = [step.draws[step.scale != 0] for step in noisy]
-    return set(np.concatenate(used)) <= set(np.concatenate(seen))
+def _contains(release, first, second, how=all):
+    """Whether a release contains all entries of every noisy value (how=any: an entry of each)."""
+    seen = [_seen(step, release) for step in first.steps]
+    draws = {
+        int(k)
+        for step, at in zip(first.steps, seen, strict=True)
+        for k in step.draws[at & step.live]
+    }
+    for one, two, at in zip(first.steps, second.steps, seen, strict=True):
+        exact = ~one.live & (one.value != two.value) & ~at
+        noisy = [int(k) in draws for k in one.draws[one.live]]
+        if exact.any() or (noisy and not how(noisy)):
+            return False
+    return True
+
+
+def _seen(step, release):
+    """Which entries of a noisy value are in a release."""
+    numbers = _numbers(release)
+    return np.isin(step.result, numbers) | (np.isnan(step.result) & np.isnan(numbers).any())
+
+
+def _selects(one, two):
+    """Whether all numbers that differ between two releases are noisy values: the rows select them."""
+    known = np.concatenate([np.zeros(0), *(step.result.ravel() for step in one.tape.steps)])
+    first, second = _numbers(one.released), _numbers(two.released)
+    if len(first) != len(second) or not len(first):
+        return False
+    differ = first != second
+    return differ.any() and np.isin([*first[differ], *second[differ]], known).all()
 
 
 def _epsilon(mu, pure, delta):
@@ -809,7 +842,7 @@ class Distances:
             return
         alike = (one.value == two.value) | (np.isnan(one.value) & np.isnan(two.value))
         moved = np.subtract(two.value, one.value, out=np.zeros(alike.shape), where=~alike)
-        live = one.scale != 0
+        live = one.live
         if not np.isfinite(moved).all():
             self.problem = "a value before noise is not a finite number"
             return
@@ -875,11 +908,11 @@ class Distances:
 
 
 def _direct(run, sides, seed, epsilon):
-    """A sentence if noise that is not added to values cannot hide an output, else "".
+    """A sentence if noise cannot hide an output, else "".
 
-    Such noise hides at most as many outputs as it has independent draws. So `_Hidden` seeks draws with
-    which that many outputs are equal on both sides. If a further output is one value on the first side,
-    whatever else is drawn, and another on the second, then the rows determine it.
+    Noise hides at most as many outputs as it has independent draws. So `_Hidden` seeks draws with which
+    that many outputs are equal on both sides. If a further output is one value on the first side, whatever
+    else is drawn, and another on the second, then the rows determine it.
     """
     # If (epsilon, 0)-DP hides an output, the first side's value and another one of the second occur with a
     # probability of at most 1/(1 + e^-epsilon)^2. After the repeats, this is at most 1e-6.
@@ -895,7 +928,7 @@ def _direct(run, sides, seed, epsilon):
         if own is None or other is None:
             return ""
         reference = other if reference is None else reference
-        wide = hidden.spread(other)
+        wide = hidden.high - hidden.low
         alike = np.abs(own - target) <= 1e-3 * wide
         alike &= np.abs(other - reference) <= 1e-3 * wide
         free = free[(alike & (np.abs(other - target) > 1e-2 * wide))[free]]
@@ -907,69 +940,50 @@ def _direct(run, sides, seed, epsilon):
 
 
 class _Hidden:
-    """The outputs of a function that depend on noise that is added to no value.
+    """The outputs of a function that noise can hide.
 
     target: all numbers of the first side's release, (m,). matched: indices of outputs that vary
-    independently with this noise. useful: whether there are others.
+    independently with the noise. useful: whether there are others. low, high: each output's range so far.
     """
 
     def __init__(self, run, side, seed):
-        self.run, self.seed, self.matched = run, seed, np.zeros(0, dtype=int)
+        self.run, self.matched, self.useful = run, np.zeros(0, dtype=int), False
         first = _run(run, side, seed, Tape())
-        self.useful, self.first = False, first.tape
         if first.problem:
             return
-        self.target = _numbers(first.released)
+        self.count, self.target = first.tape.count, _numbers(first.released)
         self.low, self.high = self.target.copy(), self.target.copy()
-        steps = [step for step in self.first.steps if step.bare]
-        self.draws = np.unique(
-            np.concatenate([np.zeros(0, int), *(s.draws.ravel() for s in steps)])
-        )
-        if len(self.draws) > MOST_DRAWS:
-            self.draws = self.draws[:0]
-        self.useful = np.isfinite(self.target).all() and self._vary(side)
+        # The last draws move outputs most directly.
+        self.draws = np.arange(max(0, self.count - MOST_DRAWS), self.count)
+        if np.isfinite(self.target).all():
+            self._vary(side, seed, first.tape)
 
-    def outputs(self, side, seed, given=None):
-        """All numbers (m,) of a run that shares all noisy values with the first, or None."""
-        units = None
-        if given is not None:
-            units = np.concatenate(self.first.units)
-            units[self.draws] = given
-        found = _run(self.run, side, seed, Tape(self.first, given=units))
-        numbers = np.zeros(0) if found.problem else _numbers(found.released)
-        used = [[step.draws.tolist() for step in tape.steps] for tape in (self.first, found.tape)]
-        if numbers.shape != self.target.shape or used[0] != used[1]:
+    def outputs(self, side, seed, units):
+        """All numbers (m,) of a run with these unit draws, or None."""
+        run = _run(self.run, side, seed, Tape(given=units))
+        numbers = np.zeros(0) if run.problem else _numbers(run.released)
+        if numbers.shape != self.target.shape or run.tape.count != self.count:
             return None
         if not np.isfinite(numbers).all():
             return None
         self.low, self.high = np.minimum(self.low, numbers), np.maximum(self.high, numbers)
         return numbers
 
-    def spread(self, other):
-        """How far each output varied in all runs, (m,)."""
-        return np.maximum(self.high, other) - np.minimum(self.low, other)
-
-    def _units(self, side, seed):
-        tape = Tape(self.first)
-        problem = _run(self.run, side, seed, tape).problem
-        return None if problem else np.concatenate(tape.units)[self.draws]
-
-    def _vary(self, side):
-        """Find `matched` and the outputs' derivatives. Return whether there are other outputs."""
-        if not len(self.draws):
-            return True
-        start = self._units(side, self.seed)
-        if start is None:
-            return False
-        columns = []
-        for k in range(len(start)):
-            step = 1e-2 * (np.arange(len(start)) == k)
-            sides = [self.outputs(side, self.seed, start + sign * step) for sign in (1, -1)]
-            if sides[0] is None or sides[1] is None:
-                return False
-            columns.append((sides[0] - sides[1]) / 2e-2)
-        slopes = np.stack(columns, axis=1)
+    def _vary(self, side, seed, tape):
+        """Find `matched` and these outputs' derivatives by the draws."""
+        slopes = np.zeros((len(self.target), len(self.draws)))
+        for k, at in enumerate(self.draws):
+            ends = []
+            for sign in (1, -1):
+                units = np.concatenate(tape.units)
+                units[at] += sign * STEP
+                ends.append(self.outputs(side, seed, units))
+            if ends[0] is None or ends[1] is None:
+                return
+            slopes[:, k] = (ends[0] - ends[1]) / (2 * STEP)
         norms = np.linalg.norm(slopes, axis=1)
+        if not np.isfinite(norms).all():
+            return
         moving = np.flatnonzero(norms > 0)
         if len(moving):
             scaled = slopes[moving] / norms[moving, None]
@@ -977,34 +991,59 @@ class _Hidden:
             rank = int((np.abs(np.diag(triangle)) > 1e-2).sum())
             self.matched = moving[order[:rank]]
         self.slopes = slopes[self.matched]
-        return np.isfinite(slopes).all() and len(self.matched) < len(self.target)
+        self.useful = len(self.matched) < len(self.target)
 
     def match(self, side, seed):
         """All outputs (m,) of a run whose `matched` outputs equal the first side's, or None.
 
         The run begins with its own noise. Broyden's method changes the noise until the outputs agree.
         """
-        if not len(self.matched):
-            return self.outputs(side, seed)
-        units, slopes = self._units(side, seed), self.slopes.copy()
-        numbers = None if units is None else self.outputs(side, seed, units)
+        drawn = _run(self.run, side, seed, Tape())
+        if drawn.problem or drawn.tape.count != self.count:
+            return None
+        units, slopes = np.concatenate([np.zeros(0), *drawn.tape.units]), self.slopes.copy()
+        numbers = self.outputs(side, seed, units)
         for _ in range(40):
-            if numbers is None:
+            if numbers is None or not np.isfinite(slopes).all():
                 return None
             gap = (self.target - numbers)[self.matched]
-            if (np.abs(gap) <= 1e-5 * self.spread(numbers)[self.matched]).all():
+            if (np.abs(gap) <= 1e-5 * (self.high - self.low)[self.matched]).all():
                 return numbers
             step = np.linalg.lstsq(slopes, gap, rcond=1e-8)[0]
             step *= min(1.0, 2.0 / max(np.linalg.norm(step), 1e-300))
-            moved = self.outputs(side, seed, units + step)
-            if moved is None:
-                return None
-            missed = (moved - numbers)[self.matched] - slopes @ step
-            slopes = slopes + np.outer(missed, step) / max(step @ step, 1e-300)
-            if not np.isfinite(slopes).all():
-                return None
-            units, numbers = units + step, moved
+            units[self.draws] += step
+            before, numbers = numbers, self.outputs(side, seed, units)
+            if numbers is not None:
+                missed = (numbers - before)[self.matched] - slopes @ step
+                slopes = slopes + np.outer(missed, step) / max(step @ step, 1e-300)
         return None
+
+
+def _frequent(run, sides, seed, epsilon, delta):
+    """A sentence if one release is too frequent on one side, else "".
+
+    Only releases that repeat, such as a choice and its exact score, can be counted.
+    """
+    if not epsilon < 3:
+        return ""
+    names = []
+    for side in sides:
+        names.append([])
+        for k in range(RELEASES):
+            done = _run(run, side, seed + k, Tape())
+            names[-1].append(done.problem or repr(done.released))
+            if k == 19 and len(set(names[-1])) > 10:
+                return ""
+    if len({*names[0], *names[1]}) == 1:
+        return ""
+    level = 1 - 1e-6 / (4 * len({*names[0], *names[1]}))
+    for first, second in (names, names[::-1]):
+        for name in set(first):
+            least = least_share(first.count(name), RELEASES, level)
+            most = largest_share(second.count(name), RELEASES, level)
+            if least - delta > math.exp(epsilon) * most:
+                return "one release is far more frequent with one record than with another"
+    return ""
 
 
 def _equal(one, two):
@@ -1115,6 +1154,8 @@ def of_mechanism(
     hides = mechanism.hides(arguments)
     settings = {"delta": delta, "seed": seed, "released": hides is False}
     result = replay(run, *pair.sides, epsilon=most, **settings)
+    if result.finding == EXCEEDS and math.isinf(stated.epsilon):
+        result = result._replace(finding=HOLDS)  # nothing finite is proven
     if result.finding == IF_RELEASED and hides:
         result = result._replace(finding=CHOICE, why=HIDDEN)
     return result, stated

@@ -5,13 +5,18 @@ from collections import Counter
 from pathlib import Path
 
 from study.jobs import script
-from study.jobs.files import write_csv
+from study.jobs.files import read_csv, write_csv
+
+REFUTED = ("refutes", "exceeds")  # first words of the verdicts that stop a strict audit
 
 
 def main():
     parser = script.parser(__doc__)
     parser.add_argument("files", nargs="+", help=".csv, all with the same columns")
     parser.add_argument("--strict", action="store_true", help="fail where one refutes a claim")
+    parser.add_argument(
+        "--replays", help=".csv, whose rows on the same mechanisms count too if strict"
+    )
     parser.add_argument("--line", action="store_true", help="say in a line what they show")
     parser.add_argument("--out", required=True, help=".csv")
     arguments = parser.parse_args()
@@ -25,7 +30,8 @@ def main():
         header = columns
         rows += more
     if arguments.strict:
-        refuse([dict(zip(header, row, strict=True)) for row in rows])
+        attacks = [dict(zip(header, row, strict=True)) for row in rows]
+        refuse(attacks, read_csv(arguments.replays) if arguments.replays else [])
     write_csv(arguments.out, header, rows)
     if arguments.line:
         print(line([dict(zip(header, row, strict=True)) for row in rows]))
@@ -48,8 +54,9 @@ def beyond(attack):
     return float(attack["epsilon_audited"]) / max(float(attack["epsilon_claimed"]), 1e-9)
 
 
-def refuse(attacks):
-    refuted = [attack for attack in attacks if attack["verdict"].startswith("refutes")]
+def refuse(attacks, replays):
+    """Raise if an attack, the replay of its pair or a row of `replays` refutes a claim."""
+    refuted = [attack for attack in attacks if attack["verdict"].startswith(REFUTED)]
     if refuted:
         worst = max(refuted, key=beyond)
         raise ValueError(
@@ -57,6 +64,16 @@ def refuse(attacks):
             f"{worst['attack']} shows that it is at least {worst['epsilon_audited']}: correct the claim "
             f"or the noise (this stops the audit because of `strict`; {len(refuted)} of {len(attacks)} "
             f"attacks show one)"
+        )
+    names = {attack["mechanism"] for attack in attacks}
+    replays = [*attacks, *(each for each in replays if each["mechanism"] in names)]
+    refuted = [each for each in replays if each["replay"].startswith(REFUTED)]
+    if refuted:
+        first = refuted[0]
+        raise ValueError(
+            f"{first['mechanism']} claims epsilon {first['epsilon_claimed']}, and the replay of the pair "
+            f"{first['pair']} says: {first['replay']}. Correct the claim or the noise (this stops the "
+            f"audit because of `strict`; {len(refuted)} of {len(replays)} replays say so)"
         )
 
 

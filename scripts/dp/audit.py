@@ -339,6 +339,17 @@ def guarantee(
     return _guarantee(*_asked(mechanism, pair, epsilon, delta, options))
 
 
+def suited(mechanism: str | object, pair: str | tuple | pairs.Pair) -> dict:
+    """Options with which a mechanism's guarantee may cover a pair, where they are not the defaults.
+
+    If one side has a record more, these are add-remove and a stated `public_n`, for mechanisms with these
+    options.
+    """
+    mechanism, pair = find(mechanism), pairs.find(pair)
+    options = {"adjacency": ADD_REMOVE, "public_n": pair.size[0]} if pair.resized else {}
+    return {name: value for name, value in options.items() if name in mechanism.options}
+
+
 def check(
     mechanism: str | object,
     pair: str | tuple | pairs.Pair,
@@ -372,6 +383,11 @@ def _asked(mechanism, pair, epsilon, delta, options):
 
 def _guarantee(mechanism, pair, settings):
     stated = mechanism.guarantee(*pair.size, **settings)
+    if pair.resized and stated.adjacency != ADD_REMOVE:
+        raise Refused(
+            f"one data set of this pair has a record more, and the guarantee is for {stated.adjacency}: "
+            f"choose a pair that replaces a record"
+        )
     if math.isfinite(stated.epsilon):
         _check_adjacency(pair, stated.adjacency, settings.get("public_n"))
     elif stated.adjacency == ADD_REMOVE:

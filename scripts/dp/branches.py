@@ -8,6 +8,7 @@ rows are fitted.
 import inspect
 import math
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterator
 
 import numpy as np
@@ -124,10 +125,10 @@ def numbers(n: int, bound: float = 1.0) -> Iterator[tuple[str, tuple, tuple]]:
 
 
 class _Lines:
-    """Context manager that records executed lines of files as {(file, function, line, event)}."""
+    """Context manager that counts executed lines of files: {(file, function, line, event): count}."""
 
     def __init__(self, files):
-        self.files, self.found = files, set()
+        self.files, self.found = files, Counter()
 
     def __enter__(self):
         self.before = sys.gettrace()
@@ -143,7 +144,7 @@ class _Lines:
     def _line(self, frame, event, argument):
         if event in ("line", "exception"):
             code = frame.f_code
-            self.found.add((code.co_filename, code.co_qualname, frame.f_lineno, event))
+            self.found[code.co_filename, code.co_qualname, frame.f_lineno, event] += 1
         return self._line
 
 
@@ -183,13 +184,13 @@ def differences(
     settings: dict,
     cases: Iterator[tuple] | None = None,
     draws: int = 200,
-    allowed: Collection[str] = (),
+    allowed: Collection[str] | None = None,
 ) -> list[str]:
     """Describe where behaviour on two neighbours differs by more than the guarantee allows.
 
-    With the same random numbers, both sides must agree in exceptions, messages, executed lines of the
-    mechanism's files, and names, shapes and types of results. Statuses and weights may differ as far as the
-    guarantee (or, if nothing is proven, the claim) allows.
+    With the same random numbers, both sides must agree in exceptions, messages, how often lines of the
+    mechanism's files run, and names, shapes and types of results. Statuses and weights may differ as far
+    as the guarantee (or, if nothing is proven, the claim) allows.
 
     Parameters
     ----------
@@ -202,8 +203,9 @@ def differences(
         Pairs, by default from `neighbours`. Under add-remove, only pairs with a row of zeros are tested.
     draws : int
         Releases on each side.
-    allowed : Collection[str]
-        Names of the mechanism's functions whose branches may depend on the data.
+    allowed : Collection[str] or None
+        Names of the mechanism's functions whose branches and loops may depend on the data, by default its
+        `may_branch`.
 
     Returns
     -------
@@ -216,7 +218,7 @@ def differences(
     >>> differences(MECHANISMS["output_perturbation"], {"epsilon": 1.0, "lam": 0.1}, draws=50)
     []
     """
-    sentences = []
+    sentences, allowed = [], mechanism.may_branch if allowed is None else allowed
     for name, first, second in neighbours(48, 2) if cases is None else cases:
         n, d = first[0].shape
         stated = mechanism.guarantee(n, d, **settings)
@@ -243,11 +245,11 @@ def differences(
         shapes = [_shape(release) for release in releases]
         if shapes[0] != shapes[1]:
             say(f"results have the forms {shapes[0]} and {shapes[1]}")
-        for file, function, line, event in sorted(lines[0] ^ lines[1]):
-            if function.split(".")[-1] not in allowed:
-                say(
-                    f"{event} {line} of {file.rpartition('/')[2]} ({function}) runs on one side only"
-                )
+        for place in sorted(lines[0].keys() | lines[1].keys()):
+            (file, function, line, event), counts = place, [lines[side][place] for side in (0, 1)]
+            if counts[0] != counts[1] and function.split(".")[-1] not in allowed:
+                often = "{} and {} times".format(*counts) if all(counts) else "on one side only"
+                say(f"{event} {line} of {file.rpartition('/')[2]} ({function}) runs {often}")
         releases = [_run(mechanism, side, settings, draws)[0] for side in (first, second)]
         if None in releases:
             say(f"an error among {draws} draws")

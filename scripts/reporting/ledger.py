@@ -51,6 +51,8 @@ REPLAY = {
     "refutes the claim": "the replay refutes the claim",
     "not additive": "not replayed, since its noise is not added",
     "without noise": "not replayed, since it has no noise",
+    "exceeds if every noisy value is released": "the replay exceeds the claim if no noisy value is hidden",
+    "draws from a generator that the replay does not see": "not replayed, since it uses another generator",
 }
 COLUMNS = ("mechanism", "verdict", "replay", "attack", "epsilon", *NUMBERS)
 
@@ -156,8 +158,8 @@ def why(attack, count):
 def _order(attack):
     """Sort key that puts the worst attack first.
 
-    Ties are broken by the factor by which the audited epsilon exceeds the claim (largest first), then by
-    that of the proven epsilon, then by |log epsilon|.
+    Ties are broken by whether the replay refutes the claim, then by the factor by which the audited epsilon
+    exceeds the claim (largest first), then by that of the proven epsilon, then by |log epsilon|.
     """
     verdict = attack["verdict"]
     known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]
@@ -165,7 +167,8 @@ def _order(attack):
     factors = [_number(attack[f"epsilon_{kind}"]) / claimed for kind in ("audited", "proven")]
     beyond = [-factor if factor > 1 + 1e-3 else 0.0 for factor in factors]
     rank = known[0] if known else VERDICTS.index("")
-    return rank, *beyond, abs(math.log(_number(attack["epsilon"])))
+    agrees = not attack["replay"].startswith(VERDICTS[:2])
+    return rank, agrees, *beyond, abs(math.log(_number(attack["epsilon"])))
 
 
 def _number(text):

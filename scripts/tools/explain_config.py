@@ -146,7 +146,7 @@ PLACES = {
     "LEDGER": "all attacks; its figure as `.png` and `.pdf`",
     "PROFILES": "delta against epsilon: proven, claimed, and found by attacks",
     "BY_SOURCE": "all that a source says: verdicts, and the numbers that decide them",
-    "HELD": "a study's own mechanisms, if no attack refutes a claim (`strict: true`)",
+    "HELD": "a study's own mechanisms, if no attack and no replay refutes a claim (`strict: true`)",
     "EXACT": "privacy losses from densities",
     "REPLAY": "how far one record moves what gets noise, of every private mechanism",
     "SPENDING": "where each method's settings come from, and what that costs",

@@ -463,6 +463,13 @@ def test_the_ledger_has_one_line_per_mechanism_its_worst(ledger):
     )
 
 
+def test_of_attacks_that_find_nothing_the_ledger_shows_the_one_whose_replay_refutes():
+    verdict = "claimed, not proven: this attack does not refute it"
+    found = attack("of_ones_own", 1, "", 0.1, verdict) | {"replay": "refutes the claim: its scale"}
+    shown = ledgers.entry([attack("of_ones_own", 1, "", 0.9, verdict), found])
+    assert shown["text"] == "claimed 1, attacked 0.1, the replay refutes the claim"
+
+
 def test_places_on_an_axis():
     row = {"bar": None, "marks": {"a": 0.0, "b": 10.0, "c": math.inf}}
     actual = dots.scaled([row, {"bar": (0.1, 10.0), "marks": {}}], log=True)

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+import attack
+from dp import audit, mechanisms, replay
 from dp.branches import differences
 from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
@@ -27,7 +29,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path])
     caches = dependencies.digest, dependencies.imports, dependencies._found
     yield tmp_path
-    MECHANISMS._loaded.pop("added_mean", None)
+    for name in [name for name in MECHANISMS._loaded if name.startswith("added_")]:
+        del MECHANISMS._loaded[name]
+    mechanisms._files.cache_clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == "mechanisms"]:
         del sys.modules[name]
     for cached in caches:
@@ -41,6 +45,48 @@ def test_what_it_states_is_claimed_and_not_proven(folder):
     assert stated.claimed_epsilon == 0.5 and "not proven here" in stated.reason
     assert math.isnan(stated.epsilon) and math.isnan(stated.delta)
     assert MECHANISMS["adassp"].proven
+
+
+OTHERS = '''
+
+@register("added_half")
+class Half(NoisyMean):
+    """Half of the noise needed."""
+
+    def _release(self, X, y, p, draws, rng):
+        n, d = X.shape
+        return y @ X / n + l2_laplace(d, p.bound / (n * p.epsilon), draws, rng)
+
+
+from dp.mechanisms.sufficient_statistics import AdaSSP
+
+
+@register("added_adassp")
+class Own(AdaSSP):
+    proven = True
+'''
+
+
+def test_all_mechanisms_of_an_added_file_are_unproven_whichever_is_used_first(folder, monkeypatch):
+    file = folder / "mechanisms/added_mean.py"
+    file.write_text(file.read_text() + OTHERS)
+    mechanisms._files.cache_clear()
+    monkeypatch.setattr(MECHANISMS, "_loaded", {})
+    monkeypatch.delitem(sys.modules, "dp.mechanisms.sufficient_statistics", raising=False)
+    names = ["added_mean", "added_half", "added_adassp"]
+    assert MECHANISMS.added() == names
+    asked = {"epsilon": 0.5, "delta": 1e-6}
+    for name in names:
+        settings = audit.spent(MECHANISMS[name], **asked)
+        stated = MECHANISMS[name].guarantee(10, 2, **settings)
+        assert stated.claimed_epsilon == 0.5 and math.isnan(stated.epsilon), name
+    assert MECHANISMS["adassp"].guarantee(10, 2, **asked).epsilon == 0.5, (
+        "imported by an added file"
+    )
+    found, stated = replay.of_mechanism("added_half", "reversed_row", 1.0)
+    assert replay.verdict(found, stated).startswith("refutes the claim")
+    verdict = attack.verdict(1.687, stated)
+    assert verdict == "refutes the claim"
 
 
 def test_its_branches_are_compared_like_those_of_any_mechanism(folder):

@@ -1,5 +1,8 @@
+import math
+
 import pytest
 
+from dp.accounting import ADD_REMOVE
 from dp.audit import of_each
 from study.configuration import audits
 from study.configuration.config import ConfigError
@@ -40,7 +43,7 @@ def test_a_familys_bounds_hold_together():
 def test_a_mechanism_without_an_entry_is_attacked_all_the_same(monkeypatch):
     from dp import mechanisms
     from dp.mechanisms import MECHANISMS, Mechanism
-    from dp.mechanisms.options import Whole
+    from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Whole
 
     class Own(Mechanism):
         def _guarantee(self, n, d, p):
@@ -51,20 +54,46 @@ def test_a_mechanism_without_an_entry_is_attacked_all_the_same(monkeypatch):
 
     class Large(Own):
         def _check_together(self, n, d, p):
-            Whole(least=10).check("n", n)
+            Whole(least=101).check("n", n)
 
-    files = dict.fromkeys(("own", "gaussian", "large"), "dp.mechanisms.own")
+    class AddRemove(Own):
+        def _guarantee(self, n, d, p):
+            return super()._guarantee(n, d, p)._replace(adjacency=ADD_REMOVE, epsilon=math.nan)
+
+    class Both(Own):
+        options = ADJACENCY | PUBLIC_N
+
+        def _guarantee(self, n, d, p):
+            return super()._guarantee(n, d, p)._replace(adjacency=p.adjacency)
+
+    kinds = {
+        "own": Own,
+        "gaussian": Gaussian,
+        "large": Large,
+        "both": Both,
+        "add_remove": AddRemove,
+    }
+    files = dict.fromkeys(kinds, ("dp.mechanisms.own", False))
     files |= mechanisms._files(None)
     monkeypatch.setattr(mechanisms, "_files", lambda added: files)
-    for name, kind in (("own", Own), ("gaussian", Gaussian), ("large", Large)):
+    for name, kind in kinds.items():
         monkeypatch.setitem(MECHANISMS._loaded, name, kind())
         MECHANISMS[name].name = name
     resolved = audits.load({"audit": {"default": {"flipped_label": [2]}}})
-    assert list(resolved.mechanisms["own"]) == ["opposite_corner", "flipped_label"]
-    assert [attack.epsilon for attack in resolved.attacks("own")] == [0.1, 1, 10, 2]
+    replacing = ["opposite_corner", "flipped_label", "shortened_row"]
+    assert list(resolved.mechanisms["own"]) == replacing
+    assert [attack.epsilon for attack in resolved.attacks("own")] == [0.1, 1, 10, 2, 1]
     assert resolved.attack("own", "flipped_label")["delta"] == 0
     assert resolved.attack("gaussian", "flipped_label")["delta"] == 1e-5
     assert "large" not in resolved.mechanisms  # no pair has enough rows for the attack
+    assert list(resolved.mechanisms["add_remove"]) == ["left_out"]
+    assert resolved.attack("add_remove", "left_out")["options"] == {}
+    assert list(resolved.mechanisms["both"]) == [*replacing, "left_out"]
+    n_is_stated = {"adjacency": ADD_REMOVE, "public_n": 3}
+    assert resolved.attack("both", "left_out")["options"] == n_is_stated
+    monkeypatch.setattr(MECHANISMS, "added", lambda: ["own", "large"])
+    with pytest.raises(ConfigError, match="large accepts no pair of `default`"):
+        audits.load({"audit": {"strict": True}})
 
 
 def test_changes_are_merged():

@@ -128,6 +128,21 @@ def test_what_is_claimed_is_a_point_of_the_profile(epsilon, delta):
     assert profile.delta(epsilon) <= delta * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_smallest_delta_grows_with_the_number_of_noisy_values(name):
+    """NumPy's uniform numbers are multiples of 2^-53, so no Gumbel draw exceeds 36.8."""
+    largest = -math.log(-math.log(1 - 2.0**-53))
+    assert 36 < largest < 37
+    mechanism, settings = MECHANISMS[name], {"epsilon": 1.0, "iterations": 20}
+    draws = 20 * 10_000 * (2 if name == "frank_wolfe" else 1)
+    beyond = -math.expm1(-draws * math.exp(-largest))  # one of them would be larger
+    for delta in (1e-14, 50 * beyond):
+        with pytest.raises(Refused, match=r"needs a delta of at least 4\.44\d+e-09, not"):
+            mechanism.guarantee(2000, 10_000, delta=delta, **settings)
+    assert mechanism.guarantee(2000, 10_000, delta=4.5e-9, **settings).epsilon == 1.0
+    assert mechanism.guarantee(2000, 1, delta=1e-12, **settings).epsilon == 1.0
+
+
 def test_without_noise_frank_wolfe_finds_the_minimiser_in_the_ball():
     X, y, _ = small()
     parts = minimize(  # w = u - v with u, v >= 0

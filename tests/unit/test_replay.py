@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from dp import audit, noise, replay
-from dp.accounting import REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_sigma
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_sigma
+from dp.errors import Refused
 from dp.mechanisms import MECHANISMS, Mechanism
+from dp.mechanisms.options import ADJACENCY, PUBLIC_N
 from dp.privacy import pairs
 from dp.releasing import lattice, models, rows
 from dp.seeds import generator
@@ -246,6 +248,15 @@ def test_the_order_of_rows_is_no_choice():
     assert findings(run, names=replay.GENERAL[:4]).finding == replay.HOLDS
 
 
+def test_no_order_is_compared_with_one_of_fewer_rows():
+    def run(X, y, rng):
+        return X[rng.permutation(len(X))].sum(axis=0) + rng.normal(0, SIGMA, 3)
+
+    first, second = pairs.find("left_out").sides
+    replayed = replay.replay(run, first, second, epsilon=1, delta=DELTA)
+    assert replayed.finding == replay.CHOICE and "permutation" in replayed.why
+
+
 def test_a_refusal_of_one_side_is_control_flow():
     def run(X, y, rng):
         if not X[0].any():
@@ -335,3 +346,130 @@ def test_what_stands_beside_a_tilt_is_compared_at_the_released_weights(numbers):
         for part, noise in plan.noises.items()
     }
     assert of_release(plan._replace(noises=halved), *sides(numbers)).finding == replay.EXCEEDS
+
+
+# ---- general pairs
+
+
+class Summed(Mechanism):
+    """The sum of the rows, under replace-one. Sound; subclasses have faults."""
+
+    name = "summed"
+    needs_lambda = False
+    proven = False
+
+    def _guarantee(self, n, d, p):
+        return "a record moves the sum by 2 R"
+
+    def _release(self, X, y, p, draws, rng):
+        return X.sum(axis=0) + noise.l2_laplace(X.shape[1], self._scale(X, p), draws, rng)
+
+    def _scale(self, X, p):
+        return 2 * p.bound / p.epsilon
+
+
+class LargestNorm(Summed):
+    def _scale(self, X, p):
+        return 2 * np.linalg.norm(X, axis=1).max() / p.epsilon
+
+
+class AddRemoved(Summed):
+    """The sum under add-remove, sound."""
+
+    def _guarantee(self, n, d, p):
+        return Guarantee(p.epsilon, p.epsilon, 0.0, ADD_REMOVE, "a record moves the sum by R")
+
+    def _scale(self, X, p):
+        return p.bound / p.epsilon
+
+
+class SecretSize(AddRemoved):
+    """Its mean tells how many records there are."""
+
+    def _release(self, X, y, p, draws, rng):
+        return super()._release(X, y, p, draws, rng) / len(X)
+
+
+class LargestNormRemoved(AddRemoved):
+    def _scale(self, X, p):
+        return np.linalg.norm(X, axis=1).max() / p.epsilon
+
+
+class StatedSize(Summed):
+    """The mean, under add-remove with a stated n. Sound."""
+
+    options = ADJACENCY | PUBLIC_N
+
+    def _guarantee(self, n, d, p):
+        return p.proven("a record moves the sum by R or 2 R")
+
+    def _scale(self, X, p):
+        return (1 if p.adjacency == ADD_REMOVE else 2) * p.bound / p.epsilon
+
+    def _release(self, X, y, p, draws, rng):
+        return super()._release(X, y, p, draws, rng) / (p.public_n or len(X))
+
+
+class IgnoresTheStatedSize(StatedSize):
+    def _release(self, X, y, p, draws, rng):
+        return Summed._release(self, X, y, p, draws, rng) / len(X)
+
+
+class Seldom(Summed):
+    """It adds the exact sum if the noise is large."""
+
+    def _release(self, X, y, p, draws, rng):
+        weights = np.asarray(super()._release(X, y, p, draws, rng))
+        return weights + X.sum(axis=0) * (weights > 7)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair", "word"),
+    [
+        (LargestNorm, "shortened_row", "the scale of noise depends on the rows"),
+        (LargestNormRemoved, "left_out", "the scale of noise depends on the rows"),
+        (SecretSize, "left_out", "the scale of noise depends on the rows"),
+        (IgnoresTheStatedSize, "left_out", "the scale of noise depends on the rows"),
+        (Seldom, "reversed_row", "the releases differ"),
+    ],
+)
+def test_general_pairs_find(mechanism, pair, word):
+    replays = {name: result for name, _, *result in replay.on_general_pairs(mechanism())}
+    found, stated = replays.pop(pair)
+    assert replay.verdict(found, stated).startswith("refutes the claim") and word in found.why
+    if mechanism is not Seldom:
+        assert {found.finding for found, _ in replays.values()} <= {replay.HOLDS}
+
+
+def test_what_happens_seldom_is_found_by_one_of_five_seeds():
+    runs = [replay.of_mechanism(Seldom(), "reversed_row", 1.0, seed=k)[0].finding for k in range(5)]
+    assert runs[0] == replay.HOLDS and replay.LEAKS in runs
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "resized"), [(Summed, False), (AddRemoved, True), (StatedSize, True)]
+)
+def test_general_pairs_accuse_no_sound_mechanism(mechanism, resized):
+    replays = {name: found for name, _, found, _ in replay.on_general_pairs(mechanism())}
+    assert {found.finding for found in replays.values()} == {replay.HOLDS}
+    assert ("left_out" in replays) == resized
+    assert ("turned_row" in replays) == (mechanism is not AddRemoved)
+    largest = max(found.epsilon for found in replays.values())
+    assert largest == pytest.approx(1.0)
+
+
+def test_a_record_is_left_out_for_add_remove_alone():
+    with pytest.raises(Refused, match="a record more, and the guarantee is for replace-one"):
+        audit.guarantee(Summed(), "left_out", 1.0)
+    with pytest.raises(Refused, match="public_n"):
+        audit.guarantee("dp_gd", "left_out", 1.0, DELTA, adjacency=ADD_REMOVE)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pair"), [(LargestNorm, "shortened_row"), (SecretSize, "left_out")]
+)
+def test_attacks_on_the_same_pairs_refute_the_claim(mechanism, pair):
+    arguments = {"epsilon": 1.0, "trials": 20_000, "rng": generator(3)}
+    assert audit.attack(mechanism(), pair, **arguments)["epsilon"] > 1.5
+    sound = Summed() if mechanism is LargestNorm else AddRemoved()
+    assert audit.attack(sound, pair, **arguments)["epsilon"] <= 1.0

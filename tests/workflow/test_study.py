@@ -307,7 +307,8 @@ def test_a_cluster_finds_the_workflow(made, tmp_path):
 
 NOISE = "draws, rng)\n"
 # With this overlay, the audit makes one attack on the mechanism.
-OVERLAY = "audit: {trials: 20000, default: {opposite_corner: [1], flipped_label: null}}\n"
+OTHERS = "flipped_label: null, shortened_row: null"
+OVERLAY = f"audit: {{trials: 20000, default: {{opposite_corner: [1], {OTHERS}}}}}\n"
 
 
 def printed_commands():
@@ -394,6 +395,32 @@ def test_a_claim_that_an_attack_refutes_fails_the_audit_if_told_so(claiming):
     assert held in claiming.plan("--", "audit")
     claiming.replace("config/audit.yaml", "strict: true", "strict: false")
     assert held not in claiming.plan("--", "audit")
+
+
+LARGEST = '''
+
+@register("largest_norm")
+class LargestNorm(NoisyMean):
+    """The scale of its noise follows from the rows."""
+
+    def _release(self, X, y, p, draws, rng):
+        p.bound = (X**2).sum(axis=1).max() ** 0.5
+        return super()._release(X, y, p, draws, rng)
+'''
+
+
+def test_a_claim_that_only_a_replay_refutes_fails_the_audit_if_told_so(claiming):
+    claiming.append("mechanisms/noisy_mean.py", LARGEST)
+    output = claiming.snakemake("--", "results/audit/claims/held.csv", ok=False)
+    said = (
+        "error: largest_norm claims epsilon 1, and the replay of the pair shortened_row says: refutes the "
+        "claim: the scale of noise depends on the rows. Correct the claim or the noise"
+    )
+    assert said in output and "Traceback" not in output
+    for name in ("noisy_mean", "largest_norm"):
+        (attack,) = rows(claiming / f"results/audit/{name}.csv")
+        assert attack["verdict"] == "claimed, not proven: this attack does not refute it"
+        assert attack["epsilon_proven"] == ""
 
 
 def test_a_mechanism_that_cannot_be_imported_is_one_line(claiming):

@@ -82,10 +82,11 @@ rule ledger:
         'python "$DP_HOME/scripts/concatenate.py" {input} --out {output} 2> {log}'
 
 
-# This rule fails if an attack refutes a claim of a study's own mechanism.
+# This rule fails if an attack or a replay refutes a claim of a study's own mechanism.
 rule claims_held:
     input:
         paths.LEDGER(),
+        replays=paths.REPLAY(),
         own=[paths.ATTACKS(mechanism=mechanism) for mechanism in own_mechanisms()],
     output:
         paths.HELD(),
@@ -100,7 +101,8 @@ rule claims_held:
     params:
         library=lambda wildcards: digest("concatenate.py"),
     shell:
-        'python "$DP_HOME/scripts/concatenate.py" {input.own} --strict --out {output} 2> {log}'
+        'python "$DP_HOME/scripts/concatenate.py" {input.own} --strict --replays {input.replays}'
+        " --out {output} 2> {log}"
 
 
 # Measures within seconds how far one record moves the quantities to which private mechanisms add
@@ -114,7 +116,7 @@ rule replay:
         "../../envs/environment.yaml"
     threads: 1
     resources:
-        mem_mb=memory(150),
+        mem_mb=memory(190),
         runtime=minutes(),
     params:
         attacks=json.dumps(replayed(), sort_keys=True),

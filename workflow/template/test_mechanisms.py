@@ -1,4 +1,5 @@
-"""Tests that the mechanisms in mechanisms/ keep the workflow's contract, and that no attack refutes them.
+"""Tests that the mechanisms in mechanisms/ keep the workflow's contract, that no record decides how they
+treat the others, and that neither replay nor attack refutes them.
 
 The environment variable DP_HOME must name the workflow's checkout.
 """
@@ -25,8 +26,8 @@ def run(*words):
 def test_mechanisms(capsys):
     files = sorted((HERE / "mechanisms").glob("*.py"))
     names = [name for f in files for name in re.findall(r'@register\("(\w+)"\)', f.read_text())]
-    contract = HOME / "tests/unit/test_mechanisms.py"
-    run("pytest", "-q", "-p", "no:cacheprovider", contract, "-k", " or ".join(names))
+    tests = [HOME / f"tests/unit/test_{of}.py" for of in ("mechanisms", "branches")]
+    run("pytest", "-q", "-p", "no:cacheprovider", *tests, "-k", " or ".join(names))
     # The contract's replays find most faults within seconds. The audit attacks the mechanisms.
     output = run("snakemake", "--snakefile", HOME / "Snakefile", "--cores", 2, "--", "audit")
     with capsys.disabled():

@@ -162,7 +162,7 @@ class Mechanism:
     # Whether lambda must be positive. If not, it may also be 0 or None, which means 0.
     needs_lambda = True
     private = True
-    # Whether `_guarantee` is proven: False for mechanisms of the folder DP_MECHANISMS.
+    # Whether `_guarantee` is proven: False for registered mechanisms of any other package.
     proven = True
     # Whether a mechanism without privacy draws random numbers.
     needs_rng = False
@@ -176,6 +176,8 @@ class Mechanism:
     fit: str | None = None
     # Entries of `Release.info` with one value per restart that become columns of a run's file.
     reports: tuple = ()
+    # Its functions whose branches and loops may depend on the rows. A comment says why this is private.
+    may_branch: tuple = ()
     # Whether X may be `dp.data.examples.Rows`, or floats of any precision, and is read in blocks.
     in_blocks = False
     # Whether `release` accepts public rows as `public` = (X, y), or `initial` weights that depend on
@@ -212,6 +214,13 @@ class Mechanism:
             releases = (self._release(X, y, p, draws, copy.deepcopy(rng)) for p in candidates)
             yield join([self._checked(release, draws, X.shape[1]) for release in releases])
 
+    def _check_delta(self, delta, least):
+        if self.private and 0 < delta < least:
+            raise Refused(
+                f"{self.name} needs a delta of at least {least:g}, not {delta:g}: for a smaller one, "
+                f"its noise cannot be computed reliably"
+            )
+
     def _check_together(self, n, d, p):
         """Raise `Refused` for values that are invalid together, or with this n and d."""
 
@@ -232,9 +241,12 @@ class Mechanism:
         """The name of the non-private fit that these options use, or None."""
         return self.fit
 
-    def hides(self, options: dict) -> bool:
-        """Whether the guarantee relies on hiding noisy values, such as earlier iterates."""
-        return False
+    def hides(self, options: dict) -> bool | None:
+        """Whether the guarantee relies on hiding noisy values, such as earlier iterates.
+
+        None: not stated. Then a replay refutes a claim only if the release contains all noisy values.
+        """
+        return False if self.proven else None
 
     def rule_lambda(
         self, n: int, d: int, epsilon: float, delta: float, bound: float = 1.0, **options
@@ -446,11 +458,7 @@ class Mechanism:
             raise Refused(
                 f"{name} needs a delta in {'(' if rule == 'needed' else '['}0, 1), not {delta}"
             )
-        if self.private and 0 < delta < self.least_delta:
-            raise Refused(
-                f"{name} needs a delta of at least {self.least_delta:g}, not {delta:g}: for a smaller one, "
-                f"its noise cannot be computed reliably"
-            )
+        self._check_delta(delta, self.least_delta)
         facts = {fact: options.pop(fact, None) for fact in self.facts}
         for fact, value in facts.items():
             FACTS[fact].check(f"{name}: {fact}", value)
@@ -603,6 +611,8 @@ def register(name: str) -> Callable:
     def decorate(mechanism):
         MECHANISMS._loaded[name] = instance = mechanism()
         instance.name = name
+        if not mechanism.__module__.startswith(f"{__name__}."):
+            instance.proven = False
         return mechanism
 
     return decorate
@@ -645,7 +655,6 @@ class _Mechanisms(Mapping):
             if added:
                 sys.path.append(str(folder.resolve().parent))
             importlib.import_module(module)
-            self._loaded[name].proven = not added
         return self._loaded[name]
 
     def __contains__(self, name):

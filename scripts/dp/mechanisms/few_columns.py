@@ -40,10 +40,20 @@ class FewColumns(Mechanism):
     """
 
     delta = "needed"
-    least_delta = 1e-14  # NumPy's Gumbel noise has no tail below a probability of about e^-40
+    least_delta = 1e-14
     needs_lambda = False
     facts = ("coordinate_bound",)
     options = {"clip": Between(0.5, low=1e-50, high=1), "iterations": Optional(Whole())}
+
+    def _check_together(self, n, d, p):
+        self._check_delta(p.delta, self.smallest_delta(n, d, p))
+
+    def smallest_delta(self, n: int, d: int, p: object) -> float:
+        """A hundred times the probability that any noise falls where NumPy's has no tail.
+
+        NumPy's Gumbel noise lacks a tail of probability 2^-53, and a choice compares up to 2 d values.
+        """
+        return max(self.least_delta, 100 * 2 * d * self._steps(n, d, p) * 2.0**-53)
 
     def _rho(self, p):
         return noisy_top.rho(p.epsilon, p.delta)

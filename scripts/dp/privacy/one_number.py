@@ -20,7 +20,7 @@ class OneNumber(NamedTuple):
     def draw(self, draws: int, rng: np.random.Generator) -> np.ndarray:
         if self.kind == "Laplace":
             return laplace(1, self.deviation / math.sqrt(2), draws, rng)[:, 0]
-        return np.asarray(gaussian(1, self.deviation, draws, rng))[:, 0]
+        return gaussian(1, self.deviation, draws, rng)[:, 0]
 
 
 def one_number(moved: float, epsilon: float, mu: float) -> OneNumber:

@@ -809,6 +809,38 @@ def last_of_its_class() -> Pair:
     )
 
 
+def _one_long(others):
+    """A record at the bound, and shorter records at a tenth of it, in turn of both classes."""
+    X = np.full((others + 1, 3), [0.06, 0.08, 0.0])
+    X[0] *= 10
+    return X, np.where(np.arange(others + 1) % 2, -1, 1), {"lam": 1.0, "bound": 1.0}
+
+
+@pair
+def shortened_row() -> Pair:
+    """One of 100 records at a tenth of the bound is, on the first side, at the bound."""
+    X, y, arguments = _one_long(99)
+    return Pair(
+        sides=_replace(X, y, 0, row=X[1]),
+        arguments=arguments,
+        reason="the longest row alone decides what is computed from the largest norm of the rows: noise of "
+        "a scale that follows from it is ten times as large on one side as on the other",
+    )
+
+
+@pair
+def left_out() -> Pair:
+    """One of three records is at the bound, and the neighbour has the other two, at a tenth of it."""
+    X, y, arguments = _one_long(2)
+    y = y.astype(np.int8)
+    return Pair(
+        sides=((X, y), (X[1:], y[1:])),
+        arguments=arguments,
+        reason="the number of records and the largest norm are others on the other side, so noise of a "
+        "scale that follows from either has another spread",
+    )
+
+
 def _replace(X, y, index, row=None, label=None):
     """((X, y), (X', y')) that differ in the row or label of the record at `index`.
 

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from dp.audit import CONTROLS, check, find
+from dp.audit import CONTROLS, check, find, suited
 from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.privacy import pairs
@@ -87,7 +87,13 @@ def load(config, experiments=None):
     for name in MECHANISMS:
         known = listed | values["mechanisms"].keys()
         if name in concerned - known and find(name).private:
-            values["mechanisms"] |= _default(name, values)
+            attacks = _default(name, values)
+            if values["strict"] and name in MECHANISMS.added() and not attacks:
+                raise ConfigError(
+                    f"{where}: {name} accepts no pair of `default`, so no attack could refute it: choose "
+                    f"pairs for it under `mechanisms`, or leave `strict` out"
+                )
+            values["mechanisms"] |= attacks
     names = [*MECHANISMS, *CONTROLS]
     for name, attacks in values["mechanisms"].items():
         if name not in names:
@@ -142,10 +148,11 @@ def _default(name, values):
     delta = values["exact"]["delta"] if find(name).delta == "needed" else 0.0
     attacks = {}
     for pair, epsilons in values["default"].items():
+        options = suited(name, pair)
         try:
             for epsilon in epsilons:
-                check(find(name), pair, epsilon, delta)
+                check(find(name), pair, epsilon, delta, **options)
         except Refused:
             continue
-        attacks[pair] = {"epsilons": epsilons, "delta": delta, "options": {}}
+        attacks[pair] = {"epsilons": epsilons, "delta": delta, "options": options}
     return {name: attacks} if attacks else {}

@@ -57,7 +57,7 @@ REPEATING = tuple(
     f"sklearn.{name}"
     for name in (
         *("model_selection", "ensemble", "calibration", "feature_selection", "inspection"),
-        *("multiclass", "multioutput", "semi_supervised"),
+        *("multiclass", "multioutput", "semi_supervised", "impute", "linear_model"),
     )
 )
 NOTHING = (b"nan", b"None", b"<NA>", b"NaT")  # missing objects as text
@@ -629,7 +629,8 @@ def _records(X, width):
         records = [_record(record, width) for record in X]
         dtypes, shape = [None] * width, (len(records), width)
     elif hasattr(X, "columns"):
-        cells = [X.iloc[:, k].to_numpy(dtype=object) for k in range(X.shape[1])]
+        # A loop keeps the integers of a Categorical with missing cells; `to_numpy` makes floats of them.
+        cells = [list(X.iloc[:, k]) for k in range(X.shape[1])]
         dtypes, shape, records = list(X.dtypes), X.shape, list(zip(*cells, strict=True))
     else:
         array = np.asarray(X)
@@ -661,10 +662,13 @@ def _labels_of(y):
     """The dtype of y, or None for a list, and its values."""
     if _is_list(y):
         return None, [value[0] if _record(value, 1) else value for value in y]
-    if not hasattr(y, "dtype") and not hasattr(y, "columns"):
-        y = np.asarray(y)
-    values = column_or_1d(np.asarray(y, dtype=object), warn=True)
-    return (y.dtypes.iloc[0] if hasattr(y, "columns") else y.dtype), list(values)
+    if hasattr(y, "columns"):
+        column_or_1d(np.empty(y.shape), warn=True)  # refuses several columns, and warns of one
+        y = y.iloc[:, 0]
+    if hasattr(y, "iloc"):
+        return y.dtype, list(y)
+    y = np.asarray(y)
+    return y.dtype, list(column_or_1d(y, warn=True))
 
 
 def _read(records, columns):

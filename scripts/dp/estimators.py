@@ -145,7 +145,8 @@ class _Private(BaseEstimator):
             or pandas converted with others before this call were not read by themselves: see the module's
             docstring.
         y : array or list, (n,)
-            The target's values. A row whose value is missing, or none of the stated, contributes nothing.
+            The target's values. A row whose value is missing, or none of those stated, contributes nothing.
+            True and False also count as the classes 1 and 0.
 
         Returns
         -------
@@ -661,7 +662,7 @@ def _record(record, width):
 def _labels_of(y):
     """The dtype of y, or None for a list, and its values."""
     if _is_list(y):
-        return None, [value[0] if _record(value, 1) else value for value in y]
+        return None, [(_record(value, 1) or [value])[0] for value in y]
     if hasattr(y, "columns"):
         column_or_1d(np.empty(y.shape), warn=True)  # refuses several columns, and warns of one
         y = y.iloc[:, 0]

@@ -5,6 +5,7 @@ import decimal
 import enum
 import fractions
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScale
 
 from dp.errors import Refused
 from dp.estimators import PrivateClassifier, PrivateRegressor
-from dp.releasing import making, rows
+from dp.releasing import making, rows, using
 from dp.releasing.request import CHOSEN_WITHOUT
 
 SEX, ROW = ["F", "M"], 1 << 20
@@ -162,6 +163,20 @@ def test_every_value_is_read_alone_as_among_all_others(column):
     V, _ = read(X, y, {"x0": column}, [0, 1])
     for k, value in enumerate(ODD):
         assert (read([[value]], [0], {"x0": column}, [0, 1])[0] == V[k]).all()
+
+
+@pytest.mark.parametrize("column", DOMAINS)
+def test_new_records_are_read_like_those_of_a_fit(column):
+    values = [[value] for value in ODD if not isinstance(value, str) or len(value) < 1000]
+    V, _ = read(values, ["no"] * len(values), {"x0": column})
+    (column,) = estimator(columns={"x0": column})._columns(["x0"])
+    model = estimator()
+    schema = rows.Schema([column, rows.Category("target", ("no", "yes"))], "target")
+    model.model_, model.n_features_in_ = SimpleNamespace(schema=schema), 1
+    for X in (values, array_of(values)):
+        actual = using.design(model.model_, model._cells(X)) * ROW
+        assert (np.nan_to_num(actual) == V).all()
+        assert (np.isnan(actual).all(axis=1) == ~V.any(axis=1)).all()
 
 
 @pytest.mark.parametrize("other", [2, math.nan, math.inf, "x", None, 10**400])
@@ -335,6 +350,7 @@ LABELS = {
     "one is a list": ([0, 1, [0, 1]], [0, 1], [-1, 1, 0]),
     "one is too long": ([0, 1, -(10**5000)], [0, 1], [-1, 1, 0]),
     "nested": ([[0], [1], [2]], [0, 1], [-1, 1, 0]),
+    "nested differently": ([(0,), np.array([1]), pd.Series([2], index=[5])], [0, 1], [-1, 1, 0]),
     "text of numbers": (np.array(["0", "1.0", "x"]), [0, 1], [-1, 1, 0]),
     "objects": (np.array([0, 1, None], dtype=object), [0, 1], [-1, 1, 0]),
     "nullable": (pd.Series([0, 1, None], dtype="Int64"), [0, 1], [-1, 1, 0]),

@@ -5,6 +5,10 @@
     model.guarantee_
 
 As in `dp.releasing.rows`, numbers are clipped to public bounds, and categories looked up in public lists.
+Every cell of a list or a frame is read by itself. But the types of an array, or of a frame's columns, may
+come from all rows: pandas makes numbers of "01" unless another cell is text. `fit` refuses types that do
+not match what is stated, and cannot detect more. So read text: `pandas.read_csv(path, dtype=str,
+keep_default_na=False)`, or make a release with `release.py`.
 
 `fit` makes a release and spends from a budget book (`dp.releasing.book`). It records the spending before
 it draws noise. The next `fit` resumes an interrupted release, with the same draw.
@@ -16,15 +20,18 @@ equal, and must not influence any publication. Publish only model.json.
 
 `fit` refuses calls from scikit-learn's modules that fit repeatedly (`REPEATING`), such as
 cross-validation, since each fit would be another release. To compare settings, use `release.py forecast`,
-or rows that are not private. The guarantee is for tables with one row per person. Two things break it
-undetected: copies of a person's row (bootstrap, oversampling), and earlier steps fitted to the same rows
-(scaler, imputer, feature selection).
+or rows that are not private. In a pipeline, it refuses earlier steps that learn from the rows, such as a
+scaler; steps that are stateless or in a `FrozenEstimator` are allowed. The guarantee is for tables with one
+row per person. Two things break it undetected: copies of a person's row (bootstrap, oversampling), and
+steps that were fitted to the same rows by hand, or look at several rows at once (scaler, imputer, feature
+selection).
 
 Like `release.py`, `fit` disables core dumps and keeps debuggers from attaching. A traceback that shows
 variables may show the rows.
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -34,7 +41,9 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import column_or_1d
 
 from dp.errors import Refused
@@ -48,9 +57,11 @@ REPEATING = tuple(
     f"sklearn.{name}"
     for name in (
         *("model_selection", "ensemble", "calibration", "feature_selection", "inspection"),
-        *("multiclass", "multioutput", "semi_supervised"),
+        *("multiclass", "multioutput", "semi_supervised", "impute", "linear_model"),
     )
 )
+NOTHING = (b"nan", b"None", b"<NA>", b"NaT")  # missing objects as text
+SPECIAL = re.compile(rb'[,"\r]')  # a cell with one of these is quoted
 
 
 class _Private(BaseEstimator):
@@ -128,10 +139,14 @@ class _Private(BaseEstimator):
 
         Parameters
         ----------
-        X : pandas.DataFrame or array, (n, columns)
-            The columns of an array are x0, x1, ...
-        y : array, (n,)
-            The target's values.
+        X : pandas.DataFrame, array or list of records, (n, columns)
+            The columns of an array or a list are x0, x1, ... A record of a list contributes nothing if its
+            number of cells is not that of the parameter `columns`, which must be a dict. Cells that NumPy
+            or pandas converted with others before this call were not read by themselves: see the module's
+            docstring.
+        y : array or list, (n,)
+            The target's values. A row whose value is missing, or none of those stated, contributes nothing.
+            True and False also count as the classes 1 and 0.
 
         Returns
         -------
@@ -140,8 +155,8 @@ class _Private(BaseEstimator):
         Raises
         ------
         dp.errors.Refused
-            For missing parameters, unproven settings, a new name without `spend`, and fits on parts or
-            copies of the rows.
+            For missing parameters, unproven settings, a new name without `spend`, columns of another type
+            than stated, and fits on parts or copies of the rows or after a step that learned from them.
         """
         _check_caller()
         for name in _STATED:
@@ -151,20 +166,24 @@ class _Private(BaseEstimator):
             raise Refused(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        names, cells = _cells(X)
-        called, y = str(getattr(y, "name", None) or "target"), column_or_1d(y, warn=True)
-        count = len(cells[0])
+        width = len(self.columns) if isinstance(self.columns, dict) else None
+        names, dtypes, records = _records(X, width)
+        target = self._target(str(getattr(y, "name", None) or "target"))
+        dtype, labels = _labels_of(y)
+        count = len(records)
         if count != self.n_rows:
             raise Refused(
                 f"there are {count} rows, and n_rows = {self.n_rows} are stated, which is public: part of "
                 f"the rows, as in a cross validation, would need a release of its own"
             )
-        if len(y) != count:
-            raise Refused(f"there are {count} rows, and {len(y)} labels")
-        target = self._target(called)
-        y = _labelled(y, target)
-        schema = rows.Schema([*self._columns(names), target], target.name)
-        data = _table([*cells, list(map(_cell, y.astype(object)))])
+        if len(labels) != count:
+            raise Refused(f"there are {count} rows, and {len(labels)} labels")
+        columns = self._columns(names)
+        schema = rows.Schema([*columns, target], target.name)
+        for column, each in zip([*columns, target], [*dtypes, dtype], strict=True):
+            _check_values(column)
+            _check_type(column, each, label=column is target)
+        data = _table(_read(records, columns), _read_labels(labels, target))
         request = Request.parsed(
             {
                 "name": self.release,
@@ -244,16 +263,16 @@ class _Private(BaseEstimator):
     def _scores(self, X):
         if not hasattr(self, "model_"):
             raise NotFittedError(f"this {type(self).__name__} has no model yet: load one, or fit")
-        scores = using.scores(self.model_, using.design(self.model_, self._records(X)))
+        scores = using.scores(self.model_, using.design(self.model_, self._cells(X)))
         if np.isnan(scores).any():
             raise ValueError(
                 f"row {int(np.flatnonzero(np.isnan(scores))[0])} has a cell that is no number or in no "
-                f"category of the model, so there is no prediction"
+                f"category of the model, or not {self.n_features_in_} cells, so there is no prediction"
             )
         return scores
 
-    def _records(self, X):
-        names, cells = _cells(X)
+    def _cells(self, X):
+        names, _, records = _records(X, self.n_features_in_)
         if hasattr(X, "columns"):
             missing = [name for name in self.feature_names_in_ if name not in names]
             if missing:
@@ -261,17 +280,23 @@ class _Private(BaseEstimator):
             for name in self.feature_names_in_:
                 if names.count(name) > 1:
                     raise ValueError(f"the frame has the column {name!r} twice")
-            cells = [cells[names.index(name)] for name in self.feature_names_in_]
+            places = [names.index(name) for name in self.feature_names_in_]
+            records = [[record[k] for k in places] for record in records]
         elif len(names) != self.n_features_in_:
             raise ValueError(
                 f"X has {len(names)} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
-        return list(zip(*cells, strict=True))
+        schema = self.model_.schema
+        return _read(records, [schema.columns[k] for k in schema.used])
 
 
 class PrivateClassifier(ClassifierMixin, _Private):
     """A private model of two classes.
+
+    The guarantee is void if a step that was fitted to the same rows, such as a scaler, has changed them. In
+    a pipeline, `fit` refuses such steps. It cannot see those that were fitted by hand. Numbers need no
+    scaler, since their bounds scale them.
 
     `fit` needs every parameter whose default is None, except `method`, `options` and `holdout`.
 
@@ -286,8 +311,9 @@ class PrivateClassifier(ClassifierMixin, _Private):
     n_rows : int
         Public number of rows.
     columns : dict or tuple
-        Column -> (low, high), a list of categories, or a `dp.releasing.rows.Number` or `Category`. A tuple
-        gives the same bounds to all columns. Bounds and categories must not be derived from the rows.
+        Column -> (low, high), a list of categories, or a `dp.releasing.rows.Number` or `Category`. Two
+        numbers are bounds. A tuple gives the same bounds to all columns. Bounds and categories must not be
+        derived from the rows.
     target : list
         Two public labels, the negative one first.
     unit : str
@@ -417,6 +443,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
 class PrivateRegressor(RegressorMixin, _Private):
     """A private model of a numeric target.
 
+    As for `PrivateClassifier`, a step that was fitted to the same rows voids the guarantee.
+
     Parameters
     ----------
     target : tuple
@@ -478,33 +506,84 @@ _STATED = ("release", "book", "budget", "n_rows", "columns", "target", "unit", "
 def _check_caller():
     frame = sys._getframe()
     while frame := frame.f_back:
-        module = frame.f_globals.get("__name__") or ""
+        module, caller = frame.f_globals.get("__name__") or "", frame.f_locals.get("self")
         if f"{module}.".startswith(tuple(f"{name}." for name in REPEATING)):
             raise Refused(
                 f"{'.'.join(module.split('.')[:2])} fits on parts or copies of the rows, or several times, "
                 f"each of which would be a release of its own: compare settings with `release.py "
                 f"forecast`, or on rows that are not private"
             )
+        if isinstance(caller, Pipeline):
+            _check_steps(caller.steps[:-1])
+        elif module.startswith("sklearn.compose."):
+            # TransformedTargetRegressor fits its transformer to the labels.
+            _check_steps([("transformer", getattr(caller, "transformer", None))])
 
 
-def _labelled(y, target):
-    """y as numbers, text or booleans, like the target. Errors depend on y only through its dtype."""
-    if isinstance(target, rows.Number):
-        stated = {"numbers"}
-    else:
-        stated = {_KINDS[np.asarray(value).dtype.kind] for value in target.values}
-    kind = _KINDS.get(y.dtype.kind, "of another kind")
-    if kind == "booleans" and isinstance(target, rows.Category) and set(target.values) == {0, 1}:
-        return y if stated == {"booleans"} else y.astype(int)
-    if len(stated) == 1 and kind not in stated:
+def _check_steps(steps):
+    """Refuse steps that learn from the rows. Those that need no `fit` are stateless."""
+    for name, step in steps:
+        if step is None or step == "passthrough" or isinstance(step, FrozenEstimator):
+            continue
+        if not isinstance(step, BaseEstimator) or get_tags(step).requires_fit:
+            raise Refused(
+                f"the step {name!r} ({type(step).__name__}) learns from the same rows, which breaks the "
+                f"guarantee: leave it out, or fit it to public rows and wrap it in a FrozenEstimator"
+            )
+
+
+def _check_values(column):
+    for value in () if isinstance(column, rows.Number) else column.values:
+        if isinstance(value, str) and value != value.replace("\n", " ").strip(" \t"):
+            raise Refused(
+                f"state the category {value!r} of {column.name!r} without line feeds and without spaces "
+                f"around it: cells are read without them"
+            )
+
+
+def _check_type(column, dtype, label=False):
+    """Refuse a column that is not of the stated kind. This depends on rows only through the dtype.
+
+    A record decides the dtype of a column whose types were inferred. So it must not change how others are
+    read: types are allowed only where they mean the same as the text in a file.
+    """
+    dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)  # of a Categorical
+    kind = "text" if dtype is None else _KINDS.get(dtype.kind, "of another kind")
+    values = () if isinstance(column, rows.Number) else column.values
+    stated = set(map(_kind, values)) or {"numbers"}
+    if kind == "text" or (label and kind == "booleans" and _is_binary(column)):
+        return
+    named = " and ".join(sorted(stated))
+    if kind in stated and "text" not in stated:
+        if dtype.kind != "f" or all(abs(value) <= 2**53 for value in values):
+            return
+        named += " beyond 2^53, which floats do not tell apart"
+    said = f"{kind} (of the dtype {dtype}), and"
+    if label:
         raise Refused(
-            f"Unknown label type: y is {kind} (of the dtype {y.dtype}), and the target is stated as "
-            f"{stated.pop()}: convert y, or state the target as it stands in y"
+            f"Unknown label type: y is {said} the target is stated as {named}: convert y, or state the "
+            f"target as it stands in y"
         )
-    return y
+    if kind == "dates":
+        remedy = "give the time since a public date, as a number"
+    else:
+        remedy = "read the rows as text (dtype=str in pandas), or state the column as it stands"
+    raise Refused(f"the column {column.name!r} is {said} it is stated as {named}: {remedy}")
 
 
-_KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USO", "text") | {"b": "booleans"}
+# Objects (O) are read one by one.
+_KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USTO", "text")
+_KINDS |= dict.fromkeys("mM", "dates") | {"b": "booleans"}
+
+
+def _kind(value):
+    kinds = {bool: "booleans", str: "text", int: "numbers", float: "numbers"}
+    return next((kind for type_, kind in kinds.items() if isinstance(value, type_)), None)
+
+
+def _is_binary(column):
+    values = () if isinstance(column, rows.Number) else column.values
+    return set(values) == {0, 1} and set(map(_kind, values)) == {"numbers"}
 
 
 def _labels(model):
@@ -521,26 +600,39 @@ def _column(name, domain):
         return domain._replace(name=name)
     if isinstance(domain, Iterable) and not isinstance(domain, str):
         values = tuple(map(_plain, domain))
-        numbers = [isinstance(v, int | float) and not isinstance(v, bool) for v in values]
-        if len(values) == 2 and all(numbers):
+        kinds = set(map(_kind, values))
+        if len(values) == 2 and kinds == {"numbers"}:
             return rows.Number(name, *values)
-        if not any(numbers):
+        if None not in kinds and (kinds == {"numbers"} or "numbers" not in kinds):
             return rows.Category(name, values, values[0] if values else None)
     raise Refused(f"{name!r} needs bounds (low, high), or a list of categories")
 
 
 def _plain(value):
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return value  # `item` makes a number of a date in nanoseconds
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _cells(X):
-    """The names and cells of the columns of a frame or array (n, columns)."""
+def _is_list(X):
+    return not (issparse(X) or hasattr(X, "columns") or hasattr(X, "__array__"))
+
+
+def _records(X, width):
+    """Names, dtypes and records of a table. A record of a list that has not `width` cells is None."""
     if issparse(X):
         raise TypeError("Sparse data was passed for X, but dense data is required")
-    if hasattr(X, "columns"):
-        names = [str(name) for name in X.columns]
-        values = [X.iloc[:, k].to_numpy(dtype=object) for k in range(len(names))]
-        shape = X.shape
+    if _is_list(X):
+        if width is None:
+            raise Refused(
+                "state the columns of a list by name (x0, x1, ...): nothing of it is taken from the rows"
+            )
+        records = [_record(record, width) for record in X]
+        dtypes, shape = [None] * width, (len(records), width)
+    elif hasattr(X, "columns"):
+        # A loop keeps the integers of a Categorical with missing cells; `to_numpy` makes floats of them.
+        cells = [list(X.iloc[:, k]) for k in range(X.shape[1])]
+        dtypes, shape, records = list(X.dtypes), X.shape, list(zip(*cells, strict=True))
     else:
         array = np.asarray(X)
         if array.ndim != 2:
@@ -550,29 +642,89 @@ def _cells(X):
             )
         if array.dtype.kind == "c":
             raise ValueError("Complex data not supported")
-        shape = array.shape
-        names, values = [f"x{k}" for k in range(shape[1])], array.astype(object).T
+        dtypes, shape, records = [array.dtype] * array.shape[1], array.shape, list(map(list, array))
     for size, what in zip(shape, ("sample", "feature"), strict=True):
         if not size:
             raise ValueError(
                 f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required."
             )
-    return names, [list(map(_cell, column)) for column in values]
+    names = X.columns if hasattr(X, "columns") else [f"x{k}" for k in range(shape[1])]
+    return list(map(str, names)), dtypes, records
 
 
-def _cell(value):
-    if isinstance(value, bytes):
-        return value
-    text = str(_plain(value)).encode(errors="replace")
-    return b"" if text in (b"nan", b"None", b"<NA>", b"NaT") else text.strip(b" \t")
+def _record(record, width):
+    if isinstance(record, list | tuple) or getattr(record, "ndim", 0) == 1:
+        cells = list(record)
+        return cells if len(cells) == width else None
+    return None
 
 
-def _table(columns):
-    """A headerless CSV file's content, from columns of cells. Spaces replace line feeds."""
+def _labels_of(y):
+    """The dtype of y, or None for a list, and its values."""
+    if _is_list(y):
+        return None, [(_record(value, 1) or [value])[0] for value in y]
+    if hasattr(y, "columns"):
+        column_or_1d(np.empty(y.shape), warn=True)  # refuses several columns, and warns of one
+        y = y.iloc[:, 0]
+    if hasattr(y, "iloc"):
+        return y.dtype, list(y)
+    y = np.asarray(y)
+    return y.dtype, list(column_or_1d(y, warn=True))
+
+
+def _read(records, columns):
+    """The cells of each record, or None where the record is None."""
+    readers = [_cell_reader(column) for column in columns]
+    return [
+        record and [read(value) for read, value in zip(readers, record, strict=True)]
+        for record in records
+    ]
+
+
+def _read_labels(labels, target):
+    """The cells of labels. True and False, also as text, count as stated numbers 1 and 0."""
+    cells = list(map(_cell_reader(target), labels))
+    if _is_binary(target):
+        cells = [{b"true": b"1", b"false": b"0"}.get(cell.lower(), cell) for cell in cells]
+    return cells
+
+
+def _cell_reader(column):
+    """A function from a value to its cell in a file, which is the same whatever the other values are.
+
+    Missing objects become a missing cell. Text such as "None" does so only if it is no category.
+    """
+    listed = column.values if isinstance(column, rows.Category) else ()
+    listed = {value.encode() for value in listed if isinstance(value, str)}
+    missing = next((cell for cell in rows.EMPTY if cell not in listed), b"")
+
+    def read(value):
+        value = _plain(value)
+        if isinstance(value, str):
+            cell = str.encode(value, errors="surrogatepass")
+        elif isinstance(value, bytes):
+            cell = value
+        else:
+            try:
+                cell = str(value).encode(errors="surrogatepass")
+            except Exception:  # such as an integer of too many digits
+                return b"\0"
+            if cell in NOTHING:
+                return missing
+        cell = cell.replace(b"\n", b" ").strip(b" \t")
+        return missing if cell in NOTHING and cell not in listed else cell
+
+    return read
+
+
+def _table(records, labels):
+    """A headerless CSV file's content. A record that is None becomes an empty line, which is invalid."""
 
     def quoted(cell):
-        if b"," in cell or b'"' in cell or b"\n" in cell or b"\r" in cell:
-            cell = b'"' + cell.replace(b'"', b'""').replace(b"\n", b" ") + b'"'
-        return cell
+        return b'"' + cell.replace(b'"', b'""') + b'"' if SPECIAL.search(cell) else cell
 
-    return b"".join(b",".join(map(quoted, record)) + b"\n" for record in zip(*columns, strict=True))
+    lines = (
+        b"" if cells is None else b",".join(map(quoted, [*cells, label]))
+        for cells, label in zip(records, labels, strict=True)
+    )
+    return b"".join(line + b"\n" for line in lines)

@@ -459,7 +459,7 @@ def _looked_up(column, values, results, rest=None):
     `column.missing` replaces missing cells; without it, they give None.
     """
     known = {_key(value): result for value, result in zip(values, results, strict=True)}
-    if not known or len(known) < len(values):
+    if not known or len(known) < len(values) or len(set(values)) < len(values):
         raise Refused(f"the categories of {column.name!r} must be different, and at least one")
     instead = None if column.missing is None else str(column.missing).encode()
 
@@ -482,7 +482,12 @@ def _looked_up(column, values, results, rest=None):
 def _key(value):
     if isinstance(value, bool):
         return str(value).lower().encode()
-    return value.encode() if isinstance(value, str) else Fraction(str(value))
+    if isinstance(value, str):
+        return value.encode()
+    number = fraction(value)
+    if number is None:
+        raise Refused(f"{value!r} is no category: state text, a number, true or false")
+    return number
 
 
 def value_of(pair: tuple[int, int]) -> Fraction:

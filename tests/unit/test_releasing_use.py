@@ -83,6 +83,7 @@ def published(folder, target, y, method):
     )
     book = Book(folder / "book", Budget.of({"epsilon": 8, "delta": 1e-5}), request.unit)
     path = folder / "model.json"
+    making.preview(request, book, folder / "rows.csv")
     path.write_bytes(making.make(request, book, folder / "rows.csv"))
     return path
 
@@ -233,6 +234,7 @@ def test_errors_beyond_the_machine_s_numbers_are_not_said(tmp_path):
         | REQUEST
     )
     book = Book(tmp_path / "book", Budget.of({"epsilon": 8, "delta": 1e-5}), request.unit)
+    making.preview(request, book, data, header=False)
     document = files.parse(making.make(request, book, data, header=False)).document
     slope, constant = document["table"]
     assert slope["standard_error"] is slope["p_value"] is slope["estimate"] is None
@@ -296,6 +298,12 @@ def estimator(folder, **more):
     return PrivateClassifier("first", **(options | more))
 
 
+def fit(model, X, y):
+    """Look at the rows, and fit."""
+    model.preview(X, y)
+    return model.fit(X, y)
+
+
 def begun(folder):
     lines = (folder / "book/book.jsonl").read_text().splitlines()
     return [event["name"] for event in map(json.loads, lines) if event["event"] == "begin"]
@@ -303,7 +311,7 @@ def begun(folder):
 
 def test_a_name_is_spent_once(tmp_path):
     X, y = frame()
-    model = estimator(tmp_path).fit(X, y)
+    model = fit(estimator(tmp_path), X, y)
     assert model.score(X, y) > 0.55
     again = estimator(tmp_path).fit(X, y)
     assert (again.coef_ == model.coef_).all() and begun(tmp_path) == ["first"]
@@ -322,7 +330,7 @@ def test_a_name_is_spent_once(tmp_path):
     with pytest.raises(Refused, match="the budget is"):
         estimator(tmp_path, epsilon=7.0).set_params(release="second").fit(X, y)
     assert begun(tmp_path) == ["first"]
-    second = estimator(tmp_path).set_params(release="second").fit(X, y)
+    second = fit(estimator(tmp_path).set_params(release="second"), X, y)
     assert (second.coef_ != model.coef_).all() and begun(tmp_path) == ["first", "second"]
 
 
@@ -354,7 +362,7 @@ def test_a_new_name_is_spent_only_if_that_is_said(tmp_path):
     assert not (tmp_path / "book").exists()
     with pytest.raises(Refused, match="State spend=True"):
         estimator(tmp_path, spend="yes").fit(X, y)
-    model = estimator(tmp_path).fit(X, y)
+    model = fit(estimator(tmp_path), X, y)
     again = estimator(tmp_path, spend=False).fit(X, y)
     assert (again.coef_ == model.coef_).all()
     with pytest.raises(Refused, match=cost + r"\(epsilon 4, delta 1e-05\) is spent"):
@@ -454,7 +462,7 @@ def test_refuses_before_a_book_is_opened(tmp_path, change, match):
 def test_columns_may_be_stated_as_in_a_schema(tmp_path):
     X, y = frame()
     ward = rows.Category("", tuple(COLUMNS["ward"]), "surgery", "icu")
-    model = estimator(tmp_path, columns=COLUMNS | {"ward": ward}).fit(X, y)
+    model = fit(estimator(tmp_path, columns=COLUMNS | {"ward": ward}), X, y)
     assert list(model.coefficient_names_) == ["age", "ward=icu", "ward=other, or none", "visits"]
     assert (
         model.predict(X.assign(ward=None)).tolist() == model.predict(X.assign(ward="icu")).tolist()
@@ -477,7 +485,7 @@ class Fresh:
             made.set_params(n_rows=shape[0], columns=(-10, 10), target=labels, unit="a row")
             made.set_params(epsilon=20.0, delta=1e-3, method="gaussian_objective_perturbation")
             made.set_params(premise=CHOSEN_WITHOUT, spend=True)
-            return self._with(made.fit(X, y).model_)
+            return self._with(fit(made, X, y).model_)
 
 
 class FreshClassifier(Fresh, PrivateClassifier):

@@ -18,6 +18,7 @@ column's `missing` replaces it.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
@@ -282,6 +283,12 @@ def header(data: bytes, separator: bytes = b",") -> list[str]:
     if cells is None:
         raise Refused("the file's first line is no header of column names")
     return [cell.decode(errors="replace").strip() for cell in cells]
+
+
+def different(names: list[str]) -> list[str]:
+    """Names of a file's columns. Those that occur more than once, such as "", become "column k"."""
+    counts = Counter(names)
+    return [name if counts[name] == 1 else f"column {k}" for k, name in enumerate(names, 1)]
 
 
 def split_lines(data: bytes, header: bool = True) -> list[bytes]:

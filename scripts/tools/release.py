@@ -4,7 +4,7 @@
     python "$DP_HOME/scripts/tools/release.py" preview <name>  # PRIVATE: how the rows are read; needed once
     snakemake --cores 1 -- releases/<name>/model.json          # makes the model, through `make` below
     python "$DP_HOME/scripts/tools/release.py" book <name>     # budget spent, by release
-    python "$DP_HOME/scripts/tools/release.py" check <name>    # PRIVATE: whether rows or request have changed
+    python "$DP_HOME/scripts/tools/release.py" check <name>    # PRIVATE: whether rows or request changed
     python "$DP_HOME/scripts/tools/release.py" raise <name> --epsilon 4 --delta 4e-6 --reason "..."
 
 <name> stands for config/releases/<name>.yaml in the working folder.
@@ -58,9 +58,9 @@ def make(arguments):
     releases.check_place(release, arguments.out)
     with release.book.locked() as account:
         made = account.made(arguments.name)
+    content = making.make(release.request, release.book, release.path, release.header, alone=True)
     if made:
         print(releases.is_of(arguments.name, made))
-    content = making.make(release.request, release.book, release.path, release.header, alone=True)
     folder = Path(arguments.out)
     document = json.loads(content)
     from plots import releases as figures
@@ -130,8 +130,8 @@ def check(arguments):
         print(f"The model of {name!r} is of {made}, of these rows and this request.")
         return
     print(
-        f"The model of {name!r} is of {made}, and {' and '.join(other)} differ from what it was made of. It "
-        f"stays as it is: a release of what is there now needs another name, and its own share of the budget."
+        f"The model of {name!r} is of {made}. Since then, {' and '.join(other)} changed. The model stays "
+        f"as it is: another release needs another name, and its own share of the budget."
     )
     sys.exit(1)
 
@@ -150,6 +150,7 @@ def forecast_arguments(command):
     add(
         "--draws", type=int, help="so many simulated releases per epsilon, at most 400 if not given"
     )
+    add("--positives", type=float, help="share of the second class; 0.5 is assumed if not given")
     for key, default in outlooks.Expected._field_defaults.items():
         if isinstance(default, float):
             add(
@@ -171,6 +172,7 @@ def forecast(arguments):
         {tuple(names.split(",")): _number(r) for names, r in map(_pair, arguments.correlation)},
     )
     study = outlooks.Study(schema, expected)
+    print(*study.said(), sep="\n", flush=True)  # first, because the forecast holds only under it
     if arguments.width or arguments.share:
         if arguments.width:
             column, width = _pair(arguments.width)
@@ -183,7 +185,6 @@ def forecast(arguments):
             request._replace(epsilon=epsilon) for epsilon in arguments.epsilon or [request.epsilon]
         ]
         results = [outlooks.outlook(each, study, arguments.draws) for each in requests]
-    print(study.said())
     for result in results:
         print(*result.sentences(arguments.prior), sep="\n")
 
@@ -218,9 +219,9 @@ def change(arguments):
         account.raise_to(book.Budget.of(vars(arguments)), arguments.reason)
         after = account.spent()
     print(
-        f"The budget of {values['book']} was {book.said(before.budget)} and is {book.said(after.budget)}, of "
-        f"which {book.said(after)} is spent. State it in the files of all its releases: `budget: {{epsilon: "
-        f"{arguments.epsilon}, delta: {arguments.delta}}}`"
+        f"The budget of {values['book']} was {book.said(before.budget)} and is {book.said(after.budget)}, "
+        f"of which {book.said(after)} is spent. State it in the files of all its releases: "
+        f"`budget: {{epsilon: {arguments.epsilon}, delta: {arguments.delta}}}`"
     )
 
 

@@ -53,8 +53,8 @@ __all__ = ["Book", "Budget"]
 LINES, KEY, MODEL = "book.jsonl", "key", "model.json"
 # One sentence for "no preview", "a preview of other rows" and "a preview of another request".
 UNREAD = (
-    "a release begins after its owner has seen a preview of these very rows under this very request: nothing "
-    "is spent. Run `release.py preview` (in Python, `preview(X, y)`), read it, and repeat the command"
+    "a release begins only after a preview of these very rows under this very request, so nothing is "
+    "spent: run `release.py preview` (in Python, `preview(X, y)`), read it, and repeat the command"
 )
 # Keys of model.json copied from the request.
 STATED = ("name", "title", "schema", "rows", "unit", "method", "premise")

@@ -32,7 +32,7 @@ STOPPED = (
 )
 OTHER_COUNT = (
     "the file does not have the header and the number of lines that are stated, which are public: "
-    "a record is one line, so quotes hold no line feeds"
+    "a record is one line, and line feeds in quotes split it"
 )
 
 

@@ -1,7 +1,7 @@
 """A preview of how a release reads a file, only for the owner of the rows.
 
-Everything in a preview, even its number of sentences, is private and has no noise. It is printed and stored
-nowhere. The book records only that these rows were seen under this request, without which no release begins.
+Everything in a preview, even its number of sentences, is private and has no noise. It is printed and
+stored nowhere. The book records only that these rows were seen under this request, which a release needs.
 Bounds or categories changed after a preview depend on private rows, and the card says so.
 """
 
@@ -23,9 +23,9 @@ DECIMAL_COMMA = re.compile(r"[+-]?\d+(\.\d{3})*,\d+")
 class Looked:
     """Counts of a column's cells, over lines with the right number of cells.
 
-    read: valid cells, with the clipped ones. unread: invalid cells. replaced: whether a value replaces missing
-    cells. below, above: clipped numbers. others: labels that are the first class because they are not listed.
-    foreign: an invalid cell that is not UTF-8.
+    read: valid cells, with the clipped ones. unread: invalid cells. replaced: whether a value replaces
+    missing cells. below, above: clipped numbers. others: labels that are the first class because they are
+    not listed. foreign: an invalid cell that is not UTF-8.
     """
 
     def __init__(self, column: rows.Column, reader: Callable) -> None:
@@ -83,10 +83,10 @@ def _is_utf8(cell):
 class Preview(NamedTuple):
     """Counts of a file.
 
-    stated: the public number of lines. torn: lines in which a quote has no end. uneven: those, and lines with
-    another number of cells or beyond the longest. widths: number of cells -> lines. nothing: all lines that
-    become zeros. shortened: rows beyond the public radius. labels: label -> number of valid lines; empty for
-    numbers. target: position in `columns`.
+    stated: the public number of lines. torn: lines with invalid quotes. uneven: these, lines with another
+    number of cells, and too long lines. widths: another number of cells -> lines. nothing: all lines that
+    become zeros. shortened: rows beyond the public radius. labels: label -> number of valid lines; empty
+    for numbers. target: position in `columns`.
     """
 
     lines: int
@@ -128,7 +128,7 @@ class Preview(NamedTuple):
     def _of_lines(self):
         if self.torn:
             yield (
-                f"In {_lines(self.torn, self.lines)} a quote does not end: a record is one line, so replace "
+                f"In {_lines(self.torn, self.lines)} quotes are invalid. A record is one line: replace "
                 f"line feeds in quotes by spaces."
             )
         for width, count in self.widths.most_common(EXAMPLES):
@@ -167,14 +167,15 @@ def column_sentences(column: Looked, lines: int, classes: list[str] | None = Non
                 )
     if column.others:
         said.append(
-            f"{column.name}: {column.others.total():,} labels are {classes[0]!r} because they are not listed: "
-            f"{_examples(column.others)}"
+            f"{column.name}: {column.others.total():,} labels are {classes[0]!r} because they are not "
+            f"listed: {_examples(column.others, counts=True)}"
         )
     return said
 
 
-def _examples(cells):
-    shown = ", ".join(f"{cell!r}" for cell, _ in cells.most_common(EXAMPLES))
+def _examples(cells, counts=False):
+    most = cells.most_common(EXAMPLES)
+    shown = ", ".join(f"{cell!r}" + f" ({count:,})" * counts for cell, count in most)
     return shown + (", .." if len(cells) > EXAMPLES else "")
 
 
@@ -204,10 +205,11 @@ def preview(
         cells = schema.split(line)
         if cells is None:
             uneven += 1
-            parts = rows.cells_of(line, schema.separator)
-            torn += parts is None
-            if parts is not None and len(parts) != len(schema.cells):
-                widths[len(parts)] += 1
+            if len(line) <= schema.longest:
+                parts = rows.cells_of(line, schema.separator)
+                torn += parts is None
+                if parts is not None:
+                    widths[len(parts)] += 1
         else:
             for column, cell in zip(looked, cells, strict=True):
                 if column is not None:

@@ -81,8 +81,16 @@ def check(name):
             making.planned(release.request)
 
 
+def finished(name):
+    """What is said if a release is asked for again that is finished; None if it is not. Opens no rows."""
+    book = Book(read(name)[1]["book"])
+    with book.locked():
+        day = book.made(name)
+    return day and is_of(name, day)
+
+
 def is_of(name, day):
-    """What is said if a finished release is asked for again. day: that on which it began."""
+    """What is said of a finished release. day: that on which it began."""
     return f"releases/{name}: this is the model of {day}; `release.py check {name}` compares rows"
 
 
@@ -150,7 +158,7 @@ def _check_names(stated, names, source, path, everything):
     for name in counts if everything else stated:
         if counts[name] > 1:
             raise Refused(
-                f"the file has {counts[name]} columns {name!r}, and a release needs one of them: columns need "
+                f"the file has {counts[name]} columns {name!r}, which a release uses: columns need "
                 f"different names"
             )
 
@@ -166,7 +174,9 @@ def _hint(name, stated, names, source, path):
             if set(stated) <= set(rows.header(line, separator.encode())):
                 separating = top[0].removeprefix(b"\xef\xbb\xbf").startswith(b"sep=")
                 above = "'sep=', for spreadsheets" if separating else "no header"
-                return f": line {k} has the columns' names, and line 1 is {above}: delete what is above line {k}"
+                return (
+                    f": its line {k} has all names, and line 1 is {above}: delete the lines above"
+                )
     other = other_delimiter(known, separator, name)
     if other:
         return f"; its cells seem to be separated by {other}: set `delimiter: {other}`"

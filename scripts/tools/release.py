@@ -21,7 +21,7 @@ from dp.errors import Refused
 from dp.releasing import book, card, making, preview, rows
 from dp.releasing import forecast as outlooks
 from study.configuration import releases
-from study.configuration.validation import ConfigError
+from study.configuration.validation import ConfigError, in_yaml
 from study.jobs import script
 from study.jobs.files import atomic
 
@@ -218,10 +218,11 @@ def change(arguments):
         before = account.spent()
         account.raise_to(book.Budget.of(vars(arguments)), arguments.reason)
         after = account.spent()
+    stated = ", ".join(f"{key}: {in_yaml(float(v))}" for key, v in after.budget._asdict().items())
     print(
         f"The budget of {values['book']} was {book.said(before.budget)} and is {book.said(after.budget)}, "
         f"of which {book.said(after)} is spent. State it in the files of all its releases: "
-        f"`budget: {{epsilon: {arguments.epsilon}, delta: {arguments.delta}}}`"
+        f"`budget: {{{stated}}}`"
     )
 
 

@@ -277,6 +277,23 @@ def test_predictions_of_a_file(classifier, regressor, tmp_path):
     assert numbers == pytest.approx(PrivateRegressor.load(regressor).predict(X), rel=1e-8)
 
 
+def test_predictions_are_one_line_per_record(classifier, tmp_path):
+    """Quoted cells hold line feeds. Columns that are not used have the same name, or none."""
+    new = tmp_path / "new.csv"
+    new.write_bytes(
+        b'visits,"a\nnote",age,ward,x,x,,\n3,"a\nb",40,icu,1,2,,\n12,y,90,icu,1,2,,\n'
+        b'-9,"a\n""b""\n",999,surgery,1,2,,\n4,z,40,"ic\nu",1,2,,\n4,z,"50",icu,1,2,,\n'
+    )
+    done = predict(classifier, new, tmp_path / "p.csv")
+    assert done.returncode == 0 and done.stdout.startswith("1 rows have no prediction")
+    results = list(csv.DictReader(io.StringIO((tmp_path / "p.csv").read_text())))
+    X = pd.read_csv(new)[["age", "ward", "visits"]]
+    expected = PrivateClassifier.load(classifier).predict_proba(X.drop(3))[:, 1]
+    assert [row["prediction"] == "" for row in results] == [False, False, False, True, False]
+    actual = [float(row["probability"]) for row in results if row["probability"]]
+    assert actual == pytest.approx(expected, rel=1e-8)
+
+
 def test_a_file_without_a_column_is_refused_in_a_sentence(classifier, tmp_path):
     (tmp_path / "new.csv").write_text("age,visits\n1,2\n")
     done = predict(classifier, tmp_path / "new.csv", tmp_path / "p.csv")
@@ -284,7 +301,9 @@ def test_a_file_without_a_column_is_refused_in_a_sentence(classifier, tmp_path):
     assert (
         "no column 'ward', which the model needs" in done.stderr and "Traceback" not in done.stderr
     )
-    with pytest.raises(Refused, match="columns need different names"):
+    with pytest.raises(
+        Refused, match="has 2 columns 'age', which the model needs: columns need diff"
+    ):
         next(iter(using.of_file(files.load(classifier), b"age,visits,ward,age\n1,2,icu,3\n")))
     done = predict(classifier, tmp_path / "none.csv", tmp_path / "p.csv")
     assert "none.csv: cannot be read" in done.stderr and "Traceback" not in done.stderr
@@ -332,6 +351,43 @@ def test_a_name_is_spent_once(tmp_path):
     assert begun(tmp_path) == ["first"]
     second = fit(estimator(tmp_path).set_params(release="second"), X, y)
     assert (second.coef_ != model.coef_).all() and begun(tmp_path) == ["first", "second"]
+
+
+def test_fit_spends_only_on_rows_that_were_previewed_under_these_settings(tmp_path, capsys):
+    X, y = frame()
+    with pytest.raises(Refused, match="only after a preview of these very rows") as first:
+        estimator(tmp_path).fit(X, y)
+    estimator(tmp_path).preview(X, y)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("PRIVATE") and said[1].startswith("0 lines (0.0%) of 400 would count")
+    assert said[2] == "age: 400 cells are read."
+    other, order = X.assign(age=X["age"].where(X.index != 7, 30.5)), np.r_[1, 0, 2:N]
+    for model, rows_of, labels in (
+        (estimator(tmp_path), other, y),
+        (estimator(tmp_path), X, y.where(y.index != 3, "no" if y[3] == "yes" else "yes")),
+        (estimator(tmp_path), X.iloc[order], y.iloc[order]),
+        (estimator(tmp_path, epsilon=3.0), X, y),
+        (estimator(tmp_path, columns=COLUMNS | {"age": (18, 95)}), X, y),
+        (estimator(tmp_path).set_params(release="second"), X, y),
+    ):
+        with pytest.raises(Refused) as error:
+            model.fit(rows_of, labels)
+        assert str(error.value) == str(first.value) == books.UNREAD
+    assert begun(tmp_path) == []
+    with pytest.raises(Refused, match="n_rows = 401 are stated"):
+        estimator(tmp_path, n_rows=N + 1).preview(X, y)
+    assert estimator(tmp_path).fit(X, y).guarantee_["epsilon"] == 4 and begun(tmp_path) == ["first"]
+
+
+def test_labels_that_are_neither_are_seen_before_anything_is_spent(tmp_path, capsys):
+    X, y = frame()
+    model = estimator(tmp_path)
+    model.preview(X, y.str.capitalize())
+    assert (
+        "ill: 400 cells are neither 'no' nor 'yes', so their lines count nothing: 'Yes', 'No'"
+        in capsys.readouterr().out
+    )
+    assert begun(tmp_path) == []
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")

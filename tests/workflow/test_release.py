@@ -99,7 +99,8 @@ def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
     said = "releases/affairs: this is the model of "
     assert release(folder, "affairs").count(said) == 1  # and nothing to be done
     shutil.rmtree(folder / "releases")
-    (folder / "data/raw/fair.csv").write_text("other rows\n")
+    fair = folder / "data/raw/fair.csv"
+    fair.write_bytes(fair.read_bytes()[:-1000])  # other rows
     assert release(folder, "affairs").count(said) == 1
     assert content(folder / "releases/affairs") == first
     book = (folder / "affairs.book/book.jsonl").read_text()

@@ -327,6 +327,13 @@ def test_a_model_of_another_book_is_not_replaced(loaded, tmp_path):
     releases.check_place(release, there.parent)
 
 
+@pytest.mark.parametrize("place", ["out/visits.book", "releases/visits.book"])
+def test_a_book_is_not_among_what_may_be_published(loaded, tmp_path, monkeypatch, place):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Refused, match="may not: move it beside the rows"):
+        releases.check_place(loaded({}, {"book": place}), "out")
+
+
 def test_the_job_is_in_a_process_of_its_own(tmp_path):
     """The shell function of hooks.smk hands all jobs except releases to a long-lived process."""
     rule = (ROOT / "workflow/rules/release.smk").read_text()

@@ -313,6 +313,7 @@ def test_a_preview_shows_labels_that_are_neither():
         "ill: 1 cells are missing, so their lines count nothing.",
         "ill: 3 cells are neither 'no' nor 'yes', so their lines count nothing: 'No', 'Yes'",
         "Of the others, 0 are 'no' and 1 are 'yes'.",
+        "No line is 'no': a model of one class learns nothing.",
     ]
     said = said_of([age, rows.Category("ill", (0, 1))], "ill", [b"1,-1", b"2,1"], ["0", "1"])
     assert "ill: 1 cells are neither '0' nor '1', so their lines count nothing: '-1'" in said

@@ -123,6 +123,11 @@ class Preview(NamedTuple):
                 + " and ".join(f"{self.labels[name]:,} are {name!r}" for name in classes)
                 + "."
             )
+            said += [
+                f"No line is {name!r}: a model of one class learns nothing."
+                for name in classes
+                if not self.labels[name]
+            ]
         return said
 
     def _of_lines(self):

@@ -95,7 +95,16 @@ def is_of(name, day):
 
 
 def check_place(release, folder):
-    """Refuse if `folder` has a model that the budget book lacks: a second model would be published."""
+    """Refuse if `folder` has a model that the budget book lacks: a second model would be published.
+
+    Also refuse a book, which says when rows were seen, in `folder` or another folder of releases.
+    """
+    book = release.book.path.resolve()
+    if any(book.is_relative_to(Path(place).resolve()) for place in (folder, "releases")):
+        raise Refused(
+            f"the book {release.book.path} is among files that may be published, and it may not: move it "
+            f"beside the rows"
+        )
     there = Path(folder) / MODEL
     own = release.book.path / release.request.name / MODEL
     if there.exists() and not (own.exists() and there.read_bytes() == own.read_bytes()):

@@ -13,7 +13,8 @@ keep_default_na=False)`, or make a release with `release.py`.
 `fit` makes a release and spends from a budget book (`dp.releasing.book`). It records the spending before
 it draws noise. The next `fit` resumes an interrupted release, with the same draw.
 
-A new name in the book needs `spend=True`; otherwise an error states the cost. If the release of this name
+A new name in the book needs `preview(X, y)` of the very rows, whose output is for their owner alone, and
+`spend=True`; otherwise an error states the cost. If the release of this name
 is finished, `fit` loads the stored model and spends nothing. It raises an error if that release was made
 from other rows. *That error is for the owner of the rows*: it reveals without noise whether two tables are
 equal, and must not influence any publication. Publish only model.json.
@@ -155,9 +156,47 @@ class _Private(BaseEstimator):
         Raises
         ------
         dp.errors.Refused
-            For missing parameters, unproven settings, a new name without `spend`, columns of another type
-            than stated, and fits on parts or copies of the rows or after a step that learned from them.
+            For missing parameters, unproven settings, a new name without `spend`, rows without a `preview`
+            under these settings, columns of another type than stated, and fits on parts or copies of the
+            rows or after a step that learned from them.
         """
+        request, book, data = self._asked(X, y)
+        self._check_spending(request, book)
+        # `guard` sets an exception hook for commands, which would hide the caller's errors.
+        hook = sys.excepthook
+        making.guard()
+        sys.excepthook = hook
+        content = making.make(request, book, data, header=False)
+        with book.locked():
+            if not book.same_rows(request.name, data):
+                raise Refused(
+                    f"the release {self.release!r} is done, and was made of other rows: load its model, or "
+                    f"release these rows under another name"
+                )
+        return self._with(files.parse(content))
+
+    def preview(self, X: object, y: object) -> None:
+        """Print how `fit` would read the rows, for their owner alone. `fit` needs it before it spends.
+
+        The book records that these rows were seen under these settings, and nothing of what is printed. Do
+        not publish the output, also not in a notebook. Settings that change afterwards are counted on the
+        model's card.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+
+        Raises
+        ------
+        dp.errors.Refused
+            For missing parameters, unproven settings, and fits on parts or copies of the rows.
+        """
+        request, book, data = self._asked(X, y)
+        print(*making.preview(request, book, data, header=False), sep="\n")
+
+    def _asked(self, X, y):
+        """(request, book, the rows as a file's content)."""
         _check_caller()
         for name in _STATED:
             if getattr(self, name) is None:
@@ -198,20 +237,7 @@ class _Private(BaseEstimator):
                 "premise": self.premise,
             }
         )
-        book = Book(self.book, Budget.of(self.budget), self.unit)
-        self._check_spending(request, book)
-        # `guard` sets an exception hook for commands, which would hide the caller's errors.
-        hook = sys.excepthook
-        making.guard()
-        sys.excepthook = hook
-        content = making.make(request, book, data, header=False)
-        with book.locked():
-            if not book.same_rows(request.name, data):
-                raise Refused(
-                    f"the release {self.release!r} is done, and was made of other rows: load its model, or "
-                    f"release these rows under another name"
-                )
-        return self._with(files.parse(content))
+        return request, Book(self.book, Budget.of(self.budget), self.unit), data
 
     def _check_spending(self, request, book):
         """Refuse a new name without `spend`, stating its cost. This creates no book."""
@@ -348,6 +374,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
     -------
     load
         The estimator of a published model.
+    preview
+        How `fit` would read the rows, for their owner alone.
     fit
         Make the release, or load the stored one.
     decision_function, predict_proba, predict
@@ -363,7 +391,14 @@ class PrivateClassifier(ClassifierMixin, _Private):
     >>> asked |= {"budget": {"epsilon": 1, "delta": 1e-6}, "unit": "one row is one person"}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     asked |= {"book": f"{folder}/book", "premise": "public example", "spend": True}
-    ...     model = PrivateClassifier("example", **asked).fit(X, y)
+    ...     model = PrivateClassifier("example", **asked)
+    ...     model.preview(X, y)
+    ...     model = model.fit(X, y)
+    PRIVATE: for the owner of the rows alone. Publish nothing of this: nothing pays for it.
+    0 lines (0.0%) of 2,000 would count nothing.
+    x0: 2,000 cells are read.
+    target: 2,000 cells are read.
+    Of the others, 973 are 'no' and 1,027 are 'yes'.
     >>> print(model.predict([[5.0], [95.0]]), model.guarantee_["epsilon"])
     ['no' 'yes'] 1.0
     """
@@ -461,7 +496,7 @@ class PrivateRegressor(RegressorMixin, _Private):
 
     Methods
     -------
-    load, fit
+    load, preview, fit
         As for `PrivateClassifier`.
     predict
         Predictions for new rows.

@@ -47,7 +47,11 @@ model = PrivateClassifier(
     delta=1e-6,
     premise=PUBLIC_EXAMPLE,  # for your own rows, state how you chose the settings
     spend=True,  # without this, `fit` only shows the cost
-).fit(survey[[*RANGES]], affair)
+)
+model.preview(
+    survey[[*RANGES]], affair
+)  # for your eyes only: how the rows are read; `fit` needs it
+model.fit(survey[[*RANGES]], affair)
 print("epsilon {epsilon:g}, delta {delta:g}, {adjacency}: {reason}".format(**model.guarantee_))
 
 # %% The table: log odds per unit of each column, with intervals that account for the noise

@@ -31,5 +31,5 @@ def _release(name):
         "title": request.title or card["title"],
         "method": request.method.replace("_", " "),
         "cost": f"{request.rows:,} rows, epsilon {request.epsilon:g}, delta {request.delta:g}",
-        "says": [accuracy.replace("_", " "), gain, study.said()],
+        "says": [*study.said(), accuracy.replace("_", " "), gain],
     }

@@ -95,6 +95,7 @@ beside the axes, `metric` shows another metric than the error, and `from_zero` s
 
 RELEASES = """\
 One model of a study's own rows that may be published: `snakemake --cores 1 -- releases/<name>/model.json`.
+`release.py preview <name>` must come first.
 [An example, and what it protects against](../workflow/guides/release_a_model.md).
 Columns are those of the data set: numbers with `bounds`, and `categories`. Other columns are ignored.
 A release adds a constant column by itself. If the data set states `steps` for benchmarks, they may only be

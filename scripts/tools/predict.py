@@ -2,9 +2,10 @@
 
 python scripts/tools/predict.py --model model.json --rows new.csv --out p.csv
 
-The input file must have a header line and at least the model's columns. The output has one line per row.
-A line is empty if a numeric cell is not a number or a cell is not in its column's categories. For a
-classifier, `probability` is that of the second class in the model's card.
+The input file must have a header line and at least the model's columns. The output has one line per row,
+even if a quoted cell of the row holds line feeds. A line is empty if a numeric cell is not a number or a
+cell is not in its column's categories. For a classifier, `probability` is that of the second class in the
+model's card.
 """
 
 import argparse

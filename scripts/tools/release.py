@@ -1,9 +1,10 @@
 """Makes publishable models from your own rows, and shows their cost.
 
+    python "$DP_HOME/scripts/tools/release.py" forecast <name> # expected accuracy and widths; opens no rows
+    python "$DP_HOME/scripts/tools/release.py" preview <name>  # PRIVATE: how the rows are read; needed once
     snakemake --cores 1 -- releases/<name>/model.json          # makes the model, through `make` below
     python "$DP_HOME/scripts/tools/release.py" book <name>     # budget spent, by release
-    python "$DP_HOME/scripts/tools/release.py" preview <name>  # PRIVATE: rows that cannot be parsed
-    python "$DP_HOME/scripts/tools/release.py" forecast <name> # expected accuracy and widths; opens no rows
+    python "$DP_HOME/scripts/tools/release.py" check <name>    # PRIVATE: whether rows or request changed
     python "$DP_HOME/scripts/tools/release.py" raise <name> --epsilon 4 --delta 4e-6 --reason "..."
 
 <name> stands for config/releases/<name>.yaml in the working folder.
@@ -11,16 +12,16 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import home
 
 from dp.errors import Refused
-from dp.releasing import book, card, making, rows
+from dp.releasing import book, card, making, preview, rows
 from dp.releasing import forecast as outlooks
-from dp.releasing import preview as private
 from study.configuration import releases
-from study.configuration.validation import ConfigError
+from study.configuration.validation import ConfigError, in_yaml
 from study.jobs import script
 from study.jobs.files import atomic
 
@@ -55,7 +56,11 @@ def make(arguments):
     """Make the release, or copy it if it exists, and write its card, table and figure."""
     release = releases.load(arguments.name)
     releases.check_place(release, arguments.out)
+    with release.book.locked() as account:
+        made = account.made(arguments.name)
     content = making.make(release.request, release.book, release.path, release.header, alone=True)
+    if made:
+        print(releases.is_of(arguments.name, made))
     folder = Path(arguments.out)
     document = json.loads(content)
     from plots import releases as figures
@@ -86,26 +91,49 @@ def show(arguments):
         print(f"previews: {spent.previews}")
 
 
-def preview(arguments):
-    """Show the owner how a release would read the rows, and record the preview in the book.
+def look(arguments):
+    """Show the owner how a release would read the rows, and record in the book that they were seen.
 
     The output is private.
     """
     release = releases.load(arguments.name)
     request = release.request
-    with release.book.locked():
-        release.book.previewed(request)
-        spent = release.book.spent()
-    data = making.read(release.path)
-    lines, schema = rows.split_lines(data, release.header), rows.from_facts(request.schema)
-    outcome = private.preview(schema, lines, request.rows, request.classes)
-    print(private.PRIVATE)
-    print(*outcome.sentences(request.classes), sep="\n")
+    said = making.preview(request, release.book, release.path, release.header)
+    with release.book.locked() as account:
+        spent = account.spent()
+    print(*said, sep="\n")
     print(
         f"The release would cost epsilon {request.epsilon:g} and delta {request.delta:g}. Spent are "
         f"epsilon {float(spent.epsilon):g} of {float(spent.budget.epsilon):g} and delta "
         f"{float(spent.delta):g} of {float(spent.budget.delta):g}."
     )
+
+
+def check(arguments):
+    """Compare rows and request with those of the release in the book; exit with 1 if they differ.
+
+    The answer is private: it tells without noise whether two tables are equal.
+    """
+    name = arguments.name
+    release = releases.load(name)
+    with book.Book(release.book.path).locked() as account:
+        made = account.made(name)
+        if made is None:
+            raise Refused(f"the book has no finished release {name!r} to compare with")
+        same = {
+            "the rows": account.same_rows(name, making.data_of(release.path)),
+            "the request": account.same_request(release.request),
+        }
+    print(preview.PRIVATE)
+    other = [what for what, is_same in same.items() if not is_same]
+    if not other:
+        print(f"The model of {name!r} is of {made}, of these rows and this request.")
+        return
+    print(
+        f"The model of {name!r} is of {made}. Since then, {' and '.join(other)} changed. The model stays "
+        f"as it is: another release needs another name, and its own share of the budget."
+    )
+    sys.exit(1)
 
 
 def forecast_arguments(command):
@@ -122,6 +150,7 @@ def forecast_arguments(command):
     add(
         "--draws", type=int, help="so many simulated releases per epsilon, at most 400 if not given"
     )
+    add("--positives", type=float, help="share of the second class; 0.5 is assumed if not given")
     for key, default in outlooks.Expected._field_defaults.items():
         if isinstance(default, float):
             add(
@@ -143,6 +172,7 @@ def forecast(arguments):
         {tuple(names.split(",")): _number(r) for names, r in map(_pair, arguments.correlation)},
     )
     study = outlooks.Study(schema, expected)
+    print(*study.said(), sep="\n", flush=True)  # first, because the forecast holds only under it
     if arguments.width or arguments.share:
         if arguments.width:
             column, width = _pair(arguments.width)
@@ -155,7 +185,6 @@ def forecast(arguments):
             request._replace(epsilon=epsilon) for epsilon in arguments.epsilon or [request.epsilon]
         ]
         results = [outlooks.outlook(each, study, arguments.draws) for each in requests]
-    print(study.said())
     for result in results:
         print(*result.sentences(arguments.prior), sep="\n")
 
@@ -186,13 +215,22 @@ def change(arguments):
     _, values = releases.read(arguments.name)
     account = book.Book(values["book"])
     with account.locked():
+        before = account.spent()
         account.raise_to(book.Budget.of(vars(arguments)), arguments.reason)
+        after = account.spent()
+    stated = ", ".join(f"{key}: {in_yaml(float(v))}" for key, v in after.budget._asdict().items())
+    print(
+        f"The budget of {values['book']} was {book.said(before.budget)} and is {book.said(after.budget)}, "
+        f"of which {book.said(after)} is spent. State it in the files of all its releases: "
+        f"`budget: {{{stated}}}`"
+    )
 
 
 COMMANDS = {
     "make": (make, "make a release (what its rule calls)"),
     "book": (show, "what is spent"),
-    "preview": (preview, "PRIVATE: what does not parse, what is clipped, what it would cost"),
+    "preview": (look, "PRIVATE: how the rows are read, and what it would cost; needed once"),
+    "check": (check, "PRIVATE: whether rows or request differ from those of the finished release"),
     "forecast": (forecast, "expected accuracy and widths; opens no rows"),
     "raise": (change, "change the budget"),
 }

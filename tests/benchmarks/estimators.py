@@ -15,7 +15,9 @@ import os
 
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")  # must precede numpy's import
 
+import contextlib
 import importlib
+import io
 import json
 import statistics
 import subprocess
@@ -77,7 +79,10 @@ def ours(task, X, y, epsilon):
             delta=DELTA,
             premise=PUBLIC_EXAMPLE,
             spend=True,
-        ).fit(X, y)
+        )
+        with contextlib.redirect_stdout(io.StringIO()):
+            model.preview(X, y)
+        model.fit(X, y)
     return model.coef_, model.intercept_
 
 

@@ -36,6 +36,13 @@ def rows(n=40, d=3):
     return X, np.where(X[:, 0] > 0, 1, -1)
 
 
+# With these options, mechanisms that refuse more than `public_n` records, which no solver is certified for.
+REFUSE_MORE = {
+    *("gaussian_objective_perturbation", "guarded_objective_perturbation"),
+    "softmax_objective_perturbation",
+}
+
+
 def release(name, X, y, **options):
     arguments = ASKED | TAKERS[name] | options
     y = np.where(y > 0, 1, 0) if "classes" in arguments else y
@@ -63,6 +70,30 @@ def test_reasons_say_what_n_is_taken_for(name):
     assert "; n is" not in mechanism.guarantee(40, 3, **replaced).reason
     with pytest.raises(Refused, match="leave it out"):
         mechanism.guarantee(40, 3, **replaced, public_n=50)
+
+
+@pytest.mark.parametrize("name", TAKERS)
+def test_the_reason_promises_no_number_of_records_that_a_release_refuses(name):
+    """A neighbour of 40 records has 41: where `public_n` = 40 refuses it, that is a premise."""
+    X, y = rows(41)
+    reason = MECHANISMS[name].guarantee(40, 3, **ASKED, **TAKERS[name], public_n=40).reason
+    any_number = "whatever the number of records is" in reason
+    assert any_number != ("neighbours have at most 40 records" in reason)
+    assert release(name, X[:40], y[:40], public_n=40).shape
+    if any_number:
+        assert release(name, X, y, public_n=40).shape
+    else:
+        with pytest.raises(Refused, match="at least their number"):
+            release(name, X, y, public_n=40)
+    assert any_number == (name not in REFUSE_MORE)
+
+
+def test_a_guarded_mechanism_promises_what_its_chosen_model_does():
+    name, options = "guarded_objective_perturbation", {"lam": 0.1, "guard": 1e6, "public_n": 40}
+    X, y = rows(41)
+    reason = MECHANISMS[name].guarantee(40, 3, **ASKED, **options).reason
+    assert "whatever the number of records is" in reason and "at most 40" not in reason
+    assert release(name, X, y, **options).shape
 
 
 @pytest.mark.parametrize("name", TAKERS)

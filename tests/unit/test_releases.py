@@ -1,6 +1,7 @@
 """A study's release takes columns from its data set. Refusals come before a row is read."""
 
 import gzip
+import json
 import re
 import shlex
 import subprocess
@@ -50,7 +51,7 @@ def loaded(tmp_path, monkeypatch):
             if not file.name.startswith("no"):
                 write = gzip.open if file.suffix == ".gz" else open
                 with write(file, "wb") as handle:
-                    handle.write(header.encode() + b"\n\xff never read\n")
+                    handle.write(header.encode(errors="surrogateescape") + b"\n\xff never read\n")
         values = {k: v for k, v in (RELEASE | (release or {})).items() if v is not None}
         (tmp_path / "datasets.yaml").write_text(yaml.safe_dump({"clinic": entry} | (more or {})))
         (tmp_path / "visits.yaml").write_text(yaml.safe_dump(values))
@@ -196,6 +197,71 @@ def test_another_separator_is_recognised(loaded):
         loaded(header="id;age;ward;visits;readmitted")
 
 
+@pytest.mark.parametrize("end", [",", ",,", ",,,"])
+def test_columns_without_a_name_are_not_used(loaded, end):
+    """Delimiters at the ends of lines make columns without a name, which `bounds: {"*": ..}` leaves out."""
+    header = f"id,age,ward,visits,readmitted{end}"
+    schema = rows.from_facts(loaded(header=header).request.schema)
+    assert schema.columns[:5] == rows.from_facts(loaded().request.schema).columns
+    names = [""] if end == "," else [f"column {k}" for k in range(6, 6 + len(end))]
+    assert schema.columns[5:] == tuple(map(rows.Unused, names))
+    assert rows.different(rows.header(header.encode())) == [c.name for c in schema.columns]
+    cells = b"1,30,surgery,2,yes" + end.encode()
+    assert schema.rows([cells, b"1,30,surgery,2,yes"], 2)[1].tolist() == [1, 0]
+    wide = loaded(
+        {"bounds": {"*": [0, 100]}, "categories": None}, header=f"age,visits,readmitted{end}"
+    )
+    assert rows.from_facts(wide.request.schema).names == ["age", "visits", "constant"]
+
+
+def test_a_name_that_occurs_twice_is_refused_if_it_is_used(loaded):
+    schema = rows.from_facts(loaded(header="x,age,ward,x,visits,readmitted").request.schema)
+    assert [c.name for c in schema.columns][::3] == ["column 1", "column 4"]
+    for name in ("age", "ward", "readmitted"):
+        with pytest.raises(ConfigError, match=f"has 2 columns '{name}', which a release uses"):
+            loaded(header=f"id,age,ward,visits,readmitted,{name}")
+    with pytest.raises(ConfigError, match="has 2 columns 'x'"):
+        loaded({"bounds": {"*": [0, 9]}, "categories": None}, header="x,x,readmitted")
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("sep=,\nid,age,ward,visits,readmitted", "its line 2 has all names, and line 1 is 'sep='"),
+        (
+            "\ufeffsep=,\nid,age,ward,visits,readmitted",
+            "its line 2 has all names, and line 1 is 'sep='",
+        ),
+        (
+            "Table 4: visits, by age\nprovisional\n\nid,age,ward,visits,readmitted",
+            "its line 4 has all names, and line 1 is no header: delete the lines above",
+        ),
+        ("id,age,ward,visits,\udcfcber", "no column 'readmitted', and its header is not UTF-8"),
+    ],
+)
+def test_a_header_that_is_not_the_first_line_is_found(loaded, header, message):
+    with pytest.raises(ConfigError) as error:
+        loaded(header=header)
+    assert message in str(error.value) and "never read" not in str(error.value)
+
+
+def test_a_finished_release_needs_no_rows(loaded, tmp_path):
+    """Its columns' order is that of its model, so the request is the same without the file."""
+    book = tmp_path / "clinic.book"
+    header = "id,age,x,x,ward,visits,readmitted,,"
+    release = loaded({}, {"book": str(book)}, header=header)
+    gone = {"source": {"csv": "no.csv"}}
+    with pytest.raises(ConfigError, match="no file"):
+        loaded(gone, {"book": str(book)})
+    model = book / "visits/model.json"
+    model.parent.mkdir(parents=True)
+    model.write_text(json.dumps({"schema": release.request.schema}))
+    again = loaded(gone, {"book": str(book)})
+    assert again.request.digest() == release.request.digest() and not again.path.exists()
+    changed = loaded(gone | {"bounds": {"age": [18, 99]}}, {"book": str(book)})
+    assert changed.request.digest() != release.request.digest()
+
+
 def test_a_method_of_ones_own_is_refused_by_its_name(loaded, tmp_path, monkeypatch):
     (tmp_path / "own").mkdir()
     (tmp_path / "own/mine.py").write_text(
@@ -259,6 +325,13 @@ def test_a_model_of_another_book_is_not_replaced(loaded, tmp_path):
         releases.check_place(release, there.parent)
     own.write_text("one")
     releases.check_place(release, there.parent)
+
+
+@pytest.mark.parametrize("place", ["out/visits.book", "releases/visits.book"])
+def test_a_book_is_not_among_what_may_be_published(loaded, tmp_path, monkeypatch, place):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Refused, match="may not: move it beside the rows"):
+        releases.check_place(loaded({}, {"book": place}), "out")
 
 
 def test_the_job_is_in_a_process_of_its_own(tmp_path):

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from dp.errors import Refused
-from dp.releasing import disk, files, making, meaning, models, rows
-from dp.releasing.book import Book, Budget
-from dp.releasing.request import METHODS, RANGES, Request
+from dp.releasing import card, disk, files, making, meaning, models, rows
+from dp.releasing.book import UNREAD, Book, Budget
+from dp.releasing.request import METHODS, PREMISES, RANGES, Request
 from project import ROOT
 
 UNIT = "one row is one person"
@@ -62,8 +62,23 @@ def book(table, epsilon=2, delta="2e-6", unit=UNIT):
     return Book(table.parent / "b.book", Budget.of({"epsilon": epsilon, "delta": delta}), unit)
 
 
-def make(table, request=REQUEST, **options):
+def look(table, request=REQUEST, **options):
+    return making.preview(request, book(table, **options), table)
+
+
+def made(table, request=REQUEST, **options):
     return making.make(request, book(table, **options), table)
+
+
+def make(table, request=REQUEST, **options):
+    """The release, with a preview if it needs one."""
+    try:
+        return made(table, request, **options)
+    except Refused as error:
+        if str(error) != UNREAD:
+            raise
+    look(table, request, **options)
+    return made(table, request, **options)
 
 
 def events(table):
@@ -188,7 +203,7 @@ def test_on_a_full_disk_nothing_is_lost(table, monkeypatch):
         assert drawn in (None, files.parse(content).document["parts"]["weights"]["integers"])
         assert counted(table, "begin") == counted(table, "done") == 1
         shutil.rmtree(table.parent / "b.book")
-    assert number == 7  # six writes (two keys, three lines, one model), and a run without a kill
+    assert number == 8  # seven writes (two keys, four lines, one model), and a run that completes
 
 
 def test_two_processes_at_once_make_one_release(table):
@@ -329,14 +344,15 @@ def test_lines_that_were_taken_out_at_the_end_are_noticed(table):
     assert path.read_bytes() == b"".join(lines)
     second = REQUEST._replace(name="second", epsilon=1.5)
     for count, message in (
-        (2, "key of 'first' is lost"),
+        (3, "key of 'first' is lost"),
+        (2, "model.json is"),
         (1, "model.json is"),
         (0, "model.json is"),
     ):
         for torn in (b"", lines[count][:-2]):
             path.write_bytes(b"".join(lines[:count]) + torn)
             before = path.read_bytes()
-            for request in (REQUEST, second)[: 1 if count == 2 else 2]:
+            for request in (REQUEST, second)[: 1 if count == 3 else 2]:
                 with pytest.raises(Refused, match=message):
                     make(table, request)
             assert path.read_bytes() == before
@@ -392,11 +408,10 @@ def test_the_sum_never_exceeds_the_budget(table):
         with pytest.raises(Refused, match="why"):
             opened.raise_to(Budget.of({"epsilon": 9, "delta": "1e-5"}), " ")
         opened.raise_to(Budget.of({"epsilon": 3, "delta": "3e-6"}), "a second study")
-        opened.previewed(REQUEST)
     third = files.parse(make(table, REQUEST._replace(name="third"), epsilon=3, delta="3e-6"))
     assert third.document["spent"] == {
         **{"epsilon": 3, "delta": 3e-6, "of_epsilon": 3, "of_delta": 3e-6},
-        **{"releases": 3, "previews": 1},
+        **{"releases": 3, "previews": 3, "settings_changed": 0},
     }
     with Book(table.parent / "b.book").locked() as opened:
         spent = opened.spent()
@@ -486,6 +501,176 @@ def test_places_that_cannot_hold_a_book(table):
 def test_a_budget_is_two_numbers(values):
     with pytest.raises(Refused, match="the budget needs"):
         Budget.of(values)
+
+
+def edited(data):
+    return data.replace(b"20,no", b"21,no")
+
+
+def in_another_order(data):
+    head, first, second, *rest = data.split(b"\n")
+    return b"\n".join([head, second, first, *rest])
+
+
+@pytest.mark.parametrize(
+    ("seen", "data"),
+    [
+        (None, bytes),
+        (REQUEST, edited),
+        (REQUEST, in_another_order),
+        (REQUEST, lambda data: data.replace(b"\n", b"\r\n")),
+        (REQUEST._replace(name="second"), bytes),
+        (REQUEST._replace(epsilon=0.5), bytes),
+        (REQUEST._replace(schema=SCHEMA.facts | {"radius": 0.5}), bytes),
+        (REQUEST._replace(premise="public example"), bytes),
+    ],
+)
+def test_nothing_is_spent_on_rows_that_were_not_read(table, seen, data):
+    """No preview, a preview of other rows, and one of another request give the same sentence."""
+    original = table.read_bytes()
+    if seen is not None:
+        table.write_bytes(data(original))
+        look(table, seen)
+        table.write_bytes(original)
+    with pytest.raises(Refused) as error:
+        made(table)
+    assert str(error.value) == UNREAD
+    assert counted(table, "begin") == 0 and not (table.parent / "b.book/first").exists()
+    look(table)
+    assert made(table) and counted(table, "begin") == 1
+
+
+def test_rows_that_change_after_a_preview_need_another(table):
+    original = table.read_bytes()
+    look(table)
+    table.write_bytes(edited(original))
+    with pytest.raises(Refused, match="only after a preview of these very rows"):
+        made(table)
+    table.write_bytes(original)
+    assert made(table)
+    for data in (edited(original), original):  # a second name of one file needs its own preview
+        table.write_bytes(data)
+        with pytest.raises(Refused, match="only after a preview of these very rows"):
+            made(table, REQUEST._replace(name="second"))
+    assert [e["name"] for e in events(table) if e["event"] == "begin"] == ["first"]
+
+
+def test_a_preview_in_another_book_counts_nothing(table):
+    """Digests are keyed by the book, and lines copied from another book are noticed."""
+    look(table)
+    line = (table.parent / "b.book/book.jsonl").read_bytes().splitlines(keepends=True)[1]
+    other = Book(table.parent / "c.book", book(table).budget, UNIT)
+    with pytest.raises(Refused, match="only after a preview"):
+        making.make(REQUEST, other, table)
+    with (table.parent / "c.book/book.jsonl").open("ab") as file:
+        file.write(line)
+    with pytest.raises(Refused, match="was changed"):
+        making.make(REQUEST, other, table)
+
+
+def test_a_preview_is_in_the_book_before_it_is_shown(table, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Book, "_append", full)
+        with pytest.raises(Refused, match="No space left"):
+            look(table)
+    said = look(table)
+    assert said[0].startswith("PRIVATE") and "ill: 40 cells are read." in said
+    (line,) = (e for e in events(table) if e["event"] == "preview")
+    assert line.keys() == {"at", "chain", "event", "name", "target", "request", "settings", "rows"}
+    assert sorted(p.name for p in table.parent.rglob("*")) == [
+        "b.book",
+        "book.jsonl",
+        "key",
+        table.name,
+    ]
+
+
+WIDER = REQUEST._replace(schema=SCHEMA.facts | {"radius": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("looks", "changes"),
+    [
+        (["first"], 0),
+        (["first", "first"], 0),
+        (["wider", "first"], 1),
+        (["first", "wider", "first"], 2),
+        (["first", "wider"], 2),  # the request returns to what was seen first
+        (["renamed", "titled", "first"], 0),  # names and titles are no settings
+        (["other name, wider", "first"], 1),
+        (["first", "other name, wider"], 0),  # another release of the same rows, seen later
+        (["edited, wider", "first"], 1),  # nearly the same rows
+        (["edited, other name, wider", "first"], 1),
+        (["other target", "first"], 1),
+        (["edited, other target", "first"], 0),
+    ],
+)
+def test_cards_say_how_often_settings_changed_after_a_look(table, looks, changes):
+    original, other = table.read_bytes(), SCHEMA.facts | {"target": "age"}
+    other = REQUEST._replace(name="second", schema=other, method="noise_aware_log_cosh")
+    requests = {
+        **{"first": REQUEST, "wider": WIDER, "other target": other},
+        **{"renamed": REQUEST._replace(name="second"), "titled": REQUEST._replace(title="Ill")},
+        "other name, wider": WIDER._replace(name="second"),
+    }
+    for words in looks:
+        table.write_bytes(edited(original) if words.startswith("edited") else original)
+        look(table, requests[words.removeprefix("edited, ")])
+    table.write_bytes(original)
+    document = files.parse(made(table)).document
+    assert document["spent"]["settings_changed"] == changes
+    premise, said = document["guarantee"]["premises"][0], card.card(document)
+    times = f"The settings changed {changes} time{'s' * (changes != 1)} after a look at the rows."
+    assert (times in said) == (changes > 0) == ("but for what a preview shows" in premise)
+    assert premise.startswith(
+        "Method, epsilon, columns, bounds and categories were chosen without a look"
+    )
+    assert premise in said
+    if not changes:
+        assert "settings changed" not in said and premise == PREMISES[REQUEST.premise]
+
+
+def test_books_and_models_without_digests_of_previews_open_again(table, monkeypatch):
+    """Older books have previews that name no rows, and releases that count no changed settings."""
+    append = Book._append
+
+    def older(self, event):
+        new = ("settings_changed", "target", "request", "settings", "rows")
+        drop = new[:1] if event["event"] == "begin" else new if event["event"] == "preview" else ()
+        return append(self, {key: value for key, value in event.items() if key not in drop})
+
+    look(table)
+    with monkeypatch.context() as patch:
+        patch.setattr(Book, "_append", older)
+        look(table)
+        patch.setattr(Book, "_done", lambda *_: os._exit(0))
+        assert not killed(lambda: made(table))
+    content = made(table)  # adopts model.json, whose sums are those of its book
+    document = files.parse(content).document
+    assert counted(table, "done") == 1 and "settings_changed" not in document["spent"]
+    assert document["spent"]["previews"] == 2
+    assert "looked at the rows 2 times" in card.card(document)
+    assert "settings changed" not in card.card(document)
+    with monkeypatch.context() as patch:
+        patch.setattr(Book, "_append", older)
+        second = REQUEST._replace(name="second")
+        look(table, second)
+    with pytest.raises(Refused, match="only after a preview"):
+        made(table, second)  # it is unknown what was seen
+    assert make(table, second)
+
+
+def test_the_book_tells_its_owner_whether_rows_and_request_are_the_same(table):
+    make(table)
+    with book(table).locked() as opened:
+        data = table.read_bytes()
+        assert opened.same_rows("first", data) and opened.same_request(REQUEST)
+        assert not opened.same_rows("first", edited(data))
+        assert not opened.same_request(REQUEST._replace(title="Ill"))
+        assert opened.made("first") == events(table)[0]["at"] and opened.made("second") is None
 
 
 ODD = [b"", b"41 (HIV+),yes", b"\xff\x00,\r", b"1e999,yes", b'"', b"nan,spy"]
@@ -601,12 +786,14 @@ def test_options_at_their_ends_make_a_plan_or_a_sentence(monkeypatch):
 def test_a_process_is_guarded_once_rows_are_read(table, monkeypatch):
     """An error before the guard is shown unchanged, since no row was read."""
     order = []
+    second = REQUEST._replace(name="second")
+    look(table), look(table, second)
     monkeypatch.setattr(making, "guard", lambda: order.append("guard"))
     monkeypatch.setattr(making, "planned", lambda request: order.append("plan") or PLAN)
     monkeypatch.setattr(making, "read", lambda path: order.append("rows") or path.read_bytes())
     making.make(REQUEST, book(table), table, alone=True)
     assert order == ["plan", "guard", "rows"]
-    make(table, REQUEST._replace(name="second"))
+    made(table, second)
     assert order[3:] == ["plan", "rows"]
 
 

@@ -176,6 +176,32 @@ def test_effects_explain_no_more_than_the_variance():
         Study(NUMBERS, Expected({}, {"x": 90.0}))
 
 
+def test_a_forecast_says_all_that_it_assumes():
+    said = Study(SCHEMA).said()
+    assert said[0].startswith("Assumed: 0.5 of the rows are 'yes', because no share is stated.")
+    assert "same effect" in said[1] and "standard deviation 1 (--strength)" in said[1]
+    assert said[2].startswith("Assumed of age, ward, visits: numbers lie around the middle")
+    assert said[3].startswith("Assumed: columns are independent (--correlation)") and len(said) == 4
+    known = KNOWN._replace(correlations={("age", "visits"): 0.3})
+    assert Study(SCHEMA, known).said() == [
+        "Assumed: 0.44 of the rows are 'yes', as stated.",
+        "Assumed: effects are as stated, and 0 where none is stated.",
+        "Assumed: columns are independent, except for the stated correlations.",
+    ]
+    said = Study(NUMBERS).said()
+    assert said[0] == "Assumed: the columns explain 30% of the target's variance (--explained)."
+    assert not any("--positives" in sentence or "log odds" in sentence for sentence in said)
+
+
+def test_a_rare_class_makes_wide_intervals():
+    """A tenth of positives, which is not assumed unless it is stated, widens intervals by half or more."""
+    even, rare = (
+        forecast.outlook(request(6000, 1.0), Study(SCHEMA, Expected(positives=p)), 40).widths["age"]
+        for p in (None, 0.1)
+    )
+    assert rare > 1.4 * even
+
+
 @pytest.fixture(scope="module")
 def study():
     return Study(SCHEMA, KNOWN)
@@ -250,20 +276,94 @@ def test_a_preview_by_hand():
     )
     assert actual.labels == {"yes": 3, "no": 2}
     age, ward, ill = actual.columns
-    assert (age.below, age.above, age.missing, age.replaced) == (1, 1, 1, True)
-    assert age.unread == {"41 (HIV+)": 1} and ward.unread == {"c": 1}
-    assert ill.missing == 1 and not ill.replaced and not ill.unread
+    assert (age.read, age.missing, age.replaced) == (6, 1, True)
+    assert age.below == {"17": 1} and age.above == {"95": 1}
+    assert age.unread == {"41 (HIV+)": 1} and ward.unread == {"c": 1} and ward.read == 7
+    assert (ill.read, ill.missing, ill.replaced) == (7, 1, False) and not ill.unread
     said = actual.sentences(["no", "yes"])
+    code = "If this is a code for a missing value, replace it by an empty cell."
     assert said == [
         "The file has 9 lines, and 10 are stated: a release would stop.",
         "4 lines (44.4%) of 9 would count nothing, 1 for another number of cells.",
+        "1 lines (11.1%) have 3 cells, and the header has another number.",
+        "age: 6 cells are read.",
         "age: 1 cells are missing, replaced by the stated value.",
         "age: 1 cells are no number or in no category, so their lines count nothing: '41 (HIV+)'",
         "age: 1 numbers are below the bounds, and are clipped.",
+        f"age: 1 of them are 17. {code}",
         "age: 1 numbers are above the bounds, and are clipped.",
+        f"age: 1 of them are 95. {code}",
+        "ward: 7 cells are read.",
         "ward: 1 cells are no number or in no category, so their lines count nothing: 'c'",
+        "ill: 7 cells are read.",
         "ill: 1 cells are missing, so their lines count nothing.",
         "Of the others, 2 are 'no' and 3 are 'yes'.",
+    ]
+
+
+def said_of(columns, target, lines, classes):
+    schema = rows.Schema(columns, target)
+    return preview.preview(schema, lines, len(lines), classes).sentences(classes)
+
+
+def test_a_preview_shows_labels_that_are_neither():
+    age, lines = rows.Number("age", 0, 100), [b"1,Yes", b"2,No", b"3,No", b"4,yes", b"5,"]
+    said = said_of([age, rows.Label("ill", ("yes",), ("no",))], "ill", lines, ["no", "yes"])
+    assert said[3:] == [
+        "ill: 1 cells are missing, so their lines count nothing.",
+        "ill: 3 cells are neither 'no' nor 'yes', so their lines count nothing: 'No', 'Yes'",
+        "Of the others, 0 are 'no' and 1 are 'yes'.",
+        "No line is 'no': a model of one class learns nothing.",
+    ]
+    said = said_of([age, rows.Category("ill", (0, 1))], "ill", [b"1,-1", b"2,1"], ["0", "1"])
+    assert "ill: 1 cells are neither '0' nor '1', so their lines count nothing: '-1'" in said
+    said = said_of([age, rows.Label("ill", ("yes",))], "ill", lines, ["not yes", "yes"])
+    assert said[4:] == [
+        "ill: 3 labels are 'not yes' because they are not listed: 'No' (2), 'Yes' (1)",
+        "Of the others, 3 are 'not yes' and 1 are 'yes'.",
+    ]
+
+
+def test_a_listed_category_that_looks_missing_is_read():
+    ward = rows.Category("ward", ("NA", "a"), "a", "a")
+    said = said_of([ward, rows.Number("y", 0, 1)], "y", [b"NA,0", b"a,1", b",1", b"na,1"], None)
+    assert said[1:] == [
+        "ward: 2 cells are read.",
+        "ward: 2 cells are missing, replaced by the stated value.",
+        "y: 4 cells are read.",
+    ]
+
+
+def test_a_preview_says_what_is_probably_wrong():
+    """Decimal commas, Latin-1, codes, delimiters at the ends of lines, and line feeds in quotes."""
+    columns = [
+        rows.Number("age", 0, 100),
+        rows.Category("sex", ("weiblich", "männlich"), "weiblich"),
+    ]
+    columns += [rows.Number("y", 0, 1)]
+    lines = [b'"1,5",weiblich,1', b'"1.234,5",weiblich,1', b"x,weiblich,1"]
+    said = said_of(columns, "y", lines, None)
+    assert "age: 2 cells have a decimal comma: write a decimal point." in said
+    said = said_of(
+        columns, "y", [f"5,{sex},1".encode("latin-1") for sex in columns[1].values], None
+    )
+    assert (
+        "sex: such cells are not UTF-8, as 'männlich' in Latin-1: save the file as UTF-8." in said
+    )
+    lines = (
+        [b"50,weiblich,1"] * 985
+        + [b"999,weiblich,1"] * 12
+        + [b"-%d,weiblich,1" % k for k in (1, 2, 3)]
+    )
+    said = said_of(columns, "y", lines, None)
+    assert [line for line in said if "missing value" in line] == [
+        "age: 12 of them are 999. If this is a code for a missing value, replace it by an empty cell."
+    ]
+    said = said_of(columns, "y", [b"5,weiblich,1,,", b'5,"a', b'b",1', b"5,weiblich,1"], None)
+    assert said[1:3] == [
+        "In 2 lines (50.0%) quotes are invalid. A record is one line: replace line feeds in quotes by "
+        "spaces.",
+        "1 lines (25.0%) have 5 cells, and the header has another number.",
     ]
 
 
@@ -360,11 +460,14 @@ def test_a_forecast_opens_no_rows(folder):
     )
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()
-    assert said[0].startswith(
-        "The forecast is for rows as they are expected. Columns are taken to be"
-    )
-    assert "at epsilon = 4:" in said[1] and len(said) == 6
-    assert "If he put the probability at 20%" in said[3]
+    assert said[:3] == [
+        "Assumed: 0.5 of the rows are 'yes', because no share is stated. Which share is it? State it with "
+        "--positives, such as --positives 0.1: the rarer a class, the wider are the intervals.",
+        "Assumed: effects are as stated, and 0 where none is stated.",
+        "Assumed: columns are independent (--correlation). Where they are not, intervals are much wider.",
+    ]
+    assert "at epsilon = 4:" in said[3] and len(said) == 8
+    assert "If he put the probability at 20%" in said[5]
     assert not list(folder.glob("*.book/clinic"))
     for words, match in (
         (["--expect", "age=x,1"], "'x' is not a number"),

@@ -381,6 +381,7 @@ def made(folder, target, cells, method):
         | {"delta": 1e-6, "method": method, "premise": CHOSEN_WITHOUT, "holdout": 0.25}
     )
     book = Book(folder / "book", Budget.of({"epsilon": 2, "delta": 1e-6}), request.unit)
+    making.preview(request, book, folder / "rows.csv")
     return files.parse(making.make(request, book, folder / "rows.csv")).document
 
 

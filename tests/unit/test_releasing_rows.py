@@ -1,8 +1,11 @@
 """Each line becomes a row of integers, independently of other lines, with an exact bound on its norm."""
 
+import csv
+import io
 import math
 import subprocess
 import sys
+import time
 from fractions import Fraction
 
 import numpy as np
@@ -290,3 +293,57 @@ def test_rows_of_floats_are_truncated_and_bounded():
     assert max(norms(V2)) <= 4**20 and V2[2, 2] >= ONE - 2
     _, y3 = from_floats(X[3:6], np.array([0.5, -7.0, np.nan]))
     assert y3.tolist() == [ONE // 2, -ONE, 0]
+
+
+TABLES = st.lists(
+    st.lists(st.text('a",; \t\r\n', max_size=6), min_size=2, max_size=2), min_size=1, max_size=5
+)
+
+
+@given(TABLES)
+def test_records_are_those_of_another_reader(table):
+    """Whatever quoted cells hold, also line feeds, there is one record per row that was written."""
+    out = io.StringIO(newline="")
+    csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(table)
+    actual = [rows.cells_of(line, b",") for line in rows.records(out.getvalue().encode(), b",")]
+    assert actual == [[cell.encode() for cell in row] for row in table]
+
+
+@given(
+    st.lists(
+        st.sampled_from([b'"', b'"a', b'b"', b'""', b'a"b', b",", b"c", b"\n", b"\r\n"]),
+        max_size=30,
+    )
+)
+def test_records_lose_no_byte_and_only_join_what_is_valid(parts):
+    data = b"".join(parts)
+    actual = list(rows.records(data, b","))
+    assert b"\n".join(actual) == data.removesuffix(b"\n")
+    for record in actual:
+        assert b"\n" not in record or rows.cells_of(record, b",") is not None
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b'1,"a\nb"\n2,c\n', [b'1,"a\nb"', b"2,c"]),
+        (b'1,"a\r\nb"\r\n2,c\r\n', [b'1,"a\r\nb"\r', b"2,c\r"]),
+        (b'1,"a\n2,b\n3,c\n', [b'1,"a', b"2,b", b"3,c"]),  # a quote without an end loses one record
+        (b'1,"a\n2,"b"\n3,c\n', [b'1,"a', b'2,"b"', b"3,c"]),
+        (b'1,5" long\n2,"b\nc"\n', [b'1,5" long', b'2,"b\nc"']),
+        (b'"' + b"a\n" * rows.LONGEST_LINE + b'"\n', None),
+        (b"", []),
+        (b"\n\n", [b"", b""]),
+    ],
+)
+def test_a_record_ends_where_its_quotes_do(data, expected):
+    actual = list(rows.records(data, b","))
+    assert actual == (data.split(b"\n")[:-1] if expected is None else expected)
+
+
+def test_open_quotes_take_no_time():
+    """Each of these lines has an open quote. Joining each with all that follow would take minutes."""
+    data = b'"a,b,c\n' * 50_000
+    start = time.process_time()
+    assert len(list(rows.records(data, b","))) == 50_000
+    assert time.process_time() - start < 20

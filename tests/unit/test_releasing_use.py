@@ -83,6 +83,7 @@ def published(folder, target, y, method):
     )
     book = Book(folder / "book", Budget.of({"epsilon": 8, "delta": 1e-5}), request.unit)
     path = folder / "model.json"
+    making.preview(request, book, folder / "rows.csv")
     path.write_bytes(making.make(request, book, folder / "rows.csv"))
     return path
 
@@ -233,6 +234,7 @@ def test_errors_beyond_the_machine_s_numbers_are_not_said(tmp_path):
         | REQUEST
     )
     book = Book(tmp_path / "book", Budget.of({"epsilon": 8, "delta": 1e-5}), request.unit)
+    making.preview(request, book, data, header=False)
     document = files.parse(making.make(request, book, data, header=False)).document
     slope, constant = document["table"]
     assert slope["standard_error"] is slope["p_value"] is slope["estimate"] is None
@@ -275,6 +277,23 @@ def test_predictions_of_a_file(classifier, regressor, tmp_path):
     assert numbers == pytest.approx(PrivateRegressor.load(regressor).predict(X), rel=1e-8)
 
 
+def test_predictions_are_one_line_per_record(classifier, tmp_path):
+    """Quoted cells hold line feeds. Columns that are not used have the same name, or none."""
+    new = tmp_path / "new.csv"
+    new.write_bytes(
+        b'visits,"a\nnote",age,ward,x,x,,\n3,"a\nb",40,icu,1,2,,\n12,y,90,icu,1,2,,\n'
+        b'-9,"a\n""b""\n",999,surgery,1,2,,\n4,z,40,"ic\nu",1,2,,\n4,z,"50",icu,1,2,,\n'
+    )
+    done = predict(classifier, new, tmp_path / "p.csv")
+    assert done.returncode == 0 and done.stdout.startswith("1 rows have no prediction")
+    results = list(csv.DictReader(io.StringIO((tmp_path / "p.csv").read_text())))
+    X = pd.read_csv(new)[["age", "ward", "visits"]]
+    expected = PrivateClassifier.load(classifier).predict_proba(X.drop(3))[:, 1]
+    assert [row["prediction"] == "" for row in results] == [False, False, False, True, False]
+    actual = [float(row["probability"]) for row in results if row["probability"]]
+    assert actual == pytest.approx(expected, rel=1e-8)
+
+
 def test_a_file_without_a_column_is_refused_in_a_sentence(classifier, tmp_path):
     (tmp_path / "new.csv").write_text("age,visits\n1,2\n")
     done = predict(classifier, tmp_path / "new.csv", tmp_path / "p.csv")
@@ -282,7 +301,9 @@ def test_a_file_without_a_column_is_refused_in_a_sentence(classifier, tmp_path):
     assert (
         "no column 'ward', which the model needs" in done.stderr and "Traceback" not in done.stderr
     )
-    with pytest.raises(Refused, match="columns need different names"):
+    with pytest.raises(
+        Refused, match="has 2 columns 'age', which the model needs: columns need diff"
+    ):
         next(iter(using.of_file(files.load(classifier), b"age,visits,ward,age\n1,2,icu,3\n")))
     done = predict(classifier, tmp_path / "none.csv", tmp_path / "p.csv")
     assert "none.csv: cannot be read" in done.stderr and "Traceback" not in done.stderr
@@ -296,6 +317,12 @@ def estimator(folder, **more):
     return PrivateClassifier("first", **(options | more))
 
 
+def fit(model, X, y):
+    """Look at the rows, and fit."""
+    model.preview(X, y)
+    return model.fit(X, y)
+
+
 def begun(folder):
     lines = (folder / "book/book.jsonl").read_text().splitlines()
     return [event["name"] for event in map(json.loads, lines) if event["event"] == "begin"]
@@ -303,7 +330,7 @@ def begun(folder):
 
 def test_a_name_is_spent_once(tmp_path):
     X, y = frame()
-    model = estimator(tmp_path).fit(X, y)
+    model = fit(estimator(tmp_path), X, y)
     assert model.score(X, y) > 0.55
     again = estimator(tmp_path).fit(X, y)
     assert (again.coef_ == model.coef_).all() and begun(tmp_path) == ["first"]
@@ -322,8 +349,45 @@ def test_a_name_is_spent_once(tmp_path):
     with pytest.raises(Refused, match="the budget is"):
         estimator(tmp_path, epsilon=7.0).set_params(release="second").fit(X, y)
     assert begun(tmp_path) == ["first"]
-    second = estimator(tmp_path).set_params(release="second").fit(X, y)
+    second = fit(estimator(tmp_path).set_params(release="second"), X, y)
     assert (second.coef_ != model.coef_).all() and begun(tmp_path) == ["first", "second"]
+
+
+def test_fit_spends_only_on_rows_that_were_previewed_under_these_settings(tmp_path, capsys):
+    X, y = frame()
+    with pytest.raises(Refused, match="only after a preview of these very rows") as first:
+        estimator(tmp_path).fit(X, y)
+    estimator(tmp_path).preview(X, y)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("PRIVATE") and said[1].startswith("0 lines (0.0%) of 400 would count")
+    assert said[2] == "age: 400 cells are read."
+    other, order = X.assign(age=X["age"].where(X.index != 7, 30.5)), np.r_[1, 0, 2:N]
+    for model, rows_of, labels in (
+        (estimator(tmp_path), other, y),
+        (estimator(tmp_path), X, y.where(y.index != 3, "no" if y[3] == "yes" else "yes")),
+        (estimator(tmp_path), X.iloc[order], y.iloc[order]),
+        (estimator(tmp_path, epsilon=3.0), X, y),
+        (estimator(tmp_path, columns=COLUMNS | {"age": (18, 95)}), X, y),
+        (estimator(tmp_path).set_params(release="second"), X, y),
+    ):
+        with pytest.raises(Refused) as error:
+            model.fit(rows_of, labels)
+        assert str(error.value) == str(first.value) == books.UNREAD
+    assert begun(tmp_path) == []
+    with pytest.raises(Refused, match="n_rows = 401 are stated"):
+        estimator(tmp_path, n_rows=N + 1).preview(X, y)
+    assert estimator(tmp_path).fit(X, y).guarantee_["epsilon"] == 4 and begun(tmp_path) == ["first"]
+
+
+def test_labels_that_are_neither_are_seen_before_anything_is_spent(tmp_path, capsys):
+    X, y = frame()
+    model = estimator(tmp_path)
+    model.preview(X, y.str.capitalize())
+    assert (
+        "ill: 400 cells are neither 'no' nor 'yes', so their lines count nothing: 'Yes', 'No'"
+        in capsys.readouterr().out
+    )
+    assert begun(tmp_path) == []
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
@@ -354,7 +418,7 @@ def test_a_new_name_is_spent_only_if_that_is_said(tmp_path):
     assert not (tmp_path / "book").exists()
     with pytest.raises(Refused, match="State spend=True"):
         estimator(tmp_path, spend="yes").fit(X, y)
-    model = estimator(tmp_path).fit(X, y)
+    model = fit(estimator(tmp_path), X, y)
     again = estimator(tmp_path, spend=False).fit(X, y)
     assert (again.coef_ == model.coef_).all()
     with pytest.raises(Refused, match=cost + r"\(epsilon 4, delta 1e-05\) is spent"):
@@ -452,7 +516,7 @@ def test_refuses_before_a_book_is_opened(tmp_path, change, match):
 def test_columns_may_be_stated_as_in_a_schema(tmp_path):
     X, y = frame()
     ward = rows.Category("", tuple(COLUMNS["ward"]), "surgery", "icu")
-    model = estimator(tmp_path, columns=COLUMNS | {"ward": ward}).fit(X, y)
+    model = fit(estimator(tmp_path, columns=COLUMNS | {"ward": ward}), X, y)
     assert list(model.coefficient_names_) == ["age", "ward=icu", "ward=other, or none", "visits"]
     assert (
         model.predict(X.assign(ward=None)).tolist() == model.predict(X.assign(ward="icu")).tolist()
@@ -478,7 +542,7 @@ class Fresh:
             made.set_params(n_rows=shape[0], columns=columns, target=labels, unit="a row")
             made.set_params(epsilon=20.0, delta=1e-3, method="gaussian_objective_perturbation")
             made.set_params(premise=CHOSEN_WITHOUT, spend=True)
-            return self._with(made.fit(X, y).model_)
+            return self._with(fit(made, X, y).model_)
 
 
 class FreshClassifier(Fresh, PrivateClassifier):

@@ -65,6 +65,10 @@ def release(folder, name, *words, ok=True):
     return run(folder, *map(str, command), "--", f"releases/{name}/model.json", ok=ok)
 
 
+def tool(folder, *words, ok=True):
+    return run(folder, "python", str(ROOT / "scripts/tools/release.py"), *words, ok=ok)
+
+
 def content(folder):
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
@@ -92,8 +96,12 @@ def test_the_printed_example_makes_one_draw_and_is_ignored_by_git(tmp_path):
     (folder / "data/raw/fair.csv").touch()
     release(folder, "affairs", "-F")
     assert content(folder / "releases/affairs") == first
+    said = "releases/affairs: this is the model of "
+    assert release(folder, "affairs").count(said) == 1  # and nothing to be done
     shutil.rmtree(folder / "releases")
-    release(folder, "affairs")
+    fair = folder / "data/raw/fair.csv"
+    fair.write_bytes(fair.read_bytes()[:-1000])  # other rows
+    assert release(folder, "affairs").count(said) == 1
     assert content(folder / "releases/affairs") == first
     book = (folder / "affairs.book/book.jsonl").read_text()
     assert [book.count(f'"{event}"') for event in ("open", "begin", "done")] == [1, 1, 1]
@@ -222,6 +230,22 @@ def test_nothing_that_was_not_paid_for_is_left(tmp_path):
         (folder / "clinic.csv").write_bytes(data)
         (folder / "config/datasets.yaml").write_text(DATASETS)
         (folder / "config/releases/own.yaml").write_text(RELEASE)
+        logs = []
+        for before in (
+            None,
+            data.replace(b"general", b"surgery", 1),
+        ):  # no preview, then of other rows
+            if before is not None:
+                (folder / "clinic.csv").write_bytes(before)
+                tool(folder, "preview", "own")
+                (folder / "clinic.csv").write_bytes(data)
+            assert "only after a preview of these very rows" in release(folder, "own", ok=False)
+            logs.append((folder / "releases/logs/own.log").read_text())
+            assert not (folder / "releases/own").exists()
+        assert logs[0] == logs[1]
+        shutil.rmtree(folder / ".snakemake")
+        looked = tool(folder, "preview", "own")
+        assert looked.startswith("PRIVATE") and f"readmitted: {ROWS:,} cells are read." in looked
         printed = release(folder, "own")
         assert list(content(folder / "releases/own")) == FILES
         searched = {"printed": printed} | texts(folder / "releases") | texts(folder / ".snakemake")
@@ -248,4 +272,5 @@ def test_refusals_are_one_sentence_before_any_job(tmp_path):
     path.write_text(RELEASE.replace("epsilon: 1\n", "epsilon: 3\n"))
     output = release(folder, "own", ok=False)
     assert "error: the budget is (epsilon 2, delta 2e-06)" in output.splitlines()[-1]
+    assert "`release.py raise` changes the budget" in output.splitlines()[-1]
     assert "Traceback" not in output and not (folder / "results").exists()

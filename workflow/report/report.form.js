@@ -68,6 +68,7 @@ delta: ${delta}
 method: ${RELEASED[mechanism] || WITH_INTERVALS[asked.task]}
 premise: chosen without these rows
 
+python "$DP_HOME/scripts/tools/release.py" preview my_model   # for your eyes only
 snakemake -s "$DP_HOME/Snakefile" --cores 1 -- releases/my_model/model.json`;
 }
 

@@ -1,5 +1,6 @@
 # Hooks before the first and after the last job.
 
+import contextlib
 import logging
 import select
 import signal
@@ -41,6 +42,7 @@ def check_asked():
         said.append(asked.no_target(target, main, files, made))
     if any(said):
         sys.exit(f"error: {next(filter(None, said))}")
+    say_finished(arguments.targets)
 
 
 def final_files():
@@ -132,6 +134,22 @@ def refused_release(job):
         releases.check(job.wildcards.release)
     except (ConfigError, ValueError) as error:
         return str(error)
+
+
+def say_finished(targets):
+    """Print of which day the requested releases are that exist.
+
+    Snakemake finds nothing to do for them, whatever the rows are.
+    """
+    for path in map(Path, targets):
+        folder = path.parent
+        if folder.parent != Path("releases") or not (folder / "model.json").exists():
+            continue
+        from study.configuration import releases  # imports the mathematics
+
+        with contextlib.suppress(ConfigError, ValueError):  # no such release, or no such book
+            if said := releases.finished(folder.name):
+                print(said, file=sys.stderr)
 
 
 def schedule_quickly():

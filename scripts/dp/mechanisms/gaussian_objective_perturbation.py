@@ -148,7 +148,7 @@ class _GaussianTilt(Tilted):
     def _paid(self, n, p, plan):
         fixed = f"Lambda = n lambda = {n * (p.lam + plan.ridge):.6g} beside the sum of the losses"
         of = Parameters(adjacency=plan.adjacency, public_n=p.public_n)
-        fixed += f", the same with or without a record{public_size(of)}" * (
+        fixed += f", the same with or without a record{public_size(of, at_most=True)}" * (
             of.adjacency == ADD_REMOVE
         )
         return f"tilt of standard deviation {plan.scale:.6g}, {fixed}; {certified(n, p, plan)}"

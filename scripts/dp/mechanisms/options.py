@@ -162,12 +162,19 @@ ADJACENCY = {"adjacency": Choice(REPLACE_ONE, ADD_REMOVE)}
 PUBLIC_N = {"public_n": Optional(Whole())}
 
 
-def public_size(p: object) -> str:
-    """Text appended to a guarantee's reason under add-remove: what n is."""
+def public_size(p: object, at_most: bool = False) -> str:
+    """Text appended to a guarantee's reason under add-remove: what n is.
+
+    at_most: whether a release refuses more than `public_n` records (`stated_size`), so that the guarantee
+    is for neighbours that have at most so many.
+    """
     if p.adjacency != ADD_REMOVE:
         return ""
     if p.public_n is not None:
-        return f"; n is {p.public_n}, a number that was stated, whatever the number of records is"
+        records = "whatever the number of records is"
+        if at_most:
+            records = f"and neighbours have at most {p.public_n} records (a premise)"
+        return f"; n is {p.public_n}, a number that was stated, {records}"
     return "; n is the number of records, taken as public: the same with or without a record"
 
 

@@ -148,7 +148,8 @@ class SoftmaxObjectivePerturbation(Mechanism):
         reason = (
             f"{K - 1} times the profile of Gaussian DP with mu = {vector_sum(m, plan.adjacency):.6g}, "
             f"tilt of standard deviation {plan.scale:.6g} beside the sum of the losses; the Jacobian costs "
-            f"{extra:.3g} of epsilon at n lambda = {n * p.lam:.6g}; {certified(n, p, plan)}{public_size(p)}"
+            f"{extra:.3g} of epsilon at n lambda = {n * p.lam:.6g}; {certified(n, p, plan)}"
+            f"{public_size(p, at_most=True)}"
         )
         return p.proven(reason, profile=Curve(symmetric(delta)))
 

@@ -13,10 +13,12 @@ release's lines were removed from the end. It does not detect an older copy of t
 and `raise` lines removed from the end. Events:
 
     open      budget (epsilon, delta), adjacency and unit
+    preview   the owner looked at the rows: the request's name and target; digests of the request, of the
+              request without its name, and of the rows. Nothing of what was seen
     begin     a release: name, cost, digests of request, rows, code and arithmetic, versions of libraries,
-              and a commitment to its key. This spends the cost
+              a commitment to its key, and how often settings changed after a look at the rows. This
+              spends the cost, and needs a preview of these rows under this request
     done      name and SHA-256 of model.json
-    preview   the owner looked at the rows; name of the request
     raise     a new budget, with the reason
 
 Epsilons and deltas add up. Basic composition is a privacy filter, so later settings may depend on earlier
@@ -36,6 +38,7 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,6 +51,11 @@ from dp.releasing.request import Request
 __all__ = ["Book", "Budget"]
 
 LINES, KEY, MODEL = "book.jsonl", "key", "model.json"
+# One sentence for "no preview", "a preview of other rows" and "a preview of another request".
+UNREAD = (
+    "a release begins only after a preview of these very rows under this very request, so nothing is "
+    "spent: run `release.py preview` (in Python, `preview(X, y)`), read it, and repeat the command"
+)
 # Keys of model.json copied from the request.
 STATED = ("name", "title", "schema", "rows", "unit", "method", "premise")
 
@@ -138,8 +146,8 @@ class Book:
     -------
     spent
         Spent epsilon and delta, and the releases.
-    same_rows
-        Whether a release was made from these rows.
+    same_rows, same_request
+        Whether a release was made from these rows, and under this request.
     raise_to
         Replace the budget.
 
@@ -250,7 +258,7 @@ class Book:
         return self._keyed(b"line", before.encode(), json.dumps(event, sort_keys=True).encode())
 
     def _append(self, event):
-        """Append a line, which is on disk if this method returns, and absent if it raises."""
+        """Append a line, and return its event. It is on disk if this returns, and absent if it raises."""
         event = event | {"chain": self._chained(event)}
         line = json.dumps(event, sort_keys=True).encode() + b"\n"
         if self._torn:
@@ -266,6 +274,7 @@ class Book:
             raise
         self._end += len(line)
         self._events.append(event)
+        return event
 
     def _open(self):
         """Write the first line, or check budget and unit."""
@@ -288,7 +297,7 @@ class Book:
             )
         if self._budget() != self.budget:
             raise Refused(
-                f"the book's budget is {_said(self._budget())}, and the release states another one: state "
+                f"the book's budget is {said(self._budget())}, and the release states another one: state "
                 f"this one, or change it with `release.py raise`"
             )
 
@@ -380,7 +389,7 @@ class Book:
         except (ValueError, KeyError, TypeError):
             stated = {}
         wanted = {key: getattr(request, key) for key in (*STATED, "epsilon", "delta")}
-        wanted |= {"made_by": begun["made_by"], "spent": _summary(self.spent(k + 1))}
+        wanted |= {"made_by": begun["made_by"], "spent": _summary(self.spent(k + 1), begun)}
         if any(stated.get(key) != value for key, value in wanted.items()):
             raise Refused(
                 f"{path} is not what was begun as {request.name!r}: it is of another release"
@@ -394,8 +403,9 @@ class Book:
             spent.delta + delta > spent.budget.delta
         ):
             raise Refused(
-                f"the budget is {_said(spent.budget)}, and {_said(spent)} of it is spent: "
-                f"{_said(Budget(epsilon, delta))} more cannot be spent"
+                f"the budget is {said(spent.budget)}, and {said(spent)} of it is spent: "
+                f"{said(Budget(epsilon, delta))} more cannot be spent. `release.py raise` changes the "
+                f"budget, and asks for the reason"
             )
 
     def _resumed(self, begun):
@@ -416,24 +426,27 @@ class Book:
     def begin(self, request: Request, data: bytes, made_by: dict) -> Begun:
         """Spend the cost, or resume an interrupted release. data: the rows' bytes.
 
-        Call this only after `stored` returned None, under the same lock.
+        Call this only after `stored` returned None, under the same lock. Raises `Refused`, before anything
+        is spent, if the owner saw no preview of these rows under this request.
         """
-        name, digest = request.name, self._keyed(b"rows", data)
+        name, look = request.name, self._look(request, data)
         k, begun = self._of("begin", name)
         if begun is not None:
-            if not hmac.compare_digest(begun["rows"], digest):
+            if not hmac.compare_digest(begun["rows"], look["rows"]):
                 raise Refused(
                     f"the rows are not those with which {name!r} was begun, so it cannot resume: its cost "
                     f"is spent"
                 )
-            return Begun(self._resumed(begun), _summary(self.spent(k + 1)))
+            return Begun(self._resumed(begun), _summary(self.spent(k + 1), begun))
+        if not any(look.items() <= event.items() for event in self._events):
+            raise Refused(UNREAD)
         self._admit(request)
         key, folder = new_key(), self.path / name
         disk.private_folder(folder)
         disk.destroy(folder / KEY)  # left by a run killed before it wrote a line
         disk.prepare(folder / KEY, key, 0o600)  # renamed once a line commits to the key
         epsilon, delta = request.cost
-        self._append(
+        begun = self._append(
             {
                 "event": "begin",
                 "at": _today(),
@@ -442,12 +455,40 @@ class Book:
                 "delta": str(delta),
                 "request": request.digest(),
                 "made_by": made_by,
-                "rows": digest,
+                "rows": look["rows"],
                 "commitment": hashlib.sha256(key).hexdigest(),
+                "settings_changed": self._changes(look),
             }
         )
         disk.settle(folder / KEY)
-        return Begun(key, _summary(self.spent()))
+        return Begun(key, _summary(self.spent(), begun))
+
+    def _look(self, request, data):
+        """What a `preview` line says, without its date."""
+        return {
+            "event": "preview",
+            "name": request.name,
+            "target": request.schema["target"],
+            "request": request.digest(),
+            "settings": request.settings(),
+            "rows": self._keyed(b"rows", data),
+        }
+
+    def _changes(self, look):
+        """How often settings changed after a look at these rows, up to `look`, which is in the book.
+
+        Counts previews of these rows under any name, and of other rows with the same target, because a
+        corrected table shows nearly the same. Later previews under other names do not count.
+        """
+        looks = [
+            event
+            for event in self._events
+            if event["event"] == "preview"
+            and (event.get("rows") == look["rows"] or event.get("target") == look["target"])
+        ]
+        while looks[-1]["name"] != look["name"]:
+            looks.pop()
+        return sum(a["settings"] != b["settings"] for a, b in pairwise([*looks, look]))
 
     def same_rows(self, name: str, data: bytes) -> bool:
         """Whether a release was begun with these rows. Only their owner may learn the answer.
@@ -465,6 +506,24 @@ class Book:
         _, begun = self._of("begin", name)
         return hmac.compare_digest(begun["rows"], self._keyed(b"rows", data))
 
+    def same_request(self, request: Request) -> bool:
+        """Whether the release of this name was begun under this request.
+
+        Parameters
+        ----------
+        request : dp.releasing.request.Request
+
+        Returns
+        -------
+        bool
+        """
+        _, begun = self._of("begin", request.name)
+        return begun["request"] == request.digest()
+
+    def made(self, name: str) -> str | None:
+        """The day on which a finished release began, or None if there is none of this name."""
+        return self._of("begin", name)[1]["at"] if self._of("done", name)[1] else None
+
     def finish(self, request: Request, content: bytes) -> None:
         """Store model.json, and destroy the release's key."""
         folder = self.path / request.name
@@ -474,12 +533,11 @@ class Book:
 
     def _done(self, name, content):
         event = {"event": "done", "name": name, "model": hashlib.sha256(content).hexdigest()}
-        self._append(event)
-        return event
+        return self._append(event)
 
-    def previewed(self, request: Request) -> None:
-        """Record that the owner previewed the rows. Cards report this."""
-        self._append({"event": "preview", "at": _today(), "name": request.name})
+    def previewed(self, request: Request, data: bytes) -> None:
+        """Record that the owner previewed these rows under this request. Cards report the number."""
+        self._append(self._look(request, data) | {"at": _today()})
 
     def raise_to(self, budget: Budget, reason: str) -> None:
         """Replace the budget.
@@ -500,13 +558,17 @@ class Book:
         if not reason.strip():
             raise Refused("say why the budget changes: the book keeps the reason")
         if budget.epsilon < spent.epsilon or budget.delta < spent.delta:
-            raise Refused(f"{_said(spent)} is spent already")
+            raise Refused(f"{said(spent)} is spent already")
         event = {"event": "raise", "at": _today(), "reason": reason}
         self._append(event | {"epsilon": str(budget.epsilon), "delta": str(budget.delta)})
 
 
-def _summary(spent):
-    """The book's totals as model.json states them."""
+def _summary(spent, begun):
+    """The book's totals as model.json states them. begun: the release's line.
+
+    Lines of older books have no `settings_changed`, and neither have their models.
+    """
+    changed = {key: begun[key] for key in ("settings_changed",) if key in begun}
     return {
         "epsilon": float(spent.epsilon),
         "delta": float(spent.delta),
@@ -514,10 +576,12 @@ def _summary(spent):
         "of_delta": float(spent.budget.delta),
         "releases": len(spent.releases),
         "previews": spent.previews,
+        **changed,
     }
 
 
-def _said(spent):
+def said(spent: Spent | Budget) -> str:
+    """Epsilon and delta in words."""
     return f"(epsilon {float(spent.epsilon):g}, delta {float(spent.delta):g})"
 
 

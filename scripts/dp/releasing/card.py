@@ -206,6 +206,11 @@ def _spent(name, guarantee, spent):
             f"time{'s' * (spent['previews'] != 1)} (`release.py preview`). If that influenced bounds, "
             f"categories or anything else, nothing paid for it."
         )
+    changes = spent.get("settings_changed", 0)  # models of older books do not say
+    if changes:
+        text += (
+            f" The settings changed {changes} time{'s' * (changes != 1)} after a look at the rows."
+        )
     return text
 
 

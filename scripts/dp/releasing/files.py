@@ -27,7 +27,8 @@ Keys:
     guarantee     {epsilon, delta, adjacency, reason, profile: [[epsilon, delta], ..], premises: [..],
                   meaning: of `dp.releasing.meaning`, for a prior probability of 1/2}
     spent         the book's sums including this release: {epsilon, delta, of_epsilon, of_delta,
-                  releases, previews}
+                  releases, previews}, and `settings_changed`, how often the request changed after a
+                  preview of the rows (absent in older models)
     made_by       {code, libraries, arithmetic} of `dp.releasing.making`
 """
 
@@ -42,7 +43,7 @@ import numpy as np
 from dp.errors import Refused
 from dp.inference import answered, wald
 from dp.releasing import holdout, meaning, models, rows, statistics
-from dp.releasing.request import PREMISES, Request
+from dp.releasing.request import BUT_A_PREVIEW, PREMISES, WITHOUT_A_LOOK, Request
 
 __all__ = ["Model", "load"]
 
@@ -233,7 +234,7 @@ def content(
             "adjacency": guarantee.adjacency,
             "reason": guarantee.reason,
             "profile": [[e * request.epsilon, paid.delta_at(e * request.epsilon)] for e in PROFILE],
-            "premises": _premises(request),
+            "premises": _premises(request, spent),
             "meaning": meaning.meaning(guarantee.profile)._asdict(),
         },
         "spent": spent,
@@ -242,9 +243,12 @@ def content(
     return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
 
 
-def _premises(request):
+def _premises(request, spent):
+    premise = PREMISES[request.premise]
+    if spent.get("settings_changed"):
+        premise = premise.replace(WITHOUT_A_LOOK, BUT_A_PREVIEW)
     also = [f"Taken as public: {request.taken_as_public}."] if request.taken_as_public else []
-    return [PREMISES[request.premise], *also, *MACHINE]
+    return [premise, *also, *MACHINE]
 
 
 def own_units(schema: rows.Schema) -> tuple[np.ndarray, np.ndarray]:

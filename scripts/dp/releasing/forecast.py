@@ -7,7 +7,8 @@ A column of numbers has a beta distribution between its bounds with the expected
 deviation. Levels of a category have their expected shares. Columns are independent, except for expected
 correlations of numbers (a Gaussian copula), which can make intervals several times wider. If no effects are
 stated, one standard deviation of any column changes the score by the same amount, with alternating signs.
-Effects also change widths, through the ridge and the Hessian's noise.
+Effects also change widths, through the ridge and the Hessian's noise. Widths depend as much on the share of
+the second class: `Study.said` says all that is assumed.
 """
 
 import math
@@ -21,12 +22,13 @@ from dp.errors import Refused
 from dp.privacy.profiles import Profile
 from dp.releasing import files, holdout, making, models, rows
 from dp.releasing.meaning import meaning
-from dp.releasing.request import Request
+from dp.releasing.request import Request, class_names
 from dp.seeds import generator
 from dp.solvers.newton import minimise
 
 __all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "share", "width"]
 
+EVEN = 0.5  # default share of the second class
 SPREAD = 6  # default distance between the bounds, in standard deviations
 GRID = (np.arange(4096) + 0.5) / 4096  # probabilities at which quantiles are tabulated
 REFERENCE = 20_000  # number of simulated rows that determine a study's moments
@@ -50,8 +52,8 @@ class Expected(NamedTuple):
     effects : dict
         Name in `Schema.names` -> coefficient in the column's own units, by default 0. If none is given, all
         columns have equal effects, scaled by `strength` or `explained`.
-    positives : float
-        Share of the second class.
+    positives : float or None
+        Share of the second class, by default a half.
     strength : float
         Standard deviation of the log odds, for classes.
     explained : float
@@ -62,7 +64,7 @@ class Expected(NamedTuple):
 
     columns: dict = {}
     effects: dict = {}
-    positives: float = 0.5
+    positives: float | None = None
     strength: float = 1.0
     explained: float = 0.3
     correlations: dict = {}
@@ -87,8 +89,9 @@ class Study:
         unknown = self.expected.columns.keys() - {column.name for column in schema.columns}
         if unknown:
             raise Refused(f"there is no column {sorted(unknown)[0]!r} to expect anything of")
-        for name in ("positives", "explained"):
-            if not 0 < getattr(self.expected, name) < 1:
+        self.positives = EVEN if self.expected.positives is None else self.expected.positives
+        for name, share in (("positives", self.positives), ("explained", self.expected.explained)):
+            if not 0 < share < 1:
                 raise Refused(f"{name} is a share, strictly between 0 and 1")
         self._drawn = self._quantiles()
         V = self._columns(REFERENCE, generator(seed, "rows"))
@@ -137,7 +140,7 @@ class Study:
         while high - low > 1e-9:
             middle = (low + high) / 2
             share = (1 / (1 + np.exp(-(scores + middle)))).mean()
-            low, high = (low, middle) if share > self.expected.positives else (middle, high)
+            low, high = (low, middle) if share > self.positives else (middle, high)
         return low
 
     def _moments(self, column):
@@ -214,7 +217,39 @@ class Study:
             return np.trunc(np.clip(y, -1, 1) * rows.ONE).astype(np.int32)
         return np.where(rng.random(len(scores)) < 1 / (1 + np.exp(-scores)), 1, -1).astype(np.int32)
 
-    def said(self) -> str:
+    def said(self) -> list[str]:
+        """All that is assumed of the rows, in sentences. Widths and accuracy depend on it."""
+        return [self._said_of_target(), self._said_of_effects(), *self._said_of_columns()]
+
+    def _said_of_target(self):
+        if self.schema.numbers:
+            return (
+                f"Assumed: the columns explain {self.expected.explained:.0%} of the target's variance "
+                f"(--explained)."
+            )
+        second = class_names(self.schema.columns[self.schema.target])[1]
+        said = f"Assumed: {self.positives:.3g} of the rows are {second!r}"
+        if self.expected.positives is not None:
+            return f"{said}, as stated."
+        return (
+            f"{said}, because no share is stated. Which share is it? State it with --positives, such as "
+            f"--positives 0.1: the rarer a class, the wider are the intervals."
+        )
+
+    def _said_of_effects(self):
+        if self.expected.effects:
+            return "Assumed: effects are as stated, and 0 where none is stated."
+        equal = (
+            "Assumed: one standard deviation of any column has the same effect, with changing signs"
+        )
+        if self.schema.numbers:
+            return f"{equal} (--effect)."
+        return (
+            f"{equal} (--effect), and the log odds have the standard deviation "
+            f"{self.expected.strength:g} (--strength)."
+        )
+
+    def _said_of_columns(self):
         left = [
             column.name
             for k, column in enumerate(self.schema.columns)
@@ -222,16 +257,19 @@ class Study:
             and not isinstance(column, rows.Unused)
             and (k != self.schema.target or self.schema.numbers)
         ]
-        end = " Columns are taken to be independent; where they are not, intervals are much wider."
+        if left:
+            yield (
+                f"Assumed of {', '.join(left)}: numbers lie around the middle of their bounds, with a "
+                f"sixth of the bounds' distance as standard deviation, and levels are equally frequent "
+                f"(--expect)."
+            )
         if self.expected.correlations:
-            end = ""
-        if not left:
-            return f"The forecast is for rows as they are expected.{end}"
-        return (
-            f"Nothing is stated of {', '.join(left)}: numbers are assumed to lie around the middle of "
-            f"their bounds, with a sixth of the bounds' distance as standard deviation, and levels to be "
-            f"equally frequent. Widths depend on that: state what is known.{end}"
-        )
+            yield "Assumed: columns are independent, except for the stated correlations."
+        else:
+            yield (
+                "Assumed: columns are independent (--correlation). Where they are not, intervals are much "
+                "wider."
+            )
 
     def rows(self, n: int, draw: int) -> tuple[np.ndarray, np.ndarray]:
         """Simulate (V, y) of n rows, as `Schema.rows` returns them."""

@@ -20,10 +20,11 @@ import scipy.linalg  # loads the BLAS that `arithmetic` records
 import dp
 from dp.errors import Refused
 from dp.releasing import files, holdout, models, rows
+from dp.releasing import preview as private
 from dp.releasing.book import Book
 from dp.releasing.request import Request
 
-__all__ = ["make"]
+__all__ = ["make", "preview"]
 
 STOPPED = (
     "the release stopped while rows were read. The same command goes on with the same draw; "
@@ -31,7 +32,7 @@ STOPPED = (
 )
 OTHER_COUNT = (
     "the file does not have the header and the number of lines that are stated, which are public: "
-    "a record is one line"
+    "a record is one line, and line feeds in quotes split it"
 )
 
 
@@ -113,6 +114,41 @@ def planned(request: Request) -> models.Plan | holdout.Package:
     return holdout.package(plan, held) if held else plan
 
 
+def data_of(path: Path | bytes) -> bytes:
+    """The bytes of a file of rows, or these bytes themselves."""
+    try:
+        return path if isinstance(path, bytes) else read(path)
+    except (OSError, EOFError, zlib.error):
+        raise Refused(f"{path}: cannot be read") from None
+
+
+def preview(request: Request, book: Book, path: Path | bytes, header: bool = True) -> list[str]:
+    """How a release would read the rows, in sentences for their owner alone.
+
+    The book records that these rows were seen under this request. Without that, `make` begins no release.
+
+    Parameters
+    ----------
+    request, book, path, header
+        As for `make`.
+
+    Returns
+    -------
+    list[str]
+        Private: show it to nobody else, and store it nowhere.
+
+    See Also
+    --------
+    make : Its example uses this.
+    """
+    data, schema = data_of(path), rows.from_facts(request.schema)
+    lines = rows.split_lines(data, header)
+    outcome = private.preview(schema, lines, request.rows, request.classes)
+    with book.locked():
+        book.previewed(request, data)  # before anything of the rows is shown
+    return [private.PRIVATE, *outcome.sentences(request.classes)]
+
+
 def make(
     request: Request, book: Book, path: Path | bytes, header: bool = True, alone: bool = False
 ) -> bytes:
@@ -122,7 +158,8 @@ def make(
     ----------
     request : dp.releasing.request.Request
     book : dp.releasing.book.Book
-        Charged before anything is drawn.
+        Charged before anything is drawn. Unless the release is finished or was interrupted, it must have a
+        `preview` of these rows under this request.
     path : pathlib.Path or bytes
         File of rows, or its content.
     header : bool
@@ -138,8 +175,9 @@ def make(
     Raises
     ------
     dp.errors.Refused
-        Before rows are read, no message depends on them. Afterwards, the message is one of three constants,
+        Before rows are read, no message depends on them. Afterwards, the message is one of four constants,
         or says that the book cannot be used or that an interrupted release was begun with different rows.
+        One constant stands for no preview, and for a preview of other rows or of another request.
 
     Examples
     --------
@@ -154,7 +192,11 @@ def make(
     >>> lines = ["age,ill"] + [f"{k % 90},{'no' if k % 90 < 50 else 'yes'}" for k in range(2000)]
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     book = Book(f"{folder}/book", Budget.of({"epsilon": 1, "delta": 1e-6}), request.unit)
-    ...     content = make(request, book, "\n".join(lines).encode())
+    ...     data = "\n".join(lines).encode()
+    ...     said = preview(request, book, data)
+    ...     content = make(request, book, data)
+    >>> print(said[1])
+    0 lines (0.0%) of 2,000 would count nothing.
     >>> model = files.parse(content)
     >>> print(model.classes, model.document["guarantee"]["epsilon"])
     ['no', 'yes'] 1.0
@@ -173,18 +215,18 @@ def make(
         plan = planned(request)
         if alone:
             guard()
-        try:
-            data = path if isinstance(path, bytes) else read(path)
-        except (OSError, EOFError, zlib.error):
-            raise Refused(f"{path}: cannot be read") from None
-        return _made(request, book, plan, data, header, maker)
+        return _made(request, book, plan, data_of(path), header, maker)
+
+
+def _names(data, separator):
+    return rows.different(rows.header(data, separator))
 
 
 def _made(request, book, plan, data, header, maker):
     schema = rows.from_facts(request.schema)
     lines = rows.split_lines(data, header)
     names = [column.name for column in schema.columns]
-    if len(lines) != request.rows or (header and rows.header(data, schema.separator) != names):
+    if len(lines) != request.rows or (header and _names(data, schema.separator) != names):
         raise Refused(OTHER_COUNT)
     begun = book.begin(request, data, maker)
     try:

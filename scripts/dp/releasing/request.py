@@ -26,6 +26,8 @@ PREMISES = {
     "rows. A benchmark of the same rows exists; nothing was chosen by its results.",
     PUBLIC_EXAMPLE: "The rows are public. This release is an example and protects nobody.",
 }
+WITHOUT_A_LOOK = "chosen without a look at these rows"
+BUT_A_PREVIEW = f"{WITHOUT_A_LOOK}, but for what a preview shows"  # if they changed after one
 
 
 class Method(NamedTuple):
@@ -235,6 +237,10 @@ class Request(NamedTuple):
 
     def digest(self) -> str:
         return hashlib.sha256(json.dumps(self._asdict(), sort_keys=True).encode()).hexdigest()
+
+    def settings(self) -> str:
+        """A digest without name and title, which say nothing of what is computed."""
+        return self._replace(name="", title="").digest()
 
 
 def _check_option(key, value):

@@ -18,7 +18,8 @@ column's `missing` replaces it.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -37,6 +38,7 @@ LONGEST_CELL = 200  # bytes; a longer cell is not a number
 LONGEST_LINE = 1 << 16  # bytes; a longer line is invalid, except with many columns
 FAR = 1000  # decimal exponent beyond which a number is 0 or exceeds every bound
 KEPT = 1 << 16  # maximum number of cached cells per column
+OPEN: list[bytes] = []  # what `_parsed` returns for a line in which a quote has no end
 EMPTY = (b"", b"nan", b"na", b"n/a", b"null", b"?")  # missing cells, ignoring case
 Value = str | float | int | bool
 
@@ -277,11 +279,21 @@ def _plain(column):
 
 def header(data: bytes, separator: bytes = b",") -> list[str]:
     """The column names in a file's first line."""
-    line = data.split(b"\n", 1)[0].removeprefix(b"\xef\xbb\xbf")
-    cells = cells_of(line, separator)
+    return header_names(data.split(b"\n", 1)[0], separator)
+
+
+def header_names(line: bytes, separator: bytes) -> list[str]:
+    """The column names in a header."""
+    cells = cells_of(line.removeprefix(b"\xef\xbb\xbf"), separator)
     if cells is None:
         raise Refused("the file's first line is no header of column names")
     return [cell.decode(errors="replace").strip() for cell in cells]
+
+
+def different(names: list[str]) -> list[str]:
+    """Names of a file's columns. Those that occur more than once, such as "", become "column k"."""
+    counts = Counter(names)
+    return [name if counts[name] == 1 else f"column {k}" for k, name in enumerate(names, 1)]
 
 
 def split_lines(data: bytes, header: bool = True) -> list[bytes]:
@@ -292,8 +304,42 @@ def split_lines(data: bytes, header: bool = True) -> list[bytes]:
     return lines[1:] if header else lines
 
 
+def records(data: bytes, separator: bytes) -> Iterator[bytes]:
+    """Yield the records of a file, in which quoted cells may hold line feeds, unlike in `split_lines`.
+
+    A line with an open quote is joined with the lines up to the quote's end. If the result is invalid or
+    longer than `LONGEST_LINE`, the line alone is a record, which is invalid.
+    """
+    lines, k = split_lines(data, header=False), 0
+    while k < len(lines):
+        end = k + 1
+        if _parsed(lines[k], separator) == OPEN:
+            end = _end(lines, k, separator)
+        yield b"\n".join(lines[k:end])
+        k = end
+
+
+def _end(lines, first, separator):
+    """The end of the record that begins in the line `first`, which has an open quote."""
+    size = len(lines[first])
+    for k in range(first + 1, len(lines)):
+        size += len(lines[k]) + 1
+        if size > LONGEST_LINE:
+            break
+        if b'"' in lines[k]:  # it may close the quote
+            cells = _parsed(b"\n".join(lines[first : k + 1]), separator)
+            if cells != OPEN:
+                return first + 1 if cells is None else k + 1
+    return first + 1
+
+
 def cells_of(line: bytes, separator: bytes) -> list[bytes] | None:
     """The cells of a line, which may be quoted; None if the quotes are invalid."""
+    return _parsed(line, separator) or None
+
+
+def _parsed(line, separator):
+    """The cells of a line, OPEN if a quoted cell has no end, or None if quotes are otherwise invalid."""
     line = line.removesuffix(b"\r")
     if b'"' not in line:
         return [cell.strip(b" \t") for cell in line.split(separator)]
@@ -310,7 +356,7 @@ def cells_of(line: bytes, separator: bytes) -> list[bytes] | None:
             end = len(line) if end < 0 else end
             cell, at = line[at:end].strip(b" \t"), end
             if b'"' in cell:
-                return None
+                return OPEN if cell.startswith(b'"') else None
         cells.append(cell)
         if at == len(line):
             return cells

@@ -59,13 +59,14 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     ----------
     model : dp.releasing.files.Model
     data : bytes
-        The file. Columns may have any order; the target and additional columns are ignored.
+        The file. Columns may have any order; the target and additional columns are ignored. Quoted cells
+        may hold line feeds.
 
     Yields
     ------
     tuple of str
-        The header first: "prediction" and, for classes, "probability" (of the second class).
-        For invalid records, cells are empty.
+        The header first: "prediction" and, for classes, "probability" (of the second class). Then one per
+        record, with empty cells if the record is invalid.
 
     Raises
     ------
@@ -77,14 +78,17 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
     dp.releasing.making.make : Its example uses this.
     """
     separator = model.schema.separator
-    header, lines = rows.header(data, separator), rows.split_lines(data)
+    lines = list(rows.records(data, separator))
+    header, lines = rows.header_names(b"".join(lines[:1]), separator), lines[1:]
     missing = [name for name in names(model) if name not in header]
     if missing:
         raise Refused(f"the file has no column {missing[0]!r}, which the model needs")
-    if any(header.count(name) > 1 for name in names(model)):
-        raise Refused(
-            "the file has a column twice that the model needs: columns need different names"
-        )
+    for name in names(model):
+        if header.count(name) > 1:
+            raise Refused(
+                f"the file has {header.count(name)} columns {name!r}, which the model needs: columns need "
+                f"different names"
+            )
     places = [header.index(name) for name in names(model)]
     yield ("prediction",) if model.classes is None else ("prediction", "probability")
     for start in range(0, len(lines), BLOCK):

@@ -1,12 +1,16 @@
 """Read and check a request for a release, config/releases/<name>.yaml.
 
-Only the data file's header line is read, for the order of columns.
+Only the data file's header line is read, for the order of columns. If it lacks a stated column, the first
+lines are searched for the one that has them all.
 """
 
 import gzip
+import json
 import math
 import os
+from collections import Counter
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +25,7 @@ from study.configuration.release_files import entry as data_set
 from study.configuration.validation import nearest, problem, read_yaml
 from study.data.readers import other_delimiter
 
+TOP = 50  # number of lines in which a header is sought that is not the first line
 SUFFIXES = (".parquet", ".pkl", ".pickle", ".zip", ".xz", ".bz2", ".tgz", ".tar.gz")
 
 
@@ -32,7 +37,10 @@ class Asked(NamedTuple):
 
 
 def load(name):
-    """A release's `Asked`. Raises ConfigError or `Refused`."""
+    """A release's `Asked`. Raises ConfigError or `Refused`.
+
+    A finished release does not need its file of rows: the columns' order is that of the stored model.
+    """
     file, values = read(name)
     place, entry = data_set(values["data"], file)
     try:
@@ -40,8 +48,8 @@ def load(name):
         source = entry["source"]
         header = "names" not in source
         separator = source.get("delimiter", ",").encode()
-        names = _header(path, separator) if header else source["names"]
-        schema = _schema(entry, names, separator, values)
+        names = _names(path, source, separator, Path(values["book"]).expanduser() / name / MODEL)
+        schema = _schema(entry, names, separator, values, path)
     except Refused as error:
         raise problem(place, values["data"], str(error)) from None
     try:
@@ -73,8 +81,30 @@ def check(name):
             making.planned(release.request)
 
 
+def finished(name):
+    """What is said if a release is asked for again that is finished; None if it is not. Opens no rows."""
+    book = Book(read(name)[1]["book"])
+    with book.locked():
+        day = book.made(name)
+    return day and is_of(name, day)
+
+
+def is_of(name, day):
+    """What is said of a finished release. day: that on which it began."""
+    return f"releases/{name}: this is the model of {day}; `release.py check {name}` compares rows"
+
+
 def check_place(release, folder):
-    """Refuse if `folder` has a model that the budget book lacks: a second model would be published."""
+    """Refuse if `folder` has a model that the budget book lacks: a second model would be published.
+
+    Also refuse a book, which says when rows were seen, in `folder` or another folder of releases.
+    """
+    book = release.book.path.resolve()
+    if any(book.is_relative_to(Path(place).resolve()) for place in (folder, "releases")):
+        raise Refused(
+            f"the book {release.book.path} is among files that may be published, and it may not: move it "
+            f"beside the rows"
+        )
     there = Path(folder) / MODEL
     own = release.book.path / release.request.name / MODEL
     if there.exists() and not (own.exists() and there.read_bytes() == own.read_bytes()):
@@ -96,28 +126,75 @@ def _path(entry):
     file = source["csv"]
     if "://" in file or file.lower().endswith(SUFFIXES):
         raise Refused("a release reads a file of text, also .gz: save the table as CSV")
-    path = _local(file)
-    if not path.is_file():
-        known = file in downloads()
-        what = f"`snakemake --cores 1 -- {path}` downloads it" if known else "put it there"
-        raise Refused(f"source.csv: no file {str(path)!r}; {what}")
-    return path
+    return _local(file)
 
 
 def _local(file):
     return Path(f"{paths.RAW}/{file}" if file in downloads() else file).expanduser()
 
 
-def _header(path, separator):
+def _names(path, source, separator, model):
+    """The columns of the file, in order; None if unused. model: the file of the finished release."""
+    if path.is_file():
+        if "names" in source:
+            return source["names"]
+        return rows.header(next(_lines(path), b""), separator)
+    if model.is_file():
+        columns = json.loads(model.read_bytes())["schema"]["columns"]
+        return [None if c["name"] == f"column {k}" else c["name"] for k, c in enumerate(columns, 1)]
+    known = source["csv"] in downloads()
+    what = f"`snakemake --cores 1 -- {path}` downloads it" if known else "put it there"
+    raise Refused(f"source.csv: no file {str(path)!r}; {what}")
+
+
+def _lines(path):
+    """Yield the lines of a file, of at most 1 MiB each."""
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as handle:
-            line = handle.readline(1 << 20)
+            yield from iter(lambda: handle.readline(1 << 20), b"")
     except OSError as error:
         raise Refused(f"source.csv: {path} cannot be read ({error.strerror})") from None
-    return rows.header(line, separator)
 
 
-def _schema(entry, names, separator, values):
+def _check_names(stated, names, source, path, everything):
+    """Refuse stated columns that the file lacks, or has twice. everything: whether `bounds` has "*"."""
+    counts = Counter(filter(None, names))
+    for name in stated:
+        if name not in counts:
+            raise Refused(
+                f"the file has no column {name!r}{_hint(name, stated, names, source, path)}"
+            )
+    for name in counts if everything else stated:
+        if counts[name] > 1:
+            raise Refused(
+                f"the file has {counts[name]} columns {name!r}, which a release uses: columns need "
+                f"different names"
+            )
+
+
+def _hint(name, stated, names, source, path):
+    """What is probably wrong if the file has no column of this name."""
+    known, separator = list(filter(None, names)), source.get("delimiter", ",")
+    if "names" in source:
+        return nearest(name, known)
+    top = list(islice(_lines(path), TOP)) if path.is_file() else []
+    for k, line in enumerate(top[1:], 2):
+        with suppress(Refused):  # no header
+            if set(stated) <= set(rows.header(line, separator.encode())):
+                separating = top[0].removeprefix(b"\xef\xbb\xbf").startswith(b"sep=")
+                above = "'sep=', for spreadsheets" if separating else "no header"
+                return (
+                    f": its line {k} has all names, and line 1 is {above}: delete the lines above"
+                )
+    other = other_delimiter(known, separator, name)
+    if other:
+        return f"; its cells seem to be separated by {other}: set `delimiter: {other}`"
+    if top and "\N{REPLACEMENT CHARACTER}" in top[0].decode(errors="replace"):
+        return ", and its header is not UTF-8: save the file as UTF-8"
+    return nearest(name, known)
+
+
+def _schema(entry, names, separator, values, path):
     """The `rows.Schema` of an entry. names: the file's columns, in order; None for unused columns."""
     _check_entry(entry)
     if entry["source"].get("rows", values["rows"]) != values["rows"]:
@@ -126,20 +203,15 @@ def _schema(entry, names, separator, values):
     bounds, categories = entry.get("bounds", {}), entry.get("categories", {})
     references = values.get("reference", {})
     missing = {k: v for k, v in entry.get("missing", {}).items() if v != "drop"}
-    for name in (target, *(key for key in bounds if key != "*"), *categories):
-        if name not in names:
-            known = list(filter(None, names))
-            separator = entry["source"].get("delimiter", ",")
-            other = "names" not in entry["source"] and other_delimiter(known, separator, name)
-            said = f"; its cells seem to be separated by {other}: set `delimiter: {other}`"
-            raise Refused(
-                f"the file has no column {name!r}{said if other else nearest(name, known)}"
-            )
+    stated = [target, *(key for key in bounds if key != "*"), *categories]
+    _check_names(stated, names, entry["source"], path, "*" in bounds)
     for name, level in references.items():
         if level not in categories.get(name, ()):
             raise Refused(f"reference: {level!r} is no category of a column {name!r}")
     columns = []
-    for k, name in enumerate(names):
+    titles = [f"column {k}" if name is None else name for k, name in enumerate(names, 1)]
+    titles = rows.different(titles)
+    for title, name in zip(titles, names, strict=True):
         value = missing.get(name)
         if name == target:
             columns.append(_target(entry, values, value))
@@ -147,10 +219,10 @@ def _schema(entry, names, separator, values):
             levels = tuple(categories[name])
             reference = references.get(name, levels[0])
             columns.append(rows.Category(name, levels, reference, value))
-        elif name is not None and (name in bounds or "*" in bounds):
+        elif name and (name in bounds or "*" in bounds):
             columns.append(rows.Number(name, *bounds.get(name, bounds.get("*")), value))
         else:
-            columns.append(rows.Unused(f"column {k + 1}" if name is None else name))
+            columns.append(rows.Unused(title))
     used = sum(isinstance(c, rows.Number | rows.Category) and c.name != target for c in columns)
     return rows.Schema(columns, target, separator, _radius(entry, used + 1))
 

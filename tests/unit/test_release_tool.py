@@ -1,0 +1,100 @@
+"""The owner's commands: what they say of a finished release, of changed rows, and of a changed budget."""
+
+import subprocess
+import sys
+
+import pytest
+
+from project import ROOT
+
+DATASETS = """
+clinic:
+  source: {csv: clinic.csv}
+  label: ill
+  positive: "yes"
+  bounds: {age: [18, 90]}
+"""
+RELEASE = """
+data: clinic
+rows: 600
+unit: one row is one patient
+book: clinic.book
+budget: {epsilon: 9, delta: 2.0e-6}
+epsilon: 8
+delta: 1.0e-6
+method: gaussian_objective_perturbation
+premise: chosen without these rows
+"""
+ROWS = "age,ill\n" + "".join(f"{18 + k % 70},{'yes' if k % 7 else 'no'}\n" for k in range(600))
+FINISHED = "this is the model of 20"  # and so on: the day
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "config/releases").mkdir(parents=True)
+    (tmp_path / "config/datasets.yaml").write_text(DATASETS)
+    (tmp_path / "config/releases/clinic.yaml").write_text(RELEASE)
+    (tmp_path / "clinic.csv").write_text(ROWS)
+    return tmp_path
+
+
+def command(folder, *words, fails=False):
+    words = [sys.executable, ROOT / "scripts/tools/release.py", *words]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == fails, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr if fails and done.stderr else done.stdout
+
+
+def test_a_release_from_its_first_refusal_to_a_correction(folder):
+    """The commands in the order of an owner who finds a mistake in the rows after the release."""
+    out, model = ("--out", "releases/clinic"), folder / "releases/clinic/model.json"
+    assert "only after a preview" in command(folder, "make", "clinic", *out, fails=True)
+    assert "no finished release 'clinic'" in command(folder, "check", "clinic", fails=True)
+    said = command(folder, "preview", "clinic")
+    assert "age: 600 cells are read." in said and "Spent are epsilon 0 of 9" in said
+    assert FINISHED not in command(folder, "make", "clinic", *out)
+    first = model.read_bytes()
+    card = (model.parent / "card.md").read_text()
+    assert "looked at the rows 1 time (" in card and "settings changed" not in card
+
+    assert "of these rows and this request" in command(folder, "check", "clinic")
+    (folder / "clinic.csv").write_text(ROWS.replace("20,yes", "21,yes"))
+    said = command(folder, "check", "clinic", fails=True)
+    assert said.startswith("PRIVATE") and "Since then, the rows changed." in said
+    model.unlink()
+    assert FINISHED in command(folder, "make", "clinic", *out)
+    (folder / "clinic.csv").unlink()
+    model.unlink()
+    said = command(folder, "make", "clinic", *out)  # needs no rows
+    assert FINISHED in said and "`release.py check clinic` compares rows" in said
+    assert model.read_bytes() == first
+    for word in ("check", "preview"):
+        assert "clinic.csv: cannot be read" in command(folder, word, "clinic", fails=True)
+    (folder / "clinic.csv").write_text(ROWS)
+
+    release = folder / "config/releases/clinic.yaml"
+    release.write_text(RELEASE.replace("epsilon: 8", "epsilon: 7"))
+    said = command(folder, "check", "clinic", fails=True)
+    assert "Since then, the request changed." in said
+    assert "another release named 'clinic'" in command(folder, "make", "clinic", *out, fails=True)
+    release.write_text(RELEASE)
+
+    (folder / "config/releases/again.yaml").write_text(RELEASE)
+    said = command(folder, "make", "again", "--out", "releases/again", fails=True)
+    assert "`release.py raise` changes the budget" in said
+    words = ("raise", "again", "--epsilon", "20", "--delta", "4e-6", "--reason", "corrected rows")
+    assert command(folder, *words) == (
+        "The budget of clinic.book was (epsilon 9, delta 2e-06) and is (epsilon 20, delta 4e-06), of which "
+        "(epsilon 8, delta 1e-06) is spent. State it in the files of all its releases: "
+        "`budget: {epsilon: 20, delta: 4.0e-06}`\n"
+    )
+    again = RELEASE.replace("epsilon: 9, delta: 2.0e-6", "epsilon: 20, delta: 4.0e-06")
+    (folder / "config/releases/again.yaml").write_text(again)
+    said = command(folder, "make", "again", "--out", "releases/again", fails=True)
+    assert "only after a preview" in said  # a preview under another name is none
+    command(folder, "preview", "again")
+    command(folder, "make", "again", "--out", "releases/again")
+    there = {str(path.relative_to(folder)) for path in (folder / "releases").rglob("*.*")}
+    names = ("card.md", "coefficients.png", "model.json", "table.csv")
+    assert there == {f"releases/{name}/{file}" for name in ("again", "clinic") for file in names}

@@ -85,6 +85,8 @@ def test_a_code_in_yaml_is_its_text_or_refused(text, tmp_path):
         ("missing", "{c: 010}"),
         ("missing", "{010: drop}"),
         ("categories", "{010: [a, b]}"),
+        ("bounds", "{010: [0, 1]}"),
+        ("steps", "[{scale_range: {010: [0, 1]}}]"),
         ("label", "010"),
         ("positive", "010"),
         ("positive", "[a, 010]"),
@@ -117,4 +119,9 @@ def test_other_values_in_yaml_stay_as_yaml_reads_them(tmp_path):
     assert values["bounds"] == {"a": [8, 1]} and values["when"] == datetime.date(2024, 1, 1)
     place.write_text("title: 2024-02-30\n")
     with pytest.raises(ConfigError, match=r"not valid YAML \(day .*\): write text in quotes"):
+        read_yaml(place)
+    place.write_text("a: &b {c: 1}\nd: {<<: *b, e: 2}\n")
+    assert read_yaml(place)["d"] == {"c": 1, "e": 2}
+    place.write_text("[a, b]: c\n")
+    with pytest.raises(ConfigError, match=r"line 1: not valid YAML \(a key must be text\)"):
         read_yaml(place)

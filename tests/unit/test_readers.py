@@ -380,6 +380,11 @@ def test_unused_columns_may_be_nameless_or_named_twice(write):
         read(path, bounds={"a": [0, 4]})
 
 
+def test_a_label_with_a_decimal_comma_is_named():
+    with pytest.raises(ValueError, match="'49,5' is not a number: it has a decimal comma"):
+        readers.two_classes(["49,5", "1"], {"above": 2}, "here")
+
+
 def test_a_positive_yes_that_yaml_made_true_is_explained():
     with pytest.raises(ValueError, match="YAML reads yes, no, on and off as true and false"):
         readers.two_classes(["yes", "no"], True, "here")

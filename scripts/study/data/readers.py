@@ -177,7 +177,7 @@ def two_classes(labels, positive, where):
         def chosen(label):
             number = releasing.decimal(label.encode())
             if number is None:
-                raise ValueError(f"{brief(label)!r} is not a number")
+                raise ValueError(_no_number(label))
             return releasing.value_of(number) > threshold
     else:
         place = matching(positive if isinstance(positive, list) else [positive])
@@ -423,16 +423,17 @@ def _number(text):
     try:
         value = canonical.parse(text)
     except ValueError:
-        problem = f"{brief(text)!r} is not a number" if text else "the cell is empty"
-        if COMMAS.fullmatch(text):
-            problem += (
-                ": it has a decimal comma, or commas between thousands; write numbers in the file like "
-                "1234.5"
-            )
-        raise ValueError(problem) from None
+        raise ValueError(_no_number(text)) from None
     if not math.isfinite(value):
         raise ValueError(f"{brief(text)!r} is not a finite number")
     return value
+
+
+def _no_number(text):
+    if not text:
+        return "the cell is empty"
+    commas = ": it has a decimal comma, or commas between thousands; write numbers in the file like 1234.5"
+    return f"{brief(text)!r} is not a number{commas * bool(COMMAS.fullmatch(text))}"
 
 
 def _category(known):

@@ -29,12 +29,12 @@ def main():
 
     entry = arguments.entry
     source = entry["source"]
-    missing = Counter()
-    table, separator, record = prepared(arguments.dataset, entry, arguments.seed, missing)
+    missing, clipped = Counter(), Counter()
+    table, separator, record = prepared(arguments.dataset, entry, arguments.seed, missing, clipped)
     public = public_rows(arguments.dataset, entry, len(table.y), table.train_rows, arguments.seed)
     parts = split(table, source.get("holdout", 0), public)
     for k in range(1, source.get("data_replicates", 1)):
-        other, _, _ = prepared(arguments.dataset, entry, arguments.seed, missing, k)
+        other, _, _ = prepared(arguments.dataset, entry, arguments.seed, missing, clipped, k)
         parts[f"_replicate{k}"] = other.X, other.y
     largest = check(table, parts)
     _, y = parts[""]
@@ -83,6 +83,8 @@ def main():
             "largest_norm": largest,
             # number of missing cells per column, and of rows dropped because of them
             "missing": {name: count for name, count in missing.items() if count},
+            # number of cells outside `bounds` per column; many may be codes, such as 999 for missing
+            "clipped": {name: count for name, count in clipped.items() if count},
             "steps": record,
             "put_off": [name for name, _ in table.later.steps],
             "private_rows": [step["step"] for step in record if step["private_rows"]],
@@ -99,11 +101,11 @@ def main():
     )
 
 
-def prepared(dataset, entry, seed, missing, replicate=0):
+def prepared(dataset, entry, seed, missing, clipped, replicate=0):
     """(`dp.data.preparation.Table`, weights of a separating hyperplane or None, record of the steps).
 
-    missing: a Counter to which missing cells are added. replicate: 0 for the data set itself, otherwise
-    the index of a further data set from the same distribution, which has no holdout.
+    missing, clipped: Counters to which missing and clipped cells are added. replicate: 0 for the data set
+    itself, otherwise the index of a further data set from the same distribution, which has no holdout.
     """
     source, separator = entry["source"], None
     again = (replicate,) if replicate else ()
@@ -118,6 +120,7 @@ def prepared(dataset, entry, seed, missing, replicate=0):
         table = first_shuffled(table, source, seed)
     steps = [(name, options or {}) for step in entry["steps"] for name, options in step.items()]
     if "bounds" in entry:
+        clipped.update(outside(table, entry["bounds"]))
         steps.insert(0, ("scale_to_bounds", entry["bounds"]))
 
     def rng_of(number, name):
@@ -125,6 +128,17 @@ def prepared(dataset, entry, seed, missing, replicate=0):
 
     table, record = prepare(table, steps, rng_of, put_off=True, overwrite=True)
     return table, separator, record
+
+
+def outside(table, bounds):
+    """Column -> number of its cells outside its bounds."""
+    one_hot = {name for group in table.groups for name in group}
+    counts = {}
+    for name, x in zip(table.columns, table.X.T, strict=True):
+        pair = None if name in one_hot else bounds.get(name, bounds.get("*"))
+        if pair:
+            counts[name] = int(np.count_nonzero((x < pair[0]) | (x > pair[1])))
+    return counts
 
 
 def public_rows(dataset, entry, rows, train_rows, seed):

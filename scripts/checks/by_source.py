@@ -3,8 +3,9 @@
 from checks.statements import NOT_TESTED, SECTIONS
 
 KEY = ("experiment", "section", "id", "dataset", "method", "train_size", "epsilon", "quantity")
-# stated: the printed value, or a check's threshold. low, high: the prediction interval.
-NUMBERS = ("stated", "ours", "low", "high", "verdict")
+# stated: the printed value, or a check's threshold. low, high: the prediction interval. read_ours: our
+# number under the reading that the verdict names.
+NUMBERS = ("stated", "ours", "low", "high", "read_ours", "verdict")
 STAMPS = ("settings", "code", "judge", "data")  # see `checks.stamps`
 COLUMNS = (*KEY, "where", "says", *NUMBERS, "because")
 
@@ -36,6 +37,7 @@ def rows(source, decided):
                 {key: row[key] for key in KEY[3:]},
                 {"where": row["published_at"], "stated": row["published"], "ours": row["ours"]},
                 {end: row[f"prediction_{end}"] for end in ("low", "high")},
+                {"read_ours": row.get("read_ours")},
                 {"verdict": row["verdict"], "because": row["reason"]},
             )
 

@@ -21,6 +21,8 @@ COLUMNS = (
     *("comparison", "source", "published_at", "dataset", "method", "train_size", "epsilon"),
     *("quantity", "published", "ours", "ours_low", "ours_high", "prediction_low"),
     *("prediction_high", "difference", "verdict", "distance", "reason", "readings", "luck"),
+    # our number, and its prediction interval, under the reading that the verdict names
+    *("read_ours", "read_low", "read_high"),
     *("protocol", "implied_epsilon", "implied_low", "implied_high", "implied", "note"),
 )
 
@@ -346,6 +348,11 @@ def _judge(row, readings, alike, why):
         row["verdict"] = verdicts.NOT_TESTED
         return
     row["readings"] = len(tried)
+    if row["verdict"].startswith(f"{verdicts.REPRODUCED} if"):
+        held = next(r for r in tried if r["holds"] == "yes")
+        row |= {"read_ours": held["ours"], "read_low": held["prediction_low"]}
+        row |= {"read_high": held["prediction_high"]}
+        row["reason"] += f"; as read, {held['reading']}: {held['reason']}"
     if tried:
         numbers = [float(r["published"]) for r in alike]
         numbers += [float(r["ours"]) for r in (*alike, *tried) if r.get("ours") not in (None, "")]

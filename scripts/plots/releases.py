@@ -5,48 +5,71 @@ import textwrap
 from plots import style
 
 WIDTH = 60  # characters per line of a title
-SHARE = 10  # coefficients are per 1/SHARE of the distance between a column's bounds
+ALIKE = 20  # maximum factor between the extents of rows with one axis
+MOST = 20  # maximum number of axes, because many are slow to draw
+ROW, AXIS = 0.3, 0.35  # inches of a row, and of an axis with its numbers
 
 
 def coefficients(document):
     """One line per coefficient except the intercept: estimate and 95 % interval, or its sentence.
 
-    A numeric column's coefficient is per tenth of the distance between its public bounds, so columns are
-    comparable. document: the content of model.json, whose table says why an interval is missing.
+    All numbers are those of the table, per unit of the column. Rows that follow each other share an axis if
+    their extents are alike; otherwise the large ones would hide the small ones. document: the content of
+    model.json, whose table says why an interval is missing.
     """
-    steps = {
-        c["name"]: (float(c["high"]) - float(c["low"])) / SHARE
-        for c in document["schema"]["columns"]
-        if c["kind"] == "number"
-    }
     table = document["table"]
     if table is None:
         pairs = zip(document["columns"], document["coefficients"], strict=True)
-        table = [{"column": c, "estimate": e, "low": None, "says": ""} for c, e in pairs]
-    rows = [row for row in table if row["column"] != "constant"]
-    fig, axes = style.figure(6.4, 1.1 + 0.3 * len(rows))
-    for y, row in enumerate(reversed(rows)):
-        step = steps.get(row["column"], 1.0)
-        if row["low"] is not None:
-            axes.plot(
-                [step * row["low"], step * row["high"]], [y, y], color="#0072B2", linewidth=1.5
-            )
-        if row["estimate"] is not None:
-            axes.plot(step * row["estimate"], y, "o", color="#0072B2", markersize=5)
-        if row["says"]:
-            axes.text(0, y, row["says"], va="center", ha="center", fontsize=8, color="#555555")
-    axes.axvline(0, color="#555555", linewidth=0.8, linestyle=":")
-    axes.set_yticks(range(len(rows)), [_label(row["column"], steps) for row in reversed(rows)])
-    axes.set_ylim(-0.6, len(rows) - 0.4)
+        table = [
+            {"column": c, "estimate": e, "low": None, "high": None, "says": ""} for c, e in pairs
+        ]
+    parts = _alike([row for row in table if row["column"] != "constant"])
+    heights = [AXIS + ROW * len(rows) for rows in parts]
+    fig, grid = style.figure(
+        *(6.4, 0.7 + sum(heights)), nrows=len(parts), squeeze=False, height_ratios=heights
+    )
+    for axes, rows in zip(grid[:, 0], parts, strict=True):
+        _draw(axes, rows)
     unit = "log odds" if document["classes"] else f"units of {document['schema']['target']}"
     interval = "95 % intervals, " if document["table"] else ""
     epsilon = document["guarantee"]["epsilon"]
-    axes.set_xlabel(f"coefficient, {unit} ({interval}epsilon = {epsilon:g})")
+    axes.set_xlabel(
+        f"coefficient as in the table: {unit} per unit of the column\n({interval}epsilon = {epsilon:g})"
+    )
     title = document["title"] or document["name"]
-    axes.set_title("\n".join(textwrap.wrap(title, WIDTH)), fontsize=10)
-    axes.grid(axis="y", visible=False)
+    grid[0, 0].set_title("\n".join(textwrap.wrap(title, WIDTH)), fontsize=10)
     return fig
 
 
-def _label(column, steps):
-    return f"{column} (per {steps[column]:.3g})" if column in steps else column
+def _alike(rows):
+    """Rows in their order, in lists whose extents differ by at most a factor of ALIKE.
+
+    The last list, if there are MOST, takes all that are left.
+    """
+    parts, least, most = [[]], 0.0, 0.0
+    for row in rows:
+        extent = max((abs(row[key]) for key in ("estimate", "low", "high") if row[key]), default=0)
+        alike = not extent or not most or most / ALIKE <= extent <= ALIKE * least
+        if not alike and len(parts) < MOST:
+            parts.append([])
+            least = most = 0.0
+        if extent:
+            least, most = min(least or extent, extent), max(most, extent)
+        parts[-1].append(row)
+    return parts
+
+
+def _draw(axes, rows):
+    axes.axvline(0, color="#555555", linewidth=0.8, linestyle=":")
+    for y, row in enumerate(reversed(rows)):
+        if row["low"] is not None:
+            axes.plot([row["low"], row["high"]], [y, y], color="#0072B2", linewidth=1.5)
+        if row["estimate"] is not None:
+            axes.plot(row["estimate"], y, "o", color="#0072B2", markersize=5)
+        if row["says"]:
+            at = axes.get_yaxis_transform()  # in the middle, wherever 0 is
+            look = {"va": "center", "ha": "center", "fontsize": 8, "color": "#555555"}
+            axes.text(0.5, y, row["says"], transform=at, **look)
+    axes.set_yticks(range(len(rows)), [row["column"] for row in reversed(rows)])
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.grid(axis="y", visible=False)

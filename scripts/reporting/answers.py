@@ -1,8 +1,10 @@
 """Writes the page's first part, which recommends methods, from recommendations.csv and regret.csv."""
 
+import json
 from pathlib import Path
 
 from dp.accounting import REPLACE_ONE
+from dp.releasing.request import METHODS as RELEASED
 from reporting import dots
 from reporting.recommendations import NO_GAIN, NOT_BEATEN, UNTUNED, VOID
 from study import paths
@@ -82,10 +84,23 @@ def questions(rows, folder):
             **{"task": task, "adjacency": adjacency, "epsilon": float(e), "rows": int(size)},
             "data": facts[dataset].get("title") or dataset.replace("_", " "),
             "columns": len(facts[dataset]["columns"]),
-            "methods": [[_plain(row[key]) for key in KNOWN] for row in own],
+            "methods": [[*(_plain(row[key]) for key in KNOWN), lacks(row)] for row in own],
         }
         for (task, adjacency, _, dataset, size, e), own in by_question.items()
     ]
+
+
+def lacks(row):
+    """What a release by default lacks of a row's method, such as "clip 0.75"; None if it is another method.
+
+    Releases are for replace-one, n is public, and a rule gives lambda.
+    """
+    if row["mechanism"] not in RELEASED:
+        return None
+    options = json.loads(row["options"])
+    same = {"lambda": "rule", "adjacency": REPLACE_ONE, "loss": {"log_cosh": {"tau": 0.25}}}
+    left = [f"{key} {value}" for key, value in options.items() if same.get(key) != value]
+    return " and ".join(left)
 
 
 def _plain(text):

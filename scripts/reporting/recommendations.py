@@ -14,6 +14,7 @@ is no smaller than the trivial model's, it has "no gain" and is not recommended.
 """
 
 import itertools
+import json
 import math
 
 import numpy as np
@@ -38,7 +39,7 @@ TASKS = {"classes": ("log_loss", 1.0), "numbers": ("r2", -1.0)}
 QUESTION = ("regime", "task", "experiment", "dataset", "train_size", "epsilon", "adjacency")
 COLUMNS = (
     *QUESTION,
-    *("standing", "method", "title", "mechanism", "setting", "why"),
+    *("standing", "method", "title", "mechanism", "options", "setting", "why"),
     *("kept", "kept_low", "kept_high", "p", "beaten_by"),
     *("behind", "behind_low", "behind_high"),
     *("metric", "value", "excess", "excess_low", "excess_high"),
@@ -85,8 +86,14 @@ def _of_experiment(experiment):
             for entry in entries:
                 entry |= costs[entry["method"], dataset, int(size), e]
                 entry["title"] = names[entry["method"]]
+                entry["options"] = json.dumps(_configured(experiment.methods[entry["method"]]))
             answers += _answers(entries, scores)
     return _with_rows_needed(answers)
+
+
+def _configured(method):
+    """The options that an experiment states for a method, and lambda."""
+    return method["options"] | {"lambda": method["lambda"]}
 
 
 class _Scores:

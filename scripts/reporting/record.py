@@ -40,7 +40,9 @@ def files():
 
 def read(name=None):
     """Lines of the record, as dictionaries of strings: all, or those of one file."""
-    return [row for path in files() if name in (None, path.stem) for row in read_csv(path)]
+    rows = [row for path in files() if name in (None, path.stem) for row in read_csv(path)]
+    # A column that is younger than a file is empty in it.
+    return [dict.fromkeys(COLUMNS, "") | row for row in rows]
 
 
 def write(name, rows):
@@ -182,11 +184,10 @@ def beside(source, decided, stale):
         for row in read(source)
         if row["experiment"] not in decided and row["section"] in SECTIONS
     ]
-    recorded = [row for row in recorded if row["verdict"] not in OPEN]
     if not recorded:
         return None
     return {
-        "sentence": f"Not decided by this run, but {sentence(recorded, stale)}",
+        "sentence": f"Not decided by this run; {sentence(recorded, stale)}",
         "rows": [row | {"stale": why_stale(row, stale)} for row in recorded],
     }
 

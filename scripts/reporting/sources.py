@@ -7,28 +7,38 @@ from plots import style
 from reporting import dots, readings, record
 from study import facts as source_file
 
-SCALED = ("published", "ours", "prediction_low", "prediction_high")  # scaled to the source's unit
+# Columns that are scaled to the source's unit.
+SCALED = ("published", "ours", "prediction_low", "prediction_high", "read_ours")
+SCALED += ("read_low", "read_high")
 LOOKED = " looked at the private rows"  # follows the names of steps in a reason
 SECTIONS = ("claims", "defects")
 UNREASONED = (verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)  # verdicts shown without a reason
 ELSEWHERE = "No experiment of this report decides it."
-# Outcome -> (mark in a table, style, meaning).
+# Outcome, as `record.outcome` names it -> (mark in a table, style, meaning).
 OUTCOMES = {
     "as stated": ("✓", "good", "our number agrees with the printed one"),
     "under a reading": (
         "✓*",
         "mild",
-        "it agrees only under one reading of what the source leaves open",
+        "it agrees only under one reading of what the source leaves open, whose number is shown",
     ),
     "not reproduced": ("✗", "bad", "it agrees under no reading that we tried"),
-    "open": ("?", "open", "our interval is too wide to tell"),
-    "not tested": (
+    verdicts.TOO_WIDE: ("↔", "open", "it agrees, but our interval is too wide to tell"),
+    verdicts.UNDECIDED: (
+        "?",
+        "open",
+        "our interval ends too near to settle it, or our model without noise is not the source's: each "
+        "says which",
+    ),
+    verdicts.NOT_EXCLUDED: ("=", "open", "all values that we tried of a setting tie"),
+    verdicts.CALIBRATED: ("∘", "plain", "our settings were chosen to match it"),
+    verdicts.NOT_TESTED: (
         "·",
         "plain",
-        "this run lacks the source's data, or a result that a check needs",
+        "we lack the source's data, its protocol, or a result that a check needs",
     ),
+    verdicts.NOT_RUN: ("-", "plain", "this run does not decide it"),
 }
-STATED, READ, FAILED, OPEN, NOT_TESTED = OUTCOMES
 
 
 def cards(gathered, experiments, stale=None):
@@ -58,7 +68,8 @@ def cards(gathered, experiments, stale=None):
         if stale is not None:
             recorded = record.beside(key, {e["name"]: e["verdicts"] for _, e in own}, stale)
             before = recorded["rows"] if recorded else []
-            judged["recorded before"] = [row for row in before if row["section"] != "defects"]
+            before = [row for row in before if row["section"] != "defects"]
+            judged["recorded before"] = record.once(before)
         entries.append(
             {
                 "key": source.key,
@@ -102,14 +113,9 @@ def data(parts):
 
 
 def outcome(verdict):
-    if verdict == verdicts.REPRODUCED:
-        return STATED
-    if verdict.startswith(f"{verdicts.REPRODUCED} if"):
-        return READ
-    if verdict.startswith(verdicts.NOT_REPRODUCED):
-        return FAILED
-    undecided = (verdicts.TOO_WIDE, verdicts.UNDECIDED, verdicts.NOT_EXCLUDED)
-    return OPEN if verdict in undecided else NOT_TESTED
+    """The key in OUTCOMES of a verdict on a printed number or claim."""
+    name = record.outcome({"verdict": verdict})
+    return name if name in OUTCOMES else verdicts.NOT_RUN
 
 
 def _bar(rows):
@@ -222,11 +228,13 @@ def _columns(source, path):
 
 
 def cell(rows, names, scale=1):
-    """{printed, ours, says, outcome} of one printed number.
+    """{printed, ours, default, says, outcome} of one printed number.
 
-    rows: the number's rows of published.csv. The outcome is that of the first mean or, without means, of
-    the first standard deviation. scale: 100 if the source prints percentages, because published.csv has
-    fractions.
+    ours: our number, or that of the reading that the verdict names; then, `default` is our number with the
+    settings as we take them. The outcome is that of the first mean or, without means, of the first standard
+    deviation.
+    rows: the number's rows of published.csv. scale: 100 if the source prints percentages, because
+    published.csv has fractions.
     """
     rows = [
         row | {key: float(row[key]) * scale for key in SCALED if row.get(key) not in (None, "")}
@@ -234,20 +242,22 @@ def cell(rows, names, scale=1):
     ]
     spreads = [row for row in rows if "standard deviation" in row["quantity"]]
     values = [row for row in rows if row not in spreads] or spreads
-    printed, ours = (_spread(values[0], spreads, key) for key in ("published", "ours"))
+    printed, ours, read = (
+        _spread(values[0], spreads, key) for key in ("published", "ours", "read_ours")
+    )
     known = outcome(values[0]["verdict"])
     said = {}  # sentence -> the numbers that it describes
     for row in (*values, *spreads):
-        number = dots.brief(row.get("ours"))
-        ends = [dots.brief(row.get(f"prediction_{end}")) for end in ("low", "high")]
+        number = _between(row, "ours", "prediction")
+        if row.get("read_ours"):
+            number = f"{_between(row, 'read_ours', 'read')}, and by default {number}"
         what = "standard deviation, " * (row in spreads) + names.get(row["method"], row["method"])
-        between = f"; a run of the source's size gives {ends[0]} to {ends[1]}" * all(ends)
         reason = f": {row['reason']}" if row.get("reason") else ""
-        known_of = f"{number or 'none'}{between}; {row['verdict']}{reason}."
-        said.setdefault(known_of, []).append(what)
+        said.setdefault(f"{number}; {row['verdict']}{reason}.", []).append(what)
     return {
         "printed": printed,
-        "ours": ours,
+        "ours": read or ours,
+        "default": ours if read else "",
         "says": " ".join(
             [
                 f"Printed {printed}.",
@@ -256,6 +266,13 @@ def cell(rows, names, scale=1):
         ).replace("_", " "),
         "outcome": known,
     }
+
+
+def _between(row, key, ends):
+    number = dots.brief(row.get(key))
+    ends = [dots.brief(row.get(f"{ends}_{end}")) for end in ("low", "high")]
+    run = f"; a run of the source's size gives {ends[0]} to {ends[1]}" * all(ends)
+    return f"{number or 'none'}{run}"
 
 
 def _spread(row, spreads, key):

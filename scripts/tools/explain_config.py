@@ -74,7 +74,8 @@ Everything that needs no rows is checked before a job starts. Some errors end th
 name, a value of the wrong type or out of range, and a data file of your own that is missing or lacks a
 column. One sentence then names file, key and the nearest valid name. The job `prepare` checks what the
 rows hold, such as labels. YAML reads `1e-3` as text, so write `1.0e-3` or `0.001`. It reads `yes`, `no`,
-`on` and `off` as true and false, so write `"yes"`.
+`on` and `off` as true and false, `010` as 8, and `14:00` as 840. Among categories, labels, names and
+replacements of missing cells, such text must be in quotes.
 
 In the tables below, `<...>` stands for a name of your choice, and a *required* key must be given.
 """

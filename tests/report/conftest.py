@@ -104,6 +104,7 @@ def answer(method, share, **further):
         **{"regime": "nothing tuned", "task": "classes", "experiment": "e", "train_size": 1000},
         **{"epsilon": "1", "adjacency": "replace-one", "standing": "not beaten"},
         **{"method": method, "title": f"The {method}", "mechanism": method, "setting": "rule"},
+        "options": '{"lambda": "rule"}',
         **{"kept": share, "kept_low": share - 0.02, "kept_high": share + 0.02},
         **{"behind": 0.9 - share, "behind_high": 0.91 - share, "metric": "log_loss"},
     }

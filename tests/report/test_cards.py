@@ -5,6 +5,7 @@ import re
 from types import SimpleNamespace
 
 import pandas as pd
+import pytest
 
 from dp.accounting import Guarantee, after_preparation
 from reporting import dots, ledger, readings, sources
@@ -22,7 +23,9 @@ def test_a_bar_has_every_row_once():
     ]
     actual = sources._bar([{"verdict": verdict} for verdict in verdicts])
     assert {name: count for name, count, *_ in actual} == {
-        **{"as stated": 2, "under a reading": 1, "not reproduced": 1, "open": 3, "not tested": 4}
+        **{"as stated": 2, "under a reading": 1, "not reproduced": 1, "calibrated": 1},
+        **{"too wide to decide": 1, "undecided": 1, "not excluded": 1},
+        **{"not tested": 1, "not run": 2},
     }
     assert abs(sum(width for *_, width, _ in actual) - 100) < 0.1
 
@@ -157,17 +160,50 @@ def test_a_printed_number_stands_above_ours_with_all_that_is_known():
     row = {"method": "m", "quantity": "error", "published": "0.2962", "ours": "0.0654"}
     row |= {"verdict": "reproduced if epsilon: 0.02", "reason": "differs by 0.231"}
     row |= {"prediction_low": "0.06", "prediction_high": "0.07"}
+    row |= {"read_ours": "0.291", "read_low": "0.28", "read_high": "0.3"}
     spread = row | {"quantity": "error, standard deviation over folds", "published": "0.0617"}
-    spread |= {"ours": "0.0035", "verdict": "not reproduced by any of 7 readings"}
-    other = row | {"method": "n", "ours": "0.3", "verdict": "reproduced"}
+    spread |= {"ours": "0.0035", "verdict": "not reproduced by any of 7 readings", "read_ours": ""}
+    other = row | {"method": "n", "ours": "0.3", "verdict": "reproduced", "read_ours": ""}
     actual = sources.cell([row, spread, other], {"m": "the method"})
-    assert (actual["printed"], actual["ours"]) == ("0.296 ± 0.0617", "0.0654 ± 0.0035")
+    # The verdict is about the reading's number. Ours by default, which fails, stands in brackets.
+    assert (actual["printed"], actual["ours"]) == ("0.296 ± 0.0617", "0.291")
+    assert actual["default"] == "0.0654 ± 0.0035"
     assert actual["outcome"] == "under a reading"  # the first method's
-    for said in ("the method): 0.0654", "0.06 to 0.07; reproduced if epsilon: 0.02", "(n): 0.3"):
+    for said in (
+        "the method): 0.291; a run of the source's size gives 0.28 to 0.3, and by default 0.0654",
+        "0.06 to 0.07; reproduced if epsilon: 0.02",
+        "(n): 0.3",
+    ):
         assert said in actual["says"]
     assert sources.cell([row], {}, scale=100)["printed"] == "29.6"
-    nothing = sources.cell([row | {"ours": "", "verdict": "not run"}], {})
-    assert (nothing["ours"], nothing["outcome"]) == ("", "not tested")
+    assert sources.cell([row], {}, scale=100)["ours"] == "29.1"
+    agrees = sources.cell([other], {})
+    assert (agrees["ours"], agrees["default"], agrees["outcome"]) == ("0.3", "", "as stated")
+    nothing = sources.cell([other | {"ours": "", "verdict": "not run"}], {})
+    assert (nothing["ours"], nothing["outcome"]) == ("", "not run")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "name"),
+    [
+        *(
+            (each, each)
+            for each in ("too wide to decide", "undecided", "not excluded", "calibrated")
+        ),
+        *((each, each) for each in ("not tested", "not run")),
+        ("not judged", "not run"),
+        ("not decided yet", "not run"),
+        ("reproduced", "as stated"),
+        ("reproduced if a: b", "under a reading"),
+        ("not reproduced by any of 2 readings", "not reproduced"),
+    ],
+)
+def test_each_verdict_has_its_own_words(verdict, name):
+    assert sources.outcome(verdict) == name
+    meaning = sources.OUTCOMES[name][2]
+    assert ("interval is too wide" in meaning) == (verdict == "too wide to decide")
+    marks = [mark for mark, *_ in sources.OUTCOMES.values()]
+    assert len(set(marks)) == len(marks)
     assert dots.brief("5923") == "5,923"
 
 

@@ -35,6 +35,7 @@ RECORDED = {
     ("numbers", "bills", 5000, "2", "replace-one"): {"descent": 0.2},
 }  # fmt: skip
 SIZE = 390
+TILT = "gaussian_objective_perturbation"
 
 
 def write_recommendations(recorded):
@@ -91,7 +92,8 @@ def test_the_form_knows_what_was_recorded(opened):
         for line, share in zip(answer["methods"], best.values(), strict=True):
             ends = [f"{100 * (share + by):.0f}" for by in (-0.02, 0.02)]
             assert f"about {100 * share:.0f}\u00a0% of" in line
-            assert f"({ends[0]}\u00a0% to {ends[1]}\u00a0%)" in line
+            assert f"(95\u00a0% interval {ends[0]}\u00a0% to {ends[1]}\u00a0%)" in line
+            assert line.endswith("not beaten in 1 of 1 comparisons near yours: 1 of 1 votes")
         assert answer["rows"][0].startswith(f"Data {dataset}{size:,}{COLUMNS[dataset]}{epsilon}")
         assert "Far from" not in answer["text"] and "unpaid" not in answer["text"]
         assert f"rows: {size}\n" in answer["lines"] and f"epsilon: {epsilon}\n" in answer["lines"]
@@ -133,6 +135,48 @@ def test_several_data_sets_vote(opened):
     b = actual["methods"][0]
     assert abs(b["kept"] - (0.4 + 0.8 / 1.6) / (1 + 1 / 1.6)) < 1e-6
     assert (round(b["low"], 6), round(b["high"], 6)) == (0.38, 0.82)
+    # The answer shows the numbers by which it ranks, and says what its ranges are over.
+    ask(opened, task="classes", rows=1000, columns=5, epsilon=1, adjacency="replace-one")
+    opened.evaluate("answer(form, document.getElementById('choice'), JSON.parse("
+                    "document.getElementById('questions').textContent))")  # fmt: skip
+    lines = opened.evaluate("[...document.querySelectorAll('#choice li')].map(e => e.textContent)")
+    assert [line.rpartition(": ")[2] for line in lines] == [
+        *("1.6 of 1.6 votes", "1 of 1.6 votes", "0.63 of 1.6 votes")
+    ]
+    over = "range over 2 data sets, with their intervals: 38\u00a0% to 82\u00a0%"
+    assert over in lines[0] and "(95\u00a0% interval 48\u00a0% to 52\u00a0%)" in lines[1]
+    text = opened.evaluate("document.getElementById('choice').textContent")
+    assert "Ranked by votes, then by what they keep." in text
+    weights = opened.evaluate(
+        "[...document.querySelectorAll('#choice tbody tr')].map(r => r.cells[4].textContent)"
+    )
+    assert weights == ["1", "0.63"]
+
+
+def test_the_lines_say_what_a_release_lacks_of_the_first_method(opened):
+    rule = {"lambda": "rule"}
+    cases = [
+        ("amp", "classes", rule, '# "The amp" cannot be released; this one can, with intervals\n'
+         "method: noise_aware_logistic\n"),
+        ("amp", "numbers", rule, '# "The amp" cannot be released; this one can, with intervals\n'
+         "method: noise_aware_log_cosh\n"),
+        (TILT, "classes", rule | {"clip": 0.75}, f'# a release of "The {TILT}" lacks its clip 0.75\n'
+         f"method: {TILT}\n"),
+        (TILT, "classes", {"lambda": 0.1, "radius": 5}, f'# a release of "The {TILT}" lacks its lambda '
+         f"0.1 and radius 5\nmethod: {TILT}\n"),
+        (TILT, "classes", rule | {"adjacency": "replace-one"}, f"\nmethod: {TILT}\n"),
+        (TILT, "numbers", rule | {"loss": {"log_cosh": {"tau": 0.25}}}, f"\nmethod: {TILT}\n"),
+    ]  # fmt: skip
+    for mechanism, task, options, expected in cases:
+        row = answer(mechanism, 0.5, task=task, dataset="small", options=json.dumps(options))
+        write_csv(paths.RECOMMENDATIONS(), list(row), [row.values()])
+        opened.evaluate(f"""(text => {{ document.getElementById("questions").textContent = text;
+            document.getElementById("choose").elements.task.value = "{task}";
+            answer(form, document.getElementById("choice"), JSON.parse(text)) }})(
+            {json.dumps(json.dumps(_questions()))})""")
+        text = opened.evaluate("document.querySelector('#choice pre').textContent")
+        assert expected in text
+        assert ("# a release" in text or "cannot be" in text) == expected.startswith("#")
 
 
 def test_a_study_chooses_by_shipped_data_alone(project, monkeypatch):

@@ -571,7 +571,13 @@ def test_what_readings_give_decides_a_verdict():
     source = facts.Source("m", "M", {"tables": {"t": {"row": {0.1: [0.5, 0.9]}}}})
     spec = {"t": SPEC | {"rows": [SPEC["rows"][0] | {"epsilon": 0.1}]}}
     made = {"id": "t/0", "concerned": "yes", "ours": "0.48", "prediction_low": "0.4"}
-    made |= {"prediction_high": "0.6", "distance": "inside", "reading": "a", "holds": "yes"}
+    made |= {
+        "prediction_high": "0.6",
+        "distance": "inside",
+        "reading": "a",
+        "holds": "yes",
+        "reason": "b",
+    }
     for readings, verdict, tried in (
         ([made], "reproduced if a", 2),
         ([made | {"distance": "off", "holds": "no"}], "not reproduced by any of 2 readings", 2),
@@ -581,6 +587,11 @@ def test_what_readings_give_decides_a_verdict():
         row = verdicts_of(CURVES, source, spec, readings=readings)[0]
         assert (row["verdict"], row["readings"]) == (verdict, tried)
         assert 0 < row["luck"] <= 1
+        # The table also has the number of the reading that the verdict names, and why it agrees.
+        read = [row.get(f"read_{key}") for key in ("ours", "low", "high")]
+        holds = verdict == "reproduced if a"
+        assert read == (["0.48", "0.4", "0.6"] if holds else [None] * 3)
+        assert row["reason"].endswith("; as read, a: b") == holds
 
 
 def test_a_protocols_draws_make_the_interval_and_judge_the_spread(monkeypatch):

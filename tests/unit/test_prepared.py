@@ -1,11 +1,13 @@
 """Large arrays are memory-mapped, and read in blocks if possible, without changing any result."""
 
+import json
 import tracemalloc
 from argparse import Namespace
 
 import numpy as np
 import pytest
 
+import prepare
 from dp.data.examples import Rows, check_rows
 from dp.evaluation import error_rate, regularised_risk
 from dp.mechanisms import MECHANISMS
@@ -160,3 +162,20 @@ def test_memory_does_not_grow_with_the_rows_as_floats():
         tracemalloc.stop()
     assert (release.status == "ok").all()
     assert used < 40e6
+
+
+def test_clipped_cells_are_counted(tmp_path, monkeypatch):
+    (tmp_path / "t.csv").write_text("a,b,c,y\n999,1,u,yes\n18,-9,v,no\n90,-9,u,no\n17.9,12,v,no\n")
+    entry = {
+        "source": {"csv": str(tmp_path / "t.csv")},
+        **{"label": "y", "positive": "yes", "steps": [{"row_norm": {}}]},
+        **{"bounds": {"a": [18, 90], "b": [-9, 12]}, "categories": {"c": ["u", "v"]}},
+    }
+    words = ["--dataset", "d", "--entry", json.dumps(entry), "--seed", "3"]
+    words += [
+        *("--out-npz", str(tmp_path / "d.npz")),
+        *("--out-json", str(tmp_path / "d.json")),
+    ]
+    monkeypatch.setattr("sys.argv", ["prepare.py", *words])
+    prepare.main()
+    assert json.loads((tmp_path / "d.json").read_text())["clipped"] == {"a": 2}

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dp.releasing import rows as releasing
 from study.data import readers
 
 GOOD = "a,b,y\n1,2,yes\n3,-4.5e1,no\n"
@@ -66,6 +67,9 @@ def test_only_the_columns_with_bounds_are_read_in_their_order(write):
     np.testing.assert_array_equal(table.X, [[1, 2], [3, 4]])
 
 
+NO_ROW = ": delete lines that are no rows, such as notes below the table"
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -89,9 +93,52 @@ def test_only_the_columns_with_bounds_are_read_in_their_order(write):
         ("a,b,y\n1,\u0661\u0662,yes\n", "t.csv: column 'b', row 2: '\u0661\u0662' is not a number"),
         ('a,b,y\n1,"2\n3",yes\n', "t.csv: column 'b', row 2: '2\\n3' is not a number"),
         ("y\nyes\nno\n", "t.csv: has no column besides the label"),
-        ("a,a,y\n1,2,yes\n", "t.csv: the header names 'a' twice"),
-        ("a,b,y\n1,2,yes\n3,no\n", "t.csv: row 3 has 2 cells, the header 3"),
-        ("a,b,y\n1,2,yes\n3,4,no,5\n", "t.csv: row 3 has 4 cells, the header 3"),
+        (
+            "a,a,y\n1,2,yes\n",
+            "t.csv: the header names 'a' twice: give each column that is used its own name",
+        ),
+        ("a,b,y\n1,2,yes\n3,no\n", f"t.csv: row 3 has 2 cells, the header 3{NO_ROW}"),
+        (
+            "a,b,y\n1,2,yes\n3,4,no,5\n",
+            "t.csv: row 3 has 4 cells, the header 3: a cell with a delimiter, such as a decimal comma, "
+            "must be in quotes",
+        ),
+        (
+            'a,b,y\n1,2,"y""es"\n3,4,5,"n""o"\n',
+            "t.csv: row 3 has 4 cells, the header 3: a cell with a delimiter, such as a decimal comma, "
+            "must be in quotes",
+        ),
+        (
+            "a,b,y\n1,2,yes,,\n3,4,no,,\n",
+            "t.csv: row 2 has 5 cells, the header 3: delete the delimiters at the ends of rows, or end "
+            "the header with as many",
+        ),
+        (
+            "a,b,y,,\n1,2,yes\n3,4,no\n",
+            "t.csv: row 2 has 3 cells, the header 5: delete the delimiters at the end of the header",
+        ),
+        ("a,b,y\n1,2,yes\n3,4,no\n\nSource: x\n", f"t.csv: row 5 has 1 cell, the header 3{NO_ROW}"),
+        (
+            "Table 1\n\na,b,y\n1,2,yes\n3,4,no\n",
+            "t.csv: has no column 'y' in row 1; row 3 has it: delete the lines above row 3",
+        ),
+        (
+            "sep=,\na,b,y\n1,2,yes\n",
+            "t.csv: has no column 'y': row 1 is 'sep=,', for spreadsheets: delete this line",
+        ),
+        (
+            "sep=;\na;b;y\n1;2;yes\n",
+            "t.csv: has no column 'y': row 1 is 'sep=;', for spreadsheets: delete this line",
+        ),
+        *(
+            (
+                f'a,b,y\n1,"{cell}",yes\n3,4,no\n',
+                f"t.csv: column 'b', row 2: {cell!r} is not a number: it has a decimal comma, or commas "
+                f"between thousands; write numbers in the file like 1234.5",
+            )
+            for cell in ("49,5", "-0,25", "1.234,5", "1 234,5", "1,234,567.8", "1'234,5")
+        ),
+        ('a,b,y\n1,"1,x",yes\n3,4,no\n', "t.csv: column 'b', row 2: '1,x' is not a number"),
         ("a,b,y\n1,2,yes\n\n3,x,no\n", "t.csv: column 'b', row 4: 'x' is not a number"),
         ("a,b,y\n1,,yes\n3,4,no\n", "t.csv: column 'b', row 2: the cell is empty"),
         ("a,b,y\n1,2,yes\n3,NaN,no\n", "t.csv: column 'b', row 3: 'NaN' is not a finite number"),
@@ -110,7 +157,7 @@ def test_only_the_columns_with_bounds_are_read_in_their_order(write):
         # A line break in quotes is part of its cell.
         ('a,b,y\n1,"2\n3",yes\n3,4,no\n', "t.csv: column 'b', row 2: '2\\n3' is not a number"),
         ('a,b,y\n1,2,"n\no"\n3,x,no\n', "t.csv: column 'b', row 3: 'x' is not a number"),
-        ("a,b,y\n1,2,yes\n   \n3,4,no\n", "t.csv: row 3 has 1 cells, the header 3"),
+        ("a,b,y\n1,2,yes\n   \n3,4,no\n", f"t.csv: row 3 has 1 cell, the header 3{NO_ROW}"),
         ("a,b,y\n1,2,\n3,4,no\n", "t.csv: column 'y', row 2: the label is missing"),
         ("a,b,y\n1,2,yes\n3,4,nan\n", "t.csv: column 'y', row 3: the label is missing"),
         ("a,b,y\n1,2,yes\n3,4,NA\n", "t.csv: column 'y', row 3: the label is missing"),
@@ -122,7 +169,21 @@ def test_only_the_columns_with_bounds_are_read_in_their_order(write):
             "a,b,y\n1,2,1\n3,4,0\n",
             "t.csv: column 'y': no row has the label 'yes' (labels found: '0', '1')",
         ),
-        (b"a,b,y\n1,2,\xe9\n", "t.csv: is not UTF-8 text"),
+        ("a,b,y\n1,2,yes\n3,4,?\n", "t.csv: column 'y', row 3: the label is missing"),
+        (
+            b"a,b,y\n1,2,\xe9\n",
+            "t.csv: is not UTF-8 text: row 2, column 3 is likely '\u00e9' in Latin-1; save the file as "
+            "UTF-8",
+        ),
+        (
+            b'a,b,y\n1,"2\n3",yes\n4,m\x92x,no\n',
+            "t.csv: is not UTF-8 text: row 3, column 2 is likely 'm\u2019x' in Windows-1252; save the file "
+            "as UTF-8",
+        ),
+        (
+            "a,b,y\n1,2,yes\n".encode("utf-16"),
+            "t.csv: is not UTF-8 text (likely UTF-16): save it as UTF-8",
+        ),
     ],
 )
 def test_a_bad_file_names_file_column_and_row(write, content, message):
@@ -208,6 +269,122 @@ def test_a_positive_label_is_found_as_it_is_meant(labels, positive):
     assert readers.two_classes(labels, positive, "here").tolist() == [1, -1]
 
 
+def test_labels_are_told_apart_by_every_digit(tmp_path, write):
+    large = 2**53
+    labels = [str(large), str(large + 1), f"{large + 1}.0"]
+    assert readers.two_classes(labels, large + 1, "here").tolist() == [-1, 1, 1]
+    assert readers.two_classes(labels, {"above": large}, "here").tolist() == [-1, 1, 1]
+    assert readers.class_numbers(labels, [large, large + 1], "here").tolist() == [0, 1, 1]
+    path = write("a,y\n" + "".join(f"{k},{label}\n" for k, label in enumerate(labels)))
+    assert read(path, positive=large + 1).y.tolist() == [-1, 1, 1]
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    values = {"a": [1, 2, 3, None], "y": [large, large + 1, None, large]}
+    table = str(tmp_path / "t.parquet")
+    parquet.write_table(pa.table(values), table)
+    got = read(table, positive=large + 1, missing={"a": 7, "y": "drop"})
+    assert got.y.tolist() == [-1, 1, -1] and got.X.tolist() == [[1], [2], [7]]
+
+
+LISTED = [
+    "1",
+    1,
+    1.0,
+    0.1,
+    -2,
+    2**53 + 1,
+    "a",
+    "true",
+    "True",
+    "NA",
+    "?",
+    "010",
+    "14:00",
+    "1.50",
+    1e20,
+]
+SPELLINGS = [
+    "1",
+    "1.0",
+    " 1 ",
+    "+1",
+    "1e0",
+    "01",
+    "0.1",
+    ".10",
+    "-2.0",
+    str(2**53),
+    str(2**53 + 1),
+    "a",
+]
+SPELLINGS += [
+    "A",
+    "true",
+    "TRUE",
+    "NA",
+    "na",
+    "?",
+    "",
+    "8",
+    "010",
+    "840",
+    "14:00",
+    "1.50",
+    "1.5",
+    "1e20",
+]
+SPELLINGS += ["100000000000000000000", "1_0", "\u0661", "nan", "inf", "x"]
+
+
+@pytest.mark.parametrize("value", LISTED, ids=repr)
+def test_a_benchmark_reads_listed_values_as_a_release_does(value, write):
+    other = "other"
+    categories = releasing.Schema(
+        [releasing.Category("c", (value, other)), releasing.Category("y", ("no", "yes"))],
+        target="y",
+    )
+    labels = releasing.Schema(
+        [releasing.Number("a", 0, 1), releasing.Label("y", (value,))], target="y"
+    )
+    for cell in SPELLINGS:
+        V, y = categories.rows([f"{cell},yes".encode()], n=1)
+        path = write(f"c,y\n{cell},yes\n{other},no\n")
+        try:
+            X = read(path, categories={"c": [value, other]}).X
+        except ValueError as problem:
+            assert "is not among the categories" in str(problem) and y[0] == 0, cell
+        else:
+            assert y[0] == 1 and X[0].tolist() == (V[0, :2] > 0).tolist(), cell
+        # A label may be positive, or another, or missing.
+        _, y = labels.rows([f"1,{cell}".encode()], n=1)
+        path = write(f"a,y\n1,{cell}\n1,{other}\n1,{value}\n")
+        try:
+            got = read(path, positive=value).y[0]
+        except ValueError as problem:
+            got = 0
+            assert "the label is missing" in str(problem), cell
+        assert got == y[0], cell
+
+
+def test_unused_columns_may_be_nameless_or_named_twice(write):
+    path = write("id,a,note,note,y,,\n1,2,p,q,yes,,\n2,3,p,q,no,,\n")
+    assert read(path, bounds={"a": [0, 4]}).X.tolist() == [[2], [3]]
+    named = {"source": {"csv": path}, "label": "y", "bounds": {"a": [0, 4]}}
+    readers.check_columns(named)
+    # Without bounds, all columns are features, but the nameless ones behind the last name.
+    path = write("a,b,y,,\n1,2,yes,,\n3,4,no,,\n")
+    assert read(path).columns == ("a", "b")
+    path = write("a,y,a\n1,yes,2\n3,no,4\n")
+    with pytest.raises(
+        ValueError, match=r"the header names 'a' twice: give each column that is used"
+    ):
+        read(path, bounds={"a": [0, 4]})
+
+
+def test_a_label_with_a_decimal_comma_is_named():
+    with pytest.raises(ValueError, match="'49,5' is not a number: it has a decimal comma"):
+        readers.two_classes(["49,5", "1"], {"above": 2}, "here")
+
+
 def test_a_positive_yes_that_yaml_made_true_is_explained():
     with pytest.raises(ValueError, match="YAML reads yes, no, on and off as true and false"):
         readers.two_classes(["yes", "no"], True, "here")
@@ -252,7 +429,7 @@ def by_the_cell(text, columns, label):
     number = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
     if not all(number.fullmatch(cell) for row in cells for cell in row):
         return None
-    if any(label.lower() in readers.MISSING for label in labels):
+    if any(label.lower() in readers.EMPTY for label in labels):
         return None
     return [[float(cell) for cell in row] for row in cells], labels
 

@@ -53,7 +53,7 @@ def test_the_table_by_source_has_all_that_it_says_in_its_order(monkeypatch):
     claim = {"id": "p-2", "verdict": "reproduced", "decided_by": "0.1 < 0.2"}
     claim |= {"number": "0.1", "threshold": "0.2"}
     value = NOW["published"][0] | {"published": "0.9", "ours": "0.8", "reason": "differs"}
-    value |= {"prediction_low": "0.7", "prediction_high": "0.85"}
+    value |= {"prediction_low": "0.7", "prediction_high": "0.85", "read_ours": "0.88"}
     table = list(by_source.rows(source, {"patton": {"claims": [claim], "published": [value]}}))
     stated = [entry["id"] for section in ("claims", "defects") for entry in source.values[section]]
     assert [row["id"] for row in table] == [*stated, "t tables/t/0"]
@@ -63,7 +63,7 @@ def test_the_table_by_source_has_all_that_it_says_in_its_order(monkeypatch):
     ]
     assert results["p-1"]["verdict"] == "not tested" and results["p-1"]["says"]
     assert [results["t tables/t/0"][key] for key in by_source.NUMBERS] == [
-        *("0.9", "0.8", "0.7", "0.85", "not run")
+        *("0.9", "0.8", "0.7", "0.85", "0.88", "not run")
     ]
 
 
@@ -71,13 +71,13 @@ def test_only_what_a_run_does_not_decide_is_shown_from_the_record(monkeypatch):
     other = line(experiment="f", section="claims", id="z", verdict="reproduced")
     monkeypatch.setattr(record, "read", lambda name=None: [other] if name == "f_2020" else RECORD)
     shown = record.beside("e_2020", {"e": NOW}, ["old"])
-    assert [row["id"] for row in shown["rows"]] == ["b", "t tables/t/0", "u tables/t/0"]
-    assert [row["stale"] for row in shown["rows"]] == ["", record.WHY["code"], ""]
+    assert [row["id"] for row in shown["rows"]] == ["b", "c", "t tables/t/0", "u tables/t/0"]
+    assert [row["stale"] for row in shown["rows"]] == ["", "", record.WHY["code"], ""]
     # A number printed for several methods counts once, for the first.
     assert shown["sentence"] == (
-        "Not decided by this run, but recorded with mnist at abc on 2026-11-23. Of 2 values, claims "
-        "and defects: 1 as stated, 1 under a reading. 1 lines are stale, since the code of its cells "
-        "has changed."
+        "Not decided by this run; recorded with mnist at abc on 2026-11-23. Of 3 values, claims "
+        "and defects: 1 as stated, 1 undecided, 1 under a reading. 1 lines are stale, since the code of "
+        "its cells has changed."
     )
     done = {"e": {"claims": [{"id": "a", "verdict": "reproduced"}]}}
     assert record.beside("e_2020", done, []) is None

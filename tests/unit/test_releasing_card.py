@@ -185,18 +185,60 @@ def test_the_card_promises_no_more_than_holds(made):
     assert "About 80 of them" in own and "nobody is told how many" not in own
 
 
+def drawn(figure):
+    """Label -> numbers of a row: its dot, and the ends of its line."""
+    rows = {}
+    for axes in figure.axes:
+        labels = [label.get_text() for label in axes.get_yticklabels()]
+        for line in axes.lines[1:]:  # the first one is zero
+            label = labels[round(line.get_ydata()[0])]
+            rows.setdefault(label, []).extend(map(float, line.get_xdata()))
+        rows |= {label: [] for label in labels if label not in rows}
+    return rows
+
+
 @pytest.mark.parametrize("epsilon", [0.02, 20.0])
-def test_the_figure_has_a_line_per_coefficient(made, epsilon):
+def test_the_figure_has_the_numbers_of_the_table(made, epsilon):
     document, _ = made("classes", "noise_aware_logistic", epsilon=epsilon)
-    axes = figures.coefficients(document).axes[0]
-    shown = [label.get_text() for label in axes.get_yticklabels()]
-    assert shown == ["ward=d", "ward=a|b", "age (per 2.45)"]
-    said = [text.get_text() for text in axes.texts]
+    figure = figures.coefficients(document)
+    said = [text.get_text() for axes in figure.axes for text in axes.texts]
     assert said == ([files.SILENT] * 3 if epsilon < 1 else [])
-    if epsilon > 1:  # the coefficient is per tenth of the bounds' width
-        dots = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
-        assert dots[-1] * 10 == pytest.approx(24.5 * document["estimates"][0])
-    style.plt.close(axes.figure)
+    keys = ("low", "high", "estimate")
+    assert drawn(figure) == {
+        row["column"]: [row[key] for key in keys if row[key] is not None]
+        for row in document["table"]
+        if row["column"] != "constant"
+    }
+    style.plt.close(figure)
+
+
+def test_a_figure_of_weights_alone_has_the_coefficients_in_the_columns_units(made):
+    document, _ = made("classes", "gaussian_objective_perturbation")
+    figure = figures.coefficients(document)
+    rows = dict(zip(document["columns"], document["coefficients"], strict=True))
+    assert drawn(figure) == {name: [value] for name, value in rows.items() if name != "constant"}
+    style.plt.close(figure)
+
+
+def test_rows_of_other_sizes_have_axes_of_their_own(made):
+    document, _ = made("classes", "noise_aware_logistic", epsilon=20.0)
+    sizes = {"age": 0.02, "visits": 0.09, "income": 1e-5, "a": 0.4, "none": None, "b": 0.1, "c": 3}
+    ends = {"estimate": 1, "low": 0.5, "high": 1}
+    document["table"] = [
+        {"column": name, "says": "" if size else "none"}
+        | {key: size and share * size for key, share in ends.items()}
+        for name, size in sizes.items()
+    ]
+    figure = figures.coefficients(document)
+    labels = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes]
+    assert labels == [["visits", "age"], ["income"], ["b", "none", "a"], ["c"]]
+    style.plt.close(figure)
+    document["table"] = [
+        document["table"][0] | {"column": f"x{k}", "estimate": 10.0 ** (k % 7)} for k in range(100)
+    ]
+    figure = figures.coefficients(document)
+    assert len(figure.axes) == figures.MOST and len(drawn(figure)) == 100
+    style.plt.close(figure)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"\xff", b'{"format": "other"}'])

@@ -23,8 +23,8 @@ function nearest(questions, asked) {
   return found.slice(0, NEIGHBOURS).filter((q, k) => k === 0 || !q.far);
 }
 
-function named([title, mechanism, standing, kept, low, high]) {
-  return { title, mechanism, best: standing === "not beaten", kept, low, high };
+function named([title, mechanism, standing, kept, low, high, lacks]) {
+  return { title, mechanism, best: standing === "not beaten", kept, low, high, lacks };
 }
 
 function choose(questions, asked) {
@@ -47,14 +47,20 @@ function choose(questions, asked) {
   }
   const found = [...methods.values()].filter((m) => m.wins).map((m) => ({ ...m, kept: m.total / m.weights }));
   found.sort((a, b) => b.votes - a.votes || b.kept - a.kept);
-  return { near, methods: found.slice(0, MOST) };
+  return { near, methods: found.slice(0, MOST), all: near.reduce((sum, { weight }) => sum + weight, 0) };
 }
 
-// Methods of which `release.py` makes releases. The method with intervals replaces any other.
-const RELEASED = { gaussian_objective_perturbation: "gaussian_objective_perturbation" };
+// The method with intervals replaces any that cannot be released.
 const WITH_INTERVALS = { classes: "noise_aware_logistic", numbers: "noise_aware_log_cosh" };
 
-function lines(asked, mechanism) {
+// What the release lacks of the first method, as a comment.
+function lacking(first) {
+  if (!first) return "";
+  if (first.lacks === null) return `# "${first.title}" cannot be released; this one can, with intervals\n`;
+  return first.lacks && `# a release of "${first.title}" lacks its ${first.lacks}\n`;
+}
+
+function lines(asked, first) {
   const delta = `1.0e-${Math.max(6, Math.ceil(Math.log10(asked.rows)) + 2)}`;
   return `# config/releases/my_model.yaml of a study: cp -r "$DP_HOME/workflow/template" ../my_study
 title: "What is learnt"
@@ -65,7 +71,7 @@ book: /secure/my_rows.book     # keeps what is spent
 budget: {epsilon: ${asked.epsilon}, delta: ${delta}}
 epsilon: ${asked.epsilon}
 delta: ${delta}
-method: ${RELEASED[mechanism] || WITH_INTERVALS[asked.task]}
+${lacking(first)}method: ${first && first.lacks !== null ? first.mechanism : WITH_INTERVALS[asked.task]}
 premise: chosen without these rows
 
 python "$DP_HOME/scripts/tools/release.py" preview my_model   # for your eyes only
@@ -80,6 +86,12 @@ function element(tag, content, look) {
 }
 
 const share = (value) => `${(100 * value).toFixed(0)}\u00a0%`;
+// One data set's interval, or the range of several data sets' intervals.
+function range(m) {
+  const ends = `${share(m.low)} to ${share(m.high)}`;
+  return m.of === 1 ? `95\u00a0% interval ${ends}` : `range over ${m.of} data sets, with their intervals: ${ends}`;
+}
+
 const few = (value) => String(Number(value.toPrecision(2)));
 
 function row(cells, tag = "td") {
@@ -93,7 +105,7 @@ function answer(form, output, questions) {
     output.replaceChildren("Rows, columns and epsilon are numbers above 0.");
     return;
   }
-  const { near, methods } = choose(questions, asked);
+  const { near, methods, all } = choose(questions, asked);
   if (!near.length) {
     output.replaceChildren("No comparison was recorded for this task and these neighbours.");
     return;
@@ -110,23 +122,24 @@ function answer(form, output, questions) {
       `The nearest has ${apart.join(" and ")}. What follows is a guess.`], "notice"));
   }
   const list = methods.map((m) => element("li", [element("b", m.title),
-    ` keeps about ${share(m.kept)} of what can be learnt without privacy (${share(m.low)} to ${share(m.high)});`
-    + ` not beaten in ${m.wins} of ${m.of} comparisons near yours`]));
+    ` keeps about ${share(m.kept)} of what can be learnt without privacy (${range(m)});`
+    + ` not beaten in ${m.wins} of ${m.of} comparisons near yours: ${few(m.votes)} of ${few(all)} votes`]));
+  if (methods.length) parts.push(element("p", "Ranked by votes, then by what they keep. A comparison near yours has a vote"
+    + " for each method that is not beaten there; its weight is 1 over the product of the factors between its rows, columns"
+    + " and epsilon and yours.", "note"));
   parts.push(methods.length ? element("ol", list) : element("p", "No method is recommended: on average, none beats a constant prediction there. More rows or a larger epsilon are needed."));
   const table = document.createElement("table");
   const head = document.createElement("thead");
-  head.append(row(["recorded on", "rows", "columns", "epsilon", "not beaten there, and what they keep"], "th"));
+  head.append(row(["recorded on", "rows", "columns", "epsilon", "weight", "not beaten there, and what they keep"], "th"));
   for (const cell of head.rows[0].cells) cell.scope = "col";
   table.append(head, element("tbody", near.map((q) => row([q.data, q.rows.toLocaleString("en"), String(q.columns),
-    String(q.epsilon), q.methods.filter((m) => m.best).map((m) => `${m.title} ${share(m.kept)}`).join("; ") || "no gain over a constant"]))));
+    String(q.epsilon), few(q.weight), q.methods.filter((m) => m.best).map((m) => `${m.title} ${share(m.kept)}`).join("; ") || "no gain over a constant"]))));
   const scroll = element("div", table, "scroll");
   Object.assign(scroll, { tabIndex: 0, role: "group", ariaLabel: "Comparisons near yours" });
-  const kept = methods.length && RELEASED[methods[0].mechanism];
-  const note = kept ? "" : " The first method above cannot be released yet; this one can, with intervals.";
-  const code = element("pre", lines(asked, methods.length ? methods[0].mechanism : ""));
+  const code = element("pre", lines(asked, methods[0]));
   code.tabIndex = 0;
   parts.push(scroll, element("details", [element("summary", "The lines that make a model of it"),
-    element("p", `Ask \`release.py forecast my_model\` first: it opens no rows.${note}`, "note"), code]));
+    element("p", "Ask `release.py forecast my_model` first: it opens no rows.", "note"), code]));
   output.replaceChildren(...parts);
 }
 

@@ -10,6 +10,7 @@ import math
 import pickle
 import re
 import textwrap
+from decimal import Decimal
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,10 @@ SCHEMAS = paths.HOME / "workflow/schemas"
 LISTED = 700  # maximum length of the list of valid names in a message
 LARGEST = 10**300  # bound on integers, because larger ones overflow as floats
 NAME = "^[A-Za-z0-9][A-Za-z0-9_]*$"
+# Keys whose values are compared with cells and names of a table.
+CODES = {"categories", "classes", "column", "label", "missing", "names"}
+CODES |= {"negative", "positive", "reference"}
+DECIMAL = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
 class ConfigError(Exception):
@@ -32,19 +37,63 @@ class ConfigError(Exception):
         return "\\n".join(super().__str__().splitlines())
 
 
+class _NotItsText(yaml.MarkedYAMLError):
+    """A code that YAML reads as something else, such as 010, which becomes the number 8."""
+
+
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """A YAML loader that refuses duplicate keys; PyYAML silently keeps the last one."""
+    """A YAML loader that refuses duplicate keys, and codes that YAML would change.
+
+    PyYAML silently keeps the last of duplicate keys.
+    """
 
     def construct_mapping(self, node, deep=False):
         seen = set()
-        for key_node, _ in node.value:
+        for key_node, value_node in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key must be text", key_node.start_mark
+                )
+            self._check_codes(key_node, "key")  # it may name a column
+            if key_node.value in CODES:
+                self._check_codes(value_node, key_node.value)
             key = self.construct_object(key_node, deep=True)
-            if key_node.tag != "tag:yaml.org,2002:merge" and key in seen:
+            if key in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"duplicate key {key!r}", key_node.start_mark
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+    def _check_codes(self, node, key):
+        if isinstance(node, yaml.MappingNode):
+            nodes = [each for pair in node.value for each in pair]
+        elif isinstance(node, yaml.SequenceNode):
+            nodes = node.value
+        else:
+            changed = self._changed(node)
+            if changed and not (key == "names" and changed == "null"):  # null: an unused column
+                text = f"{key}: {node.value} is {changed} in YAML: write it in quotes"
+                raise _NotItsText(None, None, text, node.start_mark)
+            return
+        for each in nodes:
+            self._check_codes(each, key)
+
+    def _changed(self, node):
+        """What YAML makes of a scalar, in words; "" if it is the text, or a number with its value."""
+        kind, text = node.tag.removeprefix("tag:yaml.org,2002:"), node.value
+        if kind == "str" or not text:
+            return ""
+        if kind in ("int", "float"):
+            value = str(self.construct_object(node))
+            same = DECIMAL.fullmatch(text) and Decimal(text) == Decimal(value)
+            return "" if same else f"the number {value}"
+        if kind == "bool":
+            value = str(self.construct_object(node)).lower()
+            return "" if text.lower() == value else value
+        return {"timestamp": "a date or time", "null": "null"}.get(kind, "no text")
 
 
 def read_yaml(path):
@@ -56,11 +105,16 @@ def read_yaml(path):
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: is not UTF-8 text") from None
+    except _NotItsText as error:
+        line = error.problem_mark.line + 1
+        raise ConfigError(f"{path}: line {line}: {error.problem}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}:" if mark else ""
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise ConfigError(f"{path}:{line} not valid YAML ({problem})") from None
+    except ValueError as error:  # a date or a number that does not exist, such as 2024-02-30
+        raise ConfigError(f"{path}: not valid YAML ({error}): write text in quotes") from None
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -240,7 +294,8 @@ def _show(value):
 
 def wrong_type(expected, value):
     shown = "" if value is None or isinstance(value, (dict, list)) else f" ({_show(value)})"
-    return f"must be {expected}, not {kind_of(value)}{shown}"
+    quotes = ": write it in quotes" if isinstance(value, bool) and "text" in expected else ""
+    return f"must be {expected}, not {kind_of(value)}{shown}{quotes}"
 
 
 def in_yaml(value):

@@ -2,17 +2,20 @@
 
 import json
 import math
+import re
 from collections import Counter
 from difflib import get_close_matches
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
 from dp.data.preparation import Table
+from dp.releasing import rows as releasing
 from study import canonical
 from study.data.readers_idx import read_images
 from study.data.readers_sparse import read_documents
-from study.data.readers_table import read_blocks
+from study.data.readers_table import first_row, read_blocks
 from study.data.readers_text import brief, listed
 
 # scikit-learn's data sets with more than two classes.
@@ -25,12 +28,12 @@ BUNDLED_OPTIONS = {"diabetes": {"scaled": False}}
 
 FORMAT = ("member", "delimiter", "names", "comment", "sha256")  # keys of a table's source
 
-MISSING = ("", "nan", "na", "n/a", "null")  # strings that cannot be labels
+COMMAS = re.compile(r"[+-]?\d[\d.' \u00a0\u202f]*(,\d+)+(\.\d*)?")  # numbers of spreadsheets
 DROPPED = "rows dropped"
 # Premises of guarantees.
 BOTH = "that rows of both labels occur (data with one label are refused)"
 COMPLETE = "how many rows have no missing cell (a record that comes to lack one can change it)"
-EMPTY = (*MISSING, "?")  # cell contents that count as missing
+EMPTY = ("", "nan", "na", "n/a", "null", "?")  # cell contents that count as missing
 
 
 def read(entry, dataset, counts=None):
@@ -46,6 +49,7 @@ def read(entry, dataset, counts=None):
             numbers="target" in entry,
             categories=entry.get("categories"),
             missing=entry.get("missing"),
+            listed_labels=listed_labels(entry),
             counts=counts,
             **_format(source),
         )
@@ -108,15 +112,48 @@ def one_hot_columns(entry):
 
 def class_numbers(labels, classes, where):
     """The index of each label in the list of public classes. Raises ValueError for other labels."""
-    names = [str(name) for name in classes]
     labels = list(map(str, labels))
-    number = {name: k for k, name in enumerate(names)}
-    unknown = next((label for label in labels if label not in number), None)
+    place = matching(classes)
+    number = {label: place(label) for label in dict.fromkeys(labels)}
+    unknown = next((label for label in number if number[label] is None), None)
     if unknown is not None:
+        names = ", ".join(map(str, classes))
         raise ValueError(
-            f"{where}: the label {brief(unknown)!r} is not among the classes ({', '.join(names)})"
+            f"{where}: the label {brief(unknown)!r} is not among the classes ({names})"
         )
     return np.fromiter(map(number.__getitem__, labels), np.int8, len(labels))
+
+
+def matching(values):
+    """A function from a cell to the index of its value among listed `values`, or to None.
+
+    As in a release, text is compared exactly, true and false without regard to case, and numbers by their
+    exact value: the cell 1.0 is a listed 1.
+    """
+    known = {}
+    for k, value in enumerate(values):
+        if isinstance(value, bool):
+            value = str(value).lower()
+        known.setdefault(value if isinstance(value, str) else Fraction(str(value)), k)
+
+    def index(cell):
+        if cell in known:
+            return known[cell]
+        if cell.lower() in ("true", "false"):
+            return known.get(cell.lower())
+        number = releasing.decimal(cell.encode())
+        return None if number is None else known.get(releasing.value_of(number))
+
+    return index
+
+
+def listed_labels(entry):
+    """The labels that an entry lists."""
+    positive = entry.get("positive", [])
+    if isinstance(positive, dict):
+        return []
+    positive = positive if isinstance(positive, list) else [positive]
+    return [*positive, *entry.get("classes", [])]
 
 
 def label_pair(positive):
@@ -130,12 +167,26 @@ def label_pair(positive):
 def two_classes(labels, positive, where):
     """+1 for labels that are `positive`, -1 for others. The premise `BOTH` states that both occur.
 
-    positive: a label, a list of labels, or {"above": number} for all larger numbers. Strings are
-    compared exactly, true and false without regard to case, and numbers by value.
+    positive: a label, a list of labels, or {"above": number} for all larger numbers. `matching` says how
+    they are compared.
     """
     labels = list(map(str, labels))
+    if isinstance(positive, dict):
+        threshold = Fraction(str(positive["above"]))
+
+        def chosen(label):
+            number = releasing.decimal(label.encode())
+            if number is None:
+                raise ValueError(_no_number(label))
+            return releasing.value_of(number) > threshold
+    else:
+        place = matching(positive if isinstance(positive, list) else [positive])
+
+        def chosen(label):
+            return place(label) is not None
+
     try:
-        meant = {label: _is_label(label, positive) for label in dict.fromkeys(labels)}
+        meant = {label: chosen(label) for label in dict.fromkeys(labels)}
     except ValueError as problem:
         raise ValueError(f"{where}: {problem}") from None
     if len(set(meant.values())) != 2:
@@ -148,21 +199,6 @@ def two_classes(labels, positive, where):
         raise ValueError(f"{where}: {problem} {shown} (labels found: {values}){remedy}")
     signs = {label: 1 if chosen else -1 for label, chosen in meant.items()}
     return np.fromiter(map(signs.__getitem__, labels), np.int8, len(labels))
-
-
-def _is_label(label, positive):
-    if isinstance(positive, dict):
-        return _number(label) > positive["above"]
-    if isinstance(positive, list):
-        return any(_is_label(label, each) for each in positive)
-    if isinstance(positive, bool):
-        return label.lower() == str(positive).lower()
-    if isinstance(positive, str):
-        return label == positive
-    try:
-        return canonical.parse(label) == positive
-    except ValueError:
-        return False
 
 
 def table_files(source):
@@ -181,7 +217,7 @@ def check_columns(entry):
     for path in table_files(source):
 
         def choose(known, path=path):
-            _check_names(path, known, *named, source.get("delimiter"), names)
+            _check_names(path, known, *named, _format(source))
             return (), ()
 
         _check_rows(path, next(read_blocks(path, choose, **_format(source)), None), names)
@@ -208,6 +244,7 @@ def read_csv(
     numbers=False,
     categories=None,
     missing=None,
+    listed_labels=(),
     counts=None,
     **format,
 ):
@@ -216,15 +253,15 @@ def read_csv(
     numbers: whether labels are numbers. columns: the numeric features, by default all other columns.
     categories: column -> public list of categories, each of which becomes a feature "column=category" of
     zeros and ones. missing: column, or "*" for all others -> the replacement of missing cells, or "drop" to
-    leave out the row. counts: a Counter, to which missing cells by column and dropped rows are added.
-    format: see `study.data.readers_table`.
+    leave out the row. listed_labels: labels that are not missing, such as "NA". counts: a Counter, to which
+    missing cells by column and dropped rows are added. format: see `study.data.readers_table`.
 
     Raises ValueError, with file, column and row (the first line is row 1), for a missing column, a
     repeated name, a row of the wrong length, an empty cell, an unknown category, or a cell that is not a
     finite number.
     """
     paths = [path] if isinstance(path, str | Path) else path
-    categories = {name: list(map(str, known)) for name, known in (categories or {}).items()}
+    categories = categories or {}
     missing = missing or {}
     counts = Counter() if counts is None else counts
     first = None  # the columns of the first file
@@ -234,8 +271,7 @@ def read_csv(
 
         def choose(known, path=path):
             nonlocal columns, first
-            delimiter, names = format.get("delimiter"), format.get("names")
-            columns = _check_names(path, known, label, columns, categories, delimiter, names)
+            columns = _check_names(path, known, label, columns, categories, format)
             first = first or known
             if set(known) != set(first):
                 other = min(set(known) ^ set(first))
@@ -253,7 +289,8 @@ def read_csv(
             for name, known in categories.items():
                 X[np.arange(len(rows)), place + block.take(name, _category(known), int)] = 1.0
                 place += len(known)
-            block_labels = block.take(label, *((_number, float) if numbers else (_label, object)))
+            take_label = (_number, float) if numbers else (_label(listed_labels), object)
+            block_labels = block.take(label, *take_label)
             if block.problems and not problem:
                 problem = f"{path}: {min(block.problems)[1]}"
                 if not min(block.problems)[2]:
@@ -277,24 +314,39 @@ def read_csv(
     return _joined(blocks), labels, [*columns, *one_hot]
 
 
-def _check_names(path, known, label, columns, categories, delimiter, names):
-    """The numeric features of a table. Raises ValueError for a missing column or a repeated name."""
-    repeated = next((name for name in known if known.count(name) > 1), None)
-    if repeated is not None:
-        raise ValueError(f"{path}: the header names {brief(repeated)!r} twice")
+def _check_names(path, known, label, columns, categories, format):
+    """The numeric features of a table. Raises ValueError for a column that is missing or named twice.
+
+    By default, these are all columns but trailing ones without a name, which come from trailing delimiters.
+    """
+    delimiter, names = format.get("delimiter", ","), format.get("names")
     categories = categories or {}
-    columns = list(columns or [name for name in known if name != label and name not in categories])
+    stated = {label, *(columns or ()), *categories}
+    if not columns:
+        named = max((k for k, name in enumerate(known, 1) if name), default=0)
+        columns = [name for name in known[:named] if name != label and name not in categories]
+    columns = list(columns)
     for name in [label, *columns, *categories]:
         if name not in known:
-            other = None if names else other_delimiter(known, delimiter or ",", name)
+            other = None if names else other_delimiter(known, delimiter, name)
             near = get_close_matches(name, known, n=1)
-            if other:
+            row = None if names else first_row(path, stated, **format)
+            if delimiter.join(known).startswith("sep="):
+                said = f": row 1 is {delimiter.join(known)!r}, for spreadsheets: delete this line"
+            elif row:
+                said = f" in row 1; row {row} has it: delete the lines above row {row}"
+            elif other:
                 said = f"; its cells seem to be separated by {other}: set `delimiter: {other}`"
             elif near:
                 said = f"; did you mean {near[0]!r}?"
             else:
                 said = f" (it has: {listed(known, 20)})"
             raise ValueError(f"{path}: has no column {name!r}{said}")
+        if known.count(name) > 1:
+            raise ValueError(
+                f"{path}: the header names {brief(name)!r} twice: give each column that is used its "
+                f"own name"
+            )
     if not columns and not categories:
         raise ValueError(f"{path}: has no column besides the label")
     if label in columns:
@@ -371,30 +423,42 @@ def _number(text):
     try:
         value = canonical.parse(text)
     except ValueError:
-        problem = f"{brief(text)!r} is not a number" if text else "the cell is empty"
-        raise ValueError(problem) from None
+        raise ValueError(_no_number(text)) from None
     if not math.isfinite(value):
         raise ValueError(f"{brief(text)!r} is not a finite number")
     return value
 
 
+def _no_number(text):
+    if not text:
+        return "the cell is empty"
+    commas = ": it has a decimal comma, or commas between thousands; write numbers in the file like 1234.5"
+    return f"{brief(text)!r} is not a number{commas * bool(COMMAS.fullmatch(text))}"
+
+
 def _category(known):
-    number = {name: k for k, name in enumerate(known)}
+    place = matching(known)
 
     def convert(text):
-        if text not in number:
+        number = place(text)
+        if number is None:
             raise ValueError(
                 f"{brief(text)!r} is not among the categories that the configuration lists"
             )
-        return number[text]
+        return number
 
     return convert
 
 
-def _label(text):
-    if text.lower() in MISSING:
-        raise ValueError("the label is missing")
-    return text
+def _label(values):
+    place = matching(values)
+
+    def convert(text):
+        if text.lower() in EMPTY and place(text) is None:
+            raise ValueError("the label is missing")
+        return text
+
+    return convert
 
 
 def read_sklearn(name, features=None):

@@ -10,11 +10,12 @@ import importlib
 import io
 import itertools
 import re
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 
-from study.data.readers_text import AGAIN, open_text
+from study.data.readers_text import AGAIN, brief, open_text
 
 BLOCK = 1 << 23  # characters of a CSV file read at a time
 BLOCK_ROWS = 1 << 16
@@ -47,7 +48,7 @@ def read_blocks(path, choose, *, sha256=None, **csv_options):
 
 def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment=None):
     try:
-        with open_text(path, member) as handle:
+        with _utf8(path, member, delimiter) as handle:
             read, header = 0, names
             if names is None:
                 for row in csv.reader(iter(handle.readline, ""), delimiter=delimiter):
@@ -68,7 +69,7 @@ def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment
                 if parts is None:
                     rest = map(io.StringIO, itertools.chain([lines], blocks))
                     rows = csv.reader(itertools.chain.from_iterable(rest), delimiter=delimiter)
-                    yield from _records(path, rows, read, len(header), where, text)
+                    yield from _records(path, rows, read, header, where, text)
                     return
                 content, ends, delimiters, filled = parts
                 numbers = read + 1 + np.flatnonzero(filled)
@@ -77,7 +78,12 @@ def _csv_blocks(path, choose, *, member=None, delimiter=",", names=None, comment
                     continue
                 columns = {}
                 if where:
-                    _check_widths(path, numbers, ends, delimiters, len(header))
+                    widths = 1 + np.diff(np.searchsorted(delimiters, ends), prepend=0)
+                    if (widths != len(header)).any():
+                        bad = int(np.argmax(widths != len(header)))
+                        line = content[ends[bad - 1] + 1 if bad else 0 : ends[bad]].decode()
+                        cells = next(csv.reader([line], delimiter=delimiter))
+                        raise ValueError(_wrong_width(path, numbers[bad], cells, header))
                     columns = _parsed(content, delimiter, len(header), where, text)
                 yield numbers, columns
     except csv.Error as error:
@@ -126,12 +132,65 @@ def _parts(lines, delimiter):
     return content.tobytes(), np.flatnonzero(ends), np.flatnonzero(cells), filled
 
 
-def _check_widths(path, numbers, ends, delimiters, width):
-    """Refuse rows that are too short or too long, which pandas would pad or truncate."""
-    widths = 1 + np.diff(np.searchsorted(delimiters, ends), prepend=0)
-    if (widths != width).any():
-        bad = int(np.argmax(widths != width))
-        raise ValueError(f"{path}: row {numbers[bad]} has {widths[bad]} cells, the header {width}")
+def _wrong_width(path, number, cells, header):
+    """Say that a row is too short or too long (pandas would pad or truncate it), and how to mend it."""
+    few = "1 cell" if len(cells) == 1 else f"{len(cells)} cells"
+    problem = f"{path}: row {number} has {few}, the header {len(header)}"
+    if len(cells) > len(header):
+        if any(cells[len(header) :]):
+            return f"{problem}: a cell with a delimiter, such as a decimal comma, must be in quotes"
+        return (
+            f"{problem}: delete the delimiters at the ends of rows, or end the header with as many"
+        )
+    if not any(header[len(cells) :]):
+        return f"{problem}: delete the delimiters at the end of the header"
+    return f"{problem}: delete lines that are no rows, such as notes below the table"
+
+
+@contextmanager
+def _utf8(path, member, delimiter):
+    """`open_text`, but the error for other text also says where it is, and what it may be."""
+    with open_text(path, member) as handle:
+        try:
+            yield handle
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"{path}: is not UTF-8 text{_not_utf8(path, member, delimiter)}"
+            ) from None
+
+
+def _not_utf8(path, member, delimiter):
+    # Every byte is a character of Latin-1.
+    with open_text(path, member, "latin-1") as handle:
+        if handle.read(2) in ("\xff\xfe", "\xfe\xff"):
+            return " (likely UTF-16): save it as UTF-8"
+    with open_text(path, member, "latin-1") as handle:
+        for number, row in enumerate(csv.reader(handle, delimiter=delimiter), 1):
+            for column, cell in enumerate(row, 1):
+                try:
+                    cell.encode("latin-1").decode()
+                except UnicodeDecodeError:
+                    # Windows-1252 has letters and quotation marks where Latin-1 has control characters.
+                    windows = any("\x80" <= letter <= "\x9f" for letter in cell)
+                    kind = "Windows-1252" if windows else "Latin-1"
+                    text = cell.encode("latin-1").decode("cp1252", "replace")
+                    return (
+                        f": row {number}, column {column} is likely {brief(text)!r} in {kind}; save the "
+                        f"file as UTF-8"
+                    )
+    return ": save it as UTF-8"
+
+
+def first_row(path, names, *, member=None, delimiter=",", **_):
+    """The number of the first row, among the first 100 of a CSV file, that has all `names`; or None."""
+    if is_pickle(path) or is_parquet(path):
+        return None
+    with open_text(path, member) as handle, suppress(csv.Error, UnicodeDecodeError):
+        rows = itertools.islice(csv.reader(handle, delimiter=delimiter), 100)
+        for number, row in enumerate(rows, 1):
+            if names <= set(map(str.strip, row)):
+                return number
+    return None
 
 
 def _parsed(content, delimiter, width, where, text):
@@ -167,13 +226,13 @@ def _parsed(content, delimiter, width, where, text):
     return {name: _values(column, name not in text) for name, column in columns.items()}
 
 
-def _records(path, rows, read, width, where, text):
+def _records(path, rows, read, header, where, text):
     """Yield blocks of rows, parsed by the csv module."""
     numbered = ((number, row) for number, row in enumerate(rows, read + 1) if row)
     while part := list(itertools.islice(numbered, BLOCK_ROWS)):
         for number, row in part:
-            if where and len(row) != width:
-                raise ValueError(f"{path}: row {number} has {len(row)} cells, the header {width}")
+            if where and len(row) != len(header):
+                raise ValueError(_wrong_width(path, number, row, header))
         cells = list(zip(*(row for _, row in part), strict=bool(where)))
         columns = {}
         for name, place in where.items():
@@ -212,7 +271,8 @@ def _values(series, numeric):
 
 
 def _text(value):
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return str(int(value)) if whole else str(value)
 
 
 def _parquet_blocks(path, choose):
@@ -229,7 +289,9 @@ def _parquet_blocks(path, choose):
             chosen = choose(list(file.schema_arrow.names))
             read = 0
             for batch in file.iter_batches(BLOCK_ROWS, columns=[*chosen[0], *chosen[1]]):
-                yield _frame_block(batch.to_pandas(), batch.num_rows, read, *chosen)
+                # As floats, integers beside missing cells would lose digits.
+                frame = batch.to_pandas(integer_object_nulls=True)
+                yield _frame_block(frame, batch.num_rows, read, *chosen)
                 read += batch.num_rows
     except (OSError, broken) as error:
         raise ValueError(f"{path}: cannot be read ({error})") from None

@@ -15,8 +15,8 @@ AGAIN = "delete it and download it again"
 
 
 @contextmanager
-def open_text(path, member=None):
-    """Open a file as UTF-8 text. member: the file to read in an archive.
+def open_text(path, member=None, encoding="utf-8-sig"):
+    """Open a file as text. member: the file to read in an archive.
 
     Raises ValueError for a web page, a damaged or truncated file, or an archive without the member.
     """
@@ -28,7 +28,7 @@ def open_text(path, member=None):
             if looks_like_html(start):
                 raise ValueError(f"{path}: is a web page, not a data file; {AGAIN}")
             with _content(raw, start, path, member) as binary:
-                yield io.TextIOWrapper(binary, encoding="utf-8-sig")
+                yield io.TextIOWrapper(binary, encoding=encoding)
     except OSError as error:
         if isinstance(error, gzip.BadGzipFile) or error.strerror is None:
             raise ValueError(f"{path}: the compressed file is damaged ({error}); {AGAIN}") from None

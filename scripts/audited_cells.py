@@ -7,7 +7,7 @@ from study.jobs import script
 from study.jobs.files import read_csv, write_csv
 
 STATED = (
-    *("experiment", "dataset", "method", "mechanism", "train_size", "epsilon", "delta"),
+    *("experiment", "dataset", "method", "mechanism", "options", "train_size", "epsilon", "delta"),
     *("epsilon_claimed", "epsilon_proven", "delta_proven", "adjacency", "reason"),
 )
 COLUMNS = (*STATED, "epsilon_audited", "audited_by", "low_bits")

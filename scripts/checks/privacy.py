@@ -167,6 +167,31 @@ def clipped_mean_moves(results, *, n, clip, at_least):
     return Outcome(moved >= at_least * claimed, text, moved / claimed, at_least)
 
 
+class LaplaceDeviation(Options):
+    epsilons: list
+    at_least: float
+
+
+@check(NOTHING, LaplaceDeviation)
+def laplace_deviation(results, *, epsilons, at_least):
+    """Laplace noise with a *standard deviation* of sensitivity/epsilon loses at least `at_least` times
+    epsilon, at every listed epsilon. With this number as its scale, it would lose epsilon.
+    """
+    import numpy as np
+    from scipy.stats import laplace
+
+    ratios = []
+    for epsilon in epsilons:
+        noise = laplace(scale=1 / epsilon / laplace.std())  # for a sensitivity of 1
+        at = np.linspace(-5, 5, 1001)
+        ratios.append(float((noise.logpdf(at) - noise.logpdf(at - 1)).max()) / epsilon)
+    texts = [
+        f"at a claimed epsilon of {epsilon:g} the loss is {ratio * epsilon:.4g}"
+        for epsilon, ratio in zip(epsilons, ratios, strict=True)
+    ]
+    return Outcome(min(ratios) >= at_least, "; ".join(texts), min(ratios), at_least)
+
+
 class L1Jump(Options):
     n: int = 1000
     lam: float = 0.1

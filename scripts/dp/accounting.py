@@ -82,6 +82,11 @@ def unproven(guarantee: "Guarantee") -> "Guarantee":
     return guarantee._replace(epsilon=math.nan, delta=math.nan, profile=None, reason=reason)
 
 
+LOOKED = (
+    " looked at the private rows"  # in a reason, after the names of steps that void a guarantee
+)
+
+
 def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -> Guarantee:
     """The joint guarantee of preparation steps and a mechanism.
 
@@ -95,7 +100,7 @@ def after_preparation(guarantee: Guarantee, looked_at_private_rows: list[str]) -
         epsilon=math.inf,
         delta=0.0,
         profile=None,
-        reason=f"{steps} looked at the private rows without noise; alone the mechanism has "
+        reason=f"{steps}{LOOKED} without noise; alone the mechanism has "
         f"epsilon {guarantee.epsilon:.6g}: {guarantee.reason}".replace(
             "epsilon nan", "none proven"
         ),

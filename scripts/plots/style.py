@@ -49,6 +49,7 @@ LOOKS = {
     "projected_minimiser": ("minimiser on projections", "#777777", "", "--"),
     "sgd_as_run": ("SGD without noise, as run", "#000000", ".", ":"),
     "distributed_lasso": ("distributed lasso", "#0072B2", "H", "-"),
+    "distributed_lasso_as_run": ("distributed lasso, as run", "#0072B2", "H", "--"),
     "dp_distributed_lasso": ("distributed lasso, Gaussian noise", "#E69F00", "<", "-"),
     "lasso_output_perturbation": ("lasso output perturbation, as run", "#D55E00", "X", "-"),
     "elastic_net_output_perturbation": ("elastic net output perturbation", "#CC79A7", ">", "-"),

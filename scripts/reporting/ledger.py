@@ -1,4 +1,4 @@
-"""Builds the page's privacy ledger: a picture for each family, with each mechanism's worst attack."""
+"""Builds the page's privacy ledger: pictures, by family, of mechanisms' worst attacks and proofs."""
 
 import json
 import math
@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+from dp.accounting import LOOKED
 from dp.mechanisms import MECHANISMS
 from plots import style
 from reporting import dots, packing
@@ -38,6 +39,7 @@ OTHERS = {
 }
 # First words of verdicts, from worst to best; "" stands for all other verdicts.
 VERDICTS = ("exceeds", "refutes", "more than claimed", "", "consistent")
+BEYOND = VERDICTS[2] + " by proof"
 NUMBERS = {
     "claimed": "epsilon_claimed",
     "proven": "epsilon_proven",
@@ -64,8 +66,12 @@ def ledger():
     by_mechanism = {}
     for attack in attacks:
         by_mechanism.setdefault(attack["mechanism"], []).append(attack)
-    worst_first = sorted(by_mechanism.values(), key=lambda group: _order(min(group, key=_order)))
-    picture = dots.scaled([entry(group) for group in worst_first], log=True)
+    cells = proven_cells()
+    groups = [(group, cells.get(name, [])) for name, group in by_mechanism.items()]
+    worst_first = sorted(
+        groups, key=lambda pair: (_rank(_verdict(*pair)), _order(min(pair[0], key=_order)))
+    )
+    picture = dots.scaled([entry(*pair) for pair in worst_first], log=True)
     families = {name: [] for name in FAMILIES}
     for row in picture["rows"]:
         families[row["family"]].append(row)
@@ -76,9 +82,39 @@ def ledger():
         "columns": COLUMNS,
         "attacks": [line(attack) for attack in attacks],
         "profiles": packing.picture(profiles) if profiles.exists() else "",
-        "summary": summary(by_mechanism),
+        "summary": summary(groups),
         "files": [(p.name, packing.table(p), what) for p, what in files.items() if p.exists()],
     }
+
+
+def proven_cells():
+    """Mechanism -> its cells in this run that claim an epsilon and have a proof of the mechanism alone.
+
+    If a step before the mechanism voids a cell's guarantee, the cell says nothing about the mechanism.
+    """
+    path, cells = Path(paths.AUDITED_CELLS()), {}
+    for cell in read_csv(path) if path.exists() else ():
+        claimed, proven = (
+            float(cell[f"epsilon_{kind}"] or "nan") for kind in ("claimed", "proven")
+        )
+        if 0 < claimed < math.inf and not math.isnan(proven) and LOOKED not in cell["reason"]:
+            cells.setdefault(cell["mechanism"], []).append(cell)
+    return cells
+
+
+def _factor(row):
+    """The factor by which the proven epsilon of a cell or attack exceeds the claimed one."""
+    return _number(row["epsilon_proven"]) / _number(row["epsilon_claimed"])
+
+
+def _beyond(cells):
+    return [cell for cell in cells if _factor(cell) > 1 + 1e-9]
+
+
+def _verdict(group, cells):
+    """The worst verdict of a mechanism's attacks, unless the proof of some cell is worse."""
+    verdict = _brief(min(group, key=_order))
+    return BEYOND if _beyond(cells) and _rank(BEYOND) < _rank(verdict) else verdict
 
 
 def family(mechanism):
@@ -87,47 +123,79 @@ def family(mechanism):
     return next(families, [*FAMILIES][-2])
 
 
-def entry(group):
-    """A mechanism's line in the picture, for its attack with the worst verdict."""
-    worst = min(group, key=_order)
+def entry(group, cells=()):
+    """A mechanism's line in the picture: its attack with the worst verdict, and its worst proof.
+
+    cells: those of `proven_cells`. If their worst proof exceeds its claim by a larger factor than the
+    attack's does, the line shows this claim and proof.
+    """
+    worst, verdict = min(group, key=_order), _verdict(group, cells)
     known = {kind: worst[column] for kind, column in NUMBERS.items() if worst.get(column)}
+    beyond = _beyond(cells)
+    if beyond:
+        # Of equally bad cells, the one whose claim is nearest to the attack's.
+        cell = max(beyond, key=lambda cell: (_factor(cell), -_apart(cell, worst)))
+        if not _factor(worst) >= _factor(cell):  # also if the attack claims nothing
+            known |= {kind: cell[NUMBERS[kind]] for kind in ("claimed", "proven")}
     marks = {kind: float(text) for kind, text in known.items()}
     ends = [marks[kind] for kind in ("claimed", "proven") if kind in marks]
     replay = worst["replay"].partition(":")[0]
     said = [f"{kind} {dots.brief(text)}" for kind, text in known.items()]
+    said += [f"{len(beyond)} of {len(cells)} cells of this run prove more than is claimed"] * bool(
+        beyond
+    )
     said.append(REPLAY.get(replay, f"replay {replay}"))
     broken = any(attack.get("low_bits", "").startswith("broken") for attack in group)
     return {
+        "mechanism": worst["mechanism"],
         "family": family(worst["mechanism"]),
-        "name": _name(worst, variant(group)),
-        "verdict": _brief(worst),
+        "name": _name(worst, variant(group, cells)),
+        "verdict": verdict,
         "text": ", ".join(said) + "; broken by low-order bits" * broken,
-        "why": why(worst, len(group)),
+        "why": why(worst, len(group)) + (_why_beyond(cell) if beyond else ""),
         "marks": marks,
         "bar": (min(ends), max(ends)) if ends else None,
     }
+
+
+def _apart(cell, attack):
+    numbers = (_number(row["epsilon_claimed"]) for row in (cell, attack))
+    return abs(math.log(next(numbers) / next(numbers)))
+
+
+def _why_beyond(cell):
+    proven = dots.brief(cell["epsilon_proven"])
+    return (
+        f" The worst cell of this run, {cell['experiment']}, {cell['dataset']}, {cell['method']}, n = "
+        f"{cell['train_size']}, claims {dots.brief(cell['epsilon_claimed'])}, and "
+        + (f"{proven} is proven" if proven != "none" else "no finite epsilon is proven")
+        + f": {cell['reason']}."
+    )
 
 
 def _brief(attack):
     return re.split(":|, not caught", attack["verdict"])[0]
 
 
-def summary(by_mechanism):
-    counted = Counter(_brief(min(group, key=_order)) for group in by_mechanism.values())
+def summary(groups):
+    """How many mechanisms have each verdict. groups: [(its attacks, its cells)]."""
+    counted = Counter(_verdict(*pair) for pair in groups)
     return ", ".join(f"{verdict} ({count})" for verdict, count in counted.most_common())
 
 
-def variant(attacks):
-    """The options that are in all attacks with a mechanism's worst verdict and in no other attack on it.
+def variant(attacks, cells=()):
+    """The options that all attacks and cells with a mechanism's worst verdict have, and no others of it.
 
     "" means that the verdict concerns the whole mechanism.
     """
-    worst = min(attacks, key=_order)["verdict"]
+    worst = _verdict(attacks, cells)
+    told = [(_brief(attack), attack.get("arguments")) for attack in attacks]
+    told += [(BEYOND if _beyond([cell]) else "", cell["options"]) for cell in cells]
     alike, others = [], []
-    for attack in attacks:
-        options = json.loads(attack.get("arguments") or "{}")
+    for verdict, arguments in told:
+        options = json.loads(arguments or "{}")
         settings = {f"{name}: {value}" for name, value in options.items()}
-        (alike if attack["verdict"] == worst else others).append(settings)
+        (alike if verdict == worst else others).append(settings)
     if not others:
         return ""
     return ", ".join(sorted(set.intersection(*alike) - set.union(*others)))
@@ -161,14 +229,17 @@ def _order(attack):
     Ties are broken by whether the replay refutes the claim, then by the factor by which the audited epsilon
     exceeds the claim (largest first), then by that of the proven epsilon, then by |log epsilon|.
     """
-    verdict = attack["verdict"]
-    known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]
     claimed = _number(attack["epsilon_claimed"])
     factors = [_number(attack[f"epsilon_{kind}"]) / claimed for kind in ("audited", "proven")]
     beyond = [-factor if factor > 1 + 1e-3 else 0.0 for factor in factors]
-    rank = known[0] if known else VERDICTS.index("")
     agrees = not attack["replay"].startswith(VERDICTS[:2])
+    rank = _rank(attack["verdict"])
     return rank, agrees, *beyond, abs(math.log(_number(attack["epsilon"])))
+
+
+def _rank(verdict):
+    known = [k for k, words in enumerate(VERDICTS) if words and verdict.startswith(words)]
+    return known[0] if known else VERDICTS.index("")
 
 
 def _number(text):

@@ -70,6 +70,7 @@ def render(gathered, seed, shows, stale=None):
         recommended["downloads"] = [(p.name, packing.table(p)) for p in recommended.pop("files")]
     own = recommended["questions"] if recommended else []
     audited = ledger.ledger()
+    _link(cards, audited, gathered)
     _number_figures(cards, audited, experiments)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -106,6 +107,24 @@ def render(gathered, seed, shows, stale=None):
     text = lay_out()
     beyond = len(text.encode()) - MOST
     return lay_out() if beyond > 0 and _leave_out(experiments, beyond) else text
+
+
+def _link(cards, audited, gathered):
+    """Link each card to the ledger's rows of its private methods, and each row to its cards."""
+    rows = {row["mechanism"]: row for _, picture in audited["families"] for row in picture["rows"]}
+    for row in rows.values():
+        row["cards"] = []
+    for card in cards:
+        own = {
+            method["mechanism"]
+            for part in gathered
+            if part.experiment.values.get("source") == card["key"]
+            for method in part.experiment.values.get("methods", {}).values()
+            if method["private"]
+        }
+        card["ledger"] = [(name, row["name"]) for name, row in rows.items() if name in own]
+        for name, _ in card["ledger"]:
+            rows[name]["cards"].append((card["key"], card["short"]))
 
 
 def _leave_out(experiments, beyond):

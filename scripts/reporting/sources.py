@@ -3,6 +3,7 @@
 import math
 
 from checks import statements, verdicts
+from dp.accounting import LOOKED
 from plots import style
 from reporting import dots, readings, record
 from study import facts as source_file
@@ -10,7 +11,6 @@ from study import facts as source_file
 # Columns that are scaled to the source's unit.
 SCALED = ("published", "ours", "prediction_low", "prediction_high", "read_ours")
 SCALED += ("read_low", "read_high")
-LOOKED = " looked at the private rows"  # follows the names of steps in a reason
 SECTIONS = ("claims", "defects")
 UNREASONED = (verdicts.NOT_JUDGED, verdicts.NOT_DECIDED)  # verdicts shown without a reason
 ELSEWHERE = "No experiment of this report decides it."
@@ -73,6 +73,7 @@ def cards(gathered, experiments, stale=None):
         entries.append(
             {
                 "key": source.key,
+                "short": source.short,
                 "cited": source.values.get("cited", key.replace("_", " ")),
                 "experiments": [(shown["name"], shown["title"]) for _, shown in own],
                 "open": bool(own),

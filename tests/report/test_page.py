@@ -167,7 +167,7 @@ def test_no_key_is_shown_where_a_name_should_be(decided):
     hidden = r"<(script|style|code|pre|head)\b.*?</\1>|<a class=.csv.*?</a>|<[^>]*>"
     seen = re.sub(hidden, " ", page, flags=re.S)
     assert "objective perturbation, as printed" in seen
-    assert "No experiment of this report tests its 38 claims and defects." in seen
+    assert "No experiment of this report tests its 40 claims and defects." in seen
     assert not re.findall(r"[A-Za-z0-9]+_[A-Za-z0-9_]+(?![\w.])", seen)
     titles = " ".join(re.findall(r'title="([^"]*)"', page))
     assert "Printed 0.296" in titles and "_" not in titles
@@ -471,6 +471,74 @@ def test_of_attacks_that_find_nothing_the_ledger_shows_the_one_whose_replay_refu
     found = attack("of_ones_own", 1, "", 0.1, verdict) | {"replay": "refutes the claim: its scale"}
     shown = ledgers.entry([attack("of_ones_own", 1, "", 0.9, verdict), found])
     assert shown["text"] == "claimed 1, attacked 0.1, the replay refutes the claim"
+
+
+def proven(mechanism, claimed, epsilon, options="{}", reason="by proof", dataset="a"):
+    return {
+        **{"experiment": "study", "dataset": dataset, "method": "m", "mechanism": mechanism},
+        **{"options": options, "train_size": 9, "epsilon_claimed": claimed},
+        **{"epsilon_proven": epsilon, "reason": reason},
+    }
+
+
+def lines_with(cells):
+    write_csv(paths.AUDITED_CELLS(), list(cells[0]), [cell.values() for cell in cells])
+    actual = ledgers.ledger()
+    rows = [row for _, picture in actual["families"] for row in picture["rows"]]
+    return {row["mechanism"]: row for row in rows}, actual["summary"]
+
+
+def test_the_ledger_shows_the_worst_proof_over_all_cells_of_the_run(ledger):
+    cells = [proven("dp_sgd", e, "inf", reason="no bound", dataset=f"at {e}") for e in (0.1, 1, 10)]
+    rows, summary = lines_with(
+        [
+            *cells,
+            proven("dp_sgd", 1, 1),
+            # Preparation voids this cell, which says nothing about the mechanism.
+            proven("of_ones_own", 1, "inf", reason="scaling looked at the private rows; alone 1"),
+        ]
+    )
+    sgd, own = rows["dp_sgd"], rows["of_ones_own"]
+    assert sgd["verdict"] == "more than claimed by proof"
+    assert sgd["text"] == (
+        "claimed 1, proven none, attacked 0.9, 3 of 4 cells of this run prove more than is claimed, "
+        "the replay agrees"
+    )
+    assert dict(sgd["marks"])["proven"] == 100.0 and sgd["name"] == "SGD, norm-Laplace noise"
+    assert (
+        "study, at 1, m, n = 9, claims 1, and no finite epsilon is proven: no bound." in sgd["why"]
+    )
+    assert "cells of this run" not in own["text"]
+    assert summary == "more than claimed by proof (2), refutes the claim (1)"
+
+
+def test_a_worse_proof_of_some_cells_accuses_only_their_variant(ledger):
+    classical = '{"calibration": "classical"}'
+    rows, _ = lines_with([proven("dp_sgd", 10, 20, classical), proven("dp_sgd", 10, 10)])
+    assert rows["dp_sgd"]["name"] == "SGD, norm-Laplace noise (only with calibration: classical)"
+    assert "claimed 10, proven 20, attacked 0.9" in rows["dp_sgd"]["text"]
+    # A refuted claim stays refuted, and a proof that is no worse than the attack's changes no number.
+    rows, _ = lines_with([proven("laplace_coordinates", 1, 3), proven("dp_sgd", 1, 1)])
+    assert rows["laplace_coordinates"]["verdict"] == "refutes the claim"
+    assert rows["laplace_coordinates"]["text"].startswith(
+        "claimed 1, proven 10, attacked 4, 1 of 1"
+    )
+    assert rows["dp_sgd"]["verdict"] == "consistent with the claim"
+
+
+def test_cards_and_the_ledgers_lines_are_linked(experiment):
+    name = "objective_perturbation_cm08"
+    rows = [attack(name, 1, 1, 0.5, "consistent with the claim")]
+    rows.append(attack("dp_sgd", 1, 1, 0.5, "consistent with the claim"))
+    write_csv(paths.LEDGER(), list(rows[0]), [row.values() for row in rows])
+    page = render(
+        [Gathered(experiment, {})], seed=1, shows={"configuration": "", "experiments": {}}
+    )
+    card = page.partition('id="source-chaudhuri_monteleoni_2008"')[2].partition("</article>")[0]
+    assert f'href="#ledger-{name}"' in card and "#ledger-dp_sgd" not in card
+    line = page.partition(f'id="ledger-{name}"')[2].partition("</li>")[0]
+    assert 'href="#source-chaudhuri_monteleoni_2008">CM08</a>' in line
+    assert "#source-" not in page.partition('id="ledger-dp_sgd"')[2].partition("</li>")[0]
 
 
 def test_places_on_an_axis():

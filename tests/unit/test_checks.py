@@ -333,6 +333,14 @@ def test_gaussian_noise_is_not_pure():
     assert not privacy.gaussian_loss_exceeds(CURVES, epsilons=[1], delta=1e-9, at_least=1e-7).holds
 
 
+def test_laplace_noise_of_a_standard_deviation_loses_more_than_epsilon():
+    """Its scale is the standard deviation divided by sqrt(2)."""
+    actual = privacy.laplace_deviation(CURVES, epsilons=[0.1, 1, 10], at_least=1.414)
+    assert actual.holds and actual.number == pytest.approx(math.sqrt(2), rel=1e-9)
+    assert "at a claimed epsilon of 10 the loss is 14.14" in actual.decided_by
+    assert not privacy.laplace_deviation(CURVES, epsilons=[1], at_least=1.42).holds
+
+
 def test_widths_of_intervals_along_sizes():
     def curve(epsilon, widths):
         return [("a", "m", 100 * k, epsilon, 0.3, w) for k, w in enumerate(widths, 1)]

@@ -5,7 +5,7 @@ import pytest
 from checks.results import Missing, Results
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
-from sources.einarsson_2018.checks import steps_cost_more
+from sources.einarsson_2018.checks import lambda_falls_with_size, steps_cost_more
 from study.configuration import titles
 from study.configuration.experiment import Experiment
 
@@ -37,6 +37,28 @@ def test_steps_cost_more_than_the_noise_at_one_epsilon_and_less_at_another():
     assert steps_cost_more(Made(ERRORS, 0.3), epsilons=[10], **NAMES).holds is None
     with pytest.raises(Missing):
         steps_cost_more(made, epsilons=[0.1], **NAMES)
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "holds", "share"),
+    [
+        ([0.01, 1.0], [1e-5, 1e-20], True, 1.0),
+        ([0.01, 1e-20], [1e-20, 1e-20], True, 0.5),
+        ([1e-5, 1e-20], [1e-20, 1e-20], False, 0.0),
+        ([0.01, 1.0], [1e-20, 0.01], False, 1.0),
+    ],
+)
+def test_chosen_lambdas_fall_with_the_number_of_rows(few, many, holds, share):
+    sizes = [20, 100, 400, 2000]
+    rows = [("a", "m", n, lam) for n, lam in zip(sizes, [*few, *many], strict=True)]
+    frame = pd.DataFrame(rows, columns=["dataset", "method", "train_size", "lambda"])
+    frame["epsilon"] = np.inf
+    made = Results(Experiment("made", {}), frame)
+    chosen = {"methods": ["m"], "rows": 360, "small": 1e-5, "share": 0.5, "sweep": None}
+    actual = lambda_falls_with_size(made, **chosen)
+    assert (actual.holds, actual.number, actual.threshold) == (holds, share, 0.5)
+    with pytest.raises(Missing):
+        lambda_falls_with_size(made, **(chosen | {"rows": 3000}))
 
 
 def test_the_minimiser_has_no_gradient_and_each_restart_its_projection():

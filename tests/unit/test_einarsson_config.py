@@ -84,7 +84,7 @@ def test_real_configuration_has_many_sizes_and_the_source_s_simulations():
                 assert f"--simulations {search['simulations']}" in split
         for sweep, entry in experiment.sweeps.items():
             # the sweeps named here do not vary the size, or are parts of others
-            parts = ("first_sizes", "pca_first_sizes", "two_rates", "as_run_dimensions")
+            parts = ("first_sizes", "pca_first_sizes", "two_rates", "as_run_dimensions", "returned")
             if sweep not in ("proven_epsilons", "centres", *parts):
                 assert len(entry["train_sizes"]) >= (6 if name == "lasso" else 10), (name, sweep)
 

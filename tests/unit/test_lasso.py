@@ -323,3 +323,94 @@ def test_a_bias_is_one_more_weight_for_ones(data):
     assert release.info["intercept"][0] == pytest.approx(beside.weights[0, -1], rel=1e-12)
     smallest = np.abs(beside.weights[0]).min()
     assert beside.info["smallest_weight"][0] == pytest.approx(smallest, rel=1e-12)
+
+
+AS_RUN = MECHANISMS["distributed_lasso_as_run"]
+
+
+def one_run_of_the_program(X, y, rate, lam, limit):
+    """Two centres, each with its own loss; (the weights that are returned, weights, steps, rule)."""
+    X = np.column_stack([X, np.ones(len(X))])
+    half = len(X) // 2
+    centres = [(X[:half], y[:half]), (X[half:], y[half:])]
+    w, before = np.zeros(X.shape[1]), [None, None]
+    for step in range(limit):
+        gradients, losses = [], []
+        for rows, labels in centres:
+            residuals = rows @ w - labels
+            gradients.append(rows.T @ residuals / len(rows))
+            losses.append((residuals**2).sum() / (2 * len(rows)))
+        for centre in (0, 1):
+            if before[centre] is not None and abs(losses[centre] - before[centre]) < 1e-20:
+                return gradients[centre], w, step, "cost difference"
+        for centre in (0, 1):
+            if losses[centre] < 1e-4:
+                return gradients[centre], w, step, "loss threshold"
+        before = losses
+        v = w - rate * (gradients[0] + gradients[1])
+        w = np.sign(v) * (np.abs(v) - lam)
+    return w, w, limit, "iterations"
+
+
+def test_as_run_is_the_loop_of_the_sources_program():
+    """If a rule ends the loop, the program returns the gradient of the centre that the rule names."""
+    seen = set()
+    for n, rate, lam, limit in (
+        (12, 0.1, 1e-20, 3000),  # the second centre's loss falls below the threshold first
+        (12, 0.1, 1e-20, 100),
+        (12, 0.1, 0.5, 3000),
+        (120, 0.2, 1e-20, 3000),  # more rows than columns: converges to within rounding
+        (120, 0.02, 1e-3, 50),
+    ):
+        rng = np.random.default_rng(n)
+        X, y = rng.standard_normal((n, 20)), np.sign(rng.standard_normal(n))
+        released, weights, steps, rule = one_run_of_the_program(X, y, rate, lam, limit)
+        settings = {"lam": lam, "rate": rate, "max_iterations": limit, "preparation": "none"}
+        settings["bound"] = 20.0
+        close = {"rtol": 1e-7, "atol": 1e-10}
+        for returned, expected in (("gradient", released), ("weights", weights)):
+            release = AS_RUN.release(X, y, returned=returned, **settings)
+            actual = np.append(release.weights[0], release.info["intercept"][0])
+            assert release.info["stopped"][0] == rule
+            slack = 0
+            if rule == "cost difference":
+                # Rounding decides when two losses are equal, and in which centre first. At the minimum,
+                # the centres' gradients are opposite.
+                slack = 100
+                actual, expected = np.abs(actual), np.abs(expected)
+            np.testing.assert_allclose(actual, expected, **close)
+            assert abs(release.info["iterations"][0] - steps) <= slack
+        seen.add(rule)
+    assert seen == {"cost difference", "loss threshold", "iterations"}
+
+
+def test_a_returned_gradient_is_a_worse_model_than_the_weights():
+    rng = np.random.default_rng(5)
+    causes = rng.standard_normal((240, 4))
+    X = causes @ rng.standard_normal((4, 60)) + 0.5 * rng.standard_normal((240, 60))
+    y = np.sign(causes[:, 0])
+    settings = {"lam": 1e-20, "rate": 0.004, "bound": 60.0, "loss_threshold": 0.02}
+    wrong = {}
+    for returned in ("gradient", "weights"):
+        release = AS_RUN.release(X[:40], y[:40], returned=returned, preparation="none", **settings)
+        assert release.info["stopped"][0] == "loss threshold"
+        wrong[returned] = (np.sign(X[40:] @ release.weights[0]) != y[40:]).mean()
+    assert wrong["weights"] < 0.35 < wrong["gradient"]
+
+
+def test_as_run_with_candidates_together_and_one_centre_alone(data):
+    """A run that diverges or ends leaves the others as they are."""
+    candidates = [{"lam": lam, "rate": rate} for lam in (5.0, 1e-20) for rate in (1e3, 0.1, 1e-4)]
+    ((_, together),) = AS_RUN.release_many([(data,)], candidates=candidates, max_iterations=300)
+    for k, candidate in enumerate(candidates):
+        alone = AS_RUN.release(*data, max_iterations=300, **candidate)
+        np.testing.assert_allclose(together.weights[k], alone.weights[0], rtol=1e-6, atol=1e-10)
+        assert together.status[k] == alone.status[0]
+        for key in ("stopped", "iterations"):
+            assert together.info[key][k] == alone.info[key][0]
+    assert "diverged" in together.status and not together.weights[together.status != "ok"].any()
+    X, y = data
+    settings = {"lam": 1e-5, "rate": 0.05, "max_iterations": 50, "all_rows": X}
+    share = AS_RUN.release(X, y, part="one", centres=2, **settings)
+    own = AS_RUN.release(X[:45], y[:45], centres=1, **settings)
+    np.testing.assert_array_equal(share.weights, own.weights)

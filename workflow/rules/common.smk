@@ -301,8 +301,8 @@ def cells_configuration(wildcards):
     """The settings on which an experiment's cells and their guarantees depend."""
     return experiment_of(wildcards).to_json(
         *("datasets", "methods", "families", "sweeps", "searches", "lambda_published"),
-        *("folds", "divisions"),
-        *(("subsets", "reading", "published", "claims") if is_reading(wildcards) else ()),
+        *("folds", "divisions", "subsets", "reading"),
+        *(("published", "claims") if is_reading(wildcards) else ()),
     )
 
 
@@ -359,7 +359,7 @@ def entry_library(wildcards, section, script):
 # Keys of an experiment that determine its cells, or how these differ from the source's protocol.
 COMPARED_BY = (
     *("source", "datasets", "methods", "searches", "sweeps", "analyses", "tables"),
-    *("tune", "folds", "subsets", "draws"),
+    *("tune", "folds", "subsets", "draws", "reading"),
 )
 
 

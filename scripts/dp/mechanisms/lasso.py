@@ -95,21 +95,8 @@ class DistributedLasso(_OverCentres):
             if None in rates:
                 automatic = 1 / (distributed_lasso.largest_curvature(Z) or 1.0)
                 rates = [automatic if rate is None else rate for rate in rates]
-            # If only the sum of the gradients matters, all rows form one centre.
-            alike = len({part.stop - part.start for part in parts}) == 1
-            joined = alike or p.gradients != "added_means"
-            shares = [(slice(None), len(parts))] if joined else [(part, 1) for part in parts]
-            w, iterations, stopped = distributed_lasso.proximal_gradient(
-                [distributed_lasso.Centre(Z[k], y[rows][k], count) for k, count in shares],
-                Z.shape[1],
-                [settings[k].lam for k in chosen],
-                rates,
-                shrinkage=p.shrinkage,
-                gradients=p.gradients,
-                max_iterations=p.max_iterations,
-                cost_difference=p.cost_difference,
-                loss_threshold=p.loss_threshold,
-            )
+            lams = [settings[k].lam for k in chosen]
+            w, iterations, stopped = self._iterate(Z, y[rows], parts, p, lams, rates)
             full = np.zeros((len(chosen), len(used)))
             full[:, used] = w
             full, of_ones = (full[:, :-1], full[:, -1]) if p.bias else (full, 0.0)
@@ -121,6 +108,23 @@ class DistributedLasso(_OverCentres):
         bad = info["stopped"] == "diverged"
         weights[bad], info["intercept"][bad] = 0.0, 0.0
         return Release(weights, np.where(bad, "diverged", "ok"), info)
+
+    def _iterate(self, X, y, parts, p, lams, rates):
+        # If only the sum of the gradients matters, all rows form one centre.
+        alike = len({part.stop - part.start for part in parts}) == 1
+        joined = alike or p.gradients != "added_means"
+        shares = [(slice(None), len(parts))] if joined else [(part, 1) for part in parts]
+        return distributed_lasso.proximal_gradient(
+            [distributed_lasso.Centre(X[k], y[k], count) for k, count in shares],
+            X.shape[1],
+            lams,
+            rates,
+            shrinkage=p.shrinkage,
+            gradients=p.gradients,
+            max_iterations=p.max_iterations,
+            cost_difference=p.cost_difference,
+            loss_threshold=p.loss_threshold,
+        )
 
 
 @register("dp_distributed_lasso")

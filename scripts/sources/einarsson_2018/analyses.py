@@ -192,7 +192,7 @@ def lasso_pixels(experiment, spec, inputs, seed, out):
     first = cells[0]
     split = Namespace(
         data=inputs["data", first.dataset],
-        experiment=experiment.name,
+        experiment=experiment.axis(),
         dataset=first.dataset,
         folds=experiment.values.get("folds"),
         simulations=experiment.values.get("simulations"),
@@ -257,7 +257,7 @@ def weights_and_noise(experiment, spec, fits, seed, out):
         for cell in sorted(chosen, key=lambda c: c.epsilon):
             meta = read_json(data_path(cell.dataset, "json"))
             options, settings = arguments.of_cell(experiment, cell, meta)
-            axes = experiment.name, cell.dataset, cell.method
+            axes = experiment.axis(), cell.dataset, cell.method
             release = MECHANISMS[name].release(
                 np.zeros((size, d)),  # with `fit` given, only the number of these rows matters
                 np.ones(size),

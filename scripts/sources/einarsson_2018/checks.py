@@ -1,4 +1,4 @@
-"""Checks of claims of Einarsson (2018): the cost of finitely many steps against the cost of noise."""
+"""Checks of claims of Einarsson (2018): the cost of steps against that of noise, and chosen lambdas."""
 
 import math
 
@@ -8,7 +8,7 @@ from checks.statements import Outcome
 from study import canonical
 from study.configuration.inputs import RESULTS
 from study.configuration.kinds import check
-from study.configuration.options import Method, Options, Sweeps
+from study.configuration.options import Method, Methods, Options, Sweeps
 
 
 class StepsCostMore(Options):
@@ -55,3 +55,36 @@ def steps_cost_more(results, *, solved, noiseless, private, epsilons, sweep):
         raise Missing("this run lacks one of these methods, or its single draws")
     holds = False if False in verdicts else None if None in verdicts else True
     return Outcome(holds, "; ".join(texts), least, 0.0)
+
+
+class LambdaFallsWithSize(Options):
+    methods: Methods
+    rows: int
+    small: float
+    share: float = 0.5
+    sweep: Sweeps | None = None
+
+
+@check(RESULTS, LambdaFallsWithSize)
+def lambda_falls_with_size(results, *, methods, rows, small, share, sweep):
+    """Searches choose a lambda above `small` for at least a `share` of the models with fewer than `rows`
+    training rows, and at most `small` for all models with more rows.
+    """
+    frame = results.cells(methods=methods, sweep=sweep).sort_values("train_size")
+    fewer = frame[frame["train_size"] < rows]
+    more = frame[frame["train_size"] > rows]
+    if fewer.empty or more.empty:
+        raise Missing(f"this run has no models on both sides of {rows} rows")
+    large = float((fewer["lambda"] > small).mean())
+    holds = large >= share and bool((more["lambda"] <= small).all())
+    listed = "; ".join(
+        f"n = {size}: {', '.join(canonical.number(lam) for lam in group)}"
+        for size, group in frame.groupby("train_size")["lambda"]
+    )
+    return Outcome(
+        holds,
+        f"chosen lambda of {', '.join(frame['method'].unique())}: {listed}; "
+        f"a share {large:.2g} is above {small:g} below {rows} rows",
+        large,
+        share,
+    )

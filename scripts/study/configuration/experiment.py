@@ -23,10 +23,13 @@ def data_name(dataset):
     return title or dataset.replace("_", " ")
 
 
+# Keys on which every table, figure and analysis may depend.
 SHARED = (
     *("source", "datasets", "methods", "families", "folds", "simulations", "restarts"),
-    *("divisions", "searches", "lambda_published", "tune"),
+    *("divisions", "subsets", "labels", "draws", "searches", "lambda_published", "tune", "reading"),
 )
+# Sections of which an entry depends only on the parts that it names.
+NAMED = {"sweep": "sweeps", "analysis": "analyses", "published": "published"}
 
 
 class Cell(NamedTuple):
@@ -36,6 +39,40 @@ class Cell(NamedTuple):
     method: str
     train_size: int
     epsilon: float
+
+
+class Part(dict):
+    """The values of those `keys` of an experiment that a job depends on.
+
+    Without an entry here, a changed key does not rerun the job. So any other key is refused, rather than
+    read as missing.
+    """
+
+    def __init__(self, values, keys):
+        super().__init__(values)
+        self.keys_read = frozenset(keys)
+
+    def _check(self, key):
+        if key not in self.keys_read:
+            raise LookupError(
+                f"this job reads the experiment's key {key!r} but does not depend on it: add the key to "
+                f"those that its rule passes (for tables, figures and analyses, `SHARED` in {__name__})"
+            )
+
+    def __getitem__(self, key):
+        self._check(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key):
+        self._check(key)
+        return super().__contains__(key)
+
+    def get(self, key, default=None):
+        self._check(key)
+        return super().get(key, default)
+
+    def without(self, key):
+        return Part({name: value for name, value in self.items() if name != key}, self.keys_read)
 
 
 class Experiment:
@@ -58,23 +95,34 @@ class Experiment:
     @classmethod
     def from_json(cls, text):
         values = json.loads(text)
-        return cls(values.pop("name"), values, values.pop("folder", None))
+        name, folder, keys = (
+            values.pop("name"),
+            values.pop("folder", None),
+            values.pop("keys", None),
+        )
+        return cls(name, values if keys is None else Part(values, keys), folder)
 
     def to_json(self, *keys):
-        """One line of JSON with the values of those `keys` that exist or, if none does, with all values."""
-        keys = [key for key in keys if key in self.values] or self.values
-        return json.dumps(self.named() | {key: self.values[key] for key in keys})
+        """One line of JSON with the values of those `keys` that exist or, without `keys`, with all values.
+
+        An experiment that is read from JSON with `keys` has no other keys (see `Part`).
+        """
+        if not keys:
+            return json.dumps(self.named() | self.values)
+        part = {key: self.values[key] for key in keys if key in self.values}
+        return json.dumps(self.named() | {"keys": keys} | part)
 
     def entry_json(self, section, name):
         """The configuration that a table, figure or analysis depends on, as JSON on one line."""
         entry = self.values[section][name]
         part = {key: self.values[key] for key in SHARED if key in self.values}
+        part |= {other: {} for other in NAMED.values()}
         part[section] = {name: entry}
-        for key, other in (("sweep", "sweeps"), ("analysis", "analyses"), ("published",) * 2):
+        for key, other in NAMED.items():
             named = entry.get(key) or entry["options"].get(key) or []
             for label in [named] if isinstance(named, str) else named:
-                part.setdefault(other, {})[label] = self.values[other][label]
-        return json.dumps(self.named() | part)
+                part[other][label] = self.values[other][label]
+        return json.dumps(self.named() | {"keys": list(part | dict.fromkeys(SHARED))} | part)
 
     def named(self):
         return {"name": self.name} | ({"folder": self.folder} if self.folder != self.name else {})
@@ -136,6 +184,8 @@ class Experiment:
 
     def plain(self):
         """A reading as an ordinary experiment, which also has the cells that its main experiment runs."""
+        if isinstance(self.values, Part):
+            return Experiment(self.name, self.values.without("reading"), self.folder)
         values = {key: value for key, value in self.values.items() if key != "reading"}
         return Experiment(self.name, values, self.folder)
 

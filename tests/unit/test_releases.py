@@ -236,13 +236,38 @@ def test_a_name_that_occurs_twice_is_refused_if_it_is_used(loaded):
             "Table 4: visits, by age\nprovisional\n\nid,age,ward,visits,readmitted",
             "its line 4 has all names, and line 1 is no header: delete the lines above",
         ),
+        (
+            'Table 4, "provisional" \nid,age,ward,visits,readmitted',
+            "its line 2 has all names, and line 1 is no header: delete the lines above",
+        ),
+        ("1,33,never read,2,yes", "no column 'readmitted': is the first line a header?"),
+        ('a "b"', "no column 'readmitted': its first line is no header of column names"),
         ("id,age,ward,visits,\udcfcber", "no column 'readmitted', and its header is not UTF-8"),
+        (
+            "id,age,ward,visits,readmitted\r1,33,x,never read,yes",
+            "no column 'readmitted', and its lines end in a carriage return alone",
+        ),
     ],
 )
 def test_a_header_that_is_not_the_first_line_is_found(loaded, header, message):
     with pytest.raises(ConfigError) as error:
         loaded(header=header)
     assert message in str(error.value) and "never read" not in str(error.value)
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:15], lambda data: b"x" + data])
+def test_a_packed_file_that_is_damaged_is_refused(loaded, monkeypatch, damage):
+    whole = gzip.open
+    monkeypatch.setattr(
+        gzip, "open", lambda path, mode: whole(path, mode) if mode == "wb" else cut(path)
+    )
+
+    def cut(path):
+        path.write_bytes(damage(path.read_bytes()))
+        return whole(path, "rb")
+
+    with pytest.raises(ConfigError, match=r"clinic.csv.gz cannot be read \(.*[a-z]"):
+        loaded({"source": {"csv": "clinic.csv.gz"}})
 
 
 def test_a_finished_release_needs_no_rows(loaded, tmp_path):

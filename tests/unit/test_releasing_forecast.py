@@ -3,6 +3,8 @@
 import math
 import subprocess
 import sys
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -332,6 +334,25 @@ def test_a_listed_category_that_looks_missing_is_read():
         "ward: 2 cells are missing, replaced by the stated value.",
         "y: 4 cells are read.",
     ]
+
+
+@pytest.mark.parametrize("target", ["x", "y"])
+@pytest.mark.parametrize("bounds", [(0, 1), ("-0.1", "0.3"), (-3, "1e-9"), (10**6, "1000000.5")])
+def test_clipped_numbers_are_those_beyond_the_bounds(target, bounds):
+    """Also where a number is nearer to a bound than rows of integers resolve."""
+    schema = rows.Schema([rows.Number("x", *bounds), rows.Number("y", *bounds)], target, radius=0.7)
+    low, high = map(rows.fraction, bounds)
+    near = [low, high, (low + high) / 2]
+    near += [
+        end + step for end in (low, high) for step in (Fraction(1, 10**12), -Fraction(1, 10**12))
+    ]
+    near += [low - 5, high + 5]
+    cells = [f"{Decimal(n.numerator) / Decimal(n.denominator):f}".encode() for n in near]
+    looked = preview.preview(schema, [cell + b"," + cell for cell in cells], len(cells)).columns
+    for column in looked:
+        assert column.below.total() == sum(rows.fraction(c.decode()) < low for c in cells) == 2
+        assert column.above.total() == sum(rows.fraction(c.decode()) > high for c in cells) == 2
+        assert column.read == len(cells)
 
 
 def test_a_preview_says_what_is_probably_wrong():

@@ -25,11 +25,11 @@ class Looked:
 
     read: valid cells, with the clipped ones. unread: invalid cells. replaced: whether a value replaces
     missing cells. below, above: clipped numbers. others: labels that are the first class because they are
-    not listed. foreign: an invalid cell that is not UTF-8.
+    not listed. foreign: an invalid cell that is not UTF-8. largest: the reader's value at a bound.
     """
 
-    def __init__(self, column: rows.Column, reader: Callable) -> None:
-        self.name, self.reader = column.name, reader
+    def __init__(self, column: rows.Column, reader: Callable, largest: int) -> None:
+        self.name, self.reader, self.largest = column.name, reader, largest
         self.read, self.missing, self.foreign = 0, 0, None
         self.unread, self.below, self.above, self.others = (
             Counter(),
@@ -59,13 +59,18 @@ class Looked:
         else:
             self.read += 1
             if self.ends:
-                number = rows.value_of(rows.decimal(cell))
-                if number < self.ends[0]:
-                    self.below[_text(cell)] += 1
-                elif number > self.ends[1]:
-                    self.above[_text(cell)] += 1
+                size = value if isinstance(value, int) else value[1]
+                if abs(size) == self.largest:  # at a bound, or beyond
+                    self._place(cell)
             elif self.rest and value < 0:
                 self.others[_text(cell)] += 1
+
+    def _place(self, cell):
+        number = rows.value_of(rows.decimal(cell))
+        if number < self.ends[0]:
+            self.below[_text(cell)] += 1
+        elif number > self.ends[1]:
+            self.above[_text(cell)] += 1
 
 
 def _text(cell):
@@ -201,8 +206,12 @@ def preview(
     schema: rows.Schema, lines: list[bytes], stated: int, classes: list[str] | None = None
 ) -> Preview:
     """The `Preview` of a file's lines without its header."""
-    pairs = zip(schema.columns, schema.cells, strict=True)
-    looked = [None if reader is None else Looked(column, reader) for column, reader in pairs]
+    looked = [
+        None
+        if reader is None
+        else Looked(column, reader, rows.ONE if k == schema.target else schema.each)
+        for k, (column, reader) in enumerate(zip(schema.columns, schema.cells, strict=True))
+    ]
     torn = uneven = nothing = shortened = 0
     widths, labels = Counter(), Counter()
     v = np.zeros(schema.d, np.int32)

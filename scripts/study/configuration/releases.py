@@ -8,8 +8,10 @@ import gzip
 import json
 import math
 import os
+import zlib
 from collections import Counter
 from contextlib import suppress
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -138,7 +140,10 @@ def _names(path, source, separator, model):
     if path.is_file():
         if "names" in source:
             return source["names"]
-        return rows.header(next(_lines(path), b""), separator)
+        first = next(_lines(path), b"")
+        with suppress(Refused):
+            return rows.header(first, separator)
+        return []  # the first line is no header, and perhaps another one is
     if model.is_file():
         columns = json.loads(model.read_bytes())["schema"]["columns"]
         return [None if c["name"] == f"column {k}" else c["name"] for k, c in enumerate(columns, 1)]
@@ -152,8 +157,9 @@ def _lines(path):
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as handle:
             yield from iter(lambda: handle.readline(1 << 20), b"")
-    except OSError as error:
-        raise Refused(f"source.csv: {path} cannot be read ({error.strerror})") from None
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise Refused(f"source.csv: {path} cannot be read ({why})") from None
 
 
 def _check_names(stated, names, source, path, everything):
@@ -189,9 +195,16 @@ def _hint(name, stated, names, source, path):
     other = other_delimiter(known, separator, name)
     if other:
         return f"; its cells seem to be separated by {other}: set `delimiter: {other}`"
-    if top and "\N{REPLACEMENT CHARACTER}" in top[0].decode(errors="replace"):
+    first = top[0].rstrip(b"\r\n") if top else b""
+    if not known:
+        return ": its first line is no header of column names"
+    if b"\r" in first:
+        return ", and its lines end in a carriage return alone: save it with line feeds"
+    if "\N{REPLACEMENT CHARACTER}" in first.decode(errors="replace"):
         return ", and its header is not UTF-8: save the file as UTF-8"
-    return nearest(name, known)
+    # Without a header, the first line is a record, whose cells are private: none is listed.
+    near = get_close_matches(name, known, n=1)
+    return nearest(name, near) if near else ": is the first line a header?"
 
 
 def _schema(entry, names, separator, values, path):

@@ -81,39 +81,41 @@ def _quadrature(start, stop, panels):
     return points.ravel(), np.tile(weight * width / 2, panels)
 
 
-def expected(h: Callable, m: float, d: int, start: float) -> float:
-    """E h(L) 1(L > start), by quadrature.
+def expected(h: Callable, m: float, d: int, start: float, stop: float = math.inf) -> float:
+    """E h(L) 1(start < L <= stop), by quadrature.
 
     Parameters
     ----------
     h : Callable
-        Smooth beyond `start`; it gets arrays of losses.
+        Smooth between `start` and `stop`; it gets arrays of losses.
     m : float
         Length of the shift, in units of the scale, > 0.
     d : int
         Dimensions.
-    start : float
-        Smallest loss that counts. Below -m, all count.
+    start, stop : float
+        The losses that count. Those from m on and those below -m have probability 0.
 
     Returns
     -------
     float
     """
     _check(m, d)
-    if start >= m:
+    if start >= min(stop, m):
         return 0.0
-    start = max(start, -m)
+    lowest, highest = start < -m, stop >= m  # whether the atoms of d = 1 count
+    start, stop = max(start, -m), min(stop, m)
     panels = 4 + int(math.sqrt(m / 2 + d) / 4)
     if d == 1:
-        x, weight = _quadrature(start, m, panels)
-        between = float((weight * h(x) * np.exp((x - m) / 2)).sum()) / 4
-        ends = float(h(np.array([m]))[0]) / 2
-        if start == -m:
-            ends += float(h(np.array([-m]))[0]) * math.exp(-m) / 2
-        return between + ends
+        x, weight = _quadrature(start, stop, panels)
+        total = float((weight * h(x) * np.exp((x - m) / 2)).sum()) / 4
+        if highest:
+            total += float(h(np.array([m]))[0]) / 2
+        if lowest:
+            total += float(h(np.array([-m]))[0]) * math.exp(-m) / 2
+        return total
     a, constant = _constants(m, d)
-    last, first = math.acos(start / m), 0.0
-    if d > 40 and start > 0:  # what is left out has less than e^-50 of the rest
+    last, first = math.acos(start / m), math.acos(stop / m)
+    if d > 40 and start > 0 and highest:  # what is left out has less than e^-50 of the rest
         first = math.asin(min(1.0, math.sin(last) * math.exp(-(50 + m / 2) / (d - 2))))
     theta, weight = _quadrature(first, last, panels)
     sine, cosine = np.sin(theta), np.cos(theta)
@@ -155,10 +157,8 @@ def delta(e: float, m: float, d: int) -> float:
     if e >= m:
         return 0.0
     if d == 1:
-        value = -math.expm1((e - m) / 2)
-    else:
-        value = expected(lambda loss: -np.expm1(e - loss), m, d, e)
-    return min(1.0, value * (1 + MARGIN))
+        return -math.expm1((e - m) / 2)
+    return min(1.0, expected(lambda loss: -np.expm1(e - loss), m, d, e) * (1 + MARGIN))
 
 
 @lru_cache(maxsize=4096)
@@ -192,7 +192,7 @@ def scale(d: int, epsilon: float, delta: float, sensitivity: float = 1.0) -> flo
 
 
 def _largest_shift(d, epsilon, target):
-    """The largest m with delta(epsilon, m, d) <= target. Near m = epsilon, delta ~ (m - epsilon)^((d+1)/2)."""
+    """The largest m with delta(epsilon, m, d) <= target, by its distance from epsilon on a log scale."""
     from scipy.optimize import brentq
 
     if target == 0:

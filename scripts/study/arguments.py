@@ -12,8 +12,8 @@ def of_mechanism(mechanism, meta, options, **cell):
     meta: the record of the data's preparation. cell: epsilon, delta, and lam if known.
     """
     counts = meta.get("target", {}).get("counts", False)
-    if counts != learns_counts(mechanism):
-        known = ", ".join(sorted(name for name in MECHANISMS if learns_counts(MECHANISMS[name])))
+    if counts != mechanism.counts:
+        known = ", ".join(sorted(name for name in MECHANISMS if MECHANISMS[name].counts))
         raise Refused(
             f"{mechanism.name} does not learn counts, and the target {meta['target']['column']!r} is one: "
             f"these mechanisms do: {known}"
@@ -27,10 +27,6 @@ def of_mechanism(mechanism, meta, options, **cell):
             f"{meta['target']['column']!r} is a number: {_for_numbers(mechanism, options)}"
         )
     return {**cell, "bound": meta["bound"], **mechanism.of_data(meta), **options}
-
-
-def learns_counts(mechanism):
-    return getattr(mechanism, "counts", False)
 
 
 def _for_numbers(mechanism, options):
@@ -53,7 +49,7 @@ def _for_numbers(mechanism, options):
         return f"with {' or '.join(suitable)} among its options it learns numbers"
     others = [name for name in MECHANISMS if MECHANISMS[name].takes_numbers({})]
     others = [name for name in others if not name.endswith("_released")]
-    others = [name for name in others if not learns_counts(MECHANISMS[name])]
+    others = [name for name in others if not MECHANISMS[name].counts]
     return f"none of its losses learns numbers; these mechanisms do: {', '.join(sorted(others))}"
 
 

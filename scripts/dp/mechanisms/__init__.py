@@ -77,9 +77,10 @@ class Parameters(SimpleNamespace):
     In `_release`, p also contains `fit`, `all_rows` and, with `uses_public_rows`, `public` and `initial`.
     """
 
-    # Values for mechanisms that lack these options.
+    # Values for mechanisms that lack these options or facts.
     adjacency = REPLACE_ONE
     public_n = None
+    coordinate_bound = None
 
     @property
     def mu(self) -> float:
@@ -154,6 +155,8 @@ class Mechanism:
     name: str
     # Option's name -> its kind (`dp.mechanisms.options`), which contains the default.
     options: dict = {}
+    # Values that a base class reads where the mechanism does not offer them as options.
+    fixed: dict = {}
     # "none": the mechanism is pure and refuses a delta. "needed": it needs a delta > 0. "optional":
     # pure at delta = 0, otherwise with Gaussian noise.
     delta = "none"
@@ -172,6 +175,8 @@ class Mechanism:
     # Whether the proof covers targets in [-1, 1]. If `loss` is an option, such targets need a loss
     # of residuals.
     numbers = False
+    # Whether targets are counts, mapped to [-1, 1], and the mechanism learns their rate.
+    counts = False
     # The non-private fit (`dp.solvers.fits`) that `release` may take as `fit` = (weights, info).
     fit: str | None = None
     # Entries of `Release.info` with one value per restart that become columns of a run's file.
@@ -465,7 +470,8 @@ class Mechanism:
         stated, options = options, self.defaults() | options
         self.check_options(options)
         lam = lam if self.needs_lambda else lam or 0.0
-        p = Parameters(epsilon=epsilon, delta=delta, lam=lam, bound=bound, **facts, **options)
+        asked = {"epsilon": epsilon, "delta": delta, "lam": lam, "bound": bound, **facts}
+        p = Parameters(**self.fixed | asked | options)
         if p.public_n is not None and p.adjacency != ADD_REMOVE:
             raise Refused(
                 f"{name}: public_n is for {ADD_REMOVE}: under {p.adjacency} the number of records is "
@@ -493,7 +499,7 @@ class Mechanism:
                     raise Refused(f"{self.name} takes no {name}")
             settings = [self.parameters(*X.shape, **arguments | each) for each in candidates]
             for bound, coordinate_bound, classes in {
-                (p.bound, getattr(p, "coordinate_bound", None), self._classes(p)) for p in settings
+                (p.bound, p.coordinate_bound, self._classes(p)) for p in settings
             }:
                 check_rows(X, y, bound, classes)
                 if coordinate_bound is not None:

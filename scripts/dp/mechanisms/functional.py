@@ -111,6 +111,7 @@ class _Functional(Mechanism):
 
     needs_lambda = False
     facts = ("coordinate_bound",)
+    fixed = {"calibration": "analytic", "batches": "all", "noise": "once", "objective": "sum"}
     loss = "squared"
 
     def _l1_sensitivities(self, d, p):
@@ -126,8 +127,8 @@ class _Functional(Mechanism):
             size = self._l1_sensitivities(d, p)[p.sensitivity]
             return size / p.epsilon, size
         size = gaussian_sensitivity(bounds(d, p.bound, p.coordinate_bound)[0], self.loss)
-        classical = getattr(p, "calibration", "analytic") == "classical"
-        covered = 1.0 if getattr(p, "sensitivity", None) == "one" else size
+        classical = p.calibration == "classical"
+        covered = 1.0 if p.sensitivity == "one" else size
         return (classical_sigma if classical else gaussian_sigma)(p.epsilon, p.delta, covered), size
 
     def _guarantee(self, n, d, p):
@@ -148,11 +149,11 @@ class _Functional(Mechanism):
             return p.proven(reason, times * p.epsilon)
         reason = (
             f"Gaussian noise of standard deviation {scale:.6g} on the coefficient vector, whose L2 "
-            f"sensitivity is at most {size:.6g}; {getattr(p, 'calibration', 'analytic')} calibration"
+            f"sensitivity is at most {size:.6g}; {p.calibration} calibration"
         )
-        unit = getattr(p, "sensitivity", None) == "one"
+        unit = p.sensitivity == "one"
         reason += ", for a sensitivity of 1" * unit
-        if getattr(p, "calibration", "analytic") == "classical":
+        if p.calibration == "classical":
             reason += ", proved for epsilon < 1"
         elif times == 1 and not unit:
             return p.proven(reason, profile=Gaussian(size / scale))
@@ -169,16 +170,15 @@ class _Functional(Mechanism):
         return law(quadratics.coefficients(d), scale, draws, rng), scale, deviation
 
     def _check_together(self, n, d, p):
-        batches, noise = getattr(p, "batches", "all"), getattr(p, "noise", "once")
-        if batches != "all" and p.solver != "adam":
+        if p.batches != "all" and p.solver != "adam":
             raise Refused("batches are for the solver 'adam': leave them 'all'")
-        if noise == "per_batch" and batches == "all":
+        if p.noise == "per_batch" and p.batches == "all":
             raise Refused("noise 'per_batch' needs batches: give batches as 'shuffled'")
 
     def _release(self, X, y, p, draws, rng):
         n, d = X.shape
         noise, scale, deviation = self._noise(d, p, draws, rng)
-        if getattr(p, "batches", "all") == "shuffled":
+        if p.batches == "shuffled":
             weights = self._in_batches(X, y, p, noise, rng)
             return Release(weights, np.full(draws, "ok"), {"scale": scale})
         alpha, beta, times = POLYNOMIALS[self.loss]
@@ -233,7 +233,7 @@ class _Functional(Mechanism):
         With new noise for each of an epoch's disjoint batches, an epoch is one release (parallel
         composition), and epochs compose.
         """
-        if getattr(p, "batches", "all") == "all":
+        if p.batches == "all":
             return 1, ""
         if p.noise == "once":
             return None, "every batch has the same noise, so that differences of batches have none"
@@ -242,7 +242,7 @@ class _Functional(Mechanism):
 
 def _times(p, n):
     """The factor on noise in the objective summed over n records."""
-    return n if getattr(p, "objective", "sum") == "mean" else 1
+    return n if p.objective == "mean" else 1
 
 
 @register("functional_laplace")

@@ -78,6 +78,7 @@ class Descent(Classifier):
 
     uses_public_rows = True
     reports = ("train_error",)
+    fixed = {"accounting": "composition"}
 
     def _start(self, p):
         if p.public is None or len(p.public[0]) == 0:
@@ -98,7 +99,7 @@ class Descent(Classifier):
         start = self._start(p) if p.initial is None and p.pretrain else p.initial
         descents = draws if noise else 1  # without noise, all draws are identical
         # Accounting for the last iterate forbids any other release.
-        traced = p.traced and getattr(p, "accounting", "composition") == "composition"
+        traced = p.traced and p.accounting == "composition"
         weights, trace = self._descend(
             X, y, p, restarts=descents, rng=rng, initial=start, traced=traced, **noise
         )

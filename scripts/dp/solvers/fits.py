@@ -6,6 +6,7 @@ gradient_norm, the norm of the gradient, or of the smallest subgradient at a kin
 
 import inspect
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -83,20 +84,18 @@ def sum_intercept_path(
             "if all labels are equal, a free intercept has no finite minimiser: give the intercept "
             "'regularised'"
         )
-    used = np.append(np.flatnonzero(np.any(X, axis=0)), d)
+    used = np.append(np.flatnonzero(np.any(X, axis=0)), d)  # the last weight is the intercept
     rows = np.ones((n, len(used)))
     rows[:, :-1] = X[:, used[:-1]]
-    y = np.asarray(y, dtype=float)
-    if not loss.residual:
-        rows *= y[:, None]
-    rows, shift = {np.float64: rows}, y if loss.residual else 0.0
+    objective = _Objective(rows, np.asarray(y, dtype=float), loss)
     w = np.zeros(len(used))
     for lam in lams:
         if not (np.isfinite(lam) and lam > 0):
             raise Refused(f"lambda must be a finite number > 0, not {lam}")
-        ridge = np.full(len(w), lam / n)
-        ridge[-1] *= not free
-        w, norm, iterations = _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations)
+        objective.ridge = np.full(len(w), lam / n)
+        if free:
+            objective.ridge[-1] = 0.0
+        w, norm, iterations = _damped_newton(objective, w, tolerance, max_iterations)
         weights = np.zeros((1, d + 1))
         weights[0, used] = w
         yield (
@@ -109,33 +108,48 @@ def sum_intercept_path(
         )
 
 
-def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
-    """Weights, gradient norm and iterations.
+class _Objective:
+    """Mean loss + sum_j ridge_j w_j^2 / 2 over rows (n, k). `ridge` (k,) may be set anew."""
 
-    rows: dictionary, precision -> the rows times labels; other precisions are added when needed. For a
-    residual loss, rows are not multiplied, and shift holds the targets. ridge: one number per weight.
-    """
-    signed = rows[np.float64]
-    n = len(signed)
+    def __init__(self, rows, y, loss):
+        # A margin loss takes products of labels and scores, a residual loss scores less targets.
+        self.rows = rows if loss.residual else rows * y[:, None]
+        self.shift = y if loss.residual else 0.0
+        self.loss, self.ridge = loss, None
 
-    def evaluate(w):
-        slope, curvature = loss.slopes(signed @ w - shift)
-        gradient = slope @ signed / n + ridge * w
+    @cached_property
+    def single(self):
+        return self.rows.astype(np.float32)
+
+    def slopes(self, w):
+        """Gradient (k,), its norm, and the loss' second derivatives (n,)."""
+        slope, curvature = self.loss.slopes(self.rows @ w - self.shift)
+        gradient = slope @ self.rows / len(self.rows) + self.ridge * w
         return gradient, np.linalg.norm(gradient), curvature
 
-    gradient, norm, curvature = evaluate(w)
-    step, precision = 1.0, np.float32 if ridge[0] > SINGLE * loss.c else np.float64
+    def hessian(self, curvature, precision):
+        """Hessian (k, k), with the sum over rows in this precision."""
+        rows = self.single if precision == np.float32 else self.rows
+        scaled = rows * np.sqrt(curvature / len(rows), dtype=precision)[:, None]
+        hessian = (scaled.T @ scaled).astype(float)
+        hessian[np.diag_indices_from(hessian)] += self.ridge
+        return hessian
+
+
+def _damped_newton(objective, w, tolerance, max_iterations):
+    """Weights, gradient norm and iterations."""
+    gradient, norm, curvature = objective.slopes(w)
+    single = objective.ridge[0] > SINGLE * objective.loss.c
+    step, precision = 1.0, np.float32 if single else np.float64
     for iteration in range(max_iterations + 1):
         if norm <= tolerance or step < LEAST_STEP or iteration == max_iterations:
             break
-        hessian = _hessian(rows, curvature / n, precision)
-        hessian[np.diag_indices_from(hessian)] += ridge
         try:
-            direction = -np.linalg.solve(hessian, gradient)
+            direction = -np.linalg.solve(objective.hessian(curvature, precision), gradient)
         except np.linalg.LinAlgError:  # if all curvatures are 0, nothing determines the intercept
             break
         while step >= LEAST_STEP:
-            trial = evaluate(w + step * direction)
+            trial = objective.slopes(w + step * direction)
             if trial[1] <= (1 - 0.1 * step) * norm:
                 w = w + step * direction
                 gradient, norm, curvature = trial
@@ -146,14 +160,6 @@ def _damped_newton(rows, shift, loss, ridge, w, tolerance, max_iterations):
                 break
             step /= 4
     return w, norm, iteration
-
-
-def _hessian(rows, weights, precision):
-    """Sum of weights_i x_i x_i' in this precision."""
-    if precision not in rows:
-        rows[precision] = rows[np.float64].astype(precision)
-    scaled = rows[precision] * np.sqrt(weights, dtype=precision)[:, None]
-    return (scaled.T @ scaled).astype(float)
 
 
 def l1(

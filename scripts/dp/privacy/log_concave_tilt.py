@@ -1,0 +1,312 @@
+"""Objective perturbation with a log-concave tilt of any norm: the privacy of the exact minimiser.
+
+The release is the w that minimises F(w) + Lambda/2 ||w||^2 + b.w, where F is the *sum* of the losses of
+linear predictions, Lambda = n lambda > 0, and b has a density proportional to exp(-N(b)/s) for a norm N.
+Record vectors v (y x for classes, x for numbers) have N(v) <= 1 and ||v||_2 <= R. A record's gradient is
+-u k v with a bound k on slopes and the unit slope u:
+
+    logistic          k = 1;        u in (0, 1),  Hessian g(u) v v',  g = u (1-u)
+    clipped_logistic  slopes cut at k;  u in (0, 1],  g = k u (1 - k u) below the cap, 0 at it
+    log_cosh          k = tau;      u in (-1, 1), g = 1 - u^2, any target
+
+Notation: m = k/s, r = R^2/Lambda, H >= Lambda I a Hessian without the record, so v'H^-1 v <= r. For the
+Euclidean ball, N = ||.||_2/R, and D(e) is the additive mechanism's profile under the shift k v, ||v|| = R
+(`dp.privacy.l2.delta` at m). D_2 is the profile under twice this shift. Minimisers are *exact*.
+
+DENSITIES. b(w) = -(grad F(w) + Lambda w) is a bi-Lipschitz bijection, so w has the density p(b(w)) det H(w)
+almost everywhere. N need not be differentiable, as p is only evaluated; kinks of slopes lie on finitely
+many hyperplanes.
+
+ONE CONCAVE FUNCTION. g is concave on [0, 1], and so is log(1 + g(u) r). With its tangent at u = 1,
+
+    log(1 + g(u) r) <= J + (1 - u) t,   J = log(1 + g(1) r),   t = max(0, -g'(1) r/(1 + g(1) r)).
+
+Logistic: J = 0, t = r. Clipped: J = log(1 + k(1-k) r), and t = k(2k-1) r/(1 + k(1-k) r) if k > 1/2, else 0.
+Log-cosh: J = 0, t = 2r. A flat tangent (J the maximum, t = 0) is valid, too, and better for small Lambda.
+
+PURE (every norm, every Lambda, no distribution needed). Let P = D0 + v and S = D0 + v'. At the same w, b_P
+= b_0 + u k v, b_S = b_0 + u' k v', det H_P <= det H_0 (1 + g(u) r) and det H_S >= det H_0. So
+
+    |log p/q| <= m + max over u in [0, 1] of m u + log(1 + g(u) r)         replacing a record,
+    |log p/q| <= max over u in [0, 1] of m u + log(1 + g(u) r)             adding or removing one.
+
+If t <= m, the maximum is at most m + J: the Jacobian then costs only J. In particular, logistic loss is (2
+m)-DP under replace-one if r <= m, that is Lambda >= 2 R^2/epsilon, and log-cosh if 2 r <= m. Pure K-norm
+objective perturbation is due to Awan and Slavkovic (JASA 116, 2021).
+
+THE BALL, WITH DELTA. Write l_v(b) = (||b + k v|| - ||b||)/(R s). It is convex in v and 0 at 0, so l_cv <= c
+l_v for c in [0, 1], and records shorter than R are covered: with c u for u, g(u) c^2 <= g(c u).
+
+*Adding* (P = D, Q = D + record, b ~ p under P): log p/q <= l_uv <= max(0, l_v), for every Lambda: D(e).
+
+*Removing* (b' ~ p under P): log p/q <= u x + log(1 + g(u) r) with x = l_-v(b'), so <= max(x, t) + J. Hence
+D(e - J) if e - J >= t. Below this, with f(x) = max over u of u x + log(1 + g(u) r), which does not
+decrease, E (1 - e^(e - f(L)))_+ for the additive loss L; and at most the total variation distance D(0),
+that of adding.
+
+*Replacing directly.* log p/q <= l_(u'v' - uv) + J + (1-u) t is convex in (u, u'), so it is at most the
+largest of its values at the corners: J + t, l_-v + J, l_v' + J + t and l_(v'-v) + J. As l_v <= m, only the
+last can exceed e if e - J >= m + t. Hence D_2(e - J): the additive mechanism's own curve.
+
+*Replacing by a chain* over D0 + v + v', with the same Lambda: for e1 + e2 = e,
+
+    delta(e) <= D(e1) + e^e1 removal(e2),  e1 >= 0.
+
+For epsilon <= 4 and d <= 100 the chain needs at most 0.07 % more scale than D_2.
+
+*Two signs* (log-cosh). Adding: log p/q <= max(0, l_v, l_-v), so 2 D(e). Removing: for e >= 2r, log p/q <=
+max(l_-v or l_v, e) by the sign of u. As b' -> w is monotone, u does not increase with -b'.v for a fixed
+part of b' orthogonal to v. So beyond one point, the sign of u is such that the shift points away from b'.
+Hence D(e) + D0(e), where D0 is D's part with b.v <= 0: there L > e forces ||b||/(R s) < (m/2)(m/e - e/m),
+so D0(e) <= P(Gamma(d) < (m/2)(m/e - e/m)). For smaller e, both signs count: 2 E (1 - e^(e - f(L)))_+.
+
+APPROXIMATE MINIMISERS. Let the gradient of the mean objective at the solver's point have norm at most tau.
+Given the exact minimiser, neighbours' points differ by at most 2 tau/lambda, so noise z with ||z|| ~
+Gamma(d, 2 tau/(lambda e_out)) is e_out-DP given the minimiser. Its loss is at most e_out almost surely, so
+delta(e) <= delta_tilt(e - e_out). All conditions above are then conditions at e - e_out.
+"""
+
+import math
+from functools import cached_property, lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from dp.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency
+from dp.privacy import l2
+
+LOSSES = ("logistic", "clipped_logistic", "log_cosh")
+
+
+class Curvature:
+    """g(u) = c0 + c1 u + c2 u^2 of a record's unit slope u, times r = R^2/Lambda.
+
+    signs: of u, 1 or 2. tangents: pairs (J, t) with log(1 + g(u) r) <= J + (1 - u) t (module docstring);
+    first the one at the largest slope.
+    """
+
+    def __init__(self, loss: str, r: float, slope: float = 1.0):
+        if loss not in LOSSES:
+            raise ValueError(f"a log-concave tilt is proven for {', '.join(LOSSES)}, not {loss!r}")
+        if not (0 < r < math.inf and slope > 0):
+            raise ValueError(f"needs a finite r > 0 and a slope > 0, not {r} and {slope}")
+        if loss == "clipped_logistic" and slope >= 1:
+            loss = "logistic"
+        self.signs = 2 if loss == "log_cosh" else 1
+        self.r = r
+        self.c0, self.c1, self.c2 = {
+            "logistic": (0.0, 1.0, -1.0),
+            "clipped_logistic": (0.0, slope, -slope * slope),
+            "log_cosh": (1.0, 0.0, -1.0),
+        }[loss]
+        at_cap = 1 + self.at(1.0) * r
+        peak = min(1.0, max(0.0, -self.c1 / (2 * self.c2)))
+        self.tangents = [
+            (math.log(at_cap), max(0.0, -(self.c1 + 2 * self.c2) * r / at_cap)),
+            (math.log1p(self.at(peak) * r), 0.0),
+        ]
+
+    def at(self, u):
+        return np.maximum(self.c0 + u * (self.c1 + u * self.c2), 0.0)
+
+    def kinks(self) -> tuple[float, float]:
+        """The x between which the maximum of `largest` lies inside (0, 1)."""
+        at_zero, at_cap = (1 + self.at(u) * self.r for u in (0.0, 1.0))
+        return -self.c1 * self.r / at_zero, -(self.c1 + 2 * self.c2) * self.r / at_cap
+
+    def largest(self, x: float | np.ndarray) -> float | np.ndarray:
+        """f(x): the maximum over u in [0, 1] of u x + log(1 + g(u) r), elementwise.
+
+        The function is concave in u. Its derivative vanishes where x (1 + g(u) r) + g'(u) r = 0.
+        """
+        x = np.asarray(x, dtype=float)
+        A, B = x * self.c2 * self.r, (x * self.c1 + 2 * self.c2) * self.r
+        C = x * (1 + self.c0 * self.r) + self.c1 * self.r
+        root = np.sqrt(np.maximum(B * B - 4 * A * C, 0.0))
+        # Both roots, in the form that does not cancel; the other one is C divided by their product with A.
+        q = -(B + np.copysign(root, B)) / 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            candidates = [np.zeros_like(x), np.ones_like(x), q / A, C / q]
+        values = []
+        for u in candidates:
+            u = np.clip(np.nan_to_num(u, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
+            values.append(u * x + np.log1p(self.at(u) * self.r))
+        return np.max(values, axis=0)
+
+
+def pure_epsilon(m: float, curvature: Curvature, adjacency: str = REPLACE_ONE) -> float:
+    """The pure epsilon of an exact minimiser, for a tilt of any norm."""
+    check_adjacency(adjacency)
+    one = float(curvature.largest(m))
+    return one if adjacency == ADD_REMOVE else m + one
+
+
+def pure_shift(epsilon: float, curvature: Curvature, adjacency: str = REPLACE_ONE) -> float:
+    """The largest m with `pure_epsilon` <= epsilon, rounded down; 0 if there is none."""
+    if pure_epsilon(0.0, curvature, adjacency) >= epsilon:
+        return 0.0
+    high = epsilon if adjacency == ADD_REMOVE else epsilon / 2
+    low = 0.0
+    if pure_epsilon(high, curvature, adjacency) <= epsilon:
+        return high
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if pure_epsilon(middle, curvature, adjacency) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+class Ball:
+    """The profile of an exact minimiser with the l2 tilt. m = k R/s for a scale s of ||b||."""
+
+    def __init__(self, m: float, d: int, curvature: Curvature):
+        self.m, self.d, self.curvature = m, d, curvature
+
+    def additive(self, e: float, times: int = 1) -> float:
+        return l2.delta(e, times * self.m, self.d)
+
+    @cached_property
+    def distance(self) -> float:
+        """A bound on the total variation distance of adding or removing a record."""
+        return min(1.0, self.curvature.signs * self.additive(0.0))
+
+    def addition(self, e: float) -> float:
+        """delta at e >= 0 of adding a record, for every Lambda."""
+        return min(1.0, self.curvature.signs * self.additive(e))
+
+    def removal(self, e: float) -> float:
+        """delta at e >= 0 of removing a record."""
+        bound, signs = self.distance, self.curvature.signs
+        for J, t in self.curvature.tangents:
+            if e - J < t:
+                continue
+            if signs == 1:
+                bound = min(bound, self.additive(e - J))
+            elif J == 0:
+                bound = min(bound, self.additive(e) + self._away(e))
+            else:
+                bound = min(bound, 2 * self.additive(e - J))
+        J, t = self.curvature.tangents[0]
+        return bound if e - J >= t else min(bound, self._integrated(e))
+
+    def _away(self, e):
+        """A bound on D0(e), the part of D(e) with b.v <= 0."""
+        from scipy.special import gammainc
+
+        if e >= self.m:
+            return 0.0
+        if e == 0:
+            return 1.0
+        return float(gammainc(self.d, (self.m / e - e / self.m) * self.m / 2))
+
+    def _integrated(self, e):
+        """`signs` E (1 - e^(e - f(L)))_+, for every Lambda."""
+        from scipy.optimize import brentq
+
+        c, m = self.curvature, self.m
+
+        def gain(loss):
+            return -np.expm1(np.minimum(e - c.largest(loss), 0.0))
+
+        if c.largest(m) <= e:
+            return 0.0
+        least = -2 * m  # all losses count
+        if c.largest(-m) <= e:
+            least = brentq(lambda x: float(c.largest(x)) - e, -m, m, xtol=1e-14 * m)
+        kinks = sorted(x for x in c.kinks() if max(least, -m) < x < m)
+        pieces = pairwise([least, *kinks, math.inf])
+        total = sum(l2.expected(gain, m, self.d, *piece) for piece in pieces)
+        return min(1.0, c.signs * total * (1 + l2.MARGIN))
+
+    def replacement(self, e: float) -> float:
+        """delta at e >= 0 of replacing a record: by the direct bound, otherwise by the best chain."""
+        from scipy.optimize import minimize_scalar
+
+        bound = min(1.0, 2 * self.distance)
+        for J, t in self.curvature.tangents:
+            if self.curvature.signs == 1 and e - J >= self.m + t:
+                bound = min(bound, self.additive(e - J, times=2))
+        J, t = self.curvature.tangents[0]
+        if self.curvature.signs == 1 and e - J >= self.m + t:
+            return bound
+
+        def chain(e1):
+            return self.addition(e1) + math.exp(e1) * self.removal(e - e1)
+
+        least, most = max(0.0, e - self.m - J), e - J - t  # splits at which only J is paid
+        start, stop = (least, most) if least < most else (0.0, e)
+        bound = min(bound, chain(start), chain(stop))
+        if bound > 0:
+            settings = {
+                "bounds": (start, stop),
+                "method": "bounded",
+                "options": {"xatol": 1e-5 * e},
+            }
+            bound = min(bound, float(minimize_scalar(chain, **settings).fun))
+        return bound
+
+    def delta(self, e: float, adjacency: str = REPLACE_ONE) -> float:
+        """The larger delta of both directions, at e >= 0."""
+        check_adjacency(adjacency)
+        if adjacency == ADD_REMOVE:
+            return max(self.addition(e), self.removal(e))
+        return self.replacement(e)
+
+
+@lru_cache(maxsize=4096)
+def ball_shift(
+    epsilon: float,
+    delta: float,
+    d: int,
+    r: float,
+    loss: str = "logistic",
+    slope: float = 1.0,
+    adjacency: str = REPLACE_ONE,
+) -> float:
+    """The largest m = k R/s at which the exact minimiser with the l2 tilt is (epsilon, delta)-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        The tilt's own share of epsilon, > 0.
+    delta : float
+        In [0, 1). At 0, the pure bound applies.
+    d : int
+        Dimensions, including a constant feature.
+    r : float
+        R^2/Lambda.
+    loss : {"logistic", "clipped_logistic", "log_cosh"}
+    slope : float
+        The cap k of clipped logistic loss.
+    adjacency : str
+
+    Returns
+    -------
+    float
+        Rounded down by a relative 1e-9 at most; 0 if no tilt suffices.
+    """
+    from scipy.optimize import brentq
+
+    curvature = Curvature(loss, r, slope)
+    pure = pure_shift(epsilon, curvature, adjacency)
+    if delta == 0:
+        return pure
+
+    def over(m):
+        return math.log(max(Ball(m, d, curvature).delta(epsilon, adjacency), 1e-300) / delta)
+
+    parts = 1 if adjacency == ADD_REMOVE else 2
+    most = 1 / (parts * l2.scale(d, epsilon, delta))  # no tilt beats the additive mechanism
+    if over(most) <= 0:
+        return most
+    low = max(pure, 1e-9 * most)
+    if over(low) > 0:
+        return pure
+    m = brentq(over, low, most, xtol=1e-10 * most, rtol=1e-10)
+    while over(m) > 0:
+        m *= 1 - 2e-10
+    return max(m, pure)

@@ -32,7 +32,8 @@ from scipy.special import kve
 __all__ = ["delta", "expected", "scale"]
 
 # `delta` is larger than its quadrature by this relative margin. The errors of quadrature and rounding are
-# far smaller: at most 1e-11 of D for e and m up to `LARGEST` and d up to 1000.
+# far smaller: at most 3.2e-13 of D at 371 random points with m up to `LARGEST`, d up to 1000 and D down to
+# 1e-280, compared with 40 digits.
 MARGIN = 2e-11
 LARGEST = 100.0
 PANELS, NODES = 6, 32

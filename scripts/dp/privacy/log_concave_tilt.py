@@ -293,7 +293,7 @@ def ball_shift(
 
     curvature = Curvature(loss, r, slope)
     pure = pure_shift(epsilon, curvature, adjacency)
-    if delta == 0:
+    if delta == 0 or 2 * epsilon > l2.LARGEST:  # for so large an epsilon, a delta hardly helps
         return pure
 
     def over(m):

@@ -97,3 +97,19 @@ def test_printed_shrinkage_discards_the_166_constant_pixels_whatever_the_size(
     assert release.info["discarded"][0] == 166
     constant = X.min(axis=0) == X.max(axis=0)
     assert ((release.weights[0] == 0) == constant).all()
+
+
+@pytest.mark.parametrize(("rows", "rate"), [(20, 0.005), (20, 0.002), (100, 0.01), (100, 0.005)])
+def test_a_run_that_its_stopping_rule_ends_returns_a_useless_gradient(fours_and_nines, rows, rate):
+    order = np.random.default_rng(1).permutation(len(fours_and_nines[0]))
+    X, y = fours_and_nines[0][order] / 7140, fours_and_nines[1][order]
+    errors = {}
+    for returned in ("gradient", "weights"):
+        release = MECHANISMS["distributed_lasso_as_run"].release(
+            X[:rows], y[:rows], all_rows=X, lam=1e-20, rate=rate, returned=returned
+        )
+        assert release.info["stopped"][0] == "loss threshold"
+        assert 20 < release.info["iterations"][0] < 1500
+        scores = X[rows:] @ release.weights[0] + release.info["intercept"][0]
+        errors[returned] = (np.sign(scores) != y[rows:]).mean()
+    assert errors["weights"] < 0.25 and 0.3 < errors["gradient"] < 0.75

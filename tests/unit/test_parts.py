@@ -37,6 +37,16 @@ def test_a_job_cannot_read_a_key_on_which_it_does_not_depend():
     assert Experiment.from_json(experiment.to_json()).values == experiment.values
 
 
+def test_rows_of_a_training_fold_are_not_counted_without_knowing_the_subsets():
+    """A guarantee for all 50 rows, where a fold trains on 40, was stated for too many."""
+    experiment = configured()[1]["veldhuizen_file"]
+    cell = next(cell for cell in experiment.cells() if cell.train_size == 50)
+    keys = ("datasets", "methods", "sweeps", "folds")
+    assert Experiment.from_json(experiment.to_json(*keys, "subsets")).trained_rows(cell) == 40
+    with pytest.raises(LookupError, match="'subsets'"):
+        Experiment.from_json(experiment.to_json(*keys)).trained_rows(cell)
+
+
 def test_a_key_that_jobs_share_changes_what_every_entry_depends_on():
     """Including keys that the experiment does not have yet, and a reading's own."""
     known = configured()[1]

@@ -559,7 +559,7 @@ def replay(
     if again.tape.ordered:
         worst = _of_orders(run, sides, seed, (epsilon, delta, released), worst)
     if worst.finding in (CHOICE, IF_RELEASED):
-        linear = _linear(run, sides, seed)
+        linear = _linear(run, sides, seed, again)
         if linear is not None:
             return _of_total(linear, epsilon, delta, True)
         told = ""
@@ -745,15 +745,17 @@ class _Total(NamedTuple):
     pure: float
 
 
-def _linear(function, sides, seed):
+def _linear(function, sides, seed, first):
     """The exact distances if a release is a constant plus the same linear function of all noise, or None.
 
     Then it does not matter which noisy values are released, or whether noise is added to a value: the
-    release is that of a linear mechanism. Several Gaussian draws on one output count as one.
+    release is that of a linear mechanism. Several Gaussian draws on one output count as one. first: a run
+    on the first side.
     """
-    tape = Tape()
-    first = _run(function, sides[0], seed, tape)
+    tape = first.tape
     if first.problem or tape.choices or tape.ordered or not 0 < tape.count <= MOST_LINEAR:
+        return None
+    if not len(_numbers(first.released)):
         return None
 
     def outputs(side, given):
@@ -764,6 +766,13 @@ def _linear(function, sides, seed):
 
     words, shape = _words(first.released), _numbers(first.released).shape
     start, rng = np.concatenate(tape.units), np.random.default_rng(0)
+    step = 3 * rng.standard_normal(len(start))
+    near, far = outputs(sides[0], start + step), outputs(sides[0], start + 2 * step)
+    if near is None or far is None:
+        return None
+    bend = far - 2 * near + _numbers(first.released)
+    if np.abs(bend).max(initial=0.0) > 1e-8 * np.abs(far).max(initial=1e-300):
+        return None  # most functions end here
     # The function must be the same for other rows too, since a function of the rows may agree by chance.
     sides = [*sides, *itertools.islice(_further(sides[0]), 3)]
     origins = [outputs(side, start) for side in sides]

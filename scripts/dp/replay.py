@@ -951,19 +951,24 @@ def _direct(run, sides, seed, epsilon):
 
 
 class _Hidden:
-    """The outputs of a function that noise can hide.
+    """The outputs of a function that noise can hide, of those that vary.
 
-    target: all numbers of the first side's release, (m,). matched: indices of outputs that vary
+    target: their numbers in the first side's release, (m,). matched: indices of outputs that vary
     independently with the noise. useful: whether there are others. low, high: each output's range so far.
     """
 
     def __init__(self, run, sides, seed):
         self.run, self.matched, self.useful = run, np.zeros(0, dtype=int), False
         first = _run(run, sides[0], seed, Tape())
-        other = _run(run, sides[1], seed, Tape())
-        if first.problem or other.problem or _equal(first.released, other.released):
+        others = _run(run, sides[1], seed, Tape()), _run(run, sides[0], seed + 1, Tape())
+        numbers = [_numbers(each.released) for each in (first, *others) if not each.problem]
+        if len(numbers) < 3 or len({len(each) for each in numbers}) > 1:
             return
-        self.count, self.target = first.tape.count, _numbers(first.released)
+        self.size = len(numbers[0])
+        self.varying = np.flatnonzero((numbers[0] != numbers[1]) | (numbers[0] != numbers[2]))
+        if not len(self.varying):
+            return
+        self.count, self.target = first.tape.count, numbers[0][self.varying]
         self.low, self.high = self.target.copy(), self.target.copy()
         # The last draws move outputs most directly.
         self.draws = np.arange(max(0, self.count - MOST_DRAWS), self.count)
@@ -971,11 +976,12 @@ class _Hidden:
             self._vary(sides[0], seed, first.tape)
 
     def outputs(self, side, seed, units):
-        """All numbers (m,) of a run with these unit draws, or None."""
+        """The outputs (m,) of a run with these unit draws, or None."""
         run = _run(self.run, side, seed, Tape(given=units))
         numbers = np.zeros(0) if run.problem else _numbers(run.released)
-        if numbers.shape != self.target.shape or run.tape.count != self.count:
+        if len(numbers) != self.size or run.tape.count != self.count:
             return None
+        numbers = numbers[self.varying]
         if not np.isfinite(numbers).all():
             return None
         self.low, self.high = np.minimum(self.low, numbers), np.maximum(self.high, numbers)
@@ -1001,7 +1007,7 @@ class _Hidden:
         self.slopes, self.useful = slopes[self.matched], True
 
     def match(self, side, seed):
-        """All outputs (m,) of a run whose `matched` outputs equal the first side's, or None.
+        """The outputs (m,) of a run whose `matched` outputs equal the first side's, or None.
 
         The run begins with its own noise. Broyden's method changes the noise until the outputs agree.
         """

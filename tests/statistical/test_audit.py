@@ -514,7 +514,10 @@ def test_every_pair_serves_a_mechanism_without_a_fit_that_needs_a_delta(name):
     bound = audit.epsilon_lower_bound(
         OwnMean(), sides, epsilon=1.5, delta=1e-5, trials=4000, rng=generator(62)
     )
-    assert bound <= 1.5
+    if name == "left_out":  # the noise shows n, which replace-one takes as public
+        assert bound > 1.5
+    else:
+        assert bound <= 1.5
     value, why = exact_on(name, OwnMean(), 1e-5)
     assert math.isnan(value)
     assert "of this pair no density" in why or "own_mean" in why

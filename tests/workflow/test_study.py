@@ -369,7 +369,7 @@ def test_an_edited_mechanism_reruns_its_own_and_a_moved_one_nothing(templated, t
     study.append("mechanisms/noisy_mean.py", "\nAN_EDIT = True\n")
     planned = study.plan()
     runs = [job for job in planned if job.startswith(("run:", "attack:"))]
-    assert len(runs) == 9 and all("/noisy_mean/" in job for job in runs)
+    assert len(runs) == 10 and all("/noisy_mean/" in job for job in runs)
 
 
 @pytest.fixture

@@ -1,0 +1,185 @@
+"""The l2 mechanism: noise b with density proportional to exp(-||b||_2/s) on a vector of d coordinates.
+
+Let v be a shift of length m s. The privacy loss L = (||b + v|| - ||b||)/s lies in [-m, m]. In prolate
+spheroidal coordinates with foci 0 and -v, xi = (||b|| + ||b + v||)/(m s) >= 1 and cos t = L/m, and the
+measure of b is proportional to
+
+    (xi^2 - cos^2 t) (xi^2 - 1)^((d-3)/2) sin^(d-2) t e^(-z xi) e^(z cos t) dxi dt,   z = m/2.
+
+The integral over xi gives Bessel functions. With nu = d/2 - 1 and a = (d-1)/z K_(nu+1)(z)/K_nu(z), the
+angle t in (0, pi) has the density
+
+    c sin^(d-2) t (a + sin^2 t) e^(z (cos t - 1)),
+    c = 2 (z/2)^(nu+2) K_nu(z) e^z/(sqrt(pi) Gamma(nu + 3/2)),
+
+by the Wronskian of I and K. So for 0 <= e < m, the hockey stick divergence is an integral of positive
+terms,
+
+    D(e) = integral over t from 0 to arccos(e/m) of (1 - e^(e - m cos t)) times the density,
+
+D(e) = 0 for e >= m, and D(-e) = 1 - e^-e + e^-e D(e). For d = 1, D(e) = 1 - e^((e-m)/2) for |e| <= m.
+By symmetry, D is the same in both directions, and it grows with m.
+"""
+
+import math
+from functools import cache
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import kve
+
+__all__ = ["delta", "scale"]
+
+# By this relative margin, `scale` takes delta to be smaller. Quadrature and rounding err by far less: at
+# most 3.2e-13 of D at 371 random points with m up to `LARGEST`, d up to 1000 and D down to 1e-280, compared
+# with 40 digits.
+MARGIN = 1e-9
+LARGEST = 100.0
+PANELS, NODES = 6, 32
+
+
+def delta(e: float, m: float, d: int) -> float:
+    """The smallest delta for which the l2 mechanism is (e, delta)-DP for shifts of length m s.
+
+    Parameters
+    ----------
+    e : float
+        Any real number.
+    m : float
+        Length of the largest shift divided by the scale s, from 1e-60 to 100.
+    d : int
+        Number of coordinates, from 1 to 1000.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> print(f"{delta(1.0, 1.6, 3):.12f}")
+    0.078607338027
+    """
+    if not 1 <= d <= 1000 or d != int(d):
+        raise ValueError(f"d must be a whole number from 1 to 1000, not {d}")
+    if not 1e-60 <= m <= LARGEST:
+        raise ValueError(f"m must lie between 1e-60 and {LARGEST:g}, not {m}")
+    if not e > -math.inf:
+        raise ValueError(f"e must be a real number, not {e}")
+    if e >= m:
+        return 0.0
+    if e < 0:
+        return -math.expm1(e) + math.exp(e) * delta(-e, m, d)
+    if d == 1:
+        return -math.expm1((e - m) / 2)
+    return _delta(m - e, m, int(d))
+
+
+def _delta(gap, m, d):
+    """D(m - gap) for d >= 2 and 0 < gap <= m, precise also where the gap is tiny."""
+    last = 2 * math.asin(math.sqrt(gap / (2 * m)))  # arccos(e/m)
+    # Below `first`, the density is less than e^-50 times that near `last`.
+    first = math.sin(last) * math.exp(-(50 + m / 2) / max(d - 2, 1e-9))
+    nodes, weights = _panels()
+    first = math.asin(first)
+    t = first + (last - first) * nodes
+    a, log_c = _constants(d, m / 2)
+    half = np.sin(t / 2) ** 2  # m cos t = m - 2 m half
+    sine = np.sin(t)
+    density = (a + sine**2) * np.exp(log_c + (d - 2) * np.log(sine) - m * half)
+    return float((last - first) * (weights * density * -np.expm1(2 * m * half - gap)).sum())
+
+
+@cache
+def _panels():
+    """Nodes and weights of Gauss-Legendre quadrature in panels of equal width on [0, 1]."""
+    x, w = np.polynomial.legendre.leggauss(NODES)
+    start = np.arange(PANELS)[:, None]
+    return ((start + (x + 1) / 2) / PANELS).ravel(), np.tile(w / (2 * PANELS), PANELS)
+
+
+def _constants(d, z):
+    """a and log c.
+
+    T_nu = (z/2)^nu K_nu(z) e^z/Gamma(nu) follows from T_(nu+1)/T_nu = R_nu z/(2 nu), where R_nu =
+    K_(nu+1)/K_nu = 2 nu/z + 1/R_(nu-1). All terms are positive, and none overflows.
+    """
+    nu = d / 2 - 1
+    if d == 2:
+        ratio = float(kve(1, z) / kve(0, z))
+        return ratio / z, math.log(z * z * kve(0, z) / math.pi)
+    if d % 2:
+        k, ratio, log_t = 0.5, 1.0, -math.log(2.0)  # K_(1/2)/K_(-1/2) = 1
+    else:
+        k, ratio = 1.0, float(kve(1, z) / kve(0, z))
+        log_t = math.log(z / 2 * kve(1, z))
+    growth = 1.0  # at most e^z
+    while k < nu:
+        more = 1 + z / (2 * k * ratio)
+        ratio = 2 * k / z * more
+        growth *= more
+        k += 1
+    ratio = 2 * nu / z + 1 / ratio
+    log_t += math.log(growth)
+    log_gammas = math.lgamma(nu) - math.lgamma(nu + 1.5) - math.log(math.pi) / 2
+    return (d - 1) / z * ratio, math.log(2.0) + 2 * math.log(z / 2) + log_t + log_gammas
+
+
+def scale(d: int, epsilon: float, delta: float, sensitivity: float) -> float:
+    """The smallest scale s, up to rounding, for which the l2 mechanism is (epsilon, delta)-DP.
+
+    It is exact for a delta that is smaller by a relative `MARGIN`, and rounded up. For an epsilon above 50,
+    the scale is that of (epsilon, 0)-DP.
+
+    Parameters
+    ----------
+    d : int
+        Number of coordinates, from 1 to 1000.
+    epsilon : float
+        At least 1e-50.
+    delta : float
+        In [0, 1).
+    sensitivity : float
+        Length of the largest shift, in the L2 norm.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> print(f"{scale(5, 0.5, 1e-6, 1.0):.9f}")  # (0.5, 0)-DP needs 2
+    1.963239046
+    """
+    if not 1 <= d <= 1000 or d != int(d):
+        raise ValueError(f"d must be a whole number from 1 to 1000, not {d}")
+    if not 1e-50 <= epsilon < math.inf or not 0 <= delta < 1 or not 0 < sensitivity < math.inf:
+        raise ValueError(
+            "epsilon must be a number of at least 1e-50, delta one in [0, 1), and the sensitivity a "
+            f"positive number, not {epsilon}, {delta} and {sensitivity}"
+        )
+    m = _largest_shift(int(d), epsilon, delta) if delta and epsilon <= LARGEST / 2 else epsilon
+    return math.nextafter(sensitivity / m, math.inf)
+
+
+def _largest_shift(d, epsilon, target):
+    """The largest m, up to rounding and at most `LARGEST`, for (epsilon, target)-DP, at least epsilon."""
+    room, least = LARGEST - epsilon, epsilon * 2.0**-53  # of m - epsilon
+
+    def excess(gap):  # D is about a power of the gap, so this is nearly linear in log gap
+        value = _delta(gap, epsilon + gap, d) if d > 1 else -math.expm1(-gap / 2)
+        return math.log(max(value, 1e-320) / (target * (1 - MARGIN)))
+
+    low = high = epsilon / 128
+    while high < room and excess(high) < 0:
+        low, high = high, min(4 * high, room)
+    while low > least and excess(low) >= 0:
+        low, high = low / 8, low
+    if low <= least:
+        return epsilon
+    if excess(high) < 0:
+        return LARGEST
+    gap = math.exp(brentq(lambda y: excess(math.exp(y)), math.log(low), math.log(high), xtol=1e-13))
+    m = min(epsilon + gap, LARGEST)
+    while m > epsilon and delta(epsilon, m, d) > target * (1 - MARGIN / 2):
+        m = math.nextafter(m, 0.0)
+    return m

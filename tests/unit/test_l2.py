@@ -1,0 +1,228 @@
+"""The l2 mechanism's divergence against known values, spherical caps and quadrature with many digits."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.special import betainc
+from scipy.stats import gamma
+
+from dp.privacy import l2
+
+# (d, m, e) -> D(e), by quadrature with 40 digits over another parametrisation
+VALUES = {
+    (2, 0.7, 0.5): 3.81827500346755e-2,
+    (3, 1.6, 1): 7.86073380271134e-2,
+    (5, 0.1034, 0.1): 9.57801139425132e-7,
+    (10, 1.2, 1): 4.39982890019211e-5,
+    (20, 6, 4): 6.20277961904213e-4,
+    (50, 2, 1): 8.18457970099168e-6,
+    (200, 3, 1): 4.04969498263026e-8,
+    (1000, 8, 1): 3.40386098956658e-6,
+    (1000, 30, 4): 1.55275476981383e-5,
+}
+ASKED = ((0.1, 1e-6), (0.5, 1e-6), (1.0, 1e-6), (4.0, 1e-6), (1.0, 1e-9))
+# d -> the largest m for each of ASKED
+LARGEST = {
+    1: (0.100002000001, 0.500002000001, 1.000002, 4.000002, 1.000000002),
+    2: (0.100100488662, 0.50015657422, 1.00018126794, 4.00021825932, 1.00000181255),
+    3: (0.100619124157, 0.501266565639, 1.0016344756, 4.00231066116, 1.00005164126),
+    5: (0.103450476213, 0.509362322541, 1.01376356201, 4.02468356895, 1.00136338336),
+    10: (0.115952030294, 0.554940179943, 1.09119124549, 4.21783800634, 1.02432601662),
+    20: (0.142897301787, 0.666415717232, 1.29401514627, 4.83503862684, 1.12931175778),
+    50: (0.206892980234, 0.946007210732, 1.81837082773, 6.59314697252, 1.48066790488),
+    100: (0.283928411466, 1.28891149922, 2.46810732152, 8.84536038711, 1.95489381059),
+    300: (0.481948345103, 2.17698633645, 4.15770120044, 14.7791163125, 3.22906540433),
+    1000: (0.87369377355, 3.93954773428, 7.51684532608, 26.6411469993, 5.7966419551),
+}
+
+
+@pytest.mark.parametrize(("d", "m", "e"), VALUES)
+def test_known_values(d, m, e):
+    assert l2.delta(e, m, d) == pytest.approx(VALUES[d, m, e], rel=1e-12)
+
+
+@pytest.mark.parametrize("d", LARGEST)
+def test_known_scales(d):
+    for (epsilon, delta), m in zip(ASKED, LARGEST[d], strict=True):
+        scale = l2.scale(d, epsilon, delta, 3.0)
+        assert 3.0 / scale == pytest.approx(m, rel=1e-10)
+        actual = l2.delta(epsilon, 3.0 / scale, d)
+        # For delta = 1e-9 and one coordinate, m has too few digits for more.
+        assert delta * (1 - 3e-7) < actual < delta
+
+
+def of_caps(e, m, d):
+    """P(L > e) - e^e Q(L > e), with a Gamma radius and the share of directions in a spherical cap.
+
+    L > e means ||b + v|| > ||b|| + e (s = 1). Under Q, b + v has the law of b under P.
+    """
+
+    def cap(t):  # the share of directions whose cosine exceeds t
+        t = np.clip(t, -1, 1)
+        half = betainc((d - 1) / 2, 0.5, 1 - t * t) / 2
+        return np.where(t > 0, half, 1 - half)
+
+    def integral(share, start, bend):
+        """Of share(r) times the density of the radius r. At `bend`, the share is not smooth."""
+        far = max(gamma.isf(1e-20, d), 2 * bend)
+        ends = np.unique([start, bend, *(bend + (far - bend) * np.geomspace(1e-9, 1, 40))])
+        x, w = np.polynomial.legendre.leggauss(40)
+        width = np.diff(ends)[:, None] / 2
+        r = ends[:-1, None] + width * (x + 1)
+        return (width * w * gamma.pdf(r, d) * share(r)).sum()
+
+    p = integral(lambda r: cap((e * e + 2 * r * e - m * m) / (2 * r * m)), 0.0, (m - e) / 2)
+    middle = (m + e) / 2  # no smaller radius has such a loss under Q
+    q = integral(lambda r: cap((m * m + 2 * r * e - e * e) / (2 * r * m)), middle, middle)
+    return p - math.exp(e) * q
+
+
+@pytest.mark.parametrize(
+    ("d", "m", "e"),
+    [
+        *(
+            (2, 0.7, 0.5),
+            (3, 1.6, 1.0),
+            (3, 2.0, 0.0),
+            (5, 4.0, 0.5),
+            (10, 1.2, 1.0),
+            (20, 6.0, 4.0),
+        ),
+        *((50, 2.0, 1.0), (50, 5.0, 0.0), (200, 3.0, 1.0), (1000, 30.0, 4.0)),
+    ],
+)
+def test_spherical_caps_give_the_same(d, m, e):
+    assert l2.delta(e, m, d) == pytest.approx(of_caps(e, m, d), rel=1e-6, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("d", "m", "gap"),
+    [
+        *((3, 90.0, 40.0), (4, 1e-3, 1e-3), (17, 0.01, 1e-3), (41, 100.0, 100.0), (120, 0.1, 0.02)),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in ((2, 1e-3, 1e-11), (42, 7.0, 3.0), (1000, 73.0, 36.0))
+        ),
+    ],
+)
+def test_quadrature_with_many_digits_gives_the_same(d, m, gap):
+    mp = pytest.importorskip("mpmath")
+    with mp.workdps(25):
+        m, nu = mp.mpf(m), mp.mpf(d) / 2 - 1
+        e, z = m - mp.mpf(gap), m / 2
+        last = mp.acos(e / m)
+
+        def moment(k):  # the integral over xi of (xi^2 - 1)^(k - 1/2) e^(-z xi)
+            return mp.gamma(k + 0.5) / mp.sqrt(mp.pi) * (2 / z) ** k * mp.besselk(k, z)
+
+        def density(t):
+            powers = mp.sin(t) ** (d - 2) * mp.exp(z * mp.cos(t))
+            return powers * (moment(nu + 1) + moment(nu) * mp.sin(t) ** 2)
+
+        def integrand(t):
+            return density(t) * (1 - mp.exp(e - m * mp.cos(t)))
+
+        def bessel(k):  # the integral over all t of sin^(2k) t e^(z cos t)
+            return mp.gamma(k + 0.5) * mp.sqrt(mp.pi) * (2 / z) ** k * mp.besseli(k, z)
+
+        total = moment(nu + 1) * bessel(nu) + moment(nu) * bessel(nu + 1)
+        first = mp.asin(mp.sin(last) * mp.exp(-(100 + m) / max(d - 2, 1))) if d > 12 else mp.mpf(0)
+        points = [first + (last - first) * k / 12 for k in range(13)]
+        size = integrand(first + (last - first) * 11 / 12)  # mpmath's tolerance is absolute
+        integral = mp.quad(lambda t: integrand(t) / size, points, method="gauss-legendre")
+        expected = float(size / total * integral)
+        m, e = float(m), float(e)
+    # e and m are rounded to floats, which matters where their difference is tiny.
+    rounding = d * 2.0**-52 * m / gap
+    assert l2.delta(e, m, d) == pytest.approx(expected, rel=2e-12 + rounding)
+
+
+def test_one_coordinate_is_the_laplace_mechanism():
+    for m in (0.01, 1.0, 30.0):
+        for e in np.linspace(0, m, 7):
+            # P(b < x) - e^e Q(b < x) at the point where the loss falls to e
+            expected = 1 - math.exp((e - m) / 2)
+            assert l2.delta(e, m, 1) == pytest.approx(expected, abs=1e-15)
+    x = np.linspace(-60, 60, 2_400_001)
+    p, q = np.exp(-np.abs(x)) / 2, np.exp(-np.abs(x + 1.3)) / 2
+    for e in (-0.7, 0.0, 0.4):
+        expected = np.maximum(p - math.exp(e) * q, 0).sum() * (x[1] - x[0])
+        assert l2.delta(e, 1.3, 1) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 8, 60, 1000])
+def test_shape(d):
+    """D falls from 1 to 0, is convex in e^e, grows with m, and reflects."""
+    m = 2.0
+    e = np.linspace(-2.5, 2.5, 101)
+    values = np.array([l2.delta(x, m, d) for x in e])
+    assert (np.diff(values) <= 0).all() and values[-1] == 0
+    for x in (0.3, 1.1):
+        reflected = 1 - math.exp(-x) + math.exp(-x) * l2.delta(x, m, d)
+        assert l2.delta(-x, m, d) == pytest.approx(reflected, rel=1e-14)
+    slopes = np.diff(values) / np.diff(np.exp(e))
+    assert (np.diff(slopes) >= -1e-9).all()
+    assert l2.delta(0.5, 1.9, d) < l2.delta(0.5, 2.0, d) < l2.delta(0.5, 2.1, d)
+
+
+def test_releases_have_this_divergence():
+    """A share of b's law: radius Gamma(d), uniform direction, and the loss of each draw."""
+    rng, d, m, e, draws = np.random.default_rng(5), 4, 1.5, 0.4, 400_000
+    b = rng.standard_normal((draws, d))
+    b *= (rng.gamma(d, size=draws) / np.linalg.norm(b, axis=1))[:, None]
+    loss = np.linalg.norm(b + m * np.eye(d)[0], axis=1) - np.linalg.norm(b, axis=1)
+    gain = np.maximum(-np.expm1(e - loss), 0)
+    error = gain.std() / math.sqrt(draws)
+    assert l2.delta(e, m, d) == pytest.approx(gain.mean(), abs=4 * error)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 7, 30, 400, 1000])
+@pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-12, 1e-3, 0.5, 0.999])
+def test_scales_keep_their_delta_and_are_hardly_larger_than_needed(d, delta):
+    for epsilon in (1e-50, 1e-9, 1e-3, 1.0, 10.0, 50.0, 51.0, 1e6):
+        m = 1.0 / l2.scale(d, epsilon, delta, 1.0)
+        assert epsilon * (1 - 1e-15) <= m
+        if m > l2.LARGEST * (1 - 1e-9) or epsilon > 50:
+            continue
+        assert l2.delta(epsilon, m, d) <= delta
+        larger = epsilon + (m - epsilon) * (1 + 1e-8) + 1e-15 * m  # a few roundings of m
+        if larger < l2.LARGEST:
+            assert l2.delta(epsilon, larger, d) > delta * (1 - 1e-6)
+
+
+def test_pure_privacy():
+    assert l2.scale(7, 0.5, 0.0, 3.0) == pytest.approx(6.0, rel=1e-15)
+    assert l2.scale(7, 0.5, 0.0, 3.0) >= 6.0
+    assert l2.delta(0.5, 0.5, 7) == 0.0
+    assert l2.scale(7, 80.0, 1e-6, 3.0) == pytest.approx(3 / 80)
+
+
+def test_no_scale_exceeds_that_of_pure_privacy_and_it_grows_with_d():
+    scales = [l2.scale(d, 0.5, 1e-6, 1.0) for d in range(1, 41)]
+    assert all(a > b for a, b in itertools.pairwise(scales))
+    assert scales[0] < 2.0
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "match"),
+    [
+        (l2.delta, (1.0, 1.5, 0), "whole number"),
+        (l2.delta, (1.0, 1.5, 2.5), "whole number"),
+        (l2.delta, (1.0, 1.5, 1001), "whole number"),
+        (l2.delta, (1.0, 101.0, 2), "m must lie"),
+        (l2.delta, (1.0, math.nan, 2), "m must lie"),
+        (l2.delta, (math.nan, 1.0, 2), "e must be"),
+        (l2.scale, (0, 1.0, 1e-6, 1.0), "whole number"),
+        (l2.scale, (3, 0.0, 1e-6, 1.0), "epsilon must be"),
+        (l2.scale, (3, math.nan, 1e-6, 1.0), "epsilon must be"),
+        (l2.scale, (3, 1.0, 1.0, 1.0), "delta one in"),
+        (l2.scale, (3, 1.0, -0.1, 1.0), "delta one in"),
+        (l2.scale, (3, 1.0, 1e-6, 0.0), "sensitivity"),
+        (l2.scale, (3, 1.0, 1e-6, math.inf), "sensitivity"),
+    ],
+)
+def test_what_is_refused(function, arguments, match):
+    with pytest.raises(ValueError, match=match):
+        function(*arguments)

@@ -14,7 +14,7 @@ from checks.verdicts import ABSOLUTE, Sample, prediction_interval, sd_of
 from dp import metrics
 from dp.seeds import generator
 from study import canonical
-from study.configuration.experiment import Cell
+from study.configuration.cell import Cell
 from study.configuration.printed_values import QUANTITIES, expand, look_up
 
 COLUMNS = (

@@ -15,7 +15,7 @@ from reporting import packing
 from study import facts as source_file
 from study import paths
 from study.canonical import epsilon, grid, number
-from study.configuration import inputs, kinds, verdict_inputs
+from study.configuration import inputs, kinds, needs
 from study.configuration.experiment import data_name, data_path
 from study.configuration.sources import experiment_files
 from study.configuration.validation import read_yaml
@@ -170,7 +170,7 @@ class Gathered:
 
     def _is_outdated(self, section, path):
         runs = {self.experiment.run_path(cell) for cell in self.cells}
-        files = set(verdict_inputs.of_checks(self.experiment, section, ()))
+        files = set(needs.files_of_checks(self.experiment, section, ()))
         files.discard(str(self._at(paths.GUARANTEES)))
         if section != "defects" or files - runs:  # inputs other than runs may depend on any cell
             files = runs

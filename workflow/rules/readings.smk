@@ -28,7 +28,7 @@ rule readings:
         facts=lambda wildcards: facts(experiment_of(wildcards)),
         library=lambda wildcards: digest(
             "readings.py",
-            *verdict_inputs.modules_of_checks(experiment_of(wildcards), "claims"),
+            *modules_of_checks(experiment_of(wildcards), "claims"),
         ),
     shell:
         'python "$DP_HOME/scripts/readings.py" --experiment {params.experiment:q}'

@@ -16,7 +16,8 @@ from plots import style
 from plots.relations import BAND, Curves, Scales, level, relation
 from study import arguments, facts
 from study.canonical import epsilon as canonical
-from study.configuration.experiment import Cell, data_path
+from study.configuration.cell import Cell
+from study.configuration.experiment import data_path
 from study.configuration.inputs import ANALYSIS, CELLS, DATA, DRAWS, NOTHING, SEARCHES
 from study.configuration.kinds import figure
 from study.configuration.options import Options

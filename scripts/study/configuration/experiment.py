@@ -3,11 +3,11 @@
 import json
 import math
 from pathlib import Path
-from typing import NamedTuple
 
 from dp.accounting import rule_delta
 from study import canonical, lambdas, paths
-from study.configuration import kinds, needs
+from study.configuration import kinds
+from study.configuration.cell import Cell
 from study.jobs.files import read_json
 
 
@@ -29,15 +29,6 @@ SHARED = (
 )
 
 
-class Cell(NamedTuple):
-    """The parameters of one job. epsilon is infinite without privacy."""
-
-    dataset: str
-    method: str
-    train_size: int
-    epsilon: float
-
-
 class Experiment:
     """A resolved experiment. The keys of its configuration are read-only attributes.
 
@@ -55,15 +46,22 @@ class Experiment:
         except KeyError:
             raise AttributeError(f"experiment {self.name} has no {key!r}") from None
 
-    @classmethod
-    def from_json(cls, text):
+    @staticmethod
+    def from_json(text):
+        """The experiment or reading of which `to_json` returned the text."""
         values = json.loads(text)
-        return cls(values.pop("name"), values, values.pop("folder", None))
+        made = values.pop("name"), values, values.pop("folder", None)
+        reading = values.pop("reading", None)
+        return Experiment(*made) if reading is None else Reading(*made, **reading)
 
     def to_json(self, *keys):
         """One line of JSON with the values of those `keys` that exist or, if none does, with all values."""
         keys = [key for key in keys if key in self.values] or self.values
-        return json.dumps(self.named() | {key: self.values[key] for key in keys})
+        return json.dumps(self.named() | self.about() | {key: self.values[key] for key in keys})
+
+    def about(self):
+        """What a reading's JSON has besides an experiment's."""
+        return {}
 
     def entry_json(self, section, name):
         """The configuration that a table, figure or analysis depends on, as JSON on one line."""
@@ -80,7 +78,7 @@ class Experiment:
         return {"name": self.name} | ({"folder": self.folder} if self.folder != self.name else {})
 
     def cells(self, sweep=None, datasets=None, methods=None):
-        """The distinct cells of some sweeps, in configured order; for a reading, only cells that it runs.
+        """The distinct cells of some sweeps, in configured order.
 
         sweep: one name, several, or None for all.
         """
@@ -101,29 +99,16 @@ class Experiment:
                     for size in spec["train_sizes"]:
                         for epsilon in spec["epsilons"] if private else [math.inf]:
                             cells[Cell(dataset, method, size, epsilon)] = None
-        if "reading" in self.values:
-            cells = self._own(cells)
         order = {name: k for k, name in enumerate([*self.datasets, *self.methods])}
         return sorted(cells, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
 
-    def _own(self, cells):
-        """The `cells` that a reading needs, and that its main experiment does not run."""
-        changed, needed = self.reading["changed"], needs.cells(self.plain())
-        single = {Cell(*cell) for cell in changed["cells"]}
-        return [
-            cell
-            for cell in cells
-            if cell in needed
-            and (
-                cell.dataset in changed["datasets"]
-                or cell.method in changed["methods"]
-                or cell in single
-            )
-        ]
-
     def axis(self):
         """The experiment whose draws and searches this one uses: itself or, for a reading, the main one."""
-        return self.values.get("reading", {}).get("of", self.name)
+        return self.name
+
+    def plain(self):
+        """Itself or, for a reading, an experiment that also has the cells that the main one runs."""
+        return self
 
     def repeated(self, count):
         return "divisions" if count == self.values.get("divisions") else "data sets"
@@ -133,11 +118,6 @@ class Experiment:
         if self.values.get("subsets") != "whole":
             return cell.train_size
         return cell.train_size - -(-cell.train_size // self.folds)
-
-    def plain(self):
-        """A reading as an ordinary experiment, which also has the cells that its main experiment runs."""
-        values = {key: value for key, value in self.values.items() if key != "reading"}
-        return Experiment(self.name, values, self.folder)
 
     def varied(self):
         """The options that families of methods vary, perhaps including `lambda`."""
@@ -181,13 +161,13 @@ class Experiment:
 
     def tuned_path(self, dataset, suffix="csv"):
         """The file with all lambdas' errors (csv), or with the tuned lambda and its ties (json)."""
-        own = self.values.get("reading", {}).get("changed", {}).get("tune")
-        folder = self.folder if own else self._chosen_in()
-        return paths.TUNED(suffix, experiment=folder, dataset=dataset)
+        return paths.TUNED(suffix, experiment=self._tuned_in(), dataset=dataset)
 
-    def _chosen_in(self):
-        """The folder of tuning and searches; a reading uses its main experiment's."""
-        return self.values.get("reading", {}).get("of", self.folder)
+    def _tuned_in(self):
+        return self.folder
+
+    def _searched_in(self):
+        return self.folder
 
     def delta(self, label, size):
         delta = self.methods[label]["delta"]
@@ -222,7 +202,7 @@ class Experiment:
         private = self.methods[self.searches[name]["method"]]["private"]
         epsilon = canonical.epsilon(epsilon if private else math.inf)
         where = {"search": name, "dataset": dataset, "size": size, "epsilon": epsilon}
-        return paths.SEARCH(suffix, experiment=self._chosen_in(), **where)
+        return paths.SEARCH(suffix, experiment=self._searched_in(), **where)
 
     def cell_search_path(self, cell, suffix="csv"):
         search = self.methods[cell.method]["search"]
@@ -247,8 +227,6 @@ class Experiment:
         words += [f"--zero={zero}"] if zero else []
         draws = self.values.get("draws", "own")
         words += [f"--{draws}"] * (draws != "own")
-        if "reading" in self.values:
-            words.append(f"--experiment {self.axis()}")
         return " ".join(words)
 
     def analysis_path(self, name):
@@ -282,3 +260,43 @@ class Experiment:
         label = self.fit_label(cell.method)
         where = {"dataset": cell.dataset, "fit": label, "size": cell.train_size}
         return label and paths.FIT(experiment=self.folder, **where)
+
+
+class Reading(Experiment):
+    """An experiment under another interpretation of what its source leaves open.
+
+    It has the draws and searches of its main experiment, which also runs all cells that do not differ.
+
+    of: the main experiment's name. label, left_open: the interpretation, and what it is about, in words.
+    tunes: whether it tunes lambda otherwise. own: the cells that it runs. shared: the other cells that its
+    verdicts need.
+    """
+
+    def __init__(self, name, values, folder, *, of, label, left_open, tunes, own, shared):
+        super().__init__(name, values, folder)
+        self.of, self.label, self.left_open, self.tunes = of, label, left_open, tunes
+        self.own, self.shared = ([Cell(*cell) for cell in cells] for cells in (own, shared))
+
+    def about(self):
+        keys = ("of", "label", "left_open", "tunes", "own", "shared")
+        return {"reading": {key: getattr(self, key) for key in keys}}
+
+    def cells(self, sweep=None, datasets=None, methods=None):
+        """Those of `own` that are cells of these sweeps, data sets and methods."""
+        own = {*self.own}
+        return [cell for cell in super().cells(sweep, datasets, methods) if cell in own]
+
+    def axis(self):
+        return self.of
+
+    def plain(self):
+        return Experiment(self.name, self.values, self.folder)
+
+    def split(self, method=None, first=None):
+        return f"{super().split(method, first)} --experiment {self.of}"
+
+    def _tuned_in(self):
+        return self.folder if self.tunes else self.of
+
+    def _searched_in(self):
+        return self.of

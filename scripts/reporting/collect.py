@@ -222,9 +222,8 @@ class Gathered:
         why = f"{len(missing)} of {len(cells)} cells are missing" if missing else "not made yet"
         if len(missing) == len(cells):
             return None, why
-        function = kind.load()
         try:
-            figure = function(self.experiment, spec, self.some(cells))
+            figure = kind.function(self.experiment, spec, self.some(cells))
             with tempfile.TemporaryDirectory() as folder:
                 picture = Path(folder, "figure.png")
                 style.save(figure, picture)
@@ -233,8 +232,7 @@ class Gathered:
             return None, f"{why}; it cannot be drawn from the others ({error})"
 
     def _alt(self, spec, kind):
-        function = kind.load()
-        what = (function.__doc__ or "Figure.").partition("\n")[0].rstrip(".")
+        what = (kind.function.__doc__ or "Figure.").partition("\n")[0].rstrip(".")
         text = f"{spec['title']}. {what}."
         if kind.inputs is inputs.CELLS and "error_mean" in self.frame:
             text += self._ends(spec)

@@ -99,7 +99,7 @@ def test_a_docstring_counts_where_results_show_it():
 
 def test_results_show_docstrings_of_these_decorators():
     functions = [step.apply for step in STEPS.values()]
-    functions += [kind.load() for kind in kinds.FIGURES.values()]
+    functions += [kind.function for kind in kinds.FIGURES.values()]
     for function in functions:
         path = Path(function.__code__.co_filename)
         text, shown = path.read_text(encoding="utf-8"), function.__doc__.partition("\n")[0]

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -11,7 +12,6 @@ from dp.errors import Refused
 from dp.releasing import card, draws, files, meaning, models, rows
 from dp.releasing.request import Request
 from plots import releases as figures
-from plots import style
 
 N = 400
 SPENT = {"epsilon": 1.5, "delta": 2e-6, "of_epsilon": 2.0, "of_delta": 4e-6, "releases": 2}
@@ -196,7 +196,7 @@ def test_the_figure_has_a_line_per_coefficient(made, epsilon):
     if epsilon > 1:  # the coefficient is per tenth of the bounds' width
         dots = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 1]
         assert dots[-1] * 10 == pytest.approx(24.5 * document["estimates"][0])
-    style.plt.close(axes.figure)
+    plt.close(axes.figure)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"\xff", b'{"format": "other"}'])

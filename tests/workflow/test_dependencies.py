@@ -62,16 +62,7 @@ def modules_by_name(job):
     if job["script"] in ("check.py", "readings.py"):
         section = argument(job, "--section") if "--section" in arguments else "claims"
         entries = experiment[section].values()
-        present = {
-            "analysis": experiment.get("analyses", {}),
-            "table": experiment.get("tables", {}),
-        }
-        checks = [
-            check
-            for entry in entries
-            for check in entry.get("checks", ())
-            if all(check.get(key) in (None, *names) for key, names in present.items())
-        ]
+        checks = [check for entry in entries for check in entry.get("checks", ())]
         used = {c["options"]["mechanism"] for c in checks if "mechanism" in c["options"]}
         loaded = {kinds.CHECKS[check["kind"]].module for check in checks}
         return sorted(loaded | set(map(MECHANISMS.module, used)))

@@ -112,6 +112,9 @@ os.environ[downloads.MIRRORS] = ",".join(
 )
 
 
+os.environ[kinds.MODULES] = kinds.modules()  # so that each job imports only its own kinds' modules
+
+
 # In paths, the wildcard `experiment` is a folder of results. The folder of a reading is below
 # that of its experiment.
 FOLDERS = {experiment.folder: experiment for experiment in EXPERIMENTS.values()}

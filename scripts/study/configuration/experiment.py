@@ -6,7 +6,6 @@ from pathlib import Path
 
 from dp.accounting import rule_delta
 from study import canonical, lambdas, paths
-from study.configuration import kinds
 from study.configuration.cell import Cell
 from study.jobs.files import read_json
 
@@ -126,7 +125,8 @@ class Experiment:
 
     def all_datasets(self):
         """The names of all data sets, including those that only figures or analyses use."""
-        entries = [e for section in kinds.SECTIONS for e in self.values[section].values()]
+        sections = (self.values[key] for key in ("tables", "figures", "analyses"))
+        entries = [entry for section in sections for entry in section.values()]
         return {name for entry in (self.values, *entries) for name in entry.get("datasets", ())}
 
     def recommended_cells(self):
@@ -230,8 +230,7 @@ class Experiment:
         return " ".join(words)
 
     def analysis_path(self, name):
-        suffix = kinds.ANALYSES[self.analyses[name]["kind"]].suffix
-        return paths.ANALYSIS(suffix, experiment=self.folder, name=name)
+        return paths.ANALYSIS(self.analyses[name]["suffix"], experiment=self.folder, name=name)
 
     def fit_label(self, label):
         """The name of a method's non-private fit, which other methods may share; None without a fit."""

@@ -153,6 +153,7 @@ PLACES = {
     "ACROSS": "the methods across questions; its figure as `.png`",
     "SNAPSHOT": "cells, guarantees, costs and recommendations, for programs",
     "COSTS": "what the jobs cost",
+    "FORECASTS": "what to expect of each release that a study asks for",
     "REPORT": "all of it on one page",
     "PARTIAL_REPORT": "the same for an unfinished run, if `report.html` shows more",
 }

@@ -233,6 +233,16 @@ def test_a_package_of_six_files_moves_and_no_digest_changes(digest_of, package):
     assert digest_of(SIX, "pack.colours") != digest_of(SIX)
 
 
+def test_the_report_does_not_import_the_release_library():
+    sections = (*kinds.SECTIONS.values(), kinds.CHECKS)
+    modules = {kind.module for section in sections for kind in section.values()}
+    files = {path.as_posix() for path in files_of_job("report.py", *modules)}
+    assert any(path.endswith("reporting/road.py") for path in files)
+    own = {path.as_posix() for path in files_of_job("forecasts.py")}
+    library = {path for path in own if "/releasing/" in path}
+    assert len(library) > 10 and not library & files
+
+
 def test_a_file_gets_another_name_and_no_digest_changes(digest_of):
     text = "\n".join(SIX).replace("names.py", "titles.py")
     renamed = dict(

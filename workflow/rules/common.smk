@@ -437,6 +437,10 @@ def recommendation_files():
     return files if recommending() else []
 
 
+def forecast_files():
+    return [paths.FORECASTS()] if release_files.of_study() else []
+
+
 # Snakefile and report.smk
 
 

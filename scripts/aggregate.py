@@ -2,7 +2,8 @@
 
 from dp import metrics
 from study import canonical
-from study.configuration.experiment import Cell, Experiment
+from study.configuration.cell import Cell
+from study.configuration.experiment import Experiment
 from study.jobs import script
 from study.jobs.files import read_csv, write_csv
 from study.jobs.summary import cells_frame, interval_over

@@ -11,7 +11,7 @@ def main():
     arguments = parser.parse_args()
 
     entry = Entry("analyses", arguments)
-    entry.kind.load()(entry.experiment, entry.spec, entry.inputs(), arguments.seed, arguments.out)
+    entry.kind.function(entry.experiment, entry.spec, entry.inputs(), arguments.seed, arguments.out)
 
 
 if __name__ == "__main__":

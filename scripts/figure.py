@@ -12,7 +12,7 @@ def main():
     arguments = parser.parse_args()
 
     entry = Entry("figures", arguments)
-    figure = entry.kind.load()(entry.experiment, entry.spec, entry.inputs())
+    figure = entry.kind.function(entry.experiment, entry.spec, entry.inputs())
     style.save(figure, *arguments.out)
 
 

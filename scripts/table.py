@@ -12,7 +12,7 @@ def main():
     arguments = parser.parse_args()
 
     entry = Entry("tables", arguments)
-    columns, rows = entry.kind.load()(entry.experiment, entry.spec, entry.inputs())
+    columns, rows = entry.kind.function(entry.experiment, entry.spec, entry.inputs())
     write_csv(arguments.out, columns, rows)
 
 

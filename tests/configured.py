@@ -5,6 +5,7 @@ from functools import cache
 from snakemake.utils import update_config
 
 from project import ROOT
+from study import dependencies
 from study.configuration import config, sources
 from study.configuration.config import read_yaml
 
@@ -22,3 +23,9 @@ def changed(name, **settings):
     """An experiment and its readings (`config/README.md`), with changed settings."""
     arguments = {"seed": 1, "experiments": [name], "settings": {name: settings} if settings else {}}
     return config.load(arguments, only=sources.concerned({name}))[1]
+
+
+def forget_files():
+    """Clear all that `study.dependencies` has cached, because files of code have changed."""
+    for function in vars(dependencies).values():
+        getattr(function, "cache_clear", int)()

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from dp import intervals
-from study.configuration.experiment import Cell
+from study.configuration.cell import Cell
 
 
 def cell_of(row):

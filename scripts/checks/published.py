@@ -14,7 +14,7 @@ from checks.verdicts import ABSOLUTE, Sample, prediction_interval, sd_of
 from dp import metrics
 from dp.seeds import generator
 from study import canonical
-from study.configuration.experiment import Cell
+from study.configuration.cell import Cell
 from study.configuration.printed_values import QUANTITIES, expand, look_up
 
 COLUMNS = (
@@ -25,6 +25,7 @@ COLUMNS = (
     *("read_ours", "read_low", "read_high"),
     *("protocol", "implied_epsilon", "implied_low", "implied_high", "implied", "note"),
 )
+OPEN = ""  # in the column `holds`, beside "yes" and "no": it cannot be told
 
 
 def compare(results, source, comparisons, stand_ins):
@@ -335,15 +336,10 @@ def _judge(row, readings, alike, why):
     if "verdict" in row:
         return
     if why:
-        row |= {"holds": "", "reason": f"{why}; here: {row['reason']}"}
-    told = (verdicts.EQUAL, verdicts.INSIDE, verdicts.EDGE)
-    tried = [r for r in (row, *readings) if r["holds"] or r["distance"] in told]
-    edges = [r["distance"] == verdicts.EDGE for r in tried if not r["holds"]]
-    still_open = verdicts.UNDECIDED if edges[:1] == [True] else verdicts.TOO_WIDE
-    row["verdict"] = verdicts.with_readings(
-        [(r.get("reading", ""), r["holds"]) for r in tried],
-        verdicts.NOT_EXCLUDED if row["quantity"] == "setting" else still_open,
-    )
+        row |= {"holds": OPEN, "reason": f"{why}; here: {row['reason']}"}
+    tried = [r for r in (row, *readings) if _is_compared(r)]
+    answers = [(r.get("reading", ""), r["holds"]) for r in tried]
+    row["verdict"] = verdicts.with_readings(answers, _if_open(row["quantity"], tried))
     if why and not row["verdict"].startswith(verdicts.REPRODUCED):
         row["verdict"] = verdicts.NOT_TESTED
         return
@@ -358,6 +354,20 @@ def _judge(row, readings, alike, why):
         numbers += [float(r["ours"]) for r in (*alike, *tried) if r.get("ours") not in (None, "")]
         intervals = [_reach(r, row["half"]) for r in tried]
         row["luck"] = verdicts.covered(intervals, min(numbers), max(numbers))
+
+
+def _is_compared(row):
+    told = (verdicts.EQUAL, verdicts.INSIDE, verdicts.EDGE)
+    return row["holds"] != OPEN or row["distance"] in told
+
+
+def _if_open(quantity, tried):
+    """The verdict if some reading leaves a number open, and none decides it. tried: the readings' rows."""
+    if quantity == "setting":
+        return verdicts.NOT_EXCLUDED
+    still_open = [r["distance"] for r in tried if r["holds"] == OPEN]
+    first_is_at_edge = still_open != [] and still_open[0] == verdicts.EDGE
+    return verdicts.UNDECIDED if first_is_at_edge else verdicts.TOO_WIDE
 
 
 def _reach(row, half):

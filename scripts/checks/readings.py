@@ -21,10 +21,9 @@ def confront(experiment, readings, source):
     decided = needs.decided(experiment, readings)
     yield from _rows(main, decided, source, AS_STATED, "", None)
     for reading in readings:
-        about = reading.reading
         results = Read(reading, main)
-        own = (reading.published, reading.claims)
-        yield from _rows(results, own, source, about["label"], about["open"], experiment)
+        own = needs.Decided([*reading.published], [*reading.claims])
+        yield from _rows(results, own, source, reading.label, reading.left_open, experiment)
 
 
 def most_telling_first(rows):
@@ -43,17 +42,17 @@ def most_telling_first(rows):
 def _rows(results, decided, source, label, left_open, main):
     """Yield the rows of one reading.
 
-    decided: names of comparisons and of claims. main: the main experiment; None if the rows are its own.
+    decided: a `needs.Decided`. main: the main experiment; None if the rows are its own.
     """
     experiment = results.experiment
     shown = {"reading": label, "open": left_open}
-    rows = [row for row in results.printed if row["comparison"] in decided[0]]
+    rows = [row for row in results.printed if row["comparison"] in decided.published]
     for row in judged(experiment, source, rows):
         # A reading of a non-private value also concerns the private values that depend on it.
         about = [row["id"], *([row["given"]] if row["given"] else [])]
         concerned = main is None or any(_concerns_value(results, main, each) for each in about)
         yield row | shown | {"section": "published", "concerned": _yes(concerned)}
-    for name in decided[1]:
+    for name in decided.claims:
         entry = experiment.claims[name]
         outcome, checks = statements.outcome(results, entry), entry["checks"]
         left_out = _data_sets(checks).difference(experiment.datasets)

@@ -5,8 +5,8 @@ from functools import cached_property
 from pathlib import Path
 
 from study import paths
-from study.configuration import needs
-from study.configuration.experiment import Cell, data_path
+from study.configuration.cell import Cell
+from study.configuration.experiment import data_path
 from study.jobs.files import read_json
 
 LOST = 0.05  # if a larger share of draws failed, the mean over the others decides nothing
@@ -147,12 +147,12 @@ class Read(Results):
     def __init__(self, reading, main):
         import pandas as pd
 
-        self.own = set(reading.cells())
+        self.own = {*reading.own}
         self.main, self.reading = main, reading
         frames = []
         if self.own:
             frames.append(Results(reading).frame)
-        shared = needs.cells(reading.plain()) - self.own
+        shared = {*reading.shared}
         keys = [Cell(*key) for key in main.frame[[*Cell._fields]].itertuples(index=False)]
         frames.append(main.frame.loc[[key in shared for key in keys]])
         super().__init__(reading.plain(), pd.concat(frames, ignore_index=True))

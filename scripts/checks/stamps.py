@@ -12,8 +12,8 @@ from checks import grids
 from checks.by_source import STAMPS
 from dp.mechanisms import MECHANISMS
 from study import lambdas
-from study.configuration import inputs, kinds, needs, options, verdict_inputs
-from study.configuration.code import modules_of, of_entry
+from study.configuration import inputs, kinds, needs, options
+from study.configuration.code import modules_of, modules_of_checks, of_entry
 from study.data import origins
 from study.dependencies import digest
 
@@ -98,7 +98,7 @@ class Stamper:
                 tuple(grids.methods_of(self.experiment, checks)),
                 tuple(sorted({cell.dataset for cell in cells})) or tuple(self.experiment.datasets),
                 tuple(checks),
-                tuple(verdict_inputs.modules_of_checks(self.experiment, section)),
+                tuple(modules_of_checks(self.experiment, section)),
                 ("compare.py", "readings.py", "check.py"),
             )
         methods = (method,) if method in self.experiment.methods else ()
@@ -107,7 +107,7 @@ class Stamper:
             spec = values["published"][entry]
             if not methods:
                 methods = tuple(self.experiment.methods)
-            modules = verdict_inputs.modules_of_checks(self.experiment, "claims")
+            modules = modules_of_checks(self.experiment, "claims")
             judges = ("compare.py", "readings.py", "check.py")
             return About(methods, datasets, (spec,), tuple(modules), judges)
         return About(methods, datasets, (), judges=() if section == "cells" else ("recommend.py",))

@@ -42,7 +42,7 @@ def run(results, check):
     options = dict(check["options"])
     options |= {key: check[key] for key in ("analysis", "table") if key in check}
     try:
-        return kind.load()(results, **options)
+        return kind.function(results, **options)
     except Missing as missing:
         return Outcome(None, str(missing), tested=False, lost=isinstance(missing, Lost))
 

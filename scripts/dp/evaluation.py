@@ -85,15 +85,16 @@ def classification(
     positive, logistic = y > 0, losses.get("logistic")
     values["error"][:], values["log_loss"][:] = 0, 0
 
-    def look(part, rows, scores):
+    def add(part, rows, scores):
+        """Add the errors and losses of a block: the scores that the draws `part` give to `rows`."""
         label = positive[rows, None]
         values["error"][part] += ((scores > 0) != label).sum(axis=0)
         values["log_loss"][part] += logistic.total(np.where(label, scores, -scores))
 
     if len(X) > SORTED:
-        values["auc"] = binned_auc(weights, X, positive, intercept, look)
+        values["auc"] = binned_auc(weights, X, positive, intercept, add)
     else:
-        for part, scores in _scores(weights, X, intercept, look):
+        for part, scores in _scores(weights, X, intercept, add):
             values["auc"][part] = auc(scores, positive)
     return values | {name: values[name] / len(X) for name in ("error", "log_loss")}
 

@@ -437,7 +437,9 @@ class Recorder(np.random.Generator):
         self.untracked, self.tape = np.random.Generator(bits), tape
 
     def law(self, function: Callable, dimension: int, scale: float, size: int) -> _Noisy:
-        return self._noisy(function.__name__, function(dimension, 1.0, size, self.untracked), scale)
+        """Draws of a law of `dp.noise`, noted under its name as `scale` times draws of scale 1."""
+        unit = function(dimension, 1.0, size, self.untracked)
+        return self._noisy(function.__name__, unit, scale)
 
     def _noisy(self, law, unit, scale, centre=0.0):
         draws, unit = self.tape.drew(law, np.asarray(unit, dtype=float))

@@ -3,8 +3,6 @@
 import math
 
 import numpy as np
-import pandas as pd
-from matplotlib.lines import Line2D
 
 from plots import style
 from plots.relations import Curves, Scales, relation
@@ -28,6 +26,8 @@ NAMES = {
 @figure(ANALYSIS)
 def accounting(experiment, spec, path):
     """Noise relative to exact accounting against epsilon, one panel per mechanism."""
+    import pandas as pd
+
     frame = pd.read_csv(path)
     frame = frame.assign(curve=frame["accounting"], panel=frame["case"].map(CASES))
     looks = dict(zip(NAMES, style.ordered(NAMES.values()).values(), strict=True))
@@ -54,6 +54,9 @@ LEGEND = {
 @figure(ANALYSIS)
 def released_code(experiment, spec, path):
     """Claimed, audited and proven epsilon of each case, on a logarithmic axis."""
+    import pandas as pd
+    from matplotlib.lines import Line2D
+
     frame = pd.read_csv(path)
     epsilons = {key: frame[f"epsilon_{key}"].to_numpy(float) for key in MARKS}
     finite = np.concatenate([values[np.isfinite(values)] for values in epsilons.values()])

@@ -4,8 +4,6 @@ import math
 from collections import Counter
 from itertools import cycle
 
-import pandas as pd
-
 from dp import metrics
 from plots import style
 from plots.relations import Curves, Mark, Printed, Scales, level, relation
@@ -73,6 +71,8 @@ def epsilon_curve(experiment, spec, frame):
 @figure(TUNING, describes_data=True)
 def tuning_curve(experiment, spec, paths):
     """Non-private cross-validation error against lambda, with ties and the published value."""
+    import pandas as pd
+
     frames = {name: pd.read_csv(path) for name, path in paths.items()}
     titles = {
         name: f"{data_name(name)}: {int(frame['best'].sum())} of {len(frame)} are best"

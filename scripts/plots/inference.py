@@ -1,7 +1,6 @@
 """Figures of the coverage and width of private intervals."""
 
 import numpy as np
-import pandas as pd
 
 from plots import style
 from plots.relations import Curves, Scales, relation
@@ -30,6 +29,8 @@ def coverage(experiment, spec, path):
 
     Lines show the median over coefficients, and bands their range. Only printed intervals are counted.
     """
+    import pandas as pd
+
     frame = pd.read_csv(path)
     frame = frame[frame["printed"] != 0]
     wide = spec["options"]["show"] == "width"
@@ -75,6 +76,8 @@ def coverage_designs(experiment, spec, path):
     intervals. Points based on fewer than 40 intervals are left out. The rule for printing intervals was
     chosen on the designs above the line, and tested on those below it.
     """
+    import pandas as pd
+
     frame = pd.read_csv(path)
     frame = frame[frame["method"] == "noise_aware"]
     designs, epsilons = list(frame["design"].unique()), sorted(frame["epsilon"].unique())

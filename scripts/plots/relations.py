@@ -4,10 +4,7 @@ import math
 import textwrap
 from typing import NamedTuple
 
-import matplotlib as mpl
 import numpy as np
-import pandas as pd
-from matplotlib.lines import Line2D
 
 from plots import style
 
@@ -120,6 +117,8 @@ def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
     A column "panel", if present, names each row's panel; rows without a name are in all panels.
     note: the legend's title.
     """
+    import pandas as pd
+
     front = [name for name in looks if name not in curves.behind]
     separate = "panel" not in frame and len(front) > curves.together
     if separate:
@@ -153,6 +152,7 @@ def relation(spec, frame, looks, x, curves, scales, note="", printed=NOTHING):
 
 def _plot(shown, looks, x, curves, scales, panels):
     """Draw the curves over their bands, with other panels' curves in grey."""
+    import matplotlib as mpl
     import seaborn.objects as so  # slow to import
 
     many, band = panels.many, curves.band
@@ -219,6 +219,8 @@ def _label(axes, values, x, scales, panels):
 
 def _explain(fig, spec, looks, panels, note, printed):
     """Add the title and the legend."""
+    from matplotlib.lines import Line2D
+
     explained = [Line2D([], [], **look) for name, look in looks.items() if name not in panels.names]
     if printed.marks:
         mark = PRINTED if printed.marks[0].at is None else CROSS
@@ -288,6 +290,8 @@ def _print(axes, mark, colour, share):
 
 def level(frame):
     """The frame with non-private rows repeated at the smallest and largest epsilon, as level lines."""
+    import pandas as pd
+
     private = np.isfinite(frame["epsilon"])
     ends = frame.loc[private, "epsilon"].agg(["min", "max"]) if private.any() else [np.inf]
     return pd.concat([frame[private], *(frame[~private].assign(epsilon=end) for end in ends)])

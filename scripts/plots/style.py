@@ -7,11 +7,6 @@ distinguish the mechanisms.
 import io
 from pathlib import Path
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 
 from study.jobs.files import atomic
@@ -164,6 +159,12 @@ def looks(methods):
 
 def canvas(width=6.4, height=4.2):
     """An empty figure in this style."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")  # draws without a display
+
+    import matplotlib.pyplot as plt
+
     mpl.rcParams.update(PARAMETERS)
     return plt.figure(figsize=(width, height), layout="constrained")
 
@@ -181,7 +182,9 @@ def columns(panels):
 
 def shades(count):
     """Colours of an ordered family from dark to light (part of viridis), distinct in greyscale, too."""
-    return [mpl.colormaps["viridis"](0.92 * k / max(1, count - 1)) for k in range(count)]
+    from matplotlib import colormaps
+
+    return [colormaps["viridis"](0.92 * k / max(1, count - 1)) for k in range(count)]
 
 
 def ordered(names):
@@ -218,9 +221,9 @@ def sizes(axes, values, narrow=False):
     if axes.get_xscale() == "log":
         plain_ticks(axes, values, 0.3 if narrow else 0.12)
         return
-    axes.xaxis.set_major_locator(
-        mpl.ticker.MaxNLocator(4 if narrow else "auto", steps=[1, 2, 2.5, 5, 10])
-    )
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(4 if narrow else "auto", steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
@@ -229,6 +232,8 @@ def plain_ticks(axes, sizes, share=0.12):
 
     share: the smallest distance between labels, as a share of the axis.
     """
+    from matplotlib import ticker
+
     sizes = sorted(set(sizes), reverse=True)
     apart = max(1.6, (sizes[0] / sizes[-1]) ** share)
     chosen = [sizes[0]]
@@ -236,11 +241,11 @@ def plain_ticks(axes, sizes, share=0.12):
         if size * apart <= chosen[-1]:
             chosen.append(size)
     axes.set_xticks(chosen, [f"{size:,.10g}" for size in chosen])
-    axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
     if axes.get_yscale() == "log":
-        axes.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+        axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 def log_errors(axes, means):
@@ -253,7 +258,9 @@ def log_errors(axes, means):
 
 def ink(colour):
     """The colour for text, darkened to a contrast of 4.5 on white (WCAG 2)."""
-    rgb = np.array(mpl.colors.to_rgb(colour))
+    from matplotlib.colors import to_rgb
+
+    rgb = np.array(to_rgb(colour))
     while True:
         linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
         if 1.05 / (linear @ (0.2126, 0.7152, 0.0722) + 0.05) >= 4.5:
@@ -270,6 +277,9 @@ def halo():
 
 def save(fig, *paths):
     """Write a figure to every path, without a date, so that equal figures give equal files."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
     if engine := fig.get_layout_engine():
         dpi = mpl.rcParams["savefig.dpi"]
         fig.set_dpi(fig.dpi if dpi == "figure" else dpi)

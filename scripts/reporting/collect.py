@@ -15,7 +15,7 @@ from reporting import packing
 from study import facts as source_file
 from study import paths
 from study.canonical import epsilon, grid, number
-from study.configuration import inputs, kinds, verdict_inputs
+from study.configuration import inputs, kinds, needs
 from study.configuration.experiment import data_name, data_path
 from study.configuration.sources import experiment_files
 from study.configuration.validation import read_yaml
@@ -170,7 +170,7 @@ class Gathered:
 
     def _is_outdated(self, section, path):
         runs = {self.experiment.run_path(cell) for cell in self.cells}
-        files = set(verdict_inputs.of_checks(self.experiment, section, ()))
+        files = set(needs.files_of_checks(self.experiment, section, ()))
         files.discard(str(self._at(paths.GUARANTEES)))
         if section != "defects" or files - runs:  # inputs other than runs may depend on any cell
             files = runs
@@ -222,9 +222,8 @@ class Gathered:
         why = f"{len(missing)} of {len(cells)} cells are missing" if missing else "not made yet"
         if len(missing) == len(cells):
             return None, why
-        function = kind.load()
         try:
-            figure = function(self.experiment, spec, self.some(cells))
+            figure = kind.function(self.experiment, spec, self.some(cells))
             with tempfile.TemporaryDirectory() as folder:
                 picture = Path(folder, "figure.png")
                 style.save(figure, picture)
@@ -233,8 +232,7 @@ class Gathered:
             return None, f"{why}; it cannot be drawn from the others ({error})"
 
     def _alt(self, spec, kind):
-        function = kind.load()
-        what = (function.__doc__ or "Figure.").partition("\n")[0].rstrip(".")
+        what = (kind.function.__doc__ or "Figure.").partition("\n")[0].rstrip(".")
         text = f"{spec['title']}. {what}."
         if kind.inputs is inputs.CELLS and "error_mean" in self.frame:
             text += self._ends(spec)

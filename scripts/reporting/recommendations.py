@@ -24,7 +24,8 @@ from dp import comparison
 from plots import style
 from study import lambdas, paths
 from study.canonical import epsilon
-from study.configuration.experiment import Cell, data_path
+from study.configuration.cell import Cell
+from study.configuration.experiment import data_path
 from study.jobs import cost, paired
 from study.jobs.files import read_json
 from study.jobs.summary import draws_frame, over_folds

@@ -126,6 +126,7 @@ REPORT = Place("", "", "report", "html")
 # The report of a partial run that shows less than REPORT.
 PARTIAL_REPORT = Place("", "", "report-partial", "html")
 COSTS = Place("", "", "costs")
+FORECASTS = Place("", "", "forecasts", "json")
 RECOMMENDATIONS = Place("", "", "recommendations")
 ACROSS = Place("", "", "regret")  # regret of competing methods across data sets, as csv and png
 SNAPSHOT = Place("", "", "frontier", "json")

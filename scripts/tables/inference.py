@@ -1,7 +1,5 @@
 """Tables of regressions with standard errors, and of the coverage of intervals."""
 
-import pandas as pd
-
 from study.configuration.inputs import ANALYSIS
 from study.configuration.kinds import table
 
@@ -14,6 +12,8 @@ def regression(experiment, spec, path):
 
     If a release reveals too little about a coefficient, a sentence replaces its numbers.
     """
+    import pandas as pd
+
     frame = pd.read_csv(path, dtype={"epsilon": str})
     frame["z"] = frame["estimate"] / frame["standard_error"]
     frame["says"] = frame["says"].fillna("")
@@ -27,6 +27,8 @@ def regression(experiment, spec, path):
 
 
 def _read(path):
+    import pandas as pd
+
     frame = pd.read_csv(path, dtype={"epsilon": str, "printed": str, "half": str})
     return frame.fillna({"printed": "", "half": ""})
 

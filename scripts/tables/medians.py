@@ -4,7 +4,7 @@ import numpy as np
 
 from dp import metrics
 from study.canonical import epsilon
-from study.configuration.experiment import Cell
+from study.configuration.cell import Cell
 from study.configuration.inputs import DRAWS
 from study.configuration.kinds import table
 from study.configuration.options import Options

@@ -5,11 +5,9 @@ docstrings' first paragraphs explain them.
 """
 
 import argparse
-import ast
 import inspect
 import re
 from collections import defaultdict
-from pathlib import Path
 
 import home  # noqa: F401, first: it makes scripts/ importable
 
@@ -157,6 +155,7 @@ PLACES = {
     "ACROSS": "the methods across questions; its figure as `.png`",
     "SNAPSHOT": "cells, guarantees, costs and recommendations, for programs",
     "COSTS": "what the jobs cost",
+    "FORECASTS": "what to expect of each release that a study asks for",
     "REPORT": "all of it on one page",
     "PARTIAL_REPORT": "the same for an unfinished run, if `report.html` shows more",
 }
@@ -257,15 +256,6 @@ def _first_line(docstring):
     return (docstring or "").strip().partition("\n\n")[0].replace("\n", " ")
 
 
-def _docstring(module, function):
-    """A function's docstring, without an import of its module, which may need matplotlib."""
-    path = Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py")
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if getattr(node, "name", None) == function:
-            return inspect.cleandoc(ast.get_docstring(node) or "")
-    raise ValueError(f"{path} has no function {function!r}")
-
-
 def _kind_options(kind):
     fields = options.fields(kind.options).items()
     return _options({k: f.default for k, f in fields if k not in ("analysis", "table")})
@@ -340,7 +330,7 @@ def lines():
                     f"`{name}`",
                     f"`{kind.inputs.needs}`" if kind.inputs.needs in NEEDS else "",
                     _kind_options(kind),
-                    _first_line(_docstring(kind.module, kind.function)),
+                    _first_line(inspect.getdoc(kind.function)),
                     examples.get((section, name), ""),
                 )
                 for name, kind in section_kinds.items()

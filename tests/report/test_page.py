@@ -2,11 +2,13 @@ import json
 import math
 import os
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+import forecasts
 from conftest import answer
 from plots import style
 from reporting import answers, costs, dots, recommendations, road
@@ -15,6 +17,7 @@ from reporting import page as pages
 from reporting.collect import Gathered
 from reporting.page import badge_class, because, named, render, short
 from study import paths
+from study.configuration import release_files
 from study.configuration.config import load
 from study.configuration.validation import read_yaml
 from study.jobs.files import write_csv
@@ -323,7 +326,13 @@ def test_the_page_of_a_study_begins_with_a_forecast_that_opens_no_rows(project, 
     )
     Path("config/releases/back.yaml").write_text(release)
     Path("config/releases/lost.yaml").write_text(release.replace("clinic\n", "nowhere\n", 1))
-    actual, lost = road.road()
+    assert all("No forecast yet" in each["says"][0] for each in road.road())
+    monkeypatch.setattr(sys, "argv", ["forecasts.py", "--out", paths.FORECASTS()])
+    forecasts.main()
+    Path("config/releases/new.yaml").write_text(release)
+    actual, lost, new = road.road()
+    assert "No forecast yet" in new["says"][0]
+    assert release_files.has_rows("back") and not release_files.has_rows("lost")
     assert actual["title"] == "Who comes back", actual["says"]
     assert "3,000 rows, epsilon 1" in actual["cost"]
     (percent,) = re.findall(r"that is left: (\d+)%", " ".join(actual["says"]))

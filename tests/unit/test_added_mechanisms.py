@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import attack
+from configured import forget_files
 from dp import audit, mechanisms, replay
 from dp.branches import differences
 from dp.errors import Refused
@@ -27,15 +28,13 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "mechanisms/helper.py").write_text("LARGEST = 1\n")
     monkeypatch.setenv("DP_MECHANISMS", str(tmp_path / "mechanisms"))
     monkeypatch.setattr(sys, "path", [*sys.path])
-    caches = dependencies.digest, dependencies.imports, dependencies._found
     yield tmp_path
     for name in [name for name in MECHANISMS._loaded if name.startswith("added_")]:
         del MECHANISMS._loaded[name]
     mechanisms._files.cache_clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == "mechanisms"]:
         del sys.modules[name]
-    for cached in caches:
-        cached.cache_clear()
+    forget_files()
 
 
 def test_what_it_states_is_claimed_and_not_proven(folder):
@@ -98,9 +97,7 @@ def test_its_digest_follows_its_code_wherever_it_is(folder, tmp_path_factory, mo
     assert module == "mechanisms.added_mean"
 
     def digest():
-        dependencies.digest.cache_clear()
-        dependencies.imports.cache_clear()
-        dependencies._found.cache_clear()
+        forget_files()
         return dependencies.digest("run.py", module)
 
     first = digest()

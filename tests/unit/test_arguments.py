@@ -16,7 +16,8 @@ from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from guarantees import Guarantees
 from study import arguments
-from study.configuration.experiment import Cell, data_path
+from study.configuration.cell import Cell
+from study.configuration.experiment import data_path
 from study.data import origins, readers
 from study.data.prepared import Prepared
 from study.jobs.files import read_json, write_json

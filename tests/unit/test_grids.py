@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sources.einarsson_2018.figures import search_grid
-from study.configuration.experiment import Cell
+from study.configuration.cell import Cell
 
 EXPERIMENT = SimpleNamespace(
     name="study",

@@ -18,34 +18,49 @@ ALL = [(section, name) for section in (*kinds.SECTIONS.values(), kinds.CHECKS) f
 @pytest.mark.parametrize(
     ("section", "name"), ALL, ids=lambda value: getattr(value, "section", value)
 )
-def test_what_is_read_is_what_the_module_defines(section, name):
+def test_a_kind_is_what_its_module_declares(section, name):
     kind = section[name]
-    function = kind.load()
-    assert function.__name__ == name == kind.function and function.__module__ == kind.module
-    module = sys.modules[kind.module]
-    if kind.options is not Options and hasattr(module, kind.options.__name__):
-        imported = options.fields(getattr(module, kind.options.__name__))
-        assert imported == options.fields(kind.options)
+    assert kind.function is getattr(sys.modules[kind.module], name)
+    assert kind.function.__name__ == name
+    options.fields(kind.options)  # raises for a type that does not exist
 
 
-def test_reading_kinds_imports_none_of_their_modules():
+def run(program, folder=None, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT / "scripts")} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout or done.stderr
+
+
+def test_importing_all_kinds_imports_no_package_that_draws():
     program = """
         import sys
         from study.configuration import kinds
-        for section in (*kinds.SECTIONS.values(), kinds.CHECKS):
-            for name in section:
-                section[name]
-        heavy = {"matplotlib", "pandas", "scipy", "jsonschema", "dp", "plots", "checks", "sources"}
+        kinds.load_all()
+        heavy = {"matplotlib", "seaborn", "pandas", "PIL", "sklearn", "statsmodels"}
         print(*heavy & {name.partition(".")[0] for name in sys.modules})
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        env={"PYTHONPATH": str(ROOT / "scripts")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == []
+    assert run(program).split() == []
+
+
+def test_a_job_imports_only_the_modules_of_its_own_kinds():
+    program = """
+        import sys
+        from study.configuration import kinds
+        kinds.TABLES["tuning"]
+        folders = (*kinds.FOLDERS, "sources")
+        print(*sorted(name for name in sys.modules if name.partition(".")[0] in folders))
+    """
+    assert "plots.curves" in run(program).split()
+    environment = {kinds.MODULES: kinds.modules()}
+    assert run(program, **environment).split() == ["tables", "tables.tuning"]
+    unknown = program.replace("tuning", "no_such_kind")
+    assert run(unknown, **environment).splitlines()[-1] == "KeyError: 'no_such_kind'"
 
 
 class Made(Options):
@@ -96,39 +111,57 @@ def test_a_check_takes_the_defaults_of_its_class():
         cells.tuned_lambda(None, value=1, no_such_option=1)
 
 
+OWN = """
+    from study.configuration.inputs import NOTHING
+    from study.configuration.kinds import figure
+    from study.configuration.options import Options
+
+
+    class Title(Options):
+        words: str = "mine"
+
+
+    @figure(NOTHING, Title)
+    def title(experiment, spec, inputs):
+        return spec["words"]
+"""
+
+
+def study(folder, name="mine", text=OWN):
+    file = folder / f"scripts/sources/{name}/figures.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(textwrap.dedent(text))
+    return folder
+
+
 def test_a_study_has_kinds_of_its_own(tmp_path):
-    (tmp_path / "scripts/sources/mine").mkdir(parents=True)
-    (tmp_path / "scripts/sources/mine/figures.py").write_text(
-        textwrap.dedent("""
-            from study.configuration.inputs import NOTHING
-            from study.configuration.kinds import figure
-            from study.configuration.options import Options
-
-
-            class Title(Options):
-                words: str = "mine"
-
-
-            @figure(NOTHING, Title)
-            def title(experiment, spec, inputs):
-                return spec["words"]
-        """)
-    )
     program = """
         import json
         from study import dependencies
         from study.configuration import kinds, options
         kind = kinds.FIGURES["title"]
         files = [path.name for path in dependencies.files_of_job("figure.py", kind.module)]
-        print(json.dumps([options.defaults(kind.options), kind.load()(0, {"words": "w"}, 0), files]))
+        print(json.dumps([options.defaults(kind.options), kind.function(0, {"words": "w"}, 0), files]))
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT / "scripts")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    defaults, drawn, files = json.loads(done.stdout)
+    defaults, drawn, files = json.loads(run(program, study(tmp_path)))
     assert (defaults, drawn) == ({"words": "mine"}, "w") and "figures.py" in files
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (OWN, "ValueError: another file has figures of the kind 'title': "),
+        ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'"),
+        ("def title(:", "SyntaxError: invalid syntax"),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_named_in_a_sentence(tmp_path, text, message):
+    study(study(tmp_path), "yours", text)
+    program = """
+        from study.configuration.config import ConfigError, load
+        try:
+            load({"seed": 1, "experiments": ["adassp"]})
+        except ConfigError as error:
+            print(error)
+    """
+    assert run(program, tmp_path).startswith(f"sources/yours/figures.py: {message}")

@@ -56,7 +56,8 @@ def test_a_key_that_jobs_share_changes_what_every_entry_depends_on():
             for entry in experiment.values[section]:
                 before = experiment.entry_json(section, entry)
                 for key in SHARED:
-                    changed = Experiment(name, experiment.values | {key: "changed"})
+                    changed = Experiment.from_json(experiment.to_json())
+                    changed.values[key] = "changed"
                     assert changed.entry_json(section, entry) != before
     reading = known["patton__draws_shared"]
     for section in SECTIONS:

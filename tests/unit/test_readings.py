@@ -17,9 +17,10 @@ from configured import changed
 from dp.mechanisms import MECHANISMS
 from dp.solvers.lasso_scales import minimise_lasso
 from study import facts, paths
-from study.configuration import needs, verdict_inputs
+from study.configuration import needs
+from study.configuration.cell import Cell
 from study.configuration.config import ConfigError
-from study.configuration.experiment import Cell, Experiment
+from study.configuration.experiment import Experiment, Reading
 from study.jobs import folds
 from study.jobs.files import write_json
 
@@ -84,7 +85,7 @@ def test_a_reading_may_tune_otherwise(experiments):
     assert read.tune == base.tune | {"lasso": "mean"}
     own = read.tuned_path("v20_real", "json")
     assert own != base.tuned_path("v20_real", "json")
-    made = verdict_inputs.of_readings(base, [read])
+    made = needs.files_of_readings(base, [read])
     assert {
         own,
         read.plain().tuned_path("v20_real", "json"),
@@ -133,6 +134,19 @@ def test_faults_are_told_in_a_sentence(changes, problem):
         loaded(**changes)
 
 
+def test_a_check_on_a_family_needs_the_cells_of_its_members():
+    method = {"private": True}
+    values = {
+        "datasets": ["d"],
+        "methods": {"a_1": method, "a_2": method, "b": method, "c": method},
+        "families": {"a": {"members": ["a_1", "a_2"]}},
+        "sweeps": {"all": {"train_sizes": [100], "epsilons": [1.0]}},
+    }
+    check = {"kind": "lower_than", "options": {"lower": "a", "higher": "b"}}
+    cells = needs.of_checks(Experiment("made", values), [check])
+    assert {cell.method for cell in cells} == {"a_1", "a_2", "b"}
+
+
 # ---- a handmade study with two methods; a reading changes one of them
 
 
@@ -161,13 +175,9 @@ def study(tmp_path, monkeypatch):
         "claims": {"c": {"checks": checks}},
     }  # fmt: skip
     base = Experiment("made", values)
-    about = {
-        "of": "made",
-        "label": "x: y",
-        "open": "?",
-        "changed": {"datasets": [], "methods": ["a"], "cells": []},
-    }
-    read = Experiment("made__x_y", values | {"reading": about}, paths.reading("made", "x_y"))
+    about = {"of": "made", "label": "x: y", "left_open": "?", "tunes": False}
+    about |= {"own": [Cell("d", "a", 100, 1.0)], "shared": [Cell("d", "b", 100, 1.0)]}
+    read = Reading("made__x_y", dict(values), paths.reading("made", "x_y"), **about)
     rng = np.random.default_rng(2)
     for experiment, errors in ((base, {"a": 0.4, "b": 0.3}), (read, {"a": 0.2})):
         rows = []
@@ -201,7 +211,7 @@ def test_a_reading_has_its_own_cells_and_those_that_it_does_not_change(tmp_path,
     base, read = study(tmp_path, monkeypatch)
     assert [cell.method for cell in read.cells()] == ["a"]
     # Errors are shares of rows, so the file with the number of rows is needed.
-    assert verdict_inputs.prepared([base, read]) == [paths.DATA("json", dataset="d")]
+    assert needs.preparations([base, read]) == [paths.DATA("json", dataset="d")]
     source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
     rows = confront(base, read, source)
     table = {(row["id"], row["reading"]): row for row in rows}
@@ -223,7 +233,7 @@ def test_a_claim_about_noise_is_decided_only_if_the_model_without_it_is_the_prin
         claim = experiment.claims["c"] | {"given": "t/0"}
         experiment.values["claims"] = {"c": claim}
     compared = paths.COMPARED(experiment="made")
-    assert compared in verdict_inputs.of_checks(base, "claims", [])
+    assert compared in needs.files_of_checks(base, "claims", [])
     printed = {"c": {"id": "c", "says": "a is below b"}}
     for value, holds, verdict in (
         (
@@ -276,8 +286,8 @@ def test_a_table_of_its_own_decides_what_a_reading_names(tmp_path, monkeypatch):
     tables = {f"{tmp_path}/{name}/tables/sums.csv" for name in ("made", "made/readings/x_y")}
     # A claim about errors also needs the number of rows.
     record = paths.DATA("json", dataset="d")
-    assert {*verdict_inputs.of_readings(base, [read])} == tables | {record}
-    assert record in verdict_inputs.of_checks(base, "claims", [])
+    assert {*needs.files_of_readings(base, [read])} == tables | {record}
+    assert record in needs.files_of_checks(base, "claims", [])
     source = facts.Source("s", "S", {"tables": {"t": [0.2, 0.3]}, "claims": []})
     rows = {(row["id"], row["reading"]): row for row in confront(base, read, source)}
     assert len(rows) == 10

@@ -5,17 +5,20 @@ import json
 import re
 import shlex
 import subprocess
+import sys
 
 import pytest
 import yaml
 
 from dp.errors import Refused
+from dp.mechanisms import MECHANISMS
 from dp.releasing import rows
 from dp.releasing.request import Request
 from project import ROOT
 from study import paths
 from study.configuration import releases
 from study.configuration.validation import ConfigError
+from study.dependencies import files_of_job
 
 ENTRY = {
     "source": {"csv": "clinic.csv"},
@@ -357,6 +360,42 @@ def test_a_book_is_not_among_what_may_be_published(loaded, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     with pytest.raises(Refused, match="may not: move it beside the rows"):
         releases.check_place(loaded({}, {"book": place}), "out")
+
+
+def test_forecasts_execute_only_files_in_their_digest(tmp_path):
+    """The job runs only in a study, so the test of all other jobs' digests does not run it."""
+    (tmp_path / "config/releases").mkdir(parents=True)
+    entry = ENTRY | {"label": None, "positive": None}
+    numeric = {key: value for key, value in entry.items() if value is not None}
+    numeric |= {"target": {"column": "readmitted", "bounds": [0, 9]}}
+    entries = {"clinic": ENTRY, "numeric": numeric}
+    (tmp_path / "config/datasets.yaml").write_text(yaml.safe_dump(entries))
+    (tmp_path / "clinic.csv").write_text("age,ward,visits,readmitted\n")
+    for method, data in (
+        ("noise_aware_logistic", "clinic"),
+        ("gaussian_objective_perturbation", "clinic"),
+        ("noise_aware_log_cosh", "numeric"),
+    ):
+        asked = yaml.safe_dump(RELEASE | {"method": method, "data": data, "rows": 2000})
+        (tmp_path / f"config/releases/{method}.yaml").write_text(asked)
+    program = (
+        "import forecasts, sys\n"
+        "forecasts.main()\n"
+        "print(*(each.__file__ for each in sys.modules.values() if getattr(each, '__file__', '')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--out", "forecasts.json"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT / "scripts")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for card in json.loads((tmp_path / "forecasts.json").read_text()):
+        assert card["cost"] and "No forecast" not in card["says"][0], card
+    own = {file for file in done.stdout.split() if file.startswith(str(ROOT / "scripts"))}
+    known = files_of_job("forecasts.py", MECHANISMS.module("gaussian_objective_perturbation"))
+    assert own and own <= {str(path) for path in known}
 
 
 def test_the_job_is_in_a_process_of_its_own(tmp_path):

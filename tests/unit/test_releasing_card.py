@@ -4,6 +4,7 @@ import csv
 import io
 import json
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -11,7 +12,6 @@ from dp.errors import Refused
 from dp.releasing import card, draws, files, meaning, models, rows
 from dp.releasing.request import Request
 from plots import releases as figures
-from plots import style
 
 N = 400
 SPENT = {"epsilon": 1.5, "delta": 2e-6, "of_epsilon": 2.0, "of_delta": 4e-6, "releases": 2}
@@ -209,7 +209,7 @@ def test_the_figure_has_the_numbers_of_the_table(made, epsilon):
         for row in document["table"]
         if row["column"] != "constant"
     }
-    style.plt.close(figure)
+    plt.close(figure)
 
 
 def test_a_figure_of_weights_alone_has_the_coefficients_in_the_columns_units(made):
@@ -217,7 +217,7 @@ def test_a_figure_of_weights_alone_has_the_coefficients_in_the_columns_units(mad
     figure = figures.coefficients(document)
     rows = dict(zip(document["columns"], document["coefficients"], strict=True))
     assert drawn(figure) == {name: [value] for name, value in rows.items() if name != "constant"}
-    style.plt.close(figure)
+    plt.close(figure)
 
 
 def test_rows_of_other_sizes_have_axes_of_their_own(made):
@@ -232,13 +232,13 @@ def test_rows_of_other_sizes_have_axes_of_their_own(made):
     figure = figures.coefficients(document)
     labels = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes]
     assert labels == [["visits", "age"], ["income"], ["b", "none", "a"], ["c"]]
-    style.plt.close(figure)
+    plt.close(figure)
     document["table"] = [
         document["table"][0] | {"column": f"x{k}", "estimate": 10.0 ** (k % 7)} for k in range(100)
     ]
     figure = figures.coefficients(document)
     assert len(figure.axes) == figures.MOST and len(drawn(figure)) == 100
-    style.plt.close(figure)
+    plt.close(figure)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"\xff", b'{"format": "other"}'])

@@ -13,8 +13,9 @@ from dp.privacy import gaussian_tilt
 from guarantees import Guarantees
 from study import arguments, lambdas, paths
 from study.configuration import validation
+from study.configuration.cell import Cell
 from study.configuration.config import ConfigError
-from study.configuration.experiment import Cell, data_path
+from study.configuration.experiment import data_path
 from study.configuration.resolve import experiment
 from study.jobs.files import write_json
 

@@ -238,7 +238,7 @@ def test_published_files_are_validated(tmp_path, monkeypatch, text, message):
 def content(path):
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
-        return canonical_code(ast.parse(text))
+        return "{} {}".format(*canonical_code(ast.parse(text)))
     return re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
 
 

@@ -10,7 +10,8 @@ from dp import tuning
 from dp.evaluation import error_rate
 from dp.seeds import generator
 from dp.solvers.lasso_scales import minimise_lasso
-from study.configuration.experiment import Cell, Experiment
+from study.configuration.cell import Cell
+from study.configuration.experiment import Experiment
 
 
 def rows(n=600, d=3):

@@ -1,6 +1,7 @@
 import csv
 import json
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -118,7 +119,7 @@ def test_the_plane_shows_separator_margin_and_band(tmp_path):
         "margin of 0.05",
         "y = +1",
     ]
-    style.plt.close(fig)
+    plt.close(fig)
 
 
 @pytest.mark.parametrize("columns, count", [(3, 1), (2, 2)])
@@ -137,7 +138,7 @@ def test_the_scheme_has_the_sizes_that_the_folds_have(tmp_path):
     sizes = [len(test) for _, test in split_folds(60, 7, np.random.default_rng(1))]
     of = [["test" if part == fold else "train" for part in range(7)] for fold in range(7)]
     assert words == [f"{word}\n{n}" for row in of for word, n in zip(row, sizes, strict=True)]
-    style.plt.close(fig)
+    plt.close(fig)
 
 
 def test_every_method_of_the_experiment_looks_different():

@@ -27,12 +27,11 @@ from study.configuration import (
     publications,
     release_files,
     sizes,
-    verdict_inputs,
 )
 from study.configuration.config import ConfigError, check_own_files, listed, load
-from study.configuration.experiment import data_path
+from study.configuration.experiment import Reading, data_path
 from study.configuration import sources as source_files
-from study.configuration.code import mechanism_modules, modules_of, of_entry
+from study.configuration.code import mechanism_modules, modules_of, modules_of_checks, of_entry
 from study.data import downloads, origins
 from study.dependencies import digest
 from study.jobs import records
@@ -113,6 +112,9 @@ os.environ[downloads.MIRRORS] = ",".join(
 )
 
 
+os.environ[kinds.MODULES] = kinds.modules()  # so that each job imports only its own kinds' modules
+
+
 # In paths, the wildcard `experiment` is a folder of results. The folder of a reading is below
 # that of its experiment.
 FOLDERS = {experiment.folder: experiment for experiment in EXPERIMENTS.values()}
@@ -149,10 +151,6 @@ def cells_of(experiment):
 def of_listed(place):
     """A file of each listed experiment that has cells."""
     return [place(experiment=name) for name in LISTED if EXPERIMENTS[name].sweeps]
-
-
-def is_reading(wildcards):
-    return "reading" in experiment_of(wildcards).values
 
 
 @cache
@@ -301,8 +299,7 @@ def cells_configuration(wildcards):
     """The settings on which an experiment's cells and their guarantees depend."""
     return experiment_of(wildcards).to_json(
         *("datasets", "methods", "families", "sweeps", "searches", "lambda_published"),
-        *("folds", "divisions", "subsets", "reading"),
-        *(("published", "claims") if is_reading(wildcards) else ()),
+        *("folds", "divisions", "subsets"),
     )
 
 
@@ -359,14 +356,12 @@ def entry_library(wildcards, section, script):
 # Keys of an experiment that determine its cells, or how these differ from the source's protocol.
 COMPARED_BY = (
     *("source", "datasets", "methods", "searches", "sweeps", "analyses", "tables"),
-    *("tune", "folds", "subsets", "draws", "reading"),
+    *("tune", "folds", "subsets", "draws"),
 )
 
 
 def check_inputs(wildcards):
-    return verdict_inputs.of_checks(
-        experiment_of(wildcards), wildcards.section, CONFIG["experiments"]
-    )
+    return needs.files_of_checks(experiment_of(wildcards), wildcards.section, CONFIG["experiments"])
 
 
 def of_source(source):
@@ -374,7 +369,7 @@ def of_source(source):
     own = [
         experiment
         for experiment in EXPERIMENTS.values()
-        if experiment.values.get("source") == source and "reading" not in experiment.values
+        if experiment.values.get("source") == source and not isinstance(experiment, Reading)
     ]
     return [experiment for experiment in own if experiment.name in LISTED] or own
 
@@ -441,6 +436,10 @@ def recommendation_files():
     return files if recommending() else []
 
 
+def forecast_files():
+    return [paths.FORECASTS()] if release_files.of_study() else []
+
+
 # Snakefile and report.smk
 
 
@@ -455,7 +454,7 @@ def verdict_paths(experiment):
 
 def results_of(name):
     experiment = EXPERIMENTS[name]
-    if "reading" in experiment.values:
+    if isinstance(experiment, Reading):
         # A reading has no verdicts of its own; its main experiment has them.
         return [paths.CELLS(experiment=experiment.folder)] if cells_of(experiment) else []
     return [
@@ -482,7 +481,7 @@ def readings_of(experiment):
     return [
         reading
         for reading in EXPERIMENTS.values()
-        if reading.values.get("reading", {}).get("of") == experiment.name
+        if isinstance(reading, Reading) and reading.of == experiment.name
     ]
 
 
@@ -509,6 +508,6 @@ def inputs_of_readings(experiment):
             for reading in (experiment, *readings)
             for cell in sorted(needs.cells(reading.plain()).intersection(cells_of(reading)))
         ],
-        "made": verdict_inputs.of_readings(experiment, readings),
+        "made": needs.files_of_readings(experiment, readings),
         "configurations": [paths.CONFIGURATION(experiment=reading.folder) for reading in readings],
     }

@@ -28,7 +28,13 @@ rule readings:
         facts=lambda wildcards: facts(experiment_of(wildcards)),
         library=lambda wildcards: digest(
             "readings.py",
-            *verdict_inputs.modules_of_checks(experiment_of(wildcards), "claims"),
+            *sorted(
+                {
+                    module
+                    for each in (experiment_of(wildcards), *readings_of(experiment_of(wildcards)))
+                    for module in modules_of_checks(each, "claims")
+                }
+            ),
         ),
     shell:
         'python "$DP_HOME/scripts/readings.py" --experiment {params.experiment:q}'

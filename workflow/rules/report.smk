@@ -70,6 +70,7 @@ rule report:
         recommendations=recommendation_files(),
         ledger=ledger_files() if AUDITS.values["enabled"] else [],
         configuration=expand(paths.CONFIGURATION(), experiment=LISTED),
+        forecasts=forecast_files(),
     output:
         html=report(
             paths.REPORT(),
@@ -93,7 +94,6 @@ rule report:
         stale=lambda wildcards: stale_words(LISTED),
         of=CONFIGURATION,
         facts=[facts(EXPERIMENTS[name]) for name in LISTED if "source" in EXPERIMENTS[name].values],
-        releases=origins.content(sorted(Path("config/releases").glob("*.yaml"))),
         template=origins.content(sorted((paths.HOME / "workflow/report").glob("report.*"))),
         library=lambda wildcards: digest(
             "report.py",
@@ -110,9 +110,42 @@ rule report:
         " --of={params.of:q} --stand-ins {params.stand_ins:q} {params.stale} --out-html {output.html} --out-costs {output.costs} 2> {log}"
 
 
+# The releases that a study asks for, on simulated rows. The file of rows is no input (see `release`), but
+# its columns must be known.
+rule forecasts:
+    output:
+        paths.FORECASTS(),
+    log:
+        paths.FORECASTS.log(),
+    localrule: True
+    conda:
+        "../../envs/environment.yaml"
+    threads: 1
+    resources:
+        mem_mb=memory(140),
+        runtime=minutes(60),
+    params:
+        releases=lambda wildcards: origins.content(
+            [
+                *release_files.of_study().values(),
+                *paths.configuration("datasets.yaml", "files.yaml"),
+            ]
+        ),
+        there=lambda wildcards: [
+            name for name in release_files.of_study() if release_files.has_rows(name)
+        ],
+        library=lambda wildcards: digest(
+            "forecasts.py", MECHANISMS.module("gaussian_objective_perturbation")
+        ),
+    shell:
+        'python "$DP_HOME/scripts/forecasts.py" --out {output} 2> {log}'
+
+
 # `snakemake --cores 1 -- partial_report` makes a report of all existing results, including
 # those of experiments that are not listed.
 rule partial_report:
+    input:
+        forecast_files(),
     log:
         paths.REPORT.log("partial"),
     localrule: True

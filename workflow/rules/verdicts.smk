@@ -3,9 +3,9 @@
 
 rule compare:
     input:
-        lambda wildcards: verdict_inputs.of_comparisons(experiment_of(wildcards)),
+        lambda wildcards: needs.files_of_comparisons(experiment_of(wildcards)),
         unpack(readings_inputs),
-        prepared=lambda wildcards: verdict_inputs.prepared(
+        prepared=lambda wildcards: needs.preparations(
             [experiment_of(wildcards), *readings_of(experiment_of(wildcards))]
         ),
     output:
@@ -60,7 +60,7 @@ rule check:
         stand_ins=lambda wildcards: json.dumps(stand_ins(experiment_of(wildcards))),
         library=lambda wildcards: digest(
             "check.py",
-            *verdict_inputs.modules_of_checks(experiment_of(wildcards), wildcards.section),
+            *modules_of_checks(experiment_of(wildcards), wildcards.section),
         ),
     shell:
         'python "$DP_HOME/scripts/check.py" --experiment {params.experiment:q} --section {wildcards.section}'

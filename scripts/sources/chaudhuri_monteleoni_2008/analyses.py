@@ -4,7 +4,8 @@ import numpy as np
 
 from dp.excess_risk import BOUNDS
 from study.canonical import epsilon
-from study.configuration.experiment import Cell, data_path
+from study.configuration.cell import Cell
+from study.configuration.experiment import data_path
 from study.configuration.inputs import DRAWS
 from study.configuration.kinds import analysis
 from study.configuration.options import Options

@@ -6,8 +6,6 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from dp.accounting import gaussian_sigma
 from dp.data.components import distances_to_class_mean
@@ -16,7 +14,8 @@ from plots import style
 from plots.relations import BAND, Curves, Scales, level, relation
 from study import arguments, facts
 from study.canonical import epsilon as canonical
-from study.configuration.experiment import Cell, data_path
+from study.configuration.cell import Cell
+from study.configuration.experiment import data_path
 from study.configuration.inputs import ANALYSIS, CELLS, DATA, DRAWS, NOTHING, SEARCHES
 from study.configuration.kinds import figure
 from study.configuration.options import Options
@@ -113,6 +112,8 @@ BINS = 64  # maximum number of bins of a density
 @figure(DATA)
 def pixel_density(experiment, spec, paths):
     """Density of pixel values over all training images, on a logarithmic axis."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
     fig, axes = style.figure()
     for path, (colour, line) in zip(paths.values(), LOOKS, strict=False):
         images = Images(path)
@@ -203,6 +204,7 @@ def component_scatter(experiment, spec, path):
 
 
 def _scatter(axes, panel):
+    import pandas as pd
     import seaborn  # slow to import
 
     names = dict(zip(panel["labels"], map(str, panel["names"]), strict=True))
@@ -240,6 +242,8 @@ def _scatter(axes, panel):
 @figure(ANALYSIS)
 def explained_variance(experiment, spec, path):
     """Share of the variance that the first components explain together, one curve per data set."""
+    import pandas as pd
+
     frame = pd.read_csv(path)
     frame = frame[frame["dataset"].isin(spec.get("datasets", frame["dataset"]))]
     two = frame[frame["components"] == 2].set_index("dataset")
@@ -381,6 +385,7 @@ def search_grid(experiment, spec, paths):
     error, summed over training sizes and further options. error_mean: this error, averaged over training
     sizes and minimised over further options.
     """
+    import pandas as pd
     import seaborn  # slow to import
 
     options = spec["options"]
@@ -511,6 +516,8 @@ def _shown(experiment, frame):
 
 def _choices(paths):
     """The searches' choices: cell coordinates, lambda and every option."""
+    import pandas as pd
+
     rows = []
     for cell, path in paths.items():
         chosen = json.loads(Path(path).with_suffix(".json").read_text(encoding="utf-8"))
@@ -545,6 +552,8 @@ def searched_settings(experiment, spec, paths):
 @figure(ANALYSIS)
 def iterations(experiment, spec, path):
     """Objective and gradient norm against the iteration, one curve per epsilon."""
+    import pandas as pd
+
     frame = pd.read_csv(path)
     fig, grid = style.figure(8.6, 3.9, ncols=2)
     values = sorted(frame["epsilon"].unique())

@@ -3,7 +3,6 @@
 from textwrap import fill
 
 import numpy as np
-import pandas as pd
 
 from plots import style
 from plots.relations import Curves, Scales, level, relation
@@ -68,6 +67,8 @@ def pretraining(experiment, spec, draws):
 @figure(ANALYSIS)
 def loss_traces(experiment, spec, path):
     """Mean training loss against the iteration; bands contain 95 % of the draws."""
+    import pandas as pd
+
     frame, looks = pd.read_csv(path), {}
     frame["curve"] = frame["method"] + frame["epsilon"].astype(str)
     for curve, method, epsilon in (
@@ -103,6 +104,8 @@ def decision_regions(experiment, spec, path):
 
     options["published"]: the printed accuracies, shown with ours.
     """
+    import pandas as pd
+
     with np.load(path) as arrays:
         result = {name: arrays[name] for name in arrays.files}
     methods, epsilons, weights = result["methods"], result["epsilons"], result["weights"]

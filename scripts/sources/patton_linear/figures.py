@@ -1,7 +1,6 @@
 """Accuracy against epsilon in panels of a few methods."""
 
 import numpy as np
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from plots import style
 from study.configuration import printed_values
@@ -93,6 +92,8 @@ def _explain(fig, panels, last):
 
 
 def _panel(axes, experiment, frame, methods, baseline, majority):
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     private = np.sort(frame.loc[np.isfinite(frame["epsilon"]), "epsilon"].unique())
     ends = np.array([private.min() / 1.6, private.max() * 1.6])
     looks = style.looks({method: experiment.methods[method] for method in methods})

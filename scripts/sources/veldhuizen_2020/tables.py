@@ -2,8 +2,6 @@
 
 import math
 
-import pandas as pd
-
 from study.canonical import epsilon
 from study.configuration import printed_values
 from study.configuration.inputs import ANALYSIS, CELLS
@@ -57,6 +55,8 @@ def timing(experiment, spec, path):
     can only lengthen a run. They are relative to `plain`, this project's certified non-private fit, and to
     scikit-learn's LogisticRegression.
     """
+    import pandas as pd
+
     raw = pd.read_csv(path)
     rows = []
     for dataset, of_dataset in raw.groupby("dataset", sort=False):

@@ -1,7 +1,7 @@
 """Find modules that a job loads by name, and digest the code of tables, figures and analyses."""
 
 from dp.mechanisms import MECHANISMS
-from study.configuration import kinds
+from study.configuration import kinds, options
 from study.dependencies import digest, looks_up_mechanisms
 
 
@@ -33,3 +33,14 @@ def _named_mechanisms(value):
     if isinstance(value, list):
         return [name for item in value for name in _named_mechanisms(item)]
     return [value] if isinstance(value, str) and value in MECHANISMS else []
+
+
+def modules_of_checks(experiment, section):
+    """The modules that the checks of a section load by name."""
+    modules = set()
+    entries = experiment.values[section].values()
+    for check in (check for entry in entries for check in entry.get("checks", ())):
+        kind = kinds.CHECKS[check["kind"]]
+        named = options.named(kind.options, check["options"], options.Mechanism)
+        modules |= {kind.module, *map(MECHANISMS.module, named)}
+    return sorted(modules)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dp.mechanisms import MECHANISMS
 from study import paths
-from study.configuration import readings, sizes, sources
+from study.configuration import kinds, readings, sizes, sources
 from study.configuration.resolve import experiment
 from study.configuration.validation import (
     NAME,
@@ -56,6 +56,7 @@ def load(config, files=(), other="--config", only=None):
 
     _check_together(files, where)
     _import_mechanisms()
+    _import_kinds()
     available = sources.experiment_files()
     shipped = read_yaml(SHIPPED / "config.yaml")
     own = _own(available)
@@ -168,6 +169,13 @@ def _import_mechanisms():
             raise ConfigError(f"{file}: {type(error).__name__}: {error}") from None
 
 
+def _import_kinds():
+    try:
+        kinds.load_all()
+    except ImportError as error:
+        raise ConfigError(str(error)) from None
+
+
 def _rule_names():
     text = "".join(path.read_text(encoding="utf-8") for path in sorted(RULES.glob("*.smk")))
     return re.findall(r"^rule (\w+):", text, flags=re.MULTILINE)
@@ -185,7 +193,7 @@ def _datasets():
         file = places[name]
         source = entry["source"]
         of_any = [
-            key for kinds in (SIMULATIONS, OPTIONAL) for keys in kinds.values() for key in keys
+            key for known in (SIMULATIONS, OPTIONAL) for keys in known.values() for key in keys
         ]
         simulated = {"columns", "holdout", *of_any}
         needed = SIMULATIONS.get(source.get("simulate"), ())

@@ -3,11 +3,10 @@
 import json
 import math
 from pathlib import Path
-from typing import NamedTuple
 
 from dp.accounting import rule_delta
 from study import canonical, lambdas, paths
-from study.configuration import kinds, needs
+from study.configuration.cell import Cell
 from study.jobs.files import read_json
 
 
@@ -26,19 +25,10 @@ def data_name(dataset):
 # Keys on which every table, figure and analysis may depend.
 SHARED = (
     *("source", "datasets", "methods", "families", "folds", "simulations", "restarts"),
-    *("divisions", "subsets", "labels", "draws", "searches", "lambda_published", "tune", "reading"),
+    *("divisions", "subsets", "labels", "draws", "searches", "lambda_published", "tune"),
 )
 # Sections of which an entry depends only on the parts that it names.
 NAMED = {"sweep": "sweeps", "analysis": "analyses", "published": "published"}
-
-
-class Cell(NamedTuple):
-    """The parameters of one job. epsilon is infinite without privacy."""
-
-    dataset: str
-    method: str
-    train_size: int
-    epsilon: float
 
 
 class Part(dict):
@@ -71,9 +61,6 @@ class Part(dict):
         self._check(key)
         return super().get(key, default)
 
-    def without(self, key):
-        return Part({name: value for name, value in self.items() if name != key}, self.keys_read)
-
 
 class Experiment:
     """A resolved experiment. The keys of its configuration are read-only attributes.
@@ -92,25 +79,29 @@ class Experiment:
         except KeyError:
             raise AttributeError(f"experiment {self.name} has no {key!r}") from None
 
-    @classmethod
-    def from_json(cls, text):
+    @staticmethod
+    def from_json(text):
+        """The experiment or reading of which `to_json` returned the text."""
         values = json.loads(text)
-        name, folder, keys = (
-            values.pop("name"),
-            values.pop("folder", None),
-            values.pop("keys", None),
-        )
-        return cls(name, values if keys is None else Part(values, keys), folder)
+        name, folder = values.pop("name"), values.pop("folder", None)
+        reading, keys = values.pop("reading", None), values.pop("keys", None)
+        values = values if keys is None else Part(values, keys)
+        if reading is None:
+            return Experiment(name, values, folder)
+        return Reading(name, values, folder, **reading)
 
     def to_json(self, *keys):
         """One line of JSON with the values of those `keys` that exist or, without `keys`, with all values.
 
         An experiment that is read from JSON with `keys` has no other keys (see `Part`).
         """
-        if not keys:
-            return json.dumps(self.named() | self.values)
         part = {key: self.values[key] for key in keys if key in self.values}
-        return json.dumps(self.named() | {"keys": keys} | part)
+        part = {"keys": keys} | part if keys else self.values
+        return json.dumps(self.named() | self.about() | part)
+
+    def about(self, cells=True):
+        """What a reading's JSON has besides an experiment's. cells: whether to list its cells."""
+        return {}
 
     def entry_json(self, section, name):
         """The configuration that a table, figure or analysis depends on, as JSON on one line."""
@@ -122,13 +113,14 @@ class Experiment:
             named = entry.get(key) or entry["options"].get(key) or []
             for label in [named] if isinstance(named, str) else named:
                 part[other][label] = self.values[other][label]
-        return json.dumps(self.named() | {"keys": list(part | dict.fromkeys(SHARED))} | part)
+        keys = {"keys": list(part | dict.fromkeys(SHARED))}
+        return json.dumps(self.named() | self.about(cells=False) | keys | part)
 
     def named(self):
         return {"name": self.name} | ({"folder": self.folder} if self.folder != self.name else {})
 
     def cells(self, sweep=None, datasets=None, methods=None):
-        """The distinct cells of some sweeps, in configured order; for a reading, only cells that it runs.
+        """The distinct cells of some sweeps, in configured order.
 
         sweep: one name, several, or None for all.
         """
@@ -149,29 +141,16 @@ class Experiment:
                     for size in spec["train_sizes"]:
                         for epsilon in spec["epsilons"] if private else [math.inf]:
                             cells[Cell(dataset, method, size, epsilon)] = None
-        if "reading" in self.values:
-            cells = self._own(cells)
         order = {name: k for k, name in enumerate([*self.datasets, *self.methods])}
         return sorted(cells, key=lambda c: (order[c.dataset], order[c.method], c[2:]))
 
-    def _own(self, cells):
-        """The `cells` that a reading needs, and that its main experiment does not run."""
-        changed, needed = self.reading["changed"], needs.cells(self.plain())
-        single = {Cell(*cell) for cell in changed["cells"]}
-        return [
-            cell
-            for cell in cells
-            if cell in needed
-            and (
-                cell.dataset in changed["datasets"]
-                or cell.method in changed["methods"]
-                or cell in single
-            )
-        ]
-
     def axis(self):
         """The experiment whose draws and searches this one uses: itself or, for a reading, the main one."""
-        return self.values.get("reading", {}).get("of", self.name)
+        return self.name
+
+    def plain(self):
+        """Itself or, for a reading, an experiment that also has the cells that the main one runs."""
+        return self
 
     def repeated(self, count):
         return "divisions" if count == self.values.get("divisions") else "data sets"
@@ -182,13 +161,6 @@ class Experiment:
             return cell.train_size
         return cell.train_size - -(-cell.train_size // self.folds)
 
-    def plain(self):
-        """A reading as an ordinary experiment, which also has the cells that its main experiment runs."""
-        if isinstance(self.values, Part):
-            return Experiment(self.name, self.values.without("reading"), self.folder)
-        values = {key: value for key, value in self.values.items() if key != "reading"}
-        return Experiment(self.name, values, self.folder)
-
     def varied(self):
         """The options that families of methods vary, perhaps including `lambda`."""
         families = self.values.get("families", {}).values()
@@ -196,7 +168,8 @@ class Experiment:
 
     def all_datasets(self):
         """The names of all data sets, including those that only figures or analyses use."""
-        entries = [e for section in kinds.SECTIONS for e in self.values[section].values()]
+        sections = (self.values[key] for key in ("tables", "figures", "analyses"))
+        entries = [entry for section in sections for entry in section.values()]
         return {name for entry in (self.values, *entries) for name in entry.get("datasets", ())}
 
     def recommended_cells(self):
@@ -231,13 +204,13 @@ class Experiment:
 
     def tuned_path(self, dataset, suffix="csv"):
         """The file with all lambdas' errors (csv), or with the tuned lambda and its ties (json)."""
-        own = self.values.get("reading", {}).get("changed", {}).get("tune")
-        folder = self.folder if own else self._chosen_in()
-        return paths.TUNED(suffix, experiment=folder, dataset=dataset)
+        return paths.TUNED(suffix, experiment=self._tuned_in(), dataset=dataset)
 
-    def _chosen_in(self):
-        """The folder of tuning and searches; a reading uses its main experiment's."""
-        return self.values.get("reading", {}).get("of", self.folder)
+    def _tuned_in(self):
+        return self.folder
+
+    def _searched_in(self):
+        return self.folder
 
     def delta(self, label, size):
         delta = self.methods[label]["delta"]
@@ -272,7 +245,7 @@ class Experiment:
         private = self.methods[self.searches[name]["method"]]["private"]
         epsilon = canonical.epsilon(epsilon if private else math.inf)
         where = {"search": name, "dataset": dataset, "size": size, "epsilon": epsilon}
-        return paths.SEARCH(suffix, experiment=self._chosen_in(), **where)
+        return paths.SEARCH(suffix, experiment=self._searched_in(), **where)
 
     def cell_search_path(self, cell, suffix="csv"):
         search = self.methods[cell.method]["search"]
@@ -297,13 +270,10 @@ class Experiment:
         words += [f"--zero={zero}"] if zero else []
         draws = self.values.get("draws", "own")
         words += [f"--{draws}"] * (draws != "own")
-        if "reading" in self.values:
-            words.append(f"--experiment {self.axis()}")
         return " ".join(words)
 
     def analysis_path(self, name):
-        suffix = kinds.ANALYSES[self.analyses[name]["kind"]].suffix
-        return paths.ANALYSIS(suffix, experiment=self.folder, name=name)
+        return paths.ANALYSIS(self.analyses[name]["suffix"], experiment=self.folder, name=name)
 
     def fit_label(self, label):
         """The name of a method's non-private fit, which other methods may share; None without a fit."""
@@ -332,3 +302,44 @@ class Experiment:
         label = self.fit_label(cell.method)
         where = {"dataset": cell.dataset, "fit": label, "size": cell.train_size}
         return label and paths.FIT(experiment=self.folder, **where)
+
+
+class Reading(Experiment):
+    """An experiment under another interpretation of what its source leaves open.
+
+    It has the draws and searches of its main experiment, which also runs all cells that do not differ.
+
+    of: the main experiment's name. label, left_open: the interpretation, and what it is about, in words.
+    tunes: whether it tunes lambda otherwise. own: the cells that it runs. shared: the other cells that its
+    verdicts need.
+    """
+
+    def __init__(self, name, values, folder, *, of, label, left_open, tunes, own, shared):
+        super().__init__(name, values, folder)
+        self.of, self.label, self.left_open, self.tunes = of, label, left_open, tunes
+        self.own, self.shared = ([Cell(*cell) for cell in cells] for cells in (own, shared))
+
+    def about(self, cells=True):
+        known = {key: getattr(self, key) for key in ("of", "label", "left_open", "tunes")}
+        cells = (self.own, self.shared) if cells else ([], [])
+        return {"reading": known | dict(zip(("own", "shared"), cells, strict=True))}
+
+    def cells(self, sweep=None, datasets=None, methods=None):
+        """Those of `own` that are cells of these sweeps, data sets and methods."""
+        own = {*self.own}
+        return [cell for cell in super().cells(sweep, datasets, methods) if cell in own]
+
+    def axis(self):
+        return self.of
+
+    def plain(self):
+        return Experiment(self.name, self.values, self.folder)
+
+    def split(self, method=None, first=None):
+        return f"{super().split(method, first)} --experiment {self.of}"
+
+    def _tuned_in(self):
+        return self.folder if self.tunes else self.of
+
+    def _searched_in(self):
+        return self.of

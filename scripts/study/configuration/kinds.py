@@ -5,28 +5,30 @@ A decorated function declares the kind of the same name:
     @figure(CELLS, EpsilonCurve, describes_data=True)
     def epsilon_curve(experiment, spec, frame): ...
 
-Declarations are read from syntax trees, because importing their modules would import matplotlib. So a job
-imports only its own kind's module, and depends on no other.
+The workflow imports all modules that declare kinds, so they import matplotlib, seaborn and pandas only
+inside functions. A job imports only its own kinds' modules, and depends on no other.
 """
 
-import ast
 import functools
 import importlib
-import math
-import re
+import json
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from study import paths
-from study.configuration import inputs, options
 from study.configuration.inputs import CELLS, Inputs
 from study.configuration.options import Comparison, Options, PrintedAxis, defaults, named
 
 SCRIPTS = Path(__file__).resolve().parents[2]
-FOLDERS = ("plots", "tables", "analyses", "checks", "sources/*")
+# Modules that declare kinds: the workflow's, and those of sources, which a study may have, too.
+FOLDERS = ("plots", "tables", "analyses", "checks")
+OF_SOURCE = ("figures", "tables", "analyses", "checks")
+# Environment variable of jobs: section -> kind -> module, as JSON.
+MODULES = "DP_KINDS"
 
 
 class Kind(NamedTuple):
@@ -46,57 +48,85 @@ class Kind(NamedTuple):
     exclusive: bool = False
     describes_data: bool = False
     printed: bool = False
-    module: str = ""
-    function: str = ""
+    function: Callable | None = None
 
-    def load(self):
-        return getattr(importlib.import_module(self.module), self.function)
+    @property
+    def module(self):
+        return self.function.__module__
 
     def shows_printed(self, chosen):
         return self.printed or bool(named(self.options, chosen, Comparison, PrintedAxis))
 
 
-class _Declared(NamedTuple):
-    section: str
-    kind: Kind
+class _Kinds(Mapping):
+    """The kinds of one section by name. Asking for one imports its module or, in the workflow, all."""
 
-    def __call__(self, function):
+    def __init__(self, section):
+        self.section, self._declared = section, {}
+
+    def declare(self, kind, function):
+        name = function.__name__
+        other = self._declared.get(name)
+        if other and other.module != function.__module__:
+            there = sys.modules[other.module].__file__
+            raise ValueError(f"another file has {self.section} of the kind {name!r}: {there}")
+        self._declared[name] = kind._replace(function=function)
         return function
 
+    def __getitem__(self, name):
+        if name not in self._declared:
+            of_job = json.loads(os.environ.get(MODULES, "{}")).get(self.section, {})
+            _load([of_job[name]] if name in of_job else _modules())
+        return self._declared[name]
 
-class _Check(_Declared):
-    def __call__(self, function):
-        preset = defaults(self.kind.options)
+    def _all(self):
+        """All kinds, in the order of their modules, whichever was imported first."""
+        modules = _modules()
+        _load(modules)
+        kinds = self._declared.items()
+        return dict(sorted(kinds, key=lambda item: modules.index(item[1].module)))
 
-        @functools.wraps(function)
-        def run(results, **chosen):
-            return function(results, **(preset | chosen))
+    def __iter__(self):
+        return iter(self._all())
 
-        return run
+    def __contains__(self, name):
+        return name in self._all()
+
+    def __len__(self):
+        return len(self._all())
+
+
+TABLES, FIGURES, ANALYSES = _Kinds("tables"), _Kinds("figures"), _Kinds("analyses")
+SECTIONS = {"tables": TABLES, "figures": FIGURES, "analyses": ANALYSES}
+# Checks of claims and defects: see `checks.statements`.
+CHECKS = _Kinds("checks")
 
 
 def figure(*what, **flags):
     """Declare a function that draws a kind of figure; the arguments are those of `Kind`."""
-    return _Declared("figures", Kind(*what, **flags))
+    return functools.partial(FIGURES.declare, Kind(*what, **flags))
 
 
 def table(*what, **flags):
-    return _Declared("tables", Kind(*what, **flags))
+    return functools.partial(TABLES.declare, Kind(*what, **flags))
 
 
 def analysis(*what, **flags):
-    return _Declared("analyses", Kind(*what, **flags))
+    return functools.partial(ANALYSES.declare, Kind(*what, **flags))
 
 
 def check(*what, **flags):
     """Declare a function that evaluates a kind of check. Missing options get their defaults."""
-    return _Check("checks", Kind(*what, **flags))
+    kind = Kind(*what, **flags)
 
+    def declare(function):
+        @functools.wraps(function)
+        def run(results, **chosen):
+            return function(results, **(defaults(kind.options) | chosen))
 
-DECORATORS = {each.__name__: each for each in (figure, table, analysis, check)}
-# Names that a declaration of a kind may use.
-WORDS = {name: value for name, value in (vars(options) | vars(inputs)).items() if name[0] != "_"}
-WORDS |= {**DECORATORS, "math": math, "__name__": __name__}
+        return CHECKS.declare(kind, run)
+
+    return declare
 
 
 def roots():
@@ -109,96 +139,39 @@ def _roots(folder, in_study):
     return [SCRIPTS, *([own] if in_study and own != SCRIPTS else [])]
 
 
+def load_all():
+    """Import all modules that declare kinds."""
+    _load(_modules())
+
+
+def _modules():
+    return _found(tuple(roots()))
+
+
 @cache
-def _index(folders):
-    """(decorator, function) -> file, for every kind. No file is parsed."""
-    files = {}
+def _found(folders):
+    names = []
     for root in folders:
-        for file in sorted(file for name in FOLDERS for file in root.glob(f"{name}/*.py")):
-            text = file.read_text(encoding="utf-8")
-            for section, name in re.findall(r"^@(\w+)\((?:.*\n)+?def (\w+)\(", text, re.MULTILINE):
-                if section not in DECORATORS:
-                    continue
-                if (section, name) in files:
-                    other = files[section, name]
-                    raise ValueError(
-                        f"{file}: another file has a {section} of the kind {name!r}: {other}"
-                    )
-                files[section, name] = file
-    return files
+        patterns = [f"sources/*/{name}.py" for name in OF_SOURCE]
+        patterns += [f"{name}/*.py" for name in FOLDERS] if root == SCRIPTS else []
+        files = sorted(file for pattern in patterns for file in root.glob(pattern))
+        names += [".".join(file.relative_to(root).with_suffix("").parts) for file in files]
+    return [name for name in names if not name.endswith(".__init__")]
 
 
-@cache
-def _declared(file):
-    root = next(root for root in roots() if file.is_relative_to(root))
-    module = ".".join(file.relative_to(root).with_suffix("").parts)
-    words, declared = _words(file), {}
-    for node in _tree(file).body:
-        for decorator in getattr(node, "decorator_list", ()):
-            if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") in DECORATORS:
-                section, kind = eval(_compiled(ast.Expression(decorator), "eval"), words)
-                kind = kind._replace(module=module, function=node.name)
-                declared[section, node.name] = kind
-    return declared
+def _load(modules):
+    sys.path += [str(root) for root in roots() if str(root) not in sys.path]
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            file = f"{name.replace('.', '/')}.py"
+            raise ImportError(f"{file}: {type(error).__name__}: {error}") from error
 
 
-@cache
-def _words(file):
-    """WORDS, and option classes that a file defines or imports from another file that declares kinds."""
-    words = dict(WORDS)
-    for node in _tree(file).body:
-        if isinstance(node, ast.ImportFrom) and node.module:
-            parts = node.module.split(".")
-            for path in (root.joinpath(*parts).with_suffix(".py") for root in roots()):
-                if parts[0] in {name.partition("/")[0] for name in FOLDERS} and path.is_file():
-                    there = _words(path)
-                    words |= {n.name: there[n.name] for n in node.names if n.name in there}
-        if isinstance(node, ast.ClassDef):
-            bases = [words.get(base.id) for base in node.bases if isinstance(base, ast.Name)]
-            if any(isinstance(base, type) and issubclass(base, Options) for base in bases):
-                exec(_compiled(ast.Module([node], []), "exec"), words)
-    return words
-
-
-def _compiled(node, mode):
-    return compile(ast.fix_missing_locations(node), "<kinds>", mode)
-
-
-@cache
-def _tree(file):
-    return ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
-
-
-class _Kinds(Mapping):
-    def __init__(self, section):
-        self.section = section
-        (self.decorator,) = (
-            name for name, decorator in DECORATORS.items() if decorator().section == section
-        )
-
-    def _files(self):
-        files = _index(tuple(roots()))
-        return {
-            name: file for (decorator, name), file in files.items() if decorator == self.decorator
-        }
-
-    def __getitem__(self, name):
-        file = _index(tuple(roots()))[self.decorator, name]
-        if not file.is_relative_to(SCRIPTS) and str(Path("scripts").resolve()) not in sys.path:
-            sys.path.append(str(Path("scripts").resolve()))
-        return _declared(file)[self.section, name]
-
-    def __contains__(self, name):
-        return (self.decorator, name) in _index(tuple(roots()))
-
-    def __iter__(self):
-        return iter(self._files())
-
-    def __len__(self):
-        return len(self._files())
-
-
-TABLES, FIGURES, ANALYSES = _Kinds("tables"), _Kinds("figures"), _Kinds("analyses")
-SECTIONS = {"tables": TABLES, "figures": FIGURES, "analyses": ANALYSES}
-# Checks of claims and defects: see `checks.statements`.
-CHECKS = _Kinds("checks")
+def modules():
+    """The modules of all kinds, as the value of `MODULES`."""
+    sections = SECTIONS | {"checks": CHECKS}
+    return json.dumps(
+        {key: {name: sections[key][name].module for name in sections[key]} for key in sections}
+    )

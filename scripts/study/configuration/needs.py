@@ -1,9 +1,20 @@
-"""Find the cells, tables and analyses that verdicts on printed values and claims need."""
+"""Find the cells, tables, analyses and files that verdicts on printed values, claims and defects need."""
 
 import math
+from typing import NamedTuple
 
+from study import paths
 from study.configuration import inputs, kinds, options
+from study.configuration.cell import Cell
+from study.configuration.experiment import data_path
 from study.configuration.printed_values import expand
+
+
+class Decided(NamedTuple):
+    """Names of comparisons (entries of the section `published`) and of claims."""
+
+    published: list
+    claims: list
 
 
 def comparisons(experiment):
@@ -30,18 +41,21 @@ def claims(experiment):
 
 
 def decided(experiment, readings):
-    """[names of comparisons, names of claims] that are decided only by cells, or judged by some reading."""
-    names = []
-    for section, by_cells in (("published", comparisons), ("claims", claims)):
-        known = {*by_cells(experiment), *(name for r in readings for name in r.values[section])}
-        names.append([name for name in experiment.values[section] if name in known])
-    return names
+    """What is decided only by cells, or judged by some reading."""
+    published, claimed = {*comparisons(experiment)}, {*claims(experiment)}
+    for reading in readings:
+        published |= {*reading.published}
+        claimed |= {*reading.claims}
+    return Decided(
+        [name for name in experiment.published if name in published],
+        [name for name in experiment.claims if name in claimed],
+    )
 
 
-def made(experiment, published, claims):
-    """Names of the {tables, analyses} that verdicts on these comparisons and claims need."""
-    specs = [experiment.published[name] for name in published]
-    for name in claims:
+def made(experiment, names):
+    """Names of the {tables, analyses} that verdicts on comparisons and claims (`Decided`) need."""
+    specs = [experiment.published[name] for name in names.published]
+    for name in names.claims:
         specs += experiment.claims[name].get("checks", ())
     chosen = {"tables": {}, "analyses": {}}
     for spec in specs:
@@ -65,8 +79,6 @@ def of_comparison(experiment, name):
 
 def items(experiment, name):
     """The `Cell` with which each printed value is compared, whether or not this run has it."""
-    from study.configuration.experiment import Cell  # that module imports this one
-
     compared = []
     for item in expand(experiment.published[name]):
         private = experiment.methods.get(item["method"], {"private": True})["private"]
@@ -86,6 +98,7 @@ def of_checks(experiment, checks):
 def _of_check(experiment, check):
     """The cells that a check's options select."""
     values = check["options"]
+    families = experiment.values.get("families", {})
     chosen = {}
     for section, what in (
         ("sweeps", options.Sweep),
@@ -93,6 +106,10 @@ def _of_check(experiment, check):
         ("methods", options.Method),
     ):
         named = options.named(kinds.CHECKS[check["kind"]].options, values, what)
+        if section == "methods":
+            named = [
+                m for name in named for m in families.get(name, {"members": [name]})["members"]
+            ]
         chosen[section] = [name for name in experiment.values[section] if name in named]
         if named and not chosen[section] and section != "methods":
             return set()
@@ -126,3 +143,87 @@ def _at(field, wanted, cells):
     return without_privacy + [
         c for c in cells if any(math.isclose(place(c), number) for number in numbers)
     ]
+
+
+def files_of_comparisons(experiment):
+    specs = experiment.published.values()
+    cells = [spec for spec in specs if not spec.get("analysis") and not spec.get("table")]
+    analyses = {spec.get("analysis") for spec in specs}
+    tables = {spec.get("table"): None for spec in specs}
+    return [
+        *([paths.CELLS(experiment=experiment.folder)] if cells else []),
+        *(experiment.analysis_path(name) for name in experiment.analyses if name in analyses),
+        *(
+            paths.TABLE(experiment=experiment.folder, name=name)
+            for name in tables
+            if name in experiment.tables
+        ),
+    ]
+
+
+def preparations(experiments):
+    """The preparation records of the comparisons' data sets; they state the numbers of rows."""
+    return _records(
+        cell
+        for experiment in experiments
+        for name in comparisons(experiment)
+        for cell in of_comparison(experiment.plain(), name)
+    )
+
+
+def _records(cells):
+    return sorted({data_path(cell.dataset, "json") for cell in cells})
+
+
+def files_of_readings(experiment, readings):
+    """The tables, analyses, tunings and preparation records that verdicts with readings need."""
+    wanted = [(experiment, decided(experiment, readings))]
+    wanted += [(reading, Decided([*reading.published], [*reading.claims])) for reading in readings]
+    files = []
+    for variant, names in wanted:
+        named = made(variant, names)
+        files += [paths.TABLE(experiment=variant.folder, name=name) for name in named["tables"]]
+        files += [variant.analysis_path(name) for name in named["analyses"]]
+        claimed = [check for name in names.claims for check in variant.claims[name]["checks"]]
+        files += _records(of_checks(variant.plain(), claimed))
+        for check in claimed:
+            if kinds.CHECKS[check["kind"]].inputs is inputs.TUNING:
+                files += inputs.TUNING.files(variant, check["options"])
+    return list(dict.fromkeys(files))
+
+
+def present_checks(experiment, section):
+    """The checks of claims or defects, except those on an analysis or table that this run lacks."""
+    return [
+        check
+        for entry in experiment.values[section].values()
+        for check in entry.get("checks", ())
+        if check.get("analysis") in (None, *experiment.analyses)
+        and check.get("table") in (None, *experiment.tables)
+    ]
+
+
+def files_of_checks(experiment, section, listed):
+    """The files that the checks of a section read. listed: this run's experiments."""
+    # To pair draws, checks read the run files of the cells in `decided_from`.
+    decided_from = of_checks(experiment, present_checks(experiment, section))
+    own = [cell for cell in experiment.cells() if cell in decided_from]
+    files = dict.fromkeys([*map(experiment.run_path, own), *_records(own)])
+    if reads_compared(experiment, section):
+        files[paths.COMPARED(experiment=experiment.folder)] = None
+    for check in present_checks(experiment, section):
+        made_of = kinds.CHECKS[check["kind"]].inputs
+        files |= dict.fromkeys(made_of.files(experiment, check | check["options"]))
+        named = options.named(kinds.CHECKS[check["kind"]].options, check["options"], options.Other)
+        files |= {paths.CELLS(experiment=other): None for other in named if other in listed}
+    return list(files)
+
+
+def reads_compared(experiment, section):
+    """Whether entries of a section depend on printed numbers."""
+    if section == "published" or any("given" in e for e in experiment.values[section].values()):
+        return True
+    return any(
+        options.named(kinds.CHECKS[check["kind"]].options, check["options"], options.Comparison)
+        for check in present_checks(experiment, section)
+    )

@@ -6,6 +6,7 @@ from dp.mechanisms import MECHANISMS
 from study import paths
 from study.configuration import families, kinds, option_checks, options
 from study.configuration import sources as source_files
+from study.configuration.experiment import Reading
 from study.configuration.printed_values import expand, look_up
 from study.configuration.validation import (
     ConfigError,
@@ -39,7 +40,7 @@ def check(experiments, sources, datasets):
                 f"{where()}: source: {source!r} is not known{nearest(source, sources)}"
             )
         valid = names[name] | {"datasets": datasets}
-        read = experiments[experiment.axis()].published if "reading" in experiment.values else {}
+        read = experiments[experiment.axis()].published if isinstance(experiment, Reading) else {}
         for key, spec in experiment.published.items():
             if read.get(key) != spec:  # entries equal to the main experiment's are checked there
                 _comparison(spec, f"{where()}: published.{key}", sources[source], valid)
@@ -68,7 +69,7 @@ def _names(experiments, files):
     overlays = [read_yaml(path) for path in overlays if b"settings" in path.read_bytes()]
     names = {}
     for name, experiment in experiments.items():
-        if "reading" in experiment.values:
+        if isinstance(experiment, Reading):
             continue
         own, sizes, _ = files.get(name, ({}, {}, None))
         changed = [*sizes.values(), *(_below(overlay, "settings", name) for overlay in overlays)]

@@ -10,6 +10,7 @@ import re
 
 from study import paths
 from study.configuration import needs
+from study.configuration.experiment import Reading
 from study.configuration.resolve import experiment as resolve
 from study.configuration.validation import merge, nearest, problem
 
@@ -54,7 +55,6 @@ def derived(base, value, where, datasets):
         if name in readings:
             raise fail("readings", f"two of them would be called {name!r}")
         readings[name] = _reading(name, base, value, labels, overlays, where, datasets)
-        readings[name].folder = paths.reading(base.name, name.removeprefix(f"{base.name}__"))
     return readings
 
 
@@ -62,13 +62,14 @@ def _reading(name, base, value, labels, overlays, where, datasets):
     chosen = [overlays[label] for label in labels]
     own = {key: item for key, item in value.items() if key not in WITHOUT}
     decides = [set(reading["decides"]) for _, reading in chosen if "decides" in reading]
-    decides = set.union(*decides) if len(decides) == len(chosen) else None
-    by_cells = {"published": needs.comparisons(base), "claims": needs.claims(base)}
-    decided = {
-        section: [name for name in base.values[section] if name in (decides or names)]
-        for section, names in by_cells.items()
-    }
-    for section, names in needs.made(base, **decided).items():
+    decides = set.union(*decides) if len(decides) == len(chosen) else None  # None: all by cells
+    decided = needs.Decided(needs.comparisons(base), needs.claims(base))
+    if decides:
+        decided = needs.Decided(
+            [name for name in base.published if name in decides],
+            [name for name in base.claims if name in decides],
+        )
+    for section, names in needs.made(base, decided).items():
         own[section] = {name: value[section][name] for name in names}
     instead = {}
     for overlay, _ in chosen:
@@ -89,7 +90,7 @@ def _reading(name, base, value, labels, overlays, where, datasets):
     for section in INSTEAD:
         if section in own:
             own[section] = _replaced(own[section], instead)
-    for section, names in decided.items():
+    for section, names in decided._asdict().items():
         own[section] = {name: own[section][name] for name in names}
 
     def where_read(path=()):
@@ -97,13 +98,18 @@ def _reading(name, base, value, labels, overlays, where, datasets):
 
     own["title"] = f"{base.title}; read as {', '.join(labels)}"
     resolved = resolve(name, own, where_read, datasets)
-    resolved.values["reading"] = {
-        "of": base.name,
-        "label": " and ".join(map(_spelled, labels)),
-        "open": "; ".join(reading["open"] for _, reading in chosen),
-        "changed": changed(base, resolved),
-    }
-    return resolved
+    changed, shared = cells(base, resolved)
+    return Reading(
+        name,
+        resolved.values,
+        paths.reading(base.name, name.removeprefix(f"{base.name}__")),
+        of=base.name,
+        label=" and ".join(map(_spelled, labels)),
+        left_open="; ".join(reading["open"] for _, reading in chosen),
+        tunes=resolved.values.get("tune") != base.values.get("tune"),
+        own=changed,
+        shared=shared,
+    )
 
 
 def _spelled(label):
@@ -125,27 +131,21 @@ def _replaced(value, instead):
     return instead.get(str(value), value)
 
 
-def changed(base, reading):
-    """{datasets, methods, cells, tune}: how a reading differs from the main experiment."""
+def cells(base, reading):
+    """(own, shared) cells of a reading: all that its verdicts need, if they differ or not."""
 
     def settings(experiment, method):
         return experiment.methods[method], experiment.split(method), experiment.restarts
 
-    differs = {
-        "datasets": [name for name in reading.datasets if name not in base.datasets],
-        "methods": [
-            name
-            for name in reading.methods
-            if name not in base.methods or settings(base, name) != settings(reading, name)
-        ],
-        "tune": reading.values.get("tune") != base.values.get("tune"),
+    changed = {
+        name
+        for name in reading.methods
+        if name not in base.methods or settings(base, name) != settings(reading, name)
     }
-    known = {*base.cells()}
-    differs["cells"] = [
-        list(cell)
-        for cell in reading.cells()
-        if cell.dataset not in differs["datasets"]
-        and cell.method not in differs["methods"]
-        and cell not in known
-    ]
-    return differs
+    known, needed = {*base.cells()}, needs.cells(reading)
+    own, shared = [], []
+    for cell in reading.cells():
+        if cell in needed:
+            differs = cell.method in changed or cell not in known
+            (own if differs else shared).append(cell)
+    return own, shared

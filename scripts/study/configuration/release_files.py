@@ -1,5 +1,7 @@
 """Read release files, config/releases/<name>.yaml, and find their data sets."""
 
+from pathlib import Path
+
 from study import paths
 from study.configuration.validation import ConfigError, nearest, problem, read_yaml, validate
 
@@ -7,6 +9,12 @@ from study.configuration.validation import ConfigError, nearest, problem, read_y
 def files():
     """Release -> its file. A study's file replaces a shipped file of the same name."""
     return {path.stem: path for path in paths.configuration("releases/*.yaml")}
+
+
+def of_study():
+    """Release -> its file, of the releases that the study in this folder asks for."""
+    found = sorted(Path("config/releases").glob("*.yaml")) if paths.in_study() else []
+    return {path.stem: path for path in found}
 
 
 def read(name):
@@ -38,9 +46,21 @@ def downloads():
 
 def download(name):
     """[path of a release's rows] if a job downloads them; otherwise []."""
+    rows = _rows(name)
+    return [f"{paths.RAW}/{rows}"] if rows in downloads() else []
+
+
+def has_rows(name):
+    """Whether a release's file of rows is there."""
+    rows = _rows(name)
+    return rows is not None and Path(*download(name) or [rows]).expanduser().is_file()
+
+
+def _rows(name):
+    """What a release's data set names as its file of rows; None if the configuration is invalid."""
     try:
         file, values = read(name)
         rows = entry(values["data"], file)[1]["source"].get("csv")
     except ConfigError:  # the job of the release reports this error
-        return []
-    return [f"{paths.RAW}/{rows}"] if isinstance(rows, str) and rows in downloads() else []
+        return None
+    return rows if isinstance(rows, str) else None

@@ -251,6 +251,8 @@ def _entry(scope, key, entry, available, datasets):
         lambda place, text: scope.fail(f"{key}.options{place}", text),
     )
     entry["options"] = options.defaults(kind.options) | entry["options"]
+    if available is kinds.ANALYSES:
+        entry["suffix"] = kind.suffix
     for other, entries in (("sweep", "sweeps"), ("analysis", "analyses")):
         needed = kind.inputs.needs == other
         if needed and other not in entry:

@@ -138,9 +138,13 @@ def _where(path, file, sections):
     """A function from a key's parts to the file that contains the key."""
 
     def where(parts=()):
-        below = sections.get(parts[0]) if parts else None
-        from_source = isinstance(below, list) or (below and parts[1:2] and parts[1] in below)
-        return str(file if from_source else path)
+        if not parts or parts[0] not in sections:
+            return str(path)
+        added = sections[parts[0]]
+        if isinstance(added, list):  # the section `together`, whose items have no names
+            return str(file)
+        is_added = len(parts) > 1 and parts[1] in added
+        return str(file if is_added else path)
 
     return where
 

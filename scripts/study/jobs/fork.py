@@ -27,7 +27,9 @@ from dp.mechanisms import MECHANISMS
 from study.jobs import ask
 
 # script -> modules that its jobs import only inside functions
-LATER = dict.fromkeys(ask.TABLES_AND_FIGURES, ("seaborn", "study.jobs.summary"))
+LATER = dict.fromkeys(
+    ask.TABLES_AND_FIGURES, ("matplotlib.pyplot", "pandas", "seaborn", "study.jobs.summary")
+)
 PATIENCE = 10  # seconds within which a request must arrive
 
 

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 
 from dp import intervals, metrics
 from study import paths
@@ -11,6 +10,8 @@ from study import paths
 
 def read_cell(path):
     """The draws in a run file. Raises ValueError if there are none."""
+    import pandas as pd
+
     draws = pd.read_csv(path)
     if draws.empty:
         raise ValueError(f"{path} has no draws: delete it and run again")
@@ -106,12 +107,16 @@ def _status(status, ok):
 
 
 def cells_frame(experiment, cells):
+    import pandas as pd
+
     rows = [cell._asdict() | summarise(read_cell(experiment.run_path(cell))) for cell in cells]
     return pd.DataFrame(rows)
 
 
 def results_frame(experiment, cells):
     """The rows of results.csv for these cells. Varied options are strings; NaN if a method lacks them."""
+    import pandas as pd
+
     text = {name: str for name in experiment.varied() if name != "lambda"}
     path = paths.CELLS(experiment=experiment.folder)
     frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=text)
@@ -121,6 +126,8 @@ def results_frame(experiment, cells):
 
 
 def draws_frame(experiment, cells):
+    import pandas as pd
+
     frames = []
     for cell in cells:
         draws = read_cell(experiment.run_path(cell))

@@ -11,7 +11,8 @@ A replay shows two things more clearly than many releases:
   for bit in both runs. So if releases, noise scales or numbers of draws differ, they depend on the rows
   directly.
 
-A replay takes milliseconds. The method is by Cebere et al. (PETS 2026, arXiv 2602.17454).
+A replay takes milliseconds, or some hundred runs if noise is not added to values. The method is by Cebere
+et al. (PETS 2026, arXiv 2602.17454).
 
 Noise may also be hidden: a program need not release every noisy value, and smaller guarantees may hold for
 what it does release (the largest of noisy values, the last iterate). So a total above the guarantee is

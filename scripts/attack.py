@@ -4,9 +4,9 @@ import json
 import math
 
 from dp import audit, low_bits, replay
-from dp.errors import Refused
 from dp.privacy import pairs
 from dp.seeds import generator
+from dp_privacy.errors import Refused
 from study import canonical
 from study.jobs import script
 from study.jobs.files import write_csv

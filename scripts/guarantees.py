@@ -3,9 +3,9 @@
 import json
 import math
 
-from dp.accounting import after_preparation, given_that
 from dp.mechanisms import MECHANISMS
-from dp.privacy.composition import of_group
+from dp_privacy.accounting import after_preparation, given_that
+from dp_privacy.composition import of_group
 from study import canonical
 from study.arguments import guarantee, of_cell
 from study.configuration.experiment import Experiment, data_path
@@ -55,7 +55,7 @@ class Guarantees:
         self.meta = {name: read_json(data_path(name, "json")) for name in experiment.datasets}
 
     def of(self, cell):
-        """(lambda, options, `dp.accounting.Guarantee`) of a cell."""
+        """(lambda, options, `dp_privacy.accounting.Guarantee`) of a cell."""
         method = self.experiment.methods[cell.method]
         meta = self.meta[cell.dataset]
         looked, premises = list(meta["private_rows"]), list(meta.get("premises", ()))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dp.accounting import REPLACE_ONE
+from dp_privacy.accounting import REPLACE_ONE
 from plots import style
 from plots.recommendations import regret
 from reporting import recommendations, snapshot

@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from dp.accounting import gaussian_epsilon
 from dp.releasing import lattice, models, rows, statistics
 from dp.replay import CHOICE, CLOSE, EXCEEDS, HOLDS, Replay
+from dp_privacy.accounting import gaussian_epsilon
 
 
 def from_floats(X: np.ndarray, y: np.ndarray, bound: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

@@ -2,8 +2,9 @@
 
 import math
 
-from dp.accounting import REPLACE_ONE, gaussian_mu, gaussian_sigma
-from dp.privacy import sensitivities, sketches
+from dp.privacy import sketches
+from dp_privacy import sensitivities
+from dp_privacy.accounting import REPLACE_ONE, gaussian_mu, gaussian_sigma
 from study.canonical import epsilon as canonical
 from study.configuration.inputs import NOTHING
 from study.configuration.kinds import analysis

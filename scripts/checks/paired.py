@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from dp import intervals
+from dp_privacy import intervals
 from study.configuration.cell import Cell
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.intervals import UPPER, student
+from dp_privacy.intervals import UPPER, student
 
 SIZE = 4000  # simulated runs
 

@@ -67,7 +67,7 @@ def gaussian_excess(results, *, cases, delta):
     within 1 % of the expected epsilon. The noise is sqrt(2 ln(1.25/delta)) D/epsilon (Dwork, Roth 2014,
     appendix A).
     """
-    from dp.accounting import classical_gaussian_sigma, gaussian_epsilon
+    from dp_privacy.accounting import classical_gaussian_sigma, gaussian_epsilon
 
     exact = [
         gaussian_epsilon(classical_gaussian_sigma(claimed, delta), delta) for claimed, _ in cases

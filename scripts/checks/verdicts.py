@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from dp.intervals import student
+from dp_privacy.intervals import student
 
 RELATIVE, ABSOLUTE = 0.10, 0.01
 SURE = 1.645  # number of standard errors, the normal 95 % quantile

@@ -5,8 +5,7 @@ The public interface is `__all__` of:
     mechanisms    private releases: `MECHANISMS[name].guarantee(..)` and `.release(..)`
     estimators    private models with scikit-learn's conventions, on tables before preprocessing
     releasing     publishable models: request, forecast, make, use
-    accounting    guarantees, and calibration of Gaussian noise
-    privacy       privacy profiles delta(epsilon), their composition, and worst-case pairs of data sets
+    privacy       worst-case pairs of data sets
     noise         samplers of the noise that the proofs assume
     inference     confidence intervals that include the privacy noise
     audit, replay, branches, low_bits    tests of mechanisms by attacks and deterministic runs
@@ -16,7 +15,6 @@ Other modules may change at any time: `solvers` (certified minima), `descents` (
 """
 
 __all__ = [
-    "accounting",
     "audit",
     "branches",
     "estimators",

@@ -14,13 +14,14 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from dp import losses, roots
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
-from dp.errors import Refused
-from dp.intervals import largest_share, least_share
+from dp import losses
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.privacy import pairs
 from dp.solvers.fits import shared_fit
+from dp_privacy import roots
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
+from dp_privacy.errors import Refused
+from dp_privacy.intervals import largest_share, least_share
 
 __all__ = ["attack", "epsilon_lower_bound", "privacy_loss_1d"]
 

@@ -14,12 +14,12 @@ from collections.abc import Collection, Iterator
 import numpy as np
 
 from dp import audit
-from dp.accounting import ADD_REMOVE
-from dp.errors import Refused
-from dp.intervals import largest_share, least_share
 from dp.mechanisms import Mechanism
 from dp.privacy import pairs
 from dp.seeds import generator
+from dp_privacy.accounting import ADD_REMOVE
+from dp_privacy.errors import Refused
+from dp_privacy.intervals import largest_share, least_share
 
 __all__ = ["differences", "neighbours", "numbers"]
 

@@ -47,10 +47,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import column_or_1d
 
-from dp.errors import Refused
 from dp.releasing import files, making, rows, using
 from dp.releasing.book import LINES, Book, Budget
 from dp.releasing.request import Request
+from dp_privacy.errors import Refused
 
 __all__ = ["PrivateClassifier", "PrivateRegressor"]
 
@@ -116,7 +116,7 @@ class _Private(BaseEstimator):
 
         Raises
         ------
-        dp.errors.Refused
+        dp_privacy.errors.Refused
             If the file holds no model of this kind.
         """
         model = files.load(path)
@@ -155,7 +155,7 @@ class _Private(BaseEstimator):
 
         Raises
         ------
-        dp.errors.Refused
+        dp_privacy.errors.Refused
             For missing parameters, unproven settings, a new name without `spend`, rows without a `preview`
             under these settings, columns of another type than stated, and fits on parts or copies of the
             rows or after a step that learned from them.
@@ -189,7 +189,7 @@ class _Private(BaseEstimator):
 
         Raises
         ------
-        dp.errors.Refused
+        dp_privacy.errors.Refused
             For missing parameters, unproven settings, and fits on parts or copies of the rows.
         """
         request, book, data = self._asked(X, y)

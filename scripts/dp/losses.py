@@ -18,7 +18,7 @@ from numbers import Real
 
 import numpy as np
 
-from dp.errors import Refused, did_you_mean
+from dp_privacy.errors import Refused, did_you_mean
 
 SUMMED = 1000  # `total` multiplies at most this many numbers in [1, 2], to at most 2^1000
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.errors import Refused
 from dp.mechanisms import Mechanism
 from dp.noise import gaussian, laplace
 from dp.solvers.fits import FITS, fit_options
+from dp_privacy.errors import Refused
 
 __all__ = ["Found", "allowed", "attack"]
 
@@ -193,7 +193,7 @@ def attack(
 
     Raises
     ------
-    dp.errors.Refused
+    dp_privacy.errors.Refused
         If no finite epsilon is proven.
 
     Examples

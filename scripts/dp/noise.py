@@ -9,7 +9,7 @@ from functools import wraps
 
 import numpy as np
 
-from dp.errors import Refused
+from dp_privacy.errors import Refused
 
 __all__ = ["gaussian", "l2_laplace", "laplace"]
 
@@ -114,7 +114,7 @@ def gaussian(dimension: int, sigma: float, size: int, rng: np.random.Generator) 
     dimension
         As for `l2_laplace`.
     sigma : float
-        Standard deviation, at least 0, as from `dp.accounting.gaussian_sigma`.
+        Standard deviation, at least 0, as from `dp_privacy.accounting.gaussian_sigma`.
     size, rng
         As for `l2_laplace`.
 

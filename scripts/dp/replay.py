@@ -35,12 +35,12 @@ import numpy as np
 import scipy.linalg
 
 from dp import audit
-from dp.accounting import Guarantee, gaussian_epsilon
-from dp.errors import Refused
-from dp.intervals import largest_share, least_share
 from dp.noise import l2_laplace
 from dp.privacy import pairs
-from dp.privacy.profiles import Gaussian
+from dp_privacy.accounting import Guarantee, gaussian_epsilon
+from dp_privacy.errors import Refused
+from dp_privacy.intervals import largest_share, least_share
+from dp_privacy.profiles import Gaussian
 
 __all__ = ["FINDINGS", "Replay", "of_mechanism", "on_general_pairs", "replay", "verdict"]
 
@@ -1110,7 +1110,7 @@ def on_general_pairs(
     Yields
     ------
     tuple
-        (pair, delta, `Replay`, `dp.accounting.Guarantee`).
+        (pair, delta, `Replay`, `dp_privacy.accounting.Guarantee`).
 
     Examples
     --------
@@ -1158,7 +1158,7 @@ def of_mechanism(
     -------
     Replay
         If nothing is proven, the claimed epsilon is tested.
-    dp.accounting.Guarantee
+    dp_privacy.accounting.Guarantee
         The tested guarantee.
 
     Examples
@@ -1194,7 +1194,7 @@ def verdict(replayed: Replay, guarantee: Guarantee) -> str:
     Parameters
     ----------
     replayed : Replay
-    guarantee : dp.accounting.Guarantee
+    guarantee : dp_privacy.accounting.Guarantee
 
     Returns
     -------

@@ -19,7 +19,7 @@ from dp.data.examples import simulate_separable
 from dp.evaluation import error_rate
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.noise import gaussian
-from dp.privacy.profiles import Gaussian
+from dp_privacy.profiles import Gaussian
 
 OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 EPSILONS, DELTA = (0.1, 0.3, 1.0, 3.0), 1e-5

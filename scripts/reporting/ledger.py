@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from dp.accounting import LOOKED
 from dp.mechanisms import MECHANISMS
+from dp_privacy.accounting import LOOKED
 from plots import style
 from reporting import dots, packing
 from study import paths

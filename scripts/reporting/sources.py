@@ -3,7 +3,7 @@
 import math
 
 from checks import statements, verdicts
-from dp.accounting import LOOKED
+from dp_privacy.accounting import LOOKED
 from plots import style
 from reporting import dots, readings, record
 from study import facts as source_file

@@ -1,8 +1,8 @@
 """Compute arguments of a mechanism's `guarantee` and `release`."""
 
 from dp import losses
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
+from dp_privacy.errors import Refused
 from study.jobs import folds
 
 

@@ -1,6 +1,6 @@
 """Compares a method with all others and counts the cells in which the method is not worse."""
 
-from dp.intervals import largest_share, least_share
+from dp_privacy.intervals import largest_share, least_share
 from study.canonical import epsilon
 from study.configuration.inputs import DRAWS
 from study.configuration.kinds import table

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from dp.accounting import Guarantee, after_preparation
+from dp_privacy.accounting import Guarantee, after_preparation
 from reporting import dots, ledger, readings, sources
 from study import facts, paths
 from study.configuration.sources import experiment_files

@@ -12,8 +12,7 @@ from scipy.stats import binomtest
 
 import attack as script
 import reference
-from dp import audit, intervals, noise
-from dp.accounting import REPLACE_ONE, Guarantee, gaussian_sigma
+from dp import audit, noise
 from dp.losses import get
 from dp.mechanisms import MECHANISMS, Mechanism, Release
 from dp.mechanisms.options import Loss, NonNegative
@@ -21,6 +20,8 @@ from dp.mechanisms.output_perturbation import Perturbed
 from dp.privacy import pairs
 from dp.privacy.laplace_tilt import exact_epsilon
 from dp.seeds import generator
+from dp_privacy import intervals
+from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_sigma
 from study.configuration import audits
 
 
@@ -230,7 +231,7 @@ def test_a_release_without_noise_is_found_to_the_limit_of_the_trials():
 
 
 def test_delta_is_paid_for():
-    from dp.accounting import gaussian_epsilon
+    from dp_privacy.accounting import gaussian_epsilon
 
     true = gaussian_epsilon(1.0, 0.05, 2.0)
     actual = bounds(Gauss(), 1, 200_000, 48, epsilon=1.0, delta=0.05)[0]
@@ -706,8 +707,8 @@ def test_exact_curve_of_the_free_jacobian(epsilon):
     At the smallest n lambda for which the Jacobian costs no epsilon, this delta is the claimed one. At half
     that n lambda, with the same noise, it is 1.26 to 1.37 times the claim.
     """
-    from dp.accounting import gaussian_sigma
     from dp.privacy import gaussian_tilt
+    from dp_privacy.accounting import gaussian_sigma
 
     delta, w = 1e-5, np.linspace(-300, 300, 60_001)
     plan = MECHANISMS["gaussian_objective_perturbation"].plan(

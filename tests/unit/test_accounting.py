@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dp import accounting
+from dp_privacy import accounting
 
 
 @pytest.mark.parametrize("sigma", [0.2, 1.0, 3.7, 50.0])

@@ -10,8 +10,8 @@ import attack
 from configured import forget_files
 from dp import audit, mechanisms, replay
 from dp.branches import differences
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
+from dp_privacy.errors import Refused
 from project import ROOT
 from study import dependencies
 

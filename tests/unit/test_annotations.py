@@ -8,7 +8,7 @@ import pytest
 from project import ROOT
 
 FOLDER = ROOT / "scripts"
-MODULES = sorted(path for path in (FOLDER / "dp").rglob("*.py"))
+MODULES = sorted(path for path in FOLDER.glob("dp*/**/*.py"))
 
 
 def public(body, prefix=""):

@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from dp.accounting import ADD_REMOVE
 from dp.audit import of_each
+from dp_privacy.accounting import ADD_REMOVE
 from study.configuration import audits
 from study.configuration.config import ConfigError
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from dp import inference
-from dp.accounting import gaussian_mu
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.noise_aware_boosted import residual_means
 from dp.seeds import generator
+from dp_privacy.accounting import gaussian_mu
 
 MECHANISM = MECHANISMS["noise_aware_boosted"]
 THETA = np.array([0.5, -0.4, 0.25, 0.1, 0.0, 0.0])

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from dp import audit
-from dp.accounting import ADD_REMOVE, REPLACE_ONE
 from dp.branches import differences, neighbours, numbers
 from dp.data.examples import check_rows
 from dp.data.preparation import Table, prepare
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS, Mechanism, Release, tukey_em
 from dp.mechanisms.few_columns import FewColumns
-from dp.privacy import composition
 from dp.seeds import generator
+from dp_privacy import composition
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE
+from dp_privacy.errors import Refused
 from reference import OF_CLASSES
 
 PRIVATE = sorted(name for name in MECHANISMS if MECHANISMS[name].private)

@@ -7,12 +7,12 @@ from scipy.special import expit
 from scipy.stats import kstest, norm
 from test_gaussian_tilt import hockey_stick
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE
 from dp.clipped_logistic import ClippedLogistic
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.privacy import gaussian_tilt
 from dp.seeds import generator
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE
+from dp_privacy.errors import Refused
 
 MECHANISM = MECHANISMS["gaussian_objective_perturbation"]
 CAPS = [0.3, 0.5, 0.75, 0.95]

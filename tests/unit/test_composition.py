@@ -6,9 +6,9 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import reference
-from dp import accounting
-from dp.accounting import REPLACE_ONE, Guarantee, gaussian_delta
-from dp.privacy import composition, exact_losses
+from dp.privacy import exact_losses
+from dp_privacy import accounting, composition
+from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_delta
 
 
 def guarantee(epsilon, delta=0.0, adjacency=REPLACE_ONE):

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from dp.accounting import gaussian_mu
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.boosted_adassp import SHARES
+from dp_privacy.accounting import gaussian_mu
 from project import ROOT
 from study.configuration.validation import read_yaml
 

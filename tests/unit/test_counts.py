@@ -8,15 +8,15 @@ from sklearn.metrics import d2_tweedie_score, mean_poisson_deviance
 from test_gaussian_tilt import hockey_stick
 
 from configured import changed
-from dp.accounting import ADD_REMOVE, gaussian_mu
 from dp.capped_exponential import CappedExponential
-from dp.errors import Refused
 from dp.evaluation import counts
 from dp.mechanisms import MECHANISMS
 from dp.privacy import counts_tilt
-from dp.privacy.profiles import gaussian_profile
 from dp.replay import replay
 from dp.seeds import generator
+from dp_privacy.accounting import ADD_REMOVE, gaussian_mu
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import gaussian_profile
 from study import arguments
 from study.configuration.config import ConfigError
 

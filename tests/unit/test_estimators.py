@@ -21,10 +21,10 @@ from sklearn.linear_model import RANSACRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
-from dp.errors import Refused
 from dp.estimators import PrivateClassifier, PrivateRegressor
 from dp.releasing import making, rows, using
 from dp.releasing.request import CHOSEN_WITHOUT
+from dp_privacy.errors import Refused
 
 SEX, ROW = ["F", "M"], 1 << 20
 

@@ -7,10 +7,10 @@ import pytest
 from scipy.optimize import minimize
 
 from dp.data.wide import simulate_signs
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.privacy import noisy_top
 from dp.seeds import generator
+from dp_privacy.errors import Refused
 
 NAMES = ("frank_wolfe", "coordinate_descent", "iterative_thresholding")
 ASKED = {"epsilon": 1.0, "delta": 1e-6}

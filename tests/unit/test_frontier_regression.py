@@ -5,14 +5,14 @@ import pytest
 from scipy.special import ndtr
 
 from dp import audit
-from dp.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma
 from dp.mechanisms import MECHANISMS, Parameters
 from dp.mechanisms.boosted_adassp import boost
 from dp.mechanisms.iterative_hessian_mixing import calibrate, wishart
 from dp.mechanisms.published.boosted_adassp_released import smallest_positive_eigenvalue
 from dp.privacy import pairs, quadratics, sketches, tukey
-from dp.privacy.profiles import Gaussian, Losses, compose, losses, with_failure
 from dp.seeds import generator
+from dp_privacy.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma
+from dp_privacy.profiles import Gaussian, Losses, compose, losses, with_failure
 
 ADJACENCIES = ["replace-one", "add-remove"]
 
@@ -61,7 +61,7 @@ def test_the_descent_is_stable_where_noise_exceeds_the_signal():
     p = mechanism.parameters(300, 12, epsilon=0.3, delta=1e-6)
     eigenvalue, scale, _ = mechanism._scales(p)
     rng = generator(3)
-    from dp.privacy import sensitivities
+    from dp_privacy import sensitivities
 
     least = np.linalg.eigvalsh(gram)[0] + eigenvalue * rng.standard_normal(400)
     ridge = sensitivities.spectral_ridge(

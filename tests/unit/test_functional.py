@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, laplace, norm
 
-from dp.accounting import gaussian_epsilon
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.functional import (
     POLYNOMIALS,
@@ -16,6 +15,7 @@ from dp.mechanisms.functional import (
 )
 from dp.privacy import quadratics
 from dp.seeds import generator
+from dp_privacy.accounting import gaussian_epsilon
 
 
 def coefficients(x, y, loss):

@@ -6,12 +6,12 @@ import pytest
 import yaml
 from scipy.stats import kstest, norm
 
-from dp.accounting import gaussian_delta, gaussian_mu, gaussian_sigma
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.privacy import gaussian_tilt
 from dp.seeds import generator
 from dp.solvers.newton import minimise
+from dp_privacy.accounting import gaussian_delta, gaussian_mu, gaussian_sigma
+from dp_privacy.errors import Refused
 
 MECHANISM = MECHANISMS["gaussian_objective_perturbation"]
 FREE = [

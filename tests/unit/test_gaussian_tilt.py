@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_mu, gaussian_sigma
 from dp.privacy import gaussian_tilt
-from dp.privacy.profiles import Gaussian, gaussian_profile
 from dp.solvers.newton import minimise
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_mu, gaussian_sigma
+from dp_privacy.profiles import Gaussian, gaussian_profile
 
 DELTA = 1e-5
 

@@ -363,7 +363,7 @@ def test_last_iterate_of_a_linear_objective_is_exact(adjacency):
         moved * sum(c**k for k in range(T)),
         math.sqrt(sum(c ** (2 * k) for k in range(T))),
     )
-    from dp.accounting import gaussian_mu
+    from dp_privacy.accounting import gaussian_mu
 
     assert shift / (sigma * spread) == pytest.approx(gaussian_mu(1.0, 1e-6), rel=1e-9)
 

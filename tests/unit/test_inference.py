@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from dp import inference
-from dp.accounting import gaussian_mu
-from dp.errors import Refused
 from dp.losses import get
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.noise_aware import mean_square, second_moments
 from dp.seeds import generator
 from dp.solvers import minimise
+from dp_privacy.accounting import gaussian_mu
+from dp_privacy.errors import Refused
 
 MECHANISM, NUMBERS = MECHANISMS["noise_aware_logistic"], MECHANISMS["noise_aware_log_cosh"]
 THETA = np.array([2.0, -1.5, 1.0, 0.5, 0.0, 0.0])

@@ -1,4 +1,4 @@
-"""Every public name of `dp` documents arguments and results, with tested examples."""
+"""Every public name of the packages documents arguments and results, with tested examples."""
 
 import doctest
 import importlib
@@ -10,11 +10,11 @@ from importlib.util import find_spec
 
 import pytest
 
-import dp
+import dp_privacy.accounting
 from project import ROOT
 
 
-def modules(package="dp"):
+def modules(package):
     for name in importlib.import_module(package).__all__:
         module = importlib.import_module(f"{package}.{name}")
         lists_modules = hasattr(module, "__path__") and find_spec(
@@ -23,7 +23,8 @@ def modules(package="dp"):
         yield from modules(module.__name__) if lists_modules else [module.__name__]
 
 
-MODULES = list(modules())
+PACKAGES = ("dp", "dp_privacy")
+MODULES = [module for package in PACKAGES for module in modules(package)]
 
 
 def public():
@@ -97,8 +98,8 @@ def test_the_reference_is_made_by_one_command(tmp_path):
     subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
     pages = {path.relative_to(tmp_path).with_suffix("") for path in tmp_path.rglob("*.html")}
     assert {".".join(page.parts) for page in pages} == {
-        *("index", "dp", "dp.privacy", "dp.releasing"),
+        *("index", *PACKAGES, "dp.privacy", "dp.releasing"),
         *MODULES,
     }
-    page = (tmp_path / "dp/accounting.html").read_text(encoding="utf-8")
-    assert all(name in page for name in dp.accounting.__all__)
+    page = (tmp_path / "dp_privacy/accounting.html").read_text(encoding="utf-8")
+    assert all(name in page for name in dp_privacy.accounting.__all__)

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import betainc
 from scipy.stats import gamma
 
-from dp.privacy import l2
+from dp_privacy import l2
 
 # (d, m, e) -> D(e), by quadrature with 40 digits over another parametrisation
 VALUES = {

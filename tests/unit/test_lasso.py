@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dp.accounting import gaussian_delta
 from dp.descents import distributed_lasso
 from dp.mechanisms import MECHANISMS
+from dp_privacy.accounting import gaussian_delta
 
 LASSO, DP_LASSO = MECHANISMS["distributed_lasso"], MECHANISMS["dp_distributed_lasso"]
 RAW = {

@@ -6,11 +6,11 @@ import pytest
 
 import attack
 from dp import audit
-from dp.accounting import REPLACE_ONE, Guarantee
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.noise import gaussian
-from dp.privacy.profiles import Gaussian
 from dp.seeds import generator
+from dp_privacy.accounting import REPLACE_ONE, Guarantee
+from dp_privacy.profiles import Gaussian
 from plots.profiles import profiles
 
 DELTAS = (0.01, 0.1, 0.3)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from dp import replay
-from dp.accounting import gaussian_mu
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.marginals import _possible, variables
 from dp.seeds import generator
+from dp_privacy.accounting import gaussian_mu
+from dp_privacy.errors import Refused
 
 MECHANISM = MECHANISMS["private_marginals"]
 SIZES, DELTA = [3, 2, 4], 1e-6

@@ -5,11 +5,11 @@ import pytest
 import scipy.integrate
 import scipy.stats
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_mu
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.privacy.one_number import one_number
 from dp.seeds import generator
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, gaussian_mu
+from dp_privacy.errors import Refused
 
 SIMPLE = MECHANISMS["mean_direction"]
 GUARDED = MECHANISMS["guarded_objective_perturbation"]

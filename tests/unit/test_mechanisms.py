@@ -11,8 +11,6 @@ from scipy.stats import gamma, kstest, uniform
 
 import reference
 from dp import audit, losses, replay
-from dp.accounting import Guarantee
-from dp.errors import Failed, Refused
 from dp.evaluation import regularised_risk
 from dp.mechanisms import MECHANISMS, Mechanism, Release
 from dp.mechanisms.options import (
@@ -33,6 +31,8 @@ from dp.noise import l2_laplace
 from dp.privacy.laplace_tilt import calibrate, exact_epsilon
 from dp.seeds import generator
 from dp.solvers.newton import minimise
+from dp_privacy.accounting import Guarantee
+from dp_privacy.errors import Failed, Refused
 
 N, D = 60, 3
 LAMBDA = 0.1

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dp.accounting import gaussian_mu, renyi_epsilon
 from dp.privacy import noisy_top
 from dp.seeds import generator
+from dp_privacy.accounting import gaussian_mu, renyi_epsilon
 
 
 def law(values, rate, count):
@@ -96,7 +96,7 @@ def test_rho_gives_the_epsilon_that_was_asked_for(epsilon, delta):
 
 
 def test_the_profile_is_that_of_the_conversion_and_above_the_gaussian_one():
-    from dp.privacy.profiles import Gaussian
+    from dp_privacy.profiles import Gaussian
 
     profile, gaussian = noisy_top.Concentrated(0.02), Gaussian(math.sqrt(0.04))
     for delta in (1e-8, 1e-4, 0.01):

@@ -17,9 +17,9 @@ from dp.mechanisms.output_perturbation import sensitivity
 from dp.privacy import quadratics
 from dp.privacy.laplace_tilt import calibrate, exact_epsilon
 from dp.privacy.posterior import loss_range
-from dp.privacy.sensitivities import gram_and_moment
 from dp.seeds import generator
 from dp.solvers.newton import minimise
+from dp_privacy.sensitivities import gram_and_moment
 from reference import OF_CLASSES
 from study import arguments
 

@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from dp.accounting import gaussian_mu
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
+from dp_privacy.accounting import gaussian_mu
+from dp_privacy.errors import Refused
 
 OUTPUT_SGD = MECHANISMS["output_sgd"]
 DELTA = 1e-6

@@ -16,6 +16,7 @@ from project import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 NAME = PROJECT["project"]["name"]
+PACKAGES = ("dp", "dp_privacy")
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 TOP = {
     *("Snakefile", "README.md", "workflow", "scripts", "config", "envs", "tests", "profiles"),
@@ -41,10 +42,10 @@ def test_the_top_level_is_what_tools_look_for_there():
 
 
 def test_every_package_is_in_the_wheel():
-    folders = {path.parent for path in (ROOT / "scripts/dp").rglob("*.py")}
+    folders = {path.parent for name in PACKAGES for path in (ROOT / "scripts" / name).rglob("*.py")}
     results = {".".join(folder.relative_to(ROOT / "scripts").parts) for folder in folders}
     assert {*PROJECT["tool"]["setuptools"]["packages"]} == results | {"dp.vectors"}
-    assert (ROOT / "scripts/dp/py.typed").exists()
+    assert all((ROOT / "scripts" / name / "py.typed").exists() for name in PACKAGES)
 
 
 def test_the_version_stands_in_one_place():
@@ -139,9 +140,14 @@ import importlib, pkgutil
 import dp
 from dp.vectors import check
 
-for module in pkgutil.walk_packages(dp.__path__, "dp."):
+modules = [
+    module.name
+    for name in {packages!r}
+    for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{{name}}.")
+]
+for module in modules:
     try:
-        importlib.import_module(module.name)
+        importlib.import_module(module)
     except ImportError as error:
         if not check.missing(error):
             raise
@@ -184,7 +190,10 @@ def test_the_wheel_works_where_nothing_else_is(tmp_path):
 
     tour = TOUR.format(version=dp.__version__, folder=str(place))
     assert "the tour ends" in run(python, "-c", tour).stdout
-    assert set(run(python, "-c", EVERY).stdout.split()) <= {"dp_accounting", "sklearn"}
+    assert set(run(python, "-c", EVERY.format(packages=PACKAGES)).stdout.split()) <= {
+        "dp_accounting",
+        "sklearn",
+    }
     report = run(python, "-m", "dp.vectors.check").stdout
     agree, differ = map(
         int, re.search(r"^(\d+) agree, (\d+) differ$", report, re.MULTILINE).groups()

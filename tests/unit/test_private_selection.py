@@ -8,13 +8,13 @@ import pytest
 from scipy.special import expit
 
 from dp import audit
-from dp.accounting import Guarantee, gaussian_mu
-from dp.errors import Refused
 from dp.evaluation import bounded_loss
 from dp.mechanisms import MECHANISMS
 from dp.privacy import pairs, selection
-from dp.privacy.profiles import Gaussian, approximate, compose, gaussian_profile, with_chords
 from dp.seeds import generator
+from dp_privacy.accounting import Guarantee, gaussian_mu
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Gaussian, approximate, compose, gaussian_profile, with_chords
 
 SELECTION = MECHANISMS["private_selection"]
 DELTA = 1e-6

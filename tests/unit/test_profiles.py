@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from dp import accounting
-from dp.accounting import REPLACE_ONE, Guarantee, gaussian_delta
-from dp.privacy import profiles
-from dp.privacy.profiles import Curve, Gaussian, Losses, compose
+from dp_privacy import accounting, profiles
+from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_delta
+from dp_privacy.profiles import Curve, Gaussian, Losses, compose
 
 EPSILONS = np.array([0.0, 0.1, 0.5, 1.0, 2.5])
 
@@ -29,7 +28,7 @@ def test_a_guarantee_carries_its_profile_and_loses_it_with_its_epsilon():
 
 
 def test_importing_accounting_imports_neither_numpy_nor_scipy():
-    code = "import sys; sys.path.insert(0, 'scripts'); import dp.accounting; print(*sys.modules)"
+    code = "import sys; sys.path.insert(0, 'scripts'); import dp_privacy.accounting; print(*sys.modules)"
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
     assert not {"scipy", "numpy", "dp_accounting"} & set(done.stdout.split())

@@ -7,11 +7,11 @@ import pytest
 from scipy.stats import chi2
 
 from dp import audit
-from dp.accounting import ADD_REMOVE
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.privacy.pairs import Pair
 from dp.seeds import generator
+from dp_privacy.accounting import ADD_REMOVE
+from dp_privacy.errors import Refused
 
 # Options with which n matters, by mechanism.
 TAKERS = {

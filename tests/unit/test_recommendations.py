@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import entropy, ttest_rel
 
-from dp.accounting import REPLACE_ONE
+from dp_privacy.accounting import REPLACE_ONE
 from reporting import recommendations, snapshot
 from study import paths
 from study.configuration.config import read_yaml

@@ -10,10 +10,10 @@ import sys
 import pytest
 import yaml
 
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.releasing import rows
 from dp.releasing.request import Request
+from dp_privacy.errors import Refused
 from project import ROOT
 from study import paths
 from study.configuration import releases

@@ -10,12 +10,12 @@ from scipy.special import ndtr
 from test_solvers import worst_data
 
 from dp import losses
-from dp.errors import Refused
 from dp.privacy import gaussian_tilt
-from dp.privacy.profiles import gaussian_profile
 from dp.releasing import lattice, models, rows, statistics, tilt
 from dp.releasing.draws import Stream
 from dp.seeds import generator
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import gaussian_profile
 from lattices import from_floats
 
 KEY = bytes(range(32))

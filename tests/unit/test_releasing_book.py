@@ -13,10 +13,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dp.errors import Refused
 from dp.releasing import card, disk, files, making, meaning, models, rows
 from dp.releasing.book import UNREAD, Book, Budget
 from dp.releasing.request import METHODS, PREMISES, RANGES, Request
+from dp_privacy.errors import Refused
 from project import ROOT
 
 UNIT = "one row is one person"

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dp.errors import Refused
 from dp.releasing import rows
 from dp.releasing.rows import ONE, Category, Label, Number, Schema, Unused
+from dp_privacy.errors import Refused
 from lattices import from_floats
 from project import PEAK_MB, ROOT
 

@@ -6,14 +6,20 @@ import numpy as np
 import pytest
 
 from dp import audit, noise, replay
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_epsilon, gaussian_sigma
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.mechanisms.options import ADJACENCY, PUBLIC_N
 from dp.privacy import pairs
 from dp.releasing import lattice, models, rows
 from dp.seeds import generator
 from dp.solvers.newton import minimise
+from dp_privacy.accounting import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Guarantee,
+    gaussian_epsilon,
+    gaussian_sigma,
+)
+from dp_privacy.errors import Refused
 from lattices import from_floats, of_release
 from reference import OF_CLASSES
 

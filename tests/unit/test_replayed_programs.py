@@ -14,9 +14,9 @@ import scipy.optimize
 import scipy.stats
 
 from dp import replay
-from dp.accounting import gaussian_sigma
 from dp.mechanisms import Mechanism
 from dp.privacy import pairs
+from dp_privacy.accounting import gaussian_sigma
 
 E, D = 1.0, 1e-5
 SUM = gaussian_sigma(E, D, 2.0)  # noise on a sum of rows, which replacing a row moves by at most 2

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import run
-from dp.accounting import gaussian_mu, rule_delta
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.privacy import gaussian_tilt
+from dp_privacy.accounting import gaussian_mu, rule_delta
+from dp_privacy.errors import Refused
 from guarantees import Guarantees
 from study import arguments, lambdas, paths
 from study.configuration import validation

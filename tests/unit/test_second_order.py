@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from dp import losses
-from dp.accounting import gaussian_mu
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.second_order import _weights
 from dp.privacy.quadratics import inverse, noisy
 from dp.seeds import generator
 from dp.solvers.newton import minimise
+from dp_privacy.accounting import gaussian_mu
 
 ADJACENCIES = ["replace-one", "add-remove"]
 
@@ -65,7 +65,7 @@ def test_newton_does_not_depend_on_the_unit_of_rows():
 
 
 def test_newtons_ridge_is_the_sources_and_bounds_the_noise_on_a_direction():
-    from dp.privacy.sensitivities import newton_direction
+    from dp_privacy.sensitivities import newton_direction
 
     n, mechanism = 288, MECHANISMS["dp_newton"]
     for bound in (1.0, 3.0):
@@ -83,7 +83,7 @@ def test_newtons_ridge_is_the_sources_and_bounds_the_noise_on_a_direction():
 
 
 def test_neighbours_directions_differ_by_what_their_noise_covers():
-    from dp.privacy.sensitivities import newton_direction
+    from dp_privacy.sensitivities import newton_direction
 
     rng, n, ridge, largest = generator(7), 5, 0.05, 0.0
     for _ in range(300):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dp.privacy import selection
-from dp.privacy.profiles import Curve, Gaussian, approximate, gaussian_profile, symmetric
+from dp_privacy.profiles import Curve, Gaussian, approximate, gaussian_profile, symmetric
 
 MEANS = {
     "logarithmic": (1.5, 3.0, 20.0),

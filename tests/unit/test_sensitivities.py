@@ -3,8 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE
-from dp.privacy import quadratics, sensitivities
+from dp.privacy import quadratics
+from dp_privacy import sensitivities
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE
 
 D = 3
 

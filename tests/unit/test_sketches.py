@@ -6,9 +6,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dp.accounting import REPLACE_ONE, gaussian_delta
 from dp.privacy import sketches
-from dp.privacy.profiles import Gaussian, Losses, compose, losses
+from dp_privacy.accounting import REPLACE_ONE, gaussian_delta
+from dp_privacy.profiles import Gaussian, Losses, compose, losses
 
 
 def test_monte_carlo_of_whole_sketches():
@@ -102,7 +102,7 @@ def test_replace_one_by_joint_diagonalisation(epsilon):
 
 def test_the_gaussian_approximation_is_too_small_a_gamma():
     """The approximation sqrt(rows/2)/mu is 5 to 28 percent too small at delta 1e-6."""
-    from dp.accounting import gaussian_mu
+    from dp_privacy.accounting import gaussian_mu
 
     for rows, epsilon in ((60, 0.1), (300, 1.0), (1000, 4.0), (60, 4.0)):
         approximate = math.sqrt(rows / 2) / gaussian_mu(epsilon, 1e-6)

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dp.accounting import ADD_REMOVE
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.gaussian_objective_perturbation import moved
 from dp.privacy import softmax_tilt
 from dp.seeds import generator
 from dp.solvers import newton, softmax
+from dp_privacy.accounting import ADD_REMOVE
+from dp_privacy.errors import Refused
 
 MECHANISM = MECHANISMS["softmax_objective_perturbation"]
 ASKED = {"epsilon": 2.0, "delta": 1e-6, "classes": 4}

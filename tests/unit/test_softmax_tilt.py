@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE
 from dp.privacy import gaussian_tilt, softmax_tilt
-from dp.privacy.profiles import gaussian_profile
 from dp.seeds import generator
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE
+from dp_privacy.profiles import gaussian_profile
 
 # Orthonormal coordinates of the plane orthogonal to (1, 1, 1). Softmax depends only on them.
 # Along (1, 1, 1), the minimiser is -tilt/(n lambda) on every data set.
@@ -168,7 +168,7 @@ def test_the_calibrated_tilt_is_private_and_nearly_the_gaussian_one(adjacency, e
 
 
 def test_the_composed_delta_is_at_least_what_quadrature_gives():
-    from dp.privacy.profiles import Curve, Gaussian, compose, symmetric
+    from dp_privacy.profiles import Curve, Gaussian, compose, symmetric
 
     m, r, mu = 0.3, 0.02, 0.1
     for adjacency in (ADD_REMOVE, REPLACE_ONE):

@@ -7,9 +7,9 @@ from scipy.stats import kstest, norm
 import reference
 from dp.mechanisms import MECHANISMS
 from dp.privacy import quadratics
-from dp.privacy.sensitivities import gram_and_moment
 from dp.seeds import generator
 from dp.solvers.newton import minimise
+from dp_privacy.sensitivities import gram_and_moment
 
 
 def rows(n=300, d=4, seed=3):

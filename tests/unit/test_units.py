@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from dp.accounting import Guarantee, gaussian_epsilon, gaussian_mu, given_that
 from dp.mechanisms import MECHANISMS
-from dp.privacy import composition
-from dp.privacy.profiles import Curve, Gaussian, approximate, group_delta, group_epsilon, symmetric
+from dp_privacy import composition
+from dp_privacy.accounting import Guarantee, gaussian_epsilon, gaussian_mu, given_that
+from dp_privacy.profiles import Curve, Gaussian, approximate, group_delta, group_epsilon, symmetric
 from guarantees import _unit, group
 from project import ROOT
 from study.configuration.validation import read_yaml

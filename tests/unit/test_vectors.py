@@ -23,10 +23,10 @@ def test_reference_value(module, case):
 def test_a_value_that_differs_is_found(monkeypatch, capsys):
     (case, *_) = VECTORS["gaussian"]["cases"]
     other = case | {"expected": case["expected"] * (1 + 3 * case["tolerance"])}
-    assert not check.agrees(check.value("dp.accounting", case), other)
+    assert not check.agrees(check.value("dp_privacy.accounting", case), other)
     assert check.agrees(float("inf"), other | {"expected": float("inf")})
     assert not check.agrees(float("nan"), case)
-    files = {"gaussian": {"module": "dp.accounting", "cases": [case, other]}}
+    files = {"gaussian": {"module": "dp_privacy.accounting", "cases": [case, other]}}
     monkeypatch.setattr(check, "read", lambda: files)
     assert check.main() == 1
     assert "1 agree, 1 differ" in capsys.readouterr().out

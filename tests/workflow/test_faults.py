@@ -15,7 +15,7 @@ RESULTS = "results/cm08/results.csv"
 # A mechanism whose fault is a line of code from a test.
 FAULTY = """
 import numpy as np
-from dp.accounting import REPLACE_ONE, Guarantee
+from dp_privacy.accounting import REPLACE_ONE, Guarantee
 from dp.mechanisms import Mechanism, register
 
 @register("faulty")

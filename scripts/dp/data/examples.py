@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from dp.errors import Refused
+from dp_privacy.errors import Refused
 
 BLOCK_ROWS = 65536  # rows simulated, or converted to float64 and checked, at a time
 NUMBERS = "numbers"  # the value of `classes` for targets in [-1, 1]

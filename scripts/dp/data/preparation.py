@@ -2,7 +2,7 @@
 
 A step is a function (Table, **options) -> Table. If its result for one row depends on other private rows,
 it spends privacy that is not accounted for: later releases have no finite epsilon
-(`dp.accounting.after_preparation`).
+(`dp_privacy.accounting.after_preparation`).
 """
 
 import inspect

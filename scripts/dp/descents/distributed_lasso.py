@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from dp.errors import Refused
+from dp_privacy.errors import Refused
 
 LOOKED_AT = 50  # maximum number of iterations whose costs are computed together
 HELD = 1 << 17  # maximum number of weights stored over these iterations: 1 MB

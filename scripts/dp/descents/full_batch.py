@@ -12,7 +12,7 @@ import numpy as np
 from dp import losses
 from dp.data.examples import NUMBERS, ROUNDING, row_norms, slices
 from dp.descents import poisson
-from dp.errors import Refused
+from dp_privacy.errors import Refused
 
 BLOCK_ELEMENTS = 1 << 14  # scores computed at a time: 128 kB, which fits in the cache
 GATHERED = 1 << 17  # numbers in the rows gathered at a time: 1 MB

@@ -10,7 +10,7 @@ import numpy as np
 
 from dp import losses
 from dp.data.examples import slices
-from dp.errors import Refused
+from dp_privacy.errors import Refused
 
 CACHED = 1 << 15  # numbers processed at a time: 256 kB
 SCHEDULES = ("inverse_sqrt", "inverse_lambda", "constant")

@@ -39,10 +39,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu, none, unproven
 from dp.data.examples import NUMBERS, Rows, check_coordinates, check_rows
-from dp.errors import Failed, Refused, did_you_mean
 from dp.mechanisms.options import NonNegative, Optional, Ordinary, Whole, plain
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee, gaussian_mu, none, unproven
+from dp_privacy.errors import Failed, Refused, did_you_mean
 
 __all__ = ["MECHANISMS", "Mechanism", "Release", "register"]
 
@@ -195,7 +195,7 @@ class Mechanism:
         """Return why the requested (epsilon, delta) holds or, without privacy, why no guarantee does.
 
         n: the public size. d: the number of released coordinates. Any other guarantee is returned as
-        a `dp.accounting.Guarantee`.
+        a `dp_privacy.accounting.Guarantee`.
         """
         raise NotImplementedError
 
@@ -270,7 +270,7 @@ class Mechanism:
 
         Raises
         ------
-        dp.errors.Refused
+        dp_privacy.errors.Refused
             If the mechanism needs a lambda and has no rule for it.
         """
         if self.needs_lambda:
@@ -313,7 +313,7 @@ class Mechanism:
 
         Returns
         -------
-        dp.accounting.Guarantee
+        dp_privacy.accounting.Guarantee
             Its epsilon is infinite if no finite one holds, and NaN if none is proven.
         """
         p = self.parameters(n, d, **settings)
@@ -362,7 +362,7 @@ class Mechanism:
 
         Raises
         ------
-        dp.errors.Refused
+        dp_privacy.errors.Refused
             For settings, rows or labels that the guarantee does not cover.
         """
         tasks = self._tasks([((X, y),)], [rng], [fit], [all_rows], ({},), arguments)

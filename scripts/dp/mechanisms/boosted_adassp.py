@@ -13,8 +13,9 @@ import numpy as np
 from dp.mechanisms import Mechanism, Parameters, register
 from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Ordinary, Whole, public_size, unused_size
 from dp.noise import gaussian
-from dp.privacy import quadratics, sensitivities
-from dp.privacy.profiles import Gaussian
+from dp.privacy import quadratics
+from dp_privacy import sensitivities
+from dp_privacy.profiles import Gaussian
 
 # Shares of mu^2, in the order of `_scales`.
 SHARES = 0.1, 0.3, 0.6

@@ -13,19 +13,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.accounting import gaussian_mu
 from dp.capped_exponential import CappedExponential
 from dp.data.examples import row_norms, slices
-from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register, repeated
 from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE
 from dp.mechanisms.options import TOLERANCE, Between, Optional, Ordinary, Positive, Whole
 from dp.noise import gaussian, gaussian_reach
 from dp.privacy import counts_tilt, gaussian_tilt
 from dp.privacy.one_number import one_number
-from dp.privacy.profiles import Curve, Gaussian, symmetric
-from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable, least_tolerance, minimise
+from dp_privacy.accounting import gaussian_mu
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Curve, Gaussian, symmetric
+from dp_privacy.sensitivities import vector_sum
 
 SUMMED = 4096  # rows of a partial sum, as `dp.solvers.newton.rounding` assumes
 RESOLVED = 0.0025  # target standard deviation of the rate's noise, in units of M

@@ -10,13 +10,13 @@ import math
 import numpy as np
 
 from dp import losses
-from dp.accounting import REPLACE_ONE
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.options import Between, Choice, Optional, Ordinary, Whole
 from dp.noise import gaussian
 from dp.privacy import noisy_top
-from dp.privacy.profiles import approximate
-from dp.privacy.sensitivities import vector_sum
+from dp_privacy.accounting import REPLACE_ONE
+from dp_privacy.profiles import approximate
+from dp_privacy.sensitivities import vector_sum
 
 LOGISTIC = losses.get("logistic")
 

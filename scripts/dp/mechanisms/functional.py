@@ -21,14 +21,14 @@ from functools import partial
 
 import numpy as np
 
-from dp.accounting import classical_gaussian_sigma as classical_sigma
-from dp.accounting import gaussian_epsilon, gaussian_sigma, none
-from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice, Positive, Whole
 from dp.noise import gaussian, laplace
 from dp.privacy import quadratics
-from dp.privacy.profiles import Gaussian
+from dp_privacy.accounting import classical_gaussian_sigma as classical_sigma
+from dp_privacy.accounting import gaussian_epsilon, gaussian_sigma, none
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Gaussian
 
 # For each loss: alpha, beta, and the ratio of the polynomial's mean to the mean loss of `dp.losses`.
 POLYNOMIALS = {"squared": (1.0, 2.0, 2.0), "logistic": (0.125, 0.5, 1.0)}

@@ -16,9 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp.clipped_logistic import ClippedLogistic
-from dp.errors import Refused
 from dp.mechanisms import Parameters, register
 from dp.mechanisms.objective_perturbation import Tilted
 from dp.mechanisms.options import (
@@ -35,9 +33,11 @@ from dp.mechanisms.options import (
 )
 from dp.noise import gaussian, gaussian_reach
 from dp.privacy import gaussian_tilt, published_tilt
-from dp.privacy.profiles import Curve, symmetric
-from dp.privacy.sensitivities import vector_sum
 from dp.solvers.newton import check_certifiable
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Curve, symmetric
+from dp_privacy.sensitivities import vector_sum
 
 # Maximum ratio of the tilt's noise to that with a free Jacobian. More noise is useless.
 MOST_NOISE = 50

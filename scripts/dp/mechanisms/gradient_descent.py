@@ -5,16 +5,8 @@ import math
 import numpy as np
 
 from dp import losses
-from dp.accounting import (
-    ADD_REMOVE,
-    classical_gaussian_sigma,
-    gaussian_epsilon,
-    gaussian_mu,
-    gaussian_sigma,
-)
 from dp.data.examples import NUMBERS, check_rows
 from dp.descents import full_batch
-from dp.errors import Refused
 from dp.evaluation import error_rate
 from dp.mechanisms import Mechanism, Parameters, Release, register, repeated
 from dp.mechanisms.options import (
@@ -28,8 +20,16 @@ from dp.mechanisms.options import (
     public_size,
 )
 from dp.privacy import last_iterate
-from dp.privacy.profiles import Gaussian
-from dp.privacy.sensitivities import vector_sum
+from dp_privacy.accounting import (
+    ADD_REMOVE,
+    classical_gaussian_sigma,
+    gaussian_epsilon,
+    gaussian_mu,
+    gaussian_sigma,
+)
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Gaussian
+from dp_privacy.sensitivities import vector_sum
 
 LOSS = {"loss": Choice(*full_batch.LOSSES)}
 STEPS = {

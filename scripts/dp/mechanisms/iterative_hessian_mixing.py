@@ -8,8 +8,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from dp.accounting import gaussian_mu
-from dp.errors import Refused
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.boosted_adassp import boost
 from dp.mechanisms.options import (
@@ -22,7 +20,9 @@ from dp.mechanisms.options import (
     unused_size,
 )
 from dp.privacy import quadratics, sketches
-from dp.privacy.sensitivities import vector_sum
+from dp_privacy.accounting import gaussian_mu
+from dp_privacy.errors import Refused
+from dp_privacy.sensitivities import vector_sum
 
 EPSILONS = 1e-3, 30.0  # epsilons for which `calibrate` finds the noise
 PRIVATE_SIDE = 1e-3  # relative bracket width at which `calibrate` ends

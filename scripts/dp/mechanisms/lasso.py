@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from dp.accounting import gaussian_sigma
 from dp.descents import distributed_lasso
 from dp.mechanisms import Mechanism, Release, register, repeated
 from dp.mechanisms.options import Choice, Flag, NonNegative, Optional, Ordinary, Positive, Whole
+from dp_privacy.accounting import gaussian_sigma
 
 
 class _OverCentres(Mechanism):

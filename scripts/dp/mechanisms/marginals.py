@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dp.data.examples import slices
-from dp.errors import Refused
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.options import Between, Option, Optional, Whole
 from dp.noise import gaussian
 from dp.privacy import quadratics
-from dp.privacy.profiles import Gaussian
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Gaussian
 
 LEVELS = 5  # levels of a column without groups
 RIDGE = 0.03  # minimum ridge, for columns in units of `Variables.unit`

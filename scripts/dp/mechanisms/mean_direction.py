@@ -4,16 +4,16 @@ import math
 
 import numpy as np
 
-from dp.accounting import REPLACE_ONE, gaussian_mu
 from dp.data.examples import slices
-from dp.errors import Refused
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.gaussian_objective_perturbation import CLIP, GaussianObjectivePerturbation, kind
 from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Between, Optional, Positive, public_size
 from dp.noise import gaussian
 from dp.privacy.one_number import one_number
-from dp.privacy.profiles import Gaussian
-from dp.privacy.sensitivities import vector_sum
+from dp_privacy.accounting import REPLACE_ONE, gaussian_mu
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Gaussian
+from dp_privacy.sensitivities import vector_sum
 
 
 @register("mean_direction")

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, join, register, repeated
 from dp.mechanisms.options import LOSS, Choice
 from dp.solvers.fits import FITS, INTERCEPTS, fit_options, sum_intercept_path
 from dp.solvers.lasso_scales import SCALES
+from dp_privacy.errors import Refused
 
 
 @register("nonprivate")

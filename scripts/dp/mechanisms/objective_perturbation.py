@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import LOSS, TOLERANCE, Choice, stated_size
 from dp.noise import l2_laplace, l2_laplace_reach
 from dp.privacy.laplace_tilt import calibrate, margin_loss
 from dp.solvers.newton import check_certifiable, minimise
+from dp_privacy.errors import Refused
 
 MOST = 0.999  # maximum share of epsilon for output noise
 

@@ -4,8 +4,8 @@ import math
 from numbers import Integral, Real
 
 from dp import losses
-from dp.accounting import ADD_REMOVE, REPLACE_ONE
-from dp.errors import Refused, did_you_mean
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE
+from dp_privacy.errors import Refused, did_you_mean
 
 
 def _number(value):

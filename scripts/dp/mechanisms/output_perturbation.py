@@ -3,14 +3,14 @@
 import numpy as np
 
 from dp import losses
-from dp.accounting import REPLACE_ONE
-from dp.errors import Refused
 from dp.mechanisms import Mechanism, Parameters, Release, register
 from dp.mechanisms.options import ADJACENCY, LOSS, TOLERANCE, public_size
 from dp.noise import gaussian, l2_laplace
-from dp.privacy.profiles import Gaussian
 from dp.solvers.fits import FITS, fit_options
 from dp.solvers.newton import check_certifiable
+from dp_privacy.accounting import REPLACE_ONE
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Gaussian
 
 
 def certificate(p: Parameters, norm: str = "gradient norm") -> str:

@@ -6,11 +6,11 @@ import numpy as np
 
 from dp import losses
 from dp.descents import stochastic
-from dp.errors import Refused
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.options import Optional, Ordinary, Whole
 from dp.noise import gaussian
-from dp.privacy.profiles import Gaussian
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Gaussian
 
 TOGETHER = 1 << 20  # maximum number of floats in all draws' batches of one step: 8 MB
 

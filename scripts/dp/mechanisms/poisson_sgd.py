@@ -2,7 +2,6 @@
 
 import math
 
-from dp.errors import Refused
 from dp.mechanisms import register
 from dp.mechanisms.gradient_descent import LOSS, Classifier
 from dp.mechanisms.options import (
@@ -14,9 +13,10 @@ from dp.mechanisms.options import (
     Whole,
     public_size,
 )
-from dp.privacy import composition
-from dp.privacy.profiles import Gaussian
-from dp.privacy.sensitivities import vector_sum
+from dp_privacy import composition
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Gaussian
+from dp_privacy.sensitivities import vector_sum
 
 
 @register("dp_sgd_poisson")
@@ -26,7 +26,7 @@ class PoissonSGD(Classifier):
     Each record is in a step's batch independently with probability q = `sampling`. Sums are divided
     by q n, never by a batch's secret size. Under add-remove, n is `public_n` or the number of
     records, taken as public. Steps are Poisson-subsampled Gaussian mechanisms, composed by privacy
-    loss distributions (`dp.privacy.composition.sampled_multiplier`). If q = 1, composition is
+    loss distributions (`dp_privacy.composition.sampled_multiplier`). If q = 1, composition is
     exact. For shuffled batches, no amplification by sampling is proven.
     """
 

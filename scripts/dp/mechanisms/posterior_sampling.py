@@ -10,10 +10,10 @@ The rejection sampler never gives up, because giving up would distinguish data s
 
 import numpy as np
 
-from dp.errors import Refused
 from dp.mechanisms import Mechanism, register
 from dp.mechanisms.options import Choice, Ordinary
 from dp.privacy import posterior
+from dp_privacy.errors import Refused
 
 MOST = 1e8  # maximum mean number of proposals per draw on any data set; 1e8 take minutes
 

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.accounting import Guarantee, gaussian_epsilon, gaussian_mu
-from dp.errors import Refused, did_you_mean
 from dp.evaluation import bounded_loss
 from dp.mechanisms import FACTS, MECHANISMS, Mechanism, Release, register
 from dp.mechanisms.options import Between, Choice, Name, Positive, Settings
 from dp.privacy import selection
-from dp.privacy.profiles import Gaussian, approximate, with_chords
+from dp_privacy.accounting import Guarantee, gaussian_epsilon, gaussian_mu
+from dp_privacy.errors import Refused, did_you_mean
+from dp_privacy.profiles import Gaussian, approximate, with_chords
 
 # Epsilons at which non-Gaussian profiles are tabulated, divided by the total epsilon: dense where
 # delta is evaluated.

@@ -2,7 +2,7 @@
 
 All releases are Gaussian, and their mu^2 add up (Dong, Roth, Su, JRSS B 84, 2022, corollary 3.3).
 Without clipping, a record's gradient has norm at most R (logistic) or sqrt(2) R (softmax).
-`dp.privacy.sensitivities` proves the sensitivities of the matrices. Under add-remove, sums are
+`dp_privacy.sensitivities` proves the sensitivities of the matrices. Under add-remove, sums are
 divided by a public n: `public_n`, or the number of records.
 """
 
@@ -15,9 +15,9 @@ from dp.mechanisms import Mechanism, Parameters, register
 from dp.mechanisms.gradient_descent import Classifier, gradient_norm
 from dp.mechanisms.options import ADJACENCY, PUBLIC_N, Between, Choice, Optional, Whole, public_size
 from dp.noise import gaussian
-from dp.privacy import sensitivities
-from dp.privacy.profiles import Gaussian
 from dp.privacy.quadratics import inverse, noisy
+from dp_privacy import sensitivities
+from dp_privacy.profiles import Gaussian
 
 CURVATURE = {"logistic": 0.25, "softmax": 0.5}  # a record's maximum curvature, divided by R^2
 
@@ -92,7 +92,7 @@ class DPNewton(Mechanism):
     Each step releases the mean gradient g and the trace of the Hessian H with noise. The ridge l =
     max((c tr/(n^2 rho))^(1/3), 1/n) follows from the noisy trace tr. Here, c is 1/2, and rho is half
     the direction's mu^2. One record changes the direction (H + (l + lambda) I)^-1 g, for the noisy
-    g, by at most |g| D, with D from `dp.privacy.sensitivities.newton_direction`. The direction's
+    g, by at most |g| D, with D from `dp_privacy.sensitivities.newton_direction`. The direction's
     noise has standard deviation |g| D/mu. The source has R = 1. Here, weights are in units of 1/R.
 
     H has the weights tanh(z/2)/(2z) <= 1/4 of the tightest quadratic bound on the loss at margin z,

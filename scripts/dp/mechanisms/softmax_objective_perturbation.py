@@ -7,7 +7,6 @@ solver's error, as in `dp.mechanisms.gaussian_objective_perturbation`.
 import numpy as np
 
 from dp.descents.full_batch import classes_of
-from dp.errors import Refused
 from dp.mechanisms import Mechanism, Parameters, Release, register
 from dp.mechanisms.gaussian_objective_perturbation import MOST_NOISE, Plan, certified, moved
 from dp.mechanisms.options import (
@@ -21,10 +20,11 @@ from dp.mechanisms.options import (
 )
 from dp.noise import gaussian, gaussian_reach
 from dp.privacy import softmax_tilt
-from dp.privacy.profiles import Curve, symmetric
-from dp.privacy.sensitivities import vector_sum
 from dp.solvers import softmax
 from dp.solvers.newton import check_certifiable
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Curve, symmetric
+from dp_privacy.sensitivities import vector_sum
 
 
 class _NoTilt(Refused):

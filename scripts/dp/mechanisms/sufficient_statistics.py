@@ -1,6 +1,6 @@
 """Linear regression from noisy sufficient statistics X'X and X'y (SSP and AdaSSP).
 
-`dp.privacy.sensitivities` proves the sensitivities: `gram_and_moment` for targets in [-1, 1], and
+`dp_privacy.sensitivities` proves the sensitivities: `gram_and_moment` for targets in [-1, 1], and
 `smallest_eigenvalue`.
 """
 
@@ -8,13 +8,13 @@ import math
 
 import numpy as np
 
-from dp.accounting import gaussian_epsilon, gaussian_sigma
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Choice
 from dp.noise import gaussian
 from dp.privacy import quadratics
-from dp.privacy.profiles import Gaussian
-from dp.privacy.sensitivities import gram_and_moment
+from dp_privacy.accounting import gaussian_epsilon, gaussian_sigma
+from dp_privacy.profiles import Gaussian
+from dp_privacy.sensitivities import gram_and_moment
 
 FAILURE = 0.05  # rho: probability that the published ridge is too small for its utility bound
 

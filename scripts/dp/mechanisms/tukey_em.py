@@ -5,10 +5,10 @@ Amin, Joseph, Ribero, Vassilvitskii (ICLR 2023). `dp.privacy.tukey` has the proo
 
 import numpy as np
 
-from dp.errors import Refused
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.options import Optional, Whole
 from dp.privacy import tukey
+from dp_privacy.errors import Refused
 
 SINGULAR = 1e-13  # eigenvalues of X'X below this share of the largest count as 0
 CHUNK = 2**22  # maximum number of model weights held at once

@@ -1,3 +1,6 @@
-"""Profiles, composition and sensitivities for proofs, and worst-case pairs for attacks."""
+"""Proofs of mechanisms, and worst-case pairs for attacks."""
 
-__all__ = ["composition", "pairs", "profiles"]
+__all__ = ["pairs"]
+"""Proofs of mechanisms, and worst-case pairs for attacks."""
+
+__all__ = ["pairs"]

@@ -45,15 +45,15 @@ A record can attain its largest slope and its largest curvature at the same w, s
 at every Lambda.
 """
 
-from dp.accounting import REPLACE_ONE
 from dp.privacy import gaussian_tilt
-from dp.privacy.profiles import Curve
+from dp_privacy.accounting import REPLACE_ONE
+from dp_privacy.profiles import Curve
 
 SAME = "clipped_logistic"  # the bounds above at r are those of this loss in `gaussian_tilt` at 4r
 
 
 def profile(m: float, r: float, adjacency: str = REPLACE_ONE) -> Curve:
-    """The `dp.privacy.profiles.Curve` of the exact minimiser's release."""
+    """The `dp_privacy.profiles.Curve` of the exact minimiser's release."""
     return gaussian_tilt.profile(m, 4 * r, adjacency, SAME)
 
 

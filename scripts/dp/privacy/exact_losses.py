@@ -3,18 +3,18 @@
 import math
 from collections.abc import Sequence
 
-from dp.accounting import (
+from dp.audit import privacy_loss_1d
+from dp.mechanisms import MECHANISMS
+from dp.privacy import gaussian_tilt as tilt
+from dp.privacy.laplace_tilt import exact_epsilon
+from dp_privacy.accounting import (
     ADD_REMOVE,
     classical_gaussian_sigma,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
 )
-from dp.audit import privacy_loss_1d
-from dp.mechanisms import MECHANISMS
-from dp.privacy import gaussian_tilt as tilt
-from dp.privacy.composition import laplace_coordinates_delta
-from dp.privacy.laplace_tilt import exact_epsilon
+from dp_privacy.composition import laplace_coordinates_delta
 
 COLUMNS = ("mechanism", "setting", "epsilon_claimed", "epsilon", "delta", "what")
 

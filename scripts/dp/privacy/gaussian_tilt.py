@@ -11,7 +11,7 @@ linear predictions, Lambda = n lambda > 0 and b ~ N(0, sigma^2 I). The losses ar
 A record's gradient is -s k v, where v has norm rho <= R, the slope s depends on w, and k is the cap for
 clipped logistic loss, 1 for logistic loss, otherwise t. g(s) rho^2 bounds the record's curvature, with g =
 s(1-s), 1/4, 1-s^2 and 1 in the order above. Notation: m = k R/sigma, r = R^2/Lambda, and G(m)(e) is the
-Gaussian profile at any real e (`dp.privacy.profiles.gaussian_profile`).
+Gaussian profile at any real e (`dp_privacy.profiles.gaussian_profile`).
 
 Minimisers are *exact*; `with_output_noise` covers approximate ones. Lambda is the same on both data sets;
 under add/remove, where the number of records is secret, Lambda itself is public.
@@ -95,8 +95,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency, gaussian_mu
-from dp.privacy.profiles import (
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency, gaussian_mu
+from dp_privacy.profiles import (
     FAR,
     Curve,
     Gaussian,
@@ -107,7 +107,7 @@ from dp.privacy.profiles import (
     reflected,
     symmetric,
 )
-from dp.privacy.sensitivities import vector_sum
+from dp_privacy.sensitivities import vector_sum
 
 # (c0, c1, c2) of g(s) = c0 + c1 s + c2 s^2
 CURVATURES = {"logistic": (0.0, 1.0, -1.0), "log_cosh": (1.0, 0.0, -1.0), "huber": (1.0, 0.0, 0.0)}
@@ -294,7 +294,7 @@ def replacement(
 
 
 def profile(m: float, r: float, adjacency: str = REPLACE_ONE, loss: str = "logistic") -> Curve:
-    """The `dp.privacy.profiles.Curve` of the exact minimiser's release.
+    """The `dp_privacy.profiles.Curve` of the exact minimiser's release.
 
     If the Jacobian costs nothing, the release's Gaussian parameter under replace-one is 2m.
     """

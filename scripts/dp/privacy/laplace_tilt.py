@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
-from dp import losses, roots
-from dp.errors import Refused
+from dp import losses
+from dp_privacy import roots
+from dp_privacy.errors import Refused
 
 
 def margin_loss(loss: losses.Loss) -> losses.MarginLoss:

@@ -11,7 +11,7 @@ Record vectors v (y x for classes, x for numbers) have N(v) <= 1 and ||v||_2 <= 
 
 Notation: m = k/s, r = R^2/Lambda, H >= Lambda I a Hessian without the record, so v'H^-1 v <= r. For the
 Euclidean ball, N = ||.||_2/R, and D(e) is the additive mechanism's profile under the shift k v, ||v|| = R
-(`dp.privacy.l2.delta` at m). D_2 is the profile under twice this shift. Minimisers are *exact*.
+(`dp_privacy.l2.delta` at m). D_2 is the profile under twice this shift. Minimisers are *exact*.
 
 DENSITIES. b(w) = -(grad F(w) + Lambda w) is a bi-Lipschitz bijection, so w has the density p(b(w)) det H(w)
 almost everywhere. N need not be differentiable, as p is only evaluated; kinks of slopes lie on finitely
@@ -72,8 +72,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency
-from dp.privacy import l2
+from dp_privacy import l2
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency
 
 LOSSES = ("logistic", "clipped_logistic", "log_cosh")
 

@@ -26,9 +26,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from dp import roots
-from dp.accounting import renyi_epsilon
-from dp.privacy.profiles import Profile, symmetric
+from dp_privacy import roots
+from dp_privacy.accounting import renyi_epsilon
+from dp_privacy.profiles import Profile, symmetric
 
 ORDERS = 1 + np.geomspace(1e-3, 1e6, 2000)  # any orders give a valid bound
 
@@ -37,9 +37,9 @@ class Concentrated(Profile):
     """The profile of rho-zCDP releases: Rényi divergences are at most rho times the order.
 
     delta(epsilon) is the minimum of e^((a-1)(rho a - epsilon)) (1 - 1/a)^a/(a - 1) over orders a (Canonne,
-    Kamath, Steinke, NeurIPS 2020, proposition 12), which `dp.accounting.renyi_epsilon` inverts. For epsilon
-    above rho it is at most e^(-(epsilon - rho)^2/(4 rho)) (Bun, Steinke, TCC 2016), which is smaller where
-    the best order is beyond `ORDERS`.
+    Kamath, Steinke, NeurIPS 2020, proposition 12), which `dp_privacy.accounting.renyi_epsilon` inverts. For
+    epsilon above rho it is at most e^(-(epsilon - rho)^2/(4 rho)) (Bun, Steinke, TCC 2016), which is
+    smaller where the best order is beyond `ORDERS`.
     """
 
     def __init__(self, rho: float) -> None:

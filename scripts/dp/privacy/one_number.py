@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dp.noise import gaussian, laplace
-from dp.privacy.profiles import Gaussian, Profile, approximate
+from dp_privacy.profiles import Gaussian, Profile, approximate
 
 
 class OneNumber(NamedTuple):

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.accounting import gaussian_epsilon
-from dp.errors import did_you_mean
 from dp.noise import gaussian, l2_laplace, laplace
 from dp.seeds import generator
 from dp.solvers.fits import shared_fit
+from dp_privacy.accounting import gaussian_epsilon
+from dp_privacy.errors import did_you_mean
 
 __all__ = ["PAIRS", "Pair", "find"]
 

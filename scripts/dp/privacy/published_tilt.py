@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp import roots
-from dp.accounting import gaussian_sigma, renyi_epsilon
-from dp.errors import Refused
-from dp.privacy.profiles import gaussian_profile
+from dp_privacy import roots
+from dp_privacy.accounting import gaussian_sigma, renyi_epsilon
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import gaussian_profile
 
 
 class Tilt(NamedTuple):

@@ -44,9 +44,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dp import roots
-from dp.accounting import gaussian_mu, renyi_epsilon
-from dp.privacy.profiles import Gaussian, Profile
+from dp_privacy import roots
+from dp_privacy.accounting import gaussian_mu, renyi_epsilon
+from dp_privacy.profiles import Gaussian, Profile
 
 # eta of the truncated negative binomial distribution
 EXTRA = {"logarithmic": 0, "geometric": 1}

@@ -20,9 +20,9 @@ import math
 
 import numpy as np
 
-from dp import roots
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, renyi_epsilon
-from dp.privacy.profiles import Curve, Gaussian, Profile, compose, with_failure
+from dp_privacy import roots
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, renyi_epsilon
+from dp_privacy.profiles import Curve, Gaussian, Profile, compose, with_failure
 
 
 def larger_variance_profile(rows: int, v: float, epsilon: float | np.ndarray) -> float | np.ndarray:

@@ -66,10 +66,10 @@ classes: `tests/unit/test_softmax_tilt.py`).
 import math
 from functools import lru_cache
 
-from dp.accounting import REPLACE_ONE, gaussian_mu
 from dp.privacy.gaussian_tilt import shared_parameter
-from dp.privacy.profiles import gaussian_profile
-from dp.privacy.sensitivities import vector_sum
+from dp_privacy.accounting import REPLACE_ONE, gaussian_mu
+from dp_privacy.profiles import gaussian_profile
+from dp_privacy.sensitivities import vector_sum
 
 
 def free_regularisation(sigma: float) -> float:

@@ -42,11 +42,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from dp.accounting import REPLACE_ONE
-from dp.errors import Refused
 from dp.releasing import disk
 from dp.releasing.draws import new_key
 from dp.releasing.request import Request
+from dp_privacy.accounting import REPLACE_ONE
+from dp_privacy.errors import Refused
 
 __all__ = ["Book", "Budget"]
 
@@ -96,7 +96,7 @@ class Budget(NamedTuple):
 
         Raises
         ------
-        dp.errors.Refused
+        dp_privacy.errors.Refused
             Unless epsilon is positive and delta is between 0 and 1.
         """
         try:
@@ -551,7 +551,7 @@ class Book:
 
         Raises
         ------
-        dp.errors.Refused
+        dp_privacy.errors.Refused
             Without a reason, or if more is already spent.
         """
         spent = self.spent()

@@ -9,10 +9,10 @@ import io
 import math
 from decimal import ROUND_CEILING, Context, Decimal
 
-from dp.accounting import Guarantee
-from dp.privacy.composition import of_group
 from dp.releasing import holdout
 from dp.releasing.request import PUBLIC_EXAMPLE
+from dp_privacy.accounting import Guarantee
+from dp_privacy.composition import of_group
 
 __all__ = ["card", "table_csv"]
 

@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-from dp.errors import Refused
+from dp_privacy.errors import Refused
 
 NEW = ".new"  # suffix of unfinished files
 

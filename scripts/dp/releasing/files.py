@@ -40,10 +40,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.errors import Refused
 from dp.inference import answered, wald
 from dp.releasing import holdout, meaning, models, rows, statistics
 from dp.releasing.request import BUT_A_PREVIEW, PREMISES, WITHOUT_A_LOOK, Request
+from dp_privacy.errors import Refused
 
 __all__ = ["Model", "load"]
 
@@ -106,7 +106,7 @@ def load(path: str | Path) -> Model:
 
     Raises
     ------
-    dp.errors.Refused
+    dp_privacy.errors.Refused
         If the file holds no model.
 
     Examples

@@ -18,13 +18,13 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import evaluation
-from dp.errors import Refused
-from dp.privacy.profiles import Profile
 from dp.releasing import files, holdout, making, models, rows
 from dp.releasing.meaning import meaning
 from dp.releasing.request import Request, class_names
 from dp.seeds import generator
 from dp.solvers.newton import minimise
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Profile
 
 __all__ = ["Expected", "Outlook", "Study", "needed", "outlook", "share", "width"]
 
@@ -310,7 +310,7 @@ class Outlook(NamedTuple):
     held : float or None
         Half the width of the held-out error rate's 95 % interval; None without a holdout, or for a numeric
         target.
-    profile : dp.privacy.profiles.Profile
+    profile : dp_privacy.profiles.Profile
 
     Methods
     -------
@@ -472,7 +472,7 @@ def needed(
 
     Raises
     ------
-    dp.errors.Refused
+    dp_privacy.errors.Refused
         If no epsilon up to 20 is sufficient.
 
     Examples

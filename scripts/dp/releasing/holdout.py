@@ -48,12 +48,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp.accounting import REPLACE_ONE, Guarantee, gaussian_mu
 from dp.data.examples import slices
-from dp.errors import Refused
-from dp.privacy.profiles import Curve, gaussian_profile, symmetric
 from dp.releasing import lattice, models, rows
 from dp.releasing.draws import Stream
+from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_mu
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Curve, gaussian_profile, symmetric
 
 STEP = -2 * rows.DIGITS  # the unit of the summed vectors is 2^STEP
 APART = lattice.root(Fraction(8))  # lemma 4

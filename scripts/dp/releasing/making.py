@@ -3,6 +3,7 @@
 import ctypes
 import gzip
 import hashlib
+import importlib.util
 import json
 import os
 import platform
@@ -17,12 +18,11 @@ import numpy as np
 import scipy
 import scipy.linalg  # loads the BLAS that `arithmetic` records
 
-import dp
-from dp.errors import Refused
 from dp.releasing import files, holdout, models, rows
 from dp.releasing import preview as private
 from dp.releasing.book import Book
 from dp.releasing.request import Request
+from dp_privacy.errors import Refused
 
 __all__ = ["make", "preview"]
 
@@ -39,13 +39,19 @@ OTHER_COUNT = (
 # Prefixes of environment variables that choose kernels or threads of numerical libraries.
 CHOOSING = re.compile("(BLIS|GLIBC|GOMP|GOTO|KMP|LD|MKL|NPY|OMP|OPENBLAS|VECLIB)_")
 
+# The packages whose code a release records: another version does not go on with it.
+PACKAGES = ("dp", "dp_privacy")
+
 
 def made_by() -> dict:
-    """Digests of the package `dp` and of `arithmetic`, and versions of libraries."""
-    folder, digest = Path(dp.__path__[0]), hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode() + content)
+    """Digests of the `PACKAGES` and of `arithmetic`, and versions of libraries."""
+    digest = hashlib.sha256()
+    for name in PACKAGES:
+        folder = Path(importlib.util.find_spec(name).origin).parent
+        for path in sorted(folder.rglob("*.py")):
+            content = path.read_bytes()
+            place = f"{name}/{path.relative_to(folder)}"
+            digest.update(f"{place}\0{len(content)}\0".encode() + content)
     versions = {"python": platform.python_version(), "numpy": np.__version__}
     versions |= {"scipy": scipy.__version__, "machine": platform.machine()}
     return {"code": digest.hexdigest(), "libraries": versions, "arithmetic": arithmetic()}
@@ -174,7 +180,7 @@ def make(
 
     Raises
     ------
-    dp.errors.Refused
+    dp_privacy.errors.Refused
         Before rows are read, no message depends on them. Afterwards, the message is one of four constants,
         or says that the book cannot be used or that an interrupted release was begun with different rows.
         One constant stands for no preview, and for a preview of other rows or of another request.

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from dp.privacy.profiles import Profile
+from dp_privacy.profiles import Profile
 
 FALSE = (0.01, 0.05)
 FAR = 60.0  # maximum epsilon tried

@@ -13,15 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from dp import losses
-from dp.accounting import REPLACE_ONE, Guarantee, gaussian_mu
-from dp.errors import Refused
 from dp.inference import FLOOR, curvature_level, floored, linearise, logistic_change
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.noise_aware import assumed, said
 from dp.privacy import gaussian_tilt
-from dp.privacy.profiles import Curve, symmetric
 from dp.releasing import lattice, rows, statistics, tilt
 from dp.releasing.draws import Stream
+from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_mu
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Curve, symmetric
 
 __all__ = [
     "Plan",
@@ -96,7 +96,7 @@ class Plan(NamedTuple):
 
         Returns
         -------
-        dp.accounting.Guarantee
+        dp_privacy.accounting.Guarantee
         """
         parts = ", ".join(
             f"{float(noise.deviation):.6g} on the {part}" for part, noise in self.noises.items()
@@ -381,7 +381,7 @@ def release(plan: Plan, V: np.ndarray, y: np.ndarray, key: bytes) -> Release:
 
     Raises
     ------
-    dp.errors.Refused
+    dp_privacy.errors.Refused
         If the number of rows or columns differs from the plan's.
 
     Examples

@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from dp import losses
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.releasing import models, rows
+from dp_privacy.errors import Refused
 
 __all__ = ["PREMISES", "Request"]
 
@@ -135,7 +135,7 @@ class Request(NamedTuple):
 
         Raises
         ------
-        dp.errors.Refused
+        dp_privacy.errors.Refused
             For a missing or unknown key, or a value for which privacy is not proven.
         """
         unknown = sorted(values.keys() - set(Request._fields))

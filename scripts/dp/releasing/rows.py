@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dp.data.examples import BLOCK_ROWS, slices
-from dp.errors import Refused
+from dp_privacy.errors import Refused
 
 __all__ = ["Category", "Label", "Number", "Schema"]
 

@@ -83,10 +83,10 @@ import numpy as np
 
 from dp import losses
 from dp.data.examples import slices
-from dp.errors import Refused
 from dp.releasing import lattice
 from dp.releasing.draws import Stream
 from dp.solvers.newton import minimise
+from dp_privacy.errors import Refused
 
 U = 2.0**-53
 BLOCK = 2048  # rows of a block, within which sums of rounded slopes are exact

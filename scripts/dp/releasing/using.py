@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from dp.errors import Refused
 from dp.releasing import files, rows
+from dp_privacy.errors import Refused
 
 __all__ = ["of_file"]
 
@@ -70,7 +70,7 @@ def of_file(model: files.Model, data: bytes) -> Iterable[tuple[str, ...]]:
 
     Raises
     ------
-    dp.errors.Refused
+    dp_privacy.errors.Refused
         If a column is missing, or occurs twice.
 
     See Also

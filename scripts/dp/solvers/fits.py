@@ -11,10 +11,10 @@ from functools import cached_property
 import numpy as np
 
 from dp import losses
-from dp.errors import Refused
 from dp.solvers.elastic_net import minimise_elastic_net
 from dp.solvers.lasso_scales import minimise_lasso
 from dp.solvers.newton import LEAST_STEP, Info, minimise
+from dp_privacy.errors import Refused
 
 # Minimum ratio of ridge to largest curvature for Hessians in single precision: about 10 times float32's
 # machine epsilon, so rounding is small compared with the ridge.

@@ -13,9 +13,9 @@ import numpy as np
 
 from dp import losses
 from dp.data.examples import NUMBERS, ROUNDING, Rows, as_rows, check_labels, row_norms
-from dp.errors import Refused
 from dp.solvers import accelerated, quasi_newton
 from dp.solvers.passes import EPS, Direct, Implicit
+from dp_privacy.errors import Refused
 
 TOGETHER = 256  # maximum number of restarts solved together
 THINNING, SAMPLE = 10, 1 << 17  # the sample has one row in 10, and at most about 131072

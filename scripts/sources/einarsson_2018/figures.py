@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dp.accounting import gaussian_sigma
 from dp.data.components import distances_to_class_mean
 from dp.mechanisms import MECHANISMS
+from dp_privacy.accounting import gaussian_sigma
 from plots import style
 from plots.relations import BAND, Curves, Scales, level, relation
 from study import arguments, facts

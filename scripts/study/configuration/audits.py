@@ -4,9 +4,9 @@ import math
 from typing import NamedTuple
 
 from dp.audit import CONTROLS, check, find, suited
-from dp.errors import Refused
 from dp.mechanisms import MECHANISMS
 from dp.privacy import pairs
+from dp_privacy.errors import Refused
 from study import canonical, paths
 from study.configuration.config import ConfigError, merge, nearest, read_yaml, validate
 

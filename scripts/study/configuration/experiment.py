@@ -4,7 +4,7 @@ import json
 import math
 from pathlib import Path
 
-from dp.accounting import rule_delta
+from dp_privacy.accounting import rule_delta
 from study import canonical, lambdas, paths
 from study.configuration.cell import Cell
 from study.jobs.files import read_json

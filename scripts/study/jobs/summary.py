@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from dp import intervals, metrics
+from dp import metrics
+from dp_privacy import intervals
 from study import paths
 
 

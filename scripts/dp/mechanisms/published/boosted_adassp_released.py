@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 
-from dp.accounting import ADD_REMOVE, gaussian_epsilon, none
 from dp.mechanisms import Mechanism, Release, register
 from dp.mechanisms.boosted_adassp import boost
 from dp.mechanisms.options import Whole
 from dp.noise import gaussian
-from dp.privacy import quadratics, sensitivities
+from dp.privacy import quadratics
+from dp_privacy import sensitivities
+from dp_privacy.accounting import ADD_REMOVE, gaussian_epsilon, none
 
 
 @register("boosted_adassp_released")

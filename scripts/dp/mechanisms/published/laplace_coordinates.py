@@ -2,12 +2,12 @@
 
 import math
 
-from dp.accounting import none
 from dp.mechanisms import register
 from dp.mechanisms.laplace import Coordinates
 from dp.mechanisms.options import Choice
 from dp.mechanisms.output_perturbation import OutputPerturbation, certificate, sensitivity
 from dp.solvers.fits import INTERCEPTS
+from dp_privacy.accounting import none
 
 
 @register("laplace_coordinates")

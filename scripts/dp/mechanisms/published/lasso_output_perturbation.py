@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from dp.accounting import none
 from dp.mechanisms import Parameters, register
 from dp.mechanisms.options import TOLERANCE, Choice
 from dp.mechanisms.output_perturbation import Perturbed, sensitivity
 from dp.solvers.lasso_scales import SCALES, weight_beside_mean
+from dp_privacy.accounting import none
 
 
 def lasso_sensitivity(lam: float) -> float:

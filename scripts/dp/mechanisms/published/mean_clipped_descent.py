@@ -2,11 +2,11 @@
 
 import math
 
-from dp.accounting import classical_gaussian_sigma, gaussian_epsilon, gaussian_sigma
 from dp.mechanisms import Parameters, register
 from dp.mechanisms.gradient_descent import LOSS, STEPS, Descent, gradient_norm
 from dp.mechanisms.options import Choice, Ordinary
-from dp.privacy.profiles import Gaussian
+from dp_privacy.accounting import classical_gaussian_sigma, gaussian_epsilon, gaussian_sigma
+from dp_privacy.profiles import Gaussian
 
 
 @register("dp_gd_mean_clip")

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from dp.accounting import none
 from dp.mechanisms import register
 from dp.mechanisms.sgd import DPSGD, OPTIONS, SGD
+from dp_privacy.accounting import none
 
 PROGRAM = {key: kind for key, kind in OPTIONS.items() if key not in ("loss", "batch_final")}
 

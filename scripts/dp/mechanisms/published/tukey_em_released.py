@@ -2,10 +2,10 @@
 
 import math
 
-from dp.accounting import none
 from dp.mechanisms import register
 from dp.mechanisms.tukey_em import ShellModel
 from dp.privacy import tukey
+from dp_privacy.accounting import none
 
 
 @register("tukey_em_released")

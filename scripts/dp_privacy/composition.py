@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from dp.accounting import (
+from dp_privacy.accounting import (
     ADD_REMOVE,
     REPLACE_ONE,
     Guarantee,
@@ -16,9 +16,9 @@ from dp.accounting import (
     gaussian_epsilon,
     gaussian_mu,
 )
-from dp.errors import Refused
-from dp.privacy.profiles import Losses, group_epsilon
-from dp.privacy.sensitivities import vector_sum
+from dp_privacy.errors import Refused
+from dp_privacy.profiles import Losses, group_epsilon
+from dp_privacy.sensitivities import vector_sum
 
 __all__ = ["gaussian_steps", "of_group", "sampled_steps"]
 
@@ -35,7 +35,7 @@ def of_group(guarantee: Guarantee, size: int) -> tuple[float, float]:
 
     Parameters
     ----------
-    guarantee : dp.accounting.Guarantee
+    guarantee : dp_privacy.accounting.Guarantee
         For one record.
     size : int
         Maximum number of one person's records.
@@ -92,7 +92,7 @@ def gaussian_steps(
         In (0, 1]. Each record enters a step independently with this probability (Poisson sampling). For
         shuffled or fixed batches, give 1 with one step per pass.
     adjacency : str
-        `dp.accounting.REPLACE_ONE` or `ADD_REMOVE`.
+        `dp_privacy.accounting.REPLACE_ONE` or `ADD_REMOVE`.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def sampled_steps(
 
     Returns
     -------
-    dp.privacy.profiles.Losses
+    dp_privacy.profiles.Losses
         An upper bound.
 
     Examples

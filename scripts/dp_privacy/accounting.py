@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from dp import roots
-from dp.errors import Refused
+from dp_privacy import roots
+from dp_privacy.errors import Refused
 
 __all__ = [
     "ADD_REMOVE",
@@ -52,7 +52,7 @@ class Guarantee(NamedTuple):
         `REPLACE_ONE` or `ADD_REMOVE`.
     reason : str
         Why the guarantee holds, in a sentence.
-    profile : dp.privacy.profiles.Profile or None
+    profile : dp_privacy.profiles.Profile or None
         The proven curve delta(epsilon) through (epsilon, delta); None if unknown.
 
     Examples
@@ -136,7 +136,7 @@ def gaussian_delta(sigma: float, epsilon: float, sensitivity: float = 1.0) -> fl
 
     Raises
     ------
-    dp.errors.Refused
+    dp_privacy.errors.Refused
         If sigma or the sensitivity is not positive and finite, or epsilon is negative.
 
     References

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from dp import roots
-from dp.accounting import NARROW, gaussian_epsilon, gaussian_mu, legendre, narrow_difference
+from dp_privacy import roots
+from dp_privacy.accounting import NARROW, gaussian_epsilon, gaussian_mu, legendre, narrow_difference
 
 __all__ = [
     "Curve",

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from dp.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency
+from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, check_adjacency
 
 
 def _choose(adjacency, replace, add):

@@ -3,9 +3,8 @@
 import json
 import math
 
-from dp import audit, low_bits, replay
-from dp.privacy import pairs
 from dp.seeds import generator
+from dp_audit import audit, low_bits, pairs, replay
 from dp_privacy.errors import Refused
 from study import canonical
 from study.jobs import script

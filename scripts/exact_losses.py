@@ -2,7 +2,7 @@
 
 import json
 
-from dp.privacy import exact_losses
+from dp_audit import exact_losses
 from study.jobs import script
 from study.jobs.files import write_csv
 

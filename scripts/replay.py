@@ -2,7 +2,7 @@
 
 import json
 
-from dp import audit, replay
+from dp_audit import audit, replay
 from study import canonical
 from study.jobs import script
 from study.jobs.files import write_csv

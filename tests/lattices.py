@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from dp.releasing import lattice, models, rows, statistics
-from dp.replay import CHOICE, CLOSE, EXCEEDS, HOLDS, Replay
+from dp_audit.replay import CHOICE, CLOSE, EXCEEDS, HOLDS, Replay
 from dp_privacy.accounting import gaussian_epsilon
 
 

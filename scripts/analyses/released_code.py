@@ -1,8 +1,8 @@
 """Audits released programs: claimed, proven and audited epsilons."""
 
-from dp import audit
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
+from dp_audit import audit
 from study.configuration.inputs import NOTHING
 from study.configuration.kinds import analysis
 from study.configuration.options import Options

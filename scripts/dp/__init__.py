@@ -5,26 +5,19 @@ The public interface is `__all__` of:
     mechanisms    private releases: `MECHANISMS[name].guarantee(..)` and `.release(..)`
     estimators    private models with scikit-learn's conventions, on tables before preprocessing
     releasing     publishable models: request, forecast, make, use
-    privacy       worst-case pairs of data sets
     noise         samplers of the noise that the proofs assume
     inference     confidence intervals that include the privacy noise
-    audit, replay, branches, low_bits    tests of mechanisms by attacks and deterministic runs
 
 Other modules may change at any time: `solvers` (certified minima), `descents` (iterations with noise),
 `data` (rows), losses, evaluation and tuning.
 """
 
 __all__ = [
-    "audit",
-    "branches",
     "estimators",
     "inference",
-    "low_bits",
     "mechanisms",
     "noise",
-    "privacy",
     "releasing",
-    "replay",
 ]
 
 __version__ = "0.1.0"  # stated only here

@@ -15,7 +15,7 @@ __all__ = ["gaussian", "l2_laplace", "laplace"]
 
 
 def law(function: Callable) -> Callable:
-    """Let a generator with a method `law`, such as `dp.replay.Recorder`, supply the noise instead."""
+    """Let a generator with a method `law`, such as `dp_audit.replay.Recorder`, supply the noise instead."""
 
     @wraps(function)
     def draw(dimension, scale, size, rng):
@@ -142,7 +142,7 @@ def gaussian_reach(dimension: int) -> float:
 
 
 def numbers(noise: np.ndarray) -> np.ndarray:
-    """Noise as a plain array, for unreleased statistics; `dp.replay` does not record its use."""
+    """Noise as a plain array, for unreleased statistics; `dp_audit.replay` does not record its use."""
     return noise.alone() if hasattr(noise, "alone") else noise
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from dp import audit, replay
 from dp.comparison import beaten
 from dp.data.examples import simulate_separable
 from dp.evaluation import error_rate
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.noise import gaussian
+from dp_audit import audit, replay
 from dp_privacy.profiles import Gaussian
 
 OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ".")

@@ -423,7 +423,7 @@ AUDIT = """
 import resource, sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
-from dp.audit import epsilon_lower_bound
+from dp_audit.audit import epsilon_lower_bound
 rng = np.random.default_rng(1)
 epsilon_lower_bound(
     "output_perturbation", "saturated_diagonal_l2", 1.0, trials=int(sys.argv[2]), rng=rng

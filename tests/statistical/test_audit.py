@@ -12,14 +12,14 @@ from scipy.stats import binomtest
 
 import attack as script
 import reference
-from dp import audit, noise
+from dp import noise
 from dp.losses import get
 from dp.mechanisms import MECHANISMS, Mechanism, Release
 from dp.mechanisms.options import Loss, NonNegative
 from dp.mechanisms.output_perturbation import Perturbed
-from dp.privacy import pairs
 from dp.privacy.laplace_tilt import exact_epsilon
 from dp.seeds import generator
+from dp_audit import audit, pairs
 from dp_privacy import intervals
 from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_sigma
 from study.configuration import audits

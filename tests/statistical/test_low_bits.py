@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from dp import low_bits
 from dp.mechanisms import MECHANISMS
 from dp.noise import gaussian, laplace
 from dp.releasing import lattice, models, rows
 from dp.seeds import generator
+from dp_audit import low_bits
 from lattices import from_floats
 
 EPSILON, DELTA, D = 0.1, 1e-6, 50

@@ -3,8 +3,8 @@ import hmac
 import numpy as np
 import pytest
 
-from dp import audit
 from dp.releasing import models, rows
+from dp_audit import audit
 
 N, DELTA = 4, 1e-5
 KEY = b"of tests alone"

@@ -8,9 +8,10 @@ import pytest
 
 import attack
 from configured import forget_files
-from dp import audit, mechanisms, replay
-from dp.branches import differences
+from dp import mechanisms
 from dp.mechanisms import MECHANISMS
+from dp_audit import audit, replay
+from dp_audit.branches import differences
 from dp_privacy.errors import Refused
 from project import ROOT
 from study import dependencies

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from dp.audit import of_each
+from dp_audit.audit import of_each
 from dp_privacy.accounting import ADD_REMOVE
 from study.configuration import audits
 from study.configuration.config import ConfigError
@@ -144,7 +144,7 @@ def test_refused(changes, match):
 
 def test_an_attack_depends_on_no_other_mechanism():
     from dp.mechanisms import MECHANISMS
-    from dp.privacy.exact_losses import OBJECTIVE
+    from dp_audit.exact_losses import OBJECTIVE
     from study.dependencies import ROOT, files_of_job
 
     folder = ROOT / "dp/mechanisms"

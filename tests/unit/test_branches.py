@@ -8,13 +8,13 @@ import math
 import numpy as np
 import pytest
 
-from dp import audit
-from dp.branches import differences, neighbours, numbers
 from dp.data.examples import check_rows
 from dp.data.preparation import Table, prepare
 from dp.mechanisms import MECHANISMS, Mechanism, Release, tukey_em
 from dp.mechanisms.few_columns import FewColumns
 from dp.seeds import generator
+from dp_audit import audit
+from dp_audit.branches import differences, neighbours, numbers
 from dp_privacy import composition
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE
 from dp_privacy.errors import Refused

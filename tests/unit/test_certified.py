@@ -7,11 +7,11 @@ import pytest
 
 from dp import losses
 from dp.mechanisms import MECHANISMS
-from dp.privacy import pairs
 from dp.seeds import generator
 from dp.solvers import accelerated, newton
 from dp.solvers.elastic_net import minimise_elastic_net, subgradient_norm
 from dp.solvers.fits import FITS
+from dp_audit import pairs
 
 CERTIFIED = (
     "output_perturbation",

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import reference
-from dp.privacy import exact_losses
+from dp_audit import exact_losses
 from dp_privacy import accounting, composition
 from dp_privacy.accounting import REPLACE_ONE, Guarantee, gaussian_delta
 

@@ -12,8 +12,8 @@ from dp.capped_exponential import CappedExponential
 from dp.evaluation import counts
 from dp.mechanisms import MECHANISMS
 from dp.privacy import counts_tilt
-from dp.replay import replay
 from dp.seeds import generator
+from dp_audit.replay import replay
 from dp_privacy.accounting import ADD_REMOVE, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import gaussian_profile

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dp import audit
 from dp.mechanisms import MECHANISMS, Parameters
 from dp.mechanisms.boosted_adassp import boost
 from dp.mechanisms.iterative_hessian_mixing import calibrate, wishart
 from dp.mechanisms.published.boosted_adassp_released import smallest_positive_eigenvalue
-from dp.privacy import pairs, quadratics, sketches, tukey
+from dp.privacy import quadratics, sketches, tukey
 from dp.seeds import generator
+from dp_audit import audit, pairs
 from dp_privacy.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu, gaussian_sigma
 from dp_privacy.profiles import Gaussian, Losses, compose, losses, with_failure
 
@@ -269,7 +269,7 @@ def test_the_threshold_pair_differs_in_the_probability_of_an_answer():
     The threshold is 21.64, and the noise's scale 2. The released program's scale of 1/2 gives a ratio
     above e^{3/2}.
     """
-    from dp.privacy.pairs import find
+    from dp_audit.pairs import find
 
     tied = 1e-10 * np.linspace(0, 1, 320)[:, None]
     points = [np.sort(y[:, None] + tied, axis=0) for _, y in find("tukey_threshold").sides]

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 import attack
-from dp import audit
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.noise import gaussian
 from dp.seeds import generator
+from dp_audit import audit
 from dp_privacy.accounting import REPLACE_ONE, Guarantee
 from dp_privacy.profiles import Gaussian
 from plots.profiles import profiles

@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from dp import replay
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.marginals import _possible, variables
 from dp.seeds import generator
+from dp_audit import replay
 from dp_privacy.accounting import gaussian_mu
 from dp_privacy.errors import Refused
 

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.stats import gamma, kstest, uniform
 
 import reference
-from dp import audit, losses, replay
+from dp import losses
 from dp.evaluation import regularised_risk
 from dp.mechanisms import MECHANISMS, Mechanism, Release
 from dp.mechanisms.options import (
@@ -31,6 +31,7 @@ from dp.noise import l2_laplace
 from dp.privacy.laplace_tilt import calibrate, exact_epsilon
 from dp.seeds import generator
 from dp.solvers.newton import minimise
+from dp_audit import audit, replay
 from dp_privacy.accounting import Guarantee
 from dp_privacy.errors import Failed, Refused
 

@@ -16,7 +16,7 @@ from project import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 NAME = PROJECT["project"]["name"]
-PACKAGES = ("dp", "dp_privacy")
+PACKAGES = ("dp", "dp_audit", "dp_privacy")
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 TOP = {
     *("Snakefile", "README.md", "workflow", "scripts", "config", "envs", "tests", "profiles"),
@@ -113,9 +113,9 @@ TOOLS = (*PROJECT["build-system"]["requires"], "build", "wheel", "pyyaml", "nump
 TOUR = """
 import numpy as np
 import dp
-from dp import audit, replay
+from dp_audit import audit, replay
 from dp.mechanisms import MECHANISMS
-from dp.privacy import pairs
+from dp_audit import pairs
 
 assert dp.__version__ == {version!r} and {folder!r} in dp.__file__, dp.__file__
 rng = np.random.default_rng(1)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dp import audit
 from dp.evaluation import bounded_loss
 from dp.mechanisms import MECHANISMS
-from dp.privacy import pairs, selection
+from dp.privacy import selection
 from dp.seeds import generator
+from dp_audit import audit, pairs
 from dp_privacy.accounting import Guarantee, gaussian_mu
 from dp_privacy.errors import Refused
 from dp_privacy.profiles import Gaussian, approximate, compose, gaussian_profile, with_chords

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dp import audit
 from dp.mechanisms import MECHANISMS
-from dp.privacy.pairs import Pair
 from dp.seeds import generator
+from dp_audit import audit
+from dp_audit.pairs import Pair
 from dp_privacy.accounting import ADD_REMOVE
 from dp_privacy.errors import Refused
 

@@ -8,10 +8,10 @@ import pytest
 from scipy.stats import kstest, laplace
 
 from analyses.accounting import gaussians, zero_concentrated
-from dp import replay
 from dp.mechanisms import MECHANISMS
 from dp.mechanisms.published.released import zero_concentrated as released_rho
 from dp.seeds import generator
+from dp_audit import replay
 from dp_privacy.accounting import ADD_REMOVE, gaussian_sigma
 from dp_privacy.composition import sampled_multiplier
 from plots.curves import refusals

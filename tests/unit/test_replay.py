@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from dp import audit, noise, replay
+from dp import noise
 from dp.mechanisms import MECHANISMS, Mechanism
 from dp.mechanisms.options import ADJACENCY, PUBLIC_N
-from dp.privacy import pairs
 from dp.releasing import lattice, models, rows
 from dp.seeds import generator
 from dp.solvers.newton import minimise
+from dp_audit import audit, pairs, replay
 from dp_privacy.accounting import (
     ADD_REMOVE,
     REPLACE_ONE,

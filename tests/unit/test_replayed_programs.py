@@ -13,9 +13,8 @@ import pytest
 import scipy.optimize
 import scipy.stats
 
-from dp import replay
 from dp.mechanisms import Mechanism
-from dp.privacy import pairs
+from dp_audit import pairs, replay
 from dp_privacy.accounting import gaussian_sigma
 
 E, D = 1.0, 1e-5

@@ -7,11 +7,11 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
-from dp import audit
 from dp.evaluation import regression
 from dp.mechanisms import MECHANISMS
 from dp.seeds import generator
 from dp.solvers.newton import minimise
+from dp_audit import audit
 from dp_privacy import intervals
 from study.jobs.summary import summarise
 

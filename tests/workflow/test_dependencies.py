@@ -252,7 +252,7 @@ def test_importing_the_mechanisms_imports_numpy_and_no_mechanism():
 
 def test_attacks_do_not_depend_on_how_experiments_are_configured():
     results = {str(path.relative_to(SCRIPTS)) for path in files_of_job("attack.py")}
-    assert "dp/audit.py" in results
+    assert "dp_audit/audit.py" in results
     assert not results & {
         "study/configuration/config.py",
         "study/configuration/resolve.py",

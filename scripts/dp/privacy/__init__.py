@@ -1,6 +1,3 @@
-"""Proofs of mechanisms, and worst-case pairs for attacks."""
+"""Proofs of mechanisms."""
 
-__all__ = ["pairs"]
-"""Proofs of mechanisms, and worst-case pairs for attacks."""
-
-__all__ = ["pairs"]
+"""Proofs of mechanisms."""

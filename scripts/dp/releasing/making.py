@@ -40,7 +40,7 @@ OTHER_COUNT = (
 CHOOSING = re.compile("(BLIS|GLIBC|GOMP|GOTO|KMP|LD|MKL|NPY|OMP|OPENBLAS|VECLIB)_")
 
 # The packages whose code a release records: another version does not go on with it.
-PACKAGES = ("dp", "dp_privacy")
+PACKAGES = ("dp", "dp_audit", "dp_privacy")
 
 
 def made_by() -> dict:

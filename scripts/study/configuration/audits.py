@@ -3,9 +3,9 @@
 import math
 from typing import NamedTuple
 
-from dp.audit import CONTROLS, check, find, suited
 from dp.mechanisms import MECHANISMS
-from dp.privacy import pairs
+from dp_audit import pairs
+from dp_audit.audit import CONTROLS, check, find, suited
 from dp_privacy.errors import Refused
 from study import canonical, paths
 from study.configuration.config import ConfigError, merge, nearest, read_yaml, validate

@@ -23,7 +23,7 @@ class TukeyEMReleased(ShellModel):
         return p.epsilon / 2, -1, p.epsilon / 2
 
     def _guarantee(self, n, d, p):
-        """No finite epsilon (see the pair `tukey_shell` of `dp.privacy.pairs`)."""
+        """No finite epsilon (see the pair `tukey_shell` of `dp_audit.pairs`)."""
         reason = (
             f"where all shells but one are thin, the wide one is drawn from with probability "
             f"{1 / (1 + math.exp(p.epsilon / 2)):.3g} on one data set and hardly ever on a neighbour, "

@@ -13,10 +13,9 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from dp import audit
 from dp.mechanisms import Mechanism
-from dp.privacy import pairs
 from dp.seeds import generator
+from dp_audit import audit, pairs
 from dp_privacy.accounting import ADD_REMOVE
 from dp_privacy.errors import Refused
 from dp_privacy.intervals import largest_share, least_share

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Sequence
 
-from dp.audit import privacy_loss_1d
 from dp.mechanisms import MECHANISMS
 from dp.privacy import gaussian_tilt as tilt
 from dp.privacy.laplace_tilt import exact_epsilon
+from dp_audit.audit import privacy_loss_1d
 from dp_privacy.accounting import (
     ADD_REMOVE,
     classical_gaussian_sigma,

@@ -34,9 +34,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from dp import audit
 from dp.noise import l2_laplace
-from dp.privacy import pairs
+from dp_audit import audit, pairs
 from dp_privacy.accounting import Guarantee, gaussian_epsilon
 from dp_privacy.errors import Refused
 from dp_privacy.intervals import largest_share, least_share
@@ -1149,10 +1148,10 @@ def of_mechanism(
     Parameters
     ----------
     mechanism, pair, epsilon, delta
-        As for `dp.audit.attack`.
+        As for `dp_audit.audit.attack`.
     seed : int
     **options
-        As for `dp.audit.attack`.
+        As for `dp_audit.audit.attack`.
 
     Returns
     -------

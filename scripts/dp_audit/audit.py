@@ -16,8 +16,8 @@ import numpy as np
 
 from dp import losses
 from dp.mechanisms import MECHANISMS, Mechanism
-from dp.privacy import pairs
 from dp.solvers.fits import shared_fit
+from dp_audit import pairs
 from dp_privacy import roots
 from dp_privacy.accounting import ADD_REMOVE, REPLACE_ONE, Guarantee
 from dp_privacy.errors import Refused
@@ -232,7 +232,7 @@ def attack(
     Parameters
     ----------
     mechanism : str or Mechanism
-    pair : str or tuple or dp.privacy.pairs.Pair
+    pair : str or tuple or dp_audit.pairs.Pair
         A name or object, or ((X, y), (X', y')).
     epsilon, delta : float
         The requested privacy. Pure mechanisms ignore delta.
